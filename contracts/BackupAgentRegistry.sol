@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {EnumerableSet} from "@openzeppelin/contracts/utils/structs/EnumerableSet.sol";
+import {IAgentDelegation} from "./interfaces/IAgentDelegation.sol";
+import {IBackupAgentRegistry} from "./interfaces/IBackupAgentRegistry.sol";
+import {IEIP3009} from "./interfaces/IEIP3009.sol";
+import {IWorkingContractFactory} from "./interfaces/IWorkingContractFactory.sol";
+import {Authorization} from "./types/Types.sol";
+
+/// @notice See {IBackupAgentRegistry}.
+contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
+    using EnumerableSet for EnumerableSet.AddressSet;
+    using SafeERC20 for IERC20;
+
+    struct Stake {
+        uint96 amount;
+        /// Last time that the stake grew; disputes after it may be voted on.
+        uint40 since;
+        uint40 lockedUntil;
+        /// Zero while not unbonding.
+        uint40 releasableAt;
+    }
+
+    uint40 public constant UNBONDING_PERIOD = 48 hours;
+
+    IEIP3009 public immutable TOKEN;
+    IWorkingContractFactory public immutable FACTORY;
+    address public immutable OPERATOR;
+    IAgentDelegation public immutable DELEGATION;
+
+    mapping(address agent => Stake) public stakes;
+    EnumerableSet.AddressSet private _pool;
+
+    constructor(IEIP3009 token, IWorkingContractFactory factory, address operator, IAgentDelegation delegation) {
+        TOKEN = token;
+        FACTORY = factory;
+        OPERATOR = operator;
+        DELEGATION = delegation;
+    }
+
+    /// @inheritdoc IBackupAgentRegistry
+    function stake(address agent, uint256 amount, Authorization calldata authorization) external nonReentrant {
+        Stake memory s = stakes[agent];
+        require(msg.sender == agent || msg.sender == OPERATOR, NotAgentOrOperator(msg.sender, agent));
+        require(s.releasableAt == 0, Unbonding(agent, s.releasableAt));
+        require(amount != 0, NotStaked(agent));
+
+        s.amount += uint96(amount);
+        s.since = uint40(block.timestamp);
+        stakes[agent] = s;
+        _pool.add(agent);
+
+        emit Staked(agent, amount, s.amount);
+
+        if (authorization.signature.length == 0) {
+            require(msg.sender == agent, NotAgentOrOperator(msg.sender, agent));
+            IERC20(address(TOKEN)).safeTransferFrom(agent, address(this), amount);
+        } else {
+            TOKEN.transferWithAuthorization(
+                agent,
+                address(this),
+                amount,
+                authorization.validAfter,
+                authorization.validBefore,
+                authorization.nonce,
+                authorization.signature
+            );
+        }
+    }
+
+    /// @inheritdoc IBackupAgentRegistry
+    function requestUnstake(address agent) external {
+        Stake memory s = stakes[agent];
+        require(
+            msg.sender == agent || DELEGATION.isAuthorized(agent, msg.sender), NotAgentOrOperator(msg.sender, agent)
+        );
+        require(s.amount != 0, NotStaked(agent));
+        require(s.releasableAt == 0, Unbonding(agent, s.releasableAt));
+
+        s.releasableAt = uint40(block.timestamp) + UNBONDING_PERIOD;
+        stakes[agent] = s;
+        _pool.remove(agent);
+
+        emit UnstakeRequested(agent, s.amount, s.releasableAt);
+    }
+
+    /// @inheritdoc IBackupAgentRegistry
+    function withdrawStake(address agent) external nonReentrant {
+        Stake memory s = stakes[agent];
+        require(s.releasableAt != 0, NotStaked(agent));
+        uint40 releasableAt = s.lockedUntil > s.releasableAt ? s.lockedUntil : s.releasableAt;
+        require(block.timestamp >= releasableAt, NotReleasable(agent, releasableAt));
+
+        delete stakes[agent];
+
+        emit Unstaked(agent, s.amount);
+
+        IERC20(address(TOKEN)).safeTransfer(agent, s.amount);
+    }
+
+    /// @inheritdoc IBackupAgentRegistry
+    function lockForVote(address agent, uint256 required, uint40 before, uint40 until) external {
+        require(FACTORY.isEscrow(msg.sender), NotEscrow(msg.sender));
+        require(isEligible(agent, required, before), NotEligible(agent, stakes[agent].amount, required));
+
+        if (until > stakes[agent].lockedUntil) stakes[agent].lockedUntil = until;
+    }
+
+    /// @inheritdoc IBackupAgentRegistry
+    function isEligible(address agent, uint256 required, uint40 before) public view returns (bool) {
+        Stake memory s = stakes[agent];
+        return s.amount >= required && s.amount != 0 && s.since < before && s.releasableAt == 0;
+    }
+
+    /// @inheritdoc IBackupAgentRegistry
+    function poolSize() external view returns (uint256) {
+        return _pool.length();
+    }
+
+    /// @inheritdoc IBackupAgentRegistry
+    function poolAt(uint256 index) external view returns (address) {
+        return _pool.at(index);
+    }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Blockhash} from "@openzeppelin/contracts/utils/Blockhash.sol";
+import {EscrowCustody} from "./EscrowCustody.sol";
+import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
+import {Settlement} from "./libraries/Settlement.sol";
+import {Authorization, Outcome, Phase, Status, Terms} from "./types/Types.sol";
+
+/// @notice Dispute, draw, sealed votes, tally and the voters' claims.
+///
+/// A ballot is one word: zero (none), a commitment, then the opened votes with flags. Counting as votes open keeps
+/// settlement at O(criteria), whatever the number of voters.
+abstract contract EscrowJury is EscrowCustody {
+    uint256 private constant OPENED = 1 << 24;
+    uint256 private constant CLAIMED = 1 << 25;
+    uint256 private constant REWARDED = 1 << 26;
+    /// @dev Commitments are larger than any opened ballot; a smaller one is as improbable as a hash collision.
+    uint256 private constant LARGEST_OPENED = (1 << 27) - 1;
+
+    /// @dev 12 bits a counter; ten `met` counters, then ten `not met` counters.
+    uint256 private constant COUNTER_BITS = 12;
+    uint256 private constant MAX_VOTERS = (1 << COUNTER_BITS) - 1;
+
+    uint40 private constant OPENING_PERIOD = 24 hours;
+    uint256 private constant DRAW_TRIES_PER_SEAT = 4;
+    uint256 private constant TOKEN_UNIT = 1e18;
+
+    mapping(address backupAgent => uint256) private _ballots;
+    mapping(address backupAgent => bool) public isDrawn;
+    uint256 private _counts;
+
+    /// @inheritdoc IWorkingContractEscrow
+    function dispute(Authorization calldata bond) external nonReentrant {
+        Terms memory t = _terms();
+        Facts memory f = _facts;
+        _requireStatus(t, f, Status.UnderReview);
+        address client_ = _clientOf(t, f);
+        _requirePayerOrOperator(client_);
+
+        uint256 amount = _disputeBondOf(t);
+        _facts.phase = Phase.Disputed;
+        _jury.disputedAt = uint40(block.timestamp);
+        _jury.drawBlock = uint40(block.number) + 1;
+
+        emit WorkingContractDisputed(amount, uint40(block.timestamp) + t.parameters.baVotingWindow);
+
+        _collect(client_, amount, bond);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function draw() external nonReentrant {
+        Terms memory t = _terms();
+        _requireStatus(t, _facts, Status.Disputed);
+        Jury memory jury = _jury;
+        uint256 seats = t.parameters.baRecruitCount;
+        bytes32 seed = Blockhash.blockHash(jury.drawBlock);
+        require(seats != 0 && !jury.drawn && seed != 0, NoDraw());
+
+        _jury.drawn = true;
+        uint256 pool = REGISTRY.poolSize();
+        address[] memory chosen = new address[](seats);
+        uint256 count;
+        for (uint256 i = 0; i < seats * DRAW_TRIES_PER_SEAT && count < seats && pool != 0; ++i) {
+            address candidate = REGISTRY.poolAt(uint256(keccak256(abi.encode(seed, i))) % pool);
+            if (isDrawn[candidate] || _isParty(t, candidate)) continue;
+            if (!REGISTRY.isEligible(candidate, _eligibilityStakeOf(t), jury.disputedAt)) continue;
+            isDrawn[candidate] = true;
+            chosen[count++] = candidate;
+        }
+        address[] memory drawn = new address[](count);
+        for (uint256 i = 0; i < count; ++i) drawn[i] = chosen[i];
+
+        emit BackupAgentsDrawn(drawn);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function vote(address backupAgent, bytes32 commitment, Authorization calldata bond) external nonReentrant {
+        Terms memory t = _terms();
+        Facts memory f = _facts;
+        Jury memory jury = _jury;
+        _requireStatus(t, f, Status.Disputed);
+        _requirePayerOrOperator(backupAgent);
+        uint40 closesAt = jury.disputedAt + t.parameters.baVotingWindow;
+        require(block.timestamp < closesAt, VotingClosed(closesAt));
+        require(!_isParty(t, backupAgent), PartyCannotVote(backupAgent));
+        require(_ballots[backupAgent] == 0, AlreadyVoted(backupAgent));
+        require(uint256(commitment) > LARGEST_OPENED, CommitmentMismatch(backupAgent));
+        uint256 seats = t.parameters.baRecruitCount == 0 ? MAX_VOTERS : t.parameters.baRecruitCount;
+        require(jury.sealedVotes < seats, PanelFull(seats));
+        if (t.parameters.baRecruitCount != 0) {
+            uint40 openToAllAt = jury.disputedAt + t.parameters.baVotingWindow / 2;
+            require(block.timestamp >= openToAllAt || isDrawn[backupAgent], NotDrawn(backupAgent, openToAllAt));
+        }
+
+        uint256 amount = t.criteriaCount * _voteBondOf(t);
+        _ballots[backupAgent] = uint256(commitment);
+        jury.sealedVotes += 1;
+        jury.held += uint96(amount);
+        _jury = jury;
+
+        emit VoteSealed(backupAgent, commitment, amount);
+
+        REGISTRY.lockForVote(backupAgent, _eligibilityStakeOf(t), jury.disputedAt, closesAt + OPENING_PERIOD);
+        _collect(backupAgent, amount, bond);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function openVote(address backupAgent, uint24 votes, bytes32 salt) external {
+        Terms memory t = _terms();
+        Jury memory jury = _jury;
+        _requireStatus(t, _facts, Status.Disputed);
+        uint40 closesAt = _votingClosesAt(t, jury);
+        require(_votingClosed(t, jury), VotingOpen(closesAt));
+        require(block.timestamp < closesAt + OPENING_PERIOD, OpeningClosed(closesAt + OPENING_PERIOD));
+        uint256 ballot = _ballots[backupAgent];
+        require(ballot > LARGEST_OPENED, VoteNotSealed(backupAgent));
+        bytes32 commitment = keccak256(abi.encode(block.chainid, address(this), backupAgent, votes, salt));
+        require(bytes32(ballot) == commitment, CommitmentMismatch(backupAgent));
+        _requireComplete(votes, t.criteriaCount);
+
+        _ballots[backupAgent] = OPENED | votes;
+        _jury.openedVotes = jury.openedVotes + 1;
+        uint256 counts = _counts;
+        for (uint256 i = 0; i < t.criteriaCount; ++i) {
+            Outcome outcome = _at(votes, i);
+            if (outcome == Outcome.Met) counts += 1 << (i * COUNTER_BITS);
+            if (outcome == Outcome.NotMet) counts += 1 << ((10 + i) * COUNTER_BITS);
+        }
+        _counts = counts;
+
+        emit VoteOpened(backupAgent, votes);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function tally() external {
+        Terms memory t = _terms();
+        Jury memory jury = _jury;
+        _requireStatus(t, _facts, Status.Disputed);
+        uint40 dueAt = _votingClosesAt(t, jury) + OPENING_PERIOD;
+        require(
+            (_votingClosed(t, jury) && jury.openedVotes == jury.sealedVotes) || block.timestamp >= dueAt,
+            TallyNotDue(dueAt)
+        );
+
+        uint24 outcomes;
+        for (uint256 i = 0; i < t.criteriaCount; ++i) {
+            outcomes |= uint24(uint256(_majorityOf(_votesOn(i, jury)))) << uint24(2 * i);
+        }
+        _facts.phase = Phase.Tallied;
+        _facts.outcomes = outcomes;
+        _facts.endedAt = uint40(block.timestamp);
+
+        emit WorkingContractTallied(outcomes);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function claim(address backupAgent) external nonReentrant {
+        Terms memory t = _terms();
+        Facts memory f = _facts;
+        uint256 ballot = _ballots[backupAgent];
+        require(
+            f.phase == Phase.Tallied && ballot & OPENED != 0 && ballot <= LARGEST_OPENED
+                && ballot & (CLAIMED | REWARDED) != (CLAIMED | REWARDED),
+            NothingToClaim(backupAgent)
+        );
+        _requirePayable(t, f);
+
+        (uint256 amount, uint256 reward) = _dueTo(t, f.outcomes, uint24(ballot));
+        if (ballot & CLAIMED != 0) amount = 0;
+        _ballots[backupAgent] = ballot | CLAIMED;
+        if (amount != 0) _jury.held -= uint96(amount);
+
+        _pay(backupAgent, amount);
+        // The token's daily cap may be reached: the money is paid all the same, the reward by a later claim.
+        try REWARD_TOKEN.mintReward(backupAgent, reward * TOKEN_UNIT) {
+            _ballots[backupAgent] = ballot | CLAIMED | REWARDED;
+            emit VoteClaimed(backupAgent, amount, reward);
+        } catch {
+            require(ballot & CLAIMED == 0, NothingToClaim(backupAgent));
+            emit VoteClaimed(backupAgent, amount, 0);
+            emit RewardDeferred(backupAgent, reward);
+        }
+    }
+
+    /// @notice A Backup Agent's ballot: its commitment while sealed, then bit 24 set over the packed votes.
+    function ballotOf(address backupAgent) external view returns (uint256) {
+        return _ballots[backupAgent];
+    }
+
+    /// @notice State of the dispute.
+    function jury() external view returns (Jury memory) {
+        return _jury;
+    }
+
+    /// @dev Slashed bonds that no voter gets.
+    function _juryLeftover(Terms memory t) internal view returns (uint256 leftover) {
+        Jury memory jury_ = _jury;
+        if (jury_.sealedVotes == 0) return 0;
+        uint256 bond = _voteBondOf(t);
+        uint256 unclearSlash = Settlement.share(bond, t.parameters.baUnclearSlashRatio);
+        for (uint256 i = 0; i < t.criteriaCount; ++i) {
+            (uint256 pot, uint256 winners) = Settlement.pot(_votesOn(i, jury_), bond, unclearSlash);
+            leftover += winners == 0 ? pot : pot % winners;
+        }
+    }
+
+    /// @dev Reverts where the payout hold has not passed, unless the reviewer releases early.
+    function _requirePayable(Terms memory t, Facts memory f) internal view {
+        uint40 until = _endedAtOf(t, f) + t.parameters.payoutHold;
+        require(block.timestamp >= until || msg.sender == FACTORY.reviewer(), PayoutHeld(until));
+    }
+
+    function _hasVoted(address account) internal view override returns (bool) {
+        return _ballots[account] != 0;
+    }
+
+    /// @dev Money and reward (whole tokens) of an agent whose opened votes are `votes`.
+    function _dueTo(Terms memory t, uint24 outcomes, uint24 votes)
+        private
+        view
+        returns (uint256 amount, uint256 reward)
+    {
+        Jury memory jury_ = _jury;
+        uint256 bond = _voteBondOf(t);
+        uint256 unclearSlash = Settlement.share(bond, t.parameters.baUnclearSlashRatio);
+        for (uint256 i = 0; i < t.criteriaCount; ++i) {
+            Outcome outcome = _at(outcomes, i);
+            Outcome cast = _at(votes, i);
+            if (outcome == Outcome.Unclear) {
+                amount += bond;
+                if (cast == outcome) reward += t.parameters.tokenMintRewardReduced;
+            } else if (cast == outcome) {
+                (uint256 pot, uint256 winners) = Settlement.pot(_votesOn(i, jury_), bond, unclearSlash);
+                amount += bond + pot / winners;
+                reward += t.parameters.tokenMintRewardFull;
+            } else if (cast == Outcome.Unclear) {
+                amount += bond - unclearSlash;
+            }
+        }
+    }
+
+    function _votesOn(uint256 criterion, Jury memory jury_)
+        private
+        view
+        returns (Settlement.CriterionVotes memory votes)
+    {
+        uint256 counts = _counts;
+        votes.met = (counts >> (criterion * COUNTER_BITS)) & MAX_VOTERS;
+        votes.notMet = (counts >> ((10 + criterion) * COUNTER_BITS)) & MAX_VOTERS;
+        votes.unclear = jury_.openedVotes - votes.met - votes.notMet;
+        votes.unopened = jury_.sealedVotes - jury_.openedVotes;
+    }
+
+    function _majorityOf(Settlement.CriterionVotes memory votes) private pure returns (Outcome) {
+        (bool decisive, bool isMet) = Settlement.majority(votes);
+        if (!decisive) return Outcome.Unclear;
+        return isMet ? Outcome.Met : Outcome.NotMet;
+    }
+
+    function _votingClosesAt(Terms memory t, Jury memory jury_) private pure returns (uint40) {
+        return jury_.disputedAt + t.parameters.baVotingWindow;
+    }
+
+    /// @dev The window has passed, or every recruited agent has voted.
+    function _votingClosed(Terms memory t, Jury memory jury_) private view returns (bool) {
+        uint256 seats = t.parameters.baRecruitCount;
+        return block.timestamp >= _votingClosesAt(t, jury_) || (seats != 0 && jury_.sealedVotes == seats);
+    }
+
+    function _isParty(Terms memory t, address account) private view returns (bool) {
+        return account == t.initiator || account == _facts.counterparty;
+    }
+
+    function _eligibilityStakeOf(Terms memory t) private pure returns (uint256) {
+        return t.parameters.baEligibilityStake * TOKEN_UNIT;
+    }
+}

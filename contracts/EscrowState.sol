@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Clones} from "@openzeppelin/contracts/proxy/Clones.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {IAgentDelegation} from "./interfaces/IAgentDelegation.sol";
+import {IBackupAgentRegistry} from "./interfaces/IBackupAgentRegistry.sol";
+import {IEIP3009} from "./interfaces/IEIP3009.sol";
+import {IProtocolToken} from "./interfaces/IProtocolToken.sol";
+import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
+import {IWorkingContractFactory} from "./interfaces/IWorkingContractFactory.sol";
+import {Settlement} from "./libraries/Settlement.sol";
+import {TermsCodec} from "./libraries/TermsCodec.sol";
+import {Outcome, Phase, Status, Terms} from "./types/Types.sol";
+
+/// @notice What every escrow of one deployment shares.
+struct Dependencies {
+    IWorkingContractFactory factory;
+    IEIP3009 asset;
+    /// The Relay that acts for agents who delegated to it.
+    address operator;
+    IAgentDelegation delegation;
+    IBackupAgentRegistry registry;
+    IProtocolToken rewardToken;
+}
+
+/// @notice Terms, facts and the status that time makes of them. Moves no money.
+abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransient {
+    /// @dev One storage slot: every lifecycle step writes it, and only it.
+    struct Facts {
+        /// Who matched the initiator.
+        address counterparty;
+        Phase phase;
+        uint40 endedAt;
+        /// Packed {Outcome} per criterion.
+        uint24 outcomes;
+        bool settled;
+    }
+
+    /// @dev One storage slot, empty without a dispute.
+    struct Jury {
+        uint40 disputedAt;
+        /// Block whose hash seeds the draw.
+        uint40 drawBlock;
+        uint16 sealedVotes;
+        uint16 openedVotes;
+        bool drawn;
+        /// Money owed to voters and to payees that could not be paid.
+        uint96 held;
+    }
+
+    IWorkingContractFactory public immutable FACTORY;
+    IEIP3009 public immutable ASSET;
+    address public immutable OPERATOR;
+    IAgentDelegation public immutable DELEGATION;
+    IBackupAgentRegistry public immutable REGISTRY;
+    IProtocolToken public immutable REWARD_TOKEN;
+
+    Facts internal _facts;
+    Jury internal _jury;
+
+    constructor(Dependencies memory dependencies) {
+        FACTORY = dependencies.factory;
+        ASSET = dependencies.asset;
+        OPERATOR = dependencies.operator;
+        DELEGATION = dependencies.delegation;
+        REGISTRY = dependencies.registry;
+        REWARD_TOKEN = dependencies.rewardToken;
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function terms() external view returns (Terms memory) {
+        return _terms();
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function status() external view returns (Status) {
+        return _statusOf(_terms(), _facts);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function client() external view returns (address) {
+        return _clientOf(_terms(), _facts);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function worker() external view returns (address) {
+        return _workerOf(_terms(), _facts);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function outcomeOf(uint256 criterion) external view returns (Outcome) {
+        Terms memory t = _terms();
+        Facts memory f = _facts;
+        return _at(_outcomesOf(t, f), criterion);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function booked() external view returns (uint256) {
+        return _bookedOf(_terms(), _facts);
+    }
+
+    function _terms() internal view returns (Terms memory) {
+        return TermsCodec.unpack(Clones.fetchCloneArgs(address(this)));
+    }
+
+    /// @dev The one place where time limits turn facts into a status. "Before" is strict: at a deadline it has passed.
+    function _statusOf(Terms memory t, Facts memory f) internal view returns (Status) {
+        if (f.phase == Phase.Created) {
+            return block.timestamp < t.matchDeadline ? Status.Created : Status.CancelledUnmatched;
+        }
+        if (f.phase == Phase.Matched) {
+            return block.timestamp < t.deliveryDeadline ? Status.Matched : Status.CancelledAbsent;
+        }
+        if (f.phase == Phase.Delivered && block.timestamp < t.reviewDeadline) return Status.UnderReview;
+        if (f.phase == Phase.Delivered || f.phase == Phase.Approved || f.phase == Phase.Tallied) {
+            return f.settled ? _settledStatusOf(t, f) : Status.Resolved;
+        }
+        if (f.phase == Phase.Disputed) return Status.Disputed;
+        if (f.phase == Phase.Declined) return Status.CancelledUnmatched;
+        if (f.phase == Phase.Cancelled) return Status.CancelledByInitiator;
+        if (f.phase == Phase.Withdrawn) return Status.CancelledWithdrawn;
+        return Status.None;
+    }
+
+    /// @dev Named by the money: who got the price.
+    function _settledStatusOf(Terms memory t, Facts memory f) internal pure returns (Status) {
+        uint256 released = Settlement.released(t.price, _tallyOf(t, f));
+        if (released == t.price) return Status.SettledAllMet;
+        return released == 0 ? Status.SettledNoneMet : Status.SettledPartial;
+    }
+
+    /// @dev When a contract that has ended did so; the caller knows that it has.
+    function _endedAtOf(Terms memory t, Facts memory f) internal pure returns (uint40) {
+        if (f.phase == Phase.Created) return t.matchDeadline;
+        if (f.phase == Phase.Matched) return t.deliveryDeadline;
+        if (f.phase == Phase.Delivered) return t.reviewDeadline;
+        return f.endedAt;
+    }
+
+    function _clientOf(Terms memory t, Facts memory f) internal pure returns (address) {
+        return t.workerInitiated ? f.counterparty : t.initiator;
+    }
+
+    function _workerOf(Terms memory t, Facts memory f) internal pure returns (address) {
+        return t.workerInitiated ? t.initiator : f.counterparty;
+    }
+
+    function _stakeOf(Terms memory t) internal pure returns (uint256) {
+        return Settlement.share(t.price, t.parameters.workerStakeRatio);
+    }
+
+    function _disputeBondOf(Terms memory t) internal pure returns (uint256) {
+        return Settlement.share(t.price, t.parameters.disputeBondRatio);
+    }
+
+    /// @dev A Backup Agent's bond for one criterion.
+    function _voteBondOf(Terms memory t) internal pure returns (uint256) {
+        return Settlement.share(t.price, t.parameters.backupAgentBondRatio);
+    }
+
+    /// @dev What the initiator pays to open.
+    function _depositOf(Terms memory t) internal pure returns (uint256) {
+        return t.workerInitiated ? _stakeOf(t) : t.price;
+    }
+
+    /// @dev Outcomes by which an ended contract pays: stored ones, or all met by acceptance.
+    function _outcomesOf(Terms memory t, Facts memory f) internal pure returns (uint24) {
+        if (f.phase == Phase.Delivered && !t.computedCriteria) return _allMet(t.criteriaCount);
+        return f.outcomes;
+    }
+
+    function _tallyOf(Terms memory t, Facts memory f) internal pure returns (Settlement.Tally memory tally_) {
+        uint24 outcomes = _outcomesOf(t, f);
+        for (uint256 i = 0; i < t.criteriaCount; ++i) {
+            Outcome outcome = _at(outcomes, i);
+            if (outcome == Outcome.Met) ++tally_.met;
+            else if (outcome == Outcome.NotMet) ++tally_.notMet;
+            else ++tally_.unclear;
+        }
+    }
+
+    function _allMet(uint256 criteriaCount) internal pure returns (uint24) {
+        return uint24(0x555555 & ((1 << (2 * criteriaCount)) - 1));
+    }
+
+    function _at(uint24 outcomes, uint256 criterion) internal pure returns (Outcome) {
+        return Outcome((outcomes >> (2 * criterion)) & 3);
+    }
+
+    /// @dev Exactly one outcome per criterion, and nothing beyond.
+    function _requireComplete(uint24 outcomes, uint256 criteriaCount) internal pure {
+        require(outcomes >> (2 * criteriaCount) == 0, InvalidOutcomes(outcomes));
+        for (uint256 i = 0; i < criteriaCount; ++i) {
+            require(_at(outcomes, i) != Outcome.None, InvalidOutcomes(outcomes));
+        }
+    }
+
+    /// @dev Money that the books account for in `f`.
+    function _bookedOf(Terms memory t, Facts memory f) internal view returns (uint256) {
+        return (f.settled ? 0 : _principalOf(t, f)) + _jury.held;
+    }
+
+    /// @dev Price, stake and dispute bond posted so far, before settlement.
+    function _principalOf(Terms memory t, Facts memory f) internal view returns (uint256) {
+        if (f.phase == Phase.None) return 0;
+        if (f.counterparty == address(0)) return _depositOf(t);
+        return t.price + _stakeOf(t) + (_jury.disputedAt == 0 ? 0 : _disputeBondOf(t));
+    }
+
+    function _requireStatus(Terms memory t, Facts memory f, Status expected) internal view {
+        Status actual = _statusOf(t, f);
+        require(actual == expected, WrongStatus(actual, expected));
+    }
+
+    /// @dev The party itself, or an operator that it delegated to.
+    function _requireActsFor(address party) internal view {
+        require(
+            msg.sender == party || DELEGATION.isAuthorized(party, msg.sender), NotParty({caller: msg.sender, party: party})
+        );
+    }
+
+    /// @dev Acts that carry the payer's own signature need no delegation; nobody else may choose their arguments.
+    function _requirePayerOrOperator(address payer) internal view {
+        require(
+            msg.sender == payer || msg.sender == OPERATOR, NotPayerOrOperator({caller: msg.sender, payer: payer})
+        );
+    }
+}

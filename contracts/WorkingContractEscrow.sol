@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {EscrowJury} from "./EscrowJury.sol";
+import {Dependencies, EscrowState} from "./EscrowState.sol";
+import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
+import {Settlement} from "./libraries/Settlement.sol";
+import {Authorization, Phase, Status, Terms} from "./types/Types.sol";
+
+/// @notice The lifecycle of one Working Contract, in its order. See {IWorkingContractEscrow}.
+contract WorkingContractEscrow is EscrowJury {
+    constructor(Dependencies memory dependencies) EscrowState(dependencies) {}
+
+    /// @inheritdoc IWorkingContractEscrow
+    function open(Authorization calldata deposit) external nonReentrant {
+        Terms memory t = _terms();
+        _requireStatus(t, _facts, Status.None);
+        uint256 amount = _depositOf(t);
+        bool paidAlready = amount != 0 && ASSET.balanceOf(address(this)) >= amount;
+        require(paidAlready || block.timestamp < t.matchDeadline, DeadlinePassed(t.matchDeadline));
+
+        _facts.phase = Phase.Created;
+
+        emit WorkingContractCreated(amount);
+
+        // The terms fix who pays: money that is here is the initiator's, whoever sent its authorization.
+        if (!paidAlready) _collect(t.initiator, amount, deposit);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function accept(address party, Authorization calldata deposit) external nonReentrant {
+        Terms memory t = _terms();
+        Facts memory f = _facts;
+        _requireStatus(t, f, Status.Created);
+        _requirePayerOrOperator(party);
+        require(party != t.initiator && party != address(0), InitiatorCannotAccept(party));
+        require(
+            t.counterparty == address(0) || t.counterparty == party,
+            NotCounterparty({caller: party, counterparty: t.counterparty})
+        );
+
+        uint256 amount = t.workerInitiated ? t.price : _stakeOf(t);
+        f.counterparty = party;
+        f.phase = Phase.Matched;
+        _facts = f;
+
+        emit WorkingContractMatched(party, amount);
+
+        _collect(party, amount, deposit);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function decline() external {
+        Terms memory t = _terms();
+        _requireStatus(t, _facts, Status.Created);
+        require(t.counterparty != address(0), NothingToDecline());
+        _requireActsFor(t.counterparty);
+
+        _end(Phase.Declined);
+
+        emit WorkingContractDeclined();
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function cancel() external {
+        Terms memory t = _terms();
+        _requireStatus(t, _facts, Status.Created);
+        _requireActsFor(t.initiator);
+
+        _end(Phase.Cancelled);
+
+        emit WorkingContractCancelled();
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function deliver(bytes32 deliveryHash, bytes32 checkpointsRoot, uint24 outcomes) external {
+        Terms memory t = _terms();
+        Facts memory f = _facts;
+        _requireStatus(t, f, Status.Matched);
+        _requireActsFor(_workerOf(t, f));
+        if (t.computedCriteria) _requireComplete(outcomes, t.criteriaCount);
+        else require(outcomes == 0, InvalidOutcomes(outcomes));
+
+        f.phase = Phase.Delivered;
+        f.outcomes = outcomes;
+        _facts = f;
+
+        emit WorkingContractDelivered(deliveryHash, checkpointsRoot, outcomes);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function withdraw() external {
+        Terms memory t = _terms();
+        Facts memory f = _facts;
+        _requireStatus(t, f, Status.Matched);
+        require(block.timestamp < t.withdrawalDeadline, DeadlinePassed(t.withdrawalDeadline));
+        _requireActsFor(_workerOf(t, f));
+
+        _end(Phase.Withdrawn);
+
+        emit WorkingContractWithdrawn();
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function approve() external {
+        Terms memory t = _terms();
+        Facts memory f = _facts;
+        _requireStatus(t, f, Status.UnderReview);
+        _requireActsFor(_clientOf(t, f));
+
+        f.outcomes = _outcomesOf(t, f);
+        f.phase = Phase.Approved;
+        f.endedAt = uint40(block.timestamp);
+        _facts = f;
+
+        emit WorkingContractApproved(f.outcomes);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function settle() external nonReentrant {
+        Terms memory t = _terms();
+        Facts memory f = _facts;
+        Status ended = _statusOf(t, f);
+        require(!f.settled, AlreadySettled());
+        require(
+            ended == Status.Resolved || uint8(ended) >= uint8(Status.CancelledUnmatched),
+            WrongStatus({actual: ended, expected: Status.Resolved})
+        );
+        _requirePayable(t, f);
+
+        Settlement.Payout memory payout = _payoutOf(t, f, ended);
+        if (f.phase == Phase.Tallied) {
+            uint256 leftover = _juryLeftover(t);
+            payout.treasury += leftover;
+            if (leftover != 0) _jury.held -= uint96(leftover);
+        }
+        _facts.settled = true;
+
+        address client_ = _clientOf(t, f);
+        address worker_ = _workerOf(t, f);
+        address treasury = payout.treasury == 0 ? address(0) : FACTORY.treasury();
+        emit WorkingContractSettled({
+            status: ended == Status.Resolved ? _settledStatusOf(t, f) : ended,
+            client: client_,
+            worker: worker_,
+            treasury: treasury,
+            payout: payout
+        });
+
+        _pay(client_, payout.client);
+        _pay(worker_, payout.worker);
+        _pay(treasury, payout.treasury);
+    }
+
+    function _end(Phase phase) private {
+        _facts.phase = phase;
+        _facts.endedAt = uint40(block.timestamp);
+    }
+
+    function _payoutOf(Terms memory t, Facts memory f, Status ended)
+        private
+        view
+        returns (Settlement.Payout memory payout)
+    {
+        if (ended == Status.Resolved) {
+            uint256 bond = f.phase == Phase.Tallied ? _disputeBondOf(t) : 0;
+            return Settlement.resolve(t.price, _stakeOf(t), bond, _tallyOf(t, f), t.parameters);
+        }
+        if (ended == Status.CancelledAbsent) return Settlement.absent(t.price, _stakeOf(t), t.parameters);
+        if (ended == Status.CancelledWithdrawn) return Settlement.withdrawn(t.price, _stakeOf(t), t.parameters);
+        if (t.workerInitiated) payout.worker = _depositOf(t);
+        else payout.client = _depositOf(t);
+    }
+}

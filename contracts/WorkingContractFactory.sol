@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
+import {Clones} from "@openzeppelin/contracts/proxy/Clones.sol";
+import {WorkingContractEscrow} from "./WorkingContractEscrow.sol";
+import {IWorkingContractFactory} from "./interfaces/IWorkingContractFactory.sol";
+import {Settlement} from "./libraries/Settlement.sol";
+import {TermsCodec} from "./libraries/TermsCodec.sol";
+import {Dependencies} from "./EscrowState.sol";
+import {Authorization, Parameters, Terms} from "./types/Types.sol";
+
+/// @notice See {IWorkingContractFactory}. The owner sets parameters for future contracts within hard bounds, the
+/// Treasury and the reviewer; nobody can touch an escrow that is deployed.
+contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
+    uint256 public constant MAX_PROTOCOL_FEE = 2000;
+    uint256 public constant MAX_PAYOUT_HOLD = 72 hours;
+    uint256 public constant MIN_VOTING_WINDOW = 1 hours;
+    uint256 public constant MAX_VOTING_WINDOW = 30 days;
+    uint256 public constant MAX_RECRUIT_COUNT = 31;
+    uint256 public constant MAX_CRITERIA = 10;
+    uint256 public constant MAX_DURATION = 365 days;
+
+    /// @dev How long a quote made under former parameters can still be paid.
+    uint40 private constant PARAMETERS_GRACE = 1 days;
+
+    /// @notice The code behind every escrow's proxy.
+    address public immutable IMPLEMENTATION;
+
+    address public treasury;
+    address public reviewer;
+    Parameters private _parameters;
+
+    /// @notice Until when (seconds) contracts may be created under packed parameters; zero for unknown ones.
+    mapping(bytes29 packedParameters => uint40) public parametersValidUntil;
+
+    constructor(
+        address owner_,
+        address treasury_,
+        address reviewer_,
+        Parameters memory parameters_,
+        Dependencies memory dependencies
+    ) Ownable(owner_) {
+        IMPLEMENTATION = address(new WorkingContractEscrow(dependencies));
+        _setTreasury(treasury_);
+        _setReviewer(reviewer_);
+        _setParameters(parameters_);
+    }
+
+    /// @inheritdoc IWorkingContractFactory
+    function create(Terms calldata terms, Authorization calldata deposit) external returns (address escrow) {
+        escrow = deploy(terms);
+        WorkingContractEscrow(escrow).open(deposit);
+    }
+
+    /// @inheritdoc IWorkingContractFactory
+    function deploy(Terms calldata terms) public returns (address escrow) {
+        bytes memory packed = TermsCodec.pack(terms);
+        escrow = Clones.predictDeterministicAddressWithImmutableArgs(IMPLEMENTATION, packed, 0);
+        if (escrow.code.length != 0) return escrow;
+
+        _requireValid(terms);
+        Clones.cloneDeterministicWithImmutableArgs(IMPLEMENTATION, packed, 0);
+
+        emit WorkingContractDeployed(escrow, terms);
+    }
+
+    /// @notice Sets the parameters of future contracts.
+    function setParameters(Parameters calldata parameters_) external onlyOwner {
+        parametersValidUntil[TermsCodec.packParameters(_parameters)] = uint40(block.timestamp) + PARAMETERS_GRACE;
+        _setParameters(parameters_);
+    }
+
+    /// @notice Sets where fees and the Treasury's part of slashed stakes go.
+    function setTreasury(address treasury_) external onlyOwner {
+        _setTreasury(treasury_);
+    }
+
+    /// @notice Sets who may release held payouts early.
+    function setReviewer(address reviewer_) external onlyOwner {
+        _setReviewer(reviewer_);
+    }
+
+    /// @inheritdoc IWorkingContractFactory
+    function predict(Terms calldata terms) external view returns (address escrow) {
+        return Clones.predictDeterministicAddressWithImmutableArgs(IMPLEMENTATION, TermsCodec.pack(terms), 0);
+    }
+
+    /// @inheritdoc IWorkingContractFactory
+    function isEscrow(address account) external view returns (bool) {
+        if (account.code.length <= 0x2d) return false;
+        bytes memory packed = Clones.fetchCloneArgs(account);
+        return Clones.predictDeterministicAddressWithImmutableArgs(IMPLEMENTATION, packed, 0) == account;
+    }
+
+    /// @inheritdoc IWorkingContractFactory
+    function parameters() external view returns (Parameters memory) {
+        return _parameters;
+    }
+
+    function _requireValid(Terms calldata terms) private view {
+        require(terms.initiator != address(0), InvalidTerms("initiator is zero"));
+        require(terms.initiator != terms.counterparty, InvalidTerms("counterparty is the initiator"));
+        require(terms.price != 0, InvalidTerms("price is zero"));
+        require(
+            terms.criteriaCount != 0 && terms.criteriaCount <= MAX_CRITERIA, InvalidTerms("criteria count not 1 to 10")
+        );
+        require(
+            terms.matchDeadline <= terms.withdrawalDeadline && terms.withdrawalDeadline <= terms.deliveryDeadline
+                && terms.deliveryDeadline < terms.reviewDeadline,
+            InvalidTerms("deadlines out of order")
+        );
+        require(terms.reviewDeadline <= block.timestamp + MAX_DURATION, InvalidTerms("review deadline too far ahead"));
+
+        uint40 validUntil = parametersValidUntil[TermsCodec.packParameters(terms.parameters)];
+        require(
+            validUntil > block.timestamp || (validUntil != 0 && block.timestamp >= terms.matchDeadline),
+            UnknownParameters()
+        );
+    }
+
+    function _setParameters(Parameters memory p) private {
+        require(p.protocolFee <= MAX_PROTOCOL_FEE, InvalidParameters("protocolFee"));
+        require(p.workerStakeRatio <= Settlement.BASIS_POINTS, InvalidParameters("workerStakeRatio"));
+        require(p.disputeBondRatio <= Settlement.BASIS_POINTS, InvalidParameters("disputeBondRatio"));
+        require(p.backupAgentBondRatio <= Settlement.BASIS_POINTS, InvalidParameters("backupAgentBondRatio"));
+        require(p.earlyWithdrawalSlashRatio <= Settlement.BASIS_POINTS, InvalidParameters("earlyWithdrawalSlashRatio"));
+        require(p.absentNoneMetClientShare <= Settlement.BASIS_POINTS, InvalidParameters("absentNoneMetClientShare"));
+        require(p.baUnclearSlashRatio <= Settlement.BASIS_POINTS, InvalidParameters("baUnclearSlashRatio"));
+        require(
+            p.baVotingWindow >= MIN_VOTING_WINDOW && p.baVotingWindow <= MAX_VOTING_WINDOW,
+            InvalidParameters("baVotingWindow")
+        );
+        require(p.baRecruitCount <= MAX_RECRUIT_COUNT, InvalidParameters("baRecruitCount"));
+        require(p.payoutHold <= MAX_PAYOUT_HOLD, InvalidParameters("payoutHold"));
+
+        _parameters = p;
+        parametersValidUntil[TermsCodec.packParameters(p)] = type(uint40).max;
+        emit ParametersChanged(p);
+    }
+
+    function _setTreasury(address treasury_) private {
+        require(treasury_ != address(0), ZeroAddress());
+        treasury = treasury_;
+        emit TreasuryChanged(treasury_);
+    }
+
+    function _setReviewer(address reviewer_) private {
+        require(reviewer_ != address(0), ZeroAddress());
+        reviewer = reviewer_;
+        emit ReviewerChanged(reviewer_);
+    }
+}

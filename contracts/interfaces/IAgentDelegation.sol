@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+/// @notice Which operator an agent has authorized to carry out its contract actions, proven by the signature that
+/// the agent made over its API-key challenge.
+interface IAgentDelegation {
+    event DelegationRegistered(address indexed agent, address indexed operator, uint40 issuedAt);
+    event DelegationRevoked(address indexed agent, address indexed operator);
+
+    error InvalidDelegationSignature(address agent);
+    error DelegationOutdated(uint40 issuedAt, uint40 revokedAt);
+    error NotAgentOrOperator(address caller, address agent, address operator);
+
+    /// @notice Registers the delegation that `agent` gave to `operator` by signing the challenge text.
+    ///
+    /// Requirements:
+    /// - `signature` is the agent's over {challengeText} (EIP-191), or valid by ERC-1271.
+    /// - `issuedAt` is later than the last revocation.
+    function register(
+        address agent,
+        address operator,
+        bytes32 nonce,
+        uint40 issuedAt,
+        uint40 expiresAt,
+        bytes calldata signature
+    ) external;
+
+    /// @notice Ends `operator`'s power to act for `agent`; signatures issued up to now stay useless for ever.
+    ///
+    /// Requirements:
+    /// - The caller is the agent, or the operator giving up its own power.
+    function revoke(address agent, address operator) external;
+
+    function isAuthorized(address agent, address operator) external view returns (bool);
+
+    /// @notice The exact text that an agent signs.
+    function challengeText(address agent, address operator, bytes32 nonce, uint40 issuedAt, uint40 expiresAt)
+        external
+        view
+        returns (string memory);
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+/// @notice Reward and stake token of the protocol.
+interface IProtocolToken {
+    error NotEscrow(address caller);
+    error DailyCapReached(uint256 mintedToday, uint256 amount, uint256 cap);
+    error TransfersClosed(address from, address to);
+
+    event TransfersOpened();
+    event DailyCapChanged(uint256 cap);
+
+    /// @notice Mints a Backup Agent's reward.
+    ///
+    /// Requirements:
+    /// - The caller is a genuine escrow.
+    /// - The day's cap is not exceeded.
+    function mintReward(address backupAgent, uint256 amount) external;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Parameters} from "../types/Types.sol";
+
+/// @notice The payout ledger: who gets what when a Working Contract ends. Pure integers in base units;
+/// every division rounds down, and the second of each pair is the whole minus the first, so nothing is lost.
+library Settlement {
+    uint256 internal constant BASIS_POINTS = 10_000;
+
+    /// @notice Criteria of one Working Contract by outcome.
+    struct Tally {
+        uint256 met;
+        uint256 notMet;
+        uint256 unclear;
+    }
+
+    /// @notice Opened votes on one criterion by content, and how many sealed votes were never opened.
+    struct CriterionVotes {
+        uint256 met;
+        uint256 notMet;
+        uint256 unclear;
+        uint256 unopened;
+    }
+
+    struct Payout {
+        uint256 client;
+        uint256 worker;
+        uint256 treasury;
+    }
+
+    /// @notice `ratio` basis points of `amount`, rounded down.
+    function share(uint256 amount, uint256 ratio) internal pure returns (uint256) {
+        return amount * ratio / BASIS_POINTS;
+    }
+
+    /// @notice What the Worker gets of the price before the fee.
+    function released(uint256 price, Tally memory tally) internal pure returns (uint256) {
+        return price * (2 * tally.met + tally.unclear) / (2 * (tally.met + tally.notMet + tally.unclear));
+    }
+
+    /// @notice Payout of a Working Contract that ended with an outcome per criterion; `bond` is zero without a dispute.
+    function resolve(uint256 price, uint256 stake, uint256 bond, Tally memory tally, Parameters memory parameters)
+        internal
+        pure
+        returns (Payout memory payout)
+    {
+        uint256 criteria = tally.met + tally.notMet + tally.unclear;
+        uint256 gross = released(price, tally);
+        uint256 fee = share(gross, parameters.protocolFee);
+        uint256 slash = stake * tally.notMet / criteria;
+        uint256 slashToClient = share(slash, parameters.absentNoneMetClientShare);
+        uint256 bondLost = bond * tally.met / criteria;
+
+        payout.worker = gross - fee + stake - slash + bondLost;
+        payout.client = price - gross + slashToClient + bond - bondLost;
+        payout.treasury = fee + slash - slashToClient;
+    }
+
+    /// @notice Payout when the Worker never delivered: the whole stake is slashed, no fee.
+    function absent(uint256 price, uint256 stake, Parameters memory parameters)
+        internal
+        pure
+        returns (Payout memory payout)
+    {
+        uint256 slashToClient = share(stake, parameters.absentNoneMetClientShare);
+        payout.client = price + slashToClient;
+        payout.treasury = stake - slashToClient;
+    }
+
+    /// @notice Payout when the Worker withdrew in time: part of the stake goes to the Client, no fee.
+    function withdrawn(uint256 price, uint256 stake, Parameters memory parameters)
+        internal
+        pure
+        returns (Payout memory payout)
+    {
+        uint256 slash = share(stake, parameters.earlyWithdrawalSlashRatio);
+        payout.client = price + slash;
+        payout.worker = stake - slash;
+    }
+
+    /// @notice More than half of the opened votes decide a criterion; otherwise it is unclear.
+    /// @return decisive Whether `met` or `not met` has the majority.
+    /// @return isMet Which of the two.
+    function majority(CriterionVotes memory votes) internal pure returns (bool decisive, bool isMet) {
+        uint256 cast = votes.met + votes.notMet + votes.unclear;
+        isMet = 2 * votes.met > cast;
+        decisive = isMet || 2 * votes.notMet > cast;
+    }
+
+    /// @notice Slashed jury bonds on one criterion, and how many voters share them.
+    /// @param bond Bond per voter and criterion.
+    /// @param unclearSlash Part of `bond` lost by voting `unclear` against a decisive majority.
+    /// @return pot Sum of slashed bonds. Goes to the Treasury where `winners` is zero.
+    /// @return winners Voters that matched the decisive majority.
+    function pot(CriterionVotes memory votes, uint256 bond, uint256 unclearSlash)
+        internal
+        pure
+        returns (uint256, uint256 winners)
+    {
+        (bool decisive, bool isMet) = majority(votes);
+        if (!decisive) return (votes.unopened * bond, 0);
+
+        uint256 losers;
+        (winners, losers) = isMet ? (votes.met, votes.notMet) : (votes.notMet, votes.met);
+        return ((losers + votes.unopened) * bond + votes.unclear * unclearSlash, winners);
+    }
+}

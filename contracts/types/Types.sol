@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+/// @notice The economic parameters of one Working Contract, fixed when its terms are fixed.
+/// Ratios are basis points; token amounts are whole protocol tokens; durations are seconds.
+struct Parameters {
+    uint16 protocolFee;
+    uint16 workerStakeRatio;
+    uint16 disputeBondRatio;
+    uint16 backupAgentBondRatio;
+    uint16 earlyWithdrawalSlashRatio;
+    uint16 absentNoneMetClientShare;
+    uint16 baUnclearSlashRatio;
+    uint16 tokenMintRewardFull;
+    uint16 tokenMintRewardReduced;
+    uint32 baEligibilityStake;
+    uint24 baVotingWindow;
+    /// Zero: every eligible Backup Agent may vote.
+    uint8 baRecruitCount;
+    uint24 payoutHold;
+}
+
+/// @notice All that an escrow's address commits to.
+struct Terms {
+    /// Who creates and pays first: the Client, or the Worker of a worker-initiated listing.
+    address initiator;
+    /// Price in the stablecoin's base units.
+    uint96 price;
+    /// The named Worker or the reserved Buyer; zero where anybody may accept.
+    address counterparty;
+    uint8 criteriaCount;
+    bool workerInitiated;
+    /// Criteria are computed at delivery (usage ticket) instead of being met by approval.
+    bool computedCriteria;
+    uint40 matchDeadline;
+    uint40 withdrawalDeadline;
+    uint40 deliveryDeadline;
+    uint40 reviewDeadline;
+    /// keccak256 of the canonical JSON (RFC 8785) of the text fields and the salt.
+    bytes32 termsHash;
+    Parameters parameters;
+}
+
+/// @notice An EIP-3009 transfer authorization; payer, payee and value follow from the call that uses it.
+/// An empty signature means: pull the amount from the caller's allowance instead.
+struct Authorization {
+    uint256 validAfter;
+    uint256 validBefore;
+    bytes32 nonce;
+    bytes signature;
+}
+
+/// @notice Status of a Working Contract, in the words of the specification.
+enum Status {
+    None,
+    Created,
+    Matched,
+    UnderReview,
+    Disputed,
+    Resolved,
+    SettledAllMet,
+    SettledNoneMet,
+    SettledPartial,
+    CancelledUnmatched,
+    CancelledByInitiator,
+    CancelledWithdrawn,
+    CancelledAbsent
+}
+
+/// @notice What happened last, as stored; time turns it into a {Status}.
+enum Phase {
+    None,
+    Created,
+    Matched,
+    Delivered,
+    Disputed,
+    Approved,
+    Tallied,
+    Declined,
+    Cancelled,
+    Withdrawn
+}
+
+/// @notice Outcome of, or vote on, one acceptance criterion; two bits each when packed, criterion 0 lowest.
+enum Outcome {
+    None,
+    Met,
+    NotMet,
+    Unclear
+}

@@ -1,0 +1,54 @@
+/** Every error code of the API and its HTTP status (spec.md, "Errors"; docs/decisions.md). */
+export const ERROR_STATUS = {
+  invalid_challenge: 400,
+  invalid_request: 400,
+  unauthorized: 401,
+  invalid_signature: 401,
+  forbidden: 403,
+  not_found: 404,
+  key_not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  duplicate_contract: 409,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  too_many_pending_attempts: 429,
+  too_many_profile_updates: 429,
+  too_many_complaints: 429,
+  internal_error: 500,
+  unavailable: 503,
+  settlement_pending: 503,
+} as const;
+
+export type ErrorCode = keyof typeof ERROR_STATUS;
+
+export interface AppErrorOptions {
+  message: string;
+  /** Machine-readable facts, served as `error.details`. */
+  details?: unknown;
+  /** What the caller can do next, served as `error.hint`. */
+  hint?: string;
+  /** Whether the same call can succeed later; served as `error.retryable`, with Retry-After where given. */
+  retryable?: boolean;
+  retryAfterSeconds?: number;
+  headers?: Record<string, string>;
+  cause?: unknown;
+}
+
+/** The only error thrown on purpose; the HTTP edge turns it into the specified envelope. */
+export class AppError extends Error {
+  override readonly name = "AppError";
+  readonly code: ErrorCode;
+  readonly options: AppErrorOptions;
+
+  constructor(code: ErrorCode, options: AppErrorOptions) {
+    super(options.message, { cause: options.cause });
+    this.code = code;
+    this.options = options;
+  }
+
+  get status(): (typeof ERROR_STATUS)[ErrorCode] {
+    return ERROR_STATUS[this.code];
+  }
+}
