@@ -1,0 +1,39 @@
+import type { Address, Hex } from "./types.js";
+
+export interface ChallengeFields {
+  /** Name of the service, as AgentDelegation was deployed with it. */
+  domain: string;
+  agent: Address;
+  /** The Relay that acts for the agent. */
+  operator: Address;
+  factory: Address;
+  chainId: number;
+  /** 32 bytes. */
+  nonce: Hex;
+  /** Seconds since 1970. */
+  issuedAt: number;
+  expiresAt: number;
+}
+
+/** The text that an agent signs; byte for byte what AgentDelegation.challengeText rebuilds on chain. */
+export function challengeText(fields: ChallengeFields): string {
+  return [
+    `${fields.domain} asks you to sign in with your address:`,
+    fields.agent.toLowerCase(),
+    "",
+    "Purpose: issue or revoke an API key.",
+    `The holder of the key may have the operator ${fields.operator.toLowerCase()} carry out this address's contract` +
+      ` actions at the escrow factory ${fields.factory.toLowerCase()} until revoked.`,
+    "Signing moves no money and costs no gas.",
+    "",
+    `Chain ID: ${fields.chainId}`,
+    `Nonce: ${fields.nonce.toLowerCase()}`,
+    `Issued At: ${isoSeconds(fields.issuedAt)}`,
+    `Expires At: ${isoSeconds(fields.expiresAt)}`,
+  ].join("\n");
+}
+
+/** `YYYY-MM-DDTHH:MM:SSZ`, years past 9999 written plainly as IsoTime.sol does. */
+function isoSeconds(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace(".000Z", "Z").replace(/^\+0*/, "");
+}

@@ -1,0 +1,281 @@
+/**
+ * The payout ledger (docs/decisions.md 45 to 51), mirroring Settlement.sol and EscrowJury.sol: integers in the smallest unit, every division
+ * rounds down, and the second of each pair is the whole minus the first, so nothing is lost.
+ */
+import { share } from "./amounts.js";
+import { type Outcome, type OutcomeTally, outcomeAt, packOutcomes } from "./outcomes.js";
+import type { Parameters } from "./types.js";
+
+export interface Payout {
+  client: bigint;
+  worker: bigint;
+  treasury: bigint;
+}
+
+export const LEG_NAMES = [
+  "worker-pay",
+  "protocol-fee",
+  "price-refund",
+  "slashed-stake-to-client",
+  "slashed-stake-to-treasury",
+  "stake-back",
+  "dispute-bond-lost",
+  "dispute-bond-back",
+  "deposit-refund",
+  "jury-leftover",
+] as const;
+export type LegName = (typeof LEG_NAMES)[number];
+
+/** One step of the ledger: what moves, and to whom. Legs of zero are left out. */
+export interface Leg {
+  name: LegName;
+  payee: keyof Payout;
+  amount: bigint;
+}
+
+/** Worker Stake of a price. */
+export function workerStake(price: bigint, parameters: Parameters): bigint {
+  return share(price, parameters.workerStakeRatio);
+}
+
+/** Dispute Bond of a price. */
+export function disputeBond(price: bigint, parameters: Parameters): bigint {
+  return share(price, parameters.disputeBondRatio);
+}
+
+/** A Backup Agent's bond for one criterion. */
+export function voteBond(price: bigint, parameters: Parameters): bigint {
+  return share(price, parameters.backupAgentBondRatio);
+}
+
+/** What a Backup Agent pays to vote on all criteria. */
+export function voteDeposit(price: bigint, criteriaCount: number, parameters: Parameters): bigint {
+  return BigInt(criteriaCount) * voteBond(price, parameters);
+}
+
+/** What the Worker gets of the price before the fee. */
+export function released(price: bigint, tally: OutcomeTally): bigint {
+  const criteria = tally.met + tally.notMet + tally.unclear;
+  return (price * BigInt(2 * tally.met + tally.unclear)) / BigInt(2 * criteria);
+}
+
+export interface ResolvedContract {
+  price: bigint;
+  tally: OutcomeTally;
+  /** Whether a Dispute Bond was posted. */
+  disputed: boolean;
+  /** Slashed jury bonds that no voter gets; see {@link juryDues}. */
+  juryLeftover?: bigint;
+  parameters: Parameters;
+}
+
+/** Legs of a Working Contract that ended with an outcome per criterion. */
+export function resolvedLegs({
+  price,
+  tally,
+  disputed,
+  juryLeftover = 0n,
+  parameters,
+}: ResolvedContract): Leg[] {
+  const criteria = BigInt(tally.met + tally.notMet + tally.unclear);
+  const stake = workerStake(price, parameters);
+  const bond = disputed ? disputeBond(price, parameters) : 0n;
+  const gross = released(price, tally);
+  const fee = share(gross, parameters.protocolFee);
+  const slash = (stake * BigInt(tally.notMet)) / criteria;
+  const slashToClient = share(slash, parameters.absentNoneMetClientShare);
+  const bondLost = (bond * BigInt(tally.met)) / criteria;
+
+  return nonZero([
+    { name: "worker-pay", payee: "worker", amount: gross - fee },
+    { name: "protocol-fee", payee: "treasury", amount: fee },
+    { name: "price-refund", payee: "client", amount: price - gross },
+    { name: "slashed-stake-to-client", payee: "client", amount: slashToClient },
+    { name: "slashed-stake-to-treasury", payee: "treasury", amount: slash - slashToClient },
+    { name: "stake-back", payee: "worker", amount: stake - slash },
+    { name: "dispute-bond-lost", payee: "worker", amount: bondLost },
+    { name: "dispute-bond-back", payee: "client", amount: bond - bondLost },
+    { name: "jury-leftover", payee: "treasury", amount: juryLeftover },
+  ]);
+}
+
+/** Legs where the Worker never delivered: the whole stake is slashed, no fee. */
+export function absentLegs(price: bigint, parameters: Parameters): Leg[] {
+  const stake = workerStake(price, parameters);
+  const slashToClient = share(stake, parameters.absentNoneMetClientShare);
+  return nonZero([
+    { name: "price-refund", payee: "client", amount: price },
+    { name: "slashed-stake-to-client", payee: "client", amount: slashToClient },
+    { name: "slashed-stake-to-treasury", payee: "treasury", amount: stake - slashToClient },
+  ]);
+}
+
+/** Legs where the Worker withdrew in time: part of the stake goes to the Client, no fee. */
+export function withdrawnLegs(price: bigint, parameters: Parameters): Leg[] {
+  const stake = workerStake(price, parameters);
+  const slash = share(stake, parameters.earlyWithdrawalSlashRatio);
+  return nonZero([
+    { name: "price-refund", payee: "client", amount: price },
+    { name: "slashed-stake-to-client", payee: "client", amount: slash },
+    { name: "stake-back", payee: "worker", amount: stake - slash },
+  ]);
+}
+
+/** The one leg where nobody matched: the initiator's deposit goes back in full. */
+export function unmatchedLegs(price: bigint, workerInitiated: boolean, parameters: Parameters): Leg[] {
+  return nonZero([
+    workerInitiated
+      ? { name: "deposit-refund", payee: "worker", amount: workerStake(price, parameters) }
+      : { name: "deposit-refund", payee: "client", amount: price },
+  ]);
+}
+
+/** Sum of the legs by payee; what WorkingContractSettled reports. */
+export function payoutOf(legs: readonly Leg[]): Payout {
+  const payout: Payout = { client: 0n, worker: 0n, treasury: 0n };
+  for (const leg of legs) payout[leg.payee] += leg.amount;
+  return payout;
+}
+
+/** Settlement.resolve, plus the jury's leftover. */
+export function resolve(ended: ResolvedContract): Payout {
+  return payoutOf(resolvedLegs(ended));
+}
+
+/** Settlement.absent. */
+export function absent(price: bigint, parameters: Parameters): Payout {
+  return payoutOf(absentLegs(price, parameters));
+}
+
+/** Settlement.withdrawn. */
+export function withdrawn(price: bigint, parameters: Parameters): Payout {
+  return payoutOf(withdrawnLegs(price, parameters));
+}
+
+function nonZero(legs: Leg[]): Leg[] {
+  return legs.filter((leg) => leg.amount !== 0n);
+}
+
+export type BondOutcome = "returned" | "slashed" | "partially slashed";
+
+/** Opened votes on one criterion by content, and how many sealed votes were never opened. */
+export interface CriterionVotes {
+  met: number;
+  notMet: number;
+  unclear: number;
+  unopened: number;
+}
+
+/** What one Backup Agent gets for one criterion: money in base units, reward in whole tokens. */
+export interface CriterionDue {
+  majorityOutcome: Outcome;
+  bondOutcome: BondOutcome;
+  bondBack: bigint;
+  potShare: bigint;
+  reward: number;
+}
+
+export interface BallotDue {
+  criteria: CriterionDue[];
+  amount: bigint;
+  reward: number;
+}
+
+/** More than half of the opened votes decide a criterion; otherwise it is unclear. */
+export function majority(votes: CriterionVotes): Outcome {
+  const cast = votes.met + votes.notMet + votes.unclear;
+  if (2 * votes.met > cast) return "met";
+  return 2 * votes.notMet > cast ? "not met" : "unclear";
+}
+
+/** Slashed jury bonds on one criterion and how many voters share them; zero winners: the pot is the Treasury's. */
+export function pot(
+  votes: CriterionVotes,
+  bond: bigint,
+  unclearSlash: bigint,
+): { pot: bigint; winners: number } {
+  const outcome = majority(votes);
+  if (outcome === "unclear") return { pot: BigInt(votes.unopened) * bond, winners: 0 };
+
+  const [winners, losers] = outcome === "met" ? [votes.met, votes.notMet] : [votes.notMet, votes.met];
+  return { pot: BigInt(losers + votes.unopened) * bond + BigInt(votes.unclear) * unclearSlash, winners };
+}
+
+/** Votes on one criterion, counted over packed ballots; null is a ballot that was never opened. */
+export function countVotes(ballots: readonly (number | null)[], criterion: number): CriterionVotes {
+  const votes: CriterionVotes = { met: 0, notMet: 0, unclear: 0, unopened: 0 };
+  for (const ballot of ballots) {
+    const vote = ballot === null ? null : outcomeAt(ballot, criterion);
+    if (vote === "met") votes.met++;
+    else if (vote === "not met") votes.notMet++;
+    else if (vote === "unclear") votes.unclear++;
+    else votes.unopened++;
+  }
+  return votes;
+}
+
+/** What one ballot is due, given the votes on every criterion. A ballot that was never opened (null) gets nothing. */
+export function juryDue(
+  ballot: number | null,
+  votesByCriterion: readonly CriterionVotes[],
+  { price, parameters }: { price: bigint; parameters: Parameters },
+): BallotDue {
+  const bond = voteBond(price, parameters);
+  const unclearSlash = share(bond, parameters.baUnclearSlashRatio);
+  const criteria = votesByCriterion.map((votes, i): CriterionDue => {
+    const majorityOutcome = majority(votes);
+    const vote = ballot === null ? null : outcomeAt(ballot, i);
+    const due = { majorityOutcome, potShare: 0n, reward: 0 };
+    if (vote === null) return { ...due, bondOutcome: "slashed", bondBack: 0n };
+    if (majorityOutcome === "unclear") {
+      const reward = vote === "unclear" ? parameters.tokenMintRewardReduced : 0;
+      return { ...due, bondOutcome: "returned", bondBack: bond, reward };
+    }
+    if (vote === majorityOutcome) {
+      const slashed = pot(votes, bond, unclearSlash);
+      const potShare = slashed.pot / BigInt(slashed.winners);
+      return {
+        ...due,
+        bondOutcome: "returned",
+        bondBack: bond,
+        potShare,
+        reward: parameters.tokenMintRewardFull,
+      };
+    }
+    if (vote === "unclear")
+      return { ...due, bondOutcome: "partially slashed", bondBack: bond - unclearSlash };
+    return { ...due, bondOutcome: "slashed", bondBack: 0n };
+  });
+
+  return {
+    criteria,
+    amount: criteria.reduce((sum, due) => sum + due.bondBack + due.potShare, 0n),
+    reward: criteria.reduce((sum, due) => sum + due.reward, 0),
+  };
+}
+
+/** Slashed bonds that no voter gets: pots without winners, and remainders of their division. */
+export function juryLeftover(
+  votesByCriterion: readonly CriterionVotes[],
+  { price, parameters }: { price: bigint; parameters: Parameters },
+): bigint {
+  const bond = voteBond(price, parameters);
+  const unclearSlash = share(bond, parameters.baUnclearSlashRatio);
+  return votesByCriterion.reduce((leftover, votes) => {
+    const slashed = pot(votes, bond, unclearSlash);
+    return leftover + (slashed.winners === 0 ? slashed.pot : slashed.pot % BigInt(slashed.winners));
+  }, 0n);
+}
+
+/** Everything that follows from a jury's packed ballots: outcomes, each ballot's due (same order), the leftover. */
+export function juryDues(
+  ballots: readonly (number | null)[],
+  dispute: { price: bigint; criteriaCount: number; parameters: Parameters },
+): { outcomes: number; dues: BallotDue[]; leftover: bigint } {
+  const votesByCriterion = Array.from({ length: dispute.criteriaCount }, (_, i) => countVotes(ballots, i));
+  return {
+    outcomes: packOutcomes(votesByCriterion.map(majority)),
+    dues: ballots.map((ballot) => juryDue(ballot, votesByCriterion, dispute)),
+    leftover: juryLeftover(votesByCriterion, dispute),
+  };
+}

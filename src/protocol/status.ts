@@ -1,0 +1,108 @@
+/** The one rule that turns stored facts and time into a status; the same as EscrowState._statusOf and the SQL filter. */
+import { released } from "./ledger.js";
+import { allMet, tallyOutcomes } from "./outcomes.js";
+import type { Phase } from "./types.js";
+
+/** Status words of the API, in the order of the Solidity enum (which has `None` before them). */
+export const STATUSES = [
+  "created",
+  "matched",
+  "under-review",
+  "disputed",
+  "resolved",
+  "settled-all-met",
+  "settled-none-met",
+  "settled-partial",
+  "cancelled-unmatched",
+  "cancelled-by-initiator",
+  "cancelled-withdrawn",
+  "cancelled-absent",
+] as const;
+export type Status = (typeof STATUSES)[number];
+
+/** List filter groups; together they hold every status once (docs/decisions.md 50, 56). */
+export const STATUS_GROUPS = {
+  open: ["created"],
+  active: ["matched", "under-review", "disputed", "resolved"],
+  closed: [
+    "settled-all-met",
+    "settled-none-met",
+    "settled-partial",
+    "cancelled-unmatched",
+    "cancelled-by-initiator",
+    "cancelled-withdrawn",
+    "cancelled-absent",
+  ],
+} as const satisfies Record<string, readonly Status[]>;
+export type StatusGroup = keyof typeof STATUS_GROUPS;
+
+/** What the status depends on. Times in seconds since 1970. An escrow that was never paid (`none`) has no status. */
+export interface StatusFacts {
+  phase: Exclude<Phase, "none">;
+  settled: boolean;
+  /** Packed outcomes as stored; 0 while there are none. */
+  outcomes: number;
+  price: bigint;
+  criteriaCount: number;
+  computedCriteria: boolean;
+  matchDeadline: number;
+  deliveryDeadline: number;
+  reviewDeadline: number;
+}
+
+/** Status at `now`. "Before" is strict: at a deadline it has passed. */
+export function statusOf(facts: StatusFacts, now: number): Status {
+  switch (facts.phase) {
+    case "created":
+      return now < facts.matchDeadline ? "created" : "cancelled-unmatched";
+    case "matched":
+      return now < facts.deliveryDeadline ? "matched" : "cancelled-absent";
+    case "delivered":
+      return now < facts.reviewDeadline ? "under-review" : resolvedStatus(facts, now);
+    case "disputed":
+      return "disputed";
+    case "approved":
+    case "tallied":
+      return resolvedStatus(facts, now);
+    case "declined":
+      return "cancelled-unmatched";
+    case "cancelled":
+      return "cancelled-by-initiator";
+    case "withdrawn":
+      return "cancelled-withdrawn";
+  }
+}
+
+/**
+ * Packed outcomes that hold at `now`, 0 while undecided: stored ones (computed at delivery, set by approval, voted), or
+ * all met once the review deadline has passed without a dispute.
+ */
+export function effectiveOutcomes(facts: StatusFacts, now: number): number {
+  const acceptedByTimeOut =
+    facts.phase === "delivered" && !facts.computedCriteria && now >= facts.reviewDeadline;
+  return acceptedByTimeOut ? allMet(facts.criteriaCount) : facts.outcomes;
+}
+
+/** When the Working Contract ended (before settlement), in seconds; null while it has not. */
+export function endedAt(facts: StatusFacts & { endedAt: number | null }, now: number): number | null {
+  switch (facts.phase) {
+    case "created":
+      return now < facts.matchDeadline ? null : facts.matchDeadline;
+    case "matched":
+      return now < facts.deliveryDeadline ? null : facts.deliveryDeadline;
+    case "delivered":
+      return now < facts.reviewDeadline ? null : facts.reviewDeadline;
+    case "disputed":
+      return null;
+    default:
+      return facts.endedAt;
+  }
+}
+
+/** Settled statuses are named by the money: who got the price. */
+function resolvedStatus(facts: StatusFacts, now: number): Status {
+  if (!facts.settled) return "resolved";
+  const gross = released(facts.price, tallyOutcomes(effectiveOutcomes(facts, now), facts.criteriaCount));
+  if (gross === facts.price) return "settled-all-met";
+  return gross === 0n ? "settled-none-met" : "settled-partial";
+}

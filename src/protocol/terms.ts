@@ -1,0 +1,182 @@
+/** What a Working Contract's address commits to: the terms document behind its hash, and the packed on-chain terms. */
+import canonicalize from "canonicalize";
+import {
+  concatHex,
+  encodePacked,
+  getContractAddress,
+  hexToBigInt,
+  hexToNumber,
+  keccak256,
+  numberToHex,
+  sha256,
+  sliceHex,
+  stringToHex,
+} from "viem";
+import type { Address, EscrowTerms, Hex, Parameters } from "./types.js";
+
+/** Text half of the terms; absent fields are null. Hashed as canonical JSON (RFC 8785). */
+export interface TermsDocument {
+  acceptanceCriteria: string[];
+  application: string | null;
+  applicationTerms: Record<string, unknown> | null;
+  awardMethod: string;
+  contractType: string;
+  initiator: string;
+  salt: Hex;
+  supplementaryMaterialsHash: Hex | null;
+  taskDescription: string;
+  title: string;
+  verificationMode: string;
+}
+
+export interface TermsText {
+  title: string;
+  taskDescription: string;
+  acceptanceCriteria: string[];
+  awardMethod: "direct_award" | "open_tender";
+  initiator: "client" | "worker";
+  application?: string | null;
+  applicationTerms?: Record<string, unknown> | null;
+  /** Plain reference; only its hash enters the document. */
+  supplementaryMaterials?: string | null;
+  salt: Hex;
+}
+
+/** The document that {@link termsHash} hashes. */
+export function termsDocument(text: TermsText): TermsDocument {
+  return {
+    acceptanceCriteria: text.acceptanceCriteria,
+    application: text.application ?? null,
+    applicationTerms: text.applicationTerms ?? null,
+    awardMethod: text.awardMethod,
+    contractType: "fixed",
+    initiator: text.initiator,
+    salt: text.salt,
+    supplementaryMaterialsHash:
+      text.supplementaryMaterials == null ? null : keccak256(stringToHex(text.supplementaryMaterials)),
+    taskDescription: text.taskDescription,
+    title: text.title,
+    verificationMode: "privacy-preserving",
+  };
+}
+
+/** RFC 8785 text of the document. Throws where it holds what canonical JSON cannot: a lone surrogate, NaN. */
+export function canonicalTerms(document: TermsDocument): string {
+  const text = canonicalize(document);
+  if (text === undefined) throw new TypeError("A terms document must be an object");
+  return text;
+}
+
+export function termsHash(document: TermsDocument): Hex {
+  return keccak256(stringToHex(canonicalTerms(document)));
+}
+
+/** Salt of a creation attempt: equal bytes from the same caller give the same address (docs/decisions.md 17, 19). */
+export function creationSalt(caller: Address, rawBody: Uint8Array): Hex {
+  return keccak256(concatHex([caller, sha256(rawBody, "hex")]));
+}
+
+const WORKER_INITIATED = 1;
+const COMPUTED_CRITERIA = 2;
+const PACKED_TERMS_LENGTH = 135;
+
+/** Parameter fields and their widths in bytes, in packing order (TermsCodec.sol). */
+const PARAMETER_WIDTHS = [
+  ["protocolFee", 2],
+  ["workerStakeRatio", 2],
+  ["disputeBondRatio", 2],
+  ["backupAgentBondRatio", 2],
+  ["earlyWithdrawalSlashRatio", 2],
+  ["absentNoneMetClientShare", 2],
+  ["baUnclearSlashRatio", 2],
+  ["tokenMintRewardFull", 2],
+  ["tokenMintRewardReduced", 2],
+  ["baEligibilityStake", 4],
+  ["baVotingWindow", 3],
+  ["baRecruitCount", 1],
+  ["payoutHold", 3],
+] as const satisfies readonly (readonly [keyof Parameters, number])[];
+
+/** The escrow's 135 immutable bytes (TermsCodec.pack). Throws on a number that does not fit its field. */
+export function packTerms(terms: EscrowTerms): Hex {
+  const flags =
+    (terms.workerInitiated ? WORKER_INITIATED : 0) | (terms.computedCriteria ? COMPUTED_CRITERIA : 0);
+  return concatHex([
+    encodePacked(
+      ["address", "uint96", "address", "uint8", "uint8", "uint40", "uint40", "uint40", "uint40", "bytes32"],
+      [
+        terms.initiator,
+        terms.price,
+        terms.counterparty,
+        terms.criteriaCount,
+        flags,
+        terms.matchDeadline,
+        terms.withdrawalDeadline,
+        terms.deliveryDeadline,
+        terms.reviewDeadline,
+        terms.termsHash,
+      ],
+    ),
+    packParameters(terms.parameters),
+  ]);
+}
+
+/** The key under which the factory knows a parameter snapshot (TermsCodec.packParameters). */
+export function packParameters(parameters: Parameters): Hex {
+  return concatHex(PARAMETER_WIDTHS.map(([name, size]) => numberToHex(parameters[name], { size })));
+}
+
+/** Reads {@link packTerms} back, with lower-case addresses. Throws where the length is not 135 bytes. */
+export function unpackTerms(packed: Hex): EscrowTerms {
+  if (packed.length !== 2 + 2 * PACKED_TERMS_LENGTH) throw new RangeError("Packed terms are not 135 bytes");
+  const number = (start: number, size: number) => hexToNumber(sliceHex(packed, start, start + size));
+  const flags = number(53, 1);
+  return {
+    initiator: sliceHex(packed, 0, 20).toLowerCase() as Address,
+    price: hexToBigInt(sliceHex(packed, 20, 32)),
+    counterparty: sliceHex(packed, 32, 52).toLowerCase() as Address,
+    criteriaCount: number(52, 1),
+    workerInitiated: (flags & WORKER_INITIATED) !== 0,
+    computedCriteria: (flags & COMPUTED_CRITERIA) !== 0,
+    matchDeadline: number(54, 5),
+    withdrawalDeadline: number(59, 5),
+    deliveryDeadline: number(64, 5),
+    reviewDeadline: number(69, 5),
+    termsHash: sliceHex(packed, 74, 106).toLowerCase() as Hex,
+    parameters: unpackParameters(sliceHex(packed, 106)),
+  };
+}
+
+function unpackParameters(packed: Hex): Parameters {
+  let offset = 0;
+  const fields = PARAMETER_WIDTHS.map(([name, size]) => {
+    const value = hexToNumber(sliceHex(packed, offset, offset + size));
+    offset += size;
+    return [name, value];
+  });
+  return Object.fromEntries(fields) as Parameters;
+}
+
+const CREATE2_SALT = numberToHex(0, { size: 32 });
+
+/** The escrow's address, lower case: CREATE2 by the factory of OpenZeppelin's EIP-1167 clone with immutable arguments. */
+export function escrowAddress(commitment: {
+  factory: Address;
+  implementation: Address;
+  terms: EscrowTerms;
+}): Address {
+  const bytecode = concatHex([
+    "0x61",
+    numberToHex(PACKED_TERMS_LENGTH + 0x2d, { size: 2 }),
+    "0x3d81600a3d39f3363d3d373d3d3d363d73",
+    commitment.implementation,
+    "0x5af43d82803e903d91602b57fd5bf3",
+    packTerms(commitment.terms),
+  ]);
+  return getContractAddress({
+    opcode: "CREATE2",
+    from: commitment.factory,
+    salt: CREATE2_SALT,
+    bytecode,
+  }).toLowerCase() as Address;
+}
