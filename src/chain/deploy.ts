@@ -1,0 +1,271 @@
+/** The one deploy path, shared by tests, local networks and real chains. */
+import { readFileSync } from "node:fs";
+import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
+import {
+  type Abi,
+  type Account,
+  type Address,
+  type Chain,
+  encodeDeployData,
+  getAddress,
+  getContractAddress,
+  type Hash,
+  type Hex,
+  isAddressEqual,
+  type PublicClient,
+  parseEther,
+  type TransactionReceipt,
+  type Transport,
+  type WalletClient,
+} from "viem";
+import {
+  delegationAbi,
+  escrowAbi,
+  factoryAbi,
+  protocolTokenAbi,
+  registryAbi,
+  relayAbi,
+  testUsdAbi,
+} from "./abi.js";
+import type { Deployment } from "./deployment.js";
+
+/** Parameters of future Working Contracts, in the units of the Solidity struct. */
+export interface ProtocolParameters {
+  protocolFee: number;
+  workerStakeRatio: number;
+  disputeBondRatio: number;
+  backupAgentBondRatio: number;
+  earlyWithdrawalSlashRatio: number;
+  absentNoneMetClientShare: number;
+  baUnclearSlashRatio: number;
+  tokenMintRewardFull: number;
+  tokenMintRewardReduced: number;
+  baEligibilityStake: number;
+  baVotingWindow: number;
+  baRecruitCount: number;
+  payoutHold: number;
+}
+
+/** The values of the specification. */
+export const DEFAULT_PARAMETERS: ProtocolParameters = {
+  protocolFee: 500,
+  workerStakeRatio: 500,
+  disputeBondRatio: 500,
+  backupAgentBondRatio: 500,
+  earlyWithdrawalSlashRatio: 3000,
+  absentNoneMetClientShare: 8000,
+  baUnclearSlashRatio: 3000,
+  tokenMintRewardFull: 10,
+  tokenMintRewardReduced: 4,
+  baEligibilityStake: 1000,
+  baVotingWindow: 86_400,
+  baRecruitCount: 0,
+  payoutHold: 0,
+};
+
+/** Most protocol tokens that rewards may mint in one day; the owner can change it. */
+const DEFAULT_DAILY_CAP = parseEther("100000");
+
+export interface DeployOptions {
+  walletClient: WalletClient<Transport, Chain, Account>;
+  publicClient: PublicClient<Transport, Chain>;
+  /** Owns factory, token and Relay. Where it is not the deployer, it must still accept the Relay's ownership. */
+  owner: Address;
+  treasury: Address;
+  reviewer: Address;
+  /** Accounts that may send the Relay's batches. */
+  signers: readonly Address[];
+  domain: string;
+  /** The stablecoin; a TestUSD is deployed where absent. */
+  asset?: Address | undefined;
+  parameters?: Partial<ProtocolParameters> | undefined;
+}
+
+/**
+ * Deploys the protocol and returns where it is, after checking on the chain that every part points at the others.
+ * The deployer's account must send nothing else meanwhile: the parts know each other by addresses predicted from its
+ * nonce.
+ */
+export async function deployProtocol(options: DeployOptions): Promise<Deployment> {
+  const { walletClient, publicClient, owner, signers, domain } = options;
+  const deployer = walletClient.account.address;
+  const nonce = await publicClient.getTransactionCount({ address: deployer, blockTag: "pending" });
+  const first = options.asset === undefined ? nonce + 1 : nonce;
+  const at = (position: number) => getContractAddress({ from: deployer, nonce: BigInt(first + position) });
+
+  const asset = options.asset ?? getContractAddress({ from: deployer, nonce: BigInt(nonce) });
+  const [relay, factory, delegation, registry, protocolToken] = [at(0), at(1), at(2), at(3), at(4)];
+  const parameters = { ...DEFAULT_PARAMETERS, ...options.parameters };
+  const dependencies = { factory, asset, operator: relay, delegation, registry, rewardToken: protocolToken };
+
+  const creations: Hex[] = [
+    ...(options.asset === undefined ? [creation("TestUSD", testUsdAbi, [])] : []),
+    creation("Relay", relayAbi, [deployer]),
+    creation("WorkingContractFactory", factoryAbi, [
+      owner,
+      options.treasury,
+      options.reviewer,
+      parameters,
+      dependencies,
+    ]),
+    creation("AgentDelegation", delegationAbi, [factory, domain]),
+    creation("BackupAgentRegistry", registryAbi, [protocolToken, factory, relay, delegation]),
+    creation("ProtocolToken", protocolTokenAbi, [owner, factory, registry, DEFAULT_DAILY_CAP]),
+  ];
+  const hashes: Hash[] = [];
+  for (const [index, data] of creations.entries()) {
+    hashes.push(await walletClient.sendTransaction({ data, nonce: nonce + index }));
+  }
+  const receipts = await Promise.all(hashes.map((hash) => mined(publicClient, hash)));
+
+  const grants: Hash[] = [];
+  const call = { address: relay, abi: relayAbi } as const;
+  let next = nonce + creations.length;
+  for (const signer of signers) {
+    grants.push(
+      await walletClient.writeContract({
+        ...call,
+        functionName: "setSigner",
+        args: [signer, true],
+        nonce: next++,
+      }),
+    );
+  }
+  if (!isAddressEqual(owner, deployer)) {
+    grants.push(
+      await walletClient.writeContract({
+        ...call,
+        functionName: "transferOwnership",
+        args: [owner],
+        nonce: next++,
+      }),
+    );
+  }
+  await Promise.all(grants.map((hash) => mined(publicClient, hash)));
+
+  const lower = (address: Address) => address.toLowerCase() as Address;
+  const deployment: Deployment = {
+    chainId: walletClient.chain.id,
+    networkName: networkName(walletClient.chain.id),
+    startBlock: Number(receipts.map((receipt) => receipt.blockNumber).sort((a, b) => (a < b ? -1 : 1))[0]),
+    domain,
+    factory: lower(factory),
+    implementation: lower(
+      await publicClient.readContract({ address: factory, abi: factoryAbi, functionName: "IMPLEMENTATION" }),
+    ),
+    relay: lower(relay),
+    delegation: lower(delegation),
+    registry: lower(registry),
+    protocolToken: lower(protocolToken),
+    asset: await describeAsset(publicClient, asset),
+  };
+  await verifyDeployment({ publicClient, deployment, signers });
+  return deployment;
+}
+
+/**
+ * Checks on the chain that every immutable of a deployment points where it should and that `signers` may send
+ * batches. Throws one line per fault.
+ */
+export async function verifyDeployment({
+  publicClient,
+  deployment,
+  signers,
+}: {
+  publicClient: PublicClient<Transport, Chain>;
+  deployment: Deployment;
+  signers: readonly Address[];
+}): Promise<void> {
+  const chainId = await publicClient.getChainId();
+  if (chainId !== deployment.chainId) {
+    throw new Error(`The deployment is for chain ${deployment.chainId}, the node serves chain ${chainId}.`);
+  }
+  const { factory, implementation, relay, delegation, registry, protocolToken, asset } = deployment;
+  for (const address of [
+    factory,
+    implementation,
+    relay,
+    delegation,
+    registry,
+    protocolToken,
+    asset.address,
+  ]) {
+    if ((await publicClient.getCode({ address })) === undefined) {
+      throw new Error(
+        `Chain ${chainId} has no contract at ${address}: the deployment file is of another chain.`,
+      );
+    }
+  }
+
+  const escrow = { address: implementation, abi: escrowAbi } as const;
+  const voters = { address: registry, abi: registryAbi } as const;
+  const token = { address: protocolToken, abi: protocolTokenAbi } as const;
+  const delegations = { address: delegation, abi: delegationAbi } as const;
+  const read = publicClient.readContract;
+  const checks: [string, Promise<string>, string][] = [
+    [
+      "factory.IMPLEMENTATION",
+      read({ address: factory, abi: factoryAbi, functionName: "IMPLEMENTATION" }),
+      implementation,
+    ],
+    ["escrow.FACTORY", read({ ...escrow, functionName: "FACTORY" }), factory],
+    ["escrow.ASSET", read({ ...escrow, functionName: "ASSET" }), asset.address],
+    ["escrow.OPERATOR", read({ ...escrow, functionName: "OPERATOR" }), relay],
+    ["escrow.DELEGATION", read({ ...escrow, functionName: "DELEGATION" }), delegation],
+    ["escrow.REGISTRY", read({ ...escrow, functionName: "REGISTRY" }), registry],
+    ["escrow.REWARD_TOKEN", read({ ...escrow, functionName: "REWARD_TOKEN" }), protocolToken],
+    ["registry.TOKEN", read({ ...voters, functionName: "TOKEN" }), protocolToken],
+    ["registry.FACTORY", read({ ...voters, functionName: "FACTORY" }), factory],
+    ["registry.OPERATOR", read({ ...voters, functionName: "OPERATOR" }), relay],
+    ["registry.DELEGATION", read({ ...voters, functionName: "DELEGATION" }), delegation],
+    ["protocolToken.FACTORY", read({ ...token, functionName: "FACTORY" }), factory],
+    ["protocolToken.REGISTRY", read({ ...token, functionName: "REGISTRY" }), registry],
+    ["delegation.FACTORY", read({ ...delegations, functionName: "FACTORY" }), factory],
+    ["delegation.domain", read({ ...delegations, functionName: "domain" }), deployment.domain],
+  ];
+  const faults: string[] = [];
+  for (const [name, answer, expected] of checks) {
+    const actual = await answer;
+    if (actual.toLowerCase() !== expected.toLowerCase())
+      faults.push(`${name} is ${actual}, not ${expected}.`);
+  }
+  for (const signer of signers) {
+    const allowed = await read({ address: relay, abi: relayAbi, functionName: "isSigner", args: [signer] });
+    if (!allowed)
+      faults.push(`The Relay ${relay} does not allow the signer ${signer}: its owner must call setSigner.`);
+  }
+  if (faults.length > 0) throw new Error(faults.join("\n"));
+}
+
+function creation(name: string, abi: Abi, args: readonly unknown[]): Hex {
+  const path = new URL(`../../out/${name}.sol/${name}.json`, import.meta.url);
+  const artifact = JSON.parse(readFileSync(path, "utf8")) as { bytecode: { object: Hex } };
+  return encodeDeployData({ abi, bytecode: artifact.bytecode.object, args });
+}
+
+async function mined(publicClient: PublicClient<Transport, Chain>, hash: Hash): Promise<TransactionReceipt> {
+  const receipt = await publicClient.waitForTransactionReceipt({ hash, timeout: 180_000 });
+  if (receipt.status !== "success") throw new Error(`Deployment transaction ${hash} reverted.`);
+  return receipt;
+}
+
+async function describeAsset(
+  publicClient: PublicClient<Transport, Chain>,
+  address: Address,
+): Promise<Deployment["asset"]> {
+  const token = { address: getAddress(address), abi: testUsdAbi } as const;
+  const [name, version, decimals, symbol] = await Promise.all([
+    publicClient.readContract({ ...token, functionName: "name" }),
+    publicClient.readContract({ ...token, functionName: "version" }),
+    publicClient.readContract({ ...token, functionName: "decimals" }),
+    publicClient.readContract({ ...token, functionName: "symbol" }),
+  ]);
+  if (decimals !== 6)
+    throw new Error(`The stablecoin ${address} has ${decimals} decimals; the API counts in 6.`);
+  return { address: address.toLowerCase() as Address, name, version, decimals, symbol };
+}
+
+function networkName(chainId: number): string {
+  const known = Object.entries(EVM_NETWORK_CHAIN_ID_MAP).find(([, id]) => id === chainId);
+  return known?.[0] ?? `eip155:${chainId}`;
+}
