@@ -1,6 +1,7 @@
 /**
- * The payout ledger (docs/decisions.md 45 to 51), mirroring Settlement.sol and EscrowJury.sol: integers in the smallest unit, every division
- * rounds down, and the second of each pair is the whole minus the first, so nothing is lost.
+ * The payout ledger (docs/decisions.md 45 to 51), mirroring Settlement.sol and EscrowJury.sol: integers in the
+ * smallest unit, every division rounds down, and the second of each pair is the whole minus the first, so nothing is
+ * lost.
  */
 import { share } from "./amounts.js";
 import { type Outcome, type OutcomeTally, outcomeAt, packOutcomes } from "./outcomes.js";

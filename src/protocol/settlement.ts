@@ -1,0 +1,68 @@
+/** What an ended Working Contract pays, leg by leg, and how it ended: the settlement resource's half of the rule. */
+import { absentLegs, type Leg, resolvedLegs, unmatchedLegs, withdrawnLegs } from "./ledger.js";
+import { tallyOutcomes } from "./outcomes.js";
+import { effectiveOutcomes, type StatusFacts, statusOf } from "./status.js";
+import type { Parameters } from "./types.js";
+
+/** How a Working Contract ended (docs/decisions.md 50, and the `cancelled-*` ways). */
+export type Ending =
+  | "approved"
+  | "review-timeout"
+  | "dispute"
+  | "absent"
+  | "withdrawn"
+  | "declined"
+  | "cancelled"
+  | "unmatched";
+
+export interface SettlementFacts extends StatusFacts {
+  workerInitiated: boolean;
+  /** Slashed jury bonds that no voter gets (`juryDues` in ledger.ts); counts only where the dispute was tallied. */
+  juryLeftover: bigint;
+  parameters: Parameters;
+}
+
+/** How it ended by `now`; null while it has not. */
+export function endingOf(facts: StatusFacts, now: number): Ending | null {
+  switch (facts.phase) {
+    case "created":
+      return now < facts.matchDeadline ? null : "unmatched";
+    case "matched":
+      return now < facts.deliveryDeadline ? null : "absent";
+    case "delivered":
+      return now < facts.reviewDeadline ? null : "review-timeout";
+    case "disputed":
+      return null;
+    case "tallied":
+      return "dispute";
+    default:
+      return facts.phase;
+  }
+}
+
+/** Every leg that settlement pays, zero legs left out; null while the Working Contract has not ended. */
+export function settlementLegs(facts: SettlementFacts, now: number): Leg[] | null {
+  const { price, parameters } = facts;
+  switch (statusOf(facts, now)) {
+    case "created":
+    case "matched":
+    case "under-review":
+    case "disputed":
+      return null;
+    case "cancelled-absent":
+      return absentLegs(price, parameters);
+    case "cancelled-withdrawn":
+      return withdrawnLegs(price, parameters);
+    case "cancelled-unmatched":
+    case "cancelled-by-initiator":
+      return unmatchedLegs(price, facts.workerInitiated, parameters);
+    default:
+      return resolvedLegs({
+        price,
+        tally: tallyOutcomes(effectiveOutcomes(facts, now), facts.criteriaCount),
+        disputed: facts.phase === "tallied",
+        juryLeftover: facts.phase === "tallied" ? facts.juryLeftover : 0n,
+        parameters,
+      });
+  }
+}

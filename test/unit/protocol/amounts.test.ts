@@ -1,0 +1,98 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { formatDecimal, MAX_AMOUNT, parseDecimal, share } from "../../../src/protocol/amounts.js";
+
+describe("parseDecimal", () => {
+  it.each([
+    ["50", 50_000_000n],
+    ["50.0", 50_000_000n],
+    ["0.1", 100_000n],
+    ["0.2", 200_000n],
+    ["0.3", 300_000n],
+    ["0.000001", 1n],
+    ["12.345678", 12_345_678n],
+    ["0", 0n],
+    ["0.0", 0n],
+    ["9007199254740993.000001", 9_007_199_254_740_993_000_001n],
+    ["79228162514264337593543.950335", MAX_AMOUNT],
+  ])("reads %s exactly", (text, amount) => {
+    expect(parseDecimal(text)).toBe(amount);
+  });
+
+  it("adds 0.1 and 0.2 to exactly 0.3", () => {
+    expect((parseDecimal("0.1") ?? 0n) + (parseDecimal("0.2") ?? 0n)).toBe(parseDecimal("0.3"));
+  });
+
+  it.each([
+    ["text of a float sum", "0.30000000000000004"],
+    ["7 decimals", "1.0000001"],
+    ["7 decimals, the last zero", "1.0000000"],
+    ["a lower-case exponent", "5e1"],
+    ["an upper-case exponent", "5E1"],
+    ["a negative exponent", "1e-6"],
+    ["a negative amount", "-1"],
+    ["negative zero", "-0"],
+    ["a plus sign", "+1"],
+    ["a leading zero", "01"],
+    ["leading zeros before a fraction", "00.5"],
+    ["no whole part", ".5"],
+    ["no fraction after the point", "5."],
+    ["two points", "1.2.3"],
+    ["a comma", "1,5"],
+    ["a thousands separator", "1_000"],
+    ["hexadecimal", "0x10"],
+    ["the empty string", ""],
+    ["white space around", " 1"],
+    ["a trailing line break", "1\n"],
+    ["words", "NaN"],
+    ["infinity", "Infinity"],
+    ["digits of another script", "٥"],
+    ["one unit above uint96", "79228162514264337593543.950336"],
+    ["a very long number", "9".repeat(200_000)],
+  ])("refuses %s", (_, text) => {
+    expect(parseDecimal(text)).toBeNull();
+  });
+});
+
+describe("formatDecimal", () => {
+  it.each([
+    [50_000_000n, "50.0"],
+    [1n, "0.000001"],
+    [0n, "0.0"],
+    [2_500_000n, "2.5"],
+    [12_345_678n, "12.345678"],
+    [100n, "0.0001"],
+    [10_000_000_000_000n, "10000000.0"],
+    [MAX_AMOUNT, "79228162514264337593543.950335"],
+  ])("writes %s as %s", (amount, text) => {
+    expect(formatDecimal(amount)).toBe(text);
+  });
+
+  it("refuses a negative amount", () => {
+    expect(() => formatDecimal(-1n)).toThrow(RangeError);
+  });
+
+  it("is read back by parseDecimal to the same unit", () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: MAX_AMOUNT }), (amount) => {
+        expect(parseDecimal(formatDecimal(amount))).toBe(amount);
+      }),
+    );
+  });
+
+  it("writes the shortest decimal with a fractional digit", () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: MAX_AMOUNT }), (amount) => {
+        expect(formatDecimal(amount)).toMatch(/^(0|[1-9]\d*)\.(\d|\d{1,5}[1-9])$/);
+      }),
+    );
+  });
+});
+
+describe("share", () => {
+  it("rounds down to the smallest unit", () => {
+    expect(share(12_345_678n, 500)).toBe(617_283n);
+    expect(share(19n, 500)).toBe(0n);
+    expect(share(20n, 500)).toBe(1n);
+  });
+});

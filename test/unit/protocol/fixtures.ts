@@ -1,0 +1,87 @@
+import fc from "fast-check";
+import { OUTCOMES, type Outcome } from "../../../src/protocol/outcomes.js";
+import type { EscrowTerms, Hex, Parameters } from "../../../src/protocol/types.js";
+
+/** Current values of spec.md, "Protocol parameters". */
+export const SPEC_PARAMETERS: Parameters = {
+  protocolFee: 500,
+  workerStakeRatio: 500,
+  disputeBondRatio: 500,
+  backupAgentBondRatio: 500,
+  earlyWithdrawalSlashRatio: 3000,
+  absentNoneMetClientShare: 8000,
+  baUnclearSlashRatio: 3000,
+  tokenMintRewardFull: 10,
+  tokenMintRewardReduced: 4,
+  baEligibilityStake: 1000,
+  baVotingWindow: 86_400,
+  baRecruitCount: 0,
+  payoutHold: 0,
+};
+
+const ratio = fc.integer({ min: 0, max: 10_000 });
+const uint16 = fc.integer({ min: 0, max: 0xffff });
+
+/** Parameters within the factory's bounds. */
+export const parametersArbitrary: fc.Arbitrary<Parameters> = fc.record({
+  protocolFee: fc.integer({ min: 0, max: 2000 }),
+  workerStakeRatio: ratio,
+  disputeBondRatio: ratio,
+  backupAgentBondRatio: ratio,
+  earlyWithdrawalSlashRatio: ratio,
+  absentNoneMetClientShare: ratio,
+  baUnclearSlashRatio: ratio,
+  tokenMintRewardFull: uint16,
+  tokenMintRewardReduced: uint16,
+  baEligibilityStake: fc.integer({ min: 0, max: 0xffff_ffff }),
+  baVotingWindow: fc.integer({ min: 3600, max: 30 * 86_400 }),
+  baRecruitCount: fc.integer({ min: 0, max: 31 }),
+  payoutHold: fc.integer({ min: 0, max: 72 * 3600 }),
+});
+
+/** From one base unit to amounts far beyond any real price. */
+export const priceArbitrary: fc.Arbitrary<bigint> = fc.oneof(
+  fc.bigInt({ min: 1n, max: 1_000n }),
+  fc.bigInt({ min: 10_000n, max: 10n ** 12n }),
+  fc.bigInt({ min: 1n, max: 10n ** 24n }),
+);
+
+export const outcomeArbitrary: fc.Arbitrary<Outcome> = fc.constantFrom(...OUTCOMES);
+
+export function hexArbitrary(size: number): fc.Arbitrary<Hex> {
+  return fc
+    .uint8Array({ minLength: size, maxLength: size })
+    .map((bytes): Hex => `0x${Buffer.from(bytes).toString("hex")}`);
+}
+
+const uint40 = fc.integer({ min: 0, max: 2 ** 40 - 1 });
+
+/** Any terms that fit the packed layout, valid or not. */
+export const termsArbitrary: fc.Arbitrary<EscrowTerms> = fc.record({
+  initiator: hexArbitrary(20),
+  price: fc.bigInt({ min: 0n, max: 2n ** 96n - 1n }),
+  counterparty: hexArbitrary(20),
+  criteriaCount: fc.integer({ min: 0, max: 255 }),
+  workerInitiated: fc.boolean(),
+  computedCriteria: fc.boolean(),
+  matchDeadline: uint40,
+  withdrawalDeadline: uint40,
+  deliveryDeadline: uint40,
+  reviewDeadline: uint40,
+  termsHash: hexArbitrary(32),
+  parameters: fc.record({
+    protocolFee: uint16,
+    workerStakeRatio: uint16,
+    disputeBondRatio: uint16,
+    backupAgentBondRatio: uint16,
+    earlyWithdrawalSlashRatio: uint16,
+    absentNoneMetClientShare: uint16,
+    baUnclearSlashRatio: uint16,
+    tokenMintRewardFull: uint16,
+    tokenMintRewardReduced: uint16,
+    baEligibilityStake: fc.integer({ min: 0, max: 0xffff_ffff }),
+    baVotingWindow: fc.integer({ min: 0, max: 0xff_ffff }),
+    baRecruitCount: fc.integer({ min: 0, max: 255 }),
+    payoutHold: fc.integer({ min: 0, max: 0xff_ffff }),
+  }),
+});

@@ -1,0 +1,53 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  allMet,
+  outcomeAt,
+  packOutcomes,
+  tallyOutcomes,
+  unpackOutcomes,
+} from "../../../src/protocol/outcomes.js";
+import { outcomeArbitrary } from "./fixtures.js";
+
+const outcomesArbitrary = fc.array(outcomeArbitrary, { minLength: 1, maxLength: 10 });
+
+describe("packed outcomes", () => {
+  it("puts criterion 0 lowest, two bits each", () => {
+    expect(packOutcomes(["met", "not met", "unclear"])).toBe(0b11_10_01);
+  });
+
+  it("survive a round trip", () => {
+    fc.assert(
+      fc.property(outcomesArbitrary, (outcomes) => {
+        expect(unpackOutcomes(packOutcomes(outcomes), outcomes.length)).toEqual(outcomes);
+      }),
+    );
+  });
+
+  it("tally to the number of criteria", () => {
+    fc.assert(
+      fc.property(outcomesArbitrary, (outcomes) => {
+        expect(tallyOutcomes(packOutcomes(outcomes), outcomes.length)).toEqual({
+          met: outcomes.filter((outcome) => outcome === "met").length,
+          notMet: outcomes.filter((outcome) => outcome === "not met").length,
+          unclear: outcomes.filter((outcome) => outcome === "unclear").length,
+        });
+      }),
+    );
+  });
+
+  it("unpack to null while undecided", () => {
+    expect(unpackOutcomes(0, 3)).toBeNull();
+    expect(outcomeAt(0, 0)).toBeNull();
+  });
+
+  it("refuse a gap, a surplus criterion and an eleventh criterion", () => {
+    expect(() => unpackOutcomes(0b11_00_01, 3)).toThrow("none for criterion 1");
+    expect(() => unpackOutcomes(0b01_01, 1)).toThrow("exceed 1 criteria");
+    expect(() => packOutcomes(Array.from({ length: 11 }, () => "met" as const))).toThrow("11 criteria");
+  });
+
+  it.each([1, 3, 10])("allMet(%i) is met for each and no more", (count) => {
+    expect(unpackOutcomes(allMet(count), count)).toEqual(Array.from({ length: count }, () => "met"));
+  });
+});

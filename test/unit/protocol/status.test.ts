@@ -1,0 +1,177 @@
+import { describe, expect, it } from "vitest";
+import { allMet, packOutcomes } from "../../../src/protocol/outcomes.js";
+import { endingOf, settlementLegs } from "../../../src/protocol/settlement.js";
+import {
+  effectiveOutcomes,
+  endedAt,
+  STATUS_GROUPS,
+  STATUSES,
+  type Status,
+  type StatusFacts,
+  statusOf,
+} from "../../../src/protocol/status.js";
+import { SPEC_PARAMETERS } from "./fixtures.js";
+
+const MATCH = 1_000;
+const DELIVERY = 2_000;
+const REVIEW = 3_000;
+const FAR = 1_000_000;
+
+const facts: StatusFacts = {
+  phase: "created",
+  settled: false,
+  outcomes: 0,
+  price: 50_000_000n,
+  criteriaCount: 3,
+  computedCriteria: false,
+  matchDeadline: MATCH,
+  deliveryDeadline: DELIVERY,
+  reviewDeadline: REVIEW,
+};
+
+const mixed = packOutcomes(["met", "met", "not met"]);
+const noneMet = packOutcomes(["not met", "not met", "not met"]);
+
+describe("status at each deadline second", () => {
+  const cases: [string, Partial<StatusFacts>, number, Status][] = [
+    ["created, a second before the match deadline", { phase: "created" }, MATCH - 1, "created"],
+    ["created, at the match deadline", { phase: "created" }, MATCH, "cancelled-unmatched"],
+    ["created, a second after it", { phase: "created" }, MATCH + 1, "cancelled-unmatched"],
+    ["matched, past the match deadline", { phase: "matched" }, MATCH, "matched"],
+    ["matched, a second before the delivery deadline", { phase: "matched" }, DELIVERY - 1, "matched"],
+    ["matched, at the delivery deadline", { phase: "matched" }, DELIVERY, "cancelled-absent"],
+    ["matched, long after", { phase: "matched", settled: true }, FAR, "cancelled-absent"],
+    ["delivered, past the delivery deadline", { phase: "delivered" }, DELIVERY, "under-review"],
+    ["delivered, a second before the review deadline", { phase: "delivered" }, REVIEW - 1, "under-review"],
+    ["delivered, at the review deadline", { phase: "delivered" }, REVIEW, "resolved"],
+    ["delivered, timed out and settled", { phase: "delivered", settled: true }, REVIEW, "settled-all-met"],
+    ["approved, unsettled", { phase: "approved", outcomes: allMet(3) }, FAR, "resolved"],
+    [
+      "approved, settled",
+      { phase: "approved", outcomes: allMet(3), settled: true },
+      DELIVERY,
+      "settled-all-met",
+    ],
+    ["disputed, past every deadline", { phase: "disputed" }, FAR, "disputed"],
+    ["tallied, unsettled", { phase: "tallied", outcomes: mixed }, FAR, "resolved"],
+    [
+      "tallied and settled, mixed",
+      { phase: "tallied", outcomes: mixed, settled: true },
+      FAR,
+      "settled-partial",
+    ],
+    [
+      "tallied and settled, none met",
+      { phase: "tallied", outcomes: noneMet, settled: true },
+      FAR,
+      "settled-none-met",
+    ],
+    ["declined", { phase: "declined" }, 0, "cancelled-unmatched"],
+    ["cancelled", { phase: "cancelled" }, FAR, "cancelled-by-initiator"],
+    ["withdrawn", { phase: "withdrawn" }, FAR, "cancelled-withdrawn"],
+  ];
+
+  it.each(cases)("%s", (_, changed, now, status) => {
+    expect(statusOf({ ...facts, ...changed }, now)).toBe(status);
+  });
+
+  it("names a settlement by the money, not by the votes: a price too small to share goes to the Client", () => {
+    const outcomes = packOutcomes(["met", "not met", "not met"]);
+    expect(statusOf({ ...facts, phase: "tallied", price: 2n, outcomes, settled: true }, FAR)).toBe(
+      "settled-none-met",
+    );
+  });
+});
+
+describe("effectiveOutcomes", () => {
+  it("is undecided under review and all met from the review deadline on", () => {
+    const delivered = { ...facts, phase: "delivered" as const };
+    expect(effectiveOutcomes(delivered, REVIEW - 1)).toBe(0);
+    expect(effectiveOutcomes(delivered, REVIEW)).toBe(allMet(3));
+  });
+
+  it("keeps what a usage ticket computed at delivery, before and after the review deadline and while disputed", () => {
+    const delivered = { ...facts, phase: "delivered" as const, computedCriteria: true, outcomes: mixed };
+    expect(effectiveOutcomes(delivered, DELIVERY)).toBe(mixed);
+    expect(effectiveOutcomes(delivered, REVIEW)).toBe(mixed);
+    expect(effectiveOutcomes({ ...delivered, phase: "disputed" }, FAR)).toBe(mixed);
+  });
+
+  it("is undecided while a plain contract is disputed, also past the review deadline", () => {
+    expect(effectiveOutcomes({ ...facts, phase: "disputed" }, FAR)).toBe(0);
+  });
+});
+
+describe("endedAt and endingOf", () => {
+  it.each([
+    ["created", MATCH, "unmatched"],
+    ["matched", DELIVERY, "absent"],
+    ["delivered", REVIEW, "review-timeout"],
+  ] as const)("%s ends by time, at the deadline itself", (phase, deadline, ending) => {
+    const open = { ...facts, phase, endedAt: null };
+    expect([endedAt(open, deadline - 1), endingOf(open, deadline - 1)]).toEqual([null, null]);
+    expect([endedAt(open, deadline), endingOf(open, FAR)]).toEqual([deadline, ending]);
+  });
+
+  it.each([
+    ["approved", "approved"],
+    ["tallied", "dispute"],
+    ["declined", "declined"],
+    ["cancelled", "cancelled"],
+    ["withdrawn", "withdrawn"],
+  ] as const)("%s ended when it happened", (phase, ending) => {
+    expect(endedAt({ ...facts, phase, endedAt: 777 }, FAR)).toBe(777);
+    expect(endingOf({ ...facts, phase }, FAR)).toBe(ending);
+  });
+
+  it("a dispute has no end before its tally", () => {
+    expect(endedAt({ ...facts, phase: "disputed", endedAt: null }, FAR)).toBeNull();
+    expect(endingOf({ ...facts, phase: "disputed" }, FAR)).toBeNull();
+  });
+});
+
+describe("settlementLegs", () => {
+  const base = { ...facts, workerInitiated: false, juryLeftover: 5n, parameters: SPEC_PARAMETERS };
+  const names = (changed: Partial<typeof base>, now: number) =>
+    settlementLegs({ ...base, ...changed }, now)?.map((leg) => `${leg.name} ${leg.amount}`) ?? null;
+
+  it.each([
+    ["created", 0],
+    ["matched", 0],
+    ["delivered", 0],
+    ["disputed", FAR],
+  ] as const)("are none while %s", (phase, now) => {
+    expect(names({ phase }, now)).toBeNull();
+  });
+
+  it("follow the ending", () => {
+    expect(names({ phase: "created" }, MATCH)).toEqual(["deposit-refund 50000000"]);
+    expect(names({ phase: "cancelled", workerInitiated: true }, 0)).toEqual(["deposit-refund 2500000"]);
+    expect(names({ phase: "matched" }, DELIVERY)).toEqual([
+      "price-refund 50000000",
+      "slashed-stake-to-client 2000000",
+      "slashed-stake-to-treasury 500000",
+    ]);
+    expect(names({ phase: "withdrawn" }, 0)).toEqual([
+      "price-refund 50000000",
+      "slashed-stake-to-client 750000",
+      "stake-back 1750000",
+    ]);
+    expect(names({ phase: "delivered" }, REVIEW)).toEqual([
+      "worker-pay 47500000",
+      "protocol-fee 2500000",
+      "stake-back 2500000",
+    ]);
+    expect(names({ phase: "tallied", outcomes: noneMet, settled: true }, FAR)).toEqual([
+      "price-refund 50000000",
+      "slashed-stake-to-client 2000000",
+      "slashed-stake-to-treasury 500000",
+      "dispute-bond-back 2500000",
+      "jury-leftover 5",
+    ]);
+  });
+});
+
+it("status groups hold every status once", () => {
+  expect(Object.values(STATUS_GROUPS).flat().sort()).toEqual([...STATUSES].sort());
+});

@@ -1,0 +1,218 @@
+import { createHash } from "node:crypto";
+import fc from "fast-check";
+import { keccak256, stringToHex } from "viem";
+import { describe, expect, it } from "vitest";
+import { challengeText } from "../../../src/protocol/challenge-text.js";
+import {
+  canonicalTerms,
+  creationSalt,
+  escrowAddress,
+  packParameters,
+  packTerms,
+  termsDocument,
+  termsHash,
+  unpackTerms,
+} from "../../../src/protocol/terms.js";
+import type { EscrowTerms } from "../../../src/protocol/types.js";
+import { voteCommitment } from "../../../src/protocol/vote-commitment.js";
+import { SPEC_PARAMETERS, termsArbitrary } from "./fixtures.js";
+
+const CALLER = "0x00000000000000000000000000000000000000aa";
+const FACTORY = "0x00000000000000000000000000000000000000f0";
+const IMPLEMENTATION = "0x00000000000000000000000000000000000000e0";
+
+const terms: EscrowTerms = {
+  initiator: CALLER,
+  price: 50_000_000n,
+  counterparty: "0x00000000000000000000000000000000000000bb",
+  criteriaCount: 3,
+  workerInitiated: false,
+  computedCriteria: true,
+  matchDeadline: 1_800_000_000,
+  withdrawalDeadline: 1_800_000_100,
+  deliveryDeadline: 1_800_000_200,
+  reviewDeadline: 1_800_000_300,
+  termsHash: `0x${"12".repeat(32)}`,
+  parameters: SPEC_PARAMETERS,
+};
+
+describe("terms document", () => {
+  const text = {
+    title: "Translate",
+    taskDescription: "Übersetze € 5",
+    acceptanceCriteria: ["b", "a"],
+    awardMethod: "open_tender",
+    initiator: "client",
+    salt: `0x${"00".repeat(32)}`,
+  } as const;
+  const document = termsDocument({ ...text, acceptanceCriteria: [...text.acceptanceCriteria] });
+
+  it("has one canonical text: keys sorted, absent fields null, order of criteria kept", () => {
+    expect(canonicalTerms(document)).toMatchInlineSnapshot(
+      `"{"acceptanceCriteria":["b","a"],"application":null,"applicationTerms":null,"awardMethod":"open_tender","contractType":"fixed","initiator":"client","salt":"0x0000000000000000000000000000000000000000000000000000000000000000","supplementaryMaterialsHash":null,"taskDescription":"Übersetze € 5","title":"Translate","verificationMode":"privacy-preserving"}"`,
+    );
+    expect(termsHash(document)).toBe(keccak256(stringToHex(canonicalTerms(document))));
+  });
+
+  it("does not depend on the order in which application terms were written", () => {
+    const one = { ...document, applicationTerms: { a: 1, b: { c: 2, d: 3 } } };
+    const other = { ...document, applicationTerms: { b: { d: 3, c: 2 }, a: 1 } };
+    expect(termsHash(one)).toBe(termsHash(other));
+  });
+
+  it("holds only the hash of supplementary materials", () => {
+    const withMaterials = termsDocument({
+      ...text,
+      acceptanceCriteria: ["a"],
+      supplementaryMaterials: "ipfs://secret",
+    });
+    expect(withMaterials.supplementaryMaterialsHash).toBe(keccak256(stringToHex("ipfs://secret")));
+    expect(canonicalTerms(withMaterials)).not.toContain("secret");
+  });
+
+  it("tells an empty reference from an absent one", () => {
+    const empty = termsDocument({ ...text, acceptanceCriteria: ["a"], supplementaryMaterials: "" });
+    expect(empty.supplementaryMaterialsHash).toBe(keccak256("0x"));
+  });
+
+  it("changes its hash with every field", () => {
+    const hash = termsHash(document);
+    const changed = [
+      { title: "Other" },
+      { taskDescription: "Other" },
+      { acceptanceCriteria: ["a", "b"] },
+      { awardMethod: "direct_award" },
+      { initiator: "worker" },
+      { application: "usageticket" },
+      { applicationTerms: {} },
+      { supplementaryMaterialsHash: hash },
+      { salt: hash },
+    ].map((change) => termsHash({ ...document, ...change }));
+    expect(new Set([hash, ...changed]).size).toBe(changed.length + 1);
+  });
+
+  it("refuses text that UTF-8 cannot carry", () => {
+    expect(() => termsHash({ ...document, title: "\ud800" })).toThrow("Lone surrogate");
+  });
+});
+
+describe("creationSalt", () => {
+  it("is keccak256 of the caller's 20 bytes and the body's SHA-256", () => {
+    const body = Buffer.from('{"title":"x"}');
+    const packed = Buffer.concat([
+      Buffer.from(CALLER.slice(2), "hex"),
+      createHash("sha256").update(body).digest(),
+    ]);
+    expect(creationSalt(CALLER, body)).toBe(keccak256(packed));
+  });
+
+  it("differs by one byte of white space", () => {
+    expect(creationSalt(CALLER, Buffer.from("{}"))).not.toBe(creationSalt(CALLER, Buffer.from("{ }")));
+  });
+});
+
+describe("packed terms", () => {
+  it("are 135 bytes and survive a round trip", () => {
+    fc.assert(
+      fc.property(termsArbitrary, (any) => {
+        const packed = packTerms(any);
+        expect(packed.length).toBe(2 + 2 * 135);
+        expect(unpackTerms(packed)).toEqual(any);
+      }),
+    );
+  });
+
+  it("lie where TermsCodec puts them", () => {
+    expect(packTerms(terms)).toMatchInlineSnapshot(
+      `"0x00000000000000000000000000000000000000aa000000000000000002faf08000000000000000000000000000000000000000bb0302006b49d200006b49d264006b49d2c8006b49d32c121212121212121212121212121212121212121212121212121212121212121201f401f401f401f40bb81f400bb8000a0004000003e801518000000000"`,
+    );
+    expect(packTerms(terms).endsWith(packParameters(terms.parameters).slice(2))).toBe(true);
+  });
+
+  it("refuse what does not fit and what is too short", () => {
+    expect(() => packTerms({ ...terms, price: 2n ** 96n })).toThrow();
+    expect(() => packTerms({ ...terms, matchDeadline: 2 ** 40 })).toThrow();
+    expect(() => packTerms({ ...terms, parameters: { ...SPEC_PARAMETERS, protocolFee: 65_536 } })).toThrow();
+    expect(() => unpackTerms("0x00")).toThrow("135 bytes");
+  });
+});
+
+describe("escrowAddress", () => {
+  const addressOf = (changed: Partial<EscrowTerms>) =>
+    escrowAddress({ factory: FACTORY, implementation: IMPLEMENTATION, terms: { ...terms, ...changed } });
+
+  it("is lower case and the same for the same terms", () => {
+    expect(addressOf({})).toMatch(/^0x[0-9a-f]{40}$/);
+    expect(addressOf({})).toBe(addressOf({}));
+  });
+
+  it("changes with every term", () => {
+    const changes: Partial<EscrowTerms>[] = [
+      {},
+      { initiator: FACTORY },
+      { price: 1n },
+      { counterparty: FACTORY },
+      { criteriaCount: 2 },
+      { workerInitiated: true },
+      { computedCriteria: false },
+      { matchDeadline: 1 },
+      { withdrawalDeadline: 1 },
+      { deliveryDeadline: 1 },
+      { reviewDeadline: 1 },
+      { termsHash: `0x${"13".repeat(32)}` },
+      ...Object.keys(SPEC_PARAMETERS).map((name) => ({ parameters: { ...SPEC_PARAMETERS, [name]: 77 } })),
+    ];
+    expect(new Set(changes.map(addressOf)).size).toBe(changes.length);
+  });
+});
+
+describe("challengeText", () => {
+  const fields = {
+    domain: "contracts.example",
+    agent: "0x00000000000000000000000000000000000000AA",
+    operator: "0x00000000000000000000000000000000000000BB",
+    factory: "0x00000000000000000000000000000000000000CC",
+    chainId: 84_532,
+    nonce: `0x${"AB".repeat(32)}`,
+    issuedAt: 951_782_400,
+    expiresAt: 951_782_700,
+  } as const;
+
+  it("names service, agent, purpose, delegation, chain, nonce and times", () => {
+    expect(challengeText(fields)).toMatchInlineSnapshot(`
+      "contracts.example asks you to sign in with your address:
+      0x00000000000000000000000000000000000000aa
+
+      Purpose: issue or revoke an API key.
+      The holder of the key may have the operator 0x00000000000000000000000000000000000000bb carry out this address's contract actions at the escrow factory 0x00000000000000000000000000000000000000cc until revoked.
+      Signing moves no money and costs no gas.
+
+      Chain ID: 84532
+      Nonce: 0xabababababababababababababababababababababababababababababababab
+      Issued At: 2000-02-29T00:00:00Z
+      Expires At: 2000-02-29T00:05:00Z"
+    `);
+  });
+});
+
+describe("voteCommitment", () => {
+  const ballot = {
+    chainId: 1,
+    escrow: FACTORY,
+    voter: CALLER,
+    votes: 0b01_10_11,
+    salt: `0x${"01".repeat(32)}`,
+  } as const;
+
+  it("changes with chain, escrow, voter, votes and salt", () => {
+    const commitments = [
+      ballot,
+      { ...ballot, chainId: 2 },
+      { ...ballot, escrow: CALLER },
+      { ...ballot, voter: FACTORY },
+      { ...ballot, votes: 0b01_10_01 },
+      { ...ballot, salt: `0x${"02".repeat(32)}` },
+    ] as const;
+    expect(new Set(commitments.map(voteCommitment)).size).toBe(commitments.length);
+  });
+});
