@@ -22,7 +22,10 @@ export const app = pgSchema("app");
 const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
 const bytes = customType<{ data: Buffer }>({ dataType: () => "bytea" });
 
-/** One signed-in proof request (spec.md, "Challenge"). Redeemed ones keep the signature: it is the delegation. */
+/**
+ * One request for proof of an address (spec.md, "Challenge"). One redeemed for a key keeps its signature: it is the
+ * delegation, until every key of the address is revoked.
+ */
 export const challenge = app.table(
   "challenge",
   {
@@ -36,10 +39,13 @@ export const challenge = app.table(
     failedAttempts: smallint("failed_attempts").notNull().default(0),
     redeemedAt: at("redeemed_at"),
     signature: text("signature"),
-    /** `issue` or `revoke`, set on redemption: only an issuing signature is ever used as a delegation. */
-    purpose: text("purpose"),
+    /** Set on redemption: only an issuing signature is ever used as a delegation, and only until it is revoked. */
+    purpose: text("purpose").$type<"issue" | "revoke">(),
   },
-  (t) => [index("challenge_by_address").on(t.address, t.issuedAt)],
+  (t) => [
+    index("challenge_by_address").on(t.address, t.issuedAt),
+    index("challenge_disposable").on(t.expiresAt).where(sql`redeemed_at is null or purpose = 'revoke'`),
+  ],
 );
 
 export const apiKey = app.table(
@@ -228,6 +234,9 @@ export const operation = app.table(
     index("operation_queue").on(t.id).where(sql`state in ('queued', 'held')`),
     index("operation_open").on(t.batchId).where(sql`state in ('sent', 'mined')`),
     index("operation_by_escrow").on(t.escrow, t.kind),
+    index("operation_delegation")
+      .on(t.caller)
+      .where(sql`kind in ('delegate', 'revoke-delegation') and state in ('queued', 'sent', 'held')`),
   ],
 );
 

@@ -1,0 +1,123 @@
+/** The service's settings: the environment parsed once. */
+import { z } from "zod";
+
+const hex32 = z
+  .string()
+  .regex(/^(0x)?[0-9a-fA-F]{64}$/, "must be 32 bytes in hex")
+  .transform((text): `0x${string}` => `0x${text.replace(/^0x/, "").toLowerCase()}`);
+
+const wholeNumber = (fallback: number, { min = 0, max = Number.MAX_SAFE_INTEGER } = {}) =>
+  z
+    .string()
+    .regex(/^\d+$/, "must be a whole number")
+    .transform(Number)
+    .pipe(z.number().min(min).max(max))
+    .default(fallback);
+
+const flag = z
+  .enum(["true", "false", "1", "0"], "must be true or false")
+  .transform((text) => text === "true" || text === "1")
+  .default(false);
+
+const url = (...protocols: string[]) =>
+  z.string().refine(
+    (text) => URL.canParse(text) && protocols.includes(new URL(text).protocol),
+    `must be a URL starting with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
+  );
+
+const EnvironmentSchema = z
+  .object({
+    DATABASE_URL: url("postgres:", "postgresql:"),
+    RPC_URL: url("http:", "https:"),
+    WS_RPC_URL: url("ws:", "wss:").optional(),
+    DEPLOYMENT: z.string(),
+    RELAYER_PRIVATE_KEYS: z
+      .string()
+      .default("")
+      .transform((list) => list.split(",").map((key) => key.trim()).filter((key) => key !== ""))
+      .pipe(z.array(hex32)),
+    MASTER_KEY: hex32,
+    HOST: z.string().default("127.0.0.1"),
+    PORT: wholeNumber(3000, { max: 65_535 }),
+    BASE_URL: url("http:", "https:")
+      .transform((text) => text.replace(/\/+$/, ""))
+      .optional(),
+    WC_ENV: z.enum(["live", "test"], "must be live or test").default("test"),
+    MINIMUM_PRICE: z
+      .string()
+      .regex(/^\d{1,20}(\.\d{1,6})?$/, "must be a decimal with at most 6 decimals")
+      .default("0.01"),
+    X402_V1_BODIES: flag,
+    CONFIRMATIONS: wholeNumber(1, { min: 1, max: 1000 }),
+    SETTLEMENT_WAIT_MS: wholeNumber(25_000, { max: 600_000 }),
+    RATE_LIMIT_READS: wholeNumber(300),
+    RATE_LIMIT_WRITES: wholeNumber(60),
+    RATE_LIMIT_ANONYMOUS: wholeNumber(60),
+    RATE_LIMIT_CHALLENGES: wholeNumber(10),
+    TRUSTED_PROXIES: wholeNumber(0, { max: 10 }),
+    READY_MAX_HEAD_AGE: wholeNumber(120),
+    READY_MAX_INDEX_LAG: wholeNumber(30),
+    LOG_LEVEL: z
+      .enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"], "must be a pino level")
+      .default("info"),
+  })
+  .transform((env) => ({
+    databaseUrl: env.DATABASE_URL,
+    rpcUrl: env.RPC_URL,
+    /** Heads by subscription where given, else by polling. */
+    wsRpcUrl: env.WS_RPC_URL,
+    /** JSON file with the chain's deployment addresses. */
+    deploymentPath: env.DEPLOYMENT,
+    /** Signers of the relayer; empty in a process that only serves HTTP. */
+    relayerPrivateKeys: env.RELAYER_PRIVATE_KEYS,
+    /** Wraps the keys of encrypted references. */
+    masterKey: env.MASTER_KEY,
+    host: env.HOST,
+    /** 0 takes any free port: then BASE_URL must be given for quotes to name a reachable resource. */
+    port: env.PORT,
+    /** Public address of the service, without a trailing slash. */
+    baseUrl: env.BASE_URL ?? `http://${env.HOST}:${env.PORT}`,
+    /** Prefix of API keys: a test key never opens a live service. */
+    environment: env.WC_ENV,
+    /** Lowest price of a Working Contract, as a decimal in whole stablecoins. */
+    minimumPrice: env.MINIMUM_PRICE,
+    /** Serve version 1 quotes in every 402 body. */
+    x402V1Bodies: env.X402_V1_BODIES,
+    confirmations: env.CONFIRMATIONS,
+    /** How long a request waits for its operation before 503 settlement_pending. */
+    settlementWaitMs: env.SETTLEMENT_WAIT_MS,
+    /** Requests a minute; 0 switches a limit off. */
+    rateLimits: {
+      reads: env.RATE_LIMIT_READS,
+      writes: env.RATE_LIMIT_WRITES,
+      anonymous: env.RATE_LIMIT_ANONYMOUS,
+      challenges: env.RATE_LIMIT_CHALLENGES,
+    },
+    /** How many entries at the end of X-Forwarded-For our own proxies wrote; 0 ignores the header. */
+    trustedProxies: env.TRUSTED_PROXIES,
+    /** /ready answers 503 beyond these: seconds since the newest block, blocks the indexer is behind. */
+    readiness: { maxHeadAge: env.READY_MAX_HEAD_AGE, maxIndexLag: env.READY_MAX_INDEX_LAG },
+    logLevel: env.LOG_LEVEL,
+  }));
+
+export type Config = z.infer<typeof EnvironmentSchema>;
+
+/** The environment cannot run the service; the message has one line per fault and never a value. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+/** Reads the settings from `env`; an empty variable counts as absent. Throws ConfigError listing every fault. */
+export function parseConfig(env: Record<string, string | undefined>): Config {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ""));
+  const result = EnvironmentSchema.safeParse(given);
+  if (result.success) return result.data;
+  throw new ConfigError(
+    result.error.issues
+      .map((issue) => {
+        const name = String(issue.path[0]);
+        return given[name] === undefined ? `${name}: is required` : `${name}: ${issue.message}`;
+      })
+      .join("\n"),
+  );
+}

@@ -1,0 +1,45 @@
+/** Connection to Postgres, and the migrations of the tables we own. */
+import { fileURLToPath } from "node:url";
+import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
+import { migrate as applyMigrations } from "drizzle-orm/node-postgres/migrator";
+import pg from "pg";
+import * as schema from "./schema.js";
+
+export type Database = NodePgDatabase<typeof schema> & { $client: pg.Pool };
+export type Transaction = Parameters<Parameters<NodePgDatabase<typeof schema>["transaction"]>[0]>[0];
+/** What a query needs that may run alone or inside a transaction. */
+export type Executor = Database | Transaction;
+
+const MIGRATIONS = fileURLToPath(new URL("./migrations", import.meta.url));
+/** Any number will do, as long as nothing else locks it. */
+const MIGRATION_LOCK = 7_402_001;
+
+/** Opens a pool and a drizzle handle on it. A broken idle connection is dropped by the pool and never throws. */
+export function createDatabase(
+  url: string,
+  { maxConnections = 20, onError = () => {} }: { maxConnections?: number; onError?: (error: Error) => void } = {},
+): { pool: pg.Pool; db: Database } {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: maxConnections,
+    connectionTimeoutMillis: 10_000,
+    application_name: "working-contracts",
+  });
+  pool.on("error", onError);
+  return { pool, db: drizzle(pool, { schema, casing: "snake_case" }) };
+}
+
+/** Brings the schema `app` to the newest version; safe when several processes start at once. */
+export async function migrate(pool: pg.Pool): Promise<void> {
+  const connection = await pool.connect();
+  try {
+    await connection.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    try {
+      await applyMigrations(drizzle(connection), { migrationsFolder: MIGRATIONS });
+    } finally {
+      await connection.query("select pg_advisory_unlock($1)", [MIGRATION_LOCK]);
+    }
+  } finally {
+    connection.release();
+  }
+}

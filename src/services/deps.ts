@@ -1,0 +1,20 @@
+/** What services and routes are built from; only main.ts and the tests build one. */
+import type { Pool } from "pg";
+import type { Logger } from "pino";
+import type { PublicClient } from "viem";
+import type { ChainClock } from "../chain/clock.js";
+import type { Deployment } from "../chain/deployment.js";
+import type { Config } from "../config.js";
+import type { Database } from "../db/client.js";
+import type { OutboxWaiter } from "../relayer/outbox.js";
+
+export interface Deps {
+  config: Config;
+  db: Database;
+  pool: Pool;
+  publicClient: PublicClient;
+  clock: ChainClock;
+  deployment: Deployment;
+  outbox: OutboxWaiter;
+  logger: Logger;
+}
