@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Test} from "forge-std/Test.sol";
+import {AgentDelegation} from "../../contracts/AgentDelegation.sol";
+import {BackupAgentRegistry} from "../../contracts/BackupAgentRegistry.sol";
+import {Dependencies} from "../../contracts/EscrowState.sol";
+import {ProtocolToken} from "../../contracts/ProtocolToken.sol";
+import {Relay} from "../../contracts/Relay.sol";
+import {WorkingContractEscrow} from "../../contracts/WorkingContractEscrow.sol";
+import {WorkingContractFactory} from "../../contracts/WorkingContractFactory.sol";
+import {IAgentDelegation} from "../../contracts/interfaces/IAgentDelegation.sol";
+import {IBackupAgentRegistry} from "../../contracts/interfaces/IBackupAgentRegistry.sol";
+import {IEIP3009} from "../../contracts/interfaces/IEIP3009.sol";
+import {IProtocolToken} from "../../contracts/interfaces/IProtocolToken.sol";
+import {IWorkingContractFactory} from "../../contracts/interfaces/IWorkingContractFactory.sol";
+import {TestUSD} from "../../contracts/local/TestUSD.sol";
+import {Authorization, Outcome, Parameters, Status, Terms} from "../../contracts/types/Types.sol";
+
+/// @notice The whole protocol on a fresh chain, its actors, and the steps that lead to each state.
+///
+/// Deployed from artifacts rather than with `new`: the compiler would otherwise optimise the protocol's code again
+/// inside every test contract.
+abstract contract BaseTest is Test {
+    uint40 internal constant START = 1_767_225_600; // 2026-01-01T00:00:00Z
+    uint96 internal constant PRICE = 50e6;
+    uint96 internal constant STAKE = 2.5e6;
+    uint96 internal constant BOND = 2.5e6;
+    uint256 internal constant FUNDS = 1_000_000e6;
+    uint256 internal constant ELIGIBILITY_STAKE = 1000e18;
+    uint128 internal constant DAILY_CAP = 100_000e18;
+    string internal constant DOMAIN = "contracts.example";
+
+    bytes32 private constant TRANSFER_TYPEHASH = keccak256(
+        "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
+    );
+    bytes32 private constant CANCEL_TYPEHASH = keccak256("CancelAuthorization(address authorizer,bytes32 nonce)");
+
+    Relay internal relay;
+    TestUSD internal usd;
+    AgentDelegation internal delegation;
+    BackupAgentRegistry internal registry;
+    ProtocolToken internal token;
+    WorkingContractFactory internal factory;
+
+    /// The operator as escrows see it: the Relay.
+    address internal operator;
+    address internal owner = makeAddr("owner");
+    address internal treasury = makeAddr("treasury");
+    address internal reviewer = makeAddr("reviewer");
+    address internal signer = makeAddr("signer");
+    address internal client;
+    address internal worker;
+    address internal stranger;
+    /// Seven Backup Agents.
+    address[] internal agents;
+
+    mapping(address account => uint256) internal keyOf;
+    uint256 private _uniques;
+
+    function setUp() public virtual {
+        vm.warp(START);
+        _deployProtocol(_defaultParameters());
+        client = _actor("client");
+        worker = _actor("worker");
+        stranger = _actor("stranger");
+        for (uint256 i = 0; i < 7; ++i) {
+            agents.push(_actor(string.concat("agent ", vm.toString(i))));
+        }
+    }
+
+    // --- deployment ---
+
+    function _deployProtocol(Parameters memory parameters) internal {
+        uint256 nonce = vm.getNonce(address(this));
+        address relayAt = vm.computeCreateAddress(address(this), nonce);
+        address usdAt = vm.computeCreateAddress(address(this), nonce + 1);
+        address delegationAt = vm.computeCreateAddress(address(this), nonce + 2);
+        address registryAt = vm.computeCreateAddress(address(this), nonce + 3);
+        address tokenAt = vm.computeCreateAddress(address(this), nonce + 4);
+        address factoryAt = vm.computeCreateAddress(address(this), nonce + 5);
+
+        relay = Relay(deployCode("Relay.sol:Relay", abi.encode(owner)));
+        usd = TestUSD(deployCode("TestUSD.sol:TestUSD"));
+        delegation = AgentDelegation(deployCode("AgentDelegation.sol:AgentDelegation", abi.encode(factoryAt, DOMAIN)));
+        registry = BackupAgentRegistry(
+            deployCode(
+                "BackupAgentRegistry.sol:BackupAgentRegistry", abi.encode(tokenAt, factoryAt, relayAt, delegationAt)
+            )
+        );
+        token = ProtocolToken(
+            deployCode("ProtocolToken.sol:ProtocolToken", abi.encode(owner, factoryAt, registryAt, DAILY_CAP))
+        );
+        Dependencies memory dependencies = Dependencies({
+            factory: IWorkingContractFactory(factoryAt),
+            asset: IEIP3009(usdAt),
+            operator: relayAt,
+            delegation: IAgentDelegation(delegationAt),
+            registry: IBackupAgentRegistry(registryAt),
+            rewardToken: IProtocolToken(tokenAt)
+        });
+        factory = WorkingContractFactory(
+            deployCode(
+                "WorkingContractFactory.sol:WorkingContractFactory",
+                abi.encode(owner, treasury, reviewer, parameters, dependencies)
+            )
+        );
+        require(address(factory) == factoryAt && address(token) == tokenAt, "predicted addresses are off");
+
+        operator = address(relay);
+        vm.prank(owner);
+        relay.setSigner(signer, true);
+    }
+
+    function _defaultParameters() internal pure returns (Parameters memory) {
+        return Parameters({
+            protocolFee: 500,
+            workerStakeRatio: 500,
+            disputeBondRatio: 500,
+            backupAgentBondRatio: 500,
+            earlyWithdrawalSlashRatio: 3000,
+            absentNoneMetClientShare: 8000,
+            baUnclearSlashRatio: 3000,
+            tokenMintRewardFull: 10,
+            tokenMintRewardReduced: 4,
+            baEligibilityStake: 1000,
+            baVotingWindow: 24 hours,
+            baRecruitCount: 0,
+            payoutHold: 0
+        });
+    }
+
+    /// @dev A funded account whose key is known.
+    function _actor(string memory name) internal returns (address account) {
+        uint256 key;
+        (account, key) = makeAddrAndKey(name);
+        keyOf[account] = key;
+        usd.mint(account, FUNDS);
+    }
+
+    function _setParameters(Parameters memory parameters) internal {
+        vm.prank(owner);
+        factory.setParameters(parameters);
+    }
+
+    // --- signatures ---
+
+    function _authorize(address payer, address to, uint256 amount) internal returns (Authorization memory) {
+        return _authorizeAt(address(usd), payer, to, amount);
+    }
+
+    function _authorizeAt(address asset, address payer, address to, uint256 amount)
+        internal
+        returns (Authorization memory authorization)
+    {
+        authorization.validBefore = type(uint40).max;
+        authorization.nonce = _unique();
+        authorization.signature = _sign(keyOf[payer], _transferDigest(asset, payer, to, amount, authorization));
+    }
+
+    function _transferDigest(
+        address asset,
+        address payer,
+        address to,
+        uint256 amount,
+        Authorization memory authorization
+    ) internal view returns (bytes32) {
+        bytes32 structHash = keccak256(
+            abi.encode(
+                TRANSFER_TYPEHASH,
+                payer,
+                to,
+                amount,
+                authorization.validAfter,
+                authorization.validBefore,
+                authorization.nonce
+            )
+        );
+        return keccak256(abi.encodePacked("\x19\x01", IEIP3009(asset).DOMAIN_SEPARATOR(), structHash));
+    }
+
+    /// @dev Broadcasts an authorization at the token, as a front-runner does.
+    function _frontRun(address payer, address to, uint256 amount, Authorization memory authorization) internal {
+        vm.prank(stranger);
+        usd.transferWithAuthorization(
+            payer,
+            to,
+            amount,
+            authorization.validAfter,
+            authorization.validBefore,
+            authorization.nonce,
+            authorization.signature
+        );
+    }
+
+    function _cancelAuthorization(address payer, bytes32 nonce) internal {
+        bytes32 structHash = keccak256(abi.encode(CANCEL_TYPEHASH, payer, nonce));
+        bytes32 digest = keccak256(abi.encodePacked("\x19\x01", usd.DOMAIN_SEPARATOR(), structHash));
+        usd.cancelAuthorization(payer, nonce, _sign(keyOf[payer], digest));
+    }
+
+    function _signDelegation(address agent, address to, bytes32 nonce, uint40 issuedAt, uint40 expiresAt)
+        internal
+        view
+        returns (bytes memory)
+    {
+        bytes memory text = bytes(delegation.challengeText(agent, to, nonce, issuedAt, expiresAt));
+        bytes32 digest = keccak256(abi.encodePacked("\x19Ethereum Signed Message:\n", vm.toString(text.length), text));
+        return _sign(keyOf[agent], digest);
+    }
+
+    /// @dev `agent` authorizes the operator to act for it.
+    function _delegate(address agent) internal {
+        uint40 issuedAt = _now();
+        bytes memory signature = _signDelegation(agent, operator, bytes32("nonce"), issuedAt, issuedAt + 300);
+        delegation.register(agent, operator, bytes32("nonce"), issuedAt, issuedAt + 300, signature);
+    }
+
+    function _sign(uint256 key, bytes32 digest) internal pure returns (bytes memory) {
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(key, digest);
+        return abi.encodePacked(r, s, v);
+    }
+
+    function _noAuthorization() internal pure returns (Authorization memory authorization) {}
+
+    function _unique() internal returns (bytes32) {
+        return keccak256(abi.encode("unique", ++_uniques));
+    }
+
+    /// @dev Not `block.timestamp`, which the optimiser may read once for a whole test, across a warp.
+    function _now() internal view returns (uint40) {
+        return uint40(vm.getBlockTimestamp());
+    }
+
+    // --- terms and states ---
+
+    /// @dev Client-initiated open tender over 50.0 with three criteria; never the same twice.
+    function _newTerms() internal returns (Terms memory) {
+        return Terms({
+            initiator: client,
+            price: PRICE,
+            counterparty: address(0),
+            criteriaCount: 3,
+            workerInitiated: false,
+            computedCriteria: false,
+            matchDeadline: _now() + 1 days,
+            withdrawalDeadline: _now() + 2 days,
+            deliveryDeadline: _now() + 4 days,
+            reviewDeadline: _now() + 7 days,
+            termsHash: _unique(),
+            parameters: factory.parameters()
+        });
+    }
+
+    function _newListing() internal returns (Terms memory t) {
+        t = _newTerms();
+        t.initiator = worker;
+        t.workerInitiated = true;
+    }
+
+    function _depositOf(Terms memory t) internal pure returns (uint256) {
+        return t.workerInitiated ? _stakeOf(t) : t.price;
+    }
+
+    function _stakeOf(Terms memory t) internal pure returns (uint256) {
+        return uint256(t.price) * t.parameters.workerStakeRatio / 10_000;
+    }
+
+    function _bondOf(Terms memory t) internal pure returns (uint256) {
+        return uint256(t.price) * t.parameters.disputeBondRatio / 10_000;
+    }
+
+    function _voteBondOf(Terms memory t) internal pure returns (uint256) {
+        return t.criteriaCount * (uint256(t.price) * t.parameters.backupAgentBondRatio / 10_000);
+    }
+
+    function _create(Terms memory t) internal returns (WorkingContractEscrow) {
+        Authorization memory deposit = _authorize(t.initiator, factory.predict(t), _depositOf(t));
+        return WorkingContractEscrow(factory.create(t, deposit));
+    }
+
+    function _accept(WorkingContractEscrow escrow, address party) internal {
+        Terms memory t = escrow.terms();
+        Authorization memory deposit = _authorize(party, address(escrow), t.workerInitiated ? t.price : _stakeOf(t));
+        vm.prank(operator);
+        escrow.accept(party, deposit);
+    }
+
+    function _deliver(WorkingContractEscrow escrow, uint24 outcomes) internal {
+        vm.prank(escrow.worker());
+        escrow.deliver(keccak256("delivery"), keccak256("checkpoints"), outcomes);
+    }
+
+    function _approve(WorkingContractEscrow escrow) internal {
+        vm.prank(escrow.client());
+        escrow.approve();
+    }
+
+    function _dispute(WorkingContractEscrow escrow) internal {
+        address party = escrow.client();
+        Authorization memory bond = _authorize(party, address(escrow), _bondOf(escrow.terms()));
+        vm.prank(operator);
+        escrow.dispute(bond);
+    }
+
+    function _matched(Terms memory t) internal returns (WorkingContractEscrow escrow) {
+        escrow = _create(t);
+        _accept(escrow, t.counterparty != address(0) ? t.counterparty : t.workerInitiated ? client : worker);
+    }
+
+    function _delivered(Terms memory t, uint24 outcomes) internal returns (WorkingContractEscrow escrow) {
+        escrow = _matched(t);
+        _deliver(escrow, outcomes);
+    }
+
+    function _disputed(Terms memory t) internal returns (WorkingContractEscrow escrow) {
+        escrow = _delivered(t, 0);
+        _dispute(escrow);
+    }
+
+    /// @dev A fresh escrow in `status`; moves time where only time leads there.
+    function _escrowIn(Status status) internal returns (WorkingContractEscrow escrow) {
+        Terms memory t = _newTerms();
+        t.counterparty = worker;
+        if (status == Status.None) return WorkingContractEscrow(factory.deploy(t));
+        if (status == Status.UnderReview) return _delivered(t, 0);
+        if (status == Status.Disputed) return _disputed(t);
+        if (status == Status.Matched || status == Status.CancelledWithdrawn || status == Status.CancelledAbsent) {
+            escrow = _matched(t);
+            if (status == Status.CancelledAbsent) vm.warp(t.deliveryDeadline);
+            if (status == Status.CancelledWithdrawn) {
+                vm.prank(worker);
+                escrow.withdraw();
+            }
+            return escrow;
+        }
+        if (status >= Status.Resolved && status <= Status.SettledPartial) {
+            t.computedCriteria = true;
+            escrow = _delivered(
+                t, status == Status.SettledNoneMet ? NONE_MET : status == Status.SettledPartial ? TWO_MET : ALL_MET
+            );
+            _approve(escrow);
+            if (status != Status.Resolved) escrow.settle();
+            return escrow;
+        }
+        escrow = _create(t);
+        if (status == Status.CancelledUnmatched) vm.warp(t.matchDeadline);
+        if (status == Status.CancelledByInitiator) {
+            vm.prank(client);
+            escrow.cancel();
+        }
+    }
+
+    // --- outcomes of three criteria, packed ---
+
+    uint24 internal constant ALL_MET = 0x15;
+    uint24 internal constant NONE_MET = 0x2a;
+    uint24 internal constant ALL_UNCLEAR = 0x3f;
+    /// Met, met, not met.
+    uint24 internal constant TWO_MET = 0x25;
+
+    function _pack(Outcome first, Outcome second, Outcome third) internal pure returns (uint24) {
+        return uint24(uint8(first)) | (uint24(uint8(second)) << 2) | (uint24(uint8(third)) << 4);
+    }
+
+    // --- Backup Agents ---
+
+    /// @dev Grants tokens to `agent` and stakes them from its allowance.
+    function _stake(address agent, uint256 amount) internal {
+        vm.prank(owner);
+        token.grant(agent, amount);
+        vm.startPrank(agent);
+        token.approve(address(registry), amount);
+        registry.stake(agent, amount, _noAuthorization());
+        vm.stopPrank();
+    }
+
+    /// @dev Makes the first `count` agents eligible for disputes from the next second on.
+    function _stakeAgents(uint256 count) internal {
+        for (uint256 i = 0; i < count; ++i) {
+            _stake(agents[i], ELIGIBILITY_STAKE);
+        }
+        vm.warp(_now() + 1);
+    }
+
+    function _saltOf(address agent) internal pure returns (bytes32) {
+        return keccak256(abi.encode("salt", agent));
+    }
+
+    function _commitment(WorkingContractEscrow escrow, address agent, uint24 votes) internal view returns (bytes32) {
+        return keccak256(abi.encode(block.chainid, address(escrow), agent, votes, _saltOf(agent)));
+    }
+
+    function _vote(WorkingContractEscrow escrow, address agent, uint24 votes) internal {
+        bytes32 commitment = _commitment(escrow, agent, votes);
+        Authorization memory bond = _authorize(agent, address(escrow), _voteBondOf(escrow.terms()));
+        vm.prank(operator);
+        escrow.vote(agent, commitment, bond);
+    }
+
+    function _openVote(WorkingContractEscrow escrow, address agent, uint24 votes) internal {
+        escrow.openVote(agent, votes, _saltOf(agent));
+    }
+
+    // --- assertions ---
+
+    function assertStatus(WorkingContractEscrow escrow, Status expected) internal view {
+        assertEq(uint8(escrow.status()), uint8(expected), "status");
+    }
+
+    function assertBalance(address account, uint256 expected, string memory label) internal view {
+        assertEq(usd.balanceOf(account), expected, string.concat("balance of ", label));
+    }
+}

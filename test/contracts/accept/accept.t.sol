@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
+import {Authorization, Status, Terms} from "../../../contracts/types/Types.sol";
+import {BaseTest} from "../Base.t.sol";
+import {ContractWallet} from "../mocks/ContractWallet.sol";
+
+contract AcceptTest is BaseTest {
+    Terms internal t;
+    WorkingContractEscrow internal escrow;
+
+    function setUp() public override {
+        super.setUp();
+        t = _newTerms();
+        escrow = _create(t);
+    }
+
+    function test_RevertGiven_NotCreated() public {
+        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
+            if (Status(i) == Status.Created) continue;
+            WorkingContractEscrow other = _escrowIn(Status(i));
+            vm.expectRevert(
+                abi.encodeWithSelector(IWorkingContractEscrow.WrongStatus.selector, Status(i), Status.Created)
+            );
+            vm.prank(worker);
+            other.accept(worker, _noAuthorization());
+        }
+    }
+
+    function test_RevertGiven_MatchDeadlinePassed() public {
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        vm.warp(t.matchDeadline);
+        vm.expectRevert(
+            abi.encodeWithSelector(
+                IWorkingContractEscrow.WrongStatus.selector, Status.CancelledUnmatched, Status.Created
+            )
+        );
+        vm.prank(operator);
+        escrow.accept(worker, deposit);
+        assertFalse(usd.authorizationState(worker, deposit.nonce), "authorization unused");
+    }
+
+    function test_RevertWhen_CallerNeitherPayerNorOperator() public {
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotPayerOrOperator.selector, stranger, worker));
+        vm.prank(stranger);
+        escrow.accept(worker, deposit);
+    }
+
+    function test_RevertWhen_PartyIsInitiator() public {
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.InitiatorCannotAccept.selector, client));
+        vm.prank(client);
+        escrow.accept(client, _noAuthorization());
+    }
+
+    function test_RevertWhen_PartyIsZero() public {
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.InitiatorCannotAccept.selector, address(0)));
+        vm.prank(operator);
+        escrow.accept(address(0), _noAuthorization());
+    }
+
+    function test_RevertGiven_AnotherCounterpartyNamed() public {
+        Terms memory named = _newTerms();
+        named.counterparty = worker;
+        WorkingContractEscrow direct = _create(named);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotCounterparty.selector, stranger, worker));
+        vm.prank(stranger);
+        direct.accept(stranger, _noAuthorization());
+    }
+
+    function test_RevertWhen_AmountNotExact() public {
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE - 1);
+        _expectPaymentFailed(worker, STAKE);
+        vm.prank(operator);
+        escrow.accept(worker, deposit);
+        assertFalse(usd.authorizationState(worker, deposit.nonce), "authorization unused");
+    }
+
+    function test_RevertWhen_AuthorizationExpired() public {
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        deposit.validBefore = _now();
+        deposit.signature = _sign(keyOf[worker], _transferDigest(address(usd), worker, address(escrow), STAKE, deposit));
+        _expectPaymentFailed(worker, STAKE);
+        vm.prank(operator);
+        escrow.accept(worker, deposit);
+    }
+
+    function test_RevertWhen_SignedBySomebodyElse() public {
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        deposit.signature =
+            _sign(keyOf[stranger], _transferDigest(address(usd), worker, address(escrow), STAKE, deposit));
+        _expectPaymentFailed(worker, STAKE);
+        vm.prank(operator);
+        escrow.accept(worker, deposit);
+    }
+
+    function test_RevertWhen_PayerHasNoMoney() public {
+        deal(address(usd), worker, STAKE - 1);
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        _expectPaymentFailed(worker, STAKE);
+        vm.prank(operator);
+        escrow.accept(worker, deposit);
+    }
+
+    /// A cancelled authorization reads as used at the token; it must not pass for a payment.
+    function test_RevertWhen_AuthorizationCancelled() public {
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        _cancelAuthorization(worker, deposit.nonce);
+        vm.expectRevert(
+            abi.encodeWithSelector(IWorkingContractEscrow.InsufficientSurplus.selector, PRICE, PRICE + STAKE)
+        );
+        vm.prank(operator);
+        escrow.accept(worker, deposit);
+    }
+
+    function test_RevertWhen_OperatorBringsNoSignature() public {
+        vm.prank(worker);
+        usd.approve(address(escrow), STAKE);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotParty.selector, operator, worker));
+        vm.prank(operator);
+        escrow.accept(worker, _noAuthorization());
+    }
+
+    function test_WhenOperatorBringsSignedStake() public {
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        _expectMatched(worker, STAKE);
+        vm.prank(operator);
+        escrow.accept(worker, deposit);
+        _assertMatched();
+    }
+
+    function test_WhenWorkerPaysFromAllowance() public {
+        vm.startPrank(worker);
+        usd.approve(address(escrow), STAKE);
+        _expectMatched(worker, STAKE);
+        escrow.accept(worker, _noAuthorization());
+        _assertMatched();
+    }
+
+    function test_WhenWorkerBringsItsOwnSignature() public {
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        vm.prank(worker);
+        escrow.accept(worker, deposit);
+        _assertMatched();
+    }
+
+    function test_GivenListing() public {
+        escrow = _create(_newListing());
+        Authorization memory deposit = _authorize(client, address(escrow), PRICE);
+        uint256 before = usd.balanceOf(client);
+        _expectMatched(client, PRICE);
+        vm.prank(operator);
+        escrow.accept(client, deposit);
+
+        assertStatus(escrow, Status.Matched);
+        assertEq(escrow.client(), client, "client");
+        assertEq(escrow.worker(), worker, "worker");
+        assertBalance(client, before - PRICE, "client");
+        assertBalance(address(escrow), PRICE + STAKE, "escrow");
+    }
+
+    function test_WhenPayerIsContractWallet() public {
+        ContractWallet wallet = new ContractWallet(worker);
+        usd.mint(address(wallet), STAKE);
+        keyOf[address(wallet)] = keyOf[worker];
+        Authorization memory deposit = _authorize(address(wallet), address(escrow), STAKE);
+        _expectMatched(address(wallet), STAKE);
+        vm.prank(operator);
+        escrow.accept(address(wallet), deposit);
+
+        assertEq(escrow.worker(), address(wallet), "worker");
+        assertBalance(address(wallet), 0, "wallet");
+    }
+
+    function test_WhenTwoAgentsRace() public {
+        Authorization memory loser = _authorize(stranger, address(escrow), STAKE);
+        _accept(escrow, worker);
+        vm.expectRevert(
+            abi.encodeWithSelector(IWorkingContractEscrow.WrongStatus.selector, Status.Matched, Status.Created)
+        );
+        vm.prank(operator);
+        escrow.accept(stranger, loser);
+
+        assertFalse(usd.authorizationState(stranger, loser.nonce), "loser's authorization unused");
+        assertBalance(stranger, FUNDS, "loser");
+    }
+
+    function test_WhenFrontRun_CreditedByOperatorOnce() public {
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        _frontRun(worker, address(escrow), STAKE, deposit);
+
+        _expectMatched(worker, STAKE);
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.SurplusCredited(worker, deposit.nonce, STAKE);
+        vm.prank(operator);
+        escrow.accept(worker, deposit);
+        _assertMatched();
+
+        vm.expectRevert(
+            abi.encodeWithSelector(IWorkingContractEscrow.AuthorizationSpent.selector, worker, deposit.nonce)
+        );
+        vm.prank(operator);
+        escrow.returnSurplus(worker, STAKE, deposit);
+    }
+
+    function test_RevertWhen_FrontRunAndCallerIsPayer() public {
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        _frontRun(worker, address(escrow), STAKE, deposit);
+        _expectPaymentFailed(worker, STAKE);
+        vm.prank(worker);
+        escrow.accept(worker, deposit);
+    }
+
+    /// Somebody else's uncredited money must not pay for the worker, whatever the operator shows.
+    function test_RevertWhen_SurplusIsAnotherPayers() public {
+        Authorization memory theirs = _authorize(stranger, address(escrow), STAKE);
+        _frontRun(stranger, address(escrow), STAKE, theirs);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.PaymentFailed.selector, worker, STAKE));
+        vm.prank(operator);
+        escrow.accept(worker, theirs);
+    }
+
+    function _expectPaymentFailed(address payer, uint256 amount) private {
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.PaymentFailed.selector, payer, amount));
+    }
+
+    function _expectMatched(address party, uint256 amount) private {
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.WorkingContractMatched(party, amount);
+    }
+
+    function _assertMatched() private view {
+        assertStatus(escrow, Status.Matched);
+        assertEq(escrow.worker(), worker, "worker");
+        assertEq(escrow.client(), client, "client");
+        assertBalance(worker, FUNDS - STAKE, "worker");
+        assertBalance(address(escrow), PRICE + STAKE, "escrow");
+        assertEq(escrow.booked(), PRICE + STAKE, "booked");
+    }
+}
