@@ -1,0 +1,57 @@
+/** Ponder: which chain, which emitters, from which block. `src/indexer/ponder.config.ts` re-exports it. */
+import { createConfig, factory } from "ponder";
+import { getAbiItem } from "viem";
+import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "./src/chain/abi.js";
+import { readDeployment } from "./src/chain/deployment.js";
+
+/** Ponder's client starts at this many requests a second per URL, and climbs only under constant load. */
+const REQUESTS_PER_LANE = 20;
+
+const deployment = readDeployment(required("DEPLOYMENT"));
+const rpcUrl = process.env.PONDER_RPC_URL || required("RPC_URL");
+const wsRpcUrl = process.env.PONDER_WS_RPC_URL || process.env.WS_RPC_URL;
+const { startBlock } = deployment;
+
+export default createConfig({
+  ordering: "omnichain",
+  database: { kind: "postgres", connectionString: required("DATABASE_URL"), poolConfig: { max: 12 } },
+  chains: {
+    escrowChain: {
+      id: deployment.chainId,
+      rpc: lanes(rpcUrl, Number(process.env.PONDER_REQUESTS_PER_SECOND ?? 160)),
+      ...(wsRpcUrl ? { ws: wsRpcUrl } : {}),
+      pollingInterval: Number(process.env.PONDER_POLLING_INTERVAL_MS ?? 250),
+    },
+  },
+  contracts: {
+    Factory: { chain: "escrowChain", abi: factoryAbi, address: deployment.factory, startBlock },
+    Escrow: {
+      chain: "escrowChain",
+      abi: escrowAbi,
+      address: factory({
+        address: deployment.factory,
+        event: getAbiItem({ abi: factoryAbi, name: "WorkingContractDeployed" }),
+        parameter: "escrow",
+      }),
+      startBlock,
+    },
+    AgentDelegation: { chain: "escrowChain", abi: delegationAbi, address: deployment.delegation, startBlock },
+    BackupAgentRegistry: { chain: "escrowChain", abi: registryAbi, address: deployment.registry, startBlock },
+  },
+});
+
+/** The same endpoint under several names: Ponder limits each name alone. A real limit still counts, by its 429s. */
+function lanes(url: string, requestsPerSecond: number): string[] {
+  const count = Math.max(1, Math.ceil(requestsPerSecond / REQUESTS_PER_LANE));
+  return Array.from({ length: count }, (_, lane) => {
+    const named = new URL(url);
+    if (lane > 0) named.searchParams.set("lane", String(lane));
+    return named.href;
+  });
+}
+
+function required(name: string): string {
+  const value = process.env[name];
+  if (!value) throw new Error(`The indexer needs the environment variable ${name}`);
+  return value;
+}

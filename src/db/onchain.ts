@@ -1,0 +1,233 @@
+/**
+ * Read-only handle on the indexer's views (Postgres schema `onchain`), and how far they have got.
+ *
+ * The tables repeat src/indexer/ponder.schema.ts, because importing that file loads Ponder, about two seconds per
+ * process. A test compares the two column by column.
+ */
+import { and, inArray, sql } from "drizzle-orm";
+import { boolean, customType, integer, json, pgSchema, primaryKey, text } from "drizzle-orm/pg-core";
+import type { Executor } from "./client.js";
+
+type Hex = `0x${string}`;
+
+const onchain = pgSchema("onchain");
+const hex = () => text().$type<Hex>();
+/** Ponder's bigint: a whole uint256. */
+const uint = customType<{ data: bigint; driverData: string }>({
+  dataType: () => "numeric(78)",
+  fromDriver: (value) => BigInt(value),
+  toDriver: (value) => value.toString(),
+});
+
+export const workingContract = onchain.table("working_contract", {
+  id: hex().primaryKey(),
+  initiator: hex().notNull(),
+  namedCounterparty: hex(),
+  workerInitiated: boolean().notNull(),
+  computedCriteria: boolean().notNull(),
+  price: uint().notNull(),
+  criteriaCount: integer().notNull(),
+  matchDeadline: uint().notNull(),
+  withdrawalDeadline: uint().notNull(),
+  deliveryDeadline: uint().notNull(),
+  reviewDeadline: uint().notNull(),
+  termsHash: hex().notNull(),
+  protocolFee: integer().notNull(),
+  workerStakeRatio: integer().notNull(),
+  disputeBondRatio: integer().notNull(),
+  backupAgentBondRatio: integer().notNull(),
+  earlyWithdrawalSlashRatio: integer().notNull(),
+  absentNoneMetClientShare: integer().notNull(),
+  baUnclearSlashRatio: integer().notNull(),
+  tokenMintRewardFull: integer().notNull(),
+  tokenMintRewardReduced: integer().notNull(),
+  baEligibilityStake: uint().notNull(),
+  baVotingWindow: integer().notNull(),
+  baRecruitCount: integer().notNull(),
+  payoutHold: integer().notNull(),
+  phase: text().notNull(),
+  client: hex(),
+  worker: hex(),
+  outcomes: integer().notNull(),
+  deposit: uint(),
+  createdAt: uint(),
+  matchedAt: uint(),
+  deliveredAt: uint(),
+  disputedAt: uint(),
+  endedAt: uint(),
+  deliveryHash: hex(),
+  checkpointsRoot: hex(),
+  disputeBond: uint(),
+  sealedVotes: integer().notNull(),
+  openedVotes: integer().notNull(),
+  drawn: boolean().notNull(),
+  settled: boolean().notNull(),
+  settledAt: uint(),
+  treasury: hex(),
+  clientPayout: uint(),
+  workerPayout: uint(),
+  treasuryPayout: uint(),
+  updatedBlock: uint().notNull(),
+  updatedBlockHash: hex().notNull(),
+});
+
+export const vote = onchain.table(
+  "vote",
+  {
+    contractId: hex().notNull(),
+    backupAgent: hex().notNull(),
+    commitment: hex().notNull(),
+    bond: uint().notNull(),
+    position: integer().notNull(),
+    sealedAt: uint().notNull(),
+    votes: integer(),
+    openedAt: uint(),
+    claimed: boolean().notNull(),
+    claimedAmount: uint(),
+    reward: integer(),
+    rewardDeferred: boolean().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.contractId, table.backupAgent] })],
+);
+
+export const draw = onchain.table(
+  "draw",
+  { contractId: hex().notNull(), backupAgent: hex().notNull(), drawnAt: uint().notNull() },
+  (table) => [primaryKey({ columns: [table.contractId, table.backupAgent] })],
+);
+
+export const deferredPayout = onchain.table(
+  "deferred_payout",
+  { contractId: hex().notNull(), payee: hex().notNull(), amount: uint().notNull() },
+  (table) => [primaryKey({ columns: [table.contractId, table.payee] })],
+);
+
+export const delegation = onchain.table(
+  "delegation",
+  { agent: hex().notNull(), operator: hex().notNull(), issuedAt: uint().notNull(), revokedAt: uint().notNull() },
+  (table) => [primaryKey({ columns: [table.agent, table.operator] })],
+);
+
+export const stake = onchain.table("stake", {
+  agent: hex().primaryKey(),
+  amount: uint().notNull(),
+  since: uint().notNull(),
+  releasableAt: uint(),
+});
+
+export const escrowEvent = onchain.table("escrow_event", {
+  id: text().primaryKey(),
+  contractId: hex().notNull(),
+  name: text().notNull(),
+  args: json().$type<Record<string, unknown>>().notNull(),
+  timestamp: uint().notNull(),
+  blockNumber: uint().notNull(),
+  blockHash: hex().notNull(),
+  transactionHash: hex().notNull(),
+  logIndex: integer().notNull(),
+});
+
+export const parameterSet = onchain.table("parameter_set", {
+  id: text().primaryKey(),
+  parameters: json().$type<Record<string, number>>().notNull(),
+  changedAt: uint().notNull(),
+  blockNumber: uint().notNull(),
+});
+
+const UNDEFINED_TABLE = "42P01";
+
+/**
+ * Newest block whose events are all visible in the views; null while the indexer has not caught up for the first
+ * time, or is catching up after a restart. During a reorg it can be too high for a moment: see {@link waitForIndexed}.
+ */
+export async function indexedBlock(db: Executor): Promise<bigint | null> {
+  try {
+    // A checkpoint is digits: 10 of timestamp, 16 of chain id, 16 of block number, then the place in the block.
+    const { rows } = await db.execute<{ block: string }>(sql`
+      select substring(progress.latest_checkpoint from 27 for 16) as block
+      from onchain._ponder_meta app, onchain._ponder_checkpoint progress
+      where app.key = 'app' and app.value ->> 'is_ready' = '1'`);
+    return rows[0] === undefined ? null : BigInt(rows[0].block);
+  } catch (error) {
+    if ((error as { code?: string }).code === UNDEFINED_TABLE) return null;
+    throw error;
+  }
+}
+
+export interface IndexedTarget {
+  blockNumber: bigint;
+  /** With `escrow`: also wait for an event of this escrow in this very block, which a reorg cannot fake. */
+  blockHash?: Hex | undefined;
+  escrow?: Hex | undefined;
+  timeoutMs: number;
+}
+
+/**
+ * Resolves to true once the views show the target, to false where that takes longer than `timeoutMs`. A database
+ * that does not answer counts as "not yet".
+ */
+export function waitForIndexed(db: Executor, target: IndexedTarget): Promise<boolean> {
+  let waiters = waitersOf.get(db);
+  if (waiters === undefined) {
+    waiters = new Set();
+    waitersOf.set(db, waiters);
+  }
+  const set = waiters;
+  return new Promise((resolve) => {
+    set.add({ target, deadline: Date.now() + target.timeoutMs, resolve });
+    if (set.size === 1) void poll(db, set);
+  });
+}
+
+interface Waiter {
+  target: IndexedTarget;
+  deadline: number;
+  resolve: (visible: boolean) => void;
+}
+
+const POLL_INTERVAL_MS = 20;
+
+/** Any number of requests that wait on one handle share one poll. */
+const waitersOf = new WeakMap<Executor, Set<Waiter>>();
+
+async function poll(db: Executor, waiters: Set<Waiter>): Promise<void> {
+  while (waiters.size > 0) {
+    const visible = await visibleTargets(db, [...waiters]).catch(() => new Set<Waiter>());
+    for (const waiter of waiters) {
+      if (!visible.has(waiter) && Date.now() < waiter.deadline) continue;
+      waiters.delete(waiter);
+      waiter.resolve(visible.has(waiter));
+    }
+    if (waiters.size > 0) await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+  }
+}
+
+async function visibleTargets(db: Executor, waiters: Waiter[]): Promise<Set<Waiter>> {
+  const indexed = await indexedBlock(db);
+  if (indexed === null) return new Set();
+  const reached = waiters.filter(({ target }) => target.blockNumber <= indexed);
+  const events = await eventsOf(db, reached.map(({ target }) => target));
+  return new Set(
+    reached.filter(
+      ({ target: { blockHash, escrow } }) =>
+        blockHash === undefined || escrow === undefined || events.has(`${blockHash}${escrow}`),
+    ),
+  );
+}
+
+/** Which of the targets' blocks and escrows have an event, as concatenated block hash and escrow. */
+async function eventsOf(db: Executor, targets: IndexedTarget[]): Promise<Set<string>> {
+  const exact = targets.filter(({ blockHash, escrow }) => blockHash !== undefined && escrow !== undefined);
+  if (exact.length === 0) return new Set();
+  const { contractId, blockNumber, blockHash } = escrowEvent;
+  const rows = await db
+    .selectDistinct({ blockHash, contractId })
+    .from(escrowEvent)
+    .where(
+      and(
+        inArray(blockNumber, exact.map((target) => target.blockNumber)),
+        inArray(contractId, exact.map((target) => target.escrow as Hex)),
+      ),
+    );
+  return new Set(rows.map((row) => `${row.blockHash}${row.contractId}`));
+}

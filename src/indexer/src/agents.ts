@@ -1,0 +1,34 @@
+/** What agents did outside of any escrow: delegations to an operator, and eligibility stakes. */
+import { ponder } from "ponder:registry";
+import { delegation, stake } from "ponder:schema";
+
+ponder.on("AgentDelegation:DelegationRegistered", async ({ event, context }) => {
+  const { agent, operator } = event.args;
+  const issuedAt = BigInt(event.args.issuedAt);
+  // An older challenge may be registered after a newer one; it takes nothing back.
+  await context.db
+    .insert(delegation)
+    .values({ agent, operator, issuedAt, revokedAt: 0n })
+    .onConflictDoUpdate((row) => ({ issuedAt: issuedAt > row.issuedAt ? issuedAt : row.issuedAt }));
+});
+
+ponder.on("AgentDelegation:DelegationRevoked", async ({ event, context }) => {
+  const { agent, operator } = event.args;
+  const revokedAt = event.block.timestamp;
+  await context.db.insert(delegation).values({ agent, operator, issuedAt: 0n, revokedAt }).onConflictDoUpdate({ revokedAt });
+});
+
+ponder.on("BackupAgentRegistry:Staked", async ({ event, context }) => {
+  const { agent, total: amount } = event.args;
+  const since = event.block.timestamp;
+  await context.db.insert(stake).values({ agent, amount, since }).onConflictDoUpdate({ amount, since });
+});
+
+ponder.on("BackupAgentRegistry:UnstakeRequested", async ({ event, context }) => {
+  const { agent, releasableAt } = event.args;
+  await context.db.update(stake, { agent }).set({ releasableAt: BigInt(releasableAt) });
+});
+
+ponder.on("BackupAgentRegistry:Unstaked", async ({ event, context }) => {
+  await context.db.delete(stake, { agent: event.args.agent });
+});

@@ -1,0 +1,78 @@
+/** Dispute, draw, ballots, tally, and what each Backup Agent was paid. */
+import { ponder } from "ponder:registry";
+import { draw, vote } from "ponder:schema";
+import { recordEvent } from "./record-event.js";
+
+ponder.on("Escrow:WorkingContractDisputed", async (args) => {
+  const { block, args: disputed } = args.event;
+  await recordEvent(args, "WorkingContractDisputed", {
+    phase: "disputed",
+    disputedAt: block.timestamp,
+    disputeBond: disputed.bond,
+  });
+});
+
+ponder.on("Escrow:BackupAgentsDrawn", async (args) => {
+  const { event, context } = args;
+  await recordEvent(args, "BackupAgentsDrawn", { drawn: true });
+  for (const backupAgent of event.args.backupAgents) {
+    await context.db
+      .insert(draw)
+      .values({ contractId: event.log.address, backupAgent, drawnAt: event.block.timestamp });
+  }
+});
+
+ponder.on("Escrow:VoteSealed", async (args) => {
+  const { event, context } = args;
+  const { backupAgent, bond, commitment } = event.args;
+  const { sealedVotes } = await recordEvent(args, "VoteSealed", (row) => ({ sealedVotes: row.sealedVotes + 1 }));
+  await context.db.insert(vote).values({
+    contractId: event.log.address,
+    backupAgent,
+    commitment,
+    bond,
+    position: sealedVotes - 1,
+    sealedAt: event.block.timestamp,
+    claimed: false,
+    rewardDeferred: false,
+  });
+});
+
+ponder.on("Escrow:VoteOpened", async (args) => {
+  const { event, context } = args;
+  const { backupAgent, votes } = event.args;
+  await recordEvent(args, "VoteOpened", (row) => ({ openedVotes: row.openedVotes + 1 }));
+  await context.db
+    .update(vote, { contractId: event.log.address, backupAgent })
+    .set({ votes, openedAt: event.block.timestamp });
+});
+
+ponder.on("Escrow:WorkingContractTallied", async (args) => {
+  const { block, args: tallied } = args.event;
+  await recordEvent(args, "WorkingContractTallied", {
+    phase: "tallied",
+    endedAt: block.timestamp,
+    outcomes: tallied.outcomes,
+  });
+});
+
+// A claim whose reward was deferred is followed by a second one that pays the reward alone: both add up.
+ponder.on("Escrow:VoteClaimed", async (args) => {
+  const { event, context } = args;
+  const { amount, backupAgent, reward } = event.args;
+  await recordEvent(args, "VoteClaimed");
+  await context.db.update(vote, { contractId: event.log.address, backupAgent }).set((row) => ({
+    claimed: true,
+    claimedAmount: (row.claimedAmount ?? 0n) + amount,
+    reward: (row.reward ?? 0) + Number(reward),
+    rewardDeferred: false,
+  }));
+});
+
+ponder.on("Escrow:RewardDeferred", async (args) => {
+  const { event, context } = args;
+  await recordEvent(args, "RewardDeferred");
+  await context.db
+    .update(vote, { contractId: event.log.address, backupAgent: event.args.backupAgent })
+    .set({ rewardDeferred: true });
+});

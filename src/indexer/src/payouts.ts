@@ -1,0 +1,44 @@
+/** Settlement, payouts that a payee could not receive, and money that arrived outside of the escrow's calls. */
+import { ponder } from "ponder:registry";
+import { deferredPayout } from "ponder:schema";
+import { zeroAddress } from "viem";
+import { recordEvent } from "./record-event.js";
+
+ponder.on("Escrow:WorkingContractSettled", async (args) => {
+  const { block, args: settlement } = args.event;
+  await recordEvent(args, "WorkingContractSettled", {
+    settled: true,
+    settledAt: block.timestamp,
+    treasury: settlement.treasury === zeroAddress ? null : settlement.treasury,
+    clientPayout: settlement.payout.client,
+    workerPayout: settlement.payout.worker,
+    treasuryPayout: settlement.payout.treasury,
+  });
+});
+
+ponder.on("Escrow:PayoutDeferred", async (args) => {
+  const { event, context } = args;
+  const { amount, payee } = event.args;
+  await recordEvent(args, "PayoutDeferred");
+  await context.db
+    .insert(deferredPayout)
+    .values({ contractId: event.log.address, payee, amount })
+    .onConflictDoUpdate((row) => ({ amount: row.amount + amount }));
+});
+
+ponder.on("Escrow:PayoutClaimed", async (args) => {
+  const { event, context } = args;
+  const { amount, payee } = event.args;
+  await recordEvent(args, "PayoutClaimed");
+  await context.db
+    .update(deferredPayout, { contractId: event.log.address, payee })
+    .set((row) => ({ amount: row.amount - amount }));
+});
+
+ponder.on("Escrow:SurplusCredited", async (args) => {
+  await recordEvent(args, "SurplusCredited");
+});
+
+ponder.on("Escrow:SurplusReturned", async (args) => {
+  await recordEvent(args, "SurplusReturned");
+});
