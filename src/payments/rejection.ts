@@ -1,0 +1,30 @@
+/** Why a payment is refused: the names of the x402 specification, then our own two. */
+export const REJECTION_REASONS = [
+  "invalid_x402_version",
+  "invalid_scheme",
+  "invalid_network",
+  "invalid_payload",
+  "invalid_payment_requirements",
+  "invalid_exact_evm_payload_signature",
+  "invalid_exact_evm_payload_authorization_value",
+  "invalid_exact_evm_payload_authorization_valid_after",
+  "invalid_exact_evm_payload_authorization_valid_before",
+  "invalid_exact_evm_payload_recipient_mismatch",
+  "insufficient_funds",
+  "invalid_transaction_state",
+  "payer_mismatch",
+  "authorization_used",
+] as const;
+
+export type RejectionReason = (typeof REJECTION_REASONS)[number];
+
+/** A refused payment: `reason` goes into the 402's `error`, `message` tells the agent what to do next. */
+export interface Rejection {
+  ok: false;
+  reason: RejectionReason;
+  message: string;
+}
+
+export function reject(reason: RejectionReason, message: string): Rejection {
+  return { ok: false, reason, message };
+}

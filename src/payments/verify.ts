@@ -1,0 +1,294 @@
+import { authorizationTypes, eip3009ABI } from "@x402/evm";
+import {
+  BaseError,
+  ExecutionRevertedError,
+  encodeFunctionData,
+  type Hex,
+  hashTypedData,
+  isErc6492Signature,
+  type PublicClient,
+  parseAbi,
+  recoverAddress,
+} from "viem";
+import type { Address } from "../protocol/types.js";
+import type { EchoedQuote, PaymentAuthorization } from "./decode.js";
+import { networkName, type PaymentQuote } from "./quote.js";
+import { type Rejection, reject } from "./rejection.js";
+
+/** The node could not answer: nothing is known about the payment, and the same call may succeed later. */
+export interface VerificationUnavailable {
+  ok: false;
+  reason: "unavailable";
+  message: string;
+  retryable: true;
+  cause: unknown;
+}
+
+/** `payment` is the one to relay: its signature is in the form that the token accepts. */
+export type Verification = { ok: true; payment: PaymentAuthorization } | Rejection | VerificationUnavailable;
+
+export interface VerifyPaymentInput {
+  publicClient: PublicClient;
+  payment: PaymentAuthorization;
+  quote: PaymentQuote;
+  /** The authenticated caller: refunds and roles follow the payer, so both must be one address. */
+  payer: Address;
+  /** The chain's clock in seconds. */
+  now: number;
+}
+
+/** What the relayer needs to bring a payment on chain; the x402 reference implementation keeps the same margin. */
+const SETTLEMENT_MARGIN_SECONDS = 6;
+const HALF_OF_CURVE_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
+const erc1271Abi = parseAbi([
+  "function isValidSignature(bytes32 digest, bytes signature) view returns (bytes4)",
+]);
+const ERC1271_MAGIC_VALUE = "0x1626ba7e";
+
+/**
+ * Says whether the token would carry out this payment for exactly this quote now. Never throws for a bad payment; a
+ * node that does not answer gives `unavailable`. A good payment costs one simulation; reads only explain refusals.
+ */
+export async function verifyPayment(input: VerifyPaymentInput): Promise<Verification> {
+  try {
+    return await verify(input);
+  } catch (cause) {
+    if (!(cause instanceof BaseError)) throw cause;
+    const message = "The payment cannot be checked right now. No funds moved; repeat the identical call.";
+    return { ok: false, reason: "unavailable", message, retryable: true, cause };
+  }
+}
+
+async function verify(input: VerifyPaymentInput): Promise<Verification> {
+  const { publicClient, payment, quote } = input;
+  const mismatch = requirementsFault(payment, quote) ?? payerFault(input);
+  if (mismatch) return mismatch;
+
+  const digest = authorizationDigest(payment, quote);
+  const ownSignature = await signatureOfKey(payment, digest);
+  if (ownSignature === null && !(await isWalletSignature(publicClient, payment, digest)))
+    return signatureFault(payment);
+
+  const signed: PaymentAuthorization = { ...payment, signature: ownSignature ?? payment.signature };
+  const fault = authorizationFault(signed, quote);
+  if (fault) return fault;
+
+  const late = validityFault(signed, Math.floor(input.now));
+  if (!late && (await isAccepted(publicClient, { to: quote.asset.address, data: transferCall(signed) }))) {
+    return { ok: true, payment: signed };
+  }
+  return explain({ input, payment: signed, digest, late });
+}
+
+/** Why the token refuses. Used comes first: a used authorization also looks expired or unfunded by and by. */
+async function explain(refused: {
+  input: VerifyPaymentInput;
+  payment: PaymentAuthorization;
+  digest: Hex;
+  late: Rejection | null;
+}): Promise<Rejection> {
+  const { input, payment, digest, late } = refused;
+  const { publicClient, quote } = input;
+  const token = { address: quote.asset.address, abi: eip3009ABI } as const;
+  const [used, balance, code, block] = await Promise.all([
+    publicClient.readContract({
+      ...token,
+      functionName: "authorizationState",
+      args: [payment.from, payment.nonce],
+    }),
+    publicClient.readContract({ ...token, functionName: "balanceOf", args: [payment.from] }),
+    publicClient.getCode({ address: payment.from }),
+    publicClient.getBlock(),
+  ]);
+  if (used) {
+    return reject(
+      "authorization_used",
+      `The nonce ${payment.nonce} was already used or cancelled at the token ${quote.asset.address}. Sign a new authorization with a fresh nonce, unless the first one paid for this call.`,
+    );
+  }
+  // An account that runs code (also a delegated key, EIP-7702) is asked by the token, whoever holds its key.
+  if (code !== undefined && !(await isWalletSignature(publicClient, payment, digest)))
+    return signatureFault(payment);
+  if (balance < payment.value) {
+    return reject(
+      "insufficient_funds",
+      `${payment.from} holds ${balance} base units of ${quote.asset.address}, and the call costs ${payment.value}. Fund the address and repeat the call.`,
+    );
+  }
+  if (late) return late;
+  // The token judges by the head's own timestamp, which lags behind the clock until the next block.
+  const atHead = tooEarlyFault(payment, Number(block.timestamp));
+  if (atHead) return atHead;
+  return reject(
+    "invalid_transaction_state",
+    `The token ${quote.asset.address} refuses this transfer: it may be paused, or have blocked ${payment.from} or ${payment.to}.`,
+  );
+}
+
+/** The echoed quote against ours, field by field; fields that the client dropped are not missed. */
+function requirementsFault(payment: PaymentAuthorization, quote: PaymentQuote): Rejection | null {
+  const { scheme, network, version } = payment;
+  const echoed: EchoedQuote = payment.accepted ?? {};
+  for (const given of [scheme, echoed.scheme]) {
+    if (typeof given === "string" && given !== "exact") {
+      return reject("invalid_scheme", `Pay with the scheme "exact", not "${excerpt(given)}".`);
+    }
+  }
+  const names = new Set([networkName(quote.chainId, version), networkName(quote.chainId, 2)]);
+  for (const given of [network, echoed.network]) {
+    if (typeof given === "string" && !names.has(given)) {
+      return reject(
+        "invalid_network",
+        `Pay on ${networkName(quote.chainId, version)}, not ${excerpt(given)}.`,
+      );
+    }
+  }
+  if (echoed.asset !== undefined && echoed.asset.toLowerCase() !== quote.asset.address) {
+    return reject(
+      "invalid_payment_requirements",
+      `Pay in the token ${quote.asset.address}, not ${excerpt(echoed.asset)}.`,
+    );
+  }
+  if (echoed.payTo !== undefined && echoed.payTo.toLowerCase() !== quote.payTo) {
+    return recipientFault(echoed.payTo, quote);
+  }
+  for (const given of [echoed.amount, echoed.maxAmountRequired]) {
+    if (given !== undefined && given !== quote.amount.toString()) return valueFault(given, quote);
+  }
+  return null;
+}
+
+function payerFault({ payment, payer }: VerifyPaymentInput): Rejection | null {
+  if (payment.from === payer.toLowerCase()) return null;
+  return reject(
+    "payer_mismatch",
+    `The payment is from ${payment.from}, but this call is made by ${payer}. Pay from the address that the API key belongs to. No funds moved.`,
+  );
+}
+
+function authorizationFault(payment: PaymentAuthorization, quote: PaymentQuote): Rejection | null {
+  if (payment.value !== quote.amount) return valueFault(payment.value.toString(), quote);
+  if (payment.to !== quote.payTo) return recipientFault(payment.to, quote);
+  return null;
+}
+
+function validityFault(payment: PaymentAuthorization, now: number): Rejection | null {
+  if (payment.validBefore < BigInt(now + SETTLEMENT_MARGIN_SECONDS)) {
+    return reject(
+      "invalid_exact_evm_payload_authorization_valid_before",
+      `The authorization ends at ${payment.validBefore}; the chain's time is ${now} and settling takes up to ${SETTLEMENT_MARGIN_SECONDS} seconds. Sign a new one.`,
+    );
+  }
+  return tooEarlyFault(payment, now);
+}
+
+function tooEarlyFault(payment: PaymentAuthorization, now: number): Rejection | null {
+  if (payment.validAfter < BigInt(now)) return null;
+  return reject(
+    "invalid_exact_evm_payload_authorization_valid_after",
+    `The authorization starts after ${payment.validAfter}; the chain's time is ${now}. Repeat the call then, or sign one that has started.`,
+  );
+}
+
+function valueFault(given: string, quote: PaymentQuote): Rejection {
+  return reject(
+    "invalid_exact_evm_payload_authorization_value",
+    `The call costs exactly ${quote.amount} base units, not ${excerpt(given)}.`,
+  );
+}
+
+function recipientFault(given: string, quote: PaymentQuote): Rejection {
+  return reject(
+    "invalid_exact_evm_payload_recipient_mismatch",
+    `Pay to ${quote.payTo}, not ${excerpt(given)}. The escrow's address follows from the body: repeat the call with the very bytes that were quoted.`,
+  );
+}
+
+function signatureFault(payment: PaymentAuthorization): Rejection {
+  const undeployed = isErc6492Signature(payment.signature);
+  return reject(
+    "invalid_exact_evm_payload_signature",
+    undeployed
+      ? `Signatures of wallets that are not deployed yet (ERC-6492) are not accepted. Deploy the wallet ${payment.from} first, then sign again.`
+      : `The signature is not one of ${payment.from} over this authorization. Check the token's EIP-712 domain (the quote's extra.name and extra.version) and the chain id.`,
+  );
+}
+
+function authorizationDigest(payment: PaymentAuthorization, quote: PaymentQuote): Hex {
+  const { from, to, value, validAfter, validBefore, nonce } = payment;
+  const { address: verifyingContract, name, version } = quote.asset;
+  return hashTypedData({
+    domain: { name, version, chainId: quote.chainId, verifyingContract },
+    types: authorizationTypes,
+    primaryType: "TransferWithAuthorization",
+    message: { from, to, value, validAfter, validBefore, nonce },
+  });
+}
+
+/**
+ * The signature as the token wants it where it is one of the payer's own key, else null. v is normalised only then: in
+ * a wallet's signature a last byte of 0 or 1 has a meaning of its own (Safe).
+ */
+async function signatureOfKey(payment: PaymentAuthorization, digest: Hex): Promise<Hex | null> {
+  const { signature, from } = payment;
+  if (signature.length !== 2 + 2 * 65) return null;
+  const last = Number.parseInt(signature.slice(-2), 16);
+  const v = last < 27 ? last + 27 : last;
+  // Tokens refuse the second, malleable form of a signature.
+  if ((v !== 27 && v !== 28) || BigInt(`0x${signature.slice(66, 130)}`) > HALF_OF_CURVE_ORDER) return null;
+  const normalised: Hex = `0x${signature.slice(2, 130)}${v.toString(16)}`;
+  try {
+    const signer = await recoverAddress({ hash: digest, signature: normalised });
+    return signer.toLowerCase() === from ? normalised : null;
+  } catch {
+    // r or s is not on the curve.
+    return null;
+  }
+}
+
+/** ERC-1271: whether the code at the payer's address vouches for the signature. */
+async function isWalletSignature(
+  client: PublicClient,
+  payment: PaymentAuthorization,
+  digest: Hex,
+): Promise<boolean> {
+  const { from, signature } = payment;
+  if (isErc6492Signature(signature)) return false;
+  const data = encodeFunctionData({
+    abi: erc1271Abi,
+    functionName: "isValidSignature",
+    args: [digest, signature],
+  });
+  const answer = await callOrRevert(client, { to: from, data });
+  return answer !== null && answer.length >= 66 && answer.startsWith(ERC1271_MAGIC_VALUE);
+}
+
+function transferCall(payment: PaymentAuthorization): Hex {
+  const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
+  return encodeFunctionData({
+    abi: eip3009ABI,
+    functionName: "transferWithAuthorization",
+    args: [from, to, value, validAfter, validBefore, nonce, signature],
+  });
+}
+
+async function isAccepted(client: PublicClient, call: { to: Address; data: Hex }): Promise<boolean> {
+  return (await callOrRevert(client, call)) !== null;
+}
+
+/** What the call returns, or null where it reverts; throws where the node does not answer. */
+async function callOrRevert(client: PublicClient, call: { to: Address; data: Hex }): Promise<Hex | null> {
+  try {
+    const { data } = await client.call(call);
+    return data ?? "0x";
+  } catch (error) {
+    if (error instanceof BaseError && error.walk((cause) => cause instanceof ExecutionRevertedError))
+      return null;
+    throw error;
+  }
+}
+
+/** Client text, short enough to quote in an answer's header. */
+function excerpt(text: string): string {
+  return text.slice(0, 80);
+}
