@@ -213,9 +213,17 @@ export const operation = app.table(
     /** Seconds since 1970 on the chain's clock after which it cannot succeed. */
     notAfter: bigint("not_after", { mode: "number" }),
     state: text("state").$type<OperationState>().notNull().default("queued"),
-    /** Solidity error name or relayer reason, with `rejected`. */
+    /** Solidity error name or relayer reason, with `rejected`; why it waits, with `held`. */
     reason: text("reason"),
+    /** Revert data, where there is any. */
     reasonData: text("reason_data"),
+    /** Tries that ended without a verdict on this operation. */
+    tries: integer("tries").notNull().default(0),
+    /** With `held`: when to try again. */
+    retryAt: at("retry_at"),
+    /** Signer that is simulating it, or sent it; a claim on a queued operation lapses at `claimedUntil`. */
+    signer: text("signer"),
+    claimedUntil: at("claimed_until"),
     batchId: bigint("batch_id", { mode: "bigint" }),
     batchIndex: integer("batch_index"),
     transactionHash: text("transaction_hash"),
@@ -234,13 +242,31 @@ export const operation = app.table(
     index("operation_queue").on(t.id).where(sql`state in ('queued', 'held')`),
     index("operation_open").on(t.batchId).where(sql`state in ('sent', 'mined')`),
     index("operation_by_escrow").on(t.escrow, t.kind),
+    index("operation_by_once_key").on(t.onceKey, t.id).where(sql`once_key is not null`),
+    index("operation_by_batch").on(t.batchId, t.batchIndex).where(sql`batch_id is not null`),
     index("operation_delegation")
       .on(t.caller)
       .where(sql`kind in ('delegate', 'revoke-delegation') and state in ('queued', 'sent', 'held')`),
   ],
 );
 
-/** One signed transaction of a signer, with the bytes to send again (design: relayer). */
+/**
+ * `sent` until a receipt, `mined` until deep enough, then `final`, or `reverted` as a whole. `quarantined`: somebody
+ * else used the account's nonce; `superseded` once that is final.
+ */
+export const BATCH_STATES = ["sent", "mined", "quarantined", "final", "reverted", "superseded"] as const;
+export type BatchState = (typeof BATCH_STATES)[number];
+
+/** One signed transaction of a batch: the bytes to send again, fees in wei, newest block when it was signed. */
+export interface BatchAttempt {
+  raw: `0x${string}`;
+  hash: `0x${string}`;
+  maxFeePerGas: string;
+  maxPriorityFeePerGas: string;
+  signedAtBlock: string;
+}
+
+/** One account nonce of a signer and the operations that ride on it (design: relayer). */
 export const batch = app.table(
   "batch",
   {
@@ -248,11 +274,14 @@ export const batch = app.table(
     signer: text("signer").notNull(),
     epoch: bigint("epoch", { mode: "bigint" }).notNull(),
     accountNonce: bigint("account_nonce", { mode: "number" }).notNull(),
-    /** Replacements of the same nonce, newest last: bytes, hash and fees in wei. */
-    attempts: jsonb("attempts")
-      .$type<{ raw: string; hash: string; maxFeePerGas: string; maxPriorityFeePerGas: string; at: string }[]>()
-      .notNull(),
-    state: text("state").$type<"sent" | "mined" | "final">().notNull().default("sent"),
+    gasLimit: bigint("gas_limit", { mode: "bigint" }).notNull(),
+    /** Calldata of `Relay.execute`, the same in every attempt. */
+    data: text("data").$type<`0x${string}`>().notNull(),
+    /** The first transaction and its replacements, newest last. */
+    attempts: jsonb("attempts").$type<BatchAttempt[]>().notNull(),
+    state: text("state").$type<BatchState>().notNull().default("sent"),
+    /** When a foreign transaction was first seen on this nonce: newest block then. */
+    quarantinedAtBlock: bigint("quarantined_at_block", { mode: "bigint" }),
     transactionHash: text("transaction_hash"),
     blockNumber: bigint("block_number", { mode: "bigint" }),
     blockHash: text("block_hash"),
@@ -261,7 +290,7 @@ export const batch = app.table(
   },
   (t) => [
     uniqueIndex("batch_by_nonce").on(t.signer, t.accountNonce),
-    index("batch_open").on(t.signer).where(sql`state <> 'final'`),
+    index("batch_open").on(t.signer).where(sql`state in ('sent', 'mined', 'quarantined')`),
   ],
 );
 

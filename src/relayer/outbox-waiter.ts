@@ -1,0 +1,138 @@
+/** Waiting for operations: one LISTEN connection for any number of waiters, and a poll in case it goes deaf. */
+import { inArray } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/node-postgres";
+import pg from "pg";
+import { operation } from "../db/schema.js";
+
+export type OperationRow = typeof operation.$inferSelect;
+
+/** Postgres channel; payload: operation ids joined by commas. */
+export const OPERATION_DONE = "operation_done";
+
+const RECONNECT_DELAY_MS = 500;
+/** Ids in one query of the poll. */
+const MAX_IDS = 1000;
+const DONE: ReadonlySet<string> = new Set(["mined", "final", "rejected"]);
+
+export interface OutboxWaiter {
+  /** The operation once it is mined, final or rejected; null where that takes longer, or the wait was aborted. */
+  waitFor(
+    id: bigint,
+    options: { timeoutMs: number; signal?: AbortSignal | undefined },
+  ): Promise<OperationRow | null>;
+  /** Ends all waits (with null) and closes the connection. */
+  stop(): Promise<void>;
+}
+
+type Resolve = (row: OperationRow | null) => void;
+
+export function createOutboxWaiter({
+  pool,
+  pollIntervalMs = 1000,
+}: {
+  pool: pg.Pool;
+  pollIntervalMs?: number;
+}): OutboxWaiter {
+  const db = drizzle(pool, { casing: "snake_case" });
+  const waiting = new Map<bigint, Set<Resolve>>();
+  /** Waiters that nobody has looked up yet: their operation may have been done before they came. */
+  const fresh = new Set<bigint>();
+  let freshScheduled = false;
+  let polling = false;
+  let stopped = false;
+  let listener: pg.Client | undefined;
+  let reconnect: NodeJS.Timeout | undefined;
+
+  const settle = (row: OperationRow): void => {
+    if (!DONE.has(row.state)) return;
+    for (const resolve of waiting.get(row.id) ?? []) resolve(row);
+  };
+
+  /** A database that does not answer leaves the waiters waiting: the next poll asks again. */
+  const look = async (ids: bigint[]): Promise<void> => {
+    for (let start = 0; start < ids.length; start += MAX_IDS) {
+      const rows = await db
+        .select()
+        .from(operation)
+        .where(inArray(operation.id, ids.slice(start, start + MAX_IDS)))
+        .catch(() => []);
+      for (const row of rows) settle(row);
+    }
+  };
+
+  const lookAtFresh = (): void => {
+    if (freshScheduled) return;
+    freshScheduled = true;
+    setImmediate(() => {
+      freshScheduled = false;
+      const ids = [...fresh];
+      fresh.clear();
+      void look(ids);
+    });
+  };
+
+  const poll = setInterval(() => {
+    if (polling || waiting.size === 0) return;
+    polling = true;
+    void look([...waiting.keys()]).finally(() => {
+      polling = false;
+    });
+  }, pollIntervalMs).unref();
+
+  const listen = async (): Promise<void> => {
+    const client = new pg.Client({ ...pool.options, keepAlive: true, application_name: "outbox-waiter" });
+    listener = client;
+    client.on("notification", ({ payload }) => {
+      const ids = (payload ?? "").split(",").filter(Boolean).map(BigInt);
+      void look(ids.filter((id) => waiting.has(id)));
+    });
+    const lost = (): void => {
+      if (listener !== client) return;
+      listener = undefined;
+      client.end().catch(() => undefined);
+      if (!stopped) reconnect = setTimeout(() => void listen(), RECONNECT_DELAY_MS).unref();
+    };
+    client.on("error", lost);
+    client.on("end", lost);
+    try {
+      await client.connect();
+      await client.query(`listen ${OPERATION_DONE}`);
+    } catch {
+      lost();
+    }
+  };
+  void listen();
+
+  return {
+    waitFor(id, { timeoutMs, signal }) {
+      if (stopped || signal?.aborted === true) return Promise.resolve(null);
+      return new Promise((resolvePromise) => {
+        const resolve: Resolve = (row) => {
+          clearTimeout(timer);
+          signal?.removeEventListener("abort", abort);
+          const set = waiting.get(id);
+          set?.delete(resolve);
+          if (set?.size === 0) waiting.delete(id);
+          resolvePromise(row);
+        };
+        const abort = (): void => resolve(null);
+        const timer = setTimeout(abort, timeoutMs);
+        signal?.addEventListener("abort", abort, { once: true });
+        const set = waiting.get(id);
+        if (set === undefined) waiting.set(id, new Set([resolve]));
+        else set.add(resolve);
+        fresh.add(id);
+        lookAtFresh();
+      });
+    },
+    async stop() {
+      stopped = true;
+      clearInterval(poll);
+      clearTimeout(reconnect);
+      for (const resolvers of waiting.values()) for (const resolve of resolvers) resolve(null);
+      const client = listener;
+      listener = undefined;
+      await client?.end().catch(() => undefined);
+    },
+  };
+}
