@@ -20,10 +20,12 @@ const flag = z
   .default(false);
 
 const url = (...protocols: string[]) =>
-  z.string().refine(
-    (text) => URL.canParse(text) && protocols.includes(new URL(text).protocol),
-    `must be a URL starting with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
-  );
+  z
+    .string()
+    .refine(
+      (text) => URL.canParse(text) && protocols.includes(new URL(text).protocol),
+      `must be a URL starting with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
+    );
 
 const EnvironmentSchema = z
   .object({
@@ -34,7 +36,12 @@ const EnvironmentSchema = z
     RELAYER_PRIVATE_KEYS: z
       .string()
       .default("")
-      .transform((list) => list.split(",").map((key) => key.trim()).filter((key) => key !== ""))
+      .transform((list) =>
+        list
+          .split(",")
+          .map((key) => key.trim())
+          .filter((key) => key !== ""),
+      )
       .pipe(z.array(hex32)),
     MASTER_KEY: hex32,
     HOST: z.string().default("127.0.0.1"),
@@ -109,7 +116,9 @@ export class ConfigError extends Error {
 
 /** Reads the settings from `env`; an empty variable counts as absent. Throws ConfigError listing every fault. */
 export function parseConfig(env: Record<string, string | undefined>): Config {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ""));
+  const given = Object.fromEntries(
+    Object.entries(env).filter(([, value]) => value !== undefined && value !== ""),
+  );
   const result = EnvironmentSchema.safeParse(given);
   if (result.success) return result.data;
   throw new ConfigError(

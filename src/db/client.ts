@@ -17,7 +17,10 @@ const MIGRATION_LOCK = 7_402_001;
 /** Opens a pool and a drizzle handle on it. A broken idle connection is dropped by the pool and never throws. */
 export function createDatabase(
   url: string,
-  { maxConnections = 20, onError = () => {} }: { maxConnections?: number; onError?: (error: Error) => void } = {},
+  {
+    maxConnections = 20,
+    onError = () => {},
+  }: { maxConnections?: number; onError?: (error: Error) => void } = {},
 ): { pool: pg.Pool; db: Database } {
   const pool = new pg.Pool({
     connectionString: url,

@@ -1,0 +1,29 @@
+import type { OpenAPIHono } from "@hono/zod-openapi";
+import { LIMITS } from "../protocol/limits.js";
+import type { Deps } from "../services/deps.js";
+import type { AppEnv } from "./env.js";
+import { identify } from "./middleware/auth.js";
+import { notFound, onError } from "./middleware/errors.js";
+import { crossOrigin, securityHeaders } from "./middleware/headers.js";
+import { rateLimit } from "./middleware/rate-limit.js";
+import { rawBody } from "./middleware/raw-body.js";
+import { requestContext } from "./middleware/request-context.js";
+import { createRouter } from "./router.js";
+
+/** The HTTP service, ready for `app.fetch` or `app.request`. Opens nothing: all it talks to is in `deps`. */
+export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
+  const app = createRouter();
+  app.onError(onError);
+
+  app.use(requestContext(deps.logger), securityHeaders, crossOrigin);
+  app.use("/v1/*", identify(deps), rateLimit(deps.config), rawBody(LIMITS.bodyBytes));
+
+  app.openAPIRegistry.registerComponent("securitySchemes", "apiKey", { type: "http", scheme: "bearer" });
+  app.doc31("/openapi.json", {
+    openapi: "3.1.0",
+    info: { title: "Working Contract Service", version: "1.0.0" },
+    servers: [{ url: deps.config.baseUrl }],
+  });
+  app.notFound(notFound(app));
+  return app;
+}

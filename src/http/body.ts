@@ -1,0 +1,118 @@
+/**
+ * JSON bodies, read once from the raw bytes.
+ *
+ * How a route uses this: declare `request: { body: jsonBody(XSchema) }` and read `c.req.valid("json")`; the raw bytes
+ * for hashes are `c.get("rawBody")`. `c.req.json()` is replaced by `parseBody`, so that the schema sees:
+ *
+ * - `budgetOrPrice` at the top level as **text**, whether sent as a JSON number or as a string: the digits as they were
+ *   sent (`50.0`, `1e2`, `0.10`), never through a float. Its schema is a plain string handed to `parseDecimal`.
+ * - every other number as a JavaScript number; one that would change its value (an integer beyond 2^53, `1e999`) is
+ *   refused, because "stored as given" could not be kept.
+ * - an empty body as `{}`. Operations without a declared body never parse it, and accept anything.
+ *
+ * Refused with `400 invalid_request`: text that is not UTF-8 or not JSON, anything but an object, a key given twice
+ * with different values, nesting deeper than 64, NUL characters and lone surrogates (Postgres and RFC 8785 have no
+ * room for them).
+ */
+import { isLosslessNumber, isSafeNumber, parse } from "lossless-json";
+import { AppError } from "../errors.js";
+import { LIMITS } from "../protocol/limits.js";
+
+/** Top-level fields whose numbers stay text. */
+const TEXT_NUMBERS = new Set(["budgetOrPrice"]);
+
+/** Parses the bytes of a request body; throws `invalid_request` saying what is wrong and where. */
+export function parseBody(bytes: Uint8Array): Record<string, unknown> {
+  if (bytes.length === 0) return {};
+  const text = decode(bytes);
+  assertShallow(text);
+  const value = parseText(text);
+  if (typeof value !== "object" || value === null || Array.isArray(value) || isLosslessNumber(value)) {
+    throw fault("", "must be a JSON object");
+  }
+  const body = value as Record<string, unknown>;
+  for (const [key, member] of Object.entries(body)) {
+    assertText(key, "");
+    setMember(
+      body,
+      key,
+      TEXT_NUMBERS.has(key) && isLosslessNumber(member) ? member.value : convert(member, key),
+    );
+  }
+  return body;
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw fault("", "is not valid UTF-8", cause);
+  }
+}
+
+/** The parser is recursive: a flat scan keeps a bomb of brackets from exhausting its stack. */
+function assertShallow(text: string): void {
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i];
+    if (inString) {
+      if (char === "\\") i++;
+      else if (char === '"') inString = false;
+    } else if (char === '"') inString = true;
+    else if (char === "{" || char === "[") {
+      if (++depth > LIMITS.bodyDepth) throw fault("", `is nested deeper than ${LIMITS.bodyDepth} levels`);
+    } else if (char === "}" || char === "]") depth--;
+  }
+}
+
+function parseText(text: string): unknown {
+  try {
+    return parse(text);
+  } catch (cause) {
+    throw fault(
+      "",
+      cause instanceof SyntaxError ? `is not valid JSON: ${cause.message}` : "is not valid JSON",
+      cause,
+    );
+  }
+}
+
+/** Replaces LosslessNumbers in place, and refuses what could not be stored as given. */
+function convert(value: unknown, path: string): unknown {
+  if (typeof value === "string") return assertText(value, path);
+  if (typeof value !== "object" || value === null) return value;
+  if (isLosslessNumber(value)) {
+    if (isSafeNumber(value.value, { approx: true })) return Number(value.value);
+    throw fault(path, `${value.value.slice(0, 40)} cannot be represented exactly; send it as a string`);
+  }
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) value[i] = convert(value[i], `${path}.${i}`);
+    return value;
+  }
+  for (const [key, member] of Object.entries(value)) {
+    assertText(key, path);
+    setMember(value, key, convert(member, `${path}.${key}`));
+  }
+  return value;
+}
+
+/** Plain assignment of a key named `__proto__` would change the prototype instead. */
+function setMember(object: object, key: string, value: unknown): void {
+  Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
+}
+
+const UNSTORABLE = /\u0000|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/;
+
+function assertText(text: string, path: string): string {
+  if (UNSTORABLE.test(text)) throw fault(path, "contains a NUL character or half of a surrogate pair");
+  return text;
+}
+
+function fault(path: string, message: string, cause?: unknown): AppError {
+  return new AppError("invalid_request", {
+    message: `${path === "" ? "The body" : path} ${message}.`,
+    details: [{ path, message }],
+    cause,
+  });
+}

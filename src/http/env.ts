@@ -1,0 +1,23 @@
+/** What the middleware leaves on the context for handlers. */
+import type { Logger } from "pino";
+import type { AppError } from "../errors.js";
+import type { Address } from "../protocol/types.js";
+
+export interface AppEnv {
+  Variables: {
+    requestId: string;
+    /** Child of the service's logger that carries the request id. */
+    logger: Logger;
+    /** The body as it came, byte for byte; empty where there was none. */
+    rawBody: Buffer;
+    /** Address behind the request's API key; null without a valid key. Protected routes read `caller` instead. */
+    identity: Address | null;
+    /** Set by body.ts when the body is no JSON object, for onError to answer with. */
+    bodyFault?: AppError;
+  };
+}
+
+/** Context of routes behind `requireKey`. */
+export interface CallerEnv {
+  Variables: AppEnv["Variables"] & { caller: Address };
+}

@@ -1,0 +1,66 @@
+/** The envelope of every answer: `{ data }`, or `{ error: { code, message, details?, hint?, retryable? } }`. */
+import { z } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import { AppError, ERROR_STATUS, type ErrorCode } from "../errors.js";
+
+export const ErrorSchema = z
+  .object({
+    error: z.object({
+      code: z.enum(Object.keys(ERROR_STATUS) as [ErrorCode, ...ErrorCode[]]),
+      message: z.string(),
+      details: z.unknown().optional(),
+      hint: z.string().optional(),
+      retryable: z.boolean().optional(),
+    }),
+  })
+  .openapi("Error");
+
+/** Schema of a successful body around `schema`. */
+export const dataOf = <T extends z.ZodType>(schema: T) => z.object({ data: schema });
+
+/** OpenAPI response of a successful call. */
+export const dataResponse = <T extends z.ZodType>(description: string, schema: T) => ({
+  description,
+  content: { "application/json": { schema: dataOf(schema) } },
+});
+
+type ErrorResponse = { description: string; content: { "application/json": { schema: typeof ErrorSchema } } };
+
+/** OpenAPI responses for the codes that an operation can answer with, one per HTTP status. */
+export function errorResponses<C extends ErrorCode>(
+  ...codes: C[]
+): { [S in (typeof ERROR_STATUS)[C]]: ErrorResponse } {
+  const responses: Record<number, ErrorResponse> = {};
+  for (const code of codes) {
+    const status = ERROR_STATUS[code];
+    const description = responses[status] === undefined ? code : `${responses[status].description}, ${code}`;
+    responses[status] = { description, content: { "application/json": { schema: ErrorSchema } } };
+  }
+  return responses as { [S in (typeof ERROR_STATUS)[C]]: ErrorResponse };
+}
+
+/** OpenAPI request part of an operation with a JSON body. `required` makes an empty body count as `{}`. */
+export const jsonBody = <T extends z.ZodType>(schema: T) => ({
+  required: true as const,
+  content: { "application/json": { schema } },
+});
+
+/** The answer for an error thrown on purpose. */
+export function errorResponse(c: Context, error: AppError): Response {
+  const { message, details, hint, retryable, retryAfterSeconds, headers } = error.options;
+  for (const [name, value] of Object.entries(headers ?? {})) c.header(name, value);
+  if (retryAfterSeconds !== undefined) c.header("Retry-After", String(retryAfterSeconds));
+  const body = { code: error.code, message, details, hint, retryable };
+  return c.json({ error: body }, error.status);
+}
+
+/** `invalid_request` for a failed schema: every issue in `details`, the first one in the message. */
+export function invalidInput(issues: readonly { path: PropertyKey[]; message: string }[]): AppError {
+  const details = issues.map((issue) => ({ path: issue.path.map(String).join("."), message: issue.message }));
+  const [first] = details;
+  const message =
+    first === undefined
+      ? "The request is invalid."
+      : `${first.path === "" ? "request" : first.path}: ${first.message}`;
+  return new AppError("invalid_request", { message, details });
+}

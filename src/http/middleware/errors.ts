@@ -1,0 +1,79 @@
+/** The last line of every failure: what is thrown on purpose is served, anything else is logged and hidden. */
+import type { Context, ErrorHandler, Hono, NotFoundHandler } from "hono";
+import { HTTPException } from "hono/http-exception";
+import { HttpRequestError, TimeoutError, WebSocketRequestError } from "viem";
+import { AppError } from "../../errors.js";
+import type { AppEnv } from "../env.js";
+import { errorResponse } from "../envelope.js";
+
+export const onError: ErrorHandler<AppEnv> = (error, c) => {
+  const served = toAppError(error, c);
+  if (served.status >= 500) c.get("logger").error({ err: error }, served.code);
+  return errorResponse(c, served);
+};
+
+function toAppError(error: unknown, c: Context<AppEnv>): AppError {
+  if (error instanceof AppError) return error;
+  if (error instanceof HTTPException) {
+    if (error.status === 415) {
+      return new AppError("unsupported_media_type", {
+        message: "Send the body as Content-Type: application/json.",
+      });
+    }
+    const fault = c.get("bodyFault");
+    if (fault !== undefined) return fault;
+    if (error.status === 400) return new AppError("invalid_request", { message: error.message });
+  }
+  if (isOutage(error)) {
+    return new AppError("unavailable", {
+      message: "A part of the service cannot be reached right now; repeat the call.",
+      retryable: true,
+      retryAfterSeconds: 2,
+      cause: error,
+    });
+  }
+  return new AppError("internal_error", { message: "Something went wrong on our side.", cause: error });
+}
+
+/** Node's network errors, and Postgres on its way down or out of connections. */
+const OUTAGE_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P)/;
+
+/** Whether Postgres or the node could not be reached: repeating the call can help. */
+function isOutage(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof HttpRequestError || cause instanceof TimeoutError) return true;
+    if (cause instanceof WebSocketRequestError) return true;
+    const { code } = cause as { code?: unknown };
+    if (typeof code === "string" && OUTAGE_CODES.test(code)) return true;
+    // pg reports a pool or socket time-out without any code.
+    if (/^(timeout exceeded when trying to connect|Connection terminated)/.test(cause.message)) return true;
+  }
+  return false;
+}
+
+/** 404 for an unknown path; 405 with `Allow` where the path exists under other methods. */
+export function notFound(app: Hono<AppEnv>): NotFoundHandler<AppEnv> {
+  let table: { method: string; pattern: RegExp }[] | undefined;
+  return (c) => {
+    table ??= app.routes
+      .filter(({ method, path }) => method !== "ALL" && !path.includes("*"))
+      .map(({ method, path }) => ({ method, pattern: pathPattern(path) }));
+    const methods = new Set(
+      table.filter(({ pattern }) => pattern.test(c.req.path)).map(({ method }) => method),
+    );
+    if (methods.size === 0) {
+      return errorResponse(c, new AppError("not_found", { message: `There is nothing at ${c.req.path}.` }));
+    }
+    if (methods.has("GET")) methods.add("HEAD");
+    const allow = [...methods, "OPTIONS"].join(", ");
+    const message = `${c.req.method} is not possible here; allowed: ${allow}.`;
+    return errorResponse(c, new AppError("method_not_allowed", { message, headers: { Allow: allow } }));
+  };
+}
+
+function pathPattern(path: string): RegExp {
+  const source = path
+    .split("/")
+    .map((part) => (part.startsWith(":") ? "[^/]+" : part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")));
+  return new RegExp(`^${source.join("/")}$`);
+}

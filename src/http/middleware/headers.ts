@@ -1,0 +1,51 @@
+import { cors } from "hono/cors";
+import { createMiddleware } from "hono/factory";
+import type { AppEnv } from "../env.js";
+
+/** Headers that keep an answer from being sniffed, framed or cached by others. Pages bring their own CSP. */
+export const securityHeaders = createMiddleware<AppEnv>(async (c, next) => {
+  await next();
+  const { headers } = c.res;
+  headers.set("X-Content-Type-Options", "nosniff");
+  headers.set("X-Frame-Options", "DENY");
+  headers.set("Referrer-Policy", "no-referrer");
+  headers.set("Cross-Origin-Resource-Policy", "cross-origin");
+  if (headers.get("Content-Type")?.startsWith("application/json") !== true) return;
+  headers.set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
+  if (!headers.has("Cache-Control")) headers.set("Cache-Control", "no-store");
+});
+
+/**
+ * Any origin may call: there are no cookies, and a page that knows an API key may use it. Browsers' x402 clients send
+ * `Access-Control-Expose-Headers` as a request header, so it has to be allowed.
+ */
+export const crossOrigin = cors({
+  origin: "*",
+  allowMethods: ["GET", "HEAD", "POST", "OPTIONS"],
+  allowHeaders: [
+    "Authorization",
+    "Content-Type",
+    "PAYMENT-SIGNATURE",
+    "X-PAYMENT",
+    "X-402-Version",
+    "X-Request-Id",
+    "Access-Control-Expose-Headers",
+  ],
+  exposeHeaders: [
+    "PAYMENT-REQUIRED",
+    "PAYMENT-RESPONSE",
+    "X-PAYMENT-RESPONSE",
+    "X-Request-Id",
+    "Idempotent-Replay",
+    "Vote-Salt",
+    "Retry-After",
+    "RateLimit",
+    "RateLimit-Policy",
+    "RateLimit-Limit",
+    "RateLimit-Remaining",
+    "RateLimit-Reset",
+    "WWW-Authenticate",
+    "Allow",
+  ],
+  maxAge: 86_400,
+});

@@ -1,0 +1,84 @@
+/**
+ * Request rates: fixed windows of one minute, counted in this process's memory. With several API processes each
+ * counts alone, so that an address can reach the limit once per process: divide the numbers, or limit exactly at the
+ * proxy. In exchange no request costs a write, and a slow database never turns into refused requests.
+ */
+import type { Context } from "hono";
+import { createMiddleware } from "hono/factory";
+import type { Config } from "../../config.js";
+import { AppError } from "../../errors.js";
+import type { AppEnv } from "../env.js";
+import { clientAddress } from "./client-address.js";
+
+const WINDOW_SECONDS = 60;
+/** Past this many counted callers the oldest are forgotten: memory stays bounded under any flood of new ones. */
+const MAX_COUNTED = 100_000;
+
+export interface RateLimiter {
+  /** Counts one request of `key`. */
+  take(key: string): { allowed: boolean; remaining: number; resetSeconds: number };
+  readonly limit: number;
+}
+
+/** Allows `limit` requests per key and minute; 0 allows everything. `now` is in milliseconds. */
+export function createRateLimiter(limit: number, now: () => number = () => performance.now()): RateLimiter {
+  const windows = new Map<string, { count: number; endsAt: number }>();
+  return {
+    limit,
+    take(key) {
+      const time = now();
+      let window = windows.get(key);
+      if (window === undefined || window.endsAt <= time) {
+        windows.delete(key);
+        forgetOldest(windows, time);
+        window = { count: 0, endsAt: time + WINDOW_SECONDS * 1000 };
+        windows.set(key, window);
+      }
+      window.count++;
+      return {
+        allowed: limit === 0 || window.count <= limit,
+        remaining: Math.max(0, limit - window.count),
+        resetSeconds: Math.max(1, Math.ceil((window.endsAt - time) / 1000)),
+      };
+    },
+  };
+}
+
+/** Insertion order is the order of expiry, so the front of the map is always what may go. */
+function forgetOldest(windows: Map<string, { endsAt: number }>, time: number): void {
+  for (const [key, window] of windows) {
+    if (window.endsAt > time && windows.size < MAX_COUNTED) return;
+    windows.delete(key);
+  }
+}
+
+/** Counts `key` in the answer's RateLimit headers; throws `429 rate_limited` where the limit is spent. */
+export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimiter, key: string): void {
+  if (limiter.limit === 0) return;
+  const { allowed, remaining, resetSeconds } = limiter.take(key);
+  c.header("RateLimit-Policy", `"${name}";q=${limiter.limit};w=${WINDOW_SECONDS}`);
+  c.header("RateLimit", `"${name}";r=${remaining};t=${resetSeconds}`);
+  c.header("RateLimit-Limit", String(limiter.limit));
+  c.header("RateLimit-Remaining", String(remaining));
+  c.header("RateLimit-Reset", String(resetSeconds));
+  if (allowed) return;
+  throw new AppError("rate_limited", {
+    message: `More than ${limiter.limit} requests a minute (${name}); try again in ${resetSeconds} s.`,
+    retryable: true,
+    retryAfterSeconds: resetSeconds,
+  });
+}
+
+/** Limits reads and writes per address, and everything without a key per client IP. Runs after `identify`. */
+export function rateLimit({ rateLimits, trustedProxies }: Pick<Config, "rateLimits" | "trustedProxies">) {
+  const reads = createRateLimiter(rateLimits.reads);
+  const writes = createRateLimiter(rateLimits.writes);
+  const anonymous = createRateLimiter(rateLimits.anonymous);
+  return createMiddleware<AppEnv>(async (c, next) => {
+    const identity = c.get("identity");
+    if (identity === null) takeOrRefuse(c, "anonymous", anonymous, clientAddress(c, trustedProxies));
+    else if (c.req.method === "GET" || c.req.method === "HEAD") takeOrRefuse(c, "reads", reads, identity);
+    else takeOrRefuse(c, "writes", writes, identity);
+    await next();
+  });
+}

@@ -1,0 +1,12 @@
+import { OpenAPIHono } from "@hono/zod-openapi";
+import type { AppEnv } from "./env.js";
+import { invalidInput } from "./envelope.js";
+
+/** A router whose failed schemas answer `400 invalid_request`; each resource exports one, mounted by app.ts. */
+export function createRouter(): OpenAPIHono<AppEnv> {
+  return new OpenAPIHono<AppEnv>({
+    defaultHook: (result) => {
+      if (!result.success) throw invalidInput(result.error.issues);
+    },
+  });
+}

@@ -1,0 +1,47 @@
+/** Every fixed limit and window of the API (spec.md, "Limits"; docs/decisions.md); served by GET /v1/limits. */
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** Lengths in characters, sizes in bytes, durations in seconds. */
+export const LIMITS = {
+  bodyBytes: 256 * 1024,
+  bodyDepth: 64,
+
+  challengeValidity: 5 * MINUTE,
+  challengeAttempts: 5,
+  labelLength: 100,
+
+  idempotencyKeyLength: 200,
+  pendingAttempts: 5,
+  pendingAttemptLifetime: 30 * MINUTE,
+  paymentTimeout: MINUTE,
+
+  titleLength: 200,
+  taskDescriptionLength: 65_536,
+  acceptanceCriteria: 10,
+  criterionLength: 1_000,
+  referenceLength: 4_096,
+  applicationTermsBytes: 32 * 1024,
+  reviewDeadlineHorizon: 365 * DAY,
+
+  checkpointDataBytes: 64 * 1024,
+  checkpointStringLength: 1_024,
+  checkpointClockSkew: 5 * MINUTE,
+
+  complaintWindow: 7 * DAY,
+  complaintsPerRole: 10,
+  evidenceBytes: 64 * 1024,
+
+  voteOpeningWindow: DAY,
+  unstakingDelay: 48 * HOUR,
+  maxPayoutHold: 72 * HOUR,
+
+  displayNameLength: 32,
+  bioLength: 280,
+  profileVersionsPerDay: 10,
+
+  pageSize: 50,
+  maxPageSize: 200,
+} as const;
