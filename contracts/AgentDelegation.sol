@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
 import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/SignatureChecker.sol";
 import {Strings} from "@openzeppelin/contracts/utils/Strings.sol";
@@ -14,6 +15,9 @@ contract AgentDelegation is IAgentDelegation {
         uint40 issuedAt;
         uint40 revokedAt;
     }
+
+    /// @dev How far the service's clock may run ahead of the chain's.
+    uint256 private constant CLOCK_TOLERANCE = 15 minutes;
 
     address public immutable FACTORY;
 
@@ -40,7 +44,12 @@ contract AgentDelegation is IAgentDelegation {
         require(issuedAt > grant.revokedAt, DelegationOutdated(issuedAt, grant.revokedAt));
         bytes32 digest =
             MessageHashUtils.toEthSignedMessageHash(bytes(challengeText(agent, operator, nonce, issuedAt, expiresAt)));
-        require(SignatureChecker.isValidSignatureNow(agent, digest, signature), InvalidDelegationSignature(agent));
+        // A text dated far ahead would outlive any revocation.
+        require(
+            issuedAt <= block.timestamp + CLOCK_TOLERANCE
+                && SignatureChecker.isValidSignatureNow(agent, digest, signature),
+            InvalidDelegationSignature(agent)
+        );
 
         if (issuedAt > grant.issuedAt) grant.issuedAt = issuedAt;
 
@@ -51,7 +60,10 @@ contract AgentDelegation is IAgentDelegation {
     function revoke(address agent, address operator) external {
         require(msg.sender == agent || msg.sender == operator, NotAgentOrOperator(msg.sender, agent, operator));
 
-        grants[agent][operator].revokedAt = uint40(block.timestamp);
+        Grant storage grant = grants[agent][operator];
+        // The text may be dated a little ahead of the chain's clock; revoking must end it all the same.
+        uint40 revokedAt = uint40(Math.max(block.timestamp, grant.issuedAt));
+        if (revokedAt > grant.revokedAt) grant.revokedAt = revokedAt;
 
         emit DelegationRevoked(agent, operator);
     }

@@ -26,6 +26,7 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
     }
 
     uint40 public constant UNBONDING_PERIOD = 48 hours;
+    uint256 private constant TOKEN_UNIT = 1e18;
 
     IEIP3009 public immutable TOKEN;
     IWorkingContractFactory public immutable FACTORY;
@@ -52,7 +53,8 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
         s.amount += uint96(amount);
         s.since = uint40(block.timestamp);
         stakes[agent] = s;
-        _pool.add(agent);
+        // Stakes too small for a vote would cost next to nothing and crowd everybody else out of the draws.
+        if (s.amount >= FACTORY.parameters().baEligibilityStake * TOKEN_UNIT) _pool.add(agent);
 
         emit Staked(agent, amount, s.amount);
 

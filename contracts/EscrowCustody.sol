@@ -8,12 +8,14 @@ import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/Signa
 import {EscrowState} from "./EscrowState.sol";
 import {IEIP3009} from "./interfaces/IEIP3009.sol";
 import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
-import {Authorization, Phase, Terms} from "./types/Types.sol";
+import {TermsCodec} from "./libraries/TermsCodec.sol";
+import {Authorization, Phase} from "./types/Types.sol";
 
 /// @notice Money in and out: deposits by authorization or allowance, payouts that cannot block each other, and money
 /// that arrived outside of the escrow's own calls.
 abstract contract EscrowCustody is EscrowState {
     using SafeERC20 for IERC20;
+    using TermsCodec for bytes;
 
     bytes32 private constant TRANSFER_WITH_AUTHORIZATION_TYPEHASH = keccak256(
         "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
@@ -45,7 +47,7 @@ abstract contract EscrowCustody is EscrowState {
         if (msg.sender != OPERATOR) {
             // Whoever has money booked here can show an authorization that this escrow used itself: it comes last.
             uint40 delay = _hasBooked(payer) ? SURPLUS_DELAY_OF_BOOKED_PAYER : SURPLUS_DELAY;
-            uint40 returnableAt = _terms().reviewDeadline + delay;
+            uint40 returnableAt = _terms().reviewDeadline() + delay;
             require(block.timestamp >= returnableAt, SurplusNotReturnable(returnableAt));
         }
         _spendSurplus(payer, amount, authorization, _bookedOf(_terms(), _facts) + amount);
@@ -55,17 +57,18 @@ abstract contract EscrowCustody is EscrowState {
         IERC20(address(ASSET)).safeTransfer(payer, amount);
     }
 
-    /// @dev Takes `amount` from `payer`; the caller has booked it already and decided that `msg.sender` may act.
-    function _collect(address payer, uint256 amount, Authorization calldata authorization) internal {
+    /// @dev Takes `amount` from `payer`; the caller has decided that `msg.sender` may act.
+    /// @param bookedAfter What the books hold with `amount` in them; the balance must cover it.
+    function _collect(address payer, uint256 amount, uint256 bookedAfter, Authorization calldata authorization)
+        internal
+    {
         if (authorization.signature.length == 0) {
             require(msg.sender == payer, NotParty({caller: msg.sender, party: payer}));
-            uint256 balance = ASSET.balanceOf(address(this));
             IERC20(address(ASSET)).safeTransferFrom(payer, address(this), amount);
-            require(ASSET.balanceOf(address(this)) >= balance + amount, PaymentFailed(payer, amount));
+            require(ASSET.balanceOf(address(this)) >= bookedAfter, PaymentFailed(payer, amount));
             return;
         }
 
-        uint256 balanceBefore = ASSET.balanceOf(address(this));
         try ASSET.transferWithAuthorization(
             payer,
             address(this),
@@ -75,7 +78,7 @@ abstract contract EscrowCustody is EscrowState {
             authorization.nonce,
             authorization.signature
         ) {
-            require(ASSET.balanceOf(address(this)) >= balanceBefore + amount, PaymentFailed(payer, amount));
+            require(ASSET.balanceOf(address(this)) >= bookedAfter, PaymentFailed(payer, amount));
         } catch {
             // Used already: somebody sent the authorization to the token directly. Used may also mean cancelled, so
             // only the operator, which has seen the transfer, may have it credited.
@@ -83,7 +86,7 @@ abstract contract EscrowCustody is EscrowState {
                 msg.sender == OPERATOR && ASSET.authorizationState(payer, authorization.nonce),
                 PaymentFailed(payer, amount)
             );
-            _spendSurplus(payer, amount, authorization, _bookedOf(_terms(), _facts));
+            _spendSurplus(payer, amount, authorization, bookedAfter);
             emit SurplusCredited(payer, authorization.nonce, amount);
         }
     }
@@ -131,7 +134,7 @@ abstract contract EscrowCustody is EscrowState {
 
     function _hasBooked(address payer) private view returns (bool) {
         return _facts.phase != Phase.None
-            && (payer == _terms().initiator || payer == _facts.counterparty || _hasVoted(payer));
+            && (payer == _terms().initiator() || payer == _facts.counterparty || _hasVoted(payer));
     }
 
     /// @dev Whether `account` posted a Backup Agent bond here.

@@ -5,13 +5,16 @@ import {Blockhash} from "@openzeppelin/contracts/utils/Blockhash.sol";
 import {EscrowCustody} from "./EscrowCustody.sol";
 import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
 import {Settlement} from "./libraries/Settlement.sol";
-import {Authorization, Outcome, Phase, Status, Terms} from "./types/Types.sol";
+import {TermsCodec} from "./libraries/TermsCodec.sol";
+import {Authorization, Outcome, Phase, Status} from "./types/Types.sol";
 
 /// @notice Dispute, draw, sealed votes, tally and the voters' claims.
 ///
 /// A ballot is one word: zero (none), a commitment, then the opened votes with flags. Counting as votes open keeps
 /// settlement at O(criteria), whatever the number of voters.
 abstract contract EscrowJury is EscrowCustody {
+    using TermsCodec for bytes;
+
     uint256 private constant OPENED = 1 << 24;
     uint256 private constant CLAIMED = 1 << 25;
     uint256 private constant REWARDED = 1 << 26;
@@ -32,7 +35,7 @@ abstract contract EscrowJury is EscrowCustody {
 
     /// @inheritdoc IWorkingContractEscrow
     function dispute(Authorization calldata bond) external nonReentrant {
-        Terms memory t = _terms();
+        bytes memory t = _terms();
         Facts memory f = _facts;
         _requireStatus(t, f, Status.UnderReview);
         address client_ = _clientOf(t, f);
@@ -43,19 +46,19 @@ abstract contract EscrowJury is EscrowCustody {
         _jury.disputedAt = uint40(block.timestamp);
         _jury.drawBlock = uint40(block.number) + 1;
 
-        emit WorkingContractDisputed(amount, uint40(block.timestamp) + t.parameters.baVotingWindow);
+        emit WorkingContractDisputed(amount, uint40(block.timestamp) + t.baVotingWindow());
 
-        _collect(client_, amount, bond);
+        _collect(client_, amount, t.price() + _stakeOf(t) + amount, bond);
     }
 
     /// @inheritdoc IWorkingContractEscrow
     function draw() external nonReentrant {
-        Terms memory t = _terms();
+        bytes memory t = _terms();
         _requireStatus(t, _facts, Status.Disputed);
-        Jury memory jury = _jury;
-        uint256 seats = t.parameters.baRecruitCount;
-        bytes32 seed = Blockhash.blockHash(jury.drawBlock);
-        require(seats != 0 && !jury.drawn && seed != 0, NoDraw());
+        Jury memory jury_ = _jury;
+        uint256 seats = t.baRecruitCount();
+        bytes32 seed = Blockhash.blockHash(jury_.drawBlock);
+        require(seats != 0 && !jury_.drawn && seed != 0, NoDraw());
 
         _jury.drawn = true;
         uint256 pool = REGISTRY.poolSize();
@@ -64,7 +67,7 @@ abstract contract EscrowJury is EscrowCustody {
         for (uint256 i = 0; i < seats * DRAW_TRIES_PER_SEAT && count < seats && pool != 0; ++i) {
             address candidate = REGISTRY.poolAt(uint256(keccak256(abi.encode(seed, i))) % pool);
             if (isDrawn[candidate] || _isParty(t, candidate)) continue;
-            if (!REGISTRY.isEligible(candidate, _eligibilityStakeOf(t), jury.disputedAt)) continue;
+            if (!REGISTRY.isEligible(candidate, _eligibilityStakeOf(t), jury_.disputedAt)) continue;
             isDrawn[candidate] = true;
             chosen[count++] = candidate;
         }
@@ -76,53 +79,53 @@ abstract contract EscrowJury is EscrowCustody {
 
     /// @inheritdoc IWorkingContractEscrow
     function vote(address backupAgent, bytes32 commitment, Authorization calldata bond) external nonReentrant {
-        Terms memory t = _terms();
+        bytes memory t = _terms();
         Facts memory f = _facts;
-        Jury memory jury = _jury;
+        Jury memory jury_ = _jury;
         _requireStatus(t, f, Status.Disputed);
         _requirePayerOrOperator(backupAgent);
-        uint40 closesAt = jury.disputedAt + t.parameters.baVotingWindow;
+        uint40 closesAt = jury_.disputedAt + t.baVotingWindow();
         require(block.timestamp < closesAt, VotingClosed(closesAt));
         require(!_isParty(t, backupAgent), PartyCannotVote(backupAgent));
         require(_ballots[backupAgent] == 0, AlreadyVoted(backupAgent));
         require(uint256(commitment) > LARGEST_OPENED, CommitmentMismatch(backupAgent));
-        uint256 seats = t.parameters.baRecruitCount == 0 ? MAX_VOTERS : t.parameters.baRecruitCount;
-        require(jury.sealedVotes < seats, PanelFull(seats));
-        if (t.parameters.baRecruitCount != 0) {
-            uint40 openToAllAt = jury.disputedAt + t.parameters.baVotingWindow / 2;
+        uint256 seats = t.baRecruitCount() == 0 ? MAX_VOTERS : t.baRecruitCount();
+        require(jury_.sealedVotes < seats, PanelFull(seats));
+        if (t.baRecruitCount() != 0) {
+            uint40 openToAllAt = jury_.disputedAt + t.baVotingWindow() / 2;
             require(block.timestamp >= openToAllAt || isDrawn[backupAgent], NotDrawn(backupAgent, openToAllAt));
         }
 
-        uint256 amount = t.criteriaCount * _voteBondOf(t);
+        uint256 amount = t.criteriaCount() * _voteBondOf(t);
         _ballots[backupAgent] = uint256(commitment);
-        jury.sealedVotes += 1;
-        jury.held += uint96(amount);
-        _jury = jury;
+        jury_.sealedVotes += 1;
+        jury_.held += uint96(amount);
+        _jury = jury_;
 
         emit VoteSealed(backupAgent, commitment, amount);
 
-        REGISTRY.lockForVote(backupAgent, _eligibilityStakeOf(t), jury.disputedAt, closesAt + OPENING_PERIOD);
-        _collect(backupAgent, amount, bond);
+        REGISTRY.lockForVote(backupAgent, _eligibilityStakeOf(t), jury_.disputedAt, closesAt + OPENING_PERIOD);
+        _collect(backupAgent, amount, _bookedOf(t, f), bond);
     }
 
     /// @inheritdoc IWorkingContractEscrow
     function openVote(address backupAgent, uint24 votes, bytes32 salt) external {
-        Terms memory t = _terms();
-        Jury memory jury = _jury;
+        bytes memory t = _terms();
+        Jury memory jury_ = _jury;
         _requireStatus(t, _facts, Status.Disputed);
-        uint40 closesAt = _votingClosesAt(t, jury);
-        require(_votingClosed(t, jury), VotingOpen(closesAt));
+        uint40 closesAt = _votingClosesAt(t, jury_);
+        require(_votingClosed(t, jury_), VotingOpen(closesAt));
         require(block.timestamp < closesAt + OPENING_PERIOD, OpeningClosed(closesAt + OPENING_PERIOD));
         uint256 ballot = _ballots[backupAgent];
         require(ballot > LARGEST_OPENED, VoteNotSealed(backupAgent));
         bytes32 commitment = keccak256(abi.encode(block.chainid, address(this), backupAgent, votes, salt));
         require(bytes32(ballot) == commitment, CommitmentMismatch(backupAgent));
-        _requireComplete(votes, t.criteriaCount);
+        _requireComplete(votes, t.criteriaCount());
 
         _ballots[backupAgent] = OPENED | votes;
-        _jury.openedVotes = jury.openedVotes + 1;
+        _jury.openedVotes = jury_.openedVotes + 1;
         uint256 counts = _counts;
-        for (uint256 i = 0; i < t.criteriaCount; ++i) {
+        for (uint256 i = 0; i < t.criteriaCount(); ++i) {
             Outcome outcome = _at(votes, i);
             if (outcome == Outcome.Met) counts += 1 << (i * COUNTER_BITS);
             if (outcome == Outcome.NotMet) counts += 1 << ((10 + i) * COUNTER_BITS);
@@ -134,18 +137,18 @@ abstract contract EscrowJury is EscrowCustody {
 
     /// @inheritdoc IWorkingContractEscrow
     function tally() external {
-        Terms memory t = _terms();
-        Jury memory jury = _jury;
+        bytes memory t = _terms();
+        Jury memory jury_ = _jury;
         _requireStatus(t, _facts, Status.Disputed);
-        uint40 dueAt = _votingClosesAt(t, jury) + OPENING_PERIOD;
+        uint40 dueAt = _votingClosesAt(t, jury_) + OPENING_PERIOD;
         require(
-            (_votingClosed(t, jury) && jury.openedVotes == jury.sealedVotes) || block.timestamp >= dueAt,
+            (_votingClosed(t, jury_) && jury_.openedVotes == jury_.sealedVotes) || block.timestamp >= dueAt,
             TallyNotDue(dueAt)
         );
 
         uint24 outcomes;
-        for (uint256 i = 0; i < t.criteriaCount; ++i) {
-            outcomes |= uint24(uint256(_majorityOf(_votesOn(i, jury)))) << uint24(2 * i);
+        for (uint256 i = 0; i < t.criteriaCount(); ++i) {
+            outcomes |= uint24(uint256(_majorityOf(_votesOn(i, jury_)))) << uint24(2 * i);
         }
         _facts.phase = Phase.Tallied;
         _facts.outcomes = outcomes;
@@ -156,7 +159,7 @@ abstract contract EscrowJury is EscrowCustody {
 
     /// @inheritdoc IWorkingContractEscrow
     function claim(address backupAgent) external nonReentrant {
-        Terms memory t = _terms();
+        bytes memory t = _terms();
         Facts memory f = _facts;
         uint256 ballot = _ballots[backupAgent];
         require(
@@ -194,20 +197,20 @@ abstract contract EscrowJury is EscrowCustody {
     }
 
     /// @dev Slashed bonds that no voter gets.
-    function _juryLeftover(Terms memory t) internal view returns (uint256 leftover) {
+    function _juryLeftover(bytes memory t) internal view returns (uint256 leftover) {
         Jury memory jury_ = _jury;
         if (jury_.sealedVotes == 0) return 0;
         uint256 bond = _voteBondOf(t);
-        uint256 unclearSlash = Settlement.share(bond, t.parameters.baUnclearSlashRatio);
-        for (uint256 i = 0; i < t.criteriaCount; ++i) {
+        uint256 unclearSlash = Settlement.share(bond, t.baUnclearSlashRatio());
+        for (uint256 i = 0; i < t.criteriaCount(); ++i) {
             (uint256 pot, uint256 winners) = Settlement.pot(_votesOn(i, jury_), bond, unclearSlash);
             leftover += winners == 0 ? pot : pot % winners;
         }
     }
 
     /// @dev Reverts where the payout hold has not passed, unless the reviewer releases early.
-    function _requirePayable(Terms memory t, Facts memory f) internal view {
-        uint40 until = _endedAtOf(t, f) + t.parameters.payoutHold;
+    function _requirePayable(bytes memory t, Facts memory f) internal view {
+        uint40 until = _endedAtOf(t, f) + t.payoutHold();
         require(block.timestamp >= until || msg.sender == FACTORY.reviewer(), PayoutHeld(until));
     }
 
@@ -216,24 +219,24 @@ abstract contract EscrowJury is EscrowCustody {
     }
 
     /// @dev Money and reward (whole tokens) of an agent whose opened votes are `votes`.
-    function _dueTo(Terms memory t, uint24 outcomes, uint24 votes)
+    function _dueTo(bytes memory t, uint24 outcomes, uint24 votes)
         private
         view
         returns (uint256 amount, uint256 reward)
     {
         Jury memory jury_ = _jury;
         uint256 bond = _voteBondOf(t);
-        uint256 unclearSlash = Settlement.share(bond, t.parameters.baUnclearSlashRatio);
-        for (uint256 i = 0; i < t.criteriaCount; ++i) {
+        uint256 unclearSlash = Settlement.share(bond, t.baUnclearSlashRatio());
+        for (uint256 i = 0; i < t.criteriaCount(); ++i) {
             Outcome outcome = _at(outcomes, i);
             Outcome cast = _at(votes, i);
             if (outcome == Outcome.Unclear) {
                 amount += bond;
-                if (cast == outcome) reward += t.parameters.tokenMintRewardReduced;
+                if (cast == outcome) reward += t.tokenMintRewardReduced();
             } else if (cast == outcome) {
                 (uint256 pot, uint256 winners) = Settlement.pot(_votesOn(i, jury_), bond, unclearSlash);
                 amount += bond + pot / winners;
-                reward += t.parameters.tokenMintRewardFull;
+                reward += t.tokenMintRewardFull();
             } else if (cast == Outcome.Unclear) {
                 amount += bond - unclearSlash;
             }
@@ -258,21 +261,21 @@ abstract contract EscrowJury is EscrowCustody {
         return isMet ? Outcome.Met : Outcome.NotMet;
     }
 
-    function _votingClosesAt(Terms memory t, Jury memory jury_) private pure returns (uint40) {
-        return jury_.disputedAt + t.parameters.baVotingWindow;
+    function _votingClosesAt(bytes memory t, Jury memory jury_) private pure returns (uint40) {
+        return jury_.disputedAt + t.baVotingWindow();
     }
 
     /// @dev The window has passed, or every recruited agent has voted.
-    function _votingClosed(Terms memory t, Jury memory jury_) private view returns (bool) {
-        uint256 seats = t.parameters.baRecruitCount;
+    function _votingClosed(bytes memory t, Jury memory jury_) private view returns (bool) {
+        uint256 seats = t.baRecruitCount();
         return block.timestamp >= _votingClosesAt(t, jury_) || (seats != 0 && jury_.sealedVotes == seats);
     }
 
-    function _isParty(Terms memory t, address account) private view returns (bool) {
-        return account == t.initiator || account == _facts.counterparty;
+    function _isParty(bytes memory t, address account) private view returns (bool) {
+        return account == t.initiator() || account == _facts.counterparty;
     }
 
-    function _eligibilityStakeOf(Terms memory t) private pure returns (uint256) {
-        return t.parameters.baEligibilityStake * TOKEN_UNIT;
+    function _eligibilityStakeOf(bytes memory t) private pure returns (uint256) {
+        return t.baEligibilityStake() * TOKEN_UNIT;
     }
 }

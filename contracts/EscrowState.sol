@@ -26,6 +26,8 @@ struct Dependencies {
 
 /// @notice Terms, facts and the status that time makes of them. Moves no money.
 abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransient {
+    using TermsCodec for bytes;
+
     /// @dev One storage slot: every lifecycle step writes it, and only it.
     struct Facts {
         /// Who matched the initiator.
@@ -70,7 +72,7 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
 
     /// @inheritdoc IWorkingContractEscrow
     function terms() external view returns (Terms memory) {
-        return _terms();
+        return _terms().unpack();
     }
 
     /// @inheritdoc IWorkingContractEscrow
@@ -90,7 +92,7 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
 
     /// @inheritdoc IWorkingContractEscrow
     function outcomeOf(uint256 criterion) external view returns (Outcome) {
-        Terms memory t = _terms();
+        bytes memory t = _terms();
         Facts memory f = _facts;
         return _at(_outcomesOf(t, f), criterion);
     }
@@ -100,19 +102,20 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         return _bookedOf(_terms(), _facts);
     }
 
-    function _terms() internal view returns (Terms memory) {
-        return TermsCodec.unpack(Clones.fetchCloneArgs(address(this)));
+    /// @dev The packed terms behind the proxy code of this escrow.
+    function _terms() internal view returns (bytes memory) {
+        return Clones.fetchCloneArgs(address(this));
     }
 
     /// @dev The one place where time limits turn facts into a status. "Before" is strict: at a deadline it has passed.
-    function _statusOf(Terms memory t, Facts memory f) internal view returns (Status) {
+    function _statusOf(bytes memory t, Facts memory f) internal view returns (Status) {
         if (f.phase == Phase.Created) {
-            return block.timestamp < t.matchDeadline ? Status.Created : Status.CancelledUnmatched;
+            return block.timestamp < t.matchDeadline() ? Status.Created : Status.CancelledUnmatched;
         }
         if (f.phase == Phase.Matched) {
-            return block.timestamp < t.deliveryDeadline ? Status.Matched : Status.CancelledAbsent;
+            return block.timestamp < t.deliveryDeadline() ? Status.Matched : Status.CancelledAbsent;
         }
-        if (f.phase == Phase.Delivered && block.timestamp < t.reviewDeadline) return Status.UnderReview;
+        if (f.phase == Phase.Delivered && block.timestamp < t.reviewDeadline()) return Status.UnderReview;
         if (f.phase == Phase.Delivered || f.phase == Phase.Approved || f.phase == Phase.Tallied) {
             return f.settled ? _settledStatusOf(t, f) : Status.Resolved;
         }
@@ -124,55 +127,55 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
     }
 
     /// @dev Named by the money: who got the price.
-    function _settledStatusOf(Terms memory t, Facts memory f) internal pure returns (Status) {
-        uint256 released = Settlement.released(t.price, _tallyOf(t, f));
-        if (released == t.price) return Status.SettledAllMet;
+    function _settledStatusOf(bytes memory t, Facts memory f) internal pure returns (Status) {
+        uint256 released = Settlement.released(t.price(), _tallyOf(t, f));
+        if (released == t.price()) return Status.SettledAllMet;
         return released == 0 ? Status.SettledNoneMet : Status.SettledPartial;
     }
 
     /// @dev When a contract that has ended did so; the caller knows that it has.
-    function _endedAtOf(Terms memory t, Facts memory f) internal pure returns (uint40) {
-        if (f.phase == Phase.Created) return t.matchDeadline;
-        if (f.phase == Phase.Matched) return t.deliveryDeadline;
-        if (f.phase == Phase.Delivered) return t.reviewDeadline;
+    function _endedAtOf(bytes memory t, Facts memory f) internal pure returns (uint40) {
+        if (f.phase == Phase.Created) return t.matchDeadline();
+        if (f.phase == Phase.Matched) return t.deliveryDeadline();
+        if (f.phase == Phase.Delivered) return t.reviewDeadline();
         return f.endedAt;
     }
 
-    function _clientOf(Terms memory t, Facts memory f) internal pure returns (address) {
-        return t.workerInitiated ? f.counterparty : t.initiator;
+    function _clientOf(bytes memory t, Facts memory f) internal pure returns (address) {
+        return t.workerInitiated() ? f.counterparty : t.initiator();
     }
 
-    function _workerOf(Terms memory t, Facts memory f) internal pure returns (address) {
-        return t.workerInitiated ? t.initiator : f.counterparty;
+    function _workerOf(bytes memory t, Facts memory f) internal pure returns (address) {
+        return t.workerInitiated() ? t.initiator() : f.counterparty;
     }
 
-    function _stakeOf(Terms memory t) internal pure returns (uint256) {
-        return Settlement.share(t.price, t.parameters.workerStakeRatio);
+    function _stakeOf(bytes memory t) internal pure returns (uint256) {
+        return Settlement.share(t.price(), t.workerStakeRatio());
     }
 
-    function _disputeBondOf(Terms memory t) internal pure returns (uint256) {
-        return Settlement.share(t.price, t.parameters.disputeBondRatio);
+    function _disputeBondOf(bytes memory t) internal pure returns (uint256) {
+        return Settlement.share(t.price(), t.disputeBondRatio());
     }
 
     /// @dev A Backup Agent's bond for one criterion.
-    function _voteBondOf(Terms memory t) internal pure returns (uint256) {
-        return Settlement.share(t.price, t.parameters.backupAgentBondRatio);
+    function _voteBondOf(bytes memory t) internal pure returns (uint256) {
+        return Settlement.share(t.price(), t.backupAgentBondRatio());
     }
 
     /// @dev What the initiator pays to open.
-    function _depositOf(Terms memory t) internal pure returns (uint256) {
-        return t.workerInitiated ? _stakeOf(t) : t.price;
+    function _depositOf(bytes memory t) internal pure returns (uint256) {
+        return t.workerInitiated() ? _stakeOf(t) : t.price();
     }
 
     /// @dev Outcomes by which an ended contract pays: stored ones, or all met by acceptance.
-    function _outcomesOf(Terms memory t, Facts memory f) internal pure returns (uint24) {
-        if (f.phase == Phase.Delivered && !t.computedCriteria) return _allMet(t.criteriaCount);
+    function _outcomesOf(bytes memory t, Facts memory f) internal pure returns (uint24) {
+        if (f.phase == Phase.Delivered && !t.computedCriteria()) return _allMet(t.criteriaCount());
         return f.outcomes;
     }
 
-    function _tallyOf(Terms memory t, Facts memory f) internal pure returns (Settlement.Tally memory tally_) {
+    function _tallyOf(bytes memory t, Facts memory f) internal pure returns (Settlement.Tally memory tally_) {
         uint24 outcomes = _outcomesOf(t, f);
-        for (uint256 i = 0; i < t.criteriaCount; ++i) {
+        for (uint256 i = 0; i < t.criteriaCount(); ++i) {
             Outcome outcome = _at(outcomes, i);
             if (outcome == Outcome.Met) ++tally_.met;
             else if (outcome == Outcome.NotMet) ++tally_.notMet;
@@ -197,18 +200,18 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
     }
 
     /// @dev Money that the books account for in `f`.
-    function _bookedOf(Terms memory t, Facts memory f) internal view returns (uint256) {
+    function _bookedOf(bytes memory t, Facts memory f) internal view returns (uint256) {
         return (f.settled ? 0 : _principalOf(t, f)) + _jury.held;
     }
 
     /// @dev Price, stake and dispute bond posted so far, before settlement.
-    function _principalOf(Terms memory t, Facts memory f) internal view returns (uint256) {
+    function _principalOf(bytes memory t, Facts memory f) internal view returns (uint256) {
         if (f.phase == Phase.None) return 0;
         if (f.counterparty == address(0)) return _depositOf(t);
-        return t.price + _stakeOf(t) + (_jury.disputedAt == 0 ? 0 : _disputeBondOf(t));
+        return t.price() + _stakeOf(t) + (_jury.disputedAt == 0 ? 0 : _disputeBondOf(t));
     }
 
-    function _requireStatus(Terms memory t, Facts memory f, Status expected) internal view {
+    function _requireStatus(bytes memory t, Facts memory f, Status expected) internal view {
         Status actual = _statusOf(t, f);
         require(actual == expected, WrongStatus(actual, expected));
     }

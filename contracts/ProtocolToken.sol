@@ -9,7 +9,7 @@ import {IProtocolToken} from "./interfaces/IProtocolToken.sol";
 import {IWorkingContractFactory} from "./interfaces/IWorkingContractFactory.sol";
 
 /// @notice See {IProtocolToken}. ERC-20 with EIP-3009 and EIP-2612. Until the owner opens transfers, tokens only move
-/// by minting and to and from the Backup Agent registry.
+/// by minting and to and from the Backup Agent registry; to the registry they only ever move by its own call.
 contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Step {
     IWorkingContractFactory public immutable FACTORY;
     address public immutable REGISTRY;
@@ -62,8 +62,11 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
     }
 
     function _update(address from, address to, uint256 value) internal override {
+        // Tokens reach the registry by its own call alone: a stake authorization that somebody else broadcasts would
+        // land there without being booked.
         require(
-            transfersOpen || from == address(0) || from == REGISTRY || to == REGISTRY, TransfersClosed(from, to)
+            to == REGISTRY ? msg.sender == REGISTRY : transfersOpen || from == address(0) || from == REGISTRY,
+            TransfersClosed(from, to)
         );
         super._update(from, to, value);
     }

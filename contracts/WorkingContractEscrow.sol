@@ -5,56 +5,59 @@ import {EscrowJury} from "./EscrowJury.sol";
 import {Dependencies, EscrowState} from "./EscrowState.sol";
 import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
 import {Settlement} from "./libraries/Settlement.sol";
-import {Authorization, Phase, Status, Terms} from "./types/Types.sol";
+import {TermsCodec} from "./libraries/TermsCodec.sol";
+import {Authorization, Phase, Status} from "./types/Types.sol";
 
 /// @notice The lifecycle of one Working Contract, in its order. See {IWorkingContractEscrow}.
 contract WorkingContractEscrow is EscrowJury {
+    using TermsCodec for bytes;
+
     constructor(Dependencies memory dependencies) EscrowState(dependencies) {}
 
     /// @inheritdoc IWorkingContractEscrow
     function open(Authorization calldata deposit) external nonReentrant {
-        Terms memory t = _terms();
+        bytes memory t = _terms();
         _requireStatus(t, _facts, Status.None);
         uint256 amount = _depositOf(t);
         bool paidAlready = amount != 0 && ASSET.balanceOf(address(this)) >= amount;
-        require(paidAlready || block.timestamp < t.matchDeadline, DeadlinePassed(t.matchDeadline));
+        require(paidAlready || block.timestamp < t.matchDeadline(), DeadlinePassed(t.matchDeadline()));
 
         _facts.phase = Phase.Created;
 
         emit WorkingContractCreated(amount);
 
         // The terms fix who pays: money that is here is the initiator's, whoever sent its authorization.
-        if (!paidAlready) _collect(t.initiator, amount, deposit);
+        if (!paidAlready) _collect(t.initiator(), amount, amount, deposit);
     }
 
     /// @inheritdoc IWorkingContractEscrow
     function accept(address party, Authorization calldata deposit) external nonReentrant {
-        Terms memory t = _terms();
+        bytes memory t = _terms();
         Facts memory f = _facts;
         _requireStatus(t, f, Status.Created);
         _requirePayerOrOperator(party);
-        require(party != t.initiator && party != address(0), InitiatorCannotAccept(party));
+        require(party != t.initiator() && party != address(0), InitiatorCannotAccept(party));
         require(
-            t.counterparty == address(0) || t.counterparty == party,
-            NotCounterparty({caller: party, counterparty: t.counterparty})
+            t.counterparty() == address(0) || t.counterparty() == party,
+            NotCounterparty({caller: party, counterparty: t.counterparty()})
         );
 
-        uint256 amount = t.workerInitiated ? t.price : _stakeOf(t);
+        uint256 amount = t.workerInitiated() ? t.price() : _stakeOf(t);
         f.counterparty = party;
         f.phase = Phase.Matched;
         _facts = f;
 
         emit WorkingContractMatched(party, amount);
 
-        _collect(party, amount, deposit);
+        _collect(party, amount, t.price() + _stakeOf(t), deposit);
     }
 
     /// @inheritdoc IWorkingContractEscrow
     function decline() external {
-        Terms memory t = _terms();
+        bytes memory t = _terms();
         _requireStatus(t, _facts, Status.Created);
-        require(t.counterparty != address(0), NothingToDecline());
-        _requireActsFor(t.counterparty);
+        require(t.counterparty() != address(0), NothingToDecline());
+        _requireActsFor(t.counterparty());
 
         _end(Phase.Declined);
 
@@ -63,9 +66,9 @@ contract WorkingContractEscrow is EscrowJury {
 
     /// @inheritdoc IWorkingContractEscrow
     function cancel() external {
-        Terms memory t = _terms();
+        bytes memory t = _terms();
         _requireStatus(t, _facts, Status.Created);
-        _requireActsFor(t.initiator);
+        _requireActsFor(t.initiator());
 
         _end(Phase.Cancelled);
 
@@ -74,11 +77,11 @@ contract WorkingContractEscrow is EscrowJury {
 
     /// @inheritdoc IWorkingContractEscrow
     function deliver(bytes32 deliveryHash, bytes32 checkpointsRoot, uint24 outcomes) external {
-        Terms memory t = _terms();
+        bytes memory t = _terms();
         Facts memory f = _facts;
         _requireStatus(t, f, Status.Matched);
         _requireActsFor(_workerOf(t, f));
-        if (t.computedCriteria) _requireComplete(outcomes, t.criteriaCount);
+        if (t.computedCriteria()) _requireComplete(outcomes, t.criteriaCount());
         else require(outcomes == 0, InvalidOutcomes(outcomes));
 
         f.phase = Phase.Delivered;
@@ -90,10 +93,10 @@ contract WorkingContractEscrow is EscrowJury {
 
     /// @inheritdoc IWorkingContractEscrow
     function withdraw() external {
-        Terms memory t = _terms();
+        bytes memory t = _terms();
         Facts memory f = _facts;
         _requireStatus(t, f, Status.Matched);
-        require(block.timestamp < t.withdrawalDeadline, DeadlinePassed(t.withdrawalDeadline));
+        require(block.timestamp < t.withdrawalDeadline(), DeadlinePassed(t.withdrawalDeadline()));
         _requireActsFor(_workerOf(t, f));
 
         _end(Phase.Withdrawn);
@@ -103,7 +106,7 @@ contract WorkingContractEscrow is EscrowJury {
 
     /// @inheritdoc IWorkingContractEscrow
     function approve() external {
-        Terms memory t = _terms();
+        bytes memory t = _terms();
         Facts memory f = _facts;
         _requireStatus(t, f, Status.UnderReview);
         _requireActsFor(_clientOf(t, f));
@@ -118,7 +121,7 @@ contract WorkingContractEscrow is EscrowJury {
 
     /// @inheritdoc IWorkingContractEscrow
     function settle() external nonReentrant {
-        Terms memory t = _terms();
+        bytes memory t = _terms();
         Facts memory f = _facts;
         Status ended = _statusOf(t, f);
         require(!f.settled, AlreadySettled());
@@ -157,18 +160,18 @@ contract WorkingContractEscrow is EscrowJury {
         _facts.endedAt = uint40(block.timestamp);
     }
 
-    function _payoutOf(Terms memory t, Facts memory f, Status ended)
+    function _payoutOf(bytes memory t, Facts memory f, Status ended)
         private
         view
         returns (Settlement.Payout memory payout)
     {
         if (ended == Status.Resolved) {
             uint256 bond = f.phase == Phase.Tallied ? _disputeBondOf(t) : 0;
-            return Settlement.resolve(t.price, _stakeOf(t), bond, _tallyOf(t, f), t.parameters);
+            return Settlement.resolve(t.price(), _stakeOf(t), bond, _tallyOf(t, f), t.parameters());
         }
-        if (ended == Status.CancelledAbsent) return Settlement.absent(t.price, _stakeOf(t), t.parameters);
-        if (ended == Status.CancelledWithdrawn) return Settlement.withdrawn(t.price, _stakeOf(t), t.parameters);
-        if (t.workerInitiated) payout.worker = _depositOf(t);
+        if (ended == Status.CancelledAbsent) return Settlement.absent(t.price(), _stakeOf(t), t.parameters());
+        if (ended == Status.CancelledWithdrawn) return Settlement.withdrawn(t.price(), _stakeOf(t), t.parameters());
+        if (t.workerInitiated()) payout.worker = _depositOf(t);
         else payout.client = _depositOf(t);
     }
 }

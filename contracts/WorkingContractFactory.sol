@@ -13,6 +13,8 @@ import {Authorization, Parameters, Terms} from "./types/Types.sol";
 /// @notice See {IWorkingContractFactory}. The owner sets parameters for future contracts within hard bounds, the
 /// Treasury and the reviewer; nobody can touch an escrow that is deployed.
 contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
+    using TermsCodec for bytes;
+
     uint256 public constant MAX_PROTOCOL_FEE = 2000;
     uint256 public constant MAX_PAYOUT_HOLD = 72 hours;
     uint256 public constant MIN_VOTING_WINDOW = 1 hours;
@@ -48,21 +50,26 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
     }
 
     /// @inheritdoc IWorkingContractFactory
-    function create(Terms calldata terms, Authorization calldata deposit) external returns (address escrow) {
-        escrow = deploy(terms);
+    function create(bytes calldata packedTerms, Authorization calldata deposit) external returns (address escrow) {
+        escrow = deploy(packedTerms);
         WorkingContractEscrow(escrow).open(deposit);
     }
 
     /// @inheritdoc IWorkingContractFactory
-    function deploy(Terms calldata terms) public returns (address escrow) {
-        bytes memory packed = TermsCodec.pack(terms);
+    function deploy(bytes calldata packedTerms) public returns (address escrow) {
+        bytes memory packed = packedTerms;
         escrow = Clones.predictDeterministicAddressWithImmutableArgs(IMPLEMENTATION, packed, 0);
         if (escrow.code.length != 0) return escrow;
 
-        _requireValid(terms);
+        _requireValid(packed);
         Clones.cloneDeterministicWithImmutableArgs(IMPLEMENTATION, packed, 0);
 
-        emit WorkingContractDeployed(escrow, terms);
+        emit WorkingContractDeployed(escrow, packed);
+    }
+
+    /// @inheritdoc IWorkingContractFactory
+    function pack(Terms calldata terms) external pure returns (bytes memory packedTerms) {
+        return TermsCodec.pack(terms);
     }
 
     /// @notice Sets the parameters of future contracts.
@@ -98,23 +105,24 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
         return _parameters;
     }
 
-    function _requireValid(Terms calldata terms) private view {
-        require(terms.initiator != address(0), InvalidTerms("initiator is zero"));
-        require(terms.initiator != terms.counterparty, InvalidTerms("counterparty is the initiator"));
-        require(terms.price != 0, InvalidTerms("price is zero"));
+    function _requireValid(bytes memory t) private view {
+        require(t.length == TermsCodec.PACKED_LENGTH && t.hasKnownFlags(), InvalidTerms("not packed terms"));
+        require(t.initiator() != address(0), InvalidTerms("initiator is zero"));
+        require(t.initiator() != t.counterparty(), InvalidTerms("counterparty is the initiator"));
+        require(t.price() != 0, InvalidTerms("price is zero"));
         require(
-            terms.criteriaCount != 0 && terms.criteriaCount <= MAX_CRITERIA, InvalidTerms("criteria count not 1 to 10")
+            t.criteriaCount() != 0 && t.criteriaCount() <= MAX_CRITERIA, InvalidTerms("criteria count not 1 to 10")
         );
         require(
-            terms.matchDeadline <= terms.withdrawalDeadline && terms.withdrawalDeadline <= terms.deliveryDeadline
-                && terms.deliveryDeadline < terms.reviewDeadline,
+            t.matchDeadline() <= t.withdrawalDeadline() && t.withdrawalDeadline() <= t.deliveryDeadline()
+                && t.deliveryDeadline() < t.reviewDeadline(),
             InvalidTerms("deadlines out of order")
         );
-        require(terms.reviewDeadline <= block.timestamp + MAX_DURATION, InvalidTerms("review deadline too far ahead"));
+        require(t.reviewDeadline() <= block.timestamp + MAX_DURATION, InvalidTerms("review deadline too far ahead"));
 
-        uint40 validUntil = parametersValidUntil[TermsCodec.packParameters(terms.parameters)];
+        uint40 validUntil = parametersValidUntil[t.packedParameters()];
         require(
-            validUntil > block.timestamp || (validUntil != 0 && block.timestamp >= terms.matchDeadline),
+            validUntil > block.timestamp || (validUntil != 0 && block.timestamp >= t.matchDeadline()),
             UnknownParameters()
         );
     }

@@ -15,7 +15,7 @@ interface IAgentDelegation {
     ///
     /// Requirements:
     /// - `signature` is the agent's over {challengeText} (EIP-191), or valid by ERC-1271.
-    /// - `issuedAt` is later than the last revocation.
+    /// - `issuedAt` is later than the last revocation, and at most 15 minutes ahead of the chain's clock.
     function register(
         address agent,
         address operator,

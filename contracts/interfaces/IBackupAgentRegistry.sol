@@ -19,6 +19,7 @@ interface IBackupAgentRegistry {
 
     /// @notice Stakes `amount` tokens of `agent`, by its signed authorization, or from its allowance when it calls itself
     /// with an empty signature. A further stake restarts the time from which the agent is eligible for new disputes.
+    /// Juries are drawn from agents whose stake reached the eligibility stake of the day they staked.
     ///
     /// Requirements:
     /// - The caller is the agent or the operator's Relay.

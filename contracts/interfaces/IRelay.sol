@@ -10,14 +10,16 @@ interface IRelay {
         bytes data;
     }
 
-    /// @notice Result of the operation at `index`; `result` holds at most 256 bytes of revert data.
-    event OperationExecuted(uint256 indexed index, bool success, bytes result);
+    /// @notice The operation at `index` of the batch failed; the others are not touched. An operation of a mined batch
+    /// without this event succeeded. `reason` holds at most 256 bytes of revert data.
+    event OperationFailed(uint256 indexed index, bytes reason);
     event SignerChanged(address indexed signer, bool allowed);
 
     error NotSigner(address caller);
     error InsufficientGas(uint256 index, uint256 available, uint256 required);
 
-    /// @notice Executes each operation alone: one that fails does not touch the others.
+    /// @notice Executes each operation alone: one that fails does not touch the others. A call to an account without
+    /// code fails.
     ///
     /// Requirements:
     /// - The caller is a signer.

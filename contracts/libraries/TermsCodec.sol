@@ -3,8 +3,10 @@ pragma solidity 0.8.37;
 
 import {Parameters, Terms} from "../types/Types.sol";
 
-/// @notice Packs {Terms} into the 135 immutable bytes behind an escrow's proxy code, and reads them back.
-/// Packed, because each byte of code costs 200 gas at deployment.
+/// @notice {Terms} as the 135 immutable bytes behind an escrow's proxy code. Packed, because each byte of code costs
+/// 200 gas at deployment; read field by field, because a call needs only some of them.
+///
+/// Readers take packed terms of full length, which the factory guarantees for every escrow.
 library TermsCodec {
     uint256 internal constant PACKED_LENGTH = 135;
 
@@ -41,39 +43,137 @@ library TermsCodec {
     }
 
     function unpack(bytes memory packed) internal pure returns (Terms memory terms) {
-        uint256 first = _word(packed, 0);
-        uint256 second = _word(packed, 32);
-        uint256 deadlines = _word(packed, 54);
-        uint256 flags = uint8(second >> 80);
-
-        terms.initiator = address(uint160(first >> 96));
-        terms.price = uint96(first);
-        terms.counterparty = address(uint160(second >> 96));
-        terms.criteriaCount = uint8(second >> 88);
-        terms.workerInitiated = flags & WORKER_INITIATED != 0;
-        terms.computedCriteria = flags & COMPUTED_CRITERIA != 0;
-        terms.matchDeadline = uint40(deadlines >> 216);
-        terms.withdrawalDeadline = uint40(deadlines >> 176);
-        terms.deliveryDeadline = uint40(deadlines >> 136);
-        terms.reviewDeadline = uint40(deadlines >> 96);
+        terms.initiator = initiator(packed);
+        terms.price = uint96(price(packed));
+        terms.counterparty = counterparty(packed);
+        terms.criteriaCount = uint8(criteriaCount(packed));
+        terms.workerInitiated = workerInitiated(packed);
+        terms.computedCriteria = computedCriteria(packed);
+        terms.matchDeadline = matchDeadline(packed);
+        terms.withdrawalDeadline = withdrawalDeadline(packed);
+        terms.deliveryDeadline = deliveryDeadline(packed);
+        terms.reviewDeadline = reviewDeadline(packed);
         terms.termsHash = bytes32(_word(packed, 74));
-        terms.parameters = _unpackParameters(_word(packed, 103));
+        terms.parameters = parameters(packed);
     }
 
-    function _unpackParameters(uint256 word) private pure returns (Parameters memory p) {
-        p.payoutHold = uint24(word);
-        p.baRecruitCount = uint8(word >> 24);
-        p.baVotingWindow = uint24(word >> 32);
-        p.baEligibilityStake = uint32(word >> 56);
-        p.tokenMintRewardReduced = uint16(word >> 88);
-        p.tokenMintRewardFull = uint16(word >> 104);
-        p.baUnclearSlashRatio = uint16(word >> 120);
-        p.absentNoneMetClientShare = uint16(word >> 136);
-        p.earlyWithdrawalSlashRatio = uint16(word >> 152);
-        p.backupAgentBondRatio = uint16(word >> 168);
-        p.disputeBondRatio = uint16(word >> 184);
-        p.workerStakeRatio = uint16(word >> 200);
-        p.protocolFee = uint16(word >> 216);
+    /// @notice Whether the flags are ones that {pack} writes, so that equal terms have one packed form only.
+    function hasKnownFlags(bytes memory packed) internal pure returns (bool) {
+        return uint8(_word(packed, 32) >> 80) <= WORKER_INITIATED | COMPUTED_CRITERIA;
+    }
+
+    function packedParameters(bytes memory packed) internal pure returns (bytes29) {
+        return bytes29(uint232(_word(packed, 103)));
+    }
+
+    function parameters(bytes memory packed) internal pure returns (Parameters memory) {
+        return Parameters({
+            protocolFee: protocolFee(packed),
+            workerStakeRatio: workerStakeRatio(packed),
+            disputeBondRatio: disputeBondRatio(packed),
+            backupAgentBondRatio: backupAgentBondRatio(packed),
+            earlyWithdrawalSlashRatio: earlyWithdrawalSlashRatio(packed),
+            absentNoneMetClientShare: absentNoneMetClientShare(packed),
+            baUnclearSlashRatio: baUnclearSlashRatio(packed),
+            tokenMintRewardFull: tokenMintRewardFull(packed),
+            tokenMintRewardReduced: tokenMintRewardReduced(packed),
+            baEligibilityStake: baEligibilityStake(packed),
+            baVotingWindow: baVotingWindow(packed),
+            baRecruitCount: baRecruitCount(packed),
+            payoutHold: payoutHold(packed)
+        });
+    }
+
+    function initiator(bytes memory packed) internal pure returns (address) {
+        return address(uint160(_word(packed, 0) >> 96));
+    }
+
+    function price(bytes memory packed) internal pure returns (uint256) {
+        return uint96(_word(packed, 0));
+    }
+
+    function counterparty(bytes memory packed) internal pure returns (address) {
+        return address(uint160(_word(packed, 32) >> 96));
+    }
+
+    function criteriaCount(bytes memory packed) internal pure returns (uint256) {
+        return uint8(_word(packed, 32) >> 88);
+    }
+
+    function workerInitiated(bytes memory packed) internal pure returns (bool) {
+        return uint8(_word(packed, 32) >> 80) & WORKER_INITIATED != 0;
+    }
+
+    function computedCriteria(bytes memory packed) internal pure returns (bool) {
+        return uint8(_word(packed, 32) >> 80) & COMPUTED_CRITERIA != 0;
+    }
+
+    function matchDeadline(bytes memory packed) internal pure returns (uint40) {
+        return uint40(_word(packed, 54) >> 216);
+    }
+
+    function withdrawalDeadline(bytes memory packed) internal pure returns (uint40) {
+        return uint40(_word(packed, 54) >> 176);
+    }
+
+    function deliveryDeadline(bytes memory packed) internal pure returns (uint40) {
+        return uint40(_word(packed, 54) >> 136);
+    }
+
+    function reviewDeadline(bytes memory packed) internal pure returns (uint40) {
+        return uint40(_word(packed, 54) >> 96);
+    }
+
+    function protocolFee(bytes memory packed) internal pure returns (uint16) {
+        return uint16(_word(packed, 103) >> 216);
+    }
+
+    function workerStakeRatio(bytes memory packed) internal pure returns (uint16) {
+        return uint16(_word(packed, 103) >> 200);
+    }
+
+    function disputeBondRatio(bytes memory packed) internal pure returns (uint16) {
+        return uint16(_word(packed, 103) >> 184);
+    }
+
+    function backupAgentBondRatio(bytes memory packed) internal pure returns (uint16) {
+        return uint16(_word(packed, 103) >> 168);
+    }
+
+    function earlyWithdrawalSlashRatio(bytes memory packed) internal pure returns (uint16) {
+        return uint16(_word(packed, 103) >> 152);
+    }
+
+    function absentNoneMetClientShare(bytes memory packed) internal pure returns (uint16) {
+        return uint16(_word(packed, 103) >> 136);
+    }
+
+    function baUnclearSlashRatio(bytes memory packed) internal pure returns (uint16) {
+        return uint16(_word(packed, 103) >> 120);
+    }
+
+    function tokenMintRewardFull(bytes memory packed) internal pure returns (uint16) {
+        return uint16(_word(packed, 103) >> 104);
+    }
+
+    function tokenMintRewardReduced(bytes memory packed) internal pure returns (uint16) {
+        return uint16(_word(packed, 103) >> 88);
+    }
+
+    function baEligibilityStake(bytes memory packed) internal pure returns (uint32) {
+        return uint32(_word(packed, 103) >> 56);
+    }
+
+    function baVotingWindow(bytes memory packed) internal pure returns (uint24) {
+        return uint24(_word(packed, 103) >> 32);
+    }
+
+    function baRecruitCount(bytes memory packed) internal pure returns (uint8) {
+        return uint8(_word(packed, 103) >> 24);
+    }
+
+    function payoutHold(bytes memory packed) internal pure returns (uint24) {
+        return uint24(_word(packed, 103));
     }
 
     /// @dev The 32 bytes at `offset`. Callers pass constant offsets below PACKED_LENGTH - 31.

@@ -247,138 +247,9 @@ export const factoryAbi = [
     "name": "create",
     "inputs": [
       {
-        "name": "terms",
-        "type": "tuple",
-        "internalType": "struct Terms",
-        "components": [
-          {
-            "name": "initiator",
-            "type": "address",
-            "internalType": "address"
-          },
-          {
-            "name": "price",
-            "type": "uint96",
-            "internalType": "uint96"
-          },
-          {
-            "name": "counterparty",
-            "type": "address",
-            "internalType": "address"
-          },
-          {
-            "name": "criteriaCount",
-            "type": "uint8",
-            "internalType": "uint8"
-          },
-          {
-            "name": "workerInitiated",
-            "type": "bool",
-            "internalType": "bool"
-          },
-          {
-            "name": "computedCriteria",
-            "type": "bool",
-            "internalType": "bool"
-          },
-          {
-            "name": "matchDeadline",
-            "type": "uint40",
-            "internalType": "uint40"
-          },
-          {
-            "name": "withdrawalDeadline",
-            "type": "uint40",
-            "internalType": "uint40"
-          },
-          {
-            "name": "deliveryDeadline",
-            "type": "uint40",
-            "internalType": "uint40"
-          },
-          {
-            "name": "reviewDeadline",
-            "type": "uint40",
-            "internalType": "uint40"
-          },
-          {
-            "name": "termsHash",
-            "type": "bytes32",
-            "internalType": "bytes32"
-          },
-          {
-            "name": "parameters",
-            "type": "tuple",
-            "internalType": "struct Parameters",
-            "components": [
-              {
-                "name": "protocolFee",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "workerStakeRatio",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "disputeBondRatio",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "backupAgentBondRatio",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "earlyWithdrawalSlashRatio",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "absentNoneMetClientShare",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "baUnclearSlashRatio",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "tokenMintRewardFull",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "tokenMintRewardReduced",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "baEligibilityStake",
-                "type": "uint32",
-                "internalType": "uint32"
-              },
-              {
-                "name": "baVotingWindow",
-                "type": "uint24",
-                "internalType": "uint24"
-              },
-              {
-                "name": "baRecruitCount",
-                "type": "uint8",
-                "internalType": "uint8"
-              },
-              {
-                "name": "payoutHold",
-                "type": "uint24",
-                "internalType": "uint24"
-              }
-            ]
-          }
-        ]
+        "name": "packedTerms",
+        "type": "bytes",
+        "internalType": "bytes"
       },
       {
         "name": "deposit",
@@ -422,6 +293,57 @@ export const factoryAbi = [
     "name": "deploy",
     "inputs": [
       {
+        "name": "packedTerms",
+        "type": "bytes",
+        "internalType": "bytes"
+      }
+    ],
+    "outputs": [
+      {
+        "name": "escrow",
+        "type": "address",
+        "internalType": "address"
+      }
+    ],
+    "stateMutability": "nonpayable"
+  },
+  {
+    "type": "function",
+    "name": "isEscrow",
+    "inputs": [
+      {
+        "name": "account",
+        "type": "address",
+        "internalType": "address"
+      }
+    ],
+    "outputs": [
+      {
+        "name": "",
+        "type": "bool",
+        "internalType": "bool"
+      }
+    ],
+    "stateMutability": "view"
+  },
+  {
+    "type": "function",
+    "name": "owner",
+    "inputs": [],
+    "outputs": [
+      {
+        "name": "",
+        "type": "address",
+        "internalType": "address"
+      }
+    ],
+    "stateMutability": "view"
+  },
+  {
+    "type": "function",
+    "name": "pack",
+    "inputs": [
+      {
         "name": "terms",
         "type": "tuple",
         "internalType": "struct Terms",
@@ -558,44 +480,12 @@ export const factoryAbi = [
     ],
     "outputs": [
       {
-        "name": "escrow",
-        "type": "address",
-        "internalType": "address"
+        "name": "packedTerms",
+        "type": "bytes",
+        "internalType": "bytes"
       }
     ],
-    "stateMutability": "nonpayable"
-  },
-  {
-    "type": "function",
-    "name": "isEscrow",
-    "inputs": [
-      {
-        "name": "account",
-        "type": "address",
-        "internalType": "address"
-      }
-    ],
-    "outputs": [
-      {
-        "name": "",
-        "type": "bool",
-        "internalType": "bool"
-      }
-    ],
-    "stateMutability": "view"
-  },
-  {
-    "type": "function",
-    "name": "owner",
-    "inputs": [],
-    "outputs": [
-      {
-        "name": "",
-        "type": "address",
-        "internalType": "address"
-      }
-    ],
-    "stateMutability": "view"
+    "stateMutability": "pure"
   },
   {
     "type": "function",
@@ -1164,139 +1054,10 @@ export const factoryAbi = [
         "internalType": "address"
       },
       {
-        "name": "terms",
-        "type": "tuple",
+        "name": "packedTerms",
+        "type": "bytes",
         "indexed": false,
-        "internalType": "struct Terms",
-        "components": [
-          {
-            "name": "initiator",
-            "type": "address",
-            "internalType": "address"
-          },
-          {
-            "name": "price",
-            "type": "uint96",
-            "internalType": "uint96"
-          },
-          {
-            "name": "counterparty",
-            "type": "address",
-            "internalType": "address"
-          },
-          {
-            "name": "criteriaCount",
-            "type": "uint8",
-            "internalType": "uint8"
-          },
-          {
-            "name": "workerInitiated",
-            "type": "bool",
-            "internalType": "bool"
-          },
-          {
-            "name": "computedCriteria",
-            "type": "bool",
-            "internalType": "bool"
-          },
-          {
-            "name": "matchDeadline",
-            "type": "uint40",
-            "internalType": "uint40"
-          },
-          {
-            "name": "withdrawalDeadline",
-            "type": "uint40",
-            "internalType": "uint40"
-          },
-          {
-            "name": "deliveryDeadline",
-            "type": "uint40",
-            "internalType": "uint40"
-          },
-          {
-            "name": "reviewDeadline",
-            "type": "uint40",
-            "internalType": "uint40"
-          },
-          {
-            "name": "termsHash",
-            "type": "bytes32",
-            "internalType": "bytes32"
-          },
-          {
-            "name": "parameters",
-            "type": "tuple",
-            "internalType": "struct Parameters",
-            "components": [
-              {
-                "name": "protocolFee",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "workerStakeRatio",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "disputeBondRatio",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "backupAgentBondRatio",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "earlyWithdrawalSlashRatio",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "absentNoneMetClientShare",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "baUnclearSlashRatio",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "tokenMintRewardFull",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "tokenMintRewardReduced",
-                "type": "uint16",
-                "internalType": "uint16"
-              },
-              {
-                "name": "baEligibilityStake",
-                "type": "uint32",
-                "internalType": "uint32"
-              },
-              {
-                "name": "baVotingWindow",
-                "type": "uint24",
-                "internalType": "uint24"
-              },
-              {
-                "name": "baRecruitCount",
-                "type": "uint8",
-                "internalType": "uint8"
-              },
-              {
-                "name": "payoutHold",
-                "type": "uint24",
-                "internalType": "uint24"
-              }
-            ]
-          }
-        ]
+        "internalType": "bytes"
       }
     ],
     "anonymous": false
@@ -3009,7 +2770,7 @@ export const relayAbi = [
   },
   {
     "type": "event",
-    "name": "OperationExecuted",
+    "name": "OperationFailed",
     "inputs": [
       {
         "name": "index",
@@ -3018,13 +2779,7 @@ export const relayAbi = [
         "internalType": "uint256"
       },
       {
-        "name": "success",
-        "type": "bool",
-        "indexed": false,
-        "internalType": "bool"
-      },
-      {
-        "name": "result",
+        "name": "reason",
         "type": "bytes",
         "indexed": false,
         "internalType": "bytes"

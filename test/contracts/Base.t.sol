@@ -276,7 +276,7 @@ abstract contract BaseTest is Test {
 
     function _create(Terms memory t) internal returns (WorkingContractEscrow) {
         Authorization memory deposit = _authorize(t.initiator, factory.predict(t), _depositOf(t));
-        return WorkingContractEscrow(factory.create(t, deposit));
+        return WorkingContractEscrow(factory.create(factory.pack(t), deposit));
     }
 
     function _accept(WorkingContractEscrow escrow, address party) internal {
@@ -322,7 +322,7 @@ abstract contract BaseTest is Test {
     function _escrowIn(Status status) internal returns (WorkingContractEscrow escrow) {
         Terms memory t = _newTerms();
         t.counterparty = worker;
-        if (status == Status.None) return WorkingContractEscrow(factory.deploy(t));
+        if (status == Status.None) return WorkingContractEscrow(factory.deploy(factory.pack(t)));
         if (status == Status.UnderReview) return _delivered(t, 0);
         if (status == Status.Disputed) return _disputed(t);
         if (status == Status.Matched || status == Status.CancelledWithdrawn || status == Status.CancelledAbsent) {
