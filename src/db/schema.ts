@@ -274,10 +274,7 @@ export const batch = app.table(
     signer: text("signer").notNull(),
     epoch: bigint("epoch", { mode: "bigint" }).notNull(),
     accountNonce: bigint("account_nonce", { mode: "number" }).notNull(),
-    gasLimit: bigint("gas_limit", { mode: "bigint" }).notNull(),
-    /** Calldata of `Relay.execute`, the same in every attempt. */
-    data: text("data").$type<`0x${string}`>().notNull(),
-    /** The first transaction and its replacements, newest last. */
+    /** The first transaction and its replacements (other fees, the same operations), newest last. */
     attempts: jsonb("attempts").$type<BatchAttempt[]>().notNull(),
     state: text("state").$type<BatchState>().notNull().default("sent"),
     /** When a foreign transaction was first seen on this nonce: newest block then. */

@@ -1,6 +1,4 @@
 DROP INDEX "app"."batch_open";--> statement-breakpoint
-ALTER TABLE "app"."batch" ADD COLUMN "gas_limit" bigint NOT NULL;--> statement-breakpoint
-ALTER TABLE "app"."batch" ADD COLUMN "data" text NOT NULL;--> statement-breakpoint
 ALTER TABLE "app"."batch" ADD COLUMN "quarantined_at_block" bigint;--> statement-breakpoint
 ALTER TABLE "app"."operation" ADD COLUMN "tries" integer DEFAULT 0 NOT NULL;--> statement-breakpoint
 ALTER TABLE "app"."operation" ADD COLUMN "retry_at" timestamp with time zone;--> statement-breakpoint
