@@ -1,0 +1,608 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { serve } from "@hono/node-server";
+import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from "@x402/core/http";
+import { authorizationTypes, ExactEvmScheme, eip3009ABI } from "@x402/evm";
+import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
+import { Hono } from "hono";
+import {
+  type Abi,
+  concat,
+  createPublicClient,
+  createTestClient,
+  createWalletClient,
+  type Hex,
+  hashTypedData,
+  http,
+  numberToHex,
+  padHex,
+  size,
+  slice,
+  toHex,
+} from "viem";
+import {
+  generatePrivateKey,
+  mnemonicToAccount,
+  type PrivateKeyAccount,
+  privateKeyToAccount,
+} from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  createSigner,
+  decodeXPaymentResponse,
+  wrapFetchWithPayment as wrapFetchWithPaymentV1,
+} from "x402-fetch";
+import { createChainClients } from "../../src/chain/clients.js";
+import { decodePayment, type PaymentAuthorization } from "../../src/payments/decode.js";
+import {
+  answerVersion,
+  createQuote,
+  PAYMENT_IDENTIFIER_EXTENSION,
+  type PaymentQuote,
+  paymentRequired,
+} from "../../src/payments/quote.js";
+import { receiptHeaders } from "../../src/payments/receipt.js";
+import { verifyPayment } from "../../src/payments/verify.js";
+import type { Address } from "../../src/protocol/types.js";
+
+const CHAIN_ID = 84532;
+const PRICE = 50_000_000n;
+const ESCROW = "0x00000000000000000000000000000000000e5c01";
+const relayer = mnemonicToAccount("test test test test test test test test test test test junk");
+const testUsd = artifact("TestUSD");
+
+const closing: (() => Promise<unknown>)[] = [];
+const rpcUrl = await startAnvil();
+const { publicClient, chain } = createChainClients({ rpcUrl, chainId: CHAIN_ID });
+const testClient = createTestClient({ mode: "anvil", chain, transport: http(rpcUrl) });
+const walletClient = createWalletClient({ account: relayer, chain, transport: http(rpcUrl) });
+
+let quote: PaymentQuote;
+let url: string;
+let last: PaymentAuthorization | null = null;
+let v1Bodies = false;
+
+beforeAll(async () => {
+  const token = await deploy("TestUSD", []);
+  quote = createQuote({
+    payTo: ESCROW,
+    amount: PRICE,
+    asset: { address: token, name: "Test USD", version: "2" },
+    chainId: CHAIN_ID,
+    resourceUrl: "http://127.0.0.1/v1/contracts",
+    description: "The price of “Übersetzung”, locked in its escrow",
+  });
+  url = await startShop();
+});
+
+afterAll(async () => {
+  for (const close of closing.reverse()) await close();
+});
+
+describe("the unmodified version 2 client", () => {
+  it("pays our quote, and its money arrives at the escrow", async () => {
+    const payer = await fundedPayer();
+    const before = await balanceOf(ESCROW);
+    const response = await payWithV2(payer);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ data: { paidBy: payer.address.toLowerCase() } });
+    expect((await balanceOf(ESCROW)) - before).toBe(PRICE);
+    expect(await balanceOf(payer.address)).toBe(0n);
+    const receipt = decodePaymentResponseHeader(response.headers.get("PAYMENT-RESPONSE") ?? "");
+    expect(receipt).toMatchObject({ success: true, network: "eip155:84532", amount: "50000000" });
+    expect(await publicClient.getTransactionReceipt({ hash: receipt.transaction as Hex })).toMatchObject({
+      status: "success",
+    });
+  });
+
+  it("pays also where the operator turned version 1 bodies on for everybody", async () => {
+    v1Bodies = true;
+    try {
+      expect((await payWithV2(await fundedPayer())).status).toBe(200);
+    } finally {
+      v1Bodies = false;
+    }
+  });
+
+  it("pays an asset that its user allowed, with the spend controls on", async () => {
+    const payer = await fundedPayer();
+    const client = v2Client(payer).setSpendControls({
+      allowedAssets: [{ network: "eip155:84532", asset: quote.asset.address }],
+    });
+    expect((await wrapFetchWithPayment(callAs(payer), client)(url, { method: "POST" })).status).toBe(200);
+  });
+
+  it("can name its payment by an extension", async () => {
+    const payer = await fundedPayer();
+    const client = v2Client(payer).setSpendControls(false);
+    client.registerExtension({
+      key: "payment-identifier",
+      enrichPaymentPayload: async (payload) => ({
+        ...payload,
+        extensions: { "payment-identifier": { info: { required: false, id: "order-0123456789abcdef" } } },
+      }),
+    });
+    const response = await wrapFetchWithPayment(callAs(payer), client)(url, { method: "POST" });
+    expect(response.status).toBe(200);
+    expect(last?.paymentIdentifier).toBe("order-0123456789abcdef");
+  });
+
+  it("reads the reason of a refusal", async () => {
+    const pauper = await fundedPayer(0n);
+    const response = await payWithV2(pauper);
+    expect(response.status).toBe(402);
+    expect(await response.json()).toEqual({});
+    expect(refusal(response)).toBe("insufficient_funds");
+  });
+});
+
+describe("the unmodified version 1 client", () => {
+  it("pays our quote after asking for version 1", async () => {
+    const payer = await fundedPayer();
+    const before = await balanceOf(ESCROW);
+    const response = await payWithV1(payer, { "X-402-Version": "1" });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ data: { paidBy: payer.address.toLowerCase() } });
+    expect((await balanceOf(ESCROW)) - before).toBe(PRICE);
+    expect(response.headers.get("PAYMENT-RESPONSE")).toBeNull();
+    const receipt = decodeXPaymentResponse(response.headers.get("X-PAYMENT-RESPONSE") ?? "");
+    expect(receipt).toMatchObject({
+      success: true,
+      network: "base-sepolia",
+      payer: payer.address.toLowerCase(),
+    });
+  });
+
+  it("pays without any header where the operator turned version 1 bodies on", async () => {
+    v1Bodies = true;
+    try {
+      expect((await payWithV1(await fundedPayer(), {})).status).toBe(200);
+    } finally {
+      v1Bodies = false;
+    }
+  });
+
+  it("reads the reason of a refusal in the body", async () => {
+    const pauper = await fundedPayer(0n);
+    const response = await payWithV1(pauper, { "X-402-Version": "1" });
+    expect(response.status).toBe(402);
+    expect(await response.json()).toMatchObject({
+      x402Version: 1,
+      error: "insufficient_funds",
+      accepts: [{ network: "base-sepolia", maxAmountRequired: "50000000" }],
+    });
+  });
+});
+
+describe("a payment is refused, and no money moves, when", () => {
+  const cases: [name: string, reason: string, change: PaymentChange][] = [
+    ["its amount is too low", "invalid_exact_evm_payload_authorization_value", { value: PRICE - 1n }],
+    ["its amount is too high", "invalid_exact_evm_payload_authorization_value", { value: PRICE + 1n }],
+    ["it goes to another address", "invalid_exact_evm_payload_recipient_mismatch", { to: relayer.address }],
+    ["it was signed for another chain", "invalid_exact_evm_payload_signature", { chainId: 8453 }],
+    ["it was signed for another token", "invalid_exact_evm_payload_signature", { tokenName: "USD Coin" }],
+    ["it echoes another chain", "invalid_network", { accepted: { network: "eip155:8453" } }],
+    ["it echoes another scheme", "invalid_scheme", { accepted: { scheme: "upto" } }],
+    ["it echoes another token", "invalid_payment_requirements", { accepted: { asset: ESCROW } }],
+    [
+      "it echoes another amount",
+      "invalid_exact_evm_payload_authorization_value",
+      { accepted: { amount: "1" } },
+    ],
+    [
+      "it echoes another recipient",
+      "invalid_exact_evm_payload_recipient_mismatch",
+      { accepted: { payTo: relayer.address } },
+    ],
+    ["it has ended", "invalid_exact_evm_payload_authorization_valid_before", { validBeforeIn: -1 }],
+    [
+      "it ends before it can settle",
+      "invalid_exact_evm_payload_authorization_valid_before",
+      { validBeforeIn: 4 },
+    ],
+    ["it has not begun", "invalid_exact_evm_payload_authorization_valid_after", { validAfterIn: 1_000 }],
+    ["its signature was tampered with", "invalid_exact_evm_payload_signature", { tamper: flipBit }],
+    ["its signature is cut", "invalid_exact_evm_payload_signature", { tamper: (hex) => slice(hex, 0, 64) }],
+    [
+      "its signature is empty but for its length",
+      "invalid_exact_evm_payload_signature",
+      { tamper: () => "0x00" },
+    ],
+    ["its signature is the malleable twin", "invalid_exact_evm_payload_signature", { tamper: highS }],
+    [
+      "its recovery byte is unknown",
+      "invalid_exact_evm_payload_signature",
+      { tamper: (hex) => withV(hex, 29) },
+    ],
+    [
+      "its wallet is not deployed yet (ERC-6492)",
+      "invalid_exact_evm_payload_signature",
+      { tamper: (hex) => concat([hex, `0x${"6492".repeat(16)}`]) },
+    ],
+  ];
+  it.each(cases)("%s", async (_name, reason, change) => {
+    await expectRefused(await fundedPayer(PRICE * 2n), change, reason);
+  });
+
+  it("the payer holds one unit too little", async () => {
+    await expectRefused(await fundedPayer(PRICE - 1n), {}, "insufficient_funds");
+  });
+
+  it("somebody else pays", async () => {
+    const [payer, caller] = [await fundedPayer(), await fundedPayer()];
+    const response = await callAs(caller)(url, payHeaders(await sign(payer, {})));
+    expect([response.status, refusal(response)]).toEqual([402, "payer_mismatch"]);
+    expect(await balanceOf(payer.address)).toBe(PRICE);
+  });
+
+  it("its nonce was used", async () => {
+    const payer = await fundedPayer(PRICE * 2n);
+    const payment = await sign(payer, {});
+    expect((await callAs(payer)(url, payHeaders(payment))).status).toBe(200);
+    const again = await callAs(payer)(url, payHeaders(payment));
+    expect([again.status, refusal(again)]).toEqual([402, "authorization_used"]);
+    expect(await balanceOf(payer.address)).toBe(PRICE);
+  });
+
+  it("its nonce was used, also once it has ended and the payer is out of funds", async () => {
+    const payer = await fundedPayer();
+    const payment = await sign(payer, {});
+    expect((await callAs(payer)(url, payHeaders(payment))).status).toBe(200);
+    const decoded = decodePayment(new Headers(payHeaders(payment).headers));
+    if (!decoded?.ok) throw new Error("not decoded");
+    const now = Number(decoded.payment.validBefore) + 100;
+    const verification = await verifyPayment({ publicClient, ...decoded, quote, payer: payer.address, now });
+    expect(verification).toMatchObject({ ok: false, reason: "authorization_used" });
+  });
+
+  it("its nonce was cancelled", async () => {
+    const payer = await fundedPayer();
+    const payment = await sign(payer, {});
+    const signature = await payer.signTypedData({
+      domain: domain(),
+      types: {
+        CancelAuthorization: [
+          { name: "authorizer", type: "address" },
+          { name: "nonce", type: "bytes32" },
+        ],
+      },
+      primaryType: "CancelAuthorization",
+      message: { authorizer: payer.address, nonce: payment.payload.authorization.nonce },
+    });
+    await write("cancelAuthorization", [payer.address, payment.payload.authorization.nonce, signature]);
+    const response = await callAs(payer)(url, payHeaders(payment));
+    expect([response.status, refusal(response)]).toEqual([402, "authorization_used"]);
+  });
+
+  it("the token has blocked the payer", async () => {
+    const payer = await fundedPayer();
+    await write("setBlacklisted", [payer.address, true]);
+    await expectRefused(payer, {}, "invalid_transaction_state");
+  });
+
+  it("it begins after the chain's newest block, although the clock is past that", async () => {
+    const payer = await fundedPayer();
+    const head = Number((await publicClient.getBlock()).timestamp);
+    const payment = await sign(payer, { validAfter: head + 5 });
+    const decoded = decodePayment(new Headers(payHeaders(payment).headers));
+    if (!decoded?.ok) throw new Error("not decoded");
+    const verification = await verifyPayment({
+      publicClient,
+      ...decoded,
+      quote,
+      payer: payer.address,
+      now: head + 10,
+    });
+    expect(verification).toMatchObject({ reason: "invalid_exact_evm_payload_authorization_valid_after" });
+  });
+
+  it("the node does not answer: this is no refusal, and says that it can be repeated", async () => {
+    const payer = await fundedPayer();
+    const decoded = decodePayment(new Headers(payHeaders(await sign(payer, {})).headers));
+    if (!decoded?.ok) throw new Error("not decoded");
+    const unreachable = createPublicClient({ transport: http("http://127.0.0.1:1", { retryCount: 0 }) });
+    const input = { publicClient: unreachable, ...decoded, quote, payer: payer.address, now: clock() };
+    expect(await verifyPayment(input)).toMatchObject({ ok: false, reason: "unavailable", retryable: true });
+  });
+});
+
+describe("a payment is accepted, and settles, when", () => {
+  const cases: [name: string, change: PaymentChange][] = [
+    ["its recovery byte is 0 or 1", { tamper: (hex) => withV(hex, Number(slice(hex, 64)) - 27) }],
+    ["it never ends", { validBefore: 2n ** 48n }],
+    ["it echoes nothing", { accepted: null }],
+    ["it echoes addresses in upper case", { accepted: { payTo: `0x${ESCROW.slice(2).toUpperCase()}` } }],
+  ];
+  it.each(cases)("%s", async (_name, change) => {
+    const payer = await fundedPayer();
+    const response = await callAs(payer)(url, payHeaders(await sign(payer, change)));
+    expect([response.status, refusal(response)]).toEqual([200, null]);
+    expect(await balanceOf(payer.address)).toBe(0n);
+  });
+});
+
+describe("a contract wallet", () => {
+  it("pays with its owner's signature (ERC-1271), and not with a stranger's", async () => {
+    const owner = privateKeyToAccount(generatePrivateKey());
+    const stranger = privateKeyToAccount(generatePrivateKey());
+    const wallet = await deploy("ContractWallet", [owner.address]);
+    await write("mint", [wallet, PRICE]);
+    await expectRefused({ address: wallet, signer: stranger }, {}, "invalid_exact_evm_payload_signature");
+    const response = await callAs({ address: wallet })(
+      url,
+      payHeaders(await sign({ address: wallet, signer: owner }, {})),
+    );
+    expect([response.status, refusal(response)]).toEqual([200, null]);
+    expect(await balanceOf(wallet)).toBe(0n);
+  });
+
+  it("pays with a signature of any length", async () => {
+    const wallet = await walletThatWantsTheDigestFirst();
+    const payment = await sign(wallet, {
+      tamper: (_hex, digest) => concat([digest, padHex("0x01", { size: 2_000 })]),
+    });
+    expect(size(payment.payload.signature)).toBe(2_032);
+    const response = await callAs(wallet)(url, payHeaders(payment));
+    expect([response.status, refusal(response)]).toEqual([200, null]);
+    expect(await balanceOf(wallet.address)).toBe(0n);
+  });
+
+  it("keeps a last byte of 0 or 1 in its signature, where that byte is not a recovery byte", async () => {
+    const wallet = await walletThatWantsTheDigestFirst();
+    const payment = await sign(wallet, {
+      tamper: (_hex, digest) => concat([digest, padHex("0x01", { size: 33 })]),
+    });
+    expect((await callAs(wallet)(url, payHeaders(payment))).status).toBe(200);
+    expect(last?.signature).toBe(payment.payload.signature);
+  });
+
+  it("decides itself at an address that runs code, whoever holds the key (EIP-7702)", async () => {
+    const payer = await fundedPayer();
+    const stranger = privateKeyToAccount(generatePrivateKey());
+    const delegate = await deploy("ContractWallet", [stranger.address]);
+    await testClient.setCode({ address: payer.address, bytecode: concat(["0xef0100", delegate]) });
+    await expectRefused(payer, {}, "invalid_exact_evm_payload_signature");
+    const response = await callAs(payer)(
+      url,
+      payHeaders(await sign({ address: payer.address, signer: stranger }, {})),
+    );
+    expect([response.status, refusal(response)]).toEqual([200, null]);
+  });
+});
+
+interface PaymentChange {
+  value?: bigint;
+  to?: Address;
+  validAfter?: number;
+  validAfterIn?: number;
+  validBefore?: bigint;
+  validBeforeIn?: number;
+  chainId?: number;
+  tokenName?: string;
+  accepted?: Record<string, unknown> | null;
+  tamper?: (signature: Hex, digest: Hex) => Hex;
+}
+
+type Payer = PrivateKeyAccount | { address: Address; signer: PrivateKeyAccount };
+
+async function expectRefused(payer: Payer, change: PaymentChange, reason: string) {
+  const before = await balanceOf(payer.address);
+  const response = await callAs(payer)(url, payHeaders(await sign(payer, change)));
+  expect([response.status, refusal(response)]).toEqual([402, reason]);
+  expect(await balanceOf(payer.address)).toBe(before);
+}
+
+/** A version 2 payment made by hand, so that any part of it can be wrong and still be signed. */
+async function sign(payer: Payer, change: PaymentChange) {
+  const now = clock();
+  const message = {
+    from: payer.address,
+    to: change.to ?? quote.payTo,
+    value: change.value ?? PRICE,
+    validAfter: BigInt(change.validAfter ?? now + (change.validAfterIn ?? -600)),
+    validBefore: change.validBefore ?? BigInt(now + (change.validBeforeIn ?? 60)),
+    nonce: generatePrivateKey(),
+  };
+  const typedData = {
+    domain: { ...domain(), chainId: change.chainId ?? CHAIN_ID, name: change.tokenName ?? quote.asset.name },
+    types: authorizationTypes,
+    primaryType: "TransferWithAuthorization",
+    message,
+  } as const;
+  const signer = "signer" in payer ? payer.signer : payer;
+  const signature = await signer.signTypedData(typedData);
+  const offered = { scheme: "exact", network: "eip155:84532", amount: PRICE.toString(), payTo: quote.payTo };
+  return {
+    x402Version: 2,
+    ...(change.accepted !== null && { accepted: { ...offered, ...change.accepted } }),
+    payload: {
+      signature: change.tamper?.(signature, hashTypedData(typedData)) ?? signature,
+      authorization: {
+        from: message.from,
+        to: message.to,
+        value: message.value.toString(),
+        validAfter: message.validAfter.toString(),
+        validBefore: message.validBefore.toString(),
+        nonce: message.nonce,
+      },
+    },
+  };
+}
+
+function payHeaders(payment: unknown) {
+  const value = Buffer.from(JSON.stringify(payment)).toString("base64");
+  return { method: "POST", headers: { "PAYMENT-SIGNATURE": value } };
+}
+
+function callAs(caller: { address: Address }): typeof fetch {
+  return (input, init) => {
+    const request = new Request(input, init);
+    request.headers.set("X-Caller", caller.address);
+    return fetch(request);
+  };
+}
+
+function v2Client(payer: PrivateKeyAccount) {
+  return new x402Client().register("eip155:84532", new ExactEvmScheme(payer));
+}
+
+function payWithV2(payer: PrivateKeyAccount) {
+  const client = v2Client(payer).setSpendControls(false);
+  return wrapFetchWithPayment(callAs(payer), client)(url, { method: "POST", body: "{}" });
+}
+
+async function payWithV1(payer: PrivateKeyAccount, headers: Record<string, string>) {
+  const signer = await createSigner("base-sepolia", keys.get(payer.address) as Hex);
+  return wrapFetchWithPaymentV1(callAs(payer), signer, PRICE)(url, { method: "POST", body: "{}", headers });
+}
+
+function refusal(response: Response): string | null {
+  const header = response.headers.get("Payment-Required");
+  return header === null ? null : (decodePaymentRequiredHeader(header).error ?? null);
+}
+
+const keys = new Map<Address, Hex>();
+
+async function fundedPayer(amount = PRICE): Promise<PrivateKeyAccount> {
+  const key = generatePrivateKey();
+  const account = privateKeyToAccount(key);
+  keys.set(account.address, key);
+  await write("mint", [account.address, amount]);
+  return account;
+}
+
+/** A wallet that accepts exactly the signatures whose first word is the digest: length and last byte are free. */
+async function walletThatWantsTheDigestFirst(): Promise<{ address: Address; signer: PrivateKeyAccount }> {
+  const signer = privateKeyToAccount(generatePrivateKey());
+  await testClient.setCode({
+    address: signer.address,
+    bytecode: "0x60643560043514631626ba7e60e01b0260005260206000f3",
+  });
+  await write("mint", [signer.address, PRICE]);
+  return { address: signer.address, signer };
+}
+
+function clock(): number {
+  return Math.floor(Date.now() / 1_000);
+}
+
+function domain() {
+  const { name, version, address } = quote.asset;
+  return { name, version, chainId: CHAIN_ID, verifyingContract: address };
+}
+
+function withV(signature: Hex, v: number): Hex {
+  return concat([slice(signature, 0, 64), numberToHex(v, { size: 1 })]);
+}
+
+function flipBit(signature: Hex): Hex {
+  return concat([
+    slice(signature, 0, 40),
+    toHex(Number(slice(signature, 40, 41)) ^ 1, { size: 1 }),
+    slice(signature, 41),
+  ]);
+}
+
+/** The other signature of the same key over the same digest: (r, n - s, flipped v). */
+function highS(signature: Hex): Hex {
+  const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+  const s = numberToHex(order - BigInt(slice(signature, 32, 64)), { size: 32 });
+  return concat([slice(signature, 0, 32), s, numberToHex(55 - Number(slice(signature, 64)), { size: 1 })]);
+}
+
+/** A paid route as the service has it: decode, verify, settle by the token's `bytes signature` overload, receipt. */
+async function startShop(): Promise<string> {
+  const app = new Hono();
+  app.post("/paid", async (c) => {
+    const headers = c.req.raw.headers;
+    const version = answerVersion(headers, { v1Bodies });
+    const decoded = decodePayment(headers);
+    const payer = c.req.header("X-Caller") as Address;
+    const verification = decoded?.ok
+      ? await verifyPayment({ publicClient, payment: decoded.payment, quote, payer, now: clock() })
+      : decoded;
+    if (verification?.ok) {
+      const payment = verification.payment;
+      last = payment;
+      const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
+      const transaction = await walletClient.writeContract({
+        address: quote.asset.address,
+        abi: eip3009ABI,
+        functionName: "transferWithAuthorization",
+        args: [from, to, value, validAfter, validBefore, nonce, signature],
+      });
+      await publicClient.waitForTransactionReceipt({ hash: transaction });
+      const outcome = { success: true, transaction, payer: from, amount: value } as const;
+      return c.json({ data: { paidBy: from } }, 200, receiptHeaders({ version, chainId: CHAIN_ID, outcome }));
+    }
+    if (verification && !verification.ok && verification.reason === "unavailable") return c.body(null, 503);
+    const answer = paymentRequired({
+      quote,
+      version,
+      extensions: PAYMENT_IDENTIFIER_EXTENSION,
+      ...(verification && !verification.ok && { rejection: verification }),
+    });
+    return c.json(answer.body, answer.status, answer.headers);
+  });
+  const server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" });
+  await once(server, "listening");
+  closing.push(() => new Promise((resolve) => server.close(resolve)));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the server has no port");
+  return `http://127.0.0.1:${address.port}/paid`;
+}
+
+async function startAnvil(): Promise<string> {
+  const port = await freePort();
+  const binary = "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil";
+  const anvil = spawn(binary, ["--port", String(port), "--chain-id", String(CHAIN_ID), "--silent"]);
+  const exit = once(anvil, "exit");
+  closing.push(async () => {
+    anvil.kill();
+    await exit;
+  });
+  const probe = createPublicClient({
+    transport: http(`http://127.0.0.1:${port}`, { retryCount: 50, retryDelay: 50 }),
+  });
+  await probe.getBlockNumber();
+  return `http://127.0.0.1:${port}`;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("no free port");
+  return address.port;
+}
+
+function artifact(name: string): { abi: Abi; bytecode: { object: Hex } } {
+  return JSON.parse(readFileSync(`out/${name}.sol/${name}.json`, "utf8"));
+}
+
+async function deploy(name: string, args: unknown[]): Promise<Address> {
+  const { abi, bytecode } = artifact(name);
+  const hash = await walletClient.deployContract({ abi, bytecode: bytecode.object, args });
+  const receipt = await publicClient.waitForTransactionReceipt({ hash });
+  if (!receipt.contractAddress) throw new Error(`${name} was not deployed`);
+  return receipt.contractAddress;
+}
+
+async function write(functionName: string, args: unknown[]) {
+  const hash = await walletClient.writeContract({
+    address: quote.asset.address,
+    abi: testUsd.abi,
+    functionName,
+    args,
+  });
+  const receipt = await publicClient.waitForTransactionReceipt({ hash });
+  if (receipt.status !== "success") throw new Error(`${functionName} reverted`);
+}
+
+async function balanceOf(account: Address): Promise<bigint> {
+  const token = { address: quote.asset.address, abi: eip3009ABI } as const;
+  return publicClient.readContract({ ...token, functionName: "balanceOf", args: [account] });
+}

@@ -1,0 +1,240 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { decodePayment } from "../../../src/payments/decode.js";
+import { REJECTION_REASONS } from "../../../src/payments/rejection.js";
+
+const FROM = "0xAbCdEf0123456789aBcDeF0123456789ABCDEF01";
+const ESCROW = "0x00000000000000000000000000000000000E5C01";
+
+const payload = {
+  signature: `0x${"AB".repeat(64)}1b`,
+  authorization: {
+    from: FROM,
+    to: ESCROW,
+    value: "50000000",
+    validAfter: "0",
+    validBefore: "1900000000",
+    nonce: `0x${"0F".repeat(32)}`,
+  },
+};
+const accepted = { scheme: "exact", network: "eip155:84532", amount: "50000000", payTo: ESCROW, asset: FROM };
+const version2 = { x402Version: 2, accepted, payload };
+const version1 = { x402Version: 1, scheme: "exact", network: "base-sepolia", payload };
+
+const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64");
+const decodeV2 = (value: unknown) => decodePayment(new Headers({ "PAYMENT-SIGNATURE": encode(value) }));
+const decodeRaw = (value: string) =>
+  decodePayment({ get: (name) => (name === "PAYMENT-SIGNATURE" ? value : null) });
+const withAuthorization = (change: Record<string, unknown>) => ({
+  ...version2,
+  payload: { ...payload, authorization: { ...payload.authorization, ...change } },
+});
+
+describe("a payment header", () => {
+  it("is null where the request carries none", () => {
+    expect(decodePayment(new Headers())).toBeNull();
+  });
+
+  it("of version 2 decodes to lower-case addresses and bigints", () => {
+    expect(decodeV2(version2)).toEqual({
+      ok: true,
+      version: 2,
+      payment: {
+        version: 2,
+        scheme: "exact",
+        network: "eip155:84532",
+        from: FROM.toLowerCase(),
+        to: ESCROW.toLowerCase(),
+        value: 50_000_000n,
+        validAfter: 0n,
+        validBefore: 1_900_000_000n,
+        nonce: `0x${"0f".repeat(32)}`,
+        signature: `0x${"ab".repeat(64)}1b`,
+        accepted,
+        paymentIdentifier: null,
+      },
+    });
+  });
+
+  it("of version 1 decodes from X-PAYMENT", () => {
+    const decoded = decodePayment(new Headers({ "X-PAYMENT": encode(version1) }));
+    expect(decoded).toMatchObject({
+      ok: true,
+      version: 1,
+      payment: { scheme: "exact", network: "base-sepolia", accepted: null, value: 50_000_000n },
+    });
+  });
+
+  it("keeps an unlimited validBefore", () => {
+    const validBefore = (2n ** 256n - 1n).toString();
+    expect(decodeV2(withAuthorization({ validBefore }))).toMatchObject({
+      ok: true,
+      payment: { validBefore: 2n ** 256n - 1n },
+    });
+  });
+
+  it("may drop and add keys of the quote", () => {
+    expect(decodeV2({ ...version2, accepted: { scheme: "exact", colour: "red" } })).toMatchObject({
+      ok: true,
+      payment: { scheme: "exact", network: null, accepted: { scheme: "exact" } },
+    });
+    expect(decodeV2({ x402Version: 2, payload })).toMatchObject({ ok: true, payment: { accepted: null } });
+  });
+
+  it("may carry a contract wallet's signature of up to 8 KiB, and not more", () => {
+    const sized = (bytes: number) => ({
+      ...version2,
+      payload: { ...payload, signature: `0x${"cd".repeat(bytes)}` },
+    });
+    expect(decodeV2(sized(8 * 1024))).toMatchObject({ ok: true });
+    expect(decodeV2(sized(8 * 1024 + 1))).toMatchObject({ ok: false, reason: "invalid_payload" });
+  });
+
+  it("hands out the payment identifier where the client sent one", () => {
+    const named = (id: unknown) => ({
+      ...version2,
+      extensions: { "payment-identifier": { info: { required: false, id }, schema: {} }, other: 1 },
+    });
+    expect(decodeV2(named("pay_7d5d747be160e280504c099d984bcfe0"))).toMatchObject({
+      payment: { paymentIdentifier: "pay_7d5d747be160e280504c099d984bcfe0" },
+    });
+    expect(decodeV2(named(undefined))).toMatchObject({ ok: true, payment: { paymentIdentifier: null } });
+    expect(decodeV2(named("short"))).toMatchObject({ ok: false, reason: "invalid_payload" });
+    expect(decodeV2(named("with spaces, and more"))).toMatchObject({ ok: false, reason: "invalid_payload" });
+  });
+});
+
+describe("a garbage header is refused with its reason:", () => {
+  const cases: [name: string, header: string, reason: string][] = [
+    ["empty", "", "invalid_payload"],
+    ["not base64", "{}", "invalid_payload"],
+    ["base64url", Buffer.from('{"a":"???>>>"}').toString("base64url"), "invalid_payload"],
+    ["broken base64 length", "AAAAA", "invalid_payload"],
+    ["not JSON", Buffer.from("hello").toString("base64"), "invalid_payload"],
+    ["not UTF-8", Buffer.from([0xff, 0xfe, 0x00]).toString("base64"), "invalid_payload"],
+    ["JSON null", encode(null), "invalid_x402_version"],
+    ["a JSON array", encode([]), "invalid_x402_version"],
+    ["a number", encode(7), "invalid_x402_version"],
+    ["version missing", encode({ payload }), "invalid_x402_version"],
+    ["version as text", encode({ ...version2, x402Version: "2" }), "invalid_x402_version"],
+    ["version 1 in the version 2 header", encode(version1), "invalid_x402_version"],
+    ["version 3", encode({ ...version2, x402Version: 3 }), "invalid_x402_version"],
+    ["payload missing", encode({ x402Version: 2, accepted }), "invalid_payload"],
+    ["payload null", encode({ x402Version: 2, accepted, payload: null }), "invalid_payload"],
+    ["accepted a list", encode({ ...version2, accepted: [accepted] }), "invalid_payload"],
+    ["signature empty", encode({ ...version2, payload: { ...payload, signature: "0x" } }), "invalid_payload"],
+    [
+      "signature half a byte",
+      encode({ ...version2, payload: { ...payload, signature: "0xabc" } }),
+      "invalid_payload",
+    ],
+    ["value a number", encode(withAuthorization({ value: 50_000_000 })), "invalid_payload"],
+    ["value negative", encode(withAuthorization({ value: "-1" })), "invalid_payload"],
+    ["value in hex", encode(withAuthorization({ value: "0x10" })), "invalid_payload"],
+    ["value with an exponent", encode(withAuthorization({ value: "1e6" })), "invalid_payload"],
+    [
+      "value beyond uint256",
+      encode(withAuthorization({ value: (2n ** 256n).toString() })),
+      "invalid_payload",
+    ],
+    ["nonce short", encode(withAuthorization({ nonce: "0x01" })), "invalid_payload"],
+    ["from no address", encode(withAuthorization({ from: "vitalik.eth" })), "invalid_payload"],
+    [
+      "20,000 levels deep",
+      Buffer.from("[".repeat(20_000) + "]".repeat(4_000)).toString("base64"),
+      "invalid_payload",
+    ],
+    ["huge", "A".repeat(10_000_000), "invalid_payload"],
+  ];
+  it.each(cases)("%s", (_name, header, reason) => {
+    const decoded = decodeRaw(header);
+    expect(decoded).toMatchObject({ ok: false, reason });
+    expect(decoded).toHaveProperty("message", expect.stringMatching(/.{20,}/));
+  });
+
+  it("deep but valid JSON in a key that is not read is no fault", () => {
+    const deep = "[".repeat(5_000) + "]".repeat(5_000);
+    const text = JSON.stringify(version2).replace(/}$/, `,"extensions":{"x":${deep}}}`);
+    expect(decodeRaw(Buffer.from(text).toString("base64"))).toMatchObject({ ok: true });
+  });
+
+  it("sent twice", () => {
+    const headers = new Headers({ "PAYMENT-SIGNATURE": encode(version2) });
+    headers.append("PAYMENT-SIGNATURE", encode(version2));
+    expect(decodePayment(headers)).toMatchInlineSnapshot(`
+      {
+        "message": "The PAYMENT-SIGNATURE header must be sent once, as one base64 value.",
+        "ok": false,
+        "reason": "invalid_payload",
+      }
+    `);
+  });
+
+  it("both versions at once", () => {
+    const headers = new Headers({ "PAYMENT-SIGNATURE": encode(version2), "X-PAYMENT": encode(version1) });
+    expect(decodePayment(headers)).toMatchInlineSnapshot(`
+      {
+        "message": "Send either PAYMENT-SIGNATURE (x402 version 2) or X-PAYMENT (version 1), not both.",
+        "ok": false,
+        "reason": "invalid_payload",
+      }
+    `);
+  });
+});
+
+describe("whatever a header holds", () => {
+  const isAnswer = (decoded: ReturnType<typeof decodePayment>) => {
+    if (decoded === null) throw new Error("a header was overlooked");
+    if (decoded.ok) return;
+    expect(REJECTION_REASONS).toContain(decoded.reason);
+    expect(decoded.message.length).toBeGreaterThan(20);
+  };
+
+  it("decoding answers with a reason and never throws: any text", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => isAnswer(decodeRaw(text))),
+    );
+  });
+
+  it("decoding answers with a reason and never throws: any bytes in base64", () => {
+    const bytes = fc.uint8Array({ maxLength: 300 }).map((raw) => Buffer.from(raw).toString("base64"));
+    fc.assert(fc.property(bytes, (text) => isAnswer(decodeRaw(text))));
+  });
+
+  it("decoding answers with a reason and never throws: any JSON", () => {
+    fc.assert(fc.property(fc.jsonValue(), (value) => isAnswer(decodeV2(value))));
+  });
+
+  it("decoding answers with a reason and never throws: a good payment with any one part replaced", () => {
+    const paths = [
+      ["x402Version"],
+      ["accepted"],
+      ["accepted", "amount"],
+      ["payload"],
+      ["payload", "signature"],
+      ["payload", "authorization"],
+      ...Object.keys(payload.authorization).map((key) => ["payload", "authorization", key]),
+      ["extensions"],
+      ["extensions", "payment-identifier"],
+      ["extensions", "payment-identifier", "info"],
+    ];
+    fc.assert(
+      fc.property(fc.constantFrom(...paths), fc.anything(), (path, value) => {
+        const damaged = structuredClone({
+          ...version2,
+          extensions: { "payment-identifier": { info: { required: false } } },
+        }) as Record<string, unknown>;
+        const parent = path.slice(0, -1).reduce((node, key) => node[key] as Record<string, unknown>, damaged);
+        parent[path.at(-1) as string] = value;
+        let header: string;
+        try {
+          header = encode(damaged);
+        } catch {
+          return; // not expressible in JSON
+        }
+        isAnswer(decodeRaw(header));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});

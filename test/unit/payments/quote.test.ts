@@ -1,0 +1,184 @@
+import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from "@x402/core/http";
+import { parsePaymentRequired } from "@x402/core/schemas";
+import { describe, expect, it } from "vitest";
+import {
+  answerVersion,
+  createQuote,
+  networkName,
+  PAYMENT_IDENTIFIER_EXTENSION,
+  paymentRequired,
+} from "../../../src/payments/quote.js";
+import { receiptHeaders } from "../../../src/payments/receipt.js";
+import { reject } from "../../../src/payments/rejection.js";
+
+const quote = createQuote({
+  payTo: "0x00000000000000000000000000000000000E5C01",
+  amount: 50_000_000n,
+  asset: { address: "0x036CbD53842c5426634e7929541eC2318f3dCF7e", name: "USDC", version: "2" },
+  chainId: 84532,
+  resourceUrl: "http://localhost:8080/v1/contracts",
+  description: "Price of “Übersetzung” 🧾",
+});
+const header = (answer: ReturnType<typeof paymentRequired>) => answer.headers["Payment-Required"] ?? "";
+
+describe("a 402", () => {
+  it("of version 2 has an empty body and the quote in a standard base64 header", () => {
+    const answer = paymentRequired({ quote, version: 2 });
+    expect(answer.status).toBe(402);
+    expect(answer.body).toEqual({});
+    expect(header(answer)).toMatch(/^[A-Za-z0-9+/]+={0,2}$/);
+    expect(header(answer).length % 4).toBe(0);
+    expect(JSON.parse(Buffer.from(header(answer), "base64").toString("utf8"))).toMatchInlineSnapshot(`
+      {
+        "accepts": [
+          {
+            "amount": "50000000",
+            "asset": "0x036cbd53842c5426634e7929541ec2318f3dcf7e",
+            "description": "Price of “Übersetzung” 🧾",
+            "extra": {
+              "name": "USDC",
+              "version": "2",
+            },
+            "maxAmountRequired": "50000000",
+            "maxTimeoutSeconds": 60,
+            "mimeType": "application/json",
+            "network": "eip155:84532",
+            "payTo": "0x00000000000000000000000000000000000e5c01",
+            "resource": "http://localhost:8080/v1/contracts",
+            "scheme": "exact",
+          },
+        ],
+        "error": "PAYMENT-SIGNATURE header is required",
+        "resource": {
+          "description": "Price of “Übersetzung” 🧾",
+          "mimeType": "application/json",
+          "url": "http://localhost:8080/v1/contracts",
+        },
+        "x402Version": 2,
+      }
+    `);
+  });
+
+  it("of version 1 has the quote in its body, with the chain's short name", () => {
+    expect(paymentRequired({ quote, version: 1 }).body).toMatchInlineSnapshot(`
+      {
+        "accepts": [
+          {
+            "asset": "0x036cbd53842c5426634e7929541ec2318f3dcf7e",
+            "description": "Price of “Übersetzung” 🧾",
+            "extra": {
+              "name": "USDC",
+              "version": "2",
+            },
+            "maxAmountRequired": "50000000",
+            "maxTimeoutSeconds": 60,
+            "mimeType": "application/json",
+            "network": "base-sepolia",
+            "payTo": "0x00000000000000000000000000000000000e5c01",
+            "resource": "http://localhost:8080/v1/contracts",
+            "scheme": "exact",
+          },
+        ],
+        "error": "X-PAYMENT header is required",
+        "x402Version": 1,
+      }
+    `);
+  });
+
+  it("of version 1 can also be paid by version 2 clients", () => {
+    expect(header(paymentRequired({ quote, version: 1 }))).toBe(
+      header(paymentRequired({ quote, version: 2 })),
+    );
+  });
+
+  it("passes the schemas of the official library in both versions", () => {
+    const v2 = decodePaymentRequiredHeader(header(paymentRequired({ quote, version: 2 })));
+    expect(parsePaymentRequired(v2).success).toBe(true);
+    expect(parsePaymentRequired(paymentRequired({ quote, version: 1 }).body).success).toBe(true);
+  });
+
+  it("names the reason of a refusal in `error`", () => {
+    const rejection = reject("payer_mismatch", "Pay from your own address.");
+    const answer = paymentRequired({ quote, version: 1, rejection });
+    expect(decodePaymentRequiredHeader(header(answer))).toMatchObject({ error: "payer_mismatch" });
+    expect(answer.body).toMatchObject({
+      error: "payer_mismatch",
+      errorMessage: "Pay from your own address.",
+    });
+  });
+
+  it("announces extensions in version 2", () => {
+    const answer = paymentRequired({ quote, version: 2, extensions: PAYMENT_IDENTIFIER_EXTENSION });
+    expect(decodePaymentRequiredHeader(header(answer)).extensions).toEqual(PAYMENT_IDENTIFIER_EXTENSION);
+  });
+
+  it("must not be cached", () => {
+    expect(paymentRequired({ quote, version: 2 }).headers["Cache-Control"]).toBe("no-store");
+  });
+});
+
+describe("the version of a 402", () => {
+  const version = (headers: Record<string, string>, v1Bodies = false) =>
+    answerVersion(new Headers(headers), { v1Bodies });
+
+  it("is 2, unless the client or the operator asks for 1", () => {
+    expect(version({})).toBe(2);
+    expect(version({ "X-402-Version": "1" })).toBe(1);
+    expect(version({ "X-402-Version": "nonsense" })).toBe(2);
+    expect(version({}, true)).toBe(1);
+    expect(version({ "X-402-Version": "2" }, true)).toBe(2);
+  });
+
+  it("follows the payment's own header", () => {
+    expect(version({ "X-PAYMENT": "anything" })).toBe(1);
+    expect(version({ "PAYMENT-SIGNATURE": "anything" }, true)).toBe(2);
+  });
+});
+
+describe("a chain's name", () => {
+  it("is short in version 1 only where a short name exists", () => {
+    expect([networkName(8453, 1), networkName(84532, 1), networkName(31337, 1)]).toEqual([
+      "base",
+      "base-sepolia",
+      "eip155:31337",
+    ]);
+    expect([networkName(8453, 2), networkName(31337, 2)]).toEqual(["eip155:8453", "eip155:31337"]);
+  });
+});
+
+describe("a receipt", () => {
+  const transaction = `0x${"ab".repeat(32)}` as const;
+  const payer = "0x00000000000000000000000000000000000000aa";
+
+  it("of version 2 goes into PAYMENT-RESPONSE", () => {
+    const outcome = { success: true, transaction, payer, amount: 50_000_000n } as const;
+    const headers = receiptHeaders({ version: 2, chainId: 84532, outcome });
+    expect(Object.keys(headers)).toEqual(["PAYMENT-RESPONSE"]);
+    expect(decodePaymentResponseHeader(headers["PAYMENT-RESPONSE"] ?? "")).toEqual({
+      success: true,
+      transaction,
+      network: "eip155:84532",
+      payer,
+      amount: "50000000",
+    });
+  });
+
+  it("of version 1 goes into X-PAYMENT-RESPONSE", () => {
+    const outcome = {
+      success: false,
+      errorReason: "insufficient_funds",
+      errorMessage: "Fund the address.",
+      payer,
+    } as const;
+    const headers = receiptHeaders({ version: 1, chainId: 84532, outcome });
+    expect(Object.keys(headers)).toEqual(["X-PAYMENT-RESPONSE"]);
+    expect(decodePaymentResponseHeader(headers["X-PAYMENT-RESPONSE"] ?? "")).toEqual({
+      success: false,
+      transaction: "",
+      network: "base-sepolia",
+      payer,
+      errorReason: "insufficient_funds",
+      errorMessage: "Fund the address.",
+    });
+  });
+});
