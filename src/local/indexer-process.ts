@@ -66,6 +66,7 @@ function releaseSchema(deploymentPath: string): string {
     "node_modules/ponder/package.json",
     "ponder.config.ts",
     "src/chain/abi.ts",
+    "src/protocol/terms.ts",
     "src/indexer/ponder.schema.ts",
     ...handlers,
   ];

@@ -9,13 +9,17 @@ ponder.on("AgentDelegation:DelegationRegistered", async ({ event, context }) => 
   await context.db
     .insert(delegation)
     .values({ agent, operator, issuedAt, revokedAt: 0n })
-    .onConflictDoUpdate((row) => ({ issuedAt: issuedAt > row.issuedAt ? issuedAt : row.issuedAt }));
+    .onConflictDoUpdate((row) => ({ issuedAt: latest(issuedAt, row.issuedAt) }));
 });
 
 ponder.on("AgentDelegation:DelegationRevoked", async ({ event, context }) => {
   const { agent, operator } = event.args;
   const revokedAt = event.block.timestamp;
-  await context.db.insert(delegation).values({ agent, operator, issuedAt: 0n, revokedAt }).onConflictDoUpdate({ revokedAt });
+  // A challenge may be dated a little ahead of the chain's clock; revoking ends it all the same.
+  await context.db
+    .insert(delegation)
+    .values({ agent, operator, issuedAt: 0n, revokedAt })
+    .onConflictDoUpdate((row) => ({ revokedAt: latest(revokedAt, row.issuedAt, row.revokedAt) }));
 });
 
 ponder.on("BackupAgentRegistry:Staked", async ({ event, context }) => {
@@ -32,3 +36,7 @@ ponder.on("BackupAgentRegistry:UnstakeRequested", async ({ event, context }) => 
 ponder.on("BackupAgentRegistry:Unstaked", async ({ event, context }) => {
   await context.db.delete(stake, { agent: event.args.agent });
 });
+
+function latest(...times: bigint[]): bigint {
+  return times.reduce((a, b) => (a > b ? a : b));
+}

@@ -1,12 +1,14 @@
 /** Deployed escrows, and the parameters of future ones. */
 import { ponder } from "ponder:registry";
 import { parameterSet, workingContract } from "ponder:schema";
-import { zeroAddress } from "viem";
+import { unpackTerms } from "../../protocol/terms.js";
+import { ZERO_ADDRESS } from "../../protocol/types.js";
 
 ponder.on("Factory:WorkingContractDeployed", async ({ event, context }) => {
-  const { escrow, terms } = event.args;
+  const { escrow, packedTerms } = event.args;
+  const terms = unpackTerms(packedTerms);
   const { parameters, initiator, workerInitiated } = terms;
-  const namedCounterparty = terms.counterparty === zeroAddress ? null : terms.counterparty;
+  const namedCounterparty = terms.counterparty === ZERO_ADDRESS ? null : terms.counterparty;
 
   await context.db.insert(workingContract).values({
     ...parameters,

@@ -1,7 +1,7 @@
 /** Settlement, payouts that a payee could not receive, and money that arrived outside of the escrow's calls. */
 import { ponder } from "ponder:registry";
 import { deferredPayout } from "ponder:schema";
-import { zeroAddress } from "viem";
+import { ZERO_ADDRESS } from "../../protocol/types.js";
 import { recordEvent } from "./record-event.js";
 
 ponder.on("Escrow:WorkingContractSettled", async (args) => {
@@ -9,7 +9,7 @@ ponder.on("Escrow:WorkingContractSettled", async (args) => {
   await recordEvent(args, "WorkingContractSettled", {
     settled: true,
     settledAt: block.timestamp,
-    treasury: settlement.treasury === zeroAddress ? null : settlement.treasury,
+    treasury: settlement.treasury === ZERO_ADDRESS ? null : settlement.treasury,
     clientPayout: settlement.payout.client,
     workerPayout: settlement.payout.worker,
     treasuryPayout: settlement.payout.treasury,

@@ -1,0 +1,204 @@
+/** Acts on the contracts directly, paying from allowances: no service and no relayer is involved. */
+import { type Abi, type Address, type ContractFunctionArgs, type ContractFunctionName, encodeFunctionData, type Hex, keccak256, stringToHex, type TransactionReceipt, zeroHash } from "viem";
+import { delegationAbi, escrowAbi, factoryAbi, protocolTokenAbi, registryAbi, relayAbi, testUsdAbi } from "../../src/chain/abi.js";
+import { packTerms } from "../../src/protocol/terms.js";
+import { type EscrowTerms, type Parameters, ZERO_ADDRESS } from "../../src/protocol/types.js";
+import { voteCommitment } from "../../src/protocol/vote-commitment.js";
+import type { IndexerNetwork, Wallet } from "./indexer-network.js";
+
+export const FROM_ALLOWANCE = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" } as const;
+export const PRICE = 50_000_000n;
+const BALANCE = 10n ** 12n;
+export const ELIGIBILITY_STAKE = 1000n * 10n ** 18n;
+
+export interface EscrowOptions {
+  title: string;
+  initiator: Wallet;
+  counterparty?: Address;
+  workerInitiated?: boolean;
+  computedCriteria?: boolean;
+  criteriaCount?: number;
+}
+
+export type Actors = Awaited<ReturnType<typeof createActors>>;
+
+/** Every call is mined at once and fails where its transaction reverted. */
+export async function createActors(network: IndexerNetwork, accounts: number) {
+  const { deployment, publicClient, testClient } = network;
+  const owner = network.wallet(0);
+  const usd = { address: deployment.asset.address, abi: testUsdAbi } as const;
+  const factory = { address: deployment.factory, abi: factoryAbi } as const;
+
+  async function send(from: Wallet, to: Address, data: Hex): Promise<TransactionReceipt> {
+    const hash = await from.sendTransaction({ to, data });
+    await testClient.mine({ blocks: 1 });
+    const receipt = await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 20 });
+    if (receipt.status !== "success") throw new Error(`Transaction ${hash} reverted`);
+    return receipt;
+  }
+
+  function call<const abi extends Abi, name extends ContractFunctionName<abi, "nonpayable">>(
+    from: Wallet,
+    target: { address: Address; abi: abi },
+    functionName: name,
+    args: ContractFunctionArgs<abi, "nonpayable", name>,
+  ): Promise<TransactionReceipt> {
+    // biome-ignore lint/suspicious/noExplicitAny: viem cannot relate the generic pieces to each other again
+    return send(from, target.address, encodeFunctionData({ abi: target.abi, functionName, args } as any));
+  }
+
+  for (let index = 1; index <= accounts; index++) {
+    await call(owner, usd, "mint", [network.wallet(index).account.address, BALANCE]);
+  }
+
+  const escrowAt = (address: Address) => ({ address, abi: escrowAbi }) as const;
+  const approve = (from: Wallet, spender: Address) => call(from, usd, "approve", [spender, BALANCE]);
+
+  return {
+    call,
+    escrowAt,
+
+    async termsOf(options: EscrowOptions): Promise<EscrowTerms> {
+      const { timestamp } = await publicClient.getBlock();
+      const now = Number(timestamp);
+      return {
+        initiator: options.initiator.account.address,
+        price: PRICE,
+        counterparty: options.counterparty ?? ZERO_ADDRESS,
+        criteriaCount: options.criteriaCount ?? 3,
+        workerInitiated: options.workerInitiated ?? false,
+        computedCriteria: options.computedCriteria ?? false,
+        matchDeadline: now + 3600,
+        withdrawalDeadline: now + 7200,
+        deliveryDeadline: now + 10_800,
+        reviewDeadline: now + 14_400,
+        termsHash: keccak256(stringToHex(options.title)),
+        parameters: await publicClient.readContract({ ...factory, functionName: "parameters" }),
+      };
+    },
+
+    /** Pays the escrow's address, then creates it: money that is there counts as the initiator's. */
+    async create(options: EscrowOptions): Promise<Address> {
+      const terms = await this.termsOf(options);
+      const address = await publicClient.readContract({ ...factory, functionName: "predict", args: [terms] });
+      const deposit = terms.workerInitiated ? PRICE / 20n : PRICE;
+      await call(options.initiator, usd, "transfer", [address, deposit]);
+      await call(options.initiator, factory, "create", [packTerms(terms), FROM_ALLOWANCE]);
+      return address.toLowerCase() as Address;
+    },
+
+    async accept(party: Wallet, escrow: Address) {
+      await approve(party, escrow);
+      return call(party, escrowAt(escrow), "accept", [party.account.address, FROM_ALLOWANCE]);
+    },
+    deliver: (worker: Wallet, escrow: Address, outcomes = 0) =>
+      call(worker, escrowAt(escrow), "deliver", [keccak256("0x01"), keccak256("0x02"), outcomes]),
+    approveDelivery: (client: Wallet, escrow: Address) => call(client, escrowAt(escrow), "approve", []),
+    cancel: (initiator: Wallet, escrow: Address) => call(initiator, escrowAt(escrow), "cancel", []),
+    decline: (party: Wallet, escrow: Address) => call(party, escrowAt(escrow), "decline", []),
+    withdraw: (worker: Wallet, escrow: Address) => call(worker, escrowAt(escrow), "withdraw", []),
+    settle: (escrow: Address) => call(owner, escrowAt(escrow), "settle", []),
+
+    async dispute(client: Wallet, escrow: Address) {
+      await approve(client, escrow);
+      return call(client, escrowAt(escrow), "dispute", [FROM_ALLOWANCE]);
+    },
+    draw: (escrow: Address) => call(owner, escrowAt(escrow), "draw", []),
+    async vote(voter: Wallet, escrow: Address, votes: number, salt: Hex) {
+      const commitment = voteCommitment({
+        chainId: deployment.chainId,
+        escrow,
+        voter: voter.account.address,
+        votes,
+        salt,
+      });
+      await approve(voter, escrow);
+      await call(voter, escrowAt(escrow), "vote", [voter.account.address, commitment, FROM_ALLOWANCE]);
+      return commitment;
+    },
+    openVote: (voter: Wallet, escrow: Address, votes: number, salt: Hex) =>
+      call(owner, escrowAt(escrow), "openVote", [voter.account.address, votes, salt]),
+    tally: (escrow: Address) => call(owner, escrowAt(escrow), "tally", []),
+    claim: (voter: Wallet, escrow: Address) => call(owner, escrowAt(escrow), "claim", [voter.account.address]),
+    claimDeferred: (payee: Address, escrow: Address) => call(owner, escrowAt(escrow), "claimDeferred", [payee]),
+
+    blacklist: (account: Address, blacklisted: boolean) =>
+      call(owner, usd, "setBlacklisted", [account, blacklisted]),
+    setDailyCap: (cap: bigint) =>
+      call(owner, { address: deployment.protocolToken, abi: protocolTokenAbi }, "setDailyCap", [cap]),
+    async setParameters(change: Partial<Parameters>) {
+      const parameters = await publicClient.readContract({ ...factory, functionName: "parameters" });
+      return call(owner, factory, "setParameters", [{ ...parameters, ...change }]);
+    },
+
+    async stake(agent: Wallet, amount: bigint) {
+      const token = { address: deployment.protocolToken, abi: protocolTokenAbi } as const;
+      await call(owner, token, "grant", [agent.account.address, amount]);
+      await call(agent, token, "approve", [deployment.registry, amount]);
+      return call(agent, { address: deployment.registry, abi: registryAbi }, "stake", [
+        agent.account.address,
+        amount,
+        FROM_ALLOWANCE,
+      ]);
+    },
+    requestUnstake: (agent: Wallet) =>
+      call(agent, { address: deployment.registry, abi: registryAbi }, "requestUnstake", [agent.account.address]),
+    withdrawStake: (agent: Wallet) =>
+      call(owner, { address: deployment.registry, abi: registryAbi }, "withdrawStake", [agent.account.address]),
+
+    async delegate(agent: Wallet, issuedAt: number, nonce: Hex) {
+      const delegation = { address: deployment.delegation, abi: delegationAbi } as const;
+      const expiresAt = issuedAt + 300;
+      const message = await publicClient.readContract({
+        ...delegation,
+        functionName: "challengeText",
+        args: [agent.account.address, deployment.relay, nonce, issuedAt, expiresAt],
+      });
+      const signature = await agent.signMessage({ message });
+      return call(owner, delegation, "register", [
+        agent.account.address,
+        deployment.relay,
+        nonce,
+        issuedAt,
+        expiresAt,
+        signature,
+      ]);
+    },
+    revokeDelegation: (agent: Wallet) =>
+      call(agent, { address: deployment.delegation, abi: delegationAbi }, "revoke", [
+        agent.account.address,
+        deployment.relay,
+      ]),
+
+    /** A payment that somebody broadcast at the token, which the operator then sends back. */
+    async strayPayment(payer: Wallet, escrow: Address, amount: bigint, nonce: Hex) {
+      const authorization = { validAfter: 0n, validBefore: 2n ** 48n, nonce };
+      const signature = await payer.signTypedData({
+        domain: { name: "Test USD", version: "2", chainId: deployment.chainId, verifyingContract: usd.address },
+        types: {
+          TransferWithAuthorization: [
+            { name: "from", type: "address" },
+            { name: "to", type: "address" },
+            { name: "value", type: "uint256" },
+            { name: "validAfter", type: "uint256" },
+            { name: "validBefore", type: "uint256" },
+            { name: "nonce", type: "bytes32" },
+          ],
+        },
+        primaryType: "TransferWithAuthorization",
+        message: { from: payer.account.address, to: escrow, value: amount, ...authorization },
+      });
+      const { validAfter, validBefore } = authorization;
+      const args = [payer.account.address, escrow, amount, validAfter, validBefore, nonce, signature] as const;
+      await send(owner, usd.address, encodeFunctionData({ abi: testUsdAbi, functionName: "transferWithAuthorization", args }));
+      const data = encodeFunctionData({
+        abi: escrowAbi,
+        functionName: "returnSurplus",
+        args: [payer.account.address, amount, { ...authorization, signature }],
+      });
+      return call(owner, { address: deployment.relay, abi: relayAbi }, "execute", [
+        [{ target: escrow, gasLimit: 300_000, data }],
+      ]);
+    },
+  };
+}

@@ -1,0 +1,398 @@
+import { eq } from "drizzle-orm";
+import { type Address, type Hex, numberToHex, parseAbiItem, toEventSelector, zeroHash } from "viem";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { escrowAbi, factoryAbi } from "../../src/chain/abi.js";
+import * as onchain from "../../src/db/onchain.js";
+import { type Actors, createActors, ELIGIBILITY_STAKE, PRICE } from "./indexer-actors.js";
+import { type Indexer, type IndexerNetwork, startIndexerNetwork, type Wallet } from "./indexer-network.js";
+
+let network: IndexerNetwork;
+let indexer: Indexer;
+let actors: Actors;
+let client: Wallet;
+let worker: Wallet;
+let voters: Wallet[];
+
+beforeAll(async () => {
+  network = await startIndexerNetwork();
+  [actors, indexer] = await Promise.all([createActors(network, 8), network.startIndexer()]);
+  [client, worker] = [network.wallet(1), network.wallet(2)];
+  voters = [3, 4, 5].map((index) => network.wallet(index));
+}, 120_000);
+
+afterAll(async () => {
+  await indexer?.stop();
+  await network?.stop();
+}, 60_000);
+
+const addressOf = (wallet: Wallet) => wallet.account.address.toLowerCase() as Address;
+
+/** The row once everything mined so far is visible. */
+async function rowOf(escrow: Address) {
+  await caughtUp();
+  const [row] = await network.db.select().from(onchain.workingContract).where(eq(onchain.workingContract.id, escrow));
+  return row;
+}
+
+async function caughtUp() {
+  const blockNumber = await network.publicClient.getBlockNumber({ cacheTime: 0 });
+  expect(await onchain.waitForIndexed(network.db, { blockNumber, timeoutMs: 10_000 }), "indexed in time").toBe(true);
+}
+
+async function eventsOf(escrow: Address) {
+  await caughtUp();
+  return network.db
+    .select()
+    .from(onchain.escrowEvent)
+    .where(eq(onchain.escrowEvent.contractId, escrow))
+    .orderBy(onchain.escrowEvent.id);
+}
+
+const namesOf = async (escrow: Address) => (await eventsOf(escrow)).map(({ name }) => name);
+
+async function votesOf(escrow: Address) {
+  await caughtUp();
+  const { vote } = onchain;
+  return network.db.select().from(vote).where(eq(vote.contractId, escrow)).orderBy(vote.position);
+}
+
+const read = (escrow: Address, functionName: "status" | "client" | "worker" | "booked") =>
+  network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName });
+
+describe("a direct award, approved", () => {
+  let escrow: Address;
+
+  it("shows terms, parameters, Client and named Worker from the start", async () => {
+    const options = { title: "direct", initiator: client, counterparty: addressOf(worker) };
+    const terms = await actors.termsOf(options);
+    escrow = await actors.create(options);
+    const row = await rowOf(escrow);
+    const { timestamp, number, hash } = await network.publicClient.getBlock({ blockNumber: row?.updatedBlock ?? 0n });
+    expect(row).toMatchObject({
+      ...terms.parameters,
+      baEligibilityStake: BigInt(terms.parameters.baEligibilityStake),
+      id: escrow,
+      initiator: addressOf(client),
+      namedCounterparty: addressOf(worker),
+      client: addressOf(client),
+      worker: addressOf(worker),
+      workerInitiated: false,
+      computedCriteria: false,
+      price: PRICE,
+      deposit: PRICE,
+      criteriaCount: 3,
+      reviewDeadline: BigInt(row?.matchDeadline ?? 0n) + 10_800n,
+      termsHash: terms.termsHash,
+      phase: "created",
+      createdAt: timestamp,
+      updatedBlock: number,
+      updatedBlockHash: hash,
+      outcomes: 0,
+      settled: false,
+      matchedAt: null,
+      endedAt: null,
+    });
+  });
+
+  it("shows each step with its block's time", async () => {
+    const steps = [
+      { act: () => actors.accept(worker, escrow), facts: { phase: "matched" }, time: "matchedAt" },
+      { act: () => actors.deliver(worker, escrow), facts: { phase: "delivered" }, time: "deliveredAt" },
+      { act: () => actors.approveDelivery(client, escrow), facts: { phase: "approved", outcomes: 0b010101 }, time: "endedAt" },
+      { act: () => actors.settle(escrow), facts: { phase: "approved", settled: true }, time: "settledAt" },
+    ] as const;
+    for (const { act, facts, time } of steps) {
+      const { blockHash } = await act();
+      const { timestamp } = await network.publicClient.getBlock({ blockHash });
+      expect(await rowOf(escrow)).toMatchObject({ ...facts, [time]: timestamp, updatedBlockHash: blockHash });
+    }
+  });
+
+  it("shows the payout of the ledger and the treasury", async () => {
+    expect(await rowOf(escrow)).toMatchObject({
+      clientPayout: 0n,
+      workerPayout: 50_000_000n,
+      treasuryPayout: 2_500_000n,
+      treasury: addressOf(network.wallet(15)),
+    });
+  });
+
+  it("keeps every event in order, with arguments as JSON", async () => {
+    const events = await eventsOf(escrow);
+    expect(events.map(({ name }) => name)).toEqual([
+      "WorkingContractCreated",
+      "WorkingContractMatched",
+      "WorkingContractDelivered",
+      "WorkingContractApproved",
+      "WorkingContractSettled",
+    ]);
+    expect(events[1]?.args).toEqual({ counterparty: addressOf(worker), deposit: "2500000" });
+    expect(events[4]?.args).toEqual({
+      status: "6",
+      client: addressOf(client),
+      worker: addressOf(worker),
+      treasury: addressOf(network.wallet(15)),
+      payout: { client: "0", worker: "50000000", treasury: "2500000" },
+    });
+    for (const event of events) {
+      const receipt = await network.publicClient.getTransactionReceipt({ hash: event.transactionHash });
+      expect(event).toMatchObject({ blockHash: receipt.blockHash, blockNumber: receipt.blockNumber });
+      expect(receipt.logs.find(({ logIndex }) => logIndex === event.logIndex)?.address.toLowerCase()).toBe(escrow);
+    }
+  });
+});
+
+describe("the other ways to match and to end", () => {
+  it("leaves the Worker of an open tender open until matched, then shows a withdrawal", async () => {
+    const escrow = await actors.create({ title: "tender", initiator: client });
+    expect(await rowOf(escrow)).toMatchObject({ client: addressOf(client), worker: null, namedCounterparty: null });
+    await actors.accept(worker, escrow);
+    expect(await rowOf(escrow)).toMatchObject({ client: addressOf(client), worker: addressOf(worker) });
+    await actors.withdraw(worker, escrow);
+    expect(await rowOf(escrow)).toMatchObject({ phase: "withdrawn", endedAt: expect.any(BigInt) });
+    await actors.settle(escrow);
+    expect(await rowOf(escrow)).toMatchObject({ clientPayout: 50_750_000n, workerPayout: 1_750_000n, treasury: null });
+  });
+
+  it("leaves the Client of a reserved listing open until the Buyer is matched", async () => {
+    const options = { title: "listing", initiator: worker, workerInitiated: true, counterparty: addressOf(client) };
+    const escrow = await actors.create(options);
+    expect(await rowOf(escrow)).toMatchObject({
+      client: null,
+      worker: addressOf(worker),
+      namedCounterparty: addressOf(client),
+      deposit: 2_500_000n,
+    });
+    await actors.accept(client, escrow);
+    expect(await rowOf(escrow)).toMatchObject({ client: addressOf(client), worker: addressOf(worker) });
+  });
+
+  it("shows a decline and a cancellation", async () => {
+    const declined = await actors.create({ title: "declined", initiator: client, counterparty: addressOf(worker) });
+    await actors.decline(worker, declined);
+    expect(await rowOf(declined)).toMatchObject({ phase: "declined", endedAt: expect.any(BigInt) });
+    const cancelled = await actors.create({ title: "cancelled", initiator: client });
+    await actors.cancel(client, cancelled);
+    expect(await rowOf(cancelled)).toMatchObject({ phase: "cancelled", endedAt: expect.any(BigInt) });
+  });
+
+  it("keeps outcomes computed at delivery", async () => {
+    const escrow = await actors.create({ title: "ticket", initiator: client, computedCriteria: true });
+    await actors.accept(worker, escrow);
+    await actors.deliver(worker, escrow, 0b111001);
+    expect(await rowOf(escrow)).toMatchObject({ computedCriteria: true, outcomes: 0b111001 });
+    await actors.approveDelivery(client, escrow);
+    expect(await rowOf(escrow)).toMatchObject({ phase: "approved", outcomes: 0b111001 });
+  });
+});
+
+describe("a dispute with a drawn jury", () => {
+  const ALL_MET = 0b010101;
+  const NONE_MET = 0b101010;
+  const saltOf = (index: number) => numberToHex(index + 1, { size: 32 });
+  let escrow: Address;
+
+  it("shows stakes", async () => {
+    for (const voter of voters) await actors.stake(voter, ELIGIBILITY_STAKE);
+    await caughtUp();
+    const rows = await network.db.select().from(onchain.stake);
+    expect(new Set(rows.map(({ agent }) => agent))).toEqual(new Set(voters.map(addressOf)));
+    for (const row of rows) {
+      const [amount, since, , releasableAt] = await network.publicClient.readContract({
+        address: network.deployment.registry,
+        abi: [parseAbiItem("function stakes(address) view returns (uint96, uint40, uint40, uint40)")],
+        functionName: "stakes",
+        args: [row.agent],
+      });
+      expect(row).toEqual({ agent: row.agent, amount, since: BigInt(since), releasableAt: releasableAt === 0 ? null : BigInt(releasableAt) });
+    }
+  });
+
+  it("shows the newest parameters, one row per change", async () => {
+    await actors.setParameters({ baRecruitCount: 3 });
+    await caughtUp();
+    const rows = await network.db.select().from(onchain.parameterSet).orderBy(onchain.parameterSet.id);
+    expect(rows.map(({ parameters }) => parameters.baRecruitCount)).toEqual([0, 3]);
+    expect(rows[1]?.parameters).toEqual(
+      await network.publicClient.readContract({
+        address: network.deployment.factory,
+        abi: factoryAbi,
+        functionName: "parameters",
+      }),
+    );
+  });
+
+  it("shows dispute, draw and ballots as they come", async () => {
+    escrow = await actors.create({ title: "disputed", initiator: client, counterparty: addressOf(worker) });
+    await actors.accept(worker, escrow);
+    await actors.deliver(worker, escrow);
+    await actors.dispute(client, escrow);
+    expect(await rowOf(escrow)).toMatchObject({ phase: "disputed", disputeBond: 2_500_000n, drawn: false });
+
+    await network.testClient.mine({ blocks: 2 });
+    await actors.draw(escrow);
+    expect(await rowOf(escrow)).toMatchObject({ drawn: true });
+    const drawn = await network.db.select().from(onchain.draw).where(eq(onchain.draw.contractId, escrow));
+    for (const voter of voters) {
+      const isDrawn = await network.publicClient.readContract({
+        ...actors.escrowAt(escrow),
+        functionName: "isDrawn",
+        args: [voter.account.address],
+      });
+      expect(drawn.some(({ backupAgent }) => backupAgent === addressOf(voter))).toBe(isDrawn);
+    }
+  });
+
+  it("numbers votes in the order of their bonds, and opens them", async () => {
+    const half = (await rowOf(escrow))?.baVotingWindow ?? 0;
+    await network.testClient.increaseTime({ seconds: half / 2 + 10 });
+    const commitments: Hex[] = [];
+    for (const [index, voter] of voters.entries()) {
+      commitments.push(await actors.vote(voter, escrow, index < 2 ? ALL_MET : NONE_MET, saltOf(index)));
+    }
+    expect(await rowOf(escrow)).toMatchObject({ sealedVotes: 3, openedVotes: 0 });
+    expect(await votesOf(escrow)).toEqual(
+      voters.map((voter, position) => ({
+        contractId: escrow,
+        backupAgent: addressOf(voter),
+        commitment: commitments[position],
+        bond: 7_500_000n,
+        position,
+        sealedAt: expect.any(BigInt),
+        votes: null,
+        openedAt: null,
+        claimed: false,
+        claimedAmount: null,
+        reward: null,
+        rewardDeferred: false,
+      })),
+    );
+    for (const [index, voter] of voters.entries()) {
+      await actors.openVote(voter, escrow, index < 2 ? ALL_MET : NONE_MET, saltOf(index));
+    }
+    expect(await rowOf(escrow)).toMatchObject({ sealedVotes: 3, openedVotes: 3 });
+    expect((await votesOf(escrow)).map(({ votes }) => votes)).toEqual([ALL_MET, ALL_MET, NONE_MET]);
+  });
+
+  it("shows the tally, a payout that could not be paid, and its later claim", async () => {
+    await actors.tally(escrow);
+    expect(await rowOf(escrow)).toMatchObject({ phase: "tallied", outcomes: ALL_MET, endedAt: expect.any(BigInt) });
+
+    await actors.blacklist(addressOf(worker), true);
+    await actors.settle(escrow);
+    await caughtUp();
+    const deferred = () =>
+      network.db.select().from(onchain.deferredPayout).where(eq(onchain.deferredPayout.contractId, escrow));
+    expect(await deferred()).toEqual([{ contractId: escrow, payee: addressOf(worker), amount: 52_500_000n }]);
+
+    await actors.blacklist(addressOf(worker), false);
+    await actors.claimDeferred(addressOf(worker), escrow);
+    await caughtUp();
+    expect(await deferred()).toEqual([{ contractId: escrow, payee: addressOf(worker), amount: 0n }]);
+  });
+
+  it("shows what each voter was paid, also where its reward came later", async () => {
+    const [first, second, third] = voters as [Wallet, Wallet, Wallet];
+    await actors.claim(first, escrow);
+    await actors.claim(third, escrow);
+    await actors.setDailyCap(1n);
+    await actors.claim(second, escrow);
+    const claim = { claimed: true, claimedAmount: 11_250_000n, reward: 30, rewardDeferred: false };
+    expect(await votesOf(escrow)).toMatchObject([
+      claim,
+      { ...claim, reward: 0, rewardDeferred: true },
+      { ...claim, claimedAmount: 0n, reward: 0 },
+    ]);
+
+    await actors.setDailyCap(10n ** 24n);
+    await actors.claim(second, escrow);
+    expect(await votesOf(escrow)).toMatchObject([claim, claim, { ...claim, claimedAmount: 0n, reward: 0 }]);
+    expect((await namesOf(escrow)).slice(-6)).toEqual([
+      "PayoutClaimed",
+      "VoteClaimed",
+      "VoteClaimed",
+      "VoteClaimed",
+      "RewardDeferred",
+      "VoteClaimed",
+    ]);
+  });
+});
+
+describe("what agents do outside of their contracts", () => {
+  it("shows a delegation whose time only grows, and its revocation", async () => {
+    const agent = network.wallet(6);
+    const { timestamp } = await network.publicClient.getBlock();
+    const now = Number(timestamp);
+    const rows = async () => {
+      await caughtUp();
+      return network.db.select().from(onchain.delegation).where(eq(onchain.delegation.agent, addressOf(agent)));
+    };
+    const granted = { agent: addressOf(agent), operator: network.deployment.relay };
+
+    await actors.delegate(agent, now - 10, numberToHex(1, { size: 32 }));
+    await actors.delegate(agent, now - 100, numberToHex(2, { size: 32 }));
+    expect(await rows()).toEqual([{ ...granted, issuedAt: BigInt(now - 10), revokedAt: 0n }]);
+
+    const { blockHash } = await actors.revokeDelegation(agent);
+    const block = await network.publicClient.getBlock({ blockHash });
+    expect(await rows()).toEqual([{ ...granted, issuedAt: BigInt(now - 10), revokedAt: block.timestamp }]);
+  });
+
+  it("shows a stray payment sent back", async () => {
+    const payer = network.wallet(7);
+    const escrow = await actors.create({ title: "stray", initiator: client });
+    await actors.strayPayment(payer, escrow, 1_000_000n, numberToHex(7, { size: 32 }));
+    expect((await eventsOf(escrow)).map(({ name, args }) => ({ name, args })).at(-1)).toEqual({
+      name: "SurplusReturned",
+      args: { payer: addressOf(payer), nonce: numberToHex(7, { size: 32 }), amount: "1000000" },
+    });
+  });
+
+  it("shows a stake that is growing, unbonding and gone", async () => {
+    const agent = network.wallet(8);
+    const rows = async () => {
+      await caughtUp();
+      return network.db.select().from(onchain.stake).where(eq(onchain.stake.agent, addressOf(agent)));
+    };
+    const timeOf = async ({ blockHash }: { blockHash: `0x${string}` }) =>
+      (await network.publicClient.getBlock({ blockHash })).timestamp;
+
+    await actors.stake(agent, 5n);
+    const since = await timeOf(await actors.stake(agent, 7n));
+    expect(await rows()).toEqual([{ agent: addressOf(agent), amount: 12n, since, releasableAt: null }]);
+    const requestedAt = await timeOf(await actors.requestUnstake(agent));
+    const releasableAt = requestedAt + 48n * 3600n;
+    expect(await rows()).toEqual([{ agent: addressOf(agent), amount: 12n, since, releasableAt }]);
+    await network.testClient.increaseTime({ seconds: 48 * 3600 });
+    await actors.withdrawStake(agent);
+    expect(await rows()).toEqual([]);
+  });
+});
+
+describe("the whole picture", () => {
+  it("has every event that any escrow emitted, and nothing else", async () => {
+    await caughtUp();
+    const rows = await network.db.select().from(onchain.escrowEvent);
+    const escrows = await network.db.select({ id: onchain.workingContract.id }).from(onchain.workingContract);
+    const logs = await network.publicClient.getLogs({ address: escrows.map(({ id }) => id), fromBlock: 0n });
+    const key = (hash: string, index: number) => `${hash}:${index}`;
+    expect(new Set(rows.map((row) => key(row.transactionHash, row.logIndex)))).toEqual(
+      new Set(logs.map((log) => key(log.transactionHash, log.logIndex))),
+    );
+    const topics = new Map(
+      escrowAbi.filter((item) => item.type === "event").map((item) => [toEventSelector(item), item.name]),
+    );
+    const names = new Map(logs.map((log) => [key(log.transactionHash, log.logIndex), topics.get(log.topics[0] ?? zeroHash)]));
+    for (const row of rows) expect(row.name).toBe(names.get(key(row.transactionHash, row.logIndex)));
+  });
+
+  it("agrees with every escrow about its parties", async () => {
+    for (const row of await network.db.select().from(onchain.workingContract)) {
+      const zero = "0x0000000000000000000000000000000000000000";
+      const chainClient = (await read(row.id, "client")) as Address;
+      const chainWorker = (await read(row.id, "worker")) as Address;
+      expect(row.client ?? zero).toBe(chainClient.toLowerCase());
+      if (row.matchedAt !== null) expect(row.worker).toBe(chainWorker.toLowerCase());
+    }
+  });
+});
