@@ -5,6 +5,7 @@
 import { encodeFunctionData } from "viem";
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "../chain/abi.js";
 import type { Deployment } from "../chain/deployment.js";
+import { packTerms } from "../protocol/terms.js";
 import type { Address, EscrowTerms, Hex } from "../protocol/types.js";
 import { GAS_LIMITS, type OperationKind } from "./gas-limits.js";
 
@@ -110,7 +111,7 @@ export function createOperation(act: PaidAct & { terms: EscrowTerms }): NewOpera
     data: encodeFunctionData({
       abi: factoryAbi,
       functionName: "create",
-      args: [act.terms, authorizationOf(act)],
+      args: [packTerms(act.terms), authorizationOf(act)],
     }),
     payment: paymentOf(act),
     onceKey: `create:${act.escrow}`,

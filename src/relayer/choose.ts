@@ -1,0 +1,120 @@
+/** Which waiting operations ride in the next batch. Pure. */
+import type { OperationKind } from "./gas-limits.js";
+import { operationGas } from "./transaction.js";
+
+export interface Candidate {
+  id: bigint;
+  kind: OperationKind;
+  escrow: string | null;
+  caller: string | null;
+  gasLimit: number;
+  dataLength: number;
+  notAfter: number | null;
+  /** Seconds since 1970. */
+  createdAt: number;
+  tries: number;
+}
+
+/** An operation of which the chain's answer is not known yet. */
+export interface BusyOperation {
+  kind: OperationKind;
+  escrow: string | null;
+  caller: string | null;
+}
+
+/** Of these, one at a time on each escrow: they exclude each other, or decide whether the next one is possible. */
+const EXCLUSIVE: ReadonlySet<OperationKind> = new Set([
+  "create",
+  "accept",
+  "decline",
+  "cancel",
+  "deliver",
+  "withdraw",
+  "approve",
+  "dispute",
+  "draw",
+  "tally",
+  "settle",
+]);
+
+/** How soon an operation without a deadline counts as urgent, in seconds: nothing waits for ever behind the others. */
+const PATIENCE = 120;
+
+/** Tries after which an operation travels alone, so that it cannot spoil another batch. */
+const SUSPECT_TRIES = 3;
+
+/**
+ * Chooses by urgency and returns the ids in the order of execution, which is the order of ids: an agent's delegation
+ * stands before the act that needs it.
+ */
+export function chooseOperations({
+  candidates,
+  busy,
+  gasBudget,
+  maxOperations,
+}: {
+  candidates: readonly Candidate[];
+  busy: readonly BusyOperation[];
+  gasBudget: number;
+  maxOperations: number;
+}): bigint[] {
+  const busyEscrows = new Map<string, "shared" | "exclusive">();
+  const busyCallers = new Set<string>();
+  for (const { kind, escrow, caller } of busy) {
+    if (escrow !== null && busyEscrows.get(escrow) !== "exclusive") {
+      busyEscrows.set(escrow, EXCLUSIVE.has(kind) ? "exclusive" : "shared");
+    }
+    if (caller !== null) busyCallers.add(caller);
+  }
+
+  const chosen: Candidate[] = [];
+  const taken = new Set<string>();
+  const closedCallers = new Set<string>();
+  let gas = 0;
+  for (const candidate of byUrgency(candidates)) {
+    const { escrow, caller } = candidate;
+    const exclusive = EXCLUSIVE.has(candidate.kind);
+    const alone = candidate.tries >= SUSPECT_TRIES;
+    const needed = operationGas(candidate);
+    const onEscrow = escrow === null ? undefined : busyEscrows.get(escrow);
+    const blocked =
+      onEscrow === "exclusive" ||
+      (exclusive && onEscrow === "shared") ||
+      (exclusive && escrow !== null && taken.has(escrow)) ||
+      (caller !== null && (busyCallers.has(caller) || closedCallers.has(caller))) ||
+      (alone && chosen.length > 0) ||
+      chosen.length >= maxOperations ||
+      (chosen.length > 0 && gas + needed > gasBudget);
+    if (blocked) {
+      // What the agent asked for later may rest on this one.
+      if (caller !== null) closedCallers.add(caller);
+      continue;
+    }
+    chosen.push(candidate);
+    gas += needed;
+    if (exclusive && escrow !== null) taken.add(escrow);
+    if (alone) break;
+  }
+  return chosen.map(({ id }) => id).sort(compareIds);
+}
+
+/** Soonest deadline first, where an agent's earlier operations are as urgent as its later ones. */
+function byUrgency(candidates: readonly Candidate[]): Candidate[] {
+  const deadlines = new Map<bigint, number>();
+  const soonestOf = new Map<string, number>();
+  for (const candidate of [...candidates].sort((a, b) => compareIds(b.id, a.id))) {
+    const { id, caller, notAfter, createdAt } = candidate;
+    let deadline = Math.min(notAfter ?? Number.POSITIVE_INFINITY, createdAt + PATIENCE);
+    if (caller !== null) {
+      deadline = Math.min(deadline, soonestOf.get(caller) ?? Number.POSITIVE_INFINITY);
+      soonestOf.set(caller, deadline);
+    }
+    deadlines.set(id, deadline);
+  }
+  const deadlineOf = ({ id }: Candidate) => deadlines.get(id) ?? 0;
+  return [...candidates].sort((a, b) => deadlineOf(a) - deadlineOf(b) || compareIds(a.id, b.id));
+}
+
+function compareIds(a: bigint, b: bigint): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

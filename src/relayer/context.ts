@@ -1,0 +1,117 @@
+/** What the parts of one signer's loop share. */
+import type { BaseLogger } from "pino";
+import type { PrivateKeyAccount, PublicClient } from "viem";
+import type { Deployment } from "../chain/deployment.js";
+import type { Database } from "../db/client.js";
+import type { Address, Hex } from "../protocol/types.js";
+
+export type RelayerLogger = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
+
+/** Counts of what the relayer does; every method is cheap and never throws. */
+export interface RelayerMetrics {
+  operations(outcome: "mined" | "final" | "rejected" | "held" | "requeued", count: number): void;
+  batches(event: "sent" | "replaced" | "mined" | "final" | "reverted" | "reorganised" | "quarantined"): void;
+  alarm(name: AlarmName): void;
+}
+
+/** Conditions that an operator has to look at; each is logged as an error with `alarm`. */
+export type AlarmName =
+  | "signer_without_gas"
+  | "signer_not_allowed"
+  | "fee_cap_reached"
+  | "foreign_nonce"
+  | "batch_reverted"
+  | "reorganisation_beyond_finality"
+  | "operation_failing";
+
+/** Moments between which a crash must lose nothing and repeat nothing. */
+export type CrashPoint =
+  | "before_claim"
+  | "after_simulation"
+  | "after_signing"
+  | "after_commit"
+  | "after_broadcast"
+  | "after_receipt"
+  | "after_mined";
+
+export interface RelayerOptions {
+  confirmations: number;
+  pollIntervalMs: number;
+  /** Transactions of this signer that may wait for inclusion. */
+  maxInFlight: number;
+  /** Operations in one batch, whatever their gas. */
+  maxBatchSize: number;
+  /** Blocks without inclusion after which a transaction is replaced at a higher fee. */
+  replaceAfterBlocks: number;
+  /** Highest fee per gas (wei) that is ever signed. */
+  maxFeePerGas: bigint;
+}
+
+export interface SignerContext {
+  db: Database;
+  publicClient: PublicClient;
+  account: PrivateKeyAccount;
+  /** Address of `account`, lower case. */
+  signer: Address;
+  epoch: bigint;
+  deployment: Deployment;
+  options: RelayerOptions;
+  logger: RelayerLogger;
+  metrics: RelayerMetrics | undefined;
+  crashPoint: (point: CrashPoint) => Promise<void>;
+  memory: SignerMemory;
+}
+
+/** What the loop remembers between rounds; losing it costs time, never an operation. */
+export interface SignerMemory {
+  /** Hash of the newest block that the open batches were compared with. */
+  followedHead: Hex | null;
+  /** Newest block at which each open batch was broadcast. */
+  broadcastAt: Map<bigint, bigint>;
+  /** First block at which each open batch was missing although its nonce was used. */
+  missingSince: Map<bigint, bigint>;
+  /** Rounds in a row in which the chain knew fewer transactions of the signer than we do. */
+  shortNonces: number;
+  /** Wall clock (milliseconds) until which nothing new is sent. */
+  pausedUntil: number;
+}
+
+export interface Head {
+  number: bigint;
+  hash: Hex;
+  /** Seconds. */
+  timestamp: number;
+  gasLimit: bigint;
+  baseFeePerGas: bigint;
+}
+
+export function createMemory(): SignerMemory {
+  return {
+    followedHead: null,
+    broadcastAt: new Map(),
+    missingSince: new Map(),
+    shortNonces: 0,
+    pausedUntil: 0,
+  };
+}
+
+/** Logs a condition for the operator and counts it. */
+export function raiseAlarm(
+  { logger, metrics, signer }: Pick<SignerContext, "logger" | "metrics" | "signer">,
+  name: AlarmName,
+  facts: Record<string, unknown>,
+): void {
+  metrics?.alarm(name);
+  logger.error({ alarm: name, signer, ...facts }, `relayer: ${name}`);
+}
+
+export async function readHead(publicClient: PublicClient): Promise<Head> {
+  const block = await publicClient.getBlock({ blockTag: "latest" });
+  return {
+    number: block.number,
+    hash: block.hash,
+    timestamp: Number(block.timestamp),
+    gasLimit: block.gasLimit,
+    baseFeePerGas: block.baseFeePerGas ?? 0n,
+  };
+}

@@ -1,0 +1,91 @@
+/**
+ * One owner for each signer: a Postgres advisory lock on a connection of its own says who should write, and an epoch
+ * that every write checks says who may. A process that slept through the loss of its lock finds the epoch moved on.
+ */
+import { sql } from "drizzle-orm";
+import pg from "pg";
+import type { Database, Transaction } from "../db/client.js";
+import type { Address } from "../protocol/types.js";
+
+/** First half of the advisory lock's key; the second is a hash of the signer. */
+const LOCK_NAMESPACE = 7_402_002;
+const HEARTBEAT_MS = 1000;
+const HEARTBEAT_TIMEOUT_MS = 5000;
+/** An owner that stops in the middle of a write holds up its successor no longer than this. */
+const WRITE_IDLE_TIMEOUT = "10s";
+
+/** Another process owns the signer by now: the write was rolled back. */
+export class OwnershipLost extends Error {
+  override readonly name = "OwnershipLost";
+}
+
+export interface Ownership {
+  epoch: bigint;
+  /** Aborted once the lock's connection fails. */
+  lost: AbortSignal;
+  release(): Promise<void>;
+}
+
+/** Takes the signer, or answers null where another process has it. Rejects where the database cannot be asked. */
+export async function takeOwnership(pool: pg.Pool, signer: Address): Promise<Ownership | null> {
+  const client = new pg.Client({
+    ...pool.options,
+    keepAlive: true,
+    query_timeout: HEARTBEAT_TIMEOUT_MS,
+    application_name: "relayer-lock",
+  });
+  const lost = new AbortController();
+  client.on("error", () => lost.abort());
+  client.on("end", () => lost.abort());
+  const close = () => client.end().catch(() => undefined);
+  try {
+    await client.connect();
+    const locked = await client.query<{ taken: boolean }>(
+      "select pg_try_advisory_lock($1, hashtext($2)) as taken",
+      [LOCK_NAMESPACE, signer],
+    );
+    if (locked.rows[0]?.taken !== true) {
+      await close();
+      return null;
+    }
+    // May wait for the last write of a former owner, which is why it can time out.
+    const taken = await client.query<{ epoch: string }>({
+      text: `insert into app.signer_epoch as current (signer, epoch) values ($1, 1)
+        on conflict (signer) do update set epoch = current.epoch + 1, taken_at = now() returning epoch`,
+      values: [signer],
+    });
+    const heartbeat = setInterval(() => {
+      client.query("select 1").catch(() => lost.abort());
+    }, HEARTBEAT_MS).unref();
+    lost.signal.addEventListener("abort", () => {
+      clearInterval(heartbeat);
+      void close();
+    });
+    return {
+      epoch: BigInt(taken.rows[0]?.epoch ?? 0),
+      lost: lost.signal,
+      async release() {
+        clearInterval(heartbeat);
+        await close();
+      },
+    };
+  } catch (error) {
+    void close();
+    throw error;
+  }
+}
+
+/** Runs one write of the signer's owner; throws {@link OwnershipLost}, and writes nothing, where it is owner no more. */
+export function fenced<T>(
+  { db, signer, epoch }: { db: Database; signer: Address; epoch: bigint },
+  write: (tx: Transaction) => Promise<T>,
+): Promise<T> {
+  return db.transaction(async (tx) => {
+    // The share lock holds a successor's epoch back until this write is decided.
+    const { rows } = await tx.execute(sql`
+      select set_config('idle_in_transaction_session_timeout', ${WRITE_IDLE_TIMEOUT}, true)
+      from (select 1 from app.signer_epoch where signer = ${signer} and epoch = ${epoch.toString()}::bigint for share) mine`);
+    if (rows.length === 0) throw new OwnershipLost(`epoch ${epoch} of ${signer} has passed`);
+    return write(tx);
+  });
+}

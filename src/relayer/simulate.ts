@@ -1,0 +1,124 @@
+/** What each operation of a batch would do at a block, told before its authorization leaves the process. */
+import { BaseError, type Hex, type PublicClient, parseEventLogs, RpcRequestError, toHex } from "viem";
+import { relayAbi } from "../chain/abi.js";
+import type { Address } from "../protocol/types.js";
+import type { Head } from "./context.js";
+import type { OperationRow } from "./outbox.js";
+import { batchGas, encodeBatch } from "./transaction.js";
+
+export type SimulationResult =
+  | { success: true }
+  | { success: false; data: Hex; outOfGas: boolean };
+
+type SimulatedOperation = Pick<OperationRow, "target" | "data" | "gasLimit">;
+
+/** JSON-RPC: the method does not exist, or is switched off. */
+const METHOD_MISSING: ReadonlySet<number> = new Set([-32601, -32004]);
+const PARALLEL_CALLS = 16;
+
+interface SimulatedCall {
+  status: Hex;
+  gasUsed: Hex;
+  logs?: { address: Hex; topics: [Hex, ...Hex[]]; data: Hex }[];
+}
+
+/**
+ * Runs the operations one after another on the state of `head` and at the time `now`, each as a batch of its own.
+ * Rejects where the node cannot answer, or the Relay itself refuses: that says nothing about any operation. Nodes
+ * without `eth_simulateV1` are asked call by call, so that an operation does not see the effects of those before it.
+ */
+export async function simulateOperations({
+  publicClient,
+  signer,
+  relay,
+  operations,
+  head,
+  now,
+}: {
+  publicClient: PublicClient;
+  signer: Address;
+  relay: Address;
+  operations: readonly SimulatedOperation[];
+  head: Pick<Head, "number" | "timestamp">;
+  /** Seconds; when the batch can be expected in a block. */
+  now: number;
+}): Promise<SimulationResult[]> {
+  const calls = operations.map((operation) => ({
+    from: signer,
+    to: relay,
+    data: encodeBatch([operation]),
+    gas: toHex(batchGas([operation])),
+  }));
+  const blockOverrides = { time: toHex(Math.max(now, head.timestamp + 1)) };
+  try {
+    const [block] = (await publicClient.request({
+      method: "eth_simulateV1",
+      params: [{ blockStateCalls: [{ calls, blockOverrides }], validation: false }, toHex(head.number)],
+    } as never)) as { calls: SimulatedCall[] }[];
+    if (block?.calls.length !== operations.length) throw new Error("eth_simulateV1 left calls out");
+    return block.calls.map((call, index) => readSimulated(call, operations[index]?.gasLimit ?? 0));
+  } catch (error) {
+    if (!isMethodMissing(error)) throw error;
+    return callOneByOne({ publicClient, relay, operations, head });
+  }
+}
+
+function readSimulated(call: SimulatedCall, gasLimit: number): SimulationResult {
+  if (BigInt(call.status) !== 1n) throw new Error("the Relay refused a simulated batch");
+  const [failure] = parseEventLogs({
+    abi: relayAbi,
+    eventName: "OperationFailed",
+    logs: (call.logs ?? []) as never,
+  });
+  if (failure === undefined) return { success: true };
+  const data = failure.args.reason;
+  return { success: false, data, outOfGas: data === "0x" && BigInt(call.gasUsed) >= BigInt(gasLimit) };
+}
+
+async function callOneByOne({
+  publicClient,
+  relay,
+  operations,
+  head,
+}: {
+  publicClient: PublicClient;
+  relay: Address;
+  operations: readonly SimulatedOperation[];
+  head: Pick<Head, "number">;
+}): Promise<SimulationResult[]> {
+  const at = toHex(head.number);
+  const ask = async ({ target, data, gasLimit }: SimulatedOperation): Promise<SimulationResult> => {
+    const to = target as Address;
+    const code = await publicClient.request({ method: "eth_getCode", params: [to, at] });
+    if (code === "0x") return { success: false, data: "0x", outOfGas: false };
+    try {
+      const call = { from: relay, to, data: data as Hex, gas: toHex(batchGas([{ target, data, gasLimit }])) };
+      await publicClient.request({ method: "eth_call", params: [call, at] });
+      return { success: true };
+    } catch (error) {
+      const reason = executionRevert(error);
+      if (reason === null) throw error;
+      return { success: false, data: reason, outOfGas: false };
+    }
+  };
+  const results: SimulationResult[] = [];
+  for (let start = 0; start < operations.length; start += PARALLEL_CALLS) {
+    results.push(...(await Promise.all(operations.slice(start, start + PARALLEL_CALLS).map(ask))));
+  }
+  return results;
+}
+
+/** Data of an `execution reverted` answer (code 3); null for any other failure, which is the node's own. */
+function executionRevert(error: unknown): Hex | null {
+  if (!(error instanceof BaseError)) return null;
+  const cause = error.walk((inner) => inner instanceof RpcRequestError && inner.code === 3);
+  if (!(cause instanceof RpcRequestError)) return null;
+  return typeof cause.data === "string" ? (cause.data as Hex) : "0x";
+}
+
+function isMethodMissing(error: unknown): boolean {
+  return (
+    error instanceof BaseError &&
+    error.walk((cause) => METHOD_MISSING.has((cause as { code?: number }).code ?? 0)) !== null
+  );
+}
