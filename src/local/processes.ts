@@ -1,0 +1,190 @@
+/** Child processes that are started again when they die, and never outlive this one. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createWriteStream, mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+export interface Guardian {
+  readonly pid: number;
+  watch(pid: number): void;
+  forget(pid: number): void;
+  /** Lets the guardian end whatever is still running, then waits until it is gone itself. */
+  stop(): Promise<void>;
+}
+
+export interface SpawnPlan {
+  command: string;
+  args: readonly string[];
+  env?: Record<string, string | undefined>;
+  cwd?: string;
+  uid?: number;
+  gid?: number;
+}
+
+export interface SupervisedOptions {
+  name: string;
+  guardian: Guardian;
+  logPath: string;
+  /** Called before every start, so that each start finds the ground prepared. */
+  plan(): Promise<SpawnPlan>;
+  /** Resolves once the child serves; the signal aborts when the child has died meanwhile. */
+  ready(signal: AbortSignal): Promise<void>;
+  /** Called when a child that died is serving again. */
+  onRestarted?(): void;
+  report(line: string): void;
+}
+
+export interface Supervised {
+  pid(): number | undefined;
+  /** Ends the child at once; it is then started again like after any other death. */
+  restart(): void;
+  stop(): Promise<void>;
+}
+
+const STOP_GRACE_MS = 15_000;
+const MAX_BACKOFF_MS = 30_000;
+/** A child that has served this long starts over with the shortest pause. */
+const HEALTHY_AFTER_MS = 60_000;
+const LOG_TAIL_LINES = 12;
+
+export function startGuardian(): Guardian {
+  const path = fileURLToPath(new URL("./guardian.mjs", import.meta.url));
+  // Its own session: Ctrl-C in the terminal must reach neither the guardian nor the children, only the supervisor.
+  const child = spawn(process.execPath, [path], { detached: true, stdio: ["pipe", "ignore", "ignore"] });
+  const stdin = child.stdin;
+  stdin.on("error", () => {});
+  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  return {
+    pid: child.pid ?? 0,
+    watch: (pid) => stdin.write(`+${pid}\n`),
+    forget: (pid) => stdin.write(`-${pid}\n`),
+    async stop() {
+      stdin.end();
+      await exited;
+    },
+  };
+}
+
+/** Starts a child and resolves once it is ready; rejects, with the end of its log, where the first start fails. */
+export async function supervise(options: SupervisedOptions): Promise<Supervised> {
+  mkdirSync(dirname(options.logPath), { recursive: true });
+  const log = createWriteStream(options.logPath, { flags: "a" });
+  let stopping = false;
+  let current: Run | undefined;
+  let backoff = 1000;
+
+  const keepAlive = async (run: Run, startedAt: number): Promise<void> => {
+    const ending = await run.exited;
+    if (stopping) return;
+    if (Date.now() - startedAt > HEALTHY_AFTER_MS) backoff = 1000;
+    options.report(`${options.name} ended (${ending}); starting it again in ${backoff / 1000} s. Log: ${options.logPath}`);
+    await delay(backoff);
+    backoff = Math.min(backoff * 2, MAX_BACKOFF_MS);
+    if (stopping) return;
+    try {
+      current = await launch(options, log);
+      void keepAlive(current, Date.now());
+      await current.ready;
+      options.report(`${options.name} is running again.`);
+      options.onRestarted?.();
+    } catch (error) {
+      // The dead child's own keepAlive tries the next start; only a plan that failed has none.
+      if (current === run) void keepAlive(run, Date.now());
+      options.report(`${options.name}: ${(error as Error).message}`);
+    }
+  };
+
+  current = await launch(options, log);
+  try {
+    await current.ready;
+  } catch (error) {
+    await current.stop();
+    log.end();
+    throw error;
+  }
+  void keepAlive(current, Date.now());
+
+  return {
+    pid: () => current?.child.pid,
+    restart: () => void current?.child.kill("SIGINT"),
+    async stop() {
+      stopping = true;
+      await current?.stop();
+      log.end();
+    },
+  };
+}
+
+interface Run {
+  child: ChildProcess;
+  ready: Promise<void>;
+  /** How it ended, in words. */
+  exited: Promise<string>;
+  stop(): Promise<void>;
+}
+
+async function launch(options: SupervisedOptions, log: NodeJS.WritableStream): Promise<Run> {
+  const plan = await options.plan();
+  const child = spawn(plan.command, plan.args, {
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: plan.env ?? process.env,
+    ...(plan.cwd === undefined ? {} : { cwd: plan.cwd }),
+    ...(plan.uid === undefined ? {} : { uid: plan.uid }),
+    ...(plan.gid === undefined ? {} : { gid: plan.gid }),
+  });
+  const { pid } = child;
+  if (pid !== undefined) options.guardian.watch(pid);
+
+  let tail: string[] = [];
+  const keep = (chunk: Buffer): void => {
+    log.write(chunk);
+    tail = [...tail, ...chunk.toString("utf8").split("\n")].filter((line) => line !== "").slice(-LOG_TAIL_LINES);
+  };
+  child.stdout.on("data", keep);
+  child.stderr.on("data", keep);
+
+  const gone = new AbortController();
+  const exited = new Promise<string>((resolve) => {
+    const end = (words: string) => {
+      if (pid !== undefined) options.guardian.forget(pid);
+      gone.abort();
+      resolve(words);
+    };
+    child.once("error", (error) => end(error.message));
+    child.once("close", (code, signal) => end(signal === null ? `exit code ${code}` : `signal ${signal}`));
+  });
+  const diedFirst = exited.then((ending) => {
+    throw new Error([`${options.name} did not start (${ending}):`, ...tail].join("\n"));
+  });
+  const ready = Promise.race([options.ready(gone.signal), diedFirst]);
+  diedFirst.catch(() => {});
+  ready.catch(() => {});
+
+  return {
+    child,
+    ready,
+    exited,
+    async stop() {
+      child.kill("SIGINT");
+      const killer = setTimeout(() => child.kill("SIGKILL"), STOP_GRACE_MS);
+      await exited;
+      clearTimeout(killer);
+    },
+  };
+}
+
+/** Asks until the answer is yes; throws after `timeoutMs` or when the signal aborts. */
+export async function until(
+  what: string,
+  isTrue: () => Promise<boolean>,
+  { timeoutMs, intervalMs = 50, signal }: { timeoutMs: number; intervalMs?: number; signal?: AbortSignal },
+): Promise<void> {
+  const deadline = Date.now() + timeoutMs;
+  while (!(await isTrue().catch(() => false))) {
+    if (signal?.aborted) throw new Error(`Gave up waiting: ${what}.`);
+    if (Date.now() > deadline) throw new Error(`Waited ${timeoutMs / 1000} s in vain: ${what}.`);
+    await delay(intervalMs);
+  }
+}

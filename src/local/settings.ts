@@ -1,0 +1,112 @@
+/** What `npm start` starts by itself and what it is given; every fault of the environment is told at once. */
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type Config, ConfigError, parseConfig } from "../config.js";
+import { localSignerKeys, type RemoteChain } from "./network.js";
+import { ROOT } from "./root.js";
+
+export type Environment = Record<string, string | undefined>;
+
+export interface LocalSettings {
+  dir: string;
+  postgresPassword: string;
+  databaseUrl: string | undefined;
+  remoteChain: RemoteChain | undefined;
+  /** Completes the service's own settings with where the network's parts turned out to be. */
+  serviceConfig(found: Found): Config;
+}
+
+export interface Found extends RemoteChain {
+  databaseUrl: string;
+  port: number;
+}
+
+/** On the local chain a receipt counts as final once it is safely on the disk. */
+const LOCAL_CONFIRMATIONS = "5";
+const WANTED_PORT = 3000;
+
+/** Throws ConfigError with one line per fault, before anything is started. */
+export function readSettings(env: Environment): LocalSettings {
+  const dir = resolve(env.DATA_DIR || join(ROOT, ".local"));
+  const isRemote = Boolean(env.RPC_URL);
+  const secret = isRemote ? "" : localSecret(dir);
+  const defaults: Environment = isRemote
+    ? {}
+    : {
+        RELAYER_PRIVATE_KEYS: localSignerKeys().join(","),
+        MASTER_KEY: derive(secret, "master key"),
+        CONFIRMATIONS: LOCAL_CONFIRMATIONS,
+      };
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ""));
+  const serviceConfig = (found: Found): Config => {
+    const config = parseConfig({
+      ...defaults,
+      ...given,
+      DATABASE_URL: found.databaseUrl,
+      RPC_URL: found.rpcUrl,
+      WS_RPC_URL: found.wsRpcUrl,
+      DEPLOYMENT: found.deploymentPath,
+      PORT: String(found.port),
+    });
+    return config;
+  };
+
+  const faults = isRemote ? remoteFaults(given) : [];
+  try {
+    // Parts that will be started stand in as placeholders: this call only judges what was given.
+    serviceConfig({
+      databaseUrl: given.DATABASE_URL ?? "postgres://placeholder",
+      rpcUrl: given.RPC_URL ?? "http://placeholder",
+      wsRpcUrl: given.WS_RPC_URL,
+      deploymentPath: given.DEPLOYMENT ?? "placeholder",
+      port: (given.PORT ?? String(WANTED_PORT)) as unknown as number,
+    });
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    faults.push(...error.message.split("\n"));
+  }
+  if (faults.length > 0) throw new ConfigError(faults.join("\n"));
+
+  return {
+    dir,
+    postgresPassword: derive(secret || localSecret(dir), "postgres").slice(0, 32),
+    databaseUrl: given.DATABASE_URL,
+    remoteChain: isRemote
+      ? { rpcUrl: given.RPC_URL as string, wsRpcUrl: given.WS_RPC_URL, deploymentPath: resolve(given.DEPLOYMENT as string) }
+      : undefined,
+    serviceConfig,
+  };
+}
+
+/** The port that was asked for; another is taken where it is busy. */
+export function wantedPort(env: Environment): number {
+  return Number(env.PORT || WANTED_PORT);
+}
+
+function remoteFaults(given: Environment): string[] {
+  const faults: string[] = [];
+  if (given.RELAYER_PRIVATE_KEYS === undefined) {
+    faults.push("RELAYER_PRIVATE_KEYS: is required with RPC_URL (keys of accounts that the Relay allows as signers)");
+  }
+  if (given.DEPLOYMENT === undefined) {
+    faults.push("DEPLOYMENT: is required with RPC_URL (the file that `npm run deploy` wrote)");
+  } else if (!existsSync(given.DEPLOYMENT)) {
+    faults.push(`DEPLOYMENT: there is no file ${given.DEPLOYMENT}`);
+  }
+  return faults;
+}
+
+/** A random secret of this folder, made once; losing it loses the keys of encrypted references. */
+function localSecret(dir: string): string {
+  const path = join(dir, "secret");
+  if (!existsSync(path)) {
+    mkdirSync(dir, { recursive: true });
+    writeFileSync(path, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600 });
+  }
+  return readFileSync(path, "utf8").trim();
+}
+
+function derive(secret: string, purpose: string): string {
+  return createHash("sha256").update(`${purpose}:${secret}`).digest("hex");
+}

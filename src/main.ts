@@ -1,0 +1,91 @@
+/** Composition root: builds every part of the service and wires them together. */
+import type { Server } from "node:http";
+import { serve } from "@hono/node-server";
+import { type Logger, pino } from "pino";
+import { privateKeyToAccount } from "viem/accounts";
+import { createChainClients } from "./chain/clients.js";
+import { createChainClock } from "./chain/clock.js";
+import { verifyDeployment } from "./chain/deploy.js";
+import { readDeployment } from "./chain/deployment.js";
+import type { Config } from "./config.js";
+import { createDatabase, migrate } from "./db/client.js";
+import { createApp } from "./http/app.js";
+import { createKeeper } from "./keeper/keeper.js";
+import { createOutboxWaiter } from "./relayer/outbox.js";
+import { createRelayer } from "./relayer/relayer.js";
+
+const KEEPER_INTERVAL_MS = 1000;
+/** How long stopping waits for requests that are still being answered. */
+const DRAIN_MS = 10_000;
+
+export interface Service {
+  url: string;
+  /** Answers what has been asked, then closes everything; nothing that was signed is lost by stopping. */
+  stop(): Promise<void>;
+}
+
+/** Starts the service; throws where the database or the chain cannot be used, leaving nothing open. */
+export async function createService(
+  config: Config,
+  { logger = pino({ level: config.logLevel }) }: { logger?: Logger } = {},
+): Promise<Service> {
+  const closing: (() => Promise<void> | void)[] = [];
+  const stop = async (): Promise<void> => {
+    for (const close of closing.splice(0).reverse()) await close();
+  };
+
+  try {
+    const deployment = readDeployment(config.deploymentPath);
+    const { chainId } = deployment;
+    const { publicClient } = createChainClients({ rpcUrl: config.rpcUrl, wsRpcUrl: config.wsRpcUrl, chainId });
+    const accounts = config.relayerPrivateKeys.map((key) => privateKeyToAccount(key));
+    await verifyDeployment({ publicClient, deployment, signers: accounts.map(({ address }) => address) });
+
+    const onError = (error: Error): void => logger.warn({ error }, "a database connection broke");
+    const { pool, db } = createDatabase(config.databaseUrl, { onError });
+    closing.push(() => pool.end());
+    await migrate(pool);
+
+    const clock = createChainClock({ publicClient });
+    closing.push(() => clock.stop());
+    await clock.refresh();
+
+    const outbox = createOutboxWaiter({ pool });
+    closing.push(() => outbox.stop());
+
+    const { confirmations } = config;
+    for (const account of accounts) {
+      const relayer = createRelayer({ db, pool, publicClient, account, deployment, confirmations, logger });
+      closing.push(() => relayer.stop());
+      relayer.start();
+    }
+    if (accounts.length > 0) {
+      const keeper = createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS });
+      closing.push(() => keeper.stop());
+      keeper.start();
+    }
+
+    const app = createApp({ config, db, pool, publicClient, clock, deployment, outbox, logger });
+    const server = await listen(app, config);
+    closing.push(() => drain(server));
+    return { url: config.baseUrl, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = serve({ fetch: app.fetch, hostname: host, port }, () => resolve(server)) as Server;
+    server.once("error", reject);
+  });
+}
+
+async function drain(server: Server): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  const timer = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
+  await closed;
+  clearTimeout(timer);
+}
