@@ -338,6 +338,18 @@ describe("a contract wallet", () => {
     expect(await balanceOf(wallet)).toBe(0n);
   });
 
+  it("is told to deploy first where its signature is one of an undeployed wallet (ERC-6492)", async () => {
+    const wrap = (_hex: Hex, digest: Hex) => concat([digest, `0x${"6492".repeat(16)}`]);
+    for (const payer of [await fundedPayer(), await walletThatWantsTheDigestFirst()]) {
+      const response = await callAs(payer)(url, payHeaders(await sign(payer, { tamper: wrap })));
+      const header = decodePaymentRequiredHeader(response.headers.get("Payment-Required") ?? "");
+      expect(header).toMatchObject({
+        error: "invalid_exact_evm_payload_signature",
+        errorMessage: expect.stringContaining(`Deploy the wallet ${payer.address.toLowerCase()} first`),
+      });
+    }
+  });
+
   it("pays with a signature of any length", async () => {
     const wallet = await walletThatWantsTheDigestFirst();
     const payment = await sign(wallet, {

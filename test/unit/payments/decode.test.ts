@@ -152,6 +152,14 @@ describe("a garbage header is refused with its reason:", () => {
     expect(decoded).toHaveProperty("message", expect.stringMatching(/.{20,}/));
   });
 
+  it("too long is refused unread", () => {
+    const padded = encode({ ...version2, padding: "x".repeat(32_768) });
+    expect(decodeRaw(padded)).toMatchObject({
+      reason: "invalid_payload",
+      message: expect.stringContaining("exceeds"),
+    });
+  });
+
   it("deep but valid JSON in a key that is not read is no fault", () => {
     const deep = "[".repeat(5_000) + "]".repeat(5_000);
     const text = JSON.stringify(version2).replace(/}$/, `,"extensions":{"x":${deep}}}`);
@@ -182,7 +190,7 @@ describe("a garbage header is refused with its reason:", () => {
   });
 });
 
-describe("whatever a header holds", () => {
+describe("whatever a header holds", { timeout: 60_000 }, () => {
   const isAnswer = (decoded: ReturnType<typeof decodePayment>) => {
     if (decoded === null) throw new Error("a header was overlooked");
     if (decoded.ok) return;
