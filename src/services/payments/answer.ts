@@ -1,0 +1,98 @@
+/** The end of every relayed call: wait for the chain and the indexer, answer once, and the same again ever after. */
+import { createHash } from "node:crypto";
+import { and, eq, isNull } from "drizzle-orm";
+import { waitForIndexed } from "../../db/onchain.js";
+import { operation } from "../../db/schema.js";
+import { AppError } from "../../errors.js";
+import type { Address, Hex } from "../../protocol/types.js";
+import type { OperationRow } from "../../relayer/outbox.js";
+import type { Deps } from "../deps.js";
+
+/** A finished HTTP answer; the body is JSON text, so that a replay is the same to the byte. */
+export interface Answer {
+  status: 200 | 201 | 402;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** What a successful call tells its caller; wrapped as `{ data }`. */
+export interface Success {
+  data: unknown;
+  headers?: Record<string, string>;
+}
+
+/** What makes two calls the same one (docs/decisions.md 16, 17). `act` names the operation and its contract. */
+export interface CallIdentity {
+  act: string;
+  caller: Address;
+  rawBody: Uint8Array;
+}
+
+/** SHA-256 over act, caller and the body's raw bytes, hex. */
+export function requestHash({ act, caller, rawBody }: CallIdentity): string {
+  return createHash("sha256").update(`${act}\n${caller}\n`).update(rawBody).digest("hex");
+}
+
+export type Conclusion =
+  | { ok: true; operation: OperationRow; answer: Answer }
+  | { ok: false; rejected: OperationRow };
+
+/**
+ * Waits until `stored` is mined and visible to readers, then answers with what `respond` makes of it; the first answer
+ * is kept and repeated. Throws 503 `settlement_pending` where that takes longer than the configured wait.
+ */
+export async function conclude(
+  deps: Deps,
+  stored: OperationRow,
+  respond: (mined: OperationRow) => Promise<Success>,
+): Promise<Conclusion> {
+  if (stored.response !== null) return { ok: true, operation: stored, answer: replayOf(stored.response) };
+
+  const deadline = Date.now() + deps.config.settlementWaitMs;
+  const row = await deps.outbox.waitFor(stored.id, { timeoutMs: deps.config.settlementWaitMs });
+  if (row === null) throw settlementPending();
+  if (row.state === "rejected") return { ok: false, rejected: row };
+  if (row.response !== null) return { ok: true, operation: row, answer: replayOf(row.response) };
+
+  const visible = await waitForIndexed(deps.db, {
+    blockNumber: row.blockNumber ?? 0n,
+    blockHash: (row.blockHash as Hex | null) ?? undefined,
+    escrow: (row.escrow as Address | null) ?? undefined,
+    timeoutMs: Math.max(deadline - Date.now(), 1000),
+  });
+  if (!visible) throw settlementPending();
+
+  const { data, headers = {} } = await respond(row);
+  return { ok: true, operation: row, answer: await keepFirst(deps, row, { status: 200, headers, body: JSON.stringify({ data }) }) };
+}
+
+/** 503 for a call whose outcome is not known yet: repeating it, byte for byte, picks the same operation up. */
+export function settlementPending(): AppError {
+  return new AppError("settlement_pending", {
+    message: "The operation is on its way to the chain. Repeat the identical call, with the same payment, to get its outcome.",
+    hint: "Do not sign a new payment for it.",
+    retryable: true,
+    retryAfterSeconds: 2,
+  });
+}
+
+/** Of several identical calls that end at once, one stores its answer and the others repeat it. */
+async function keepFirst(deps: Deps, row: OperationRow, answer: Answer): Promise<Answer> {
+  const { status, body, headers } = answer;
+  const written = await deps.db
+    .update(operation)
+    .set({ response: { status, body, headers } })
+    .where(and(eq(operation.id, row.id), isNull(operation.response)))
+    .returning({ id: operation.id });
+  if (written.length > 0) return answer;
+  const [current] = await deps.db.select({ response: operation.response }).from(operation).where(eq(operation.id, row.id));
+  return current?.response ? replayOf(current.response) : answer;
+}
+
+function replayOf({ status, body, headers }: NonNullable<OperationRow["response"]>): Answer {
+  return {
+    status: status as Answer["status"],
+    headers: { ...headers, "Idempotent-Replay": "true" },
+    body: String(body),
+  };
+}

@@ -1,0 +1,82 @@
+/**
+ * Encrypted references at rest (docs/decisions.md 34): one random key per Working Contract and field, wrapped by the
+ * operator's master key. What is stored and served is the compact JWE; plain text is held by nobody.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import { and, eq } from "drizzle-orm";
+import { CompactEncrypt, compactDecrypt } from "jose";
+import type { Executor } from "../../db/client.js";
+import { referenceKey } from "../../db/schema.js";
+import type { Hex } from "../../protocol/types.js";
+
+export type ReferenceField = "supplementaryMaterials" | "delivery";
+
+export interface ReferencePlace {
+  contractId: string;
+  field: ReferenceField;
+}
+
+const KEY_BYTES = 32;
+
+/** Compact JWE (`dir`, `A256GCM`) of a reference under its own key, which is made and stored where there is none. */
+export async function encryptReference(
+  db: Executor,
+  input: ReferencePlace & { masterKey: Hex; reference: string },
+): Promise<string> {
+  const key = await ensureReferenceKey(db, input);
+  return new CompactEncrypt(new TextEncoder().encode(input.reference))
+    .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: `${input.contractId}#${input.field}` })
+    .encrypt(key);
+}
+
+/** The key of one reference, unwrapped; null where nothing was ever encrypted there. Throws on another master key. */
+export async function readReferenceKey(
+  db: Executor,
+  input: ReferencePlace & { masterKey: Hex },
+): Promise<Uint8Array | null> {
+  const [row] = await db
+    .select({ wrappedKey: referenceKey.wrappedKey })
+    .from(referenceKey)
+    .where(and(eq(referenceKey.contractId, input.contractId), eq(referenceKey.field, input.field)));
+  return row === undefined ? null : unwrapKey(row.wrappedKey, input);
+}
+
+/** Which master key wrapped a row: lets an operator rotate without trying each. */
+export function masterKeyId(masterKey: Hex): string {
+  return createHash("sha256").update("working-contracts master key id").update(bytesOf(masterKey)).digest("hex").slice(0, 16);
+}
+
+async function ensureReferenceKey(db: Executor, input: ReferencePlace & { masterKey: Hex }): Promise<Uint8Array> {
+  const { contractId, field, masterKey } = input;
+  const key = randomBytes(KEY_BYTES);
+  const wrappedKey = await wrapKey(key, input);
+  const inserted = await db
+    .insert(referenceKey)
+    .values({ contractId, field, wrappedKey, masterKeyId: masterKeyId(masterKey) })
+    .onConflictDoNothing()
+    .returning({ field: referenceKey.field });
+  if (inserted.length > 0) return key;
+  const existing = await readReferenceKey(db, input);
+  if (existing === null) throw new Error(`The ${field} key of ${contractId} vanished`);
+  return existing;
+}
+
+/** The place stands in the protected header, so that a row moved to another contract does not unwrap. */
+export async function wrapKey(key: Uint8Array, { contractId, field, masterKey }: ReferencePlace & { masterKey: Hex }): Promise<string> {
+  return new CompactEncrypt(key)
+    .setProtectedHeader({ alg: "A256GCMKW", enc: "A256GCM", kid: masterKeyId(masterKey), contractId, field })
+    .encrypt(bytesOf(masterKey));
+}
+
+/** Throws where the master key is another one, or the wrapped key belongs to another place. */
+export async function unwrapKey(wrapped: string, { contractId, field, masterKey }: ReferencePlace & { masterKey: Hex }): Promise<Uint8Array> {
+  const { plaintext, protectedHeader } = await compactDecrypt(wrapped, bytesOf(masterKey));
+  if (protectedHeader.contractId !== contractId || protectedHeader.field !== field) {
+    throw new Error(`The wrapped key stored for ${field} of ${contractId} belongs elsewhere`);
+  }
+  return plaintext;
+}
+
+function bytesOf(hex: Hex): Buffer {
+  return Buffer.from(hex.slice(2), "hex");
+}
