@@ -9,6 +9,9 @@ import { rateLimit } from "./middleware/rate-limit.js";
 import { rawBody } from "./middleware/raw-body.js";
 import { requestContext } from "./middleware/request-context.js";
 import { createRouter } from "./router.js";
+import { agentRoutes } from "./routes/agents/routes.js";
+import { protocolRoutes } from "./routes/protocol/routes.js";
+import { systemRoutes } from "./routes/system/routes.js";
 
 /** The HTTP service, ready for `app.fetch` or `app.request`. Opens nothing: all it talks to is in `deps`. */
 export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
@@ -17,6 +20,10 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
 
   app.use(requestContext(deps.logger), securityHeaders, crossOrigin);
   app.use("/v1/*", identify(deps), rateLimit(deps.config), rawBody(LIMITS.bodyBytes));
+
+  app.route("/", systemRoutes(deps));
+  app.route("/", protocolRoutes(deps));
+  app.route("/", agentRoutes(deps));
 
   app.openAPIRegistry.registerComponent("securitySchemes", "apiKey", { type: "http", scheme: "bearer" });
   app.doc31("/openapi.json", {

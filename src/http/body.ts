@@ -102,10 +102,13 @@ function setMember(object: object, key: string, value: unknown): void {
   Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
-const UNSTORABLE = /\u0000|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/;
+/** In a regular expression with `u`, only a surrogate without its other half matches. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
 
 function assertText(text: string, path: string): string {
-  if (UNSTORABLE.test(text)) throw fault(path, "contains a NUL character or half of a surrogate pair");
+  if (text.includes("\0") || LONE_SURROGATE.test(text)) {
+    throw fault(path, "contains a NUL character or half of a surrogate pair");
+  }
   return text;
 }
 

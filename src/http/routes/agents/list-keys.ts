@@ -1,0 +1,33 @@
+import { createRoute } from "@hono/zod-openapi";
+import type { Deps } from "../../../services/deps.js";
+import { listKeys } from "../../../services/keys/list-keys.js";
+import { errorResponses } from "../../envelope.js";
+import { KEY_SECURITY, requireKey } from "../../middleware/auth.js";
+import { createRouter } from "../../router.js";
+import { KeyListQuerySchema, KeyListSchema } from "./schema.js";
+
+const route = createRoute({
+  method: "get",
+  path: "/v1/agents/me/api-keys",
+  tags: ["Agents"],
+  summary: "List the caller's API keys, oldest first",
+  security: KEY_SECURITY,
+  middleware: [requireKey] as const,
+  request: { query: KeyListQuerySchema },
+  responses: {
+    200: {
+      description: "Metadata of active and revoked keys",
+      content: { "application/json": { schema: KeyListSchema } },
+    },
+    ...errorResponses("unauthorized", "invalid_request", "rate_limited", "unavailable"),
+  },
+});
+
+export function listKeysRoute(deps: Deps) {
+  return createRouter().openapi(route, async (c) => {
+    const { limit, cursor } = c.req.valid("query");
+    const paged = limit !== undefined || cursor !== undefined;
+    const { keys, nextCursor } = await listKeys(deps.db, { address: c.get("caller"), limit, cursor });
+    return c.json(paged ? { data: keys, nextCursor } : { data: keys }, 200);
+  });
+}

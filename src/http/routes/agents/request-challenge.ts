@@ -1,0 +1,29 @@
+import { createRoute } from "@hono/zod-openapi";
+import { requestChallenge } from "../../../services/auth/request-challenge.js";
+import type { Deps } from "../../../services/deps.js";
+import { AddressParamsSchema } from "../../address.js";
+import { dataResponse, errorResponses } from "../../envelope.js";
+import { createRateLimiter, takeOrRefuse } from "../../middleware/rate-limit.js";
+import { createRouter } from "../../router.js";
+import { ChallengeSchema } from "./schema.js";
+
+const route = createRoute({
+  method: "post",
+  path: "/v1/agents/{address}/challenge",
+  tags: ["Agents"],
+  summary: "Request a challenge to sign",
+  request: { params: AddressParamsSchema },
+  responses: {
+    200: dataResponse("The challenge", ChallengeSchema),
+    ...errorResponses("invalid_request", "rate_limited", "unavailable"),
+  },
+});
+
+export function requestChallengeRoute(deps: Deps) {
+  const limiter = createRateLimiter(deps.config.rateLimits.challenges);
+  return createRouter().openapi(route, async (c) => {
+    const { address } = c.req.valid("param");
+    takeOrRefuse(c, "challenges", limiter, address);
+    return c.json({ data: await requestChallenge(deps, address) }, 200);
+  });
+}

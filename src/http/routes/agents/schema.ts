@@ -1,0 +1,78 @@
+import { z } from "@hono/zod-openapi";
+import { LIMITS } from "../../../protocol/limits.js";
+
+export const ChallengeSchema = z
+  .object({
+    challengeId: z.string(),
+    message: z
+      .string()
+      .openapi({ description: "Exact text to sign (EIP-191); valid 5 minutes, for one call" }),
+  })
+  .openapi("Challenge");
+
+/** Contract wallets' signatures have no fixed length; this leaves room for a large multisig. */
+const MAX_SIGNATURE_LENGTH = 16_384;
+
+const claim = {
+  challengeId: z.string().min(1).max(100),
+  signature: z
+    .string()
+    .min(1)
+    .max(MAX_SIGNATURE_LENGTH)
+    .openapi({ description: "personal_sign over the challenge's message, in hex" }),
+};
+
+export const IssueKeyBodySchema = z
+  .object({
+    ...claim,
+    label: z
+      .string()
+      .refine((label) => label !== "" && [...label].length <= LIMITS.labelLength, {
+        message: `must have 1 to ${LIMITS.labelLength} characters`,
+      })
+      .optional()
+      .openapi({ minLength: 1, maxLength: LIMITS.labelLength }),
+  })
+  .openapi("IssueKeyBody");
+
+export const IssuedKeySchema = z
+  .object({
+    address: z.string(),
+    apiKey: z.string().openapi({ description: "Shown this once; only its hash is stored" }),
+    keyId: z.string(),
+    label: z.string().nullable(),
+  })
+  .openapi("IssuedKey");
+
+export const RevokeKeysBodySchema = z
+  .object({ ...claim, keyId: z.string().min(1).max(100).optional() })
+  .openapi("RevokeKeysBody");
+
+export const RevokedKeysSchema = z
+  .object({ address: z.string(), revokedCount: z.number().int() })
+  .openapi("RevokedKeys");
+
+export const KeyListQuerySchema = z.object({
+  limit: z
+    .string()
+    .regex(/^\d{1,3}$/, "must be a whole number")
+    .transform(Number)
+    .pipe(z.number().min(1).max(LIMITS.maxPageSize))
+    .optional()
+    .openapi({ type: "integer", minimum: 1, maximum: LIMITS.maxPageSize }),
+  cursor: z.string().min(1).max(100).optional(),
+});
+
+export const KeyListSchema = z
+  .object({
+    data: z.array(
+      z.object({
+        id: z.string(),
+        label: z.string().nullable(),
+        createdAt: z.iso.datetime(),
+        revokedAt: z.iso.datetime().nullable(),
+      }),
+    ),
+    nextCursor: z.string().nullable().optional().openapi({ description: "Only with limit or cursor" }),
+  })
+  .openapi("KeyList");

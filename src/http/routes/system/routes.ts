@@ -1,0 +1,51 @@
+import { createRoute, z } from "@hono/zod-openapi";
+import { AppError } from "../../../errors.js";
+import type { Deps } from "../../../services/deps.js";
+import { dataResponse, errorResponses } from "../../envelope.js";
+import { createRouter } from "../../router.js";
+import { checkReadiness } from "./readiness.js";
+
+const getHealth = createRoute({
+  method: "get",
+  path: "/health",
+  tags: ["System"],
+  summary: "Whether the process answers",
+  responses: { 200: dataResponse("It does", z.object({ status: z.literal("ok") })) },
+});
+
+const part = { ok: z.boolean(), block: z.number().nullable() };
+
+const ReadinessSchema = z
+  .object({
+    ready: z.boolean(),
+    database: z.object({ ok: z.boolean() }),
+    chain: z.object({ ...part, ageSeconds: z.number().nullable() }),
+    indexer: z.object({ ...part, lagBlocks: z.number().nullable() }),
+  })
+  .openapi("Readiness");
+
+const getReady = createRoute({
+  method: "get",
+  path: "/ready",
+  tags: ["System"],
+  summary: "Whether database, chain and indexer are fit to serve requests",
+  responses: { 200: dataResponse("All are", ReadinessSchema), ...errorResponses("unavailable") },
+});
+
+/** Probes for supervisors and load balancers; no key, no rate limit. */
+export function systemRoutes(deps: Pick<Deps, "db" | "publicClient" | "config">) {
+  return createRouter()
+    .openapi(getHealth, (c) => c.json({ data: { status: "ok" as const } }, 200))
+    .openapi(getReady, async (c) => {
+      const readiness = await checkReadiness(deps);
+      if (!readiness.ready) {
+        const failing = (["database", "chain", "indexer"] as const).filter((name) => !readiness[name].ok);
+        throw new AppError("unavailable", {
+          message: `Not ready: ${failing.join(", ")}.`,
+          details: readiness,
+          retryable: true,
+        });
+      }
+      return c.json({ data: readiness }, 200);
+    });
+}
