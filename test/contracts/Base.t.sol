@@ -13,7 +13,9 @@ import {IAgentDelegation} from "../../contracts/interfaces/IAgentDelegation.sol"
 import {IBackupAgentRegistry} from "../../contracts/interfaces/IBackupAgentRegistry.sol";
 import {IEIP3009} from "../../contracts/interfaces/IEIP3009.sol";
 import {IProtocolToken} from "../../contracts/interfaces/IProtocolToken.sol";
+import {IWorkingContractEscrow} from "../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {IWorkingContractFactory} from "../../contracts/interfaces/IWorkingContractFactory.sol";
+import {TermsCodec} from "../../contracts/libraries/TermsCodec.sol";
 import {TestUSD} from "../../contracts/local/TestUSD.sol";
 import {Authorization, Outcome, Parameters, Status, Terms} from "../../contracts/types/Types.sol";
 
@@ -258,6 +260,10 @@ abstract contract BaseTest is Test {
         t.workerInitiated = true;
     }
 
+    function _packed(Terms memory t) internal pure returns (bytes memory) {
+        return TermsCodec.pack(t);
+    }
+
     function _depositOf(Terms memory t) internal pure returns (uint256) {
         return t.workerInitiated ? _stakeOf(t) : t.price;
     }
@@ -406,6 +412,18 @@ abstract contract BaseTest is Test {
 
     function assertStatus(WorkingContractEscrow escrow, Status expected) internal view {
         assertEq(uint8(escrow.status()), uint8(expected), "status");
+    }
+
+    function _expectWrongStatus(Status actual, Status expected) internal {
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.WrongStatus.selector, actual, expected));
+    }
+
+    function _expectNotParty(address caller, address party) internal {
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotParty.selector, caller, party));
+    }
+
+    function _expectPaymentFailed(address payer, uint256 amount) internal {
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.PaymentFailed.selector, payer, amount));
     }
 
     function assertBalance(address account, uint256 expected, string memory label) internal view {

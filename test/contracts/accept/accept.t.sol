@@ -21,9 +21,7 @@ contract AcceptTest is BaseTest {
         for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
             if (Status(i) == Status.Created) continue;
             WorkingContractEscrow other = _escrowIn(Status(i));
-            vm.expectRevert(
-                abi.encodeWithSelector(IWorkingContractEscrow.WrongStatus.selector, Status(i), Status.Created)
-            );
+            _expectWrongStatus(Status(i), Status.Created);
             vm.prank(worker);
             other.accept(worker, _noAuthorization());
         }
@@ -32,11 +30,7 @@ contract AcceptTest is BaseTest {
     function test_RevertGiven_MatchDeadlinePassed() public {
         Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
         vm.warp(t.matchDeadline);
-        vm.expectRevert(
-            abi.encodeWithSelector(
-                IWorkingContractEscrow.WrongStatus.selector, Status.CancelledUnmatched, Status.Created
-            )
-        );
+        _expectWrongStatus(Status.CancelledUnmatched, Status.Created);
         vm.prank(operator);
         escrow.accept(worker, deposit);
         assertFalse(usd.authorizationState(worker, deposit.nonce), "authorization unused");
@@ -177,9 +171,7 @@ contract AcceptTest is BaseTest {
     function test_WhenTwoAgentsRace() public {
         Authorization memory loser = _authorize(stranger, address(escrow), STAKE);
         _accept(escrow, worker);
-        vm.expectRevert(
-            abi.encodeWithSelector(IWorkingContractEscrow.WrongStatus.selector, Status.Matched, Status.Created)
-        );
+        _expectWrongStatus(Status.Matched, Status.Created);
         vm.prank(operator);
         escrow.accept(stranger, loser);
 
@@ -217,13 +209,9 @@ contract AcceptTest is BaseTest {
     function test_RevertWhen_SurplusIsAnotherPayers() public {
         Authorization memory theirs = _authorize(stranger, address(escrow), STAKE);
         _frontRun(stranger, address(escrow), STAKE, theirs);
-        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.PaymentFailed.selector, worker, STAKE));
+        _expectPaymentFailed(worker, STAKE);
         vm.prank(operator);
         escrow.accept(worker, theirs);
-    }
-
-    function _expectPaymentFailed(address payer, uint256 amount) private {
-        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.PaymentFailed.selector, payer, amount));
     }
 
     function _expectMatched(address party, uint256 amount) private {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
+import {Status, Terms} from "../../../contracts/types/Types.sol";
+import {BaseTest} from "../Base.t.sol";
+
+contract DeclineTest is BaseTest {
+    WorkingContractEscrow internal escrow;
+
+    function setUp() public override {
+        super.setUp();
+        escrow = _escrowIn(Status.Created);
+    }
+
+    function test_RevertGiven_NotCreated() public {
+        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
+            if (Status(i) == Status.Created) continue;
+            WorkingContractEscrow other = _escrowIn(Status(i));
+            _expectWrongStatus(Status(i), Status.Created);
+            vm.prank(worker);
+            other.decline();
+        }
+    }
+
+    function test_RevertGiven_NobodyNamed() public {
+        WorkingContractEscrow tender = _create(_newTerms());
+        vm.expectRevert(IWorkingContractEscrow.NothingToDecline.selector);
+        vm.prank(worker);
+        tender.decline();
+    }
+
+    function test_RevertWhen_CallerDoesNotActForNamedParty() public {
+        address[3] memory callers = [client, stranger, operator];
+        for (uint256 i = 0; i < callers.length; ++i) {
+            _expectNotParty(callers[i], worker);
+            vm.prank(callers[i]);
+            escrow.decline();
+        }
+    }
+
+    function test_WhenNamedWorkerDeclines() public {
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.WorkingContractDeclined();
+        vm.prank(worker);
+        escrow.decline();
+        _assertRefundsClient();
+    }
+
+    function test_WhenOperatorDeclinesWithDelegation() public {
+        _delegate(worker);
+        vm.prank(operator);
+        escrow.decline();
+        _assertRefundsClient();
+    }
+
+    function test_GivenListingReservedForBuyer() public {
+        Terms memory t = _newListing();
+        t.counterparty = client;
+        escrow = _create(t);
+        vm.prank(client);
+        escrow.decline();
+        assertStatus(escrow, Status.CancelledUnmatched);
+        escrow.settle();
+        assertBalance(worker, FUNDS, "worker");
+        assertBalance(address(escrow), 0, "escrow");
+    }
+
+    function _assertRefundsClient() private {
+        assertStatus(escrow, Status.CancelledUnmatched);
+        assertBalance(address(escrow), PRICE, "escrow before settlement");
+        escrow.settle();
+        assertStatus(escrow, Status.CancelledUnmatched);
+        assertBalance(client, FUNDS, "client");
+        assertBalance(address(escrow), 0, "escrow");
+    }
+}

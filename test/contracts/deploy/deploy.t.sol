@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {IWorkingContractFactory} from "../../../contracts/interfaces/IWorkingContractFactory.sol";
+import {Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
+import {BaseTest} from "../Base.t.sol";
+
+contract DeployTest is BaseTest {
+    Terms internal t;
+
+    function setUp() public override {
+        super.setUp();
+        t = _newTerms();
+    }
+
+    function test_WhenTermsComplete() public {
+        address predicted = factory.predict(t);
+        vm.expectEmit(address(factory));
+        emit IWorkingContractFactory.WorkingContractDeployed(predicted, _packed(t));
+        WorkingContractEscrow escrow = WorkingContractEscrow(factory.deploy(_packed(t)));
+        assertEq(address(escrow), predicted, "address");
+        assertStatus(escrow, Status.None);
+        assertTrue(factory.isEscrow(predicted), "genuine");
+    }
+
+    function test_GivenDeployed() public {
+        address escrow = factory.deploy(_packed(t));
+        Parameters memory other = _defaultParameters();
+        other.protocolFee = 100;
+        _setParameters(other);
+        vm.warp(_now() + 1 days);
+        vm.recordLogs();
+        assertEq(factory.deploy(_packed(t)), escrow, "same escrow");
+        assertEq(vm.getRecordedLogs().length, 0, "no event");
+    }
+
+    /// Packed terms are exactly what the address covers: each bit of each field must reach it.
+    function testFuzz_WhenAnySingleTermChanges(uint256 field, uint256 bit) public view {
+        Terms memory altered = t;
+        uint256[25] memory widths =
+            [uint256(160), 96, 160, 8, 1, 1, 40, 40, 40, 40, 256, 16, 16, 16, 16, 16, 16, 16, 16, 16, 32, 24, 8, 24, 0];
+        field = bound(field, 0, 23);
+        bit = bound(bit, 0, widths[field] - 1);
+        address before = factory.predict(altered);
+        // The struct's words, one per field: flip one bit of one of them.
+        bytes memory encoded = abi.encode(altered);
+        uint256 word = uint256(_wordAt(encoded, field)) ^ (uint256(1) << bit);
+        assembly ("memory-safe") {
+            mstore(add(add(encoded, 32), mul(field, 32)), word)
+        }
+        altered = abi.decode(encoded, (Terms));
+        assertNotEq(factory.predict(altered), before, "address");
+    }
+
+    function test_RevertWhen_BytesAreNotPackedTerms() public {
+        bytes memory packed = _packed(t);
+        _expectInvalid("not packed terms");
+        factory.deploy(bytes.concat(packed, hex"00"));
+
+        _expectInvalid("not packed terms");
+        factory.deploy("");
+
+        // A flag that means nothing would give equal terms a second address.
+        packed[53] = 0x04;
+        _expectInvalid("not packed terms");
+        factory.deploy(packed);
+    }
+
+    function test_RevertWhen_InitiatorIsZero() public {
+        t.initiator = address(0);
+        t.counterparty = worker;
+        _expectInvalid("initiator is zero");
+        factory.deploy(_packed(t));
+    }
+
+    function test_RevertWhen_CounterpartyIsInitiator() public {
+        t.counterparty = client;
+        _expectInvalid("counterparty is the initiator");
+        factory.deploy(_packed(t));
+    }
+
+    function test_RevertWhen_PriceIsZero() public {
+        t.price = 0;
+        _expectInvalid("price is zero");
+        factory.deploy(_packed(t));
+    }
+
+    function test_RevertWhen_CriteriaCountNotOneToTen() public {
+        t.criteriaCount = 0;
+        _expectInvalid("criteria count not 1 to 10");
+        factory.deploy(_packed(t));
+        t.criteriaCount = 11;
+        _expectInvalid("criteria count not 1 to 10");
+        factory.deploy(_packed(t));
+        t.criteriaCount = 10;
+        factory.deploy(_packed(t));
+    }
+
+    function test_RevertWhen_DeadlinesOutOfOrder() public {
+        Terms memory original = t;
+        t.matchDeadline = t.withdrawalDeadline + 1;
+        _expectInvalid("deadlines out of order");
+        factory.deploy(_packed(t));
+
+        t = original;
+        t.withdrawalDeadline = t.deliveryDeadline + 1;
+        _expectInvalid("deadlines out of order");
+        factory.deploy(_packed(t));
+
+        t = original;
+        t.deliveryDeadline = t.reviewDeadline;
+        _expectInvalid("deadlines out of order");
+        factory.deploy(_packed(t));
+
+        t = original;
+        t.matchDeadline = t.withdrawalDeadline = t.deliveryDeadline;
+        factory.deploy(_packed(t));
+    }
+
+    function test_RevertWhen_ReviewDeadlineTooFarAhead() public {
+        t.reviewDeadline = _now() + 365 days + 1;
+        _expectInvalid("review deadline too far ahead");
+        factory.deploy(_packed(t));
+        t.reviewDeadline -= 1;
+        factory.deploy(_packed(t));
+    }
+
+    function test_RevertWhen_ParametersNeverSet() public {
+        t.parameters.protocolFee = 0;
+        vm.expectRevert(IWorkingContractFactory.UnknownParameters.selector);
+        factory.deploy(_packed(t));
+    }
+
+    function test_GivenParametersReplacedLessThanADayAgo() public {
+        _replaceParameters();
+        vm.warp(_now() + 1 days - 1);
+        WorkingContractEscrow escrow = WorkingContractEscrow(factory.deploy(_packed(t)));
+        assertEq(escrow.terms().parameters.protocolFee, 500, "fee of the snapshot");
+    }
+
+    function test_RevertGiven_ParametersReplacedADayAgo() public {
+        t.matchDeadline += 1;
+        _replaceParameters();
+        vm.warp(_now() + 1 days);
+        vm.expectRevert(IWorkingContractFactory.UnknownParameters.selector);
+        factory.deploy(_packed(t));
+
+        vm.warp(t.matchDeadline);
+        WorkingContractEscrow escrow = WorkingContractEscrow(factory.deploy(_packed(t)));
+        assertStatus(escrow, Status.None);
+    }
+
+    function test_WhenAccountIsNoEscrow() public {
+        assertFalse(factory.isEscrow(stranger), "account without code");
+        assertFalse(factory.isEscrow(address(usd)), "token");
+        assertFalse(factory.isEscrow(factory.IMPLEMENTATION()), "implementation");
+        // The same code at another address.
+        address copy = makeAddr("copy");
+        vm.etch(copy, factory.deploy(_packed(t)).code);
+        assertFalse(factory.isEscrow(copy), "copied code");
+        assertTrue(factory.isEscrow(factory.predict(t)), "escrow");
+    }
+
+    function _replaceParameters() private {
+        Parameters memory other = _defaultParameters();
+        other.protocolFee = 100;
+        _setParameters(other);
+    }
+
+    function _expectInvalid(string memory reason) private {
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractFactory.InvalidTerms.selector, reason));
+    }
+
+    function _wordAt(bytes memory data, uint256 index) private pure returns (bytes32 word) {
+        assembly ("memory-safe") {
+            word := mload(add(add(data, 32), mul(index, 32)))
+        }
+    }
+}

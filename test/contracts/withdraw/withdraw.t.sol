@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
+import {Status, Terms} from "../../../contracts/types/Types.sol";
+import {BaseTest} from "../Base.t.sol";
+
+contract WithdrawTest is BaseTest {
+    Terms internal t;
+    WorkingContractEscrow internal escrow;
+
+    function setUp() public override {
+        super.setUp();
+        t = _newTerms();
+        escrow = _matched(t);
+    }
+
+    function test_RevertGiven_NotMatched() public {
+        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
+            if (Status(i) == Status.Matched) continue;
+            WorkingContractEscrow other = _escrowIn(Status(i));
+            _expectWrongStatus(Status(i), Status.Matched);
+            vm.prank(worker);
+            other.withdraw();
+        }
+    }
+
+    function test_RevertGiven_WithdrawalDeadlinePassed() public {
+        vm.warp(t.withdrawalDeadline);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.DeadlinePassed.selector, t.withdrawalDeadline));
+        vm.prank(worker);
+        escrow.withdraw();
+    }
+
+    function test_RevertWhen_CallerDoesNotActForWorker() public {
+        address[3] memory callers = [client, stranger, operator];
+        for (uint256 i = 0; i < callers.length; ++i) {
+            _expectNotParty(callers[i], worker);
+            vm.prank(callers[i]);
+            escrow.withdraw();
+        }
+    }
+
+    function test_WhenWorkerWithdraws() public {
+        vm.warp(t.withdrawalDeadline - 1);
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.WorkingContractWithdrawn();
+        vm.prank(worker);
+        escrow.withdraw();
+        _assertWithdrawn();
+    }
+
+    function test_WhenOperatorWithdrawsWithDelegation() public {
+        _delegate(worker);
+        vm.prank(operator);
+        escrow.withdraw();
+        _assertWithdrawn();
+    }
+
+    function _assertWithdrawn() private {
+        assertStatus(escrow, Status.CancelledWithdrawn);
+        assertBalance(address(escrow), PRICE + STAKE, "escrow before settlement");
+        escrow.settle();
+        assertStatus(escrow, Status.CancelledWithdrawn);
+        assertBalance(client, FUNDS + 0.75e6, "client");
+        assertBalance(worker, FUNDS - 0.75e6, "worker");
+        assertBalance(treasury, 0, "treasury");
+        assertBalance(address(escrow), 0, "escrow");
+    }
+}
