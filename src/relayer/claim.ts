@@ -1,0 +1,170 @@
+/** Taking operations out of the queue for one signer, and giving back or ending those that will not be sent. */
+import { inArray, sql } from "drizzle-orm";
+import { operation } from "../db/schema.js";
+import { type BusyOperation, type Candidate, chooseOperations } from "./choose.js";
+import type { Head, SignerContext } from "./context.js";
+import { raiseAlarm } from "./context.js";
+import type { OperationRow } from "./outbox.js";
+import { OPERATION_DONE } from "./outbox-waiter.js";
+import { fenced } from "./ownership.js";
+import { gasBudget } from "./transaction.js";
+import { retryDelay } from "./verdict.js";
+
+/** Held while choosing: two signers must not take operations that exclude each other. */
+const CHOICE_LOCK = 7_402_003;
+/** How long a signer may think about what it took; then others may take it. */
+const CLAIM_SECONDS = 30;
+/** Rows looked at in one choice; the queue's own bound is about the same. */
+const MAX_CANDIDATES = 5000;
+const MAX_EXPIRED = 500;
+/** Ids in one notification: 8,000 bytes is the most that Postgres takes. */
+const NOTIFY_IDS = 350;
+/** Tries after which an operation without a verdict is worth a person's look. */
+const ALARM_TRIES = 5;
+
+/** Whether anything waits that this signer might send. */
+export async function hasWaiting({ db }: SignerContext): Promise<boolean> {
+  const { rows } = await db.execute(sql`
+    select 1 from app.operation where state in ('queued', 'held') and (retry_at is null or retry_at <= now()) limit 1`);
+  return rows.length > 0;
+}
+
+/**
+ * Claims the next batch and returns its operations in order of execution. Operations whose time has passed on the
+ * chain's clock end here as `Expired`, unsent.
+ */
+export async function claimOperations(context: SignerContext, head: Head): Promise<OperationRow[]> {
+  const { signer, options } = context;
+  const { rows, expired } = await fenced(context, async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(${CHOICE_LOCK})`);
+    const ended = await tx.execute<{ id: string }>(sql`
+      update app.operation set state = 'rejected', reason = 'Expired', retry_at = null, updated_at = now()
+      where id in (
+        select id from app.operation where state in ('queued', 'held') and not_after < ${head.timestamp}
+          and (claimed_until is null or claimed_until < now() or signer = ${signer})
+        order by id limit ${MAX_EXPIRED})
+      returning id::text`);
+    await notifyDone(tx, ended.rows.map(({ id }) => BigInt(id)));
+
+    const candidates = await tx.execute<CandidateRow>(sql`
+      select id::text, kind, escrow, caller, gas_limit, octet_length(data) as data_length, not_after::float8,
+        extract(epoch from created_at)::float8 as created_at, tries
+      from app.operation
+      where state in ('queued', 'held') and (retry_at is null or retry_at <= now())
+        and (claimed_until is null or claimed_until < now() or signer = ${signer})
+      order by id limit ${MAX_CANDIDATES}`);
+    if (candidates.rows.length === 0) return { rows: [], expired: ended.rows.length };
+    // A delegation that waits for its next try holds back the acts that need it.
+    const busy = await tx.execute<BusyOperation & Record<string, unknown>>(sql`
+      select kind, escrow, caller from app.operation where state = 'sent'
+      union all
+      select kind, escrow, caller from app.operation
+      where state in ('queued', 'held') and signer <> ${signer} and claimed_until > now()
+      union all
+      select kind, escrow, caller from app.operation
+      where state = 'held' and retry_at > now() and kind in ('delegate', 'revoke-delegation')`);
+    const ids = chooseOperations({
+      candidates: candidates.rows.map(candidateOf),
+      busy: busy.rows,
+      gasBudget: gasBudget(head),
+      maxOperations: options.maxBatchSize,
+    });
+    if (ids.length === 0) return { rows: [], expired: ended.rows.length };
+    const claimed = await tx
+      .update(operation)
+      .set({ signer, claimedUntil: sql`now() + make_interval(secs => ${CLAIM_SECONDS})` })
+      .where(inArray(operation.id, ids))
+      .returning();
+    return { rows: claimed, expired: ended.rows.length };
+  });
+  if (expired > 0) context.metrics?.operations("rejected", expired);
+  return rows.sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** What becomes of claimed operations that do not travel now. */
+export interface Unsent {
+  rejected: { row: OperationRow; reason: string; data: string }[];
+  held: { row: OperationRow; reason: string; data: string }[];
+  /** Back to the queue as they were. */
+  released: OperationRow[];
+}
+
+export async function storeUnsent(context: SignerContext, unsent: Unsent): Promise<void> {
+  const { rejected, held, released } = unsent;
+  if (rejected.length + held.length + released.length === 0) return;
+  await fenced(context, async (tx) => {
+    for (const { row, reason, data } of rejected) {
+      await tx.execute(sql`
+        update app.operation set state = 'rejected', reason = ${reason}, reason_data = ${data}, retry_at = null,
+          claimed_until = null, updated_at = now()
+        where id = ${row.id.toString()}::bigint and state in ('queued', 'held')`);
+    }
+    for (const { row, reason, data } of held) {
+      await tx.execute(sql`
+        update app.operation set state = 'held', reason = ${reason}, reason_data = ${data}, tries = tries + 1,
+          retry_at = now() + make_interval(secs => ${retryDelay(row.tries) / 1000}), claimed_until = null,
+          updated_at = now()
+        where id = ${row.id.toString()}::bigint and state in ('queued', 'held')`);
+    }
+    if (released.length > 0) {
+      await tx
+        .update(operation)
+        .set({ claimedUntil: null })
+        .where(inArray(operation.id, released.map(({ id }) => id)));
+    }
+    await notifyDone(tx, rejected.map(({ row }) => row.id));
+  });
+  report(context, unsent);
+}
+
+function report(context: SignerContext, { rejected, held }: Unsent): void {
+  const { logger, metrics } = context;
+  if (rejected.length > 0) metrics?.operations("rejected", rejected.length);
+  if (held.length > 0) metrics?.operations("held", held.length);
+  for (const { row, reason } of rejected) {
+    logger.info({ operation: row.id.toString(), kind: row.kind, escrow: row.escrow, reason }, "operation rejected");
+  }
+  for (const { row, reason } of held) {
+    const facts = { operation: row.id.toString(), kind: row.kind, escrow: row.escrow, reason, tries: row.tries + 1 };
+    if (row.tries + 1 >= ALARM_TRIES) raiseAlarm(context, "operation_failing", facts);
+    else logger.warn(facts, "operation held");
+  }
+}
+
+/** Wakes those who wait for these operations, once the surrounding transaction commits. */
+export async function notifyDone(
+  tx: Pick<SignerContext["db"], "execute">,
+  ids: readonly bigint[],
+): Promise<void> {
+  for (let start = 0; start < ids.length; start += NOTIFY_IDS) {
+    const payload = ids.slice(start, start + NOTIFY_IDS).join(",");
+    await tx.execute(sql`select pg_notify(${OPERATION_DONE}, ${payload})`);
+  }
+}
+
+interface CandidateRow extends Record<string, unknown> {
+  id: string;
+  kind: Candidate["kind"];
+  escrow: string | null;
+  caller: string | null;
+  gas_limit: number;
+  data_length: number;
+  not_after: number | null;
+  created_at: number;
+  tries: number;
+}
+
+function candidateOf(row: CandidateRow): Candidate {
+  return {
+    id: BigInt(row.id),
+    kind: row.kind,
+    escrow: row.escrow,
+    caller: row.caller,
+    gasLimit: row.gas_limit,
+    // Stored as hex.
+    dataLength: Math.ceil((row.data_length - 2) / 2),
+    notAfter: row.not_after,
+    createdAt: row.created_at,
+    tries: row.tries,
+  };
+}

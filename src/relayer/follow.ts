@@ -1,0 +1,296 @@
+/** What became of the signed batches: receipts, depth, reorganisations, lost and stuck transactions. */
+import { and, asc, desc, eq, inArray, sql } from "drizzle-orm";
+import { parseTransaction, type TransactionReceipt } from "viem";
+import { type BatchAttempt, batch } from "../db/schema.js";
+import { type Head, raiseAlarm, type SignerContext } from "./context.js";
+import { fenced } from "./ownership.js";
+import { finaliseBatches, recordReceipt, reopenBatches, requeueBatch } from "./results.js";
+import { broadcast, signAttempt } from "./send.js";
+import { estimateFees, replacementFees } from "./transaction.js";
+
+type Batch = typeof batch.$inferSelect;
+
+/** Open batches looked at in one round; more than are ever open at once. */
+const MAX_OPEN = 200;
+/** Heads in a row that must miss a transaction whose nonce is used before we believe that it is lost. */
+const MISSING_HEADS = 3n;
+/** Rounds in a row in which the chain must know too few transactions before we believe that it lost some. */
+const SHORT_NONCE_ROUNDS = 5;
+/** Blocks between two broadcasts of the same bytes. */
+const REBROADCAST_BLOCKS = 2n;
+
+export interface Progress {
+  /** Transactions that wait for inclusion. */
+  inFlight: number;
+  /** Batches of which anything is still to be learnt. */
+  open: number;
+}
+
+/** Whether this signer has batches that are not decided for good. */
+export async function hasOpen({ db, signer }: SignerContext): Promise<boolean> {
+  const { rows } = await db.execute(sql`
+    select 1 from app.batch where signer = ${signer} and state in ('sent', 'mined', 'quarantined') limit 1`);
+  return rows.length > 0;
+}
+
+/** Brings every open batch up to date with `head`. */
+export async function followBatches(context: SignerContext, head: Head): Promise<Progress> {
+  const { memory } = context;
+  if (memory.followedHead !== head.hash) {
+    await followMined(context, head);
+    memory.followedHead = head.hash;
+  }
+  return followUnmined(context, head);
+}
+
+/**
+ * Mined batches: the newest whose block is still in the chain vouches for all before it. Those after it lost their
+ * block and are looked for again.
+ */
+async function followMined(context: SignerContext, head: Head): Promise<void> {
+  const { db, signer, options, metrics, logger } = context;
+  const mined = await db
+    .select({ id: batch.id, blockNumber: batch.blockNumber, blockHash: batch.blockHash })
+    .from(batch)
+    .where(and(eq(batch.signer, signer), eq(batch.state, "mined")))
+    .orderBy(desc(batch.blockNumber), desc(batch.accountNonce))
+    .limit(MAX_OPEN);
+  const lost: bigint[] = [];
+  const checked = new Map<string, boolean>();
+  const final: bigint[] = [];
+  let anchored = false;
+  for (const { id, blockNumber, blockHash } of mined) {
+    if (blockNumber === null || blockHash === null) continue;
+    if (!anchored) {
+      const standing = checked.get(blockHash) ?? (await isCanonical(context, blockNumber, blockHash));
+      // A node that does not have the block says nothing about it.
+      if (standing === null) return;
+      checked.set(blockHash, standing);
+      if (!standing) {
+        lost.push(id);
+        continue;
+      }
+      anchored = true;
+    }
+    if (head.number - blockNumber + 1n >= BigInt(options.confirmations)) final.push(id);
+  }
+  if (lost.length > 0) {
+    logger.warn({ signer, batches: lost.map(String) }, "blocks with batches left the chain");
+    await reopenBatches(context, lost);
+    for (const id of lost) context.memory.broadcastAt.delete(id);
+    metrics?.batches("reorganised");
+  }
+  if (final.length > 0) await finaliseBatches(context, final);
+}
+
+async function isCanonical(
+  { publicClient }: SignerContext,
+  blockNumber: bigint,
+  blockHash: string,
+): Promise<boolean | null> {
+  const block = await publicClient.getBlock({ blockNumber }).catch(() => null);
+  return block === null ? null : block.hash === blockHash;
+}
+
+async function followUnmined(context: SignerContext, head: Head): Promise<Progress> {
+  const { db, publicClient, account, signer, memory, crashPoint } = context;
+  const open = await db
+    .select()
+    .from(batch)
+    .where(and(eq(batch.signer, signer), inArray(batch.state, ["sent", "quarantined"])))
+    .orderBy(asc(batch.accountNonce))
+    .limit(MAX_OPEN);
+  let inFlight = 0;
+  for (const one of open) {
+    const receipt = await findReceipt(context, one);
+    if (receipt !== null) {
+      memory.missingSince.delete(one.id);
+      await crashPoint("after_receipt");
+      await settleReceipt(context, one, receipt, head);
+      await crashPoint("after_mined");
+      continue;
+    }
+    const nonce = await publicClient.getTransactionCount({
+      address: account.address,
+      blockNumber: head.number,
+    });
+    if (nonce > one.accountNonce) {
+      await followMissing(context, one, head);
+      continue;
+    }
+    memory.missingSince.delete(one.id);
+    inFlight += 1;
+    if (one.state === "quarantined") await setState(context, one.id, "sent");
+    if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;
+    await rebroadcast(context, one, head);
+  }
+  await checkShortNonces(context, head, inFlight);
+  return { inFlight, open: open.length };
+}
+
+/** Any attempt may have been included: they share a nonce, so at most one was. */
+async function findReceipt({ publicClient }: SignerContext, { attempts }: Batch): Promise<TransactionReceipt | null> {
+  for (const { hash } of [...attempts].reverse()) {
+    const receipt = await publicClient.getTransactionReceipt({ hash }).catch((error: Error) => {
+      if (error.name === "TransactionReceiptNotFoundError") return null;
+      throw error;
+    });
+    if (receipt !== null) return receipt;
+  }
+  return null;
+}
+
+async function settleReceipt(
+  context: SignerContext,
+  one: Batch,
+  receipt: TransactionReceipt,
+  head: Head,
+): Promise<void> {
+  const deep = head.number - receipt.blockNumber + 1n >= BigInt(context.options.confirmations);
+  if (receipt.status === "success") {
+    await recordReceipt(context, one, receipt, deep);
+    forget(context, one.id);
+    return;
+  }
+  // Its operations did nothing, but only once that is final may they travel again.
+  if (!deep) return;
+  raiseAlarm(context, "batch_reverted", { batch: one.id.toString(), hash: receipt.transactionHash });
+  context.metrics?.batches("reverted");
+  await requeueBatch(context, one.id, "reverted", receipt);
+  forget(context, one.id);
+}
+
+/** The nonce is used and none of our transactions has a receipt: somebody else's took it, or the node lags. */
+async function followMissing(context: SignerContext, one: Batch, head: Head): Promise<void> {
+  const { publicClient, account, memory, options, metrics } = context;
+  if (one.state === "sent") {
+    const since = memory.missingSince.get(one.id);
+    if (since === undefined) memory.missingSince.set(one.id, head.number);
+    else if (head.number - since >= MISSING_HEADS) {
+      raiseAlarm(context, "foreign_nonce", { batch: one.id.toString(), nonce: one.accountNonce });
+      metrics?.batches("quarantined");
+      await setState(context, one.id, "quarantined", head.number);
+    }
+    return;
+  }
+  const confirmations = BigInt(options.confirmations);
+  const seenFor = head.number - (one.quarantinedAtBlock ?? head.number);
+  if (seenFor < confirmations || head.number < confirmations) return;
+  const finalNonce = await publicClient.getTransactionCount({
+    address: account.address,
+    blockNumber: head.number - confirmations + 1n,
+  });
+  if (finalNonce <= one.accountNonce) return;
+  await requeueBatch(context, one.id, "superseded", null);
+  forget(context, one.id);
+}
+
+/** Signs a replacement at a higher fee where the next transaction in line was left out of too many blocks. */
+async function replaceIfStuck(context: SignerContext, one: Batch, head: Head): Promise<boolean> {
+  const { publicClient, options, memory, metrics, logger, signer } = context;
+  const last = one.attempts.at(-1);
+  if (last === undefined) return false;
+  if (head.number - BigInt(last.signedAtBlock) < BigInt(options.replaceAfterBlocks)) return false;
+
+  const fees = replacementFees({
+    previous: feesOf(last),
+    market: await estimateFees(publicClient, head, options.maxFeePerGas),
+    cap: options.maxFeePerGas,
+  });
+  if (fees === null) {
+    if (memory.broadcastAt.get(one.id) !== head.number) {
+      raiseAlarm(context, "fee_cap_reached", { batch: one.id.toString(), hash: last.hash });
+    }
+    return false;
+  }
+  const { to, data, nonce, gas } = parseTransaction(last.raw);
+  const attempt = await signAttempt(context, {
+    chainId: context.deployment.chainId,
+    type: "eip1559",
+    to: to ?? context.deployment.relay,
+    data: data ?? "0x",
+    nonce: nonce ?? one.accountNonce,
+    gas: gas ?? 0n,
+    ...fees,
+    head,
+  });
+  await fenced(context, async (tx) => {
+    await tx
+      .update(batch)
+      .set({ attempts: [...one.attempts, attempt], updatedAt: sql`now()` })
+      .where(eq(batch.id, one.id));
+  });
+  metrics?.batches("replaced");
+  logger.warn({ signer, batch: one.id.toString(), hash: attempt.hash, replaces: last.hash }, "batch replaced");
+  memory.broadcastAt.set(one.id, head.number);
+  await broadcast(context, attempt);
+  return true;
+}
+
+function feesOf(attempt: BatchAttempt) {
+  return {
+    maxFeePerGas: BigInt(attempt.maxFeePerGas),
+    maxPriorityFeePerGas: BigInt(attempt.maxPriorityFeePerGas),
+  };
+}
+
+/** The node may have dropped the transaction, or never got it. */
+async function rebroadcast(context: SignerContext, one: Batch, head: Head): Promise<void> {
+  const { memory } = context;
+  const last = one.attempts.at(-1);
+  const at = memory.broadcastAt.get(one.id);
+  if (last === undefined || (at !== undefined && head.number - at < REBROADCAST_BLOCKS && head.number >= at)) return;
+  memory.broadcastAt.set(one.id, head.number);
+  await broadcast(context, last);
+}
+
+/**
+ * A chain that knows fewer transactions of the signer than are decided here has lost some beyond our finality: they
+ * are followed and sent again, so that their operations apply, and no nonce stays empty below the next one.
+ */
+async function checkShortNonces(context: SignerContext, head: Head, inFlight: number): Promise<void> {
+  const { db, publicClient, account, signer, memory } = context;
+  if (inFlight > 0) {
+    memory.shortNonces = 0;
+    return;
+  }
+  const nonce = await publicClient.getTransactionCount({ address: account.address, blockNumber: head.number });
+  const missing = await db
+    .select()
+    .from(batch)
+    .where(and(eq(batch.signer, signer), sql`${batch.accountNonce} >= ${nonce}`))
+    .orderBy(asc(batch.accountNonce))
+    .limit(MAX_OPEN);
+  if (missing.length === 0) {
+    memory.shortNonces = 0;
+    return;
+  }
+  memory.shortNonces += 1;
+  if (memory.shortNonces < SHORT_NONCE_ROUNDS) return;
+  memory.shortNonces = 0;
+  raiseAlarm(context, "reorganisation_beyond_finality", { chainNonce: nonce, batches: missing.length });
+  await reopenBatches(
+    context,
+    missing.filter(({ state }) => state === "mined" || state === "final").map(({ id }) => id),
+  );
+  for (const { attempts } of missing) {
+    const last = attempts.at(-1);
+    if (last !== undefined) await broadcast(context, last);
+  }
+}
+
+async function setState(
+  context: SignerContext,
+  id: bigint,
+  state: "sent" | "quarantined",
+  quarantinedAtBlock: bigint | null = null,
+): Promise<void> {
+  await fenced(context, async (tx) => {
+    await tx.update(batch).set({ state, quarantinedAtBlock, updatedAt: sql`now()` }).where(eq(batch.id, id));
+  });
+}
+
+function forget({ memory }: SignerContext, id: bigint): void {
+  memory.broadcastAt.delete(id);
+  memory.missingSince.delete(id);
+}

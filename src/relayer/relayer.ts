@@ -1,0 +1,179 @@
+/** One signer's loop: own the signer, follow what was sent, send what waits. */
+import type { Pool } from "pg";
+import type { PrivateKeyAccount, PublicClient } from "viem";
+import { relayAbi } from "../chain/abi.js";
+import type { Deployment } from "../chain/deployment.js";
+import type { Database } from "../db/client.js";
+import type { Address } from "../protocol/types.js";
+import {
+  type CrashPoint,
+  createMemory,
+  raiseAlarm,
+  readHead,
+  type RelayerLogger,
+  type RelayerMetrics,
+  type RelayerOptions,
+  type SignerContext,
+} from "./context.js";
+import { followBatches, hasOpen } from "./follow.js";
+import { type Ownership, OwnershipLost, takeOwnership } from "./ownership.js";
+import { sendNext } from "./send.js";
+
+export interface Relayer {
+  start(): void;
+  /** Ends the loop after its current step and gives the signer up. What is signed is picked up by the next owner. */
+  stop(): Promise<void>;
+}
+
+const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
+  pollIntervalMs: 100,
+  maxInFlight: 2,
+  maxBatchSize: 150,
+  replaceAfterBlocks: 3,
+  maxFeePerGas: 500_000_000_000n,
+};
+
+const TAKE_INTERVAL_MS = 1000;
+const MAX_BACKOFF_MS = 5000;
+const NOT_ALLOWED_PAUSE_MS = 10_000;
+/** How long stop() waits for a step that hangs on the node; the epoch makes leaving it behind safe. */
+const STOP_PATIENCE_MS = 5000;
+
+export function createRelayer({
+  db,
+  pool,
+  publicClient,
+  account,
+  deployment,
+  confirmations,
+  logger,
+  metrics,
+  options,
+  crashPoint = async () => {},
+}: {
+  db: Database;
+  pool: Pool;
+  publicClient: PublicClient;
+  account: PrivateKeyAccount;
+  deployment: Deployment;
+  confirmations: number;
+  logger: RelayerLogger;
+  metrics?: RelayerMetrics | undefined;
+  options?: Partial<Omit<RelayerOptions, "confirmations">> | undefined;
+  /** Called at each named moment; tests stop or crash the process in it. */
+  crashPoint?: ((point: CrashPoint) => Promise<void>) | undefined;
+}): Relayer {
+  const settings: RelayerOptions = { ...DEFAULT_OPTIONS, ...options, confirmations };
+  const signer = account.address.toLowerCase() as Address;
+  const stopping = new AbortController();
+  let running: Promise<void> | undefined;
+  let ownership: Ownership | null = null;
+
+  const run = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      try {
+        ownership = await takeOwnership(pool, signer);
+        if (ownership !== null) {
+          logger.info({ signer, epoch: ownership.epoch.toString() }, "relayer owns its signer");
+          await work(ownership);
+        }
+      } catch (error) {
+        logger.warn({ signer, error: (error as Error).message }, "relayer cannot take its signer");
+      } finally {
+        await ownership?.release();
+        ownership = null;
+      }
+      await pause(TAKE_INTERVAL_MS, stopping.signal);
+    }
+  };
+
+  const work = async ({ epoch, lost }: Ownership): Promise<void> => {
+    const context: SignerContext = {
+      db,
+      publicClient,
+      account,
+      signer,
+      epoch,
+      deployment,
+      options: settings,
+      logger,
+      metrics,
+      crashPoint,
+      memory: createMemory(),
+    };
+    const ended = AbortSignal.any([stopping.signal, lost]);
+    let failures = 0;
+    let allowed = false;
+    let reconciled = false;
+    while (!ended.aborted) {
+      try {
+        allowed ||= await mayRelay(context);
+        // The first round always looks at the chain: it may have moved while nobody owned the signer.
+        await round(context, allowed && !ended.aborted, !reconciled);
+        reconciled = true;
+        failures = 0;
+      } catch (error) {
+        if (error instanceof OwnershipLost) {
+          logger.warn({ signer, epoch: epoch.toString() }, "relayer lost its signer");
+          return;
+        }
+        failures += 1;
+        logger.warn({ signer, failures, error: messageOf(error) }, "relayer round failed");
+      }
+      const backoff = failures === 0 ? 0 : Math.min(200 * 2 ** Math.min(failures, 10), MAX_BACKOFF_MS);
+      await pause(allowed ? settings.pollIntervalMs + backoff : NOT_ALLOWED_PAUSE_MS, ended);
+    }
+  };
+
+  const round = async (context: SignerContext, maySend: boolean, first: boolean): Promise<void> => {
+    const open = first || (await hasOpen(context));
+    const head = await readHead(publicClient);
+    const progress = open ? await followBatches(context, head) : { inFlight: 0 };
+    if (!maySend) return;
+    for (let inFlight = progress.inFlight; inFlight < settings.maxInFlight; inFlight += 1) {
+      if (!(await sendNext(context, head))) return;
+    }
+  };
+
+  const mayRelay = async (context: SignerContext): Promise<boolean> => {
+    const allowed = await publicClient.readContract({
+      address: deployment.relay,
+      abi: relayAbi,
+      functionName: "isSigner",
+      args: [signer],
+    });
+    if (!allowed) raiseAlarm(context, "signer_not_allowed", { relay: deployment.relay });
+    return allowed;
+  };
+
+  return {
+    start() {
+      running ??= run();
+    },
+    async stop() {
+      stopping.abort();
+      await Promise.race([running, new Promise((resolve) => setTimeout(resolve, STOP_PATIENCE_MS).unref())]);
+      await ownership?.release();
+    },
+  };
+}
+
+/** viem's messages carry the whole request; the short one is enough for a log line. */
+function messageOf(error: unknown): string {
+  const { shortMessage, message } = error as { shortMessage?: string; message?: string };
+  return shortMessage ?? message ?? String(error);
+}
+
+/** Resolves after `ms`, or at once when `signal` aborts. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done, { once: true });
+  });
+}

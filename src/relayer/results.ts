@@ -1,0 +1,156 @@
+/** Writing down what the chain did with a batch and each of its operations. */
+import { and, asc, eq, inArray, sql } from "drizzle-orm";
+import { type Hex, parseEventLogs, type TransactionReceipt } from "viem";
+import { relayAbi } from "../chain/abi.js";
+import type { Transaction } from "../db/client.js";
+import { batch, operation } from "../db/schema.js";
+import { notifyDone } from "./claim.js";
+import type { SignerContext } from "./context.js";
+import { fenced } from "./ownership.js";
+import { failureReason, retryDelay } from "./verdict.js";
+
+/** Blocks that still have to pass make no difference to `rejected`: a failure on chain moved nothing. */
+export async function recordReceipt(
+  context: SignerContext,
+  { id }: { id: bigint },
+  receipt: TransactionReceipt,
+  deep: boolean,
+): Promise<void> {
+  const { deployment, metrics, logger, signer } = context;
+  const failures = new Map<number, Hex>();
+  const relayLogs = receipt.logs.filter(({ address }) => address.toLowerCase() === deployment.relay);
+  for (const { args } of parseEventLogs({ abi: relayAbi, eventName: "OperationFailed", logs: relayLogs })) {
+    failures.set(Number(args.index), args.reason);
+  }
+  const state = deep ? "final" : "mined";
+  const place = {
+    transactionHash: receipt.transactionHash,
+    blockNumber: receipt.blockNumber,
+    blockHash: receipt.blockHash,
+  };
+  const counts = await fenced(context, async (tx) => {
+    await tx.update(batch).set({ state, ...place, updatedAt: sql`now()` }).where(eq(batch.id, id));
+    const operations = await tx
+      .select({ id: operation.id, state: operation.state, batchIndex: operation.batchIndex })
+      .from(operation)
+      .where(eq(operation.batchId, id))
+      .orderBy(asc(operation.batchIndex));
+    const applied = operations.filter(({ batchIndex }) => !failures.has(batchIndex ?? -1));
+    await tx
+      .update(operation)
+      .set({ state, reason: null, reasonData: null, ...place, updatedAt: sql`now()` })
+      .where(
+        inArray(
+          operation.id,
+          applied.filter((row) => row.state !== "rejected").map((row) => row.id),
+        ),
+      );
+    for (const row of applied) if (row.state === "rejected") await revive(tx, row.id, state, place);
+    for (const [index, data] of failures) {
+      const row = operations.find(({ batchIndex }) => batchIndex === index);
+      if (row === undefined) continue;
+      const reason = failureReason(data, false);
+      await tx
+        .update(operation)
+        .set({ state: "rejected", reason, reasonData: data, ...place, updatedAt: sql`now()` })
+        .where(eq(operation.id, row.id));
+      logger.warn({ signer, operation: row.id.toString(), batch: id.toString(), reason }, "operation failed on chain");
+    }
+    await notifyDone(tx, operations.map((row) => row.id));
+    return { applied: applied.length, failed: operations.length - applied.length };
+  });
+  metrics?.batches(state);
+  if (counts.applied > 0) metrics?.operations(state, counts.applied);
+  if (counts.failed > 0) metrics?.operations("rejected", counts.failed);
+}
+
+/**
+ * An operation that failed in a block that left the chain succeeded in another one. Where a newer operation holds its
+ * authorization or once-key by now the row stays as it is: the newer one meets the effect on chain.
+ */
+async function revive(
+  tx: Transaction,
+  id: bigint,
+  state: "mined" | "final",
+  place: { transactionHash: string; blockNumber: bigint; blockHash: string },
+): Promise<void> {
+  await tx.execute(sql`
+    update app.operation mine set state = ${state}, reason = null, reason_data = null,
+      transaction_hash = ${place.transactionHash}, block_number = ${place.blockNumber.toString()}::bigint,
+      block_hash = ${place.blockHash}, updated_at = now()
+    where id = ${id.toString()}::bigint and not exists (
+      select 1 from app.operation other where other.id <> mine.id and other.state <> 'rejected'
+        and (other.once_key = mine.once_key
+          or (other.asset = mine.asset and other.payer = mine.payer and other.nonce = mine.nonce)))`);
+}
+
+export async function finaliseBatches(context: SignerContext, ids: bigint[]): Promise<void> {
+  const finalised = await fenced(context, async (tx) => {
+    await tx.update(batch).set({ state: "final", updatedAt: sql`now()` }).where(inArray(batch.id, ids));
+    const rows = await tx
+      .update(operation)
+      .set({ state: "final", updatedAt: sql`now()` })
+      .where(and(inArray(operation.batchId, ids), eq(operation.state, "mined")))
+      .returning({ id: operation.id });
+    return rows.length;
+  });
+  for (const _ of ids) context.metrics?.batches("final");
+  if (finalised > 0) context.metrics?.operations("final", finalised);
+}
+
+/** Back to waiting for a receipt: the block that had these batches is gone, their signed bytes are as good as ever. */
+export async function reopenBatches(context: SignerContext, ids: bigint[]): Promise<void> {
+  if (ids.length === 0) return;
+  const nowhere = { transactionHash: null, blockNumber: null, blockHash: null, updatedAt: sql`now()` };
+  await fenced(context, async (tx) => {
+    await tx.update(batch).set({ state: "sent", ...nowhere }).where(inArray(batch.id, ids));
+    await tx
+      .update(operation)
+      .set({ state: "sent", ...nowhere })
+      .where(and(inArray(operation.batchId, ids), inArray(operation.state, ["mined", "final"])));
+  });
+}
+
+/** The batch can never apply: its operations wait for another one, each time longer. None is ever dropped. */
+export async function requeueBatch(
+  context: SignerContext,
+  id: bigint,
+  state: "reverted" | "superseded",
+  receipt: TransactionReceipt | null,
+): Promise<void> {
+  const requeued = await fenced(context, async (tx) => {
+    await tx
+      .update(batch)
+      .set({
+        state,
+        transactionHash: receipt?.transactionHash ?? null,
+        blockNumber: receipt?.blockNumber ?? null,
+        blockHash: receipt?.blockHash ?? null,
+        updatedAt: sql`now()`,
+      })
+      .where(eq(batch.id, id));
+    const rows = await tx
+      .select({ id: operation.id, tries: operation.tries })
+      .from(operation)
+      .where(and(eq(operation.batchId, id), eq(operation.state, "sent")));
+    for (const row of rows) {
+      const wait = state === "reverted" ? retryDelay(row.tries) / 1000 : 0;
+      await tx
+        .update(operation)
+        .set({
+          state: wait === 0 ? "queued" : "held",
+          reason: state === "reverted" ? "BatchReverted" : null,
+          tries: row.tries + 1,
+          retryAt: wait === 0 ? null : sql`now() + make_interval(secs => ${wait})`,
+          batchId: null,
+          batchIndex: null,
+          signer: null,
+          updatedAt: sql`now()`,
+        })
+        .where(eq(operation.id, row.id));
+    }
+    return rows.length;
+  });
+  context.metrics?.operations("requeued", requeued);
+  context.logger.warn({ batch: id.toString(), state, operations: requeued }, "operations queued again");
+}

@@ -1,0 +1,224 @@
+/** From the queue to the node: claim, simulate, sign, commit, broadcast, in this order and no other. */
+import { sql } from "drizzle-orm";
+import {
+  BaseError,
+  ContractFunctionRevertedError,
+  ContractFunctionZeroDataError,
+  keccak256,
+  parseAbi,
+  type TransactionSerializableEIP1559 } from "viem";
+import type { BatchAttempt } from "../db/schema.js";
+import { batch } from "../db/schema.js";
+import type { Hex } from "../protocol/types.js";
+import { claimOperations, hasWaiting, storeUnsent, type Unsent } from "./claim.js";
+import { type Head, raiseAlarm, type SignerContext } from "./context.js";
+import type { OperationRow } from "./outbox.js";
+import { fenced } from "./ownership.js";
+import { simulateOperations } from "./simulate.js";
+import { batchGas, encodeBatch, estimateFees, type Fees } from "./transaction.js";
+import { failureReason, judgeFailure } from "./verdict.js";
+
+/** Pause of a signer that cannot pay or may not send; the others go on. */
+const PAUSE_MS = 5000;
+/** Batches of one signer that are looked at to find its next account nonce. */
+const MAX_KNOWN_NONCES = 1000;
+
+const pausableAbi = parseAbi(["function paused() view returns (bool)"]);
+
+/** Sends one batch where there is something to send. Answers whether it did. */
+export async function sendNext(context: SignerContext, head: Head): Promise<boolean> {
+  const { memory, crashPoint } = context;
+  if (Date.now() < memory.pausedUntil || !(await hasWaiting(context))) return false;
+
+  const { publicClient, options } = context;
+  const fees = await estimateFees(publicClient, head, options.maxFeePerGas);
+  if (fees === null) {
+    raiseAlarm(context, "fee_cap_reached", { baseFeePerGas: head.baseFeePerGas.toString() });
+    memory.pausedUntil = Date.now() + PAUSE_MS;
+    return false;
+  }
+
+  await crashPoint("before_claim");
+  const claimed = await claimOperations(context, head);
+  if (claimed.length === 0) return false;
+  let passed: OperationRow[] = [];
+  try {
+    const judged = await judge(context, claimed, head);
+    await crashPoint("after_simulation");
+    await storeUnsent(context, judged);
+    passed = judged.passed;
+  } catch (error) {
+    await release(context, claimed);
+    throw error;
+  }
+  if (passed.length === 0) return false;
+  try {
+    return await signAndSend(context, passed, fees, head);
+  } catch (error) {
+    await release(context, passed);
+    throw error;
+  }
+}
+
+/** Claims lapse by themselves; giving them back at once spares the wait. */
+async function release(context: SignerContext, rows: OperationRow[]): Promise<void> {
+  await storeUnsent(context, { rejected: [], held: [], released: rows }).catch(() => undefined);
+}
+
+async function judge(
+  { publicClient, signer, deployment }: SignerContext,
+  operations: OperationRow[],
+  head: Head,
+): Promise<Unsent & { passed: OperationRow[] }> {
+  const now = Math.min(Math.floor(Date.now() / 1000), head.timestamp + 15);
+  const results = await simulateOperations({
+    publicClient,
+    signer,
+    relay: deployment.relay,
+    operations,
+    head,
+    now,
+  });
+  const judged: Unsent & { passed: OperationRow[] } = { passed: [], rejected: [], held: [], released: [] };
+  const touched = new Set<string>();
+  let tokenPaused: boolean | undefined;
+  for (const [index, row] of operations.entries()) {
+    const result = results[index];
+    if (result === undefined || result.success) {
+      judged.passed.push(row);
+      for (const key of [row.escrow, row.caller, row.payer]) if (key !== null) touched.add(key);
+      continue;
+    }
+    // One that travels with it may be the cause, and is not on the chain yet: judged again when it is.
+    if ([row.escrow, row.caller, row.payer].some((key) => key !== null && touched.has(key))) {
+      judged.released.push(row);
+      continue;
+    }
+    if (row.payer !== null || row.caller === null) {
+      tokenPaused ??= await isPaused(publicClient, deployment.asset.address);
+    }
+    const reason = failureReason(result.data, result.outOfGas);
+    const verdict = judgeFailure({
+      reason,
+      data: result.data,
+      fromKeeper: row.caller === null,
+      tries: row.tries,
+      tokenPaused: tokenPaused === true && (reason === "PaymentFailed" || reason === "SafeERC20FailedOperation"),
+    });
+    const list = verdict.verdict === "reject" ? judged.rejected : judged.held;
+    list.push({ row, reason: verdict.reason, data: verdict.data });
+  }
+  return judged;
+}
+
+/** A token without `paused` is never paused; a node that does not answer makes the round fail. */
+async function isPaused(publicClient: SignerContext["publicClient"], asset: Hex): Promise<boolean> {
+  try {
+    return await publicClient.readContract({ address: asset, abi: pausableAbi, functionName: "paused" });
+  } catch (error) {
+    const answered =
+      error instanceof BaseError &&
+      error.walk(
+        (cause) =>
+          cause instanceof ContractFunctionRevertedError || cause instanceof ContractFunctionZeroDataError,
+      ) !== null;
+    if (!answered) throw error;
+    return false;
+  }
+}
+
+async function signAndSend(
+  context: SignerContext,
+  operations: OperationRow[],
+  fees: Fees,
+  head: Head,
+): Promise<boolean> {
+  const { publicClient, account, signer, deployment, memory, crashPoint, metrics, logger } = context;
+  const [balance, chainNonce] = await Promise.all([
+    publicClient.getBalance({ address: account.address }),
+    publicClient.getTransactionCount({ address: account.address, blockTag: "latest" }),
+  ]);
+  const gas = batchGas(operations);
+  if (balance < gas * fees.maxFeePerGas) {
+    raiseAlarm(context, "signer_without_gas", { balance: balance.toString(), needed: (gas * fees.maxFeePerGas).toString() });
+    memory.pausedUntil = Date.now() + PAUSE_MS;
+    await release(context, operations);
+    return false;
+  }
+  const nonce = await nextNonce(context, chainNonce);
+  const attempt = await signAttempt(context, {
+    chainId: deployment.chainId,
+    type: "eip1559",
+    to: deployment.relay,
+    data: encodeBatch(operations),
+    nonce,
+    gas,
+    ...fees,
+    head,
+  });
+  await crashPoint("after_signing");
+
+  const id = await fenced(context, async (tx) => {
+    const [stored] = await tx
+      .insert(batch)
+      .values({ signer, epoch: context.epoch, accountNonce: nonce, attempts: [attempt] })
+      .returning({ id: batch.id });
+    if (stored === undefined) throw new Error("the batch was not stored");
+    const ids = operations.map((row) => row.id.toString());
+    const taken = await tx.execute(sql`
+      update app.operation set state = 'sent', batch_id = ${stored.id.toString()}::bigint, batch_index = place - 1,
+        claimed_until = null, retry_at = null, reason = null, reason_data = null, updated_at = now()
+      from unnest(${sql.param(ids)}::bigint[]) with ordinality as mine (operation_id, place)
+      where id = operation_id and state in ('queued', 'held') and signer = ${signer}`);
+    if (taken.rowCount !== operations.length) throw new Error("another signer took some of the operations");
+    return stored.id;
+  });
+  await crashPoint("after_commit");
+
+  metrics?.batches("sent");
+  logger.info({ signer, batch: id.toString(), nonce, operations: operations.length, hash: attempt.hash }, "batch sent");
+  memory.broadcastAt.set(id, head.number);
+  await broadcast(context, attempt);
+  await crashPoint("after_broadcast");
+  return true;
+}
+
+/** Signs one transaction of a batch; nothing leaves the process. */
+export async function signAttempt(
+  { account }: SignerContext,
+  { head, ...transaction }: TransactionSerializableEIP1559 & Fees & { head: Head },
+): Promise<BatchAttempt> {
+  const raw = await account.signTransaction(transaction);
+  return {
+    raw,
+    hash: keccak256(raw),
+    maxFeePerGas: transaction.maxFeePerGas.toString(),
+    maxPriorityFeePerGas: transaction.maxPriorityFeePerGas.toString(),
+    signedAtBlock: head.number.toString(),
+  };
+}
+
+/** Hands signed bytes to the node. Its answer decides nothing: receipts do, and the same bytes can go again. */
+export async function broadcast(
+  { publicClient, logger, signer }: SignerContext,
+  { raw, hash }: Pick<BatchAttempt, "raw" | "hash">,
+): Promise<void> {
+  try {
+    await publicClient.sendRawTransaction({ serializedTransaction: raw });
+  } catch (error) {
+    logger.debug({ signer, hash, error: (error as Error).message }, "broadcast answered with an error");
+  }
+}
+
+/** The lowest nonce that the chain can still take and that no batch of ours stands for. */
+async function nextNonce({ db, signer }: SignerContext, chainNonce: number): Promise<number> {
+  const { rows } = await db.execute<{ account_nonce: string }>(sql`
+    select account_nonce::text from app.batch where signer = ${signer} and account_nonce >= ${chainNonce}
+    order by account_nonce limit ${MAX_KNOWN_NONCES}`);
+  let nonce = chainNonce;
+  for (const row of rows) {
+    if (Number(row.account_nonce) !== nonce) break;
+    nonce += 1;
+  }
+  return nonce;
+}
