@@ -44,7 +44,10 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
           and (claimed_until is null or claimed_until < now() or signer = ${signer})
         order by id limit ${MAX_EXPIRED})
       returning id::text`);
-    await notifyDone(tx, ended.rows.map(({ id }) => BigInt(id)));
+    await notifyDone(
+      tx,
+      ended.rows.map(({ id }) => BigInt(id)),
+    );
 
     const candidates = await tx.execute<CandidateRow>(sql`
       select id::text, kind, escrow, caller, gas_limit, octet_length(data) as data_length, not_after::float8,
@@ -110,9 +113,17 @@ export async function storeUnsent(context: SignerContext, unsent: Unsent): Promi
       await tx
         .update(operation)
         .set({ claimedUntil: null })
-        .where(inArray(operation.id, released.map(({ id }) => id)));
+        .where(
+          inArray(
+            operation.id,
+            released.map(({ id }) => id),
+          ),
+        );
     }
-    await notifyDone(tx, rejected.map(({ row }) => row.id));
+    await notifyDone(
+      tx,
+      rejected.map(({ row }) => row.id),
+    );
   });
   report(context, unsent);
 }
@@ -122,10 +133,19 @@ function report(context: SignerContext, { rejected, held }: Unsent): void {
   if (rejected.length > 0) metrics?.operations("rejected", rejected.length);
   if (held.length > 0) metrics?.operations("held", held.length);
   for (const { row, reason } of rejected) {
-    logger.info({ operation: row.id.toString(), kind: row.kind, escrow: row.escrow, reason }, "operation rejected");
+    logger.info(
+      { operation: row.id.toString(), kind: row.kind, escrow: row.escrow, reason },
+      "operation rejected",
+    );
   }
   for (const { row, reason } of held) {
-    const facts = { operation: row.id.toString(), kind: row.kind, escrow: row.escrow, reason, tries: row.tries + 1 };
+    const facts = {
+      operation: row.id.toString(),
+      kind: row.kind,
+      escrow: row.escrow,
+      reason,
+      tries: row.tries + 1,
+    };
     if (row.tries + 1 >= ALARM_TRIES) raiseAlarm(context, "operation_failing", facts);
     else logger.warn(facts, "operation held");
   }

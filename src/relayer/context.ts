@@ -64,8 +64,11 @@ export interface SignerContext {
 
 /** What the loop remembers between rounds; losing it costs time, never an operation. */
 export interface SignerMemory {
-  /** Hash of the newest block that the open batches were compared with. */
+  /** Newest block that the open batches were compared with, and when (milliseconds). */
   followedHead: Hex | null;
+  followedAt: number;
+  /** Transactions that waited for inclusion then, and those sent since. */
+  inFlight: number;
   /** Newest block at which each open batch was broadcast. */
   broadcastAt: Map<bigint, bigint>;
   /** First block at which each open batch was missing although its nonce was used. */
@@ -88,6 +91,8 @@ export interface Head {
 export function createMemory(): SignerMemory {
   return {
     followedHead: null,
+    followedAt: 0,
+    inFlight: 0,
     broadcastAt: new Map(),
     missingSince: new Map(),
     shortNonces: 0,

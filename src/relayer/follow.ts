@@ -1,5 +1,5 @@
 /** What became of the signed batches: receipts, depth, reorganisations, lost and stuck transactions. */
-import { and, asc, desc, eq, inArray, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gte, inArray, sql } from "drizzle-orm";
 import { parseTransaction, type TransactionReceipt } from "viem";
 import { type BatchAttempt, batch } from "../db/schema.js";
 import { type Head, raiseAlarm, type SignerContext } from "./context.js";
@@ -16,15 +16,10 @@ const MAX_OPEN = 200;
 const MISSING_HEADS = 3n;
 /** Rounds in a row in which the chain must know too few transactions before we believe that it lost some. */
 const SHORT_NONCE_ROUNDS = 5;
+/** A node may show a block before its receipts: asked again after this long. */
+const SAME_HEAD_MS = 500;
 /** Blocks between two broadcasts of the same bytes. */
 const REBROADCAST_BLOCKS = 2n;
-
-export interface Progress {
-  /** Transactions that wait for inclusion. */
-  inFlight: number;
-  /** Batches of which anything is still to be learnt. */
-  open: number;
-}
 
 /** Whether this signer has batches that are not decided for good. */
 export async function hasOpen({ db, signer }: SignerContext): Promise<boolean> {
@@ -33,14 +28,16 @@ export async function hasOpen({ db, signer }: SignerContext): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Brings every open batch up to date with `head`. */
-export async function followBatches(context: SignerContext, head: Head): Promise<Progress> {
+/** Brings every open batch up to date with `head`, where there is a new one or some time has passed. */
+export async function followBatches(context: SignerContext, head: Head): Promise<void> {
   const { memory } = context;
-  if (memory.followedHead !== head.hash) {
-    await followMined(context, head);
-    memory.followedHead = head.hash;
-  }
-  return followUnmined(context, head);
+  const isNewHead = memory.followedHead !== head.hash;
+  if (!isNewHead && Date.now() - memory.followedAt < SAME_HEAD_MS) return;
+  if (isNewHead) await followMined(context, head);
+  await followUnmined(context, head);
+  await checkShortNonces(context, head);
+  memory.followedHead = head.hash;
+  memory.followedAt = Date.now();
 }
 
 /**
@@ -92,7 +89,7 @@ async function isCanonical(
   return block === null ? null : block.hash === blockHash;
 }
 
-async function followUnmined(context: SignerContext, head: Head): Promise<Progress> {
+async function followUnmined(context: SignerContext, head: Head): Promise<void> {
   const { db, publicClient, account, signer, memory, crashPoint } = context;
   const open = await db
     .select()
@@ -124,12 +121,14 @@ async function followUnmined(context: SignerContext, head: Head): Promise<Progre
     if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;
     await rebroadcast(context, one, head);
   }
-  await checkShortNonces(context, head, inFlight);
-  return { inFlight, open: open.length };
+  memory.inFlight = inFlight;
 }
 
 /** Any attempt may have been included: they share a nonce, so at most one was. */
-async function findReceipt({ publicClient }: SignerContext, { attempts }: Batch): Promise<TransactionReceipt | null> {
+async function findReceipt(
+  { publicClient }: SignerContext,
+  { attempts }: Batch,
+): Promise<TransactionReceipt | null> {
   for (const { hash } of [...attempts].reverse()) {
     const receipt = await publicClient.getTransactionReceipt({ hash }).catch((error: Error) => {
       if (error.name === "TransactionReceiptNotFoundError") return null;
@@ -221,7 +220,10 @@ async function replaceIfStuck(context: SignerContext, one: Batch, head: Head): P
       .where(eq(batch.id, one.id));
   });
   metrics?.batches("replaced");
-  logger.warn({ signer, batch: one.id.toString(), hash: attempt.hash, replaces: last.hash }, "batch replaced");
+  logger.warn(
+    { signer, batch: one.id.toString(), hash: attempt.hash, replaces: last.hash },
+    "batch replaced",
+  );
   memory.broadcastAt.set(one.id, head.number);
   await broadcast(context, attempt);
   return true;
@@ -239,7 +241,8 @@ async function rebroadcast(context: SignerContext, one: Batch, head: Head): Prom
   const { memory } = context;
   const last = one.attempts.at(-1);
   const at = memory.broadcastAt.get(one.id);
-  if (last === undefined || (at !== undefined && head.number - at < REBROADCAST_BLOCKS && head.number >= at)) return;
+  if (last === undefined || (at !== undefined && head.number - at < REBROADCAST_BLOCKS && head.number >= at))
+    return;
   memory.broadcastAt.set(one.id, head.number);
   await broadcast(context, last);
 }
@@ -248,17 +251,22 @@ async function rebroadcast(context: SignerContext, one: Batch, head: Head): Prom
  * A chain that knows fewer transactions of the signer than are decided here has lost some beyond our finality: they
  * are followed and sent again, so that their operations apply, and no nonce stays empty below the next one.
  */
-async function checkShortNonces(context: SignerContext, head: Head, inFlight: number): Promise<void> {
+async function checkShortNonces(context: SignerContext, head: Head): Promise<void> {
   const { db, publicClient, account, signer, memory } = context;
-  if (inFlight > 0) {
-    memory.shortNonces = 0;
-    return;
-  }
-  const nonce = await publicClient.getTransactionCount({ address: account.address, blockNumber: head.number });
+  const nonce = await publicClient.getTransactionCount({
+    address: account.address,
+    blockNumber: head.number,
+  });
   const missing = await db
     .select()
     .from(batch)
-    .where(and(eq(batch.signer, signer), sql`${batch.accountNonce} >= ${nonce}`))
+    .where(
+      and(
+        eq(batch.signer, signer),
+        gte(batch.accountNonce, nonce),
+        inArray(batch.state, ["final", "reverted", "superseded"]),
+      ),
+    )
     .orderBy(asc(batch.accountNonce))
     .limit(MAX_OPEN);
   if (missing.length === 0) {
@@ -271,7 +279,7 @@ async function checkShortNonces(context: SignerContext, head: Head, inFlight: nu
   raiseAlarm(context, "reorganisation_beyond_finality", { chainNonce: nonce, batches: missing.length });
   await reopenBatches(
     context,
-    missing.filter(({ state }) => state === "mined" || state === "final").map(({ id }) => id),
+    missing.filter(({ state }) => state === "final").map(({ id }) => id),
   );
   for (const { attempts } of missing) {
     const last = attempts.at(-1);

@@ -5,14 +5,15 @@ import { relayAbi } from "../chain/abi.js";
 import type { Deployment } from "../chain/deployment.js";
 import type { Database } from "../db/client.js";
 import type { Address } from "../protocol/types.js";
+import { hasWaiting } from "./claim.js";
 import {
   type CrashPoint,
   createMemory,
-  raiseAlarm,
-  readHead,
   type RelayerLogger,
   type RelayerMetrics,
   type RelayerOptions,
+  raiseAlarm,
+  readHead,
   type SignerContext,
 } from "./context.js";
 import { followBatches, hasOpen } from "./follow.js";
@@ -126,12 +127,15 @@ export function createRelayer({
   };
 
   const round = async (context: SignerContext, maySend: boolean, first: boolean): Promise<void> => {
-    const open = first || (await hasOpen(context));
+    const { memory } = context;
+    const open = first || memory.shortNonces > 0 || (await hasOpen(context));
+    if (!open && !(await hasWaiting(context))) return;
     const head = await readHead(publicClient);
-    const progress = open ? await followBatches(context, head) : { inFlight: 0 };
-    if (!maySend) return;
-    for (let inFlight = progress.inFlight; inFlight < settings.maxInFlight; inFlight += 1) {
+    if (open) await followBatches(context, head);
+    else memory.inFlight = 0;
+    while (maySend && memory.shortNonces === 0 && memory.inFlight < settings.maxInFlight) {
       if (!(await sendNext(context, head))) return;
+      memory.inFlight += 1;
     }
   };
 

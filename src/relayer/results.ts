@@ -29,7 +29,10 @@ export async function recordReceipt(
     blockHash: receipt.blockHash,
   };
   const counts = await fenced(context, async (tx) => {
-    await tx.update(batch).set({ state, ...place, updatedAt: sql`now()` }).where(eq(batch.id, id));
+    await tx
+      .update(batch)
+      .set({ state, ...place, updatedAt: sql`now()` })
+      .where(eq(batch.id, id));
     const operations = await tx
       .select({ id: operation.id, state: operation.state, batchIndex: operation.batchIndex })
       .from(operation)
@@ -54,9 +57,15 @@ export async function recordReceipt(
         .update(operation)
         .set({ state: "rejected", reason, reasonData: data, ...place, updatedAt: sql`now()` })
         .where(eq(operation.id, row.id));
-      logger.warn({ signer, operation: row.id.toString(), batch: id.toString(), reason }, "operation failed on chain");
+      logger.warn(
+        { signer, operation: row.id.toString(), batch: id.toString(), reason },
+        "operation failed on chain",
+      );
     }
-    await notifyDone(tx, operations.map((row) => row.id));
+    await notifyDone(
+      tx,
+      operations.map((row) => row.id),
+    );
     return { applied: applied.length, failed: operations.length - applied.length };
   });
   metrics?.batches(state);
@@ -103,7 +112,10 @@ export async function reopenBatches(context: SignerContext, ids: bigint[]): Prom
   if (ids.length === 0) return;
   const nowhere = { transactionHash: null, blockNumber: null, blockHash: null, updatedAt: sql`now()` };
   await fenced(context, async (tx) => {
-    await tx.update(batch).set({ state: "sent", ...nowhere }).where(inArray(batch.id, ids));
+    await tx
+      .update(batch)
+      .set({ state: "sent", ...nowhere })
+      .where(inArray(batch.id, ids));
     await tx
       .update(operation)
       .set({ state: "sent", ...nowhere })

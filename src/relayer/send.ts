@@ -6,7 +6,8 @@ import {
   ContractFunctionZeroDataError,
   keccak256,
   parseAbi,
-  type TransactionSerializableEIP1559 } from "viem";
+  type TransactionSerializableEIP1559,
+} from "viem";
 import type { BatchAttempt } from "../db/schema.js";
 import { batch } from "../db/schema.js";
 import type { Hex } from "../protocol/types.js";
@@ -103,7 +104,8 @@ async function judge(
       data: result.data,
       fromKeeper: row.caller === null,
       tries: row.tries,
-      tokenPaused: tokenPaused === true && (reason === "PaymentFailed" || reason === "SafeERC20FailedOperation"),
+      tokenPaused:
+        tokenPaused === true && (reason === "PaymentFailed" || reason === "SafeERC20FailedOperation"),
     });
     const list = verdict.verdict === "reject" ? judged.rejected : judged.held;
     list.push({ row, reason: verdict.reason, data: verdict.data });
@@ -140,12 +142,20 @@ async function signAndSend(
   ]);
   const gas = batchGas(operations);
   if (balance < gas * fees.maxFeePerGas) {
-    raiseAlarm(context, "signer_without_gas", { balance: balance.toString(), needed: (gas * fees.maxFeePerGas).toString() });
+    raiseAlarm(context, "signer_without_gas", {
+      balance: balance.toString(),
+      needed: (gas * fees.maxFeePerGas).toString(),
+    });
     memory.pausedUntil = Date.now() + PAUSE_MS;
     await release(context, operations);
     return false;
   }
   const nonce = await nextNonce(context, chainNonce);
+  if (nonce === null) {
+    memory.shortNonces = Math.max(memory.shortNonces, 1);
+    await release(context, operations);
+    return false;
+  }
   const attempt = await signAttempt(context, {
     chainId: deployment.chainId,
     type: "eip1559",
@@ -176,7 +186,10 @@ async function signAndSend(
   await crashPoint("after_commit");
 
   metrics?.batches("sent");
-  logger.info({ signer, batch: id.toString(), nonce, operations: operations.length, hash: attempt.hash }, "batch sent");
+  logger.info(
+    { signer, batch: id.toString(), nonce, operations: operations.length, hash: attempt.hash },
+    "batch sent",
+  );
   memory.broadcastAt.set(id, head.number);
   await broadcast(context, attempt);
   await crashPoint("after_broadcast");
@@ -210,11 +223,15 @@ export async function broadcast(
   }
 }
 
-/** The lowest nonce that the chain can still take and that no batch of ours stands for. */
-async function nextNonce({ db, signer }: SignerContext, chainNonce: number): Promise<number> {
-  const { rows } = await db.execute<{ account_nonce: string }>(sql`
-    select account_nonce::text from app.batch where signer = ${signer} and account_nonce >= ${chainNonce}
+/**
+ * The lowest nonce that the chain can still take and that no batch of ours stands for; null where the chain knows
+ * fewer of our transactions than are decided: it lies, or has lost some.
+ */
+async function nextNonce({ db, signer }: SignerContext, chainNonce: number): Promise<number | null> {
+  const { rows } = await db.execute<{ account_nonce: string; state: string }>(sql`
+    select account_nonce::text, state from app.batch where signer = ${signer} and account_nonce >= ${chainNonce}
     order by account_nonce limit ${MAX_KNOWN_NONCES}`);
+  if (rows.some(({ state }) => state !== "sent" && state !== "quarantined")) return null;
   let nonce = chainNonce;
   for (const row of rows) {
     if (Number(row.account_nonce) !== nonce) break;

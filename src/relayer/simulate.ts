@@ -6,9 +6,7 @@ import type { Head } from "./context.js";
 import type { OperationRow } from "./outbox.js";
 import { batchGas, encodeBatch } from "./transaction.js";
 
-export type SimulationResult =
-  | { success: true }
-  | { success: false; data: Hex; outOfGas: boolean };
+export type SimulationResult = { success: true } | { success: false; data: Hex; outOfGas: boolean };
 
 type SimulatedOperation = Pick<OperationRow, "target" | "data" | "gasLimit">;
 

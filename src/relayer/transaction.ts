@@ -70,9 +70,7 @@ export async function estimateFees(
   head: Pick<Head, "baseFeePerGas">,
   cap: bigint,
 ): Promise<Fees | null> {
-  const suggested = await publicClient
-    .estimateMaxPriorityFeePerGas()
-    .catch(() => FALLBACK_PRIORITY_FEE);
+  const suggested = await publicClient.estimateMaxPriorityFeePerGas().catch(() => FALLBACK_PRIORITY_FEE);
   return cappedFees({ baseFeePerGas: head.baseFeePerGas, tip: suggested > 0n ? suggested : 1n, cap });
 }
 

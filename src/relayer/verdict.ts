@@ -40,7 +40,8 @@ export function judgeFailure({
   tokenPaused: boolean;
 }): Verdict {
   if (tokenPaused) return { verdict: "hold", reason: "TokenPaused", data };
-  if (fromKeeper && TOO_EARLY.has(reason) && tries < TOO_EARLY_TRIES) return { verdict: "hold", reason, data };
+  if (fromKeeper && TOO_EARLY.has(reason) && tries < TOO_EARLY_TRIES)
+    return { verdict: "hold", reason, data };
   return { verdict: "reject", reason, data };
 }
 

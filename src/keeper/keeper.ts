@@ -1,0 +1,79 @@
+/**
+ * Pushes contracts on when time alone has made it due: settlements, draws, openings, tallies, claims. A convenience:
+ * statuses are right without it, and anybody may make the same calls.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { BaseLogger } from "pino";
+import type { ChainClock } from "../chain/clock.js";
+import type { Database } from "../db/client.js";
+import { AppError } from "../errors.js";
+import { enqueue } from "../relayer/outbox.js";
+import { findDue } from "./due.js";
+
+export interface Keeper {
+  start(): void;
+  /** Ends after the current round. */
+  stop(): Promise<void>;
+}
+
+/** Failing rounds are logged once in so many, so that a long outage does not flood the log. */
+const LOG_EVERY_FAILURES = 30;
+const MAX_BACKOFF_MS = 30_000;
+
+/** Any number of keepers may run: what each of them stores is stored once. */
+export function createKeeper({
+  db,
+  clock,
+  logger,
+  intervalMs,
+}: {
+  db: Database;
+  clock: Pick<ChainClock, "now">;
+  logger: Pick<BaseLogger, "debug" | "info" | "warn">;
+  intervalMs: number;
+}): Keeper {
+  const stopping = new AbortController();
+  let running: Promise<void> | undefined;
+
+  const round = async (): Promise<void> => {
+    for (const due of await findDue(db, clock.now())) {
+      if (stopping.signal.aborted) return;
+      const { operation, existing } = await enqueue(db, due);
+      if (!existing) {
+        logger.info(
+          { kind: due.kind, escrow: due.escrow, operation: operation.id.toString() },
+          "keeper: due",
+        );
+      }
+    }
+  };
+
+  const run = async (): Promise<void> => {
+    let failures = 0;
+    while (!stopping.signal.aborted) {
+      try {
+        await round();
+        failures = 0;
+      } catch (error) {
+        failures += 1;
+        // A full queue is not the keeper's to complain about: it comes again.
+        const expected = error instanceof AppError;
+        if (!expected && failures % LOG_EVERY_FAILURES === 1) {
+          logger.warn({ failures, error: (error as Error).message }, "keeper: round failed");
+        }
+      }
+      const wait = Math.max(intervalMs, Math.min(intervalMs * 2 ** Math.min(failures, 6), MAX_BACKOFF_MS));
+      await delay(wait, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  };
+
+  return {
+    start() {
+      running ??= run();
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}
