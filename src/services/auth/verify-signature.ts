@@ -1,16 +1,19 @@
 /** EIP-191 signatures over a challenge, judged as AgentDelegation will judge them on chain. */
 import {
   BaseError,
-  ExecutionRevertedError,
   encodeFunctionData,
+  HttpRequestError,
   hashMessage,
   isErc6492Signature,
+  LimitExceededRpcError,
   numberToHex,
   type PublicClient,
   parseAbi,
   recoverAddress,
   size,
   slice,
+  TimeoutError,
+  WebSocketRequestError,
 } from "viem";
 import type { Address, Hex } from "../../protocol/types.js";
 
@@ -20,6 +23,8 @@ export type SignatureVerdict =
   | { ok: false; reason: "mismatch" | "refused_by_wallet" | "not_deployed" };
 
 const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+/** Enough for a multisig of dozens of owners. */
+const WALLET_GAS = 3_000_000n;
 const HEX_BYTES = /^0x([0-9a-fA-F]{2})+$/;
 const erc1271Abi = parseAbi([
   "function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)",
@@ -89,11 +94,17 @@ async function walletAccepts(
     args: [hash, signature],
   });
   try {
-    const answer = await publicClient.call({ to: address, data });
+    const answer = await publicClient.call({ to: address, data, gas: WALLET_GAS });
     return answer.data?.slice(0, 66) === ERC1271_MAGIC_WORD;
   } catch (error) {
-    if (error instanceof BaseError && error.walk((cause) => cause instanceof ExecutionRevertedError))
-      return false;
+    // Whatever the node answers (reverted, out of gas, bad code) is the wallet's doing; silence is the node's.
+    if (error instanceof BaseError && error.walk(isNodeOutage) === null) return false;
     throw error;
   }
 }
+
+const isNodeOutage = (cause: unknown): boolean =>
+  cause instanceof HttpRequestError ||
+  cause instanceof TimeoutError ||
+  cause instanceof WebSocketRequestError ||
+  cause instanceof LimitExceededRpcError;

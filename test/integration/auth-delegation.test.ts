@@ -1,0 +1,223 @@
+import { concatHex, encodeAbiParameters, type Hex } from "viem";
+import type { PrivateKeyAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Address } from "../../src/protocol/types.js";
+import { delegateOperation } from "../../src/relayer/operations.js";
+import { enqueue } from "../../src/relayer/outbox.js";
+import { authClient } from "./auth-client.js";
+import { type AuthNetwork, newAgent, startAuthNetwork } from "./auth-network.js";
+
+let network: AuthNetwork;
+let client: ReturnType<typeof authClient>;
+
+beforeAll(async () => {
+  network = await startAuthNetwork();
+  client = authClient(network.app());
+}, 120_000);
+afterAll(() => network?.stop(), 60_000);
+
+const addressOf = (account: PrivateKeyAccount) => account.address.toLowerCase() as Address;
+
+async function operationsOf(agent: Address, kind: string) {
+  const { rows } = await network.pool.query(
+    "select * from app.operation where caller = $1 and kind = $2 order by id",
+    [agent, kind],
+  );
+  return rows as { id: string; target: Address; data: Hex; state: string }[];
+}
+
+/** The delegation that the agent's newest issued key rests on, as an outbox entry. */
+async function delegationOf(agent: Address) {
+  const { rows } = await network.pool.query(
+    "select * from app.challenge where address = $1 and purpose = 'issue' order by issued_at desc limit 1",
+    [agent],
+  );
+  const { nonce, issued_at, expires_at, signature } = rows[0];
+  return delegateOperation({
+    deployment: network.deps.deployment,
+    agent,
+    nonce,
+    issuedAt: Number(issued_at),
+    expiresAt: Number(expires_at),
+    signature,
+  });
+}
+
+/** Does what the relayer does with a queued operation. */
+async function carryOut({ id, target, data }: { id: string; target: Address; data: Hex }) {
+  await network.relay(target, data);
+  await network.pool.query("update app.operation set state = 'mined' where id = $1", [id]);
+  await network.pool.query("select pg_notify('operation_done', $1)", [id]);
+}
+
+async function delegate(agent: Address) {
+  const { target, data } = await delegationOf(agent);
+  await network.relay(target, data);
+  expect(await network.isDelegated(agent)).toBe(true);
+}
+
+describe("delegation", () => {
+  it("registers on chain with the signature of a sign-in", async () => {
+    const agent = newAgent();
+    await client.signIn(agent);
+    await delegate(addressOf(agent));
+  });
+
+  it("is revoked on chain, once, when every key is revoked", async () => {
+    const agent = newAgent();
+    await client.signIn(agent);
+    await delegate(addressOf(agent));
+    expect(await client.revoke(agent.address, await client.prove(agent))).toMatchObject({ status: 200 });
+    const operations = await operationsOf(addressOf(agent), "revoke-delegation");
+    expect(operations).toHaveLength(1);
+    await carryOut(operations[0] as (typeof operations)[0]);
+    expect(await network.isDelegated(addressOf(agent))).toBe(false);
+  });
+
+  it("is revoked on chain when the last key is revoked by its id, not before", async () => {
+    const agent = newAgent();
+    const [one, two] = [await client.signIn(agent), await client.signIn(agent)];
+    await delegate(addressOf(agent));
+    await client.revoke(agent.address, { ...(await client.prove(agent)), keyId: one.keyId });
+    expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(0);
+    await client.revoke(agent.address, { ...(await client.prove(agent)), keyId: two.keyId });
+    expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
+  });
+
+  it("costs no transaction where the agent never delegated", async () => {
+    const agent = newAgent();
+    await client.signIn(agent);
+    await client.revoke(agent.address, await client.prove(agent));
+    expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(0);
+  });
+
+  it("is revoked also where the registration is still on its way", async () => {
+    const agent = newAgent();
+    await client.signIn(agent);
+    await enqueue(network.deps.db, await delegationOf(addressOf(agent)));
+    await client.revoke(agent.address, await client.prove(agent));
+    expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
+    // The relayer carries operations of one agent out in their order.
+    for (const kind of ["delegate", "revoke-delegation"]) {
+      for (const operation of await operationsOf(addressOf(agent), kind)) await carryOut(operation);
+    }
+    expect(await network.isDelegated(addressOf(agent))).toBe(false);
+  });
+
+  it("can be given again right after a revocation: the new challenge is dated after it", async () => {
+    const agent = newAgent();
+    await client.signIn(agent);
+    await delegate(addressOf(agent));
+    await client.revoke(agent.address, await client.prove(agent));
+    // The next challenge waits for the revocation, which arrives a moment later.
+    const waiting = client.prove(agent);
+    for (const operation of await operationsOf(addressOf(agent), "revoke-delegation"))
+      await carryOut(operation);
+    expect(await client.issue(agent.address, await waiting)).toMatchObject({ status: 201 });
+    await delegate(addressOf(agent));
+  });
+
+  it("is not promised while a revocation is on its way: issuing answers 503, and keeps the challenge", async () => {
+    const agent = newAgent();
+    await client.signIn(agent);
+    await delegate(addressOf(agent));
+    await client.revoke(agent.address, await client.prove(agent));
+    const proof = await client.prove(agent);
+    const early = await client.issue(agent.address, proof);
+    expect(early).toMatchObject({ status: 503, body: { error: { code: "unavailable", retryable: true } } });
+    expect(early.headers.get("retry-after")).toBe("5");
+    // Revoking is always possible.
+    expect(await client.revoke(agent.address, await client.prove(agent))).toMatchObject({ status: 200 });
+
+    for (const operation of await operationsOf(addressOf(agent), "revoke-delegation"))
+      await carryOut(operation);
+    const outdated = await client.issue(agent.address, proof);
+    expect(outdated).toMatchObject({
+      status: 400,
+      body: {
+        error: {
+          code: "invalid_challenge",
+          message: "The address was revoked on chain after this challenge was issued.",
+        },
+      },
+    });
+    expect(await client.issue(agent.address, await client.prove(agent))).toMatchObject({ status: 201 });
+    await delegate(addressOf(agent));
+  });
+});
+
+describe("contract wallets", () => {
+  it("sign in by ERC-1271, and their signature delegates on chain", async () => {
+    const owner = newAgent();
+    const wallet = await network.deployMock("ContractWallet", [owner.address]);
+    const answer = await client.issue(wallet, await client.prove(owner, wallet));
+    expect(answer).toMatchObject({ status: 201, body: { data: { address: wallet } } });
+    await delegate(wallet);
+  });
+
+  it("are refused with the signature of anybody else", async () => {
+    const wallet = await network.deployMock("ContractWallet", [newAgent().address]);
+    const answer = await client.issue(wallet, await client.prove(newAgent(), wallet));
+    expect(answer).toMatchObject({
+      status: 401,
+      body: {
+        error: {
+          code: "invalid_signature",
+          message: "The contract at this address does not accept the signature (ERC-1271 isValidSignature).",
+          details: { triesLeft: 4 },
+        },
+      },
+    });
+  });
+
+  it("that run out of gas, return or revert with a bomb get 401, not an error of ours", async () => {
+    const wallet = await network.deployMock("MaliciousWallet", []);
+    for (const attack of [0, 1, 2]) {
+      await network.testClient.setStorageAt({
+        address: wallet,
+        index: 0,
+        value: `0x${attack.toString(16).padStart(64, "0")}`,
+      });
+      const answer = await client.issue(wallet, await client.prove(newAgent(), wallet));
+      expect(answer).toMatchObject({ status: 401, body: { error: { code: "invalid_signature" } } });
+    }
+  });
+
+  it("without ERC-1271 are refused", async () => {
+    const { factory } = network.deps.deployment;
+    const answer = await client.issue(factory, await client.prove(newAgent(), factory));
+    expect(answer).toMatchObject({ status: 401, body: { error: { code: "invalid_signature" } } });
+  });
+
+  it("that are not deployed yet (ERC-6492) are told to deploy first", async () => {
+    const agent = newAgent();
+    const { challengeId, message } = await client.challenge(agent.address);
+    const wrapped = concatHex([
+      encodeAbiParameters(
+        [{ type: "address" }, { type: "bytes" }, { type: "bytes" }],
+        [agent.address, "0x1234", await agent.signMessage({ message })],
+      ),
+      `0x${"6492".repeat(16)}`,
+    ]);
+    const answer = await client.issue(agent.address, { challengeId, signature: wrapped });
+    expect(answer).toMatchObject({
+      status: 401,
+      body: {
+        error: {
+          code: "invalid_signature",
+          message:
+            "Signatures of wallets that are not deployed yet (ERC-6492) are not accepted: deploy the wallet first, then sign again.",
+        },
+      },
+    });
+  });
+
+  it("judge alone: a key whose address got code is no longer enough", async () => {
+    const agent = newAgent();
+    const proof = await client.prove(agent);
+    const wallet = await network.deployMock("ContractWallet", [newAgent().address]);
+    const bytecode = await network.publicClient.getCode({ address: wallet });
+    await network.testClient.setCode({ address: agent.address, bytecode: bytecode as Hex });
+    expect(await client.issue(agent.address, proof)).toMatchObject({ status: 401 });
+  });
+});

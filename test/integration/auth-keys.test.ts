@@ -1,0 +1,485 @@
+import { parseSignature, serializeCompactSignature, signatureToCompactSignature } from "viem";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { delegationAbi } from "../../src/chain/abi.js";
+import { authClient } from "./auth-client.js";
+import { type AuthNetwork, newAgent, startAuthNetwork } from "./auth-network.js";
+
+let network: AuthNetwork;
+let client: ReturnType<typeof authClient>;
+
+beforeAll(async () => {
+  network = await startAuthNetwork();
+  client = authClient(network.app());
+}, 120_000);
+afterAll(() => network?.stop(), 60_000);
+
+const invalidChallenge = {
+  status: 400,
+  body: {
+    error: {
+      code: "invalid_challenge",
+      message: "The challenge is unknown, expired, already used, or was issued to another address.",
+      hint: "Request a new one with POST /v1/agents/{address}/challenge; it is valid for 5 minutes and for one call.",
+    },
+  },
+};
+
+describe("challenge", () => {
+  it("serves the exact text that AgentDelegation rebuilds on chain", async () => {
+    const agent = newAgent();
+    const { challengeId, message } = await client.challenge(agent.address);
+    const row = (await network.pool.query("select * from app.challenge where id = $1", [challengeId]))
+      .rows[0];
+    const { deployment } = network.deps;
+    const onChain = await network.publicClient.readContract({
+      address: deployment.delegation,
+      abi: delegationAbi,
+      functionName: "challengeText",
+      args: [agent.address, deployment.relay, row.nonce, Number(row.issued_at), Number(row.expires_at)],
+    });
+    expect(message).toBe(onChain);
+    expect(Number(row.expires_at) - Number(row.issued_at)).toBe(300);
+    expect(row.redeemed_at).toBeNull();
+  });
+
+  it("names the address in lower case, whatever the letter case of the path", async () => {
+    const agent = newAgent();
+    const { message } = await client.challenge(`0x${agent.address.slice(2).toUpperCase()}`);
+    expect(message.split("\n")[1]).toBe(agent.address.toLowerCase());
+  });
+
+  it("needs no body, and accepts an empty one of any content type", async () => {
+    const path = `/v1/agents/${newAgent().address}/challenge`;
+    expect(await client.call("POST", path)).toMatchObject({ status: 200 });
+    expect(
+      await client.call("POST", path, { headers: { "Content-Type": "application/json" } }),
+    ).toMatchObject({ status: 200 });
+    expect(
+      await client.call("POST", path, { body: "", headers: { "Content-Type": "text/plain" } }),
+    ).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it.each(["0x12", "not-an-address", `0x${"g".repeat(40)}`, `0x${"1".repeat(41)}`, "1".repeat(40), "me"])(
+    "refuses the malformed address %s",
+    async (address) => {
+      const answer = await client.call("POST", `/v1/agents/${address}/challenge`);
+      expect(answer).toMatchObject({
+        status: 400,
+        body: {
+          error: {
+            code: "invalid_request",
+            details: [{ path: "address", message: "must be an address: 0x and 40 hex digits" }],
+          },
+        },
+      });
+    },
+  );
+
+  it("never gives one nonce twice", async () => {
+    const agent = newAgent();
+    const given = await Promise.all(Array.from({ length: 10 }, () => client.challenge(agent.address)));
+    expect(new Set(given.map(({ message }) => message)).size).toBe(10);
+  });
+});
+
+describe("issuing", () => {
+  it("gives a key of the specified form, once, and stores its hash only", async () => {
+    const agent = newAgent();
+    const answer = await client.issue(agent.address, { ...(await client.prove(agent)), label: "first" });
+    expect(answer.status).toBe(201);
+    expect(Object.keys(answer.body.data).sort()).toEqual(["address", "apiKey", "keyId", "label"]);
+    expect(answer.body.data).toMatchObject({ address: agent.address.toLowerCase(), label: "first" });
+    expect(answer.body.data.apiKey).toMatch(/^wc_test_[0-9A-Za-z]{49}$/);
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+
+    const stored = await network.pool.query("select * from app.api_key where id = $1", [
+      answer.body.data.keyId,
+    ]);
+    expect(stored.rows).toHaveLength(1);
+    expect(JSON.stringify(stored.rows)).not.toContain(answer.body.data.apiKey);
+    const everything = network.logs.join("");
+    expect(everything).not.toContain(answer.body.data.apiKey);
+    expect(everything).toContain("/api-key");
+  });
+
+  it("answers a label of null when none is sent", async () => {
+    const agent = newAgent();
+    const answer = await client.issue(agent.address, await client.prove(agent));
+    expect(answer).toMatchObject({ status: 201, body: { data: { label: null } } });
+  });
+
+  it("takes labels of 1 to 100 characters", async () => {
+    const agent = newAgent();
+    const proof = await client.prove(agent);
+    for (const label of ["", "x".repeat(101), 7, null, ["x"]]) {
+      const answer = await client.issue(agent.address, { ...proof, label });
+      expect(answer).toMatchObject({ status: 400, body: { error: { code: "invalid_request" } } });
+      expect(answer.body.error.details[0].path).toBe("label");
+    }
+    // Code points count, not UTF-16 units; and the refusals above used nothing up.
+    const answer = await client.issue(agent.address, { ...proof, label: "🐝".repeat(100) });
+    expect(answer).toMatchObject({ status: 201, body: { data: { label: "🐝".repeat(100) } } });
+  });
+
+  it("accepts the address in any letter case, in challenge and redemption", async () => {
+    const agent = newAgent();
+    const proof = await client.prove(agent, agent.address.toLowerCase());
+    const answer = await client.issue(`0x${agent.address.slice(2).toUpperCase()}`, proof);
+    expect(answer).toMatchObject({ status: 201, body: { data: { address: agent.address.toLowerCase() } } });
+  });
+
+  it.each([
+    ["challengeId", { signature: "0x12" }],
+    ["signature", { challengeId: "x" }],
+    ["challengeId", { challengeId: 5, signature: "0x12" }],
+    ["signature", { challengeId: "x", signature: { r: 1 } }],
+    ["signature", { challengeId: "x", signature: "" }],
+  ])("refuses a body whose %s is missing or of a wrong type", async (path, body) => {
+    const answer = await client.issue(newAgent().address, body);
+    expect(answer).toMatchObject({
+      status: 400,
+      body: { error: { code: "invalid_request", details: [{ path }] } },
+    });
+  });
+
+  it("refuses an unknown challenge", async () => {
+    const agent = newAgent();
+    const { signature } = await client.prove(agent);
+    expect(await client.issue(agent.address, { challengeId: "nope", signature })).toMatchObject(
+      invalidChallenge,
+    );
+  });
+
+  it("refuses a challenge that was issued to another address, and leaves it usable there", async () => {
+    const [alice, bob] = [newAgent(), newAgent()];
+    const proof = await client.prove(alice);
+    expect(await client.issue(bob.address, proof)).toMatchObject(invalidChallenge);
+    expect(await client.issue(alice.address, proof)).toMatchObject({ status: 201 });
+  });
+
+  it("redeems a challenge once", async () => {
+    const agent = newAgent();
+    const proof = await client.prove(agent);
+    expect(await client.issue(agent.address, proof)).toMatchObject({ status: 201 });
+    expect(await client.issue(agent.address, proof)).toMatchObject(invalidChallenge);
+    expect(await client.revoke(agent.address, proof)).toMatchObject(invalidChallenge);
+  });
+
+  it("lets exactly one of many concurrent redemptions pass, on any process", async () => {
+    const agent = newAgent();
+    const proof = await client.prove(agent);
+    const processes = [client, authClient(network.app()), authClient(network.app())];
+    const answers = await Promise.all(
+      Array.from({ length: 18 }, (_, i) => processes[i % 3]?.issue(agent.address, proof)),
+    );
+    const statuses = answers.map((answer) => answer?.status);
+    expect(statuses.filter((status) => status === 201)).toHaveLength(1);
+    expect(statuses.filter((status) => status === 400)).toHaveLength(17);
+    const keys = await network.pool.query("select 1 from app.api_key where address = $1", [
+      agent.address.toLowerCase(),
+    ]);
+    expect(keys.rowCount).toBe(1);
+  });
+
+  it("refuses a challenge from the very second in which it expires", async () => {
+    const agent = newAgent();
+    const [late, later] = [await client.prove(agent), await client.prove(agent)];
+    await network.moveTime(290);
+    expect(await client.issue(agent.address, late)).toMatchObject({ status: 201 });
+    await network.moveTime(11);
+    expect(await client.issue(agent.address, later)).toMatchObject(invalidChallenge);
+  });
+
+  it("answers a wrong signature with 401, keeps the challenge for five tries, then kills it", async () => {
+    const [agent, stranger] = [newAgent(), newAgent()];
+    const { challengeId, message } = await client.challenge(agent.address);
+    const signature = await stranger.signMessage({ message });
+    for (const triesLeft of [4, 3, 2, 1]) {
+      const answer = await client.issue(agent.address, { challengeId, signature });
+      expect(answer).toMatchObject({
+        status: 401,
+        body: { error: { code: "invalid_signature", details: { triesLeft } } },
+      });
+    }
+    // A good signature after four bad ones still counts; a fifth bad one would have been the last.
+    const other = await client.challenge(agent.address);
+    const good = { challengeId, signature: await agent.signMessage({ message }) };
+    expect(await client.issue(agent.address, good)).toMatchObject({ status: 201 });
+
+    const bad = { challengeId: other.challengeId, signature };
+    for (let i = 0; i < 5; i++) expect(await client.issue(agent.address, bad)).toMatchObject({ status: 401 });
+    expect(await client.issue(agent.address, bad)).toMatchObject(invalidChallenge);
+    const tooLate = { ...bad, signature: await agent.signMessage({ message: other.message }) };
+    expect(await client.issue(agent.address, tooLate)).toMatchObject(invalidChallenge);
+  });
+
+  it("counts concurrent bad tries exactly", async () => {
+    const [agent, stranger] = [newAgent(), newAgent()];
+    const { challengeId, message } = await client.challenge(agent.address);
+    const signature = await stranger.signMessage({ message });
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, () => client.issue(agent.address, { challengeId, signature })),
+    );
+    expect(answers.filter(({ status }) => status === 401)).toHaveLength(5);
+    expect(answers.filter(({ status }) => status === 400)).toHaveLength(7);
+  });
+
+  it.each([
+    "nonsense",
+    "0x",
+    "0x1234",
+    "0xzz",
+    `0x${"00".repeat(65)}`,
+    `0x${"ff".repeat(65)}`,
+    "x".repeat(9000),
+  ])("answers 401 to a signature that is none (%#)", async (signature) => {
+    const agent = newAgent();
+    const { challengeId } = await client.challenge(agent.address);
+    const answer = await client.issue(agent.address, { challengeId, signature });
+    expect(answer).toMatchObject({ status: 401, body: { error: { code: "invalid_signature" } } });
+  });
+
+  it("refuses a signature over anything but the exact message", async () => {
+    const agent = newAgent();
+    const { challengeId, message } = await client.challenge(agent.address);
+    const signature = await agent.signMessage({ message: `${message}\n` });
+    expect(await client.issue(agent.address, { challengeId, signature })).toMatchObject({ status: 401 });
+  });
+
+  it("stores every accepted form of a signature as one that the chain accepts as delegation", async () => {
+    const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+    const forms: ((signature: `0x${string}`) => string)[] = [
+      (signature) => signature,
+      (signature) => signature.toUpperCase().replace("0X", "0x"),
+      // v as 0 or 1, as some hardware wallets write it.
+      (signature) => signature.slice(0, -2) + (signature.endsWith("1b") ? "00" : "01"),
+      (signature) => serializeCompactSignature(signatureToCompactSignature(parseSignature(signature))),
+      // The malleable twin: s on the other half of the curve.
+      (signature) => {
+        const s = (order - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, "0");
+        return `${signature.slice(0, 66)}${s}${signature.endsWith("1b") ? "1c" : "1b"}`;
+      },
+    ];
+    for (const form of forms) {
+      const agent = newAgent();
+      const { challengeId, message } = await client.challenge(agent.address);
+      const signature = form(await agent.signMessage({ message }));
+      expect(await client.issue(agent.address, { challengeId, signature })).toMatchObject({ status: 201 });
+      const { rows } = await network.pool.query("select * from app.challenge where id = $1", [challengeId]);
+      expect(rows[0]).toMatchObject({ purpose: "issue" });
+      expect(rows[0].signature).toBe(await agent.signMessage({ message }));
+    }
+  });
+});
+
+describe("bearer keys", () => {
+  it("gives one answer for a missing, malformed, unknown and revoked key", async () => {
+    const agent = newAgent();
+    const { apiKey, keyId } = await client.signIn(agent);
+    await client.signIn(agent);
+    expect(await client.list(apiKey)).toMatchObject({ status: 200 });
+    await client.revoke(agent.address, { ...(await client.prove(agent)), keyId });
+
+    const flipped = apiKey.slice(0, -1) + (apiKey.endsWith("a") ? "b" : "a");
+    const headers = [
+      undefined,
+      "",
+      "Bearer",
+      "Bearer ",
+      `Basic ${apiKey}`,
+      apiKey,
+      `Bearer ${flipped}`,
+      `Bearer ${apiKey} ${apiKey}`,
+      `Bearer ${apiKey.replace("wc_test_", "wc_live_")}`,
+      `Bearer ${apiKey}`,
+    ];
+    for (const authorization of headers) {
+      const init = authorization === undefined ? {} : { headers: { Authorization: authorization } };
+      const answer = await client.call("GET", "/v1/agents/me/api-keys", init);
+      expect(answer.status, authorization).toBe(401);
+      expect(answer.headers.get("www-authenticate")).toBe("Bearer");
+      expect(answer.body).toEqual({
+        error: {
+          code: "unauthorized",
+          message: "This call needs an active API key: Authorization: Bearer <API_KEY>.",
+          hint: "Get one with POST /v1/agents/{address}/challenge, then POST /v1/agents/{address}/api-key.",
+        },
+      });
+    }
+  });
+
+  it("never asks the database about a key whose checksum is wrong", async () => {
+    const broken = { execute: () => Promise.reject(new Error("asked")), select: () => expect.unreachable() };
+    const { authenticate } = await import("../../src/services/auth/authenticate.js");
+    const wrong = `Bearer wc_test_${"0".repeat(49)}`;
+    expect(await authenticate({ db: broken as never, config: { environment: "test" } }, wrong)).toBeNull();
+  });
+
+  it("stops a revoked key at once on every process", async () => {
+    const agent = newAgent();
+    const { apiKey } = await client.signIn(agent);
+    const elsewhere = authClient(network.app());
+    expect(await elsewhere.list(apiKey)).toMatchObject({ status: 200 });
+    await client.revoke(agent.address, await client.prove(agent));
+    expect(await elsewhere.list(apiKey)).toMatchObject({ status: 401 });
+  });
+});
+
+describe("listing", () => {
+  it("shows metadata of the caller's keys only, oldest first, active and revoked", async () => {
+    const agent = newAgent();
+    await client.signIn(newAgent(), "somebody else's");
+    const first = await client.signIn(agent, "one");
+    const second = await client.signIn(agent);
+    const third = await client.signIn(agent, "three");
+    await client.revoke(agent.address, { ...(await client.prove(agent)), keyId: second.keyId });
+
+    const answer = await client.list(third.apiKey);
+    expect(answer.status).toBe(200);
+    const iso = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    expect(answer.body).toEqual({
+      data: [
+        { id: first.keyId, label: "one", createdAt: iso, revokedAt: null },
+        { id: second.keyId, label: null, createdAt: iso, revokedAt: iso },
+        { id: third.keyId, label: "three", createdAt: iso, revokedAt: null },
+      ],
+    });
+  });
+
+  it("pages when asked to, each key once", async () => {
+    const agent = newAgent();
+    const keys: { apiKey: string; keyId: string }[] = [];
+    for (let i = 0; i < 5; i++) keys.push(await client.signIn(agent));
+    const { apiKey } = keys[0] as { apiKey: string };
+    const seen: string[] = [];
+    let cursor: string | null = null;
+    do {
+      const page = await client.list(apiKey, `?limit=2${cursor === null ? "" : `&cursor=${cursor}`}`);
+      expect(page.status).toBe(200);
+      seen.push(...page.body.data.map(({ id }: { id: string }) => id));
+      cursor = page.body.nextCursor;
+    } while (cursor !== null);
+    expect(seen).toEqual(keys.map(({ keyId }) => keyId));
+  });
+
+  it.each(["limit=0", "limit=201", "limit=x", "limit=1.5", "limit=-1", "cursor=nope", "limit="])(
+    "refuses the query %s",
+    async (query) => {
+      const { apiKey } = await client.signIn(newAgent());
+      const answer = await client.list(apiKey, `?${query}`);
+      expect(answer).toMatchObject({ status: 400, body: { error: { code: "invalid_request" } } });
+    },
+  );
+
+  it("refuses another address's key as cursor", async () => {
+    const { keyId } = await client.signIn(newAgent());
+    const { apiKey } = await client.signIn(newAgent());
+    expect(await client.list(apiKey, `?cursor=${keyId}`)).toMatchObject({ status: 400 });
+  });
+
+  it("asks for the key before it looks at the query", async () => {
+    expect(await client.call("GET", "/v1/agents/me/api-keys?limit=0")).toMatchObject({ status: 401 });
+  });
+});
+
+describe("revoking", () => {
+  it("revokes one key by id, and no other", async () => {
+    const agent = newAgent();
+    const [one, two] = [await client.signIn(agent), await client.signIn(agent)];
+    const answer = await client.revoke(agent.address, { ...(await client.prove(agent)), keyId: one.keyId });
+    expect(answer).toMatchObject({ status: 200 });
+    expect(answer.body).toEqual({ data: { address: agent.address.toLowerCase(), revokedCount: 1 } });
+    expect(await client.list(one.apiKey)).toMatchObject({ status: 401 });
+    expect(await client.list(two.apiKey)).toMatchObject({ status: 200 });
+  });
+
+  it("revokes every active key without an id, and counts them", async () => {
+    const agent = newAgent();
+    const keys = [await client.signIn(agent), await client.signIn(agent), await client.signIn(agent)];
+    await client.revoke(agent.address, { ...(await client.prove(agent)), keyId: keys[0]?.keyId });
+    const answer = await client.revoke(agent.address, await client.prove(agent));
+    expect(answer.body).toEqual({ data: { address: agent.address.toLowerCase(), revokedCount: 2 } });
+    for (const { apiKey } of keys) expect(await client.list(apiKey)).toMatchObject({ status: 401 });
+    const again = await client.revoke(agent.address, await client.prove(agent));
+    expect(again).toMatchObject({ status: 200, body: { data: { revokedCount: 0 } } });
+  });
+
+  it("answers key_not_found for an unknown, a revoked and another address's key, and keeps the challenge", async () => {
+    const [agent, other] = [newAgent(), newAgent()];
+    const gone = await client.signIn(agent);
+    const kept = await client.signIn(agent);
+    const foreign = await client.signIn(other);
+    await client.revoke(agent.address, { ...(await client.prove(agent)), keyId: gone.keyId });
+
+    const proof = await client.prove(agent);
+    for (const keyId of ["nope", gone.keyId, foreign.keyId]) {
+      const answer = await client.revoke(agent.address, { ...proof, keyId });
+      expect(answer).toMatchObject({ status: 404, body: { error: { code: "key_not_found" } } });
+    }
+    expect(await client.list(foreign.apiKey)).toMatchObject({ status: 200 });
+    expect(await client.revoke(agent.address, { ...proof, keyId: kept.keyId })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it("is not possible with the key instead of a signature", async () => {
+    const agent = newAgent();
+    const { apiKey } = await client.signIn(agent);
+    const path = `/v1/agents/${agent.address}/api-key/revoke`;
+    const answer = await client.post(path, {}, { Authorization: `Bearer ${apiKey}` });
+    expect(answer).toMatchObject({ status: 400, body: { error: { code: "invalid_request" } } });
+    expect(await client.list(apiKey)).toMatchObject({ status: 200 });
+  });
+
+  it("counts bad signatures towards the same five tries, and revokes nothing", async () => {
+    const [agent, thief] = [newAgent(), newAgent()];
+    const { apiKey } = await client.signIn(agent);
+    const { challengeId, message } = await client.challenge(agent.address);
+    const signature = await thief.signMessage({ message });
+    for (let i = 0; i < 5; i++) {
+      const answer = await client.revoke(agent.address, { challengeId, signature });
+      expect(answer).toMatchObject({ status: 401, body: { error: { code: "invalid_signature" } } });
+    }
+    expect(await client.revoke(agent.address, { challengeId, signature })).toMatchObject(invalidChallenge);
+    expect(await client.list(apiKey)).toMatchObject({ status: 200 });
+  });
+
+  it("keeps no signature of a revocation: it never becomes a delegation", async () => {
+    const agent = newAgent();
+    await client.signIn(agent);
+    const proof = await client.prove(agent);
+    await client.revoke(agent.address, proof);
+    const { rows } = await network.pool.query(
+      "select purpose, signature from app.challenge where address = $1",
+      [agent.address.toLowerCase()],
+    );
+    // Nor is the issuing one left, once no key is.
+    expect(rows).toEqual(
+      expect.arrayContaining([
+        { purpose: "issue", signature: null },
+        { purpose: "revoke", signature: null },
+      ]),
+    );
+  });
+});
+
+describe("storage of challenges", () => {
+  it("purges what has expired unredeemed, and keeps what a key rests on", async () => {
+    const agent = newAgent();
+    await client.signIn(agent);
+    for (let i = 0; i < 5; i++) await client.challenge(agent.address);
+    await network.moveTime(400);
+    for (let i = 0; i < 20; i++) await client.challenge(newAgent().address);
+    const { rows } = await network.pool.query("select purpose from app.challenge where address = $1", [
+      agent.address.toLowerCase(),
+    ]);
+    expect(rows).toEqual([{ purpose: "issue" }]);
+    const stale = await network.pool.query(
+      "select 1 from app.challenge where expires_at <= $1 and (redeemed_at is null or purpose = 'revoke')",
+      [network.deps.clock.now()],
+    );
+    expect(stale.rowCount).toBe(0);
+  });
+});

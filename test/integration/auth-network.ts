@@ -1,0 +1,184 @@
+/** The HTTP service over a real Postgres and a real chain, with time that a test may move. */
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type pg from "pg";
+import { type Abi, createTestClient, createWalletClient, type Hex, http } from "viem";
+import {
+  generatePrivateKey,
+  mnemonicToAccount,
+  type PrivateKeyAccount,
+  privateKeyToAccount,
+} from "viem/accounts";
+import { delegationAbi, relayAbi } from "../../src/chain/abi.js";
+import { createChainClients } from "../../src/chain/clients.js";
+import { createChainClock } from "../../src/chain/clock.js";
+import { deployProtocol } from "../../src/chain/deploy.js";
+import { type Config, parseConfig } from "../../src/config.js";
+import { createDatabase, migrate } from "../../src/db/client.js";
+import { createApp } from "../../src/http/app.js";
+import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../src/local/chain.js";
+import { freePort } from "../../src/local/ports.js";
+import { startPostgres } from "../../src/local/postgres.js";
+import { startGuardian } from "../../src/local/processes.js";
+import { createLogger } from "../../src/logger.js";
+import type { Address } from "../../src/protocol/types.js";
+import { createOutboxWaiter } from "../../src/relayer/outbox.js";
+import type { Deps } from "../../src/services/deps.js";
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: tests assert the shape
+  body: any;
+}
+
+export type AuthNetwork = Awaited<ReturnType<typeof startAuthNetwork>>;
+
+/** Everything is new, and gone after `stop`. `logs` is all that the service logged. */
+export async function startAuthNetwork() {
+  const directory = mkdtempSync(join(tmpdir(), "auth-test-"));
+  // Postgres runs as another user where the tests run as root.
+  chmodSync(directory, 0o755);
+  const guardian = startGuardian();
+  const local = { guardian, report: () => {} };
+  const [node, postgres] = await Promise.all([
+    startChain({
+      ...local,
+      dir: join(directory, "chain"),
+      port: await freePort(),
+      logPath: join(directory, "chain.log"),
+      blockTime: 1,
+      persistent: false,
+    }),
+    startPostgres({
+      ...local,
+      dir: join(directory, "postgres"),
+      fallbackDir: join(directory, "postgres-fallback"),
+      port: await freePort(),
+      password: "password",
+      database: "auth",
+      logPath: join(directory, "postgres.log"),
+      volatile: true,
+    }),
+  ]);
+  const { rpcUrl } = node;
+  const { pool, db } = createDatabase(postgres.url);
+  // Twice at once, as two processes that start together do.
+  await Promise.all([migrate(pool), migrate(pool)]);
+
+  const { publicClient, chain } = createChainClients({ rpcUrl, chainId: LOCAL_CHAIN_ID });
+  const operator = createWalletClient({
+    account: mnemonicToAccount(MNEMONIC),
+    chain,
+    transport: http(rpcUrl),
+    pollingInterval: 50,
+  });
+  const testClient = createTestClient({ chain, mode: "anvil", transport: http(rpcUrl) });
+  const { address: owner } = operator.account;
+  const deployment = await deployProtocol({
+    walletClient: operator,
+    publicClient,
+    owner,
+    treasury: owner,
+    reviewer: owner,
+    signers: [owner],
+    domain: "auth.test",
+  });
+  const clock = createChainClock({ publicClient });
+  await clock.refresh();
+  const outbox = createOutboxWaiter({ pool });
+  const logs: string[] = [];
+  const deps: Deps = {
+    config: testConfig(postgres.url, rpcUrl),
+    db,
+    pool,
+    publicClient,
+    clock,
+    deployment,
+    outbox,
+    logger: createLogger("trace", { write: (line: string) => void logs.push(line) }),
+  };
+
+  const mined = async (hash: Hex) => {
+    const receipt = await publicClient.waitForTransactionReceipt({ hash });
+    if (receipt.status !== "success") throw new Error(`Transaction ${hash} failed`);
+    return receipt;
+  };
+
+  return {
+    deps,
+    pool: pool as pg.Pool,
+    publicClient,
+    testClient,
+    logs,
+    /** The service with other settings over the same database and chain, as another process would be. */
+    app: (settings: Partial<Config> = {}) => createApp({ ...deps, config: { ...deps.config, ...settings } }),
+
+    /** Moves the chain's clock. */
+    async moveTime(seconds: number) {
+      await testClient.increaseTime({ seconds });
+      await testClient.mine({ blocks: 1 });
+      await clock.refresh();
+    },
+
+    /** Carries an operation out through the Relay, as the relayer does. */
+    async relay(target: Address, data: Hex) {
+      await mined(
+        await operator.writeContract({
+          address: deployment.relay,
+          abi: relayAbi,
+          functionName: "execute",
+          args: [[{ target, gasLimit: 500_000, data }]],
+        }),
+      );
+    },
+
+    async isDelegated(agent: Address) {
+      return publicClient.readContract({
+        address: deployment.delegation,
+        abi: delegationAbi,
+        functionName: "isAuthorized",
+        args: [agent, deployment.relay],
+      });
+    },
+
+    /** Deploys one of the test contracts of test/contracts/mocks. */
+    async deployMock(name: string, args: unknown[]): Promise<Address> {
+      const artifact = JSON.parse(readFileSync(`out/${name}.sol/${name}.json`, "utf8"));
+      const hash = await operator.deployContract({
+        abi: artifact.abi as Abi,
+        bytecode: artifact.bytecode.object as Hex,
+        args,
+      });
+      return (await mined(hash)).contractAddress?.toLowerCase() as Address;
+    },
+
+    async stop() {
+      clock.stop();
+      await outbox.stop();
+      await pool.end();
+      await postgres.stop();
+      await node.stop();
+      await guardian.stop();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Settings without rate limits. */
+function testConfig(databaseUrl: string, rpcUrl: string): Config {
+  return parseConfig({
+    DATABASE_URL: databaseUrl,
+    RPC_URL: rpcUrl,
+    DEPLOYMENT: "unused.json",
+    MASTER_KEY: "11".repeat(32),
+    SETTLEMENT_WAIT_MS: "1000",
+    RATE_LIMIT_READS: "0",
+    RATE_LIMIT_WRITES: "0",
+    RATE_LIMIT_ANONYMOUS: "0",
+    RATE_LIMIT_CHALLENGES: "0",
+  });
+}
+
+export const newAgent = (): PrivateKeyAccount => privateKeyToAccount(generatePrivateKey());

@@ -1,0 +1,153 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createChainClients } from "../../src/chain/clients.js";
+import { createDatabase } from "../../src/db/client.js";
+import { createApp } from "../../src/http/app.js";
+import { LOCAL_CHAIN_ID } from "../../src/local/chain.js";
+import { freePort } from "../../src/local/ports.js";
+import type { Deps } from "../../src/services/deps.js";
+import { authClient } from "./auth-client.js";
+import { type AuthNetwork, newAgent, startAuthNetwork } from "./auth-network.js";
+
+let network: AuthNetwork;
+
+beforeAll(async () => {
+  network = await startAuthNetwork();
+}, 120_000);
+afterAll(() => network?.stop(), 60_000);
+
+const clientWith = (broken: Partial<Deps>) => authClient(createApp({ ...network.deps, ...broken }));
+
+async function unreachableNode(): Promise<Deps["publicClient"]> {
+  const rpcUrl = `http://127.0.0.1:${await freePort()}`;
+  return createChainClients({ rpcUrl, chainId: LOCAL_CHAIN_ID }).publicClient;
+}
+
+async function unreachableDatabase() {
+  return createDatabase(`postgres://postgres:password@127.0.0.1:${await freePort()}/auth`);
+}
+
+describe("while the node cannot be reached", () => {
+  it("signing in answers 503 unavailable, and costs the challenge no try", async () => {
+    const agent = newAgent();
+    const up = authClient(network.app());
+    const proof = await up.prove(agent);
+    const down = clientWith({ publicClient: await unreachableNode() });
+    for (let i = 0; i < 2; i++) {
+      const answer = await down.issue(agent.address, proof);
+      expect(answer).toMatchObject({
+        status: 503,
+        body: { error: { code: "unavailable", retryable: true } },
+      });
+      expect(answer.headers.get("retry-after")).toBe("2");
+    }
+    const { rows } = await network.pool.query("select failed_attempts from app.challenge where id = $1", [
+      proof.challengeId,
+    ]);
+    expect(rows).toEqual([{ failed_attempts: 0 }]);
+    expect(await up.issue(agent.address, proof)).toMatchObject({ status: 201 });
+  }, 30_000);
+
+  it("keys go on working, and /health; /ready does not", async () => {
+    const { apiKey } = await authClient(network.app()).signIn(newAgent());
+    const down = clientWith({ publicClient: await unreachableNode() });
+    expect(await down.list(apiKey)).toMatchObject({ status: 200 });
+    expect(await down.call("GET", "/health")).toMatchObject({
+      status: 200,
+      body: { data: { status: "ok" } },
+    });
+    expect(await down.call("GET", "/ready")).toMatchObject({
+      status: 503,
+      body: { error: { code: "unavailable", details: { database: { ok: true }, chain: { ok: false } } } },
+    });
+  }, 30_000);
+
+  it("the parameters come back as soon as the node does", async () => {
+    // A proxy that can be told to hang up.
+    let up = false;
+    const proxy = createServer(async (request, response) => {
+      if (!up) return void request.socket.destroy();
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk);
+      const answer = await fetch(network.deps.config.rpcUrl, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: Buffer.concat(chunks),
+      });
+      response.setHeader("Content-Type", "application/json");
+      response.end(await answer.text());
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+    const rpcUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const { publicClient } = createChainClients({ rpcUrl, chainId: LOCAL_CHAIN_ID });
+    const client = clientWith({ publicClient });
+    expect(await client.call("GET", "/v1/protocol")).toMatchObject({ status: 503 });
+    up = true;
+    expect(await client.call("GET", "/v1/protocol")).toMatchObject({ status: 200 });
+    proxy.closeAllConnections();
+    proxy.close();
+  }, 30_000);
+});
+
+describe("while the database cannot be reached", () => {
+  it("answers 503 unavailable without a word about the database", async () => {
+    const { apiKey } = await authClient(network.app()).signIn(newAgent());
+    const { pool, db } = await unreachableDatabase();
+    const client = clientWith({ pool, db });
+    const answer = await client.list(apiKey);
+    expect(answer).toMatchObject({ status: 503, body: { error: { code: "unavailable", retryable: true } } });
+    expect(JSON.stringify(answer.body)).not.toMatch(/postgres|127\.0\.0\.1|ECONN/i);
+    expect(await client.call("GET", "/health")).toMatchObject({ status: 200 });
+    expect(await client.call("GET", "/v1/protocol")).toMatchObject({ status: 200 });
+    expect(await client.call("GET", "/ready")).toMatchObject({
+      status: 503,
+      body: { error: { details: { database: { ok: false }, chain: { ok: true } } } },
+    });
+    await pool.end();
+  }, 30_000);
+});
+
+describe("GET /v1/protocol", () => {
+  it("serves exactly the specified object from the chain, without a key", async () => {
+    const answer = await authClient(network.app()).call("GET", "/v1/protocol");
+    expect(answer.status).toBe(200);
+    expect(answer.body).toEqual({
+      data: {
+        protocolFee: 0.05,
+        workerStakeRatio: 0.05,
+        disputeBondRatio: 0.05,
+        backupAgentBondRatio: 0.05,
+        earlyWithdrawalSlashRatio: 0.3,
+        absentNoneMetClientShare: 0.8,
+        baUnclearSlashRatio: 0.3,
+        tokenMintRewardFull: 10,
+        tokenMintRewardReduced: 4,
+        baEligibilityStake: 1000,
+        baVotingWindow: "PT24H",
+        baRecruitCount: null,
+      },
+    });
+  });
+});
+
+describe("GET /ready", () => {
+  it("is 503 while there is no index yet, and says what is missing", async () => {
+    const answer = await authClient(network.app()).call("GET", "/ready");
+    expect(answer).toMatchObject({
+      status: 503,
+      body: {
+        error: {
+          code: "unavailable",
+          message: "Not ready: indexer.",
+          details: {
+            ready: false,
+            database: { ok: true },
+            chain: { ok: true, block: expect.any(Number), ageSeconds: expect.any(Number) },
+            indexer: { ok: false, block: null, lagBlocks: null },
+          },
+        },
+      },
+    });
+  });
+});
