@@ -1,0 +1,1 @@
+ALTER TABLE "app"."checkpoint" ADD COLUMN "leaf" text NOT NULL;
