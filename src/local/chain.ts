@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
-import { createTestClient, http, publicActions, type TestClient } from "viem";
+import { type BaseError, createTestClient, http, publicActions, type TestClient } from "viem";
 import { foundryBinary } from "./foundry.js";
 import { type Guardian, type Supervised, supervise, until } from "./processes.js";
 
@@ -122,7 +122,9 @@ function keepState(client: TestClient, files: ChainFiles, report: (line: string)
     pauseUntil = Date.now() + (Date.now() - startedAt) / SAVE_SHARE;
   };
   const look = async (): Promise<void> => {
-    const head = await reader.getBlockNumber({ cacheTime: 0 });
+    const head = await reader.getBlockNumber({ cacheTime: 0 }).catch(() => null);
+    // A chain that does not answer is being started again: its supervisor says so.
+    if (head === null) return;
     const from = seen === 0n || head < seen ? head : seen + 1n;
     for (let number = from; number <= head && !isDirty; number++) {
       isDirty = (await reader.getBlockTransactionCount({ blockNumber: number })) > 0;
@@ -139,7 +141,7 @@ function keepState(client: TestClient, files: ChainFiles, report: (line: string)
         await look();
         isFailing = false;
       } catch (error) {
-        if (!isFailing) report(`The local chain's state cannot be saved: ${(error as Error).message}`);
+        if (!isFailing) report(`The local chain's state cannot be saved: ${(error as BaseError).shortMessage ?? error}`);
         isFailing = true;
       }
       await delay(WATCH_INTERVAL_MS, undefined, { signal: stopping.signal }).catch(() => {});
@@ -151,7 +153,9 @@ function keepState(client: TestClient, files: ChainFiles, report: (line: string)
     async stop() {
       stopping.abort();
       await watching;
-      await save().catch((error: Error) => report(`The local chain's state was not saved: ${error.message}`));
+      await save().catch((error: BaseError) =>
+        report(`The local chain's state was not saved: ${error.shortMessage ?? error}`),
+      );
     },
   };
 }

@@ -2,8 +2,9 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import pg from "pg";
 import { readDeployment } from "../chain/deployment.js";
+import { ROOT } from "./root.js";
 
 export interface IndexerOptions {
   databaseUrl: string;
@@ -24,8 +25,6 @@ export interface IndexerCommand {
   schema: string;
 }
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-
 /**
  * The command line of the indexer. SIGTERM ends it cleanly; started again it goes on where it was, or beside the
  * former release where its files or the deployment have changed.
@@ -37,6 +36,8 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
   return {
     command: process.execPath,
     args: [
+      // Ponder's use of pg is deprecated there, which nobody here can change.
+      "--no-deprecation",
       ponder,
       ...["--root", root, "--log-format", "json", "--log-level", process.env.PONDER_LOG_LEVEL ?? "warn"],
       ...["start", "--schema", schema, "--views-schema", "onchain", "--hostname", "127.0.0.1"],
@@ -55,6 +56,28 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
   };
 }
 
+/**
+ * Lets the indexer start at once after it was killed; without this it waits until the dead one's heartbeat is 25
+ * seconds old. Only for who knows that no other indexer runs on this release.
+ */
+export async function unlockIndexer({
+  databaseUrl,
+  schema,
+}: {
+  databaseUrl: string;
+  schema: string;
+}): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    const { rows } = await client.query("select to_regclass($1) as meta", [`${schema}._ponder_meta`]);
+    if (rows[0]?.meta == null) return;
+    await client.query(`update "${schema}"._ponder_meta set value = jsonb_set(value, '{is_locked}', '0')`);
+  } finally {
+    await client.end();
+  }
+}
+
 /** Ponder refuses a schema that other code filled: its name changes with everything that decides what rows look like. */
 function releaseSchema(deploymentPath: string): string {
   const { chainId, startBlock, factory, delegation, registry } = readDeployment(deploymentPath);
@@ -70,7 +93,9 @@ function releaseSchema(deploymentPath: string): string {
     "src/indexer/ponder.schema.ts",
     ...handlers,
   ];
-  const hash = createHash("sha256").update(JSON.stringify([chainId, startBlock, factory, delegation, registry]));
+  const hash = createHash("sha256").update(
+    JSON.stringify([chainId, startBlock, factory, delegation, registry]),
+  );
   for (const file of files) hash.update(file).update(readFileSync(join(ROOT, file)));
   return `onchain_${hash.digest("hex").slice(0, 16)}`;
 }

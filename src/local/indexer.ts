@@ -1,5 +1,4 @@
-import pg from "pg";
-import { type IndexerOptions, indexerCommand } from "./indexer-process.js";
+import { type IndexerOptions, indexerCommand, unlockIndexer } from "./indexer-process.js";
 import { type Guardian, type Supervised, supervise, until } from "./processes.js";
 import { ROOT } from "./root.js";
 
@@ -19,7 +18,8 @@ export async function startIndexer(
     report: options.report,
     async plan() {
       const command = indexerCommand(options);
-      await unlock(options.databaseUrl, command.schema);
+      // The local network's lock file says that no other supervisor runs an indexer on this database.
+      await unlockIndexer({ databaseUrl: options.databaseUrl, schema: command.schema });
       return { ...command, cwd: ROOT };
     },
     ready: (signal) =>
@@ -29,23 +29,4 @@ export async function startIndexer(
       }),
   });
   return { ...supervised, url };
-}
-
-/**
- * Takes away the lock that a killed indexer left on its schema, which would delay the next one by half a minute. Safe
- * here alone: the local network's own lock file says that no other supervisor runs one.
- */
-async function unlock(databaseUrl: string, schema: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  client.on("error", () => {});
-  await client.connect();
-  try {
-    const table = `${pg.escapeIdentifier(schema)}._ponder_meta`;
-    const { rows } = await client.query<{ exists: boolean }>("select to_regclass($1) is not null as exists", [table]);
-    if (rows[0]?.exists) {
-      await client.query(`update ${table} set value = jsonb_set(value, '{is_locked}', '0') where key = 'app'`);
-    }
-  } finally {
-    await client.end();
-  }
 }

@@ -1,8 +1,10 @@
 /** One supervisor per folder: a lock file with the holder's pid, told apart from a later process of the same number. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { join } from "node:path";
 import { until } from "./processes.js";
+
+export const LOCK_NAME = "lock";
 
 interface Holder {
   pid: number;
@@ -17,8 +19,9 @@ export interface Lock {
 }
 
 /** Takes the lock, waiting for what a killed holder left behind to end; throws where another one is running. */
-export async function takeLock(path: string, guardianPid: number): Promise<Lock> {
-  mkdirSync(dirname(path), { recursive: true });
+export async function takeLock(dir: string, guardianPid: number): Promise<Lock> {
+  const path = join(dir, LOCK_NAME);
+  mkdirSync(dir, { recursive: true });
   const mine: Holder = { pid: process.pid, startedAt: startOf(process.pid) ?? "", guardianPid };
   for (;;) {
     try {

@@ -23,7 +23,7 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
     let settings = readSettings(env);
     const guardian = startGuardian();
     closing.push(() => guardian.stop());
-    const lock = await takeLock(`${settings.dir}.lock`, guardian.pid);
+    const lock = await takeLock(settings.dir, guardian.pid);
     closing.push(() => lock.release());
     if (args.includes("--reset")) {
       resetNetwork(settings.dir);

@@ -1,6 +1,6 @@
 /** Everything that the service stands on, on one machine: Postgres, a chain with the protocol on it, the indexer. */
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type HDAccount, mnemonicToAccount } from "viem/accounts";
 import { createChainClients, createSigningClient } from "../chain/clients.js";
@@ -9,6 +9,7 @@ import { type Deployment, readDeployment, writeDeployment } from "../chain/deplo
 import { LOCAL_CHAIN_ID, type LocalChain, MNEMONIC, startChain } from "./chain.js";
 import { compileContracts, hashSources } from "./foundry.js";
 import { type Indexer, startIndexer } from "./indexer.js";
+import { LOCK_NAME } from "./lock.js";
 import { freePort } from "./ports.js";
 import { type Postgres, startPostgres } from "./postgres.js";
 import type { Guardian, Supervised } from "./processes.js";
@@ -124,7 +125,7 @@ export async function startNetwork(options: NetworkOptions): Promise<Network> {
 }
 
 /** Postgres's place where its own user cannot enter the folder: outside of it, yet one per folder. */
-export function fallbackDir(dir: string): string {
+function fallbackDir(dir: string): string {
   return join("/var/lib/working-contracts", createHash("sha256").update(dir).digest("hex").slice(0, 16));
 }
 
@@ -198,7 +199,10 @@ async function deployOnce(
   return { rpcUrl, wsRpcUrl, deploymentPath, deployment };
 }
 
-/** Deletes a network's data. */
+/** Deletes a network's data; the lock that its caller holds stays. */
 export function resetNetwork(dir: string): void {
-  for (const path of [dir, fallbackDir(dir)]) rmSync(path, { recursive: true, force: true });
+  for (const name of readdirSync(dir).filter((entry) => entry !== LOCK_NAME)) {
+    rmSync(join(dir, name), { recursive: true, force: true });
+  }
+  rmSync(fallbackDir(dir), { recursive: true, force: true });
 }

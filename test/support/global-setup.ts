@@ -1,0 +1,15 @@
+/** One stack for a whole vitest project: the test files find it by `sharedStack()`. */
+import type { TestProject } from "vitest/node";
+import { type StackInfo, startStack } from "./stack.js";
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    stack: StackInfo;
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const stack = await startStack();
+  project.provide("stack", stack.info);
+  return () => stack.stop();
+}

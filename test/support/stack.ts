@@ -1,0 +1,115 @@
+/** The whole service on one machine, for tests: Postgres, anvil, the indexer and the API, all new, gone afterwards. */
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { destination, pino } from "pino";
+import type { ProtocolParameters } from "../../src/chain/deploy.js";
+import { type Config, parseConfig } from "../../src/config.js";
+import { localSignerKeys, type Network, startNetwork } from "../../src/local/network.js";
+import { freePort } from "../../src/local/ports.js";
+import { startGuardian } from "../../src/local/processes.js";
+import { createService, type Service } from "../../src/main.js";
+
+export interface StackOptions {
+  /** Seconds between blocks. */
+  blockTime?: number;
+  parameters?: Partial<ProtocolParameters>;
+  /** Settings of the service, by their environment names. */
+  env?: Record<string, string>;
+}
+
+/** Plain data: crosses from the process that runs the stack into the tests' own. */
+export interface StackInfo {
+  url: string;
+  databaseUrl: string;
+  rpcUrl: string;
+  indexerUrl: string;
+  deploymentPath: string;
+  logs: string;
+}
+
+export interface Stack {
+  info: StackInfo;
+  config: Config;
+  network: Network;
+  service: Service;
+  /** Starts the service again on the same network, as after a crash or with other settings. */
+  restartService(env?: Record<string, string>): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const DEFAULT_ENVIRONMENT = {
+  MASTER_KEY: "11".repeat(32),
+  LOG_LEVEL: "debug",
+  RATE_LIMIT_READS: "0",
+  RATE_LIMIT_WRITES: "0",
+  RATE_LIMIT_ANONYMOUS: "0",
+  RATE_LIMIT_CHALLENGES: "0",
+};
+
+/** Starts a stack of its own; the caller must stop it. */
+export async function startStack({ blockTime = 0.25, parameters, env = {} }: StackOptions = {}): Promise<Stack> {
+  const dir = mkdtempSync(join(tmpdir(), "working-contracts-"));
+  // Postgres runs as another user where the tests run as root.
+  chmodSync(dir, 0o755);
+  const logPath = join(dir, "logs", "service.log");
+  const guardian = startGuardian();
+  const network = await startNetwork({
+    guardian,
+    dir,
+    persistent: false,
+    blockTime,
+    postgresPassword: "test",
+    parameters,
+    report: () => {},
+  });
+  const port = await freePort();
+  const configure = (more: Record<string, string>): Config =>
+    parseConfig({
+      ...DEFAULT_ENVIRONMENT,
+      RELAYER_PRIVATE_KEYS: localSignerKeys().join(","),
+      DATABASE_URL: network.databaseUrl,
+      RPC_URL: network.rpcUrl,
+      WS_RPC_URL: network.wsRpcUrl,
+      DEPLOYMENT: network.deploymentPath,
+      PORT: String(port),
+      ...env,
+      ...more,
+    });
+  const start = (config: Config): Promise<Service> =>
+    createService(config, {
+      logger: pino({ level: config.logLevel }, destination({ dest: logPath, mkdir: true, sync: false })),
+    });
+
+  let config = configure({});
+  let service = await start(config);
+  return {
+    info: {
+      url: service.url,
+      databaseUrl: network.databaseUrl,
+      rpcUrl: network.rpcUrl,
+      indexerUrl: network.parts.indexer.url,
+      deploymentPath: network.deploymentPath,
+      logs: join(dir, "logs"),
+    },
+    get config() {
+      return config;
+    },
+    get service() {
+      return service;
+    },
+    network,
+    async restartService(more = {}) {
+      await service.stop();
+      config = configure(more);
+      service = await start(config);
+    },
+    async stop() {
+      await service.stop();
+      await network.stop();
+      await guardian.stop();
+      if (process.env.KEEP_LOGS === undefined) rmSync(dir, { recursive: true, force: true });
+      else console.log(`Logs kept in ${join(dir, "logs")}`);
+    },
+  };
+}

@@ -1,0 +1,132 @@
+/** What tests do to a running stack: give money, move time, look at the chain, meet new agents. */
+import pg from "pg";
+import {
+  type Address,
+  type Chain,
+  createTestClient,
+  http,
+  type PublicClient,
+  parseEther,
+  parseUnits,
+  type TestClient,
+  type Transport,
+} from "viem";
+import { inject } from "vitest";
+import { protocolTokenAbi, testUsdAbi } from "../../src/chain/abi.js";
+import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
+import { type Deployment, readDeployment } from "../../src/chain/deployment.js";
+import { localAccount } from "../../src/local/network.js";
+import { until } from "../../src/local/processes.js";
+import { type Agent, signIn } from "./agent.js";
+import type { StackInfo } from "./stack.js";
+
+export interface World {
+  url: string;
+  info: StackInfo;
+  deployment: Deployment;
+  publicClient: PublicClient<Transport, Chain>;
+  testClient: TestClient<"anvil", Transport, Chain>;
+  pool: pg.Pool;
+  /** Mints test dollars: "50.0". */
+  fundUsd(address: Address, amount: string): Promise<void>;
+  usdOf(address: Address): Promise<bigint>;
+  /** Grants whole protocol tokens. */
+  grantTokens(address: Address, amount: number): Promise<void>;
+  /** Chain time of the newest block, in seconds. */
+  chainNow(): Promise<number>;
+  /** A moment so many seconds from the chain's now, as the API takes it. */
+  inSeconds(seconds: number): Promise<string>;
+  /** Moves the chain's time, and with it this process's clock: payment clients sign with that. */
+  increaseTime(seconds: number): Promise<void>;
+  /** Resolves once the indexer has reached the newest block. */
+  indexed(): Promise<void>;
+  /** A fresh address that has signed in; with dollars where asked. */
+  newAgent(options?: { usd?: string }): Promise<Agent>;
+  close(): Promise<void>;
+}
+
+/** The stack that global-setup.ts started for this project. */
+export function sharedStack(): StackInfo {
+  return inject("stack");
+}
+
+/** Opens a stack for a test file; close it in afterAll. */
+export async function openWorld(info: StackInfo = sharedStack()): Promise<World> {
+  const deployment = readDeployment(info.deploymentPath);
+  const { publicClient, chain } = createChainClients({ rpcUrl: info.rpcUrl, chainId: deployment.chainId });
+  const testClient = createTestClient({ mode: "anvil", chain, transport: http(info.rpcUrl) });
+  const pool = new pg.Pool({ connectionString: info.databaseUrl, max: 4 });
+  pool.on("error", () => {});
+  const owner = createSigningClient({ rpcUrl: info.rpcUrl, chain, account: localAccount(0) });
+  // Test files run one after another, yet several calls of one file may run at once: one nonce after another.
+  let sending: Promise<unknown> = Promise.resolve();
+  const inTurn = (send: () => Promise<`0x${string}`>): Promise<void> => {
+    const turn = sending.then(async () => {
+      const hash = await send();
+      const { status } = await publicClient.waitForTransactionReceipt({ hash });
+      if (status !== "success") throw new Error(`The transaction ${hash} of the test's own reverted.`);
+    });
+    sending = turn.catch(() => {});
+    return turn;
+  };
+
+  const chainNow = async (): Promise<number> => Number((await publicClient.getBlock()).timestamp);
+  await followChainTime(chainNow);
+  const usd = { address: deployment.asset.address, abi: testUsdAbi } as const;
+
+  const world: World = {
+    url: info.url,
+    info,
+    deployment,
+    publicClient,
+    testClient,
+    pool,
+    fundUsd: (address, amount) =>
+      inTurn(() => owner.writeContract({ ...usd, functionName: "mint", args: [address, parseUnits(amount, 6)] })),
+    usdOf: (address) => publicClient.readContract({ ...usd, functionName: "balanceOf", args: [address] }),
+    grantTokens: (address, amount) =>
+      inTurn(() =>
+        owner.writeContract({
+          address: deployment.protocolToken,
+          abi: protocolTokenAbi,
+          functionName: "grant",
+          args: [address, parseEther(String(amount))],
+        }),
+      ),
+    chainNow,
+    inSeconds: async (seconds) => new Date(((await chainNow()) + seconds) * 1000).toISOString(),
+    async increaseTime(seconds) {
+      await testClient.increaseTime({ seconds });
+      await testClient.mine({ blocks: 1 });
+      await followChainTime(chainNow);
+      await world.indexed();
+    },
+    async indexed() {
+      const target = await publicClient.getBlockNumber({ cacheTime: 0 });
+      const hasReached = async (): Promise<boolean> => {
+        const status = (await (await fetch(`${info.indexerUrl}/status`)).json()) as IndexerStatus;
+        return Object.values(status).every(({ block }) => BigInt(block.number) >= target);
+      };
+      await until(`the indexer reaches block ${target}`, hasReached, { timeoutMs: 30_000 });
+    },
+    async newAgent({ usd: amount } = {}) {
+      const agent = await signIn({ url: info.url, chainId: deployment.chainId });
+      if (amount !== undefined) await world.fundUsd(agent.address, amount);
+      return agent;
+    },
+    async close() {
+      await pool.end();
+    },
+  };
+  return world;
+}
+
+type IndexerStatus = Record<string, { block: { number: number } }>;
+
+const wallClock = Date.now;
+
+/** Sets this process's clock ahead as far as the chain's is. */
+async function followChainTime(chainNow: () => Promise<number>): Promise<void> {
+  const ahead = (await chainNow()) * 1000 - wallClock();
+  Date.now = ahead > 2000 ? () => wallClock() + ahead : wallClock;
+}
