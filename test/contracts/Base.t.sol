@@ -21,8 +21,8 @@ import {Authorization, Outcome, Parameters, Status, Terms} from "../../contracts
 
 /// @notice The whole protocol on a fresh chain, its actors, and the steps that lead to each state.
 ///
-/// Deployed from artifacts rather than with `new`: the compiler would otherwise optimise the protocol's code again
-/// inside every test contract.
+/// Deployed from the artifacts in `out/` rather than with `new`: so that the production code is what is tested, while
+/// tests compile without the optimiser.
 abstract contract BaseTest is Test {
     uint40 internal constant START = 1_767_225_600; // 2026-01-01T00:00:00Z
     uint96 internal constant PRICE = 50e6;
@@ -82,16 +82,18 @@ abstract contract BaseTest is Test {
         address tokenAt = vm.computeCreateAddress(address(this), nonce + 4);
         address factoryAt = vm.computeCreateAddress(address(this), nonce + 5);
 
-        relay = Relay(deployCode("Relay.sol:Relay", abi.encode(owner)));
-        usd = TestUSD(deployCode("TestUSD.sol:TestUSD"));
-        delegation = AgentDelegation(deployCode("AgentDelegation.sol:AgentDelegation", abi.encode(factoryAt, DOMAIN)));
+        relay = Relay(deployCode("out/Relay.sol/Relay.json", abi.encode(owner)));
+        usd = TestUSD(deployCode("out/TestUSD.sol/TestUSD.json"));
+        delegation =
+            AgentDelegation(deployCode("out/AgentDelegation.sol/AgentDelegation.json", abi.encode(factoryAt, DOMAIN)));
         registry = BackupAgentRegistry(
             deployCode(
-                "BackupAgentRegistry.sol:BackupAgentRegistry", abi.encode(tokenAt, factoryAt, relayAt, delegationAt)
+                "out/BackupAgentRegistry.sol/BackupAgentRegistry.json",
+                abi.encode(tokenAt, factoryAt, relayAt, delegationAt)
             )
         );
         token = ProtocolToken(
-            deployCode("ProtocolToken.sol:ProtocolToken", abi.encode(owner, factoryAt, registryAt, DAILY_CAP))
+            deployCode("out/ProtocolToken.sol/ProtocolToken.json", abi.encode(owner, factoryAt, registryAt, DAILY_CAP))
         );
         Dependencies memory dependencies = Dependencies({
             factory: IWorkingContractFactory(factoryAt),
@@ -103,7 +105,7 @@ abstract contract BaseTest is Test {
         });
         factory = WorkingContractFactory(
             deployCode(
-                "WorkingContractFactory.sol:WorkingContractFactory",
+                "out/WorkingContractFactory.sol/WorkingContractFactory.json",
                 abi.encode(owner, treasury, reviewer, parameters, dependencies)
             )
         );
