@@ -10,6 +10,7 @@ import { rawBody } from "./middleware/raw-body.js";
 import { requestContext } from "./middleware/request-context.js";
 import { createRouter } from "./router.js";
 import { agentRoutes } from "./routes/agents/routes.js";
+import { contractRoutes } from "./routes/contracts/routes.js";
 import { protocolRoutes } from "./routes/protocol/routes.js";
 import { systemRoutes } from "./routes/system/routes.js";
 
@@ -24,6 +25,7 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   app.route("/", systemRoutes(deps));
   app.route("/", protocolRoutes(deps));
   app.route("/", agentRoutes(deps));
+  app.route("/", contractRoutes(deps));
 
   app.openAPIRegistry.registerComponent("securitySchemes", "apiKey", { type: "http", scheme: "bearer" });
   app.doc31("/openapi.json", {

@@ -1,0 +1,27 @@
+import type { Deps } from "../../../services/deps.js";
+import { createRouter } from "../../router.js";
+import { acceptContractRoute } from "./accept.js";
+import { approveContractRoute } from "./approve.js";
+import { cancelContractRoute } from "./cancel.js";
+import { createContractRoute } from "./create.js";
+import { deliverRoute } from "./deliver.js";
+import { getContractRoute } from "./get.js";
+import { getSettlementRoute } from "./get-settlement.js";
+import { getTermsRoute } from "./get-terms.js";
+import { listContractsRoute } from "./list.js";
+import { withdrawContractRoute } from "./withdraw.js";
+
+/** The undisputed life of a contract. */
+export function contractRoutes(deps: Deps) {
+  return createRouter()
+    .route("/", createContractRoute(deps))
+    .route("/", listContractsRoute(deps))
+    .route("/", getContractRoute(deps))
+    .route("/", getTermsRoute(deps))
+    .route("/", getSettlementRoute(deps))
+    .route("/", acceptContractRoute(deps))
+    .route("/", deliverRoute(deps))
+    .route("/", approveContractRoute(deps))
+    .route("/", withdrawContractRoute(deps))
+    .route("/", cancelContractRoute(deps));
+}

@@ -1,0 +1,70 @@
+/** POST /v1/contracts/{id}/delivery: the reference is kept encrypted; its hash and the checkpoints' root go on chain. */
+import { keccak256, stringToHex } from "viem";
+import { delivery } from "../../db/schema.js";
+import { packOutcomes } from "../../protocol/outcomes.js";
+import type { Address, Hex } from "../../protocol/types.js";
+import { deliverOperation } from "../../relayer/operations.js";
+import { summariseCheckpoints } from "../checkpoints/merkle.js";
+import type { Deps } from "../deps.js";
+import type { Answer } from "../payments/answer.js";
+import { encryptReference } from "../references/vault.js";
+import { computeCriteria } from "./compute-criteria.js";
+import { requireStatus, requireWorker } from "./parties.js";
+import { performAct } from "./perform-act.js";
+import { loadContract, viewContract } from "./view.js";
+
+export interface DeliverCall {
+  id: Address;
+  caller: Address;
+  rawBody: Uint8Array;
+  /** Reference (hash or URI) to the Worker's output. */
+  reference: string;
+}
+
+/** Delivers once. Refuses with 403 (not the matched worker) and 409 (not in `matched`). */
+export async function deliver(deps: Deps, { id, caller, rawBody, reference }: DeliverCall): Promise<Answer> {
+  return performAct(deps, {
+    act: `deliver ${id}`,
+    escrow: id,
+    caller,
+    rawBody,
+    prepare: async (requestHash) => {
+      const row = await loadContract(deps.db, id);
+      requireWorker(row, caller);
+      requireStatus(row, "matched", deps.clock.now());
+      const { criteriaCount, computedCriteria, deliveryDeadline } = row.chain;
+
+      const { root, last } = await summariseCheckpoints(deps.db, id);
+      const { applicationTerms } = row.terms;
+      const metrics = last?.data ?? null;
+      const outcomes = computedCriteria ? packOutcomes(computeCriteria({ criteriaCount, applicationTerms, metrics })) : 0;
+      return deliverOperation({
+        escrow: id,
+        caller,
+        requestHash,
+        deliveryHash: await storeDelivery(deps, { id, caller, reference }),
+        checkpointsRoot: root,
+        outcomes,
+        notAfter: Number(deliveryDeadline) - 1,
+      });
+    },
+    respond: async () => ({ data: await viewContract(deps, id) }),
+  });
+}
+
+/** Stored before its hash goes on chain; readers see it once the chain has the hash. */
+async function storeDelivery(
+  deps: Deps,
+  { id, caller, reference }: { id: Address; caller: Address; reference: string },
+): Promise<Hex> {
+  const deliveryHash = keccak256(stringToHex(reference));
+  await deps.db.transaction(async (tx) => {
+    const place = { contractId: id, field: "delivery", masterKey: deps.config.masterKey } as const;
+    const encrypted = await encryptReference(tx, { ...place, reference });
+    await tx
+      .insert(delivery)
+      .values({ contractId: id, worker: caller, deliveryHash, encrypted })
+      .onConflictDoNothing();
+  });
+  return deliveryHash;
+}
