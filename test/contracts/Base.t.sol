@@ -410,6 +410,30 @@ abstract contract BaseTest is Test {
         escrow.openVote(agent, votes, _saltOf(agent));
     }
 
+    /// @dev A disputed escrow whose staked agents voted as given, at the close of the window.
+    function _votedBy(Terms memory t, uint24[] memory votes) internal returns (WorkingContractEscrow escrow) {
+        _stakeAgents(votes.length);
+        escrow = _disputed(t);
+        for (uint256 i = 0; i < votes.length; ++i) {
+            _vote(escrow, agents[i], votes[i]);
+        }
+        vm.warp(_now() + t.parameters.baVotingWindow);
+    }
+
+    /// @dev The same, every vote opened and tallied.
+    function _talliedBy(Terms memory t, uint24[] memory votes) internal returns (WorkingContractEscrow escrow) {
+        escrow = _votedBy(t, votes);
+        for (uint256 i = 0; i < votes.length; ++i) {
+            _openVote(escrow, agents[i], votes[i]);
+        }
+        escrow.tally();
+    }
+
+    function _ballots(uint24 a, uint24 b, uint24 c) internal pure returns (uint24[] memory votes) {
+        votes = new uint24[](3);
+        (votes[0], votes[1], votes[2]) = (a, b, c);
+    }
+
     // --- assertions ---
 
     function assertStatus(WorkingContractEscrow escrow, Status expected) internal view {

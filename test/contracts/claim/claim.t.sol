@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
+import {Parameters} from "../../../contracts/types/Types.sol";
+import {BaseTest} from "../Base.t.sol";
+
+contract ClaimTest is BaseTest {
+    uint256 internal constant VOTE_BOND = 7.5e6;
+
+    WorkingContractEscrow internal escrow;
+
+    function test_RevertGiven_NoTally() public {
+        escrow = _votedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, ALL_MET));
+        _openVote(escrow, agents[0], ALL_MET);
+        _expectNothing(agents[0]);
+        escrow.claim(agents[0]);
+    }
+
+    function test_RevertGiven_NothingDue() public {
+        escrow = _votedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, ALL_MET));
+        _openVote(escrow, agents[0], ALL_MET);
+        vm.warp(_now() + 24 hours);
+        escrow.tally();
+
+        _expectNothing(stranger);
+        escrow.claim(stranger);
+        _expectNothing(agents[1]);
+        escrow.claim(agents[1]);
+        escrow.claim(agents[0]);
+        _expectNothing(agents[0]);
+        escrow.claim(agents[0]);
+    }
+
+    function test_GivenPayoutHold() public {
+        Parameters memory p = _defaultParameters();
+        p.payoutHold = 1 hours;
+        _setParameters(p);
+        escrow = _talliedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, ALL_MET));
+        uint40 until = _now() + 1 hours;
+        vm.warp(until - 1);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.PayoutHeld.selector, until));
+        vm.prank(agents[0]);
+        escrow.claim(agents[0]);
+
+        vm.prank(reviewer);
+        escrow.claim(agents[0]);
+        vm.warp(until);
+        escrow.claim(agents[1]);
+        assertBalance(agents[0], FUNDS, "released early");
+        assertBalance(agents[1], FUNDS, "after the hold");
+    }
+
+    function test_WhenAnybodyClaims() public {
+        escrow = _talliedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, NONE_MET));
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.VoteClaimed(agents[0], 11.25e6, 30);
+        vm.prank(stranger);
+        escrow.claim(agents[0]);
+        assertBalance(agents[0], FUNDS - VOTE_BOND + 11.25e6, "agent");
+        assertEq(token.balanceOf(agents[0]), 30e18, "reward");
+
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.VoteClaimed(agents[2], 0, 0);
+        escrow.claim(agents[2]);
+        assertBalance(agents[2], FUNDS - VOTE_BOND, "slashed agent");
+        assertEq(token.balanceOf(agents[2]), 0, "no reward");
+    }
+
+    function test_GivenVoteNeverOpened() public {
+        escrow = _votedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, ALL_MET));
+        _openVote(escrow, agents[0], ALL_MET);
+        _openVote(escrow, agents[1], ALL_MET);
+        vm.warp(_now() + 24 hours);
+        escrow.tally();
+        escrow.claim(agents[0]);
+        escrow.claim(agents[1]);
+        escrow.settle();
+        assertBalance(agents[0], FUNDS + VOTE_BOND / 2, "first");
+        assertBalance(agents[1], FUNDS + VOTE_BOND / 2, "second");
+        assertBalance(agents[2], FUNDS - VOTE_BOND, "the one that never opened");
+        assertBalance(treasury, 2.5e6, "treasury");
+        assertBalance(address(escrow), 0, "escrow");
+    }
+
+    function test_GivenAgentBlacklisted() public {
+        escrow = _talliedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, ALL_MET));
+        usd.setBlacklisted(agents[0], true);
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.PayoutDeferred(agents[0], VOTE_BOND);
+        escrow.claim(agents[0]);
+        assertEq(token.balanceOf(agents[0]), 30e18, "reward");
+        escrow.claim(agents[1]);
+        escrow.claim(agents[2]);
+        escrow.settle();
+        assertEq(escrow.booked(), VOTE_BOND, "booked");
+
+        usd.setBlacklisted(agents[0], false);
+        escrow.claimDeferred(agents[0]);
+        assertBalance(agents[0], FUNDS, "agent");
+        assertBalance(address(escrow), 0, "escrow");
+    }
+
+    function test_GivenDailyCapReached() public {
+        escrow = _talliedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, ALL_MET));
+        vm.prank(owner);
+        token.setDailyCap(45e18);
+        escrow.claim(agents[0]);
+
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.VoteClaimed(agents[1], VOTE_BOND, 0);
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.RewardDeferred(agents[1], 30);
+        escrow.claim(agents[1]);
+        assertBalance(agents[1], FUNDS, "money at once");
+        assertEq(token.balanceOf(agents[1]), 0, "reward later");
+
+        _expectNothing(agents[1]);
+        escrow.claim(agents[1]);
+
+        vm.warp((_now() / 1 days + 1) * 1 days);
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.VoteClaimed(agents[1], 0, 30);
+        escrow.claim(agents[1]);
+        assertBalance(agents[1], FUNDS, "money once");
+        assertEq(token.balanceOf(agents[1]), 30e18, "reward");
+
+        _expectNothing(agents[1]);
+        escrow.claim(agents[1]);
+        escrow.claim(agents[2]);
+        escrow.settle();
+        assertBalance(address(escrow), 0, "escrow");
+    }
+
+    function test_WhenClaimsComeBeforeOrAfterSettlement() public {
+        uint24[] memory votes = _ballots(TWO_MET, TWO_MET, _packedVotes());
+        escrow = _talliedBy(_newTerms(), votes);
+        uint256 snapshot = vm.snapshotState();
+        for (uint256 i = 0; i < 3; ++i) {
+            escrow.claim(agents[i]);
+        }
+        escrow.settle();
+        bytes32 before = _balances();
+        vm.revertToState(snapshot);
+        escrow.settle();
+        for (uint256 i = 0; i < 3; ++i) {
+            escrow.claim(agents[2 - i]);
+        }
+        assertEq(_balances(), before, "balances");
+        assertBalance(address(escrow), 0, "escrow");
+    }
+
+    /// Met, unclear, met.
+    function _packedVotes() private pure returns (uint24) {
+        return 0x1d;
+    }
+
+    function _balances() private view returns (bytes32) {
+        return keccak256(
+            abi.encode(
+                usd.balanceOf(client),
+                usd.balanceOf(worker),
+                usd.balanceOf(treasury),
+                usd.balanceOf(agents[0]),
+                usd.balanceOf(agents[1]),
+                usd.balanceOf(agents[2])
+            )
+        );
+    }
+
+    function _expectNothing(address agent) private {
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NothingToClaim.selector, agent));
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
+import {Authorization, Outcome, Status, Terms} from "../../../contracts/types/Types.sol";
+import {BaseTest} from "../Base.t.sol";
+
+contract DisputeTest is BaseTest {
+    Terms internal t;
+    WorkingContractEscrow internal escrow;
+
+    function setUp() public override {
+        super.setUp();
+        t = _newTerms();
+        escrow = _delivered(t, 0);
+    }
+
+    function test_RevertGiven_NotUnderReview() public {
+        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
+            if (Status(i) == Status.UnderReview) continue;
+            WorkingContractEscrow other = _escrowIn(Status(i));
+            _expectWrongStatus(Status(i), Status.UnderReview);
+            vm.prank(client);
+            other.dispute(_noAuthorization());
+        }
+    }
+
+    function test_RevertGiven_ReviewDeadlinePassed() public {
+        Authorization memory bond = _authorize(client, address(escrow), BOND);
+        vm.warp(t.reviewDeadline);
+        _expectWrongStatus(Status.Resolved, Status.UnderReview);
+        vm.prank(operator);
+        escrow.dispute(bond);
+        assertFalse(usd.authorizationState(client, bond.nonce), "authorization unused");
+    }
+
+    function test_RevertWhen_CallerNeitherClientNorOperator() public {
+        Authorization memory bond = _authorize(client, address(escrow), BOND);
+        address[2] memory callers = [worker, stranger];
+        for (uint256 i = 0; i < callers.length; ++i) {
+            vm.expectRevert(
+                abi.encodeWithSelector(IWorkingContractEscrow.NotPayerOrOperator.selector, callers[i], client)
+            );
+            vm.prank(callers[i]);
+            escrow.dispute(bond);
+        }
+    }
+
+    function test_RevertWhen_BondShort() public {
+        Authorization memory bond = _authorize(client, address(escrow), BOND - 1);
+        _expectPaymentFailed(client, BOND);
+        vm.prank(operator);
+        escrow.dispute(bond);
+    }
+
+    function test_WhenOperatorBringsSignedBond() public {
+        Authorization memory bond = _authorize(client, address(escrow), BOND);
+        _expectDisputed();
+        vm.prank(operator);
+        escrow.dispute(bond);
+        _assertDisputed();
+    }
+
+    function test_WhenClientPaysFromAllowance() public {
+        vm.startPrank(client);
+        usd.approve(address(escrow), BOND);
+        _expectDisputed();
+        escrow.dispute(_noAuthorization());
+        _assertDisputed();
+    }
+
+    function test_WhenFrontRun() public {
+        Authorization memory bond = _authorize(client, address(escrow), BOND);
+        _frontRun(client, address(escrow), BOND, bond);
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.SurplusCredited(client, bond.nonce, BOND);
+        vm.prank(operator);
+        escrow.dispute(bond);
+        _assertDisputed();
+    }
+
+    function test_GivenComputedCriteria() public {
+        Terms memory computed = _newTerms();
+        computed.computedCriteria = true;
+        escrow = _delivered(computed, TWO_MET);
+        _dispute(escrow);
+        assertEq(uint8(escrow.outcomeOf(0)), uint8(Outcome.Met), "first criterion");
+        assertEq(uint8(escrow.outcomeOf(2)), uint8(Outcome.NotMet), "third criterion");
+    }
+
+    function test_GivenListing() public {
+        escrow = _delivered(_newListing(), 0);
+        _dispute(escrow);
+        assertStatus(escrow, Status.Disputed);
+        assertBalance(address(escrow), PRICE + STAKE + BOND, "escrow");
+    }
+
+    function _expectDisputed() private {
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.WorkingContractDisputed(BOND, _now() + 24 hours);
+    }
+
+    function _assertDisputed() private view {
+        assertStatus(escrow, Status.Disputed);
+        assertEq(escrow.jury().disputedAt, _now(), "disputed at");
+        assertBalance(client, FUNDS - PRICE - BOND, "client");
+        assertBalance(address(escrow), PRICE + STAKE + BOND, "escrow");
+        assertEq(escrow.booked(), PRICE + STAKE + BOND, "booked");
+    }
+}

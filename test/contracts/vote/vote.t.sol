@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRegistry.sol";
+import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
+import {Authorization, Parameters, Status} from "../../../contracts/types/Types.sol";
+import {BaseTest} from "../Base.t.sol";
+
+contract VoteTest is BaseTest {
+    uint256 internal constant VOTE_BOND = 7.5e6;
+    bytes32 internal constant COMMITMENT = keccak256("commitment");
+
+    WorkingContractEscrow internal escrow;
+    address internal agent;
+    uint40 internal closesAt;
+
+    function setUp() public override {
+        super.setUp();
+        agent = agents[0];
+        _stakeAgents(4);
+        escrow = _disputed(_newTerms());
+        closesAt = _now() + 24 hours;
+    }
+
+    function test_RevertGiven_NotDisputed() public {
+        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
+            if (Status(i) == Status.Disputed) continue;
+            WorkingContractEscrow other = _escrowIn(Status(i));
+            _expectWrongStatus(Status(i), Status.Disputed);
+            vm.prank(agent);
+            other.vote(agent, COMMITMENT, _noAuthorization());
+        }
+    }
+
+    function test_RevertGiven_WindowClosedByASecond() public {
+        Authorization memory bond = _authorize(agent, address(escrow), VOTE_BOND);
+        vm.warp(closesAt);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.VotingClosed.selector, closesAt));
+        vm.prank(operator);
+        escrow.vote(agent, COMMITMENT, bond);
+        assertFalse(usd.authorizationState(agent, bond.nonce), "authorization unused");
+
+        vm.warp(closesAt - 1);
+        vm.prank(operator);
+        escrow.vote(agent, COMMITMENT, bond);
+    }
+
+    function test_RevertWhen_CallerNeitherAgentNorOperator() public {
+        Authorization memory bond = _authorize(agent, address(escrow), VOTE_BOND);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotPayerOrOperator.selector, stranger, agent));
+        vm.prank(stranger);
+        escrow.vote(agent, COMMITMENT, bond);
+    }
+
+    function test_RevertWhen_AgentIsParty() public {
+        address[2] memory parties = [client, worker];
+        for (uint256 i = 0; i < parties.length; ++i) {
+            vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.PartyCannotVote.selector, parties[i]));
+            vm.prank(parties[i]);
+            escrow.vote(parties[i], COMMITMENT, _noAuthorization());
+        }
+    }
+
+    function test_RevertGiven_Voted() public {
+        _vote(escrow, agent, ALL_MET);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.AlreadyVoted.selector, agent));
+        vm.prank(agent);
+        escrow.vote(agent, COMMITMENT, _noAuthorization());
+    }
+
+    function test_RevertWhen_CommitmentCouldBeOpenedVotes() public {
+        uint256[3] memory small = [0, (1 << 24) | uint256(ALL_MET), (1 << 27) - 1];
+        for (uint256 i = 0; i < small.length; ++i) {
+            vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.CommitmentMismatch.selector, agent));
+            vm.prank(agent);
+            escrow.vote(agent, bytes32(small[i]), _noAuthorization());
+        }
+    }
+
+    function test_RevertGiven_NotStakedEnough() public {
+        _expectNotEligible(stranger, 0);
+        vm.prank(stranger);
+        escrow.vote(stranger, COMMITMENT, _noAuthorization());
+
+        _stake(stranger, ELIGIBILITY_STAKE - 1);
+        vm.warp(_now() + 1);
+        escrow = _disputed(_newTerms());
+        _expectNotEligible(stranger, ELIGIBILITY_STAKE - 1);
+        vm.prank(stranger);
+        escrow.vote(stranger, COMMITMENT, _noAuthorization());
+        assertBalance(stranger, FUNDS, "stranger");
+    }
+
+    function test_RevertGiven_StakedAtOrAfterTheDispute() public {
+        _stake(agents[5], ELIGIBILITY_STAKE);
+        _expectNotEligible(agents[5], ELIGIBILITY_STAKE);
+        vm.prank(agents[5]);
+        escrow.vote(agents[5], COMMITMENT, _noAuthorization());
+    }
+
+    function test_RevertGiven_Unbonding() public {
+        vm.prank(agent);
+        registry.requestUnstake(agent);
+        _expectNotEligible(agent, ELIGIBILITY_STAKE);
+        vm.prank(agent);
+        escrow.vote(agent, COMMITMENT, _noAuthorization());
+    }
+
+    function test_RevertWhen_BondShort() public {
+        Authorization memory bond = _authorize(agent, address(escrow), VOTE_BOND - 1);
+        _expectPaymentFailed(agent, VOTE_BOND);
+        vm.prank(operator);
+        escrow.vote(agent, COMMITMENT, bond);
+    }
+
+    function test_WhenOperatorBringsSignedBond() public {
+        Authorization memory bond = _authorize(agent, address(escrow), VOTE_BOND);
+        _expectSealed();
+        vm.prank(operator);
+        escrow.vote(agent, COMMITMENT, bond);
+        _assertSealed();
+    }
+
+    function test_WhenAgentPaysFromAllowance() public {
+        vm.startPrank(agent);
+        usd.approve(address(escrow), VOTE_BOND);
+        _expectSealed();
+        escrow.vote(agent, COMMITMENT, _noAuthorization());
+        _assertSealed();
+    }
+
+    function test_WhenFrontRun() public {
+        Authorization memory bond = _authorize(agent, address(escrow), VOTE_BOND);
+        _frontRun(agent, address(escrow), VOTE_BOND, bond);
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.SurplusCredited(agent, bond.nonce, VOTE_BOND);
+        vm.prank(operator);
+        escrow.vote(agent, COMMITMENT, bond);
+        _assertSealed();
+    }
+
+    function test_RevertGiven_RecruitCount_WhenNotDrawn() public {
+        _recruit(2);
+        vm.warp(_now() + 12 hours - 1);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotDrawn.selector, agent, _now() + 1));
+        vm.prank(agent);
+        escrow.vote(agent, COMMITMENT, _noAuthorization());
+
+        vm.warp(_now() + 1);
+        _vote(escrow, agent, ALL_MET);
+        assertEq(escrow.jury().sealedVotes, 1, "sealed votes");
+    }
+
+    function test_GivenRecruitCount_WhenDrawn() public {
+        _recruit(2);
+        vm.roll(vm.getBlockNumber() + 2);
+        vm.setBlockhash(vm.getBlockNumber() - 1, keccak256("seed"));
+        escrow.draw();
+        uint256 voted;
+        for (uint256 i = 0; i < 4; ++i) {
+            if (!escrow.isDrawn(agents[i])) continue;
+            _vote(escrow, agents[i], ALL_MET);
+            ++voted;
+        }
+        assertEq(voted, 2, "drawn agents who voted");
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.PanelFull.selector, 2));
+        vm.prank(agents[5]);
+        escrow.vote(agents[5], COMMITMENT, _noAuthorization());
+    }
+
+    function _recruit(uint8 seats) private {
+        Parameters memory p = _defaultParameters();
+        p.baRecruitCount = seats;
+        _setParameters(p);
+        escrow = _disputed(_newTerms());
+    }
+
+    function _expectSealed() private {
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.VoteSealed(agent, COMMITMENT, VOTE_BOND);
+    }
+
+    function _expectNotEligible(address account, uint256 staked) private {
+        vm.expectRevert(
+            abi.encodeWithSelector(IBackupAgentRegistry.NotEligible.selector, account, staked, ELIGIBILITY_STAKE)
+        );
+    }
+
+    function _assertSealed() private view {
+        assertStatus(escrow, Status.Disputed);
+        assertEq(escrow.ballotOf(agent), uint256(COMMITMENT), "ballot");
+        assertEq(escrow.jury().sealedVotes, 1, "sealed votes");
+        assertBalance(agent, FUNDS - VOTE_BOND, "agent");
+        assertBalance(address(escrow), PRICE + STAKE + BOND + VOTE_BOND, "escrow");
+        assertEq(escrow.booked(), PRICE + STAKE + BOND + VOTE_BOND, "booked");
+        (,, uint40 lockedUntil,) = registry.stakes(agent);
+        assertEq(lockedUntil, closesAt + 24 hours, "stake locked until");
+    }
+}
