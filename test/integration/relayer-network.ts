@@ -1,0 +1,349 @@
+/** A chain whose blocks a test makes itself, a database, and relayers that it may start, freeze and abandon. */
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { asc, eq } from "drizzle-orm";
+import { pino } from "pino";
+import { createTestClient, createWalletClient, type Hex, http, keccak256, toHex, zeroHash } from "viem";
+import { mnemonicToAccount, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import { escrowAbi, factoryAbi, testUsdAbi } from "../../src/chain/abi.js";
+import { createChainClients } from "../../src/chain/clients.js";
+import { deployProtocol } from "../../src/chain/deploy.js";
+import { createDatabase, migrate } from "../../src/db/client.js";
+import { batch, operation } from "../../src/db/schema.js";
+import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../src/local/chain.js";
+import { freePort } from "../../src/local/ports.js";
+import { startPostgres } from "../../src/local/postgres.js";
+import { startGuardian } from "../../src/local/processes.js";
+import { escrowAddress } from "../../src/protocol/terms.js";
+import { type Address, type EscrowTerms, ZERO_ADDRESS } from "../../src/protocol/types.js";
+import type { CrashPoint, RelayerOptions } from "../../src/relayer/context.js";
+import { acceptOperation, createOperation, type NewOperation } from "../../src/relayer/operations.js";
+import { createOutboxWaiter, enqueue, type OperationRow } from "../../src/relayer/outbox.js";
+import { createRelayer, type Relayer } from "../../src/relayer/relayer.js";
+
+export const PRICE = 50_000_000n;
+export const STAKE = 2_500_000n;
+const BLOCK_INTERVAL_MS = 150;
+const DAY = 86_400;
+
+const AUTHORIZATION_TYPES = {
+  TransferWithAuthorization: [
+    { name: "from", type: "address" },
+    { name: "to", type: "address" },
+    { name: "value", type: "uint256" },
+    { name: "validAfter", type: "uint256" },
+    { name: "validBefore", type: "uint256" },
+    { name: "nonce", type: "bytes32" },
+  ],
+} as const;
+
+export interface Logged {
+  level: number;
+  msg: string;
+  alarm?: string;
+  [fact: string]: unknown;
+}
+
+export interface RelayerSetup {
+  signer?: PrivateKeyAccount;
+  confirmations?: number;
+  options?: Partial<RelayerOptions>;
+  crashPoint?: (point: CrashPoint) => Promise<void>;
+}
+
+export type RelayerNetwork = Awaited<ReturnType<typeof startRelayerNetwork>>;
+
+/** Everything is new, and gone after `stop`. Signers are `signer(0)` to `signer(9)`; each has a clean account. */
+export async function startRelayerNetwork() {
+  const directory = mkdtempSync(join(tmpdir(), "relayer-test-"));
+  // Postgres runs as another user where the tests run as root.
+  chmodSync(directory, 0o755);
+  const guardian = startGuardian();
+  const local = { guardian, report: () => {} };
+  const [node, postgres] = await Promise.all([
+    startChain({
+      ...local,
+      dir: join(directory, "chain"),
+      port: await freePort(),
+      logPath: join(directory, "chain.log"),
+      blockTime: 1,
+      persistent: false,
+    }),
+    startPostgres({
+      ...local,
+      dir: join(directory, "postgres"),
+      fallbackDir: join(directory, "postgres-fallback"),
+      port: await freePort(),
+      password: "password",
+      database: "relayer",
+      logPath: join(directory, "postgres.log"),
+      volatile: true,
+    }),
+  ]);
+  const { pool, db } = createDatabase(postgres.url);
+  await migrate(pool);
+
+  const { publicClient, chain } = createChainClients({ rpcUrl: node.rpcUrl, chainId: LOCAL_CHAIN_ID });
+  const transport = http(node.rpcUrl);
+  const testClient = createTestClient({ chain, mode: "anvil", transport });
+  const owner = createWalletClient({ account: mnemonicToAccount(MNEMONIC), chain, transport });
+  const signer = (index: number) => privateKeyToAccount(keccak256(toHex(`relayer test signer ${index}`)));
+  const signers = Array.from({ length: 10 }, (_, index) => signer(index));
+  for (const { address } of signers) await testClient.setBalance({ address, value: 10n ** 20n });
+  const deployment = await deployProtocol({
+    walletClient: owner,
+    publicClient,
+    owner: owner.account.address,
+    treasury: signer(99).address,
+    reviewer: owner.account.address,
+    signers: signers.map(({ address }) => address),
+    domain: "relayer.test",
+  });
+
+  await testClient.setIntervalMining({ interval: 0 });
+  const producer = createBlockProducer(() => testClient.mine({ blocks: 1 }));
+  const waiter = createOutboxWaiter({ pool });
+  const started = new Set<Relayer>();
+  const logs: Logged[] = [];
+  const logger = pino({ level: "debug" }, { write: (line: string) => logs.push(JSON.parse(line)) });
+  let serial = 0;
+
+  const usd = { address: deployment.asset.address, abi: testUsdAbi } as const;
+  const parameters = await publicClient.readContract({
+    address: deployment.factory,
+    abi: factoryAbi,
+    functionName: "parameters",
+  });
+
+  async function chainTime(): Promise<number> {
+    return Number((await publicClient.getBlock()).timestamp);
+  }
+
+  /** Calls as the owner, mined before it returns. */
+  async function ownerCall(call: { to: Address; data: Hex }): Promise<void> {
+    const hash = await owner.sendTransaction({ ...call, maxPriorityFeePerGas: 10n ** 10n });
+    const { status } = await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 20 });
+    if (status !== "success") throw new Error(`the owner's call ${hash} reverted`);
+  }
+
+  async function fund(accounts: readonly PrivateKeyAccount[], amount = 10n ** 10n): Promise<void> {
+    let nonce = await publicClient.getTransactionCount({
+      address: owner.account.address,
+      blockTag: "pending",
+    });
+    const hashes: Hex[] = [];
+    for (const { address } of accounts) {
+      hashes.push(
+        await owner.writeContract({ ...usd, functionName: "mint", args: [address, amount], nonce: nonce++ }),
+      );
+    }
+    for (const hash of hashes) await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 20 });
+  }
+
+  /** New accounts with stablecoins. */
+  async function agents(count: number): Promise<PrivateKeyAccount[]> {
+    const accounts = Array.from({ length: count }, () =>
+      privateKeyToAccount(keccak256(toHex(`relayer test agent ${serial++}`))),
+    );
+    await fund(accounts);
+    return accounts;
+  }
+
+  async function authorize(from: PrivateKeyAccount, to: Address, value: bigint, validBefore?: number) {
+    const nonce = keccak256(toHex(`relayer test authorization ${serial++}`));
+    const message = {
+      from: from.address,
+      to,
+      value,
+      validAfter: 0n,
+      validBefore: BigInt(validBefore ?? (await chainTime()) + DAY),
+      nonce,
+    };
+    const signature = await from.signTypedData({
+      domain: {
+        name: deployment.asset.name,
+        version: deployment.asset.version,
+        chainId: LOCAL_CHAIN_ID,
+        verifyingContract: deployment.asset.address,
+      },
+      types: AUTHORIZATION_TYPES,
+      primaryType: "TransferWithAuthorization",
+      message,
+    });
+    return { validAfter: message.validAfter, validBefore: message.validBefore, nonce, signature };
+  }
+
+  const addressOf = ({ address }: PrivateKeyAccount) => address.toLowerCase() as Address;
+
+  /** A paid creation by `client`, not stored yet. */
+  async function creation(client: PrivateKeyAccount, changes: { value?: bigint; validBefore?: number } = {}) {
+    const now = await chainTime();
+    const terms: EscrowTerms = {
+      initiator: addressOf(client),
+      price: PRICE,
+      counterparty: ZERO_ADDRESS,
+      criteriaCount: 1,
+      workerInitiated: false,
+      computedCriteria: false,
+      matchDeadline: now + 10 * DAY,
+      withdrawalDeadline: now + 11 * DAY,
+      deliveryDeadline: now + 12 * DAY,
+      reviewDeadline: now + 13 * DAY,
+      termsHash: keccak256(toHex(`relayer test terms ${serial++}`)),
+      parameters,
+    };
+    const { factory, implementation } = deployment;
+    const escrow = escrowAddress({ factory, implementation, terms });
+    const authorization = await authorize(client, escrow, changes.value ?? PRICE, changes.validBefore);
+    return createOperation({
+      deployment,
+      escrow,
+      caller: addressOf(client),
+      terms,
+      authorization,
+      notAfter: Number(authorization.validBefore) - 1,
+    });
+  }
+
+  async function acceptance(worker: PrivateKeyAccount, escrow: Address): Promise<NewOperation> {
+    const authorization = await authorize(worker, escrow, STAKE);
+    return acceptOperation({ deployment, escrow, caller: addressOf(worker), authorization });
+  }
+
+  async function store(newOperation: NewOperation): Promise<OperationRow> {
+    return (await enqueue(db, newOperation)).operation;
+  }
+
+  async function outcome({ id }: { id: bigint }, timeoutMs = 20_000): Promise<OperationRow> {
+    const row = await waiter.waitFor(id, { timeoutMs });
+    if (row === null) {
+      const [now] = await db.select().from(operation).where(eq(operation.id, id));
+      throw new Error(`operation ${id} is still ${now?.state} (${now?.reason}) after ${timeoutMs} ms`);
+    }
+    return row;
+  }
+
+  return {
+    publicClient,
+    testClient,
+    owner,
+    deployment,
+    db,
+    pool,
+    producer,
+    waiter,
+    logs,
+    signer,
+    usd,
+    chainTime,
+    ownerCall,
+    agents,
+    fund,
+    authorize,
+    addressOf,
+    creation,
+    acceptance,
+    store,
+    outcome,
+    startRelayer({
+      signer: account = signer(0),
+      confirmations = 1,
+      options,
+      crashPoint,
+    }: RelayerSetup = {}): Relayer {
+      const relayer = createRelayer({
+        db,
+        pool,
+        publicClient,
+        account,
+        deployment,
+        confirmations,
+        logger,
+        options: { pollIntervalMs: 20, ...options },
+        crashPoint,
+      });
+      started.add(relayer);
+      relayer.start();
+      return relayer;
+    },
+    /** A created contract, by a relayer that is running. */
+    async created(client: PrivateKeyAccount): Promise<Address> {
+      const act = await creation(client);
+      const row = await outcome(await store(act));
+      if (row.reason !== null) throw new Error(`create was rejected: ${row.reason}`);
+      return act.escrow as Address;
+    },
+    rowOf: async ({ id }: { id: bigint }) =>
+      (await db.select().from(operation).where(eq(operation.id, id)))[0],
+    batchesOf: (account: PrivateKeyAccount) =>
+      db
+        .select()
+        .from(batch)
+        .where(eq(batch.signer, addressOf(account)))
+        .orderBy(asc(batch.id)),
+    statusOf: (escrow: Address) =>
+      publicClient.readContract({ address: escrow, abi: escrowAbi, functionName: "status" }),
+    balanceOf: (address: Address) =>
+      publicClient.readContract({ ...usd, functionName: "balanceOf", args: [address] }),
+    isUsed: ({ payment }: NewOperation) =>
+      publicClient.readContract({
+        ...usd,
+        functionName: "authorizationState",
+        args: [payment?.payer ?? ZERO_ADDRESS, payment?.nonce ?? zeroHash],
+      }),
+    /** Cuts the connections that hold advisory locks, as a network failure between process and database does. */
+    async cutLocks(): Promise<void> {
+      await pool.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'relayer-lock'",
+      );
+    },
+    async stopRelayers(): Promise<void> {
+      await Promise.all([...started].map((relayer) => relayer.stop()));
+      started.clear();
+    },
+    async stop(): Promise<void> {
+      await Promise.all([...started].map((relayer) => relayer.stop()));
+      await producer.pause();
+      await waiter.stop();
+      await pool.end();
+      await postgres.stop();
+      await node.stop();
+      await guardian.stop();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Makes blocks one at a time: anvil may break its state when two ways of mining, or a reorganisation, overlap. */
+function createBlockProducer(mine: () => Promise<unknown>) {
+  let stopped = false;
+  const produce = async (): Promise<void> => {
+    while (!stopped) {
+      await mine();
+      await new Promise((resolve) => setTimeout(resolve, BLOCK_INTERVAL_MS));
+    }
+  };
+  let running = produce();
+  return {
+    /** Resolves once no block is being made. */
+    async pause(): Promise<void> {
+      stopped = true;
+      await running;
+    },
+    resume(): void {
+      if (!stopped) return;
+      stopped = false;
+      running = produce();
+    },
+  };
+}
+
+/** Waits until `condition` holds; fails after `timeoutMs`. */
+export async function until(condition: () => Promise<boolean> | boolean, timeoutMs = 20_000): Promise<void> {
+  const deadline = Date.now() + timeoutMs;
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`Condition not met within ${timeoutMs} ms: ${condition}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,212 @@
+import type { Hex } from "viem";
+import { encodeFunctionData } from "viem";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { delegationAbi, testUsdAbi } from "../../src/chain/abi.js";
+import type { Address } from "../../src/protocol/types.js";
+import { cancelOperation, delegateOperation } from "../../src/relayer/operations.js";
+import { enqueue, type OperationRow, requireRoom } from "../../src/relayer/outbox.js";
+import { PRICE, type RelayerNetwork, STAKE, startRelayerNetwork, until } from "./relayer-network.js";
+
+const CREATED = 1;
+const MATCHED = 2;
+const CANCELLED_BY_INITIATOR = 10;
+
+/** Whether it becomes final in the round that finds its receipt depends on the head that this round saw. */
+const fate = ({ state, reason }: OperationRow) => (state === "rejected" ? `rejected ${reason}` : "applied");
+
+describe("the relayer's queue", () => {
+  let network: RelayerNetwork;
+
+  beforeAll(async () => {
+    network = await startRelayerNetwork();
+  }, 120_000);
+  afterEach(() => network.stopRelayers());
+  afterAll(() => network.stop());
+
+  it("applies 100 concurrent operations through one signer, each exactly once", async () => {
+    const clients = await network.agents(100);
+    const acts = await Promise.all(clients.map((client) => network.creation(client)));
+    network.startRelayer();
+
+    const rows = await Promise.all(acts.map((act) => network.store(act)));
+    const outcomes = await Promise.all(rows.map((row) => network.outcome(row)));
+
+    expect(outcomes.map(fate)).toEqual(Array(100).fill("applied"));
+    for (const { escrow } of acts) {
+      expect(await network.statusOf(escrow as Address)).toBe(CREATED);
+      expect(await network.balanceOf(escrow as Address)).toBe(PRICE);
+    }
+    const batches = await network.batchesOf(network.signer(0));
+    expect(batches.length).toBeLessThanOrEqual(10);
+    expect(batches.map(({ accountNonce }) => accountNonce)).toEqual(batches.map((_, index) => index));
+  });
+
+  it("matches one of 8 competing workers, and never sends the others' authorizations", async () => {
+    network.startRelayer();
+    const [client, ...workers] = await network.agents(9);
+    const escrow = await network.created(client as never);
+    const acts = await Promise.all(workers.map((worker) => network.acceptance(worker, escrow)));
+
+    const rows = await Promise.all(acts.map((act) => network.store(act)));
+    const outcomes = await Promise.all(rows.map((row) => network.outcome(row)));
+
+    const winners = outcomes.filter(({ state }) => state !== "rejected");
+    expect(winners).toHaveLength(1);
+    expect(await network.statusOf(escrow)).toBe(MATCHED);
+    expect(await network.balanceOf(escrow)).toBe(PRICE + STAKE);
+    const broadcast = (await network.batchesOf(network.signer(0)))
+      .map(({ attempts }) => attempts[0]?.raw ?? "")
+      .join();
+    for (const [index, act] of acts.entries()) {
+      const row = outcomes[index];
+      if (row?.state !== "rejected") continue;
+      expect(row).toMatchObject({ reason: "WrongStatus", batchId: null, transactionHash: null });
+      expect(await network.isUsed(act)).toBe(false);
+      expect(broadcast).not.toContain(act.payment?.nonce.slice(2));
+    }
+  });
+
+  it("rejects a poisoned operation and carries out the others of its batch", async () => {
+    const clients = await network.agents(5);
+    const acts = await Promise.all(clients.map((client) => network.creation(client)));
+    const poor = await network.creation(network.signer(50));
+    const underpaid = await network.creation(clients[0] as never, { value: PRICE - 1n });
+    const codeless = {
+      ...(await network.acceptance(clients[1] as never, network.addressOf(network.signer(60)))),
+    };
+    const all = [...acts.slice(0, 2), poor, underpaid, codeless, ...acts.slice(2)];
+    const rows = [];
+    for (const act of all) rows.push(await network.store(act));
+
+    network.startRelayer();
+    const outcomes = await Promise.all(rows.map((row) => network.outcome(row)));
+
+    expect(outcomes.map(fate)).toEqual([
+      "applied",
+      "applied",
+      "rejected PaymentFailed",
+      "rejected PaymentFailed",
+      "rejected Reverted",
+      "applied",
+      "applied",
+      "applied",
+    ]);
+    expect(outcomes[2]?.batchId).toBeNull();
+  });
+
+  it("carries out a delegation before the act that needs it, from one batch", async () => {
+    network.startRelayer();
+    const [client] = await network.agents(1);
+    if (client === undefined) throw new Error("no agent");
+    const escrow = await network.created(client);
+    const { deployment, publicClient } = network;
+    const caller = network.addressOf(client);
+    const issuedAt = await network.chainTime();
+    const nonce: Hex = `0x${"5a".repeat(32)}`;
+    const text = await publicClient.readContract({
+      address: deployment.delegation,
+      abi: delegationAbi,
+      functionName: "challengeText",
+      args: [caller, deployment.relay, nonce, issuedAt, issuedAt + 300],
+    });
+    const signature = await client.signMessage({ message: text });
+
+    const expiresAt = issuedAt + 300;
+    const delegation = delegateOperation({
+      deployment,
+      agent: caller,
+      nonce,
+      issuedAt,
+      expiresAt,
+      signature,
+    });
+    const [delegated, cancelled] = await network.db.transaction(
+      async (tx) =>
+        [await enqueue(tx, delegation), await enqueue(tx, cancelOperation({ escrow, caller }))] as const,
+    );
+    const outcomes = [await network.outcome(delegated.operation), await network.outcome(cancelled.operation)];
+
+    expect(outcomes.map(({ reason }) => reason)).toEqual([null, null]);
+    expect(outcomes[0]?.batchId).toBe(outcomes[1]?.batchId);
+    expect(await network.statusOf(escrow)).toBe(CANCELLED_BY_INITIATOR);
+  });
+
+  it("gives a repeated authorization or act its first operation", async () => {
+    const [client] = await network.agents(1);
+    const act = await network.creation(client as never);
+
+    const stored = await Promise.all(Array.from({ length: 20 }, () => enqueue(network.db, act)));
+    const sameAct = await enqueue(network.db, { ...act, payment: undefined });
+
+    expect(stored.filter(({ existing }) => !existing)).toHaveLength(1);
+    expect(new Set(stored.map(({ operation }) => operation.id)).size).toBe(1);
+    expect(sameAct.operation.id).toBe(stored[0]?.operation.id);
+    network.startRelayer();
+    await network.outcome(sameAct.operation);
+  });
+
+  it("refuses new operations when the queue is full, and still knows the stored ones", async () => {
+    const clients = await network.agents(3);
+    const acts = await Promise.all(clients.map((client) => network.creation(client)));
+    const full = {
+      code: "unavailable",
+      options: expect.objectContaining({ retryable: true, retryAfterSeconds: 10 }),
+    };
+    const first = await enqueue(network.db, acts[0] as never, { maxQueued: 2 });
+    await requireRoom(network.db, { maxQueued: 2 });
+    const second = await enqueue(network.db, acts[1] as never, { maxQueued: 2 });
+
+    await expect(enqueue(network.db, acts[2] as never, { maxQueued: 2 })).rejects.toMatchObject(full);
+    await expect(requireRoom(network.db, { maxQueued: 2 })).rejects.toMatchObject(full);
+    expect((await enqueue(network.db, acts[0] as never, { maxQueued: 2 })).existing).toBe(true);
+
+    network.startRelayer();
+    await Promise.all([network.outcome(first.operation), network.outcome(second.operation)]);
+  });
+
+  it("ends an authorization that expired in the queue, its money untouched", async () => {
+    const [client] = await network.agents(1);
+    const act = await network.creation(client as never, { validBefore: (await network.chainTime()) + 100 });
+    const row = await network.store(act);
+    await network.testClient.increaseTime({ seconds: 200 });
+    await until(async () => (await network.chainTime()) > Number(row.notAfter));
+
+    network.startRelayer();
+
+    expect(await network.outcome(row)).toMatchObject({ state: "rejected", reason: "Expired", batchId: null });
+    expect(await network.isUsed(act)).toBe(false);
+  });
+
+  it("holds payments while the token is paused, and takes them afterwards", async () => {
+    const setPaused = (paused: boolean) =>
+      network.ownerCall({
+        to: network.usd.address,
+        data: encodeFunctionData({ abi: testUsdAbi, functionName: "setPaused", args: [paused] }),
+      });
+    const [client] = await network.agents(1);
+    await setPaused(true);
+    network.startRelayer();
+    const row = await network.store(await network.creation(client as never));
+    await until(async () => (await network.rowOf(row))?.state === "held");
+    expect(await network.rowOf(row)).toMatchObject({ reason: "TokenPaused", batchId: null });
+
+    await setPaused(false);
+
+    expect(fate(await network.outcome(row))).toBe("applied");
+  });
+
+  it("answers waiters by polling when notifications do not arrive", async () => {
+    const [client] = await network.agents(1);
+    const row = await network.store(await network.creation(client as never));
+    await network.pool.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'outbox-waiter'",
+    );
+
+    const waits = Array.from({ length: 500 }, () => network.waiter.waitFor(row.id, { timeoutMs: 10_000 }));
+    const tooShort = network.waiter.waitFor(row.id, { timeoutMs: 1 });
+    network.startRelayer();
+
+    expect(await tooShort).toBeNull();
+    for (const settled of await Promise.all(waits)) expect(settled?.transactionHash).not.toBeNull();
+  });
+});

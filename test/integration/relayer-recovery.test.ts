@@ -1,0 +1,324 @@
+import { encodeFunctionData } from "viem";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { relayAbi } from "../../src/chain/abi.js";
+import type { Address } from "../../src/protocol/types.js";
+import type { CrashPoint } from "../../src/relayer/context.js";
+import type { NewOperation, OperationRow } from "../../src/relayer/outbox.js";
+import { PRICE, type RelayerNetwork, startRelayerNetwork, until } from "./relayer-network.js";
+
+const CREATED = 1;
+
+/** Stops at one moment until told to go on; passes it freely afterwards. */
+function freezeAt(moment: CrashPoint) {
+  let thaw = () => {};
+  let reached = false;
+  const thawed = new Promise<void>((resolve) => {
+    thaw = resolve;
+  });
+  return {
+    crashPoint: async (point: CrashPoint) => {
+      if (point !== moment) return;
+      reached = true;
+      await thawed;
+    },
+    isReached: () => reached,
+    thaw: () => thaw(),
+  };
+}
+
+describe("the relayer under faults", () => {
+  let network: RelayerNetwork;
+  let nextSigner = 0;
+
+  beforeAll(async () => {
+    network = await startRelayerNetwork();
+  }, 120_000);
+  beforeEach(() => {
+    nextSigner += 1;
+  });
+  afterEach(async () => {
+    network.producer.resume();
+    await network.stopRelayers();
+  });
+  afterAll(() => network.stop());
+
+  const signer = () => network.signer(nextSigner);
+
+  async function creations(count: number): Promise<{ acts: NewOperation[]; rows: OperationRow[] }> {
+    const clients = await network.agents(count);
+    const acts = await Promise.all(clients.map((client) => network.creation(client)));
+    const rows = [];
+    for (const act of acts) rows.push(await network.store(act));
+    return { acts, rows };
+  }
+
+  async function expectAppliedOnce(acts: NewOperation[], rows: OperationRow[]): Promise<void> {
+    for (const [index, act] of acts.entries()) {
+      const outcome = await network.outcome(rows[index] as OperationRow);
+      expect(outcome).toMatchObject({ reason: null, transactionHash: expect.any(String) });
+      expect(await network.statusOf(act.escrow as Address)).toBe(CREATED);
+      expect(await network.balanceOf(act.escrow as Address)).toBe(PRICE);
+    }
+  }
+
+  const alarms = (name: string) => network.logs.filter(({ alarm }) => alarm === name).length;
+
+  const crashPoints = [
+    "before_claim",
+    "after_simulation",
+    "after_signing",
+    "after_commit",
+    "after_broadcast",
+    "after_receipt",
+    "after_mined",
+  ] as const satisfies readonly CrashPoint[];
+  it.each(crashPoints)("applies operations exactly once when its owner is lost %s", async (moment) => {
+    nextSigner = 1;
+    const frozen = freezeAt(moment);
+    network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint });
+    const { acts, rows } = await creations(5);
+    await until(frozen.isReached);
+    await network.cutLocks();
+
+    network.startRelayer({ signer: signer() });
+    await expectAppliedOnce(acts, rows);
+
+    frozen.thaw();
+    await until(
+      async () =>
+        (await network.publicClient.getTransactionCount(signer())) >=
+        (await network.batchesOf(signer())).length,
+    );
+    const batches = await network.batchesOf(signer());
+    expect(batches.map(({ accountNonce }) => accountNonce)).toEqual(batches.map((_, index) => index));
+  });
+
+  it("lets a zombie write nothing after its lock is lost", async () => {
+    const frozen = freezeAt("after_signing");
+    const zombie = network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint });
+    const { acts, rows } = await creations(3);
+    await until(frozen.isReached);
+    await network.cutLocks();
+    network.startRelayer({ signer: signer() });
+    await expectAppliedOnce(acts, rows);
+    const before = await network.batchesOf(signer());
+
+    frozen.thaw();
+    await until(() => network.logs.some(({ msg }) => msg === "relayer lost its signer"));
+
+    expect(await network.batchesOf(signer())).toEqual(before);
+    expect(before).toHaveLength(1);
+    await zombie.stop();
+  });
+
+  it("has one owner when two processes are configured with one signer", async () => {
+    network.startRelayer({ signer: signer() });
+    network.startRelayer({ signer: signer() });
+    const { acts, rows } = await creations(20);
+    await expectAppliedOnce(acts, rows);
+
+    const batches = await network.batchesOf(signer());
+    expect(new Set(batches.map(({ epoch }) => epoch)).size).toBe(1);
+  });
+
+  it("shares the queue between two signers without doing anything twice", async () => {
+    const other = network.signer((nextSigner += 1) - 1);
+    network.startRelayer({ signer: signer(), options: { maxBatchSize: 3 } });
+    network.startRelayer({ signer: other, options: { maxBatchSize: 3 } });
+    const { acts, rows } = await creations(40);
+    await expectAppliedOnce(acts, rows);
+    const receipts = new Set((await Promise.all(rows.map(network.rowOf))).map((row) => row?.batchId));
+    expect(receipts.size).toBeGreaterThan(1);
+  });
+
+  it("sends a transaction again that the node dropped", async () => {
+    await network.producer.pause();
+    network.startRelayer({ signer: signer() });
+    const { acts, rows } = await prepared(2);
+    await until(async () => (await network.batchesOf(signer())).length === 1);
+    const [sent] = await network.batchesOf(signer());
+    const hash = sent?.attempts[0]?.hash as Address;
+    await until(async () => (await pending(hash)) !== null);
+    await network.testClient.dropTransaction({ hash });
+    expect(await pending(hash)).toBeNull();
+
+    network.producer.resume();
+
+    await expectAppliedOnce(acts, rows);
+    expect((await network.rowOf(rows[0] as OperationRow))?.transactionHash).toBe(hash);
+  });
+
+  it("replaces a transaction that became too cheap, with the same nonce and operations", async () => {
+    await network.producer.pause();
+    network.startRelayer({ signer: signer(), options: { maxInFlight: 1 } });
+    const { acts, rows } = await prepared(2);
+    await until(async () => (await network.batchesOf(signer())).length === 1);
+    const base = (await network.publicClient.getBlock()).baseFeePerGas as bigint;
+    await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: base * 10n + 10n ** 10n });
+
+    network.producer.resume();
+
+    await expectAppliedOnce(acts, rows);
+    const [batch] = await network.batchesOf(signer());
+    expect(batch?.attempts.length).toBeGreaterThan(1);
+    expect(batch?.transactionHash).not.toBe(batch?.attempts[0]?.hash);
+    for (const [index, attempt] of (batch?.attempts ?? []).entries()) {
+      const previous = batch?.attempts[index - 1];
+      if (previous === undefined) continue;
+      expect(BigInt(attempt.maxFeePerGas) * 8n).toBeGreaterThan(BigInt(previous.maxFeePerGas) * 9n);
+      expect(BigInt(attempt.maxPriorityFeePerGas) * 8n).toBeGreaterThan(
+        BigInt(previous.maxPriorityFeePerGas) * 9n,
+      );
+    }
+  });
+
+  it("waits and raises an alarm at its fee cap, and goes on when fees fall", async () => {
+    await network.producer.pause();
+    const base = (await network.publicClient.getBlock()).baseFeePerGas as bigint;
+    network.startRelayer({
+      signer: signer(),
+      options: { maxFeePerGas: base * 3n + 3n * 10n ** 9n, maxInFlight: 1 },
+    });
+    const before = alarms("fee_cap_reached");
+    const { acts, rows } = await prepared(1);
+    await until(async () => (await network.batchesOf(signer())).length === 1);
+    await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: base * 10n + 10n ** 10n });
+
+    network.producer.resume();
+    await until(() => alarms("fee_cap_reached") > before);
+
+    await expectAppliedOnce(acts, rows);
+  });
+
+  it("follows its operations through a reorganisation", async () => {
+    network.startRelayer({ signer: signer(), confirmations: 30 });
+    const { acts, rows } = await creations(4);
+    await expectAppliedOnce(acts, rows);
+    await network.producer.pause();
+    const [before] = await network.batchesOf(signer());
+    expect(before?.state).toBe("mined");
+    const depth =
+      Number((await network.publicClient.getBlockNumber({ cacheTime: 0 })) - (before?.blockNumber ?? 0n)) + 1;
+    await network.testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
+    expect(await network.publicClient.getTransactionCount(signer())).toBe(0);
+
+    network.producer.resume();
+
+    await until(async () => {
+      const [batch] = await network.batchesOf(signer());
+      return batch?.state === "mined" && batch.blockHash !== before?.blockHash;
+    });
+    await expectAppliedOnce(acts, rows);
+    const [after] = await network.batchesOf(signer());
+    expect(after?.transactionHash).toBe(before?.transactionHash);
+    expect((await network.rowOf(rows[0] as OperationRow))?.blockHash).toBe(after?.blockHash);
+  });
+
+  it("sends again what a reorganisation beyond its finality took, with an alarm", async () => {
+    const snapshot = await network.testClient.snapshot();
+    const client = network.signer(nextSigner + 20);
+    network.startRelayer({ signer: signer() });
+    await network.fund([client]);
+    const funded = await network.testClient.snapshot();
+    const act = await network.creation(client);
+    const row = await network.store(act);
+    await until(async () => (await network.rowOf(row))?.state === "final");
+    await network.producer.pause();
+    await network.testClient.revert({ id: funded });
+    network.producer.resume();
+
+    await until(
+      () =>
+        alarms("reorganisation_beyond_finality") > 0 ||
+        network.publicClient.getTransactionCount(signer()).then((n) => n > 0),
+    );
+    await until(async () => (await network.publicClient.getTransactionCount(signer())) > 0);
+    expect(await network.balanceOf(act.escrow as Address)).toBe(PRICE);
+    expect(snapshot).toBeDefined();
+  });
+
+  it("queues its operations again once a foreign transaction has used their nonce for good", async () => {
+    await network.producer.pause();
+    network.startRelayer({ signer: signer(), confirmations: 3, options: { maxInFlight: 1 } });
+    const { acts, rows } = await prepared(2);
+    await until(async () => (await network.batchesOf(signer())).length === 1);
+    const [batch] = await network.batchesOf(signer());
+    const hash = batch?.attempts[0]?.hash as Address;
+    await until(async () => (await pending(hash)) !== null);
+    await network.testClient.dropTransaction({ hash });
+    const raw = await signer().signTransaction({
+      chainId: network.deployment.chainId,
+      type: "eip1559",
+      to: signer().address,
+      nonce: 0,
+      gas: 21_000n,
+      maxFeePerGas: 10n ** 12n,
+      maxPriorityFeePerGas: 10n ** 11n,
+    });
+    await network.publicClient.sendRawTransaction({ serializedTransaction: raw });
+    const before = alarms("foreign_nonce");
+
+    network.producer.resume();
+
+    await expectAppliedOnce(acts, rows);
+    expect(alarms("foreign_nonce")).toBe(before + 1);
+    expect((await network.batchesOf(signer())).map(({ state }) => state)).toEqual([
+      "superseded",
+      expect.any(String),
+    ]);
+  });
+
+  it("loses no operation when a batch reverts as a whole", async () => {
+    const allow = (allowed: boolean) => ({
+      to: network.deployment.relay,
+      data: encodeFunctionData({
+        abi: relayAbi,
+        functionName: "setSigner",
+        args: [signer().address, allowed],
+      }),
+    });
+    const { acts, rows } = await creations(2);
+    const frozen = freezeAt("after_signing");
+    network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint });
+    await until(frozen.isReached);
+    await network.ownerCall(allow(false));
+    frozen.thaw();
+    await until(async () => (await network.batchesOf(signer()))[0]?.state === "reverted");
+    expect(await network.rowOf(rows[0] as OperationRow)).toMatchObject({
+      state: "held",
+      reason: "BatchReverted",
+      tries: 1,
+    });
+
+    await network.ownerCall(allow(true));
+
+    await expectAppliedOnce(acts, rows);
+  });
+
+  it("leaves the queue to others while its signer has no gas", async () => {
+    const poor = signer();
+    nextSigner += 1;
+    await network.testClient.setBalance({ address: poor.address, value: 0n });
+    network.startRelayer({ signer: poor });
+    const { acts, rows } = await creations(2);
+    await until(() => alarms("signer_without_gas") > 0);
+
+    network.startRelayer({ signer: signer() });
+
+    await expectAppliedOnce(acts, rows);
+    expect(await network.batchesOf(poor)).toEqual([]);
+  });
+
+  /** Stored while no block is made: the agents' money is minted first. */
+  async function prepared(count: number): Promise<{ acts: NewOperation[]; rows: OperationRow[] }> {
+    network.producer.resume();
+    const clients = await network.agents(count);
+    await network.producer.pause();
+    const acts = await Promise.all(clients.map((client) => network.creation(client)));
+    const rows = [];
+    for (const act of acts) rows.push(await network.store(act));
+    return { acts, rows };
+  }
+
+  const pending = (hash: Address) => network.publicClient.getTransaction({ hash }).catch(() => null);
+});
