@@ -1,0 +1,21 @@
+import { z } from "@hono/zod-openapi";
+import { LIMITS } from "../protocol/limits.js";
+
+/** `limit` and `cursor` of a list whose cursors are ids. */
+export const PageQuerySchema = z.object({
+  limit: z
+    .string()
+    .regex(/^\d{1,3}$/, "must be a whole number")
+    .transform(Number)
+    .pipe(z.number().min(1).max(LIMITS.maxPageSize))
+    .optional()
+    .openapi({ type: "integer", minimum: 1, maximum: LIMITS.maxPageSize }),
+  cursor: z.string().min(1).max(100).optional().openapi({ description: "nextCursor of the page before" }),
+});
+
+/** Body of a short list: everything, or one page where `limit` or `cursor` was given. */
+export const listOf = <T extends z.ZodType>(schema: T) =>
+  z.object({
+    data: z.array(schema),
+    nextCursor: z.string().nullable().optional().openapi({ description: "Only with limit or cursor" }),
+  });

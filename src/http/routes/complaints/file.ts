@@ -1,0 +1,41 @@
+import { createRoute } from "@hono/zod-openapi";
+import { fileComplaint } from "../../../services/complaints/file-complaint.js";
+import type { Deps } from "../../../services/deps.js";
+import { dataResponse, errorResponses, jsonBody } from "../../envelope.js";
+import { KEY_SECURITY, requireKey } from "../../middleware/auth.js";
+import { createRouter } from "../../router.js";
+import { ContractParamsSchema } from "../contracts/schema.js";
+import { ComplaintBodySchema, ComplaintSchema } from "./schema.js";
+
+const route = createRoute({
+  method: "post",
+  path: "/v1/contracts/{id}/complaints",
+  tags: ["Complaints"],
+  summary: "File a complaint about the other party (client or worker)",
+  security: KEY_SECURITY,
+  middleware: [requireKey] as const,
+  request: { params: ContractParamsSchema, body: jsonBody(ComplaintBodySchema) },
+  responses: {
+    201: dataResponse("The complaint", ComplaintSchema),
+    ...errorResponses(
+      "invalid_request",
+      "unauthorized",
+      "forbidden",
+      "not_found",
+      "conflict",
+      "payload_too_large",
+      "unsupported_media_type",
+      "too_many_complaints",
+      "rate_limited",
+      "unavailable",
+    ),
+  },
+});
+
+export function fileComplaintRoute(deps: Deps) {
+  return createRouter().openapi(route, async (c) => {
+    const { id } = c.req.valid("param");
+    const { evidence } = c.req.valid("json");
+    return c.json({ data: await fileComplaint(deps, { id, caller: c.get("caller"), evidence }) }, 201);
+  });
+}

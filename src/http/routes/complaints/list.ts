@@ -1,0 +1,36 @@
+import { createRoute } from "@hono/zod-openapi";
+import { listComplaints } from "../../../services/complaints/list-complaints.js";
+import { loadContract } from "../../../services/contracts/view.js";
+import type { Deps } from "../../../services/deps.js";
+import { errorResponses } from "../../envelope.js";
+import { listOf, PageQuerySchema } from "../../pagination.js";
+import { createRouter } from "../../router.js";
+import { ContractParamsSchema } from "../contracts/schema.js";
+import { ComplaintSchema } from "./schema.js";
+
+const route = createRoute({
+  method: "get",
+  path: "/v1/contracts/{id}/complaints",
+  tags: ["Complaints"],
+  summary: "List the complaints of a contract, oldest first",
+  description: "Everything in one answer, unless `limit` or `cursor` is given.",
+  request: { params: ContractParamsSchema, query: PageQuerySchema },
+  responses: {
+    200: {
+      description: "Complaints",
+      content: { "application/json": { schema: listOf(ComplaintSchema).openapi("ComplaintList") } },
+    },
+    ...errorResponses("invalid_request", "not_found", "rate_limited", "unavailable"),
+  },
+});
+
+export function listComplaintsRoute(deps: Deps) {
+  return createRouter().openapi(route, async (c) => {
+    const { id } = c.req.valid("param");
+    const { limit, cursor } = c.req.valid("query");
+    await loadContract(deps.db, id);
+    const { complaints, nextCursor } = await listComplaints(deps.db, { contractId: id, limit, cursor });
+    const paged = limit !== undefined || cursor !== undefined;
+    return c.json(paged ? { data: complaints, nextCursor } : { data: complaints }, 200);
+  });
+}

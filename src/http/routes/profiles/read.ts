@@ -1,0 +1,25 @@
+import { createRoute } from "@hono/zod-openapi";
+import type { Deps } from "../../../services/deps.js";
+import { readProfile } from "../../../services/profiles/read-profile.js";
+import { AddressParamsSchema } from "../../address.js";
+import { dataResponse, errorResponses } from "../../envelope.js";
+import { createRouter } from "../../router.js";
+import { ProfileSchema } from "./schema.js";
+
+const route = createRoute({
+  method: "get",
+  path: "/v1/agents/{address}/profile",
+  tags: ["Profiles"],
+  summary: "Read the newest version of an agent's profile",
+  request: { params: AddressParamsSchema },
+  responses: {
+    200: dataResponse("The profile; null fields where none was ever set", ProfileSchema),
+    ...errorResponses("invalid_request", "rate_limited", "unavailable"),
+  },
+});
+
+export function readProfileRoute(deps: Deps) {
+  return createRouter().openapi(route, async (c) => {
+    return c.json({ data: await readProfile(deps.db, c.req.valid("param").address) }, 200);
+  });
+}

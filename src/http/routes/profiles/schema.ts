@@ -1,0 +1,42 @@
+import { z } from "@hono/zod-openapi";
+import { LIMITS } from "../../../protocol/limits.js";
+import { cleanText, lengthOf, resemblesAddress } from "../../../services/profiles/clean-text.js";
+
+/** Length is judged after cleaning: characters that nobody sees cost nothing. */
+const text = (limit: number) =>
+  z
+    .string()
+    .transform(cleanText)
+    .refine((clean) => clean === null || lengthOf(clean) <= limit, `must have at most ${limit} characters`);
+
+export const ProfileBodySchema = z
+  .object({
+    displayName: text(LIMITS.displayNameLength)
+      .refine(
+        (name) => name === null || !resemblesAddress(name),
+        'must not contain "0x": it could pass for an address',
+      )
+      .nullish()
+      .openapi({ type: ["string", "null"], maxLength: LIMITS.displayNameLength }),
+    bio: text(LIMITS.bioLength)
+      .nullish()
+      .openapi({ type: ["string", "null"], maxLength: LIMITS.bioLength }),
+  })
+  .openapi("UpdateProfile", {
+    description: "An omitted field keeps its value; null clears it. Invisible characters are removed.",
+  });
+
+const address = () => z.custom<`0x${string}`>().openapi({ type: "string" });
+
+export const ProfileSchema = z
+  .object({ agentId: address(), displayName: z.string().nullable(), bio: z.string().nullable() })
+  .openapi("Profile");
+
+export const ProfileVersionSchema = z
+  .object({
+    agentId: address(),
+    displayName: z.string().nullable(),
+    bio: z.string().nullable(),
+    createdAt: z.iso.datetime(),
+  })
+  .openapi("ProfileVersion");
