@@ -1,6 +1,5 @@
 /** Ponder: which chain, which emitters, from which block. `src/indexer/ponder.config.ts` re-exports it. */
-import { createConfig, factory } from "ponder";
-import { getAbiItem } from "viem";
+import { createConfig } from "ponder";
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "./src/chain/abi.js";
 import { readDeployment } from "./src/chain/deployment.js";
 
@@ -25,16 +24,9 @@ export default createConfig({
   },
   contracts: {
     Factory: { chain: "escrowChain", abi: factoryAbi, address: deployment.factory, startBlock },
-    Escrow: {
-      chain: "escrowChain",
-      abi: escrowAbi,
-      address: factory({
-        address: deployment.factory,
-        event: getAbiItem({ abi: factoryAbi, name: "WorkingContractDeployed" }),
-        parameter: "escrow",
-      }),
-      startBlock,
-    },
+    // Every emitter: handlers ignore who is no escrow. Ponder's own `factory()` forgets at a restart the escrows that it
+    // saw deployed live, where two events share one factory, and then drops what they emit (its issue 2345).
+    Escrow: { chain: "escrowChain", abi: escrowAbi, startBlock },
     AgentDelegation: { chain: "escrowChain", abi: delegationAbi, address: deployment.delegation, startBlock },
     BackupAgentRegistry: { chain: "escrowChain", abi: registryAbi, address: deployment.registry, startBlock },
   },

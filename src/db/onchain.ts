@@ -104,7 +104,12 @@ export const deferredPayout = onchain.table(
 
 export const delegation = onchain.table(
   "delegation",
-  { agent: hex().notNull(), operator: hex().notNull(), issuedAt: uint().notNull(), revokedAt: uint().notNull() },
+  {
+    agent: hex().notNull(),
+    operator: hex().notNull(),
+    issuedAt: uint().notNull(),
+    revokedAt: uint().notNull(),
+  },
   (table) => [primaryKey({ columns: [table.agent, table.operator] })],
 );
 
@@ -206,7 +211,10 @@ async function visibleTargets(db: Executor, waiters: Waiter[]): Promise<Set<Wait
   const indexed = await indexedBlock(db);
   if (indexed === null) return new Set();
   const reached = waiters.filter(({ target }) => target.blockNumber <= indexed);
-  const events = await eventsOf(db, reached.map(({ target }) => target));
+  const events = await eventsOf(
+    db,
+    reached.map(({ target }) => target),
+  );
   return new Set(
     reached.filter(
       ({ target: { blockHash, escrow } }) =>
@@ -225,8 +233,14 @@ async function eventsOf(db: Executor, targets: IndexedTarget[]): Promise<Set<str
     .from(escrowEvent)
     .where(
       and(
-        inArray(blockNumber, exact.map((target) => target.blockNumber)),
-        inArray(contractId, exact.map((target) => target.escrow as Hex)),
+        inArray(
+          blockNumber,
+          exact.map((target) => target.blockNumber),
+        ),
+        inArray(
+          contractId,
+          exact.map((target) => target.escrow as Hex),
+        ),
       ),
     );
   return new Set(rows.map((row) => `${row.blockHash}${row.contractId}`));

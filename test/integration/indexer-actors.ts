@@ -1,6 +1,28 @@
 /** Acts on the contracts directly, paying from allowances: no service and no relayer is involved. */
-import { type Abi, type Address, type ContractFunctionArgs, type ContractFunctionName, encodeFunctionData, type Hex, keccak256, stringToHex, type TransactionReceipt, zeroHash } from "viem";
-import { delegationAbi, escrowAbi, factoryAbi, protocolTokenAbi, registryAbi, relayAbi, testUsdAbi } from "../../src/chain/abi.js";
+import {
+  type Abi,
+  type Address,
+  type ContractFunctionArgs,
+  type ContractFunctionName,
+  concatHex,
+  encodeFunctionData,
+  type Hex,
+  keccak256,
+  numberToHex,
+  pad,
+  stringToHex,
+  type TransactionReceipt,
+  zeroHash,
+} from "viem";
+import {
+  delegationAbi,
+  escrowAbi,
+  factoryAbi,
+  protocolTokenAbi,
+  registryAbi,
+  relayAbi,
+  testUsdAbi,
+} from "../../src/chain/abi.js";
 import { packTerms } from "../../src/protocol/terms.js";
 import { type EscrowTerms, type Parameters, ZERO_ADDRESS } from "../../src/protocol/types.js";
 import { voteCommitment } from "../../src/protocol/vote-commitment.js";
@@ -119,8 +141,10 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
     openVote: (voter: Wallet, escrow: Address, votes: number, salt: Hex) =>
       call(owner, escrowAt(escrow), "openVote", [voter.account.address, votes, salt]),
     tally: (escrow: Address) => call(owner, escrowAt(escrow), "tally", []),
-    claim: (voter: Wallet, escrow: Address) => call(owner, escrowAt(escrow), "claim", [voter.account.address]),
-    claimDeferred: (payee: Address, escrow: Address) => call(owner, escrowAt(escrow), "claimDeferred", [payee]),
+    claim: (voter: Wallet, escrow: Address) =>
+      call(owner, escrowAt(escrow), "claim", [voter.account.address]),
+    claimDeferred: (payee: Address, escrow: Address) =>
+      call(owner, escrowAt(escrow), "claimDeferred", [payee]),
 
     blacklist: (account: Address, blacklisted: boolean) =>
       call(owner, usd, "setBlacklisted", [account, blacklisted]),
@@ -142,9 +166,13 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
       ]);
     },
     requestUnstake: (agent: Wallet) =>
-      call(agent, { address: deployment.registry, abi: registryAbi }, "requestUnstake", [agent.account.address]),
+      call(agent, { address: deployment.registry, abi: registryAbi }, "requestUnstake", [
+        agent.account.address,
+      ]),
     withdrawStake: (agent: Wallet) =>
-      call(owner, { address: deployment.registry, abi: registryAbi }, "withdrawStake", [agent.account.address]),
+      call(owner, { address: deployment.registry, abi: registryAbi }, "withdrawStake", [
+        agent.account.address,
+      ]),
 
     async delegate(agent: Wallet, issuedAt: number, nonce: Hex) {
       const delegation = { address: deployment.delegation, abi: delegationAbi } as const;
@@ -170,11 +198,33 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
         deployment.relay,
       ]),
 
+    /** Somebody's contract whose constructor emits `topics` and one word of data. */
+    async emitLookAlike(topics: readonly Hex[]) {
+      const push = topics.toReversed().map((topic) => concatHex(["0x7f", pad(topic)]));
+      const data = concatHex([
+        "0x6001600052",
+        ...push,
+        "0x60206000",
+        numberToHex(0xa0 + topics.length),
+        "0x00",
+      ]);
+      const hash = await owner.sendTransaction({ data });
+      await testClient.mine({ blocks: 1 });
+      const receipt = await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 20 });
+      if (receipt.logs.length !== 1) throw new Error("The look-alike emitted nothing");
+      return receipt;
+    },
+
     /** A payment that somebody broadcast at the token, which the operator then sends back. */
     async strayPayment(payer: Wallet, escrow: Address, amount: bigint, nonce: Hex) {
       const authorization = { validAfter: 0n, validBefore: 2n ** 48n, nonce };
       const signature = await payer.signTypedData({
-        domain: { name: "Test USD", version: "2", chainId: deployment.chainId, verifyingContract: usd.address },
+        domain: {
+          name: "Test USD",
+          version: "2",
+          chainId: deployment.chainId,
+          verifyingContract: usd.address,
+        },
         types: {
           TransferWithAuthorization: [
             { name: "from", type: "address" },
@@ -189,8 +239,20 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
         message: { from: payer.account.address, to: escrow, value: amount, ...authorization },
       });
       const { validAfter, validBefore } = authorization;
-      const args = [payer.account.address, escrow, amount, validAfter, validBefore, nonce, signature] as const;
-      await send(owner, usd.address, encodeFunctionData({ abi: testUsdAbi, functionName: "transferWithAuthorization", args }));
+      const args = [
+        payer.account.address,
+        escrow,
+        amount,
+        validAfter,
+        validBefore,
+        nonce,
+        signature,
+      ] as const;
+      await send(
+        owner,
+        usd.address,
+        encodeFunctionData({ abi: testUsdAbi, functionName: "transferWithAuthorization", args }),
+      );
       const data = encodeFunctionData({
         abi: escrowAbi,
         functionName: "returnSurplus",

@@ -30,13 +30,19 @@ const addressOf = (wallet: Wallet) => wallet.account.address.toLowerCase() as Ad
 /** The row once everything mined so far is visible. */
 async function rowOf(escrow: Address) {
   await caughtUp();
-  const [row] = await network.db.select().from(onchain.workingContract).where(eq(onchain.workingContract.id, escrow));
+  const [row] = await network.db
+    .select()
+    .from(onchain.workingContract)
+    .where(eq(onchain.workingContract.id, escrow));
   return row;
 }
 
 async function caughtUp() {
   const blockNumber = await network.publicClient.getBlockNumber({ cacheTime: 0 });
-  expect(await onchain.waitForIndexed(network.db, { blockNumber, timeoutMs: 10_000 }), "indexed in time").toBe(true);
+  expect(
+    await onchain.waitForIndexed(network.db, { blockNumber, timeoutMs: 10_000 }),
+    "indexed in time",
+  ).toBe(true);
 }
 
 async function eventsOf(escrow: Address) {
@@ -67,7 +73,9 @@ describe("a direct award, approved", () => {
     const terms = await actors.termsOf(options);
     escrow = await actors.create(options);
     const row = await rowOf(escrow);
-    const { timestamp, number, hash } = await network.publicClient.getBlock({ blockNumber: row?.updatedBlock ?? 0n });
+    const { timestamp, number, hash } = await network.publicClient.getBlock({
+      blockNumber: row?.updatedBlock ?? 0n,
+    });
     expect(row).toMatchObject({
       ...terms.parameters,
       baEligibilityStake: BigInt(terms.parameters.baEligibilityStake),
@@ -98,7 +106,11 @@ describe("a direct award, approved", () => {
     const steps = [
       { act: () => actors.accept(worker, escrow), facts: { phase: "matched" }, time: "matchedAt" },
       { act: () => actors.deliver(worker, escrow), facts: { phase: "delivered" }, time: "deliveredAt" },
-      { act: () => actors.approveDelivery(client, escrow), facts: { phase: "approved", outcomes: 0b010101 }, time: "endedAt" },
+      {
+        act: () => actors.approveDelivery(client, escrow),
+        facts: { phase: "approved", outcomes: 0b010101 },
+        time: "endedAt",
+      },
       { act: () => actors.settle(escrow), facts: { phase: "approved", settled: true }, time: "settledAt" },
     ] as const;
     for (const { act, facts, time } of steps) {
@@ -137,7 +149,9 @@ describe("a direct award, approved", () => {
     for (const event of events) {
       const receipt = await network.publicClient.getTransactionReceipt({ hash: event.transactionHash });
       expect(event).toMatchObject({ blockHash: receipt.blockHash, blockNumber: receipt.blockNumber });
-      expect(receipt.logs.find(({ logIndex }) => logIndex === event.logIndex)?.address.toLowerCase()).toBe(escrow);
+      expect(receipt.logs.find(({ logIndex }) => logIndex === event.logIndex)?.address.toLowerCase()).toBe(
+        escrow,
+      );
     }
   });
 });
@@ -145,17 +159,30 @@ describe("a direct award, approved", () => {
 describe("the other ways to match and to end", () => {
   it("leaves the Worker of an open tender open until matched, then shows a withdrawal", async () => {
     const escrow = await actors.create({ title: "tender", initiator: client });
-    expect(await rowOf(escrow)).toMatchObject({ client: addressOf(client), worker: null, namedCounterparty: null });
+    expect(await rowOf(escrow)).toMatchObject({
+      client: addressOf(client),
+      worker: null,
+      namedCounterparty: null,
+    });
     await actors.accept(worker, escrow);
     expect(await rowOf(escrow)).toMatchObject({ client: addressOf(client), worker: addressOf(worker) });
     await actors.withdraw(worker, escrow);
     expect(await rowOf(escrow)).toMatchObject({ phase: "withdrawn", endedAt: expect.any(BigInt) });
     await actors.settle(escrow);
-    expect(await rowOf(escrow)).toMatchObject({ clientPayout: 50_750_000n, workerPayout: 1_750_000n, treasury: null });
+    expect(await rowOf(escrow)).toMatchObject({
+      clientPayout: 50_750_000n,
+      workerPayout: 1_750_000n,
+      treasury: null,
+    });
   });
 
   it("leaves the Client of a reserved listing open until the Buyer is matched", async () => {
-    const options = { title: "listing", initiator: worker, workerInitiated: true, counterparty: addressOf(client) };
+    const options = {
+      title: "listing",
+      initiator: worker,
+      workerInitiated: true,
+      counterparty: addressOf(client),
+    };
     const escrow = await actors.create(options);
     expect(await rowOf(escrow)).toMatchObject({
       client: null,
@@ -168,7 +195,11 @@ describe("the other ways to match and to end", () => {
   });
 
   it("shows a decline and a cancellation", async () => {
-    const declined = await actors.create({ title: "declined", initiator: client, counterparty: addressOf(worker) });
+    const declined = await actors.create({
+      title: "declined",
+      initiator: client,
+      counterparty: addressOf(worker),
+    });
     await actors.decline(worker, declined);
     expect(await rowOf(declined)).toMatchObject({ phase: "declined", endedAt: expect.any(BigInt) });
     const cancelled = await actors.create({ title: "cancelled", initiator: client });
@@ -194,6 +225,8 @@ describe("a dispute with a drawn jury", () => {
 
   it("shows stakes", async () => {
     for (const voter of voters) await actors.stake(voter, ELIGIBILITY_STAKE);
+    // Blocks mined by hand share a second; only a stake older than the dispute counts.
+    await network.testClient.increaseTime({ seconds: 10 });
     await caughtUp();
     const rows = await network.db.select().from(onchain.stake);
     expect(new Set(rows.map(({ agent }) => agent))).toEqual(new Set(voters.map(addressOf)));
@@ -204,7 +237,12 @@ describe("a dispute with a drawn jury", () => {
         functionName: "stakes",
         args: [row.agent],
       });
-      expect(row).toEqual({ agent: row.agent, amount, since: BigInt(since), releasableAt: releasableAt === 0 ? null : BigInt(releasableAt) });
+      expect(row).toEqual({
+        agent: row.agent,
+        amount,
+        since: BigInt(since),
+        releasableAt: releasableAt === 0 ? null : BigInt(releasableAt),
+      });
     }
   });
 
@@ -233,6 +271,7 @@ describe("a dispute with a drawn jury", () => {
     await actors.draw(escrow);
     expect(await rowOf(escrow)).toMatchObject({ drawn: true });
     const drawn = await network.db.select().from(onchain.draw).where(eq(onchain.draw.contractId, escrow));
+    expect(drawn).not.toEqual([]);
     for (const voter of voters) {
       const isDrawn = await network.publicClient.readContract({
         ...actors.escrowAt(escrow),
@@ -276,7 +315,11 @@ describe("a dispute with a drawn jury", () => {
 
   it("shows the tally, a payout that could not be paid, and its later claim", async () => {
     await actors.tally(escrow);
-    expect(await rowOf(escrow)).toMatchObject({ phase: "tallied", outcomes: ALL_MET, endedAt: expect.any(BigInt) });
+    expect(await rowOf(escrow)).toMatchObject({
+      phase: "tallied",
+      outcomes: ALL_MET,
+      endedAt: expect.any(BigInt),
+    });
 
     await actors.blacklist(addressOf(worker), true);
     await actors.settle(escrow);
@@ -325,7 +368,10 @@ describe("what agents do outside of their contracts", () => {
     const now = Number(timestamp);
     const rows = async () => {
       await caughtUp();
-      return network.db.select().from(onchain.delegation).where(eq(onchain.delegation.agent, addressOf(agent)));
+      return network.db
+        .select()
+        .from(onchain.delegation)
+        .where(eq(onchain.delegation.agent, addressOf(agent)));
     };
     const granted = { agent: addressOf(agent), operator: network.deployment.relay };
 
@@ -352,7 +398,10 @@ describe("what agents do outside of their contracts", () => {
     const agent = network.wallet(8);
     const rows = async () => {
       await caughtUp();
-      return network.db.select().from(onchain.stake).where(eq(onchain.stake.agent, addressOf(agent)));
+      return network.db
+        .select()
+        .from(onchain.stake)
+        .where(eq(onchain.stake.agent, addressOf(agent)));
     };
     const timeOf = async ({ blockHash }: { blockHash: `0x${string}` }) =>
       (await network.publicClient.getBlock({ blockHash })).timestamp;
@@ -370,6 +419,20 @@ describe("what agents do outside of their contracts", () => {
 });
 
 describe("the whole picture", () => {
+  it("ignores strangers that emit the escrow's events, also malformed ones", async () => {
+    const events = escrowAbi.filter((item) => item.type === "event");
+    for (const event of events) await actors.emitLookAlike([toEventSelector(event)]);
+    const [voteOpened, voteClaimed] = events.filter(
+      ({ name }) => name === "VoteOpened" || name === "VoteClaimed",
+    );
+    if (voteOpened === undefined || voteClaimed === undefined) throw new Error("events are missing");
+    const voter = addressOf(network.wallet(3));
+    const { contractAddress } = await actors.emitLookAlike([toEventSelector(voteOpened), voter]);
+    await actors.emitLookAlike([toEventSelector(voteClaimed), voter]);
+    expect(await eventsOf(contractAddress?.toLowerCase() as Address)).toEqual([]);
+    expect(await rowOf(contractAddress?.toLowerCase() as Address)).toBeUndefined();
+  });
+
   it("has every event that any escrow emitted, and nothing else", async () => {
     await caughtUp();
     const rows = await network.db.select().from(onchain.escrowEvent);
@@ -382,7 +445,9 @@ describe("the whole picture", () => {
     const topics = new Map(
       escrowAbi.filter((item) => item.type === "event").map((item) => [toEventSelector(item), item.name]),
     );
-    const names = new Map(logs.map((log) => [key(log.transactionHash, log.logIndex), topics.get(log.topics[0] ?? zeroHash)]));
+    const names = new Map(
+      logs.map((log) => [key(log.transactionHash, log.logIndex), topics.get(log.topics[0] ?? zeroHash)]),
+    );
     for (const row of rows) expect(row.name).toBe(names.get(key(row.transactionHash, row.logIndex)));
   });
 
@@ -395,4 +460,69 @@ describe("the whole picture", () => {
       if (row.matchedAt !== null) expect(row.worker).toBe(chainWorker.toLowerCase());
     }
   });
+});
+
+describe("the index after a fault", () => {
+  async function snapshot() {
+    const { rows: tables } = await network.pool.query<{ name: string }>(
+      "select viewname as name from pg_views where schemaname = 'onchain' and viewname not like '\\_%' order by 1",
+    );
+    const rowsOf = async ({ name }: { name: string }) => {
+      const { rows } = await network.pool.query(`select * from onchain."${name}"`);
+      return [name, rows.map((row) => JSON.stringify(row)).sort()] as const;
+    };
+    return Object.fromEntries(await Promise.all(tables.map(rowsOf)));
+  }
+
+  async function caughtUpAgain() {
+    const blockNumber = await network.publicClient.getBlockNumber({ cacheTime: 0 });
+    expect(await onchain.waitForIndexed(network.db, { blockNumber, timeoutMs: 60_000 }), "caught up").toBe(
+      true,
+    );
+  }
+
+  it("is the same after everything was dropped and indexed again", async () => {
+    await caughtUp();
+    const before = await snapshot();
+    expect(Object.keys(before)).toHaveLength(8);
+    for (const [table, rows] of Object.entries(before)) expect(rows, table).not.toEqual([]);
+
+    await indexer.stop();
+    for (const schema of [indexer.schema, "onchain", "ponder_sync"]) {
+      await network.pool.query(`drop schema "${schema}" cascade`);
+    }
+    expect(await onchain.indexedBlock(network.db)).toBeNull();
+
+    indexer = await network.startIndexer();
+    await caughtUpAgain();
+    expect(await snapshot()).toEqual(before);
+  }, 60_000);
+
+  it("is the same after the indexer was killed, and shows what it missed", async () => {
+    // Escrows that were deployed live, and whose blocks became final, must still be followed afterwards.
+    const older: Address[] = [];
+    for (const title of ["older", "oldest"]) older.push(await actors.create({ title, initiator: client }));
+    await network.testClient.mine({ blocks: 35 });
+    for (let index = 0; index < 20; index++) {
+      const escrow = await actors.create({ title: `crossing ${index}`, initiator: client });
+      await actors.accept(worker, escrow);
+    }
+    await caughtUp();
+    const before = await snapshot();
+    await indexer.stop("SIGKILL");
+    const missed = await actors.create({ title: "missed", initiator: client });
+    await actors.accept(worker, older[0] as Address);
+
+    indexer = await network.startIndexer();
+    await caughtUpAgain();
+    expect(await rowOf(missed)).toMatchObject({ phase: "created" });
+    expect(await rowOf(older[0] as Address)).toMatchObject({ phase: "matched" });
+    await actors.accept(worker, older[1] as Address);
+    expect(await rowOf(older[1] as Address)).toMatchObject({ phase: "matched" });
+    const after = await snapshot();
+    const isMatchedSince = (row: string) => older.some((escrow) => row.startsWith(`{"id":"${escrow}"`));
+    for (const [table, rows] of Object.entries(before)) {
+      expect(after[table], table).toEqual(expect.arrayContaining(rows.filter((row) => !isMatchedSince(row))));
+    }
+  }, 90_000);
 });

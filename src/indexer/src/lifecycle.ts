@@ -21,15 +21,24 @@ ponder.on("Escrow:WorkingContractMatched", async (args) => {
 });
 
 ponder.on("Escrow:WorkingContractDeclined", async (args) => {
-  await recordEvent(args, "WorkingContractDeclined", { phase: "declined", endedAt: args.event.block.timestamp });
+  await recordEvent(args, "WorkingContractDeclined", {
+    phase: "declined",
+    endedAt: args.event.block.timestamp,
+  });
 });
 
 ponder.on("Escrow:WorkingContractCancelled", async (args) => {
-  await recordEvent(args, "WorkingContractCancelled", { phase: "cancelled", endedAt: args.event.block.timestamp });
+  await recordEvent(args, "WorkingContractCancelled", {
+    phase: "cancelled",
+    endedAt: args.event.block.timestamp,
+  });
 });
 
 ponder.on("Escrow:WorkingContractWithdrawn", async (args) => {
-  await recordEvent(args, "WorkingContractWithdrawn", { phase: "withdrawn", endedAt: args.event.block.timestamp });
+  await recordEvent(args, "WorkingContractWithdrawn", {
+    phase: "withdrawn",
+    endedAt: args.event.block.timestamp,
+  });
 });
 
 ponder.on("Escrow:WorkingContractDelivered", async (args) => {

@@ -19,7 +19,7 @@ ponder.on("Escrow:WorkingContractSettled", async (args) => {
 ponder.on("Escrow:PayoutDeferred", async (args) => {
   const { event, context } = args;
   const { amount, payee } = event.args;
-  await recordEvent(args, "PayoutDeferred");
+  if ((await recordEvent(args, "PayoutDeferred")) === null) return;
   await context.db
     .insert(deferredPayout)
     .values({ contractId: event.log.address, payee, amount })
@@ -29,7 +29,7 @@ ponder.on("Escrow:PayoutDeferred", async (args) => {
 ponder.on("Escrow:PayoutClaimed", async (args) => {
   const { event, context } = args;
   const { amount, payee } = event.args;
-  await recordEvent(args, "PayoutClaimed");
+  if ((await recordEvent(args, "PayoutClaimed")) === null) return;
   await context.db
     .update(deferredPayout, { contractId: event.log.address, payee })
     .set((row) => ({ amount: row.amount - amount }));

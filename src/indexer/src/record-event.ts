@@ -3,18 +3,26 @@ import type { Context, Event, EventNames } from "ponder:registry";
 import { escrowEvent, workingContract } from "ponder:schema";
 
 /** Names of the escrow's events, e.g. `VoteSealed`. */
-type EscrowEventName = Exclude<EventNames extends infer Name ? (Name extends `Escrow:${infer Event}` ? Event : never) : never, "setup">;
+type EscrowEventName = Exclude<
+  EventNames extends infer Name ? (Name extends `Escrow:${infer Event}` ? Event : never) : never,
+  "setup"
+>;
 
 type Row = typeof workingContract.$inferSelect;
 type Facts = Partial<typeof workingContract.$inferInsert>;
 
-/** Adds the event to the timeline and applies `facts`, which may depend on the row as it was. */
+/**
+ * Adds the event to the timeline and applies `facts`, which may depend on the row as it was. Returns the new row, or
+ * null for a stranger that emits look-alikes of the escrow's events: only the factory makes rows.
+ */
 export async function recordEvent<Name extends EscrowEventName>(
   { context, event }: { context: Context; event: Event<`Escrow:${Name}`> },
   name: Name,
   facts: Facts | ((row: Row) => Facts) = {},
-): Promise<Row> {
+): Promise<Row | null> {
   const { block, log, transaction } = event;
+  const row = await context.db.find(workingContract, { id: log.address });
+  if (row === null) return null;
 
   await context.db.insert(escrowEvent).values({
     id: event.id,
@@ -28,11 +36,11 @@ export async function recordEvent<Name extends EscrowEventName>(
     logIndex: log.logIndex,
   });
 
-  return context.db.update(workingContract, { id: log.address }).set((row) => ({
+  return context.db.update(workingContract, { id: log.address }).set({
     ...(typeof facts === "function" ? facts(row) : facts),
     updatedBlock: block.number,
     updatedBlockHash: block.hash,
-  }));
+  });
 }
 
 /** Integers become decimal strings and hex becomes lower case, at any depth. */

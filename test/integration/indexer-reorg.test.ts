@@ -1,0 +1,168 @@
+import { eq } from "drizzle-orm";
+import type { Address, Hex } from "viem";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as onchain from "../../src/db/onchain.js";
+import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
+import {
+  type Indexer,
+  type IndexerNetwork,
+  startIndexerNetwork,
+  until,
+  type Wallet,
+} from "./indexer-network.js";
+
+let network: IndexerNetwork;
+let indexer: Indexer;
+let actors: Actors;
+let client: Wallet;
+let worker: Wallet;
+let rival: Wallet;
+
+beforeAll(async () => {
+  network = await startIndexerNetwork();
+  [actors, indexer] = await Promise.all([createActors(network, 4), network.startIndexer()]);
+  [client, worker, rival] = [network.wallet(1), network.wallet(2), network.wallet(3)];
+}, 120_000);
+
+afterAll(async () => {
+  await indexer?.stop();
+  await network?.stop();
+}, 60_000);
+
+const addressOf = (wallet: Wallet) => wallet.account.address.toLowerCase() as Address;
+const headNumber = () => network.publicClient.getBlockNumber({ cacheTime: 0 });
+
+async function rowOf(escrow: Address) {
+  const [row] = await network.db
+    .select()
+    .from(onchain.workingContract)
+    .where(eq(onchain.workingContract.id, escrow));
+  return row;
+}
+
+async function namesOf(escrow: Address) {
+  const { escrowEvent } = onchain;
+  const rows = await network.db
+    .select()
+    .from(escrowEvent)
+    .where(eq(escrowEvent.contractId, escrow))
+    .orderBy(escrowEvent.id);
+  return rows.map(({ name }) => name);
+}
+
+/** Replaces the newest blocks, down to and with `from`, by empty ones. */
+async function removeBlocks(from: bigint): Promise<void> {
+  const depth = Number((await headNumber()) - from) + 1;
+  await network.testClient.request({ method: "anvil_reorg" as never, params: [depth, []] as never });
+}
+
+const reach = (target: Omit<onchain.IndexedTarget, "timeoutMs">, timeoutMs = 10_000) =>
+  onchain.waitForIndexed(network.db, { ...target, timeoutMs });
+
+describe("a reorganisation", () => {
+  it("takes back a match, and shows who is matched instead", async () => {
+    const escrow = await actors.create({ title: "contested", initiator: client });
+    const lost = await actors.accept(worker, escrow);
+    expect(await reach({ ...lost, escrow }), "first match is visible").toBe(true);
+    expect(await rowOf(escrow)).toMatchObject({ phase: "matched", worker: addressOf(worker) });
+
+    await removeBlocks(lost.blockNumber);
+    await until(async () => (await rowOf(escrow))?.phase === "created");
+    expect(await rowOf(escrow)).toMatchObject({
+      worker: null,
+      matchedAt: null,
+      updatedBlock: expect.any(BigInt),
+    });
+    expect(await namesOf(escrow)).toEqual(["WorkingContractCreated"]);
+    expect(await reach({ ...lost, escrow }, 200), "the lost block counts as not indexed").toBe(false);
+
+    const won = await actors.accept(rival, escrow);
+    expect(await reach({ ...won, escrow }), "second match is visible").toBe(true);
+    expect(await rowOf(escrow)).toMatchObject({
+      phase: "matched",
+      worker: addressOf(rival),
+      updatedBlockHash: won.blockHash,
+    });
+    expect(await namesOf(escrow)).toEqual(["WorkingContractCreated", "WorkingContractMatched"]);
+  });
+
+  it("takes back a whole Working Contract, and finds it again in its new block", async () => {
+    const options = { title: "vanished", initiator: client };
+    const before = await headNumber();
+    const escrow = await actors.create(options);
+    await reach({ blockNumber: await headNumber() });
+    const row = await rowOf(escrow);
+    const raw = await rawTransactionsSince(before + 1n);
+
+    await removeBlocks(before + 1n);
+    await until(async () => (await rowOf(escrow)) === undefined);
+    expect(await namesOf(escrow)).toEqual([]);
+
+    for (const serializedTransaction of raw)
+      await network.publicClient.sendRawTransaction({ serializedTransaction });
+    await network.testClient.mine({ blocks: 1 });
+    await until(async () => (await rowOf(escrow)) !== undefined);
+    const again = await rowOf(escrow);
+    const changed = { createdAt: 0n, updatedBlock: 0n, updatedBlockHash: "0x" };
+    expect({ ...again, ...changed }).toEqual({ ...row, ...changed });
+    expect(again?.updatedBlockHash).not.toBe(row?.updatedBlockHash);
+
+    // Events of an escrow that was deployed, taken back and deployed again must still be followed.
+    const matched = await actors.accept(worker, escrow);
+    expect(await reach({ ...matched, escrow })).toBe(true);
+  });
+
+  it("puts a deleted stake back", async () => {
+    const agent = network.wallet(4);
+    await actors.stake(agent, ELIGIBILITY_STAKE);
+    await actors.requestUnstake(agent);
+    const stakeOf = () =>
+      network.db
+        .select()
+        .from(onchain.stake)
+        .where(eq(onchain.stake.agent, addressOf(agent)));
+    await reach({ blockNumber: await headNumber() });
+    const before = await stakeOf();
+    expect(before).toMatchObject([{ amount: ELIGIBILITY_STAKE, releasableAt: expect.any(BigInt) }]);
+
+    await network.testClient.increaseTime({ seconds: 48 * 3600 });
+    const { blockNumber } = await actors.withdrawStake(agent);
+    await reach({ blockNumber });
+    expect(await stakeOf()).toEqual([]);
+
+    await removeBlocks(blockNumber);
+    await until(async () => (await stakeOf()).length === 1);
+    expect(await stakeOf()).toEqual(before);
+  });
+});
+
+describe("a new block", () => {
+  it("is usually visible within a quarter of a second", async () => {
+    const delays: number[] = [];
+    for (let index = 0; index < 10; index++) {
+      const blockNumber = (await headNumber()) + 1n;
+      const visible = reach({ blockNumber });
+      await until(async () => (await headNumber()) >= blockNumber);
+      const startedAt = performance.now();
+      expect(await visible).toBe(true);
+      delays.push(performance.now() - startedAt);
+    }
+    delays.sort((a, b) => a - b);
+    expect(delays[Math.floor(delays.length / 2)]).toBeLessThan(250);
+  }, 60_000);
+});
+
+/** The signed transactions of the newest blocks, in order, so that they can be mined again. */
+async function rawTransactionsSince(from: bigint) {
+  const raw: Hex[] = [];
+  for (let number = from; number <= (await headNumber()); number++) {
+    const { transactions } = await network.publicClient.getBlock({ blockNumber: number });
+    for (const hash of transactions) {
+      const params = [hash] as never;
+      raw.push(
+        await network.publicClient.request({ method: "eth_getRawTransactionByHash" as never, params }),
+      );
+    }
+  }
+  return raw;
+}

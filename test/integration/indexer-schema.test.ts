@@ -1,0 +1,74 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { getTableColumns, getTableName, is } from "drizzle-orm";
+import { toSnakeCase } from "drizzle-orm/casing";
+import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
+import { describe, expect, it } from "vitest";
+import { delegationAbi, escrowAbi, registryAbi } from "../../src/chain/abi.js";
+import * as views from "../../src/db/onchain.js";
+import * as tables from "../../src/indexer/ponder.schema.js";
+
+/** All that a query or its result depends on. */
+function shapeOf(table: PgTable) {
+  const columns = Object.entries(getTableColumns(table)).map(([key, column]) => {
+    const { dataType, name, notNull, primary } = column;
+    const type = column.getSQLType();
+    // Both read numeric(78) as bigint, the mirror by a custom type of its own.
+    return [
+      key,
+      {
+        name: toSnakeCase(name),
+        type,
+        notNull,
+        primary,
+        dataType: type === "numeric(78)" ? "bigint" : dataType,
+      },
+    ];
+  });
+  const keys = getTableConfig(table).primaryKeys.flatMap((key) =>
+    key.columns.map(({ name }) => toSnakeCase(name)),
+  );
+  return { name: getTableName(table), columns: Object.fromEntries(columns), keys };
+}
+
+const tablesOf = (module: object) =>
+  Object.entries(module).filter(([, value]) => is(value, PgTable)) as [string, PgTable][];
+
+describe("the read-only handle", () => {
+  it("has every table of the indexer, column by column", () => {
+    const shapes = (module: object) =>
+      Object.fromEntries(tablesOf(module).map(([key, table]) => [key, shapeOf(table)]));
+    expect(Object.keys(shapes(views))).toHaveLength(8);
+    expect(shapes(views)).toEqual(shapes(tables));
+  });
+
+  it("reads from the views, never from a release", () => {
+    for (const [, table] of tablesOf(views)) expect(getTableConfig(table).schema).toBe("onchain");
+  });
+});
+
+describe("the handlers", () => {
+  const directory = "src/indexer/src";
+  const code = readdirSync(directory)
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => readFileSync(`${directory}/${file}`, "utf8"))
+    .join("\n");
+  const namesOf = (abi: readonly { type: string; name?: string }[]) =>
+    abi.flatMap((item) => (item.type === "event" && item.name !== undefined ? [item.name] : []));
+
+  it.each(namesOf(escrowAbi))("follow the escrow's event %s under its own name", (name) => {
+    expect(code).toContain(`ponder.on("Escrow:${name}"`);
+    expect(code).toContain(`recordEvent(args, "${name}"`);
+  });
+
+  it.each(namesOf(delegationAbi))("follow the delegation's event %s", (name) => {
+    expect(code).toContain(`ponder.on("AgentDelegation:${name}"`);
+  });
+
+  // Declared in the interface, never emitted: a lock changes no eligibility.
+  it.each(namesOf(registryAbi).filter((name) => name !== "LockedForVote"))(
+    "follow the registry's event %s",
+    (name) => {
+      expect(code).toContain(`ponder.on("BackupAgentRegistry:${name}"`);
+    },
+  );
+});
