@@ -1,4 +1,5 @@
 /** `npm start`: the whole service on this machine, supervised; Ctrl-C ends all of it. */
+import { writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { destination, pino } from "pino";
 import { ConfigError } from "../config.js";
@@ -6,25 +7,28 @@ import { createService } from "../main.js";
 import { takeLock } from "./lock.js";
 import { resetNetwork, startNetwork } from "./network.js";
 import { freePort } from "./ports.js";
-import { startGuardian } from "./processes.js";
+import { startGuardian, until } from "./processes.js";
 import { type Environment, type LocalSettings, readSettings, wantedPort } from "./settings.js";
 
 const BLOCK_TIME_SECONDS = 1;
+const READY_TIMEOUT_MS = 120_000;
 
 /** Runs until a signal arrives; the result is the exit code. */
 export async function run(env: Environment, args: readonly string[]): Promise<number> {
   const startedAt = Date.now();
-  const report = (line: string): void => console.log(line);
   const closing: (() => Promise<void> | void)[] = [];
   const signal = nextSignal();
   let isStopping = false;
+  const report = (line: string): void => {
+    if (!isStopping) console.log(line);
+  };
 
   const start = async (): Promise<void> => {
     let settings = readSettings(env);
     const guardian = startGuardian();
     closing.push(() => guardian.stop());
     const lock = await takeLock(settings.dir, guardian.pid);
-    closing.push(() => lock.release());
+    closing.unshift(() => lock.release());
     if (args.includes("--reset")) {
       resetNetwork(settings.dir);
       settings = readSettings(env);
@@ -42,27 +46,35 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
     const logger = pino({ level: config.logLevel }, destination({ dest: logPath, mkdir: true, sync: false }));
     const service = await createService(config, { logger });
     closing.push(() => service.stop());
+    // The indexer says that it is up before it has read the newest blocks.
+    await until("the service is ready", async () => isStopping || (await fetch(`${service.url}/ready`)).ok, {
+      timeoutMs: READY_TIMEOUT_MS,
+    });
     if (isStopping) return;
+    writeAddresses(settings.dir, { baseUrl: service.url, rpcUrl: network.rpcUrl, deploymentPath: network.deploymentPath });
     report(summary({ url: service.url, network, settings, seconds: (Date.now() - startedAt) / 1000 }));
   };
 
   const starting = start().then(
-    () => null,
+    () => "ready" as const,
     (error: unknown) => ({ error }),
   );
-  const outcome = await Promise.race([starting, signal]);
-  let code = 0;
-  if (outcome !== null && typeof outcome === "object") {
-    console.error(describe(outcome.error));
-    code = 1;
-  } else {
-    await signal;
-    report("\nStopping.");
-  }
+  let outcome = await Promise.race([starting, signal]);
+  if (outcome === "ready") outcome = await signal;
   isStopping = true;
-  await starting;
+  if (typeof outcome === "object") {
+    console.error(describe(outcome.error));
+  } else {
+    console.log("\nStopping.");
+  }
+  // A part that is still starting is not in the list: the guardian ends its process.
   for (const close of closing.reverse()) await close();
-  return code;
+  return typeof outcome === "object" ? 1 : 0;
+}
+
+/** Where the running network listens, for the demo and the funding command. */
+function writeAddresses(dir: string, addresses: { baseUrl: string; rpcUrl: string; deploymentPath: string }): void {
+  writeFileSync(join(dir, "network.json"), `${JSON.stringify(addresses, null, 2)}\n`);
 }
 
 /** Resolves at the first signal; later ones are ignored while everything comes to its end. */

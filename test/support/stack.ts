@@ -7,7 +7,7 @@ import type { ProtocolParameters } from "../../src/chain/deploy.js";
 import { type Config, parseConfig } from "../../src/config.js";
 import { localSignerKeys, type Network, startNetwork } from "../../src/local/network.js";
 import { freePort } from "../../src/local/ports.js";
-import { startGuardian } from "../../src/local/processes.js";
+import { startGuardian, until } from "../../src/local/processes.js";
 import { createService, type Service } from "../../src/main.js";
 
 export interface StackOptions {
@@ -76,10 +76,12 @@ export async function startStack({ blockTime = 0.25, parameters, env = {} }: Sta
       ...env,
       ...more,
     });
-  const start = (config: Config): Promise<Service> =>
-    createService(config, {
-      logger: pino({ level: config.logLevel }, destination({ dest: logPath, mkdir: true, sync: false })),
-    });
+  const start = async (config: Config): Promise<Service> => {
+    const logger = pino({ level: config.logLevel }, destination({ dest: logPath, mkdir: true, sync: false }));
+    const service = await createService(config, { logger });
+    await until("the service is ready", async () => (await fetch(`${service.url}/ready`)).ok, { timeoutMs: 60_000 });
+    return service;
+  };
 
   let config = configure({});
   let service = await start(config);
