@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Ownable} from "@openzeppelin/contracts/access/Ownable.sol";
+import {IProtocolToken} from "../../../contracts/interfaces/IProtocolToken.sol";
+import {Authorization, Status} from "../../../contracts/types/Types.sol";
+import {BaseTest} from "../Base.t.sol";
+
+contract MintRewardTest is BaseTest {
+    address internal escrow;
+
+    function setUp() public override {
+        super.setUp();
+        escrow = address(_escrowIn(Status.Created));
+    }
+
+    function test_RevertWhen_CallerNoEscrow() public {
+        address[4] memory callers = [stranger, owner, address(factory), factory.IMPLEMENTATION()];
+        for (uint256 i = 0; i < callers.length; ++i) {
+            vm.expectRevert(abi.encodeWithSelector(IProtocolToken.NotEscrow.selector, callers[i]));
+            vm.prank(callers[i]);
+            token.mintReward(stranger, 1);
+        }
+    }
+
+    function test_RevertGiven_DailyCapReached() public {
+        vm.startPrank(escrow);
+        token.mintReward(stranger, DAILY_CAP - 1);
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.DailyCapReached.selector, DAILY_CAP - 1, 2, DAILY_CAP));
+        token.mintReward(stranger, 2);
+        token.mintReward(stranger, 1);
+
+        vm.warp(_now() + 1 days - 1);
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.DailyCapReached.selector, DAILY_CAP, 1, DAILY_CAP));
+        token.mintReward(stranger, 1);
+        vm.warp(_now() + 1);
+        token.mintReward(stranger, DAILY_CAP);
+        assertEq(token.balanceOf(stranger), 2 * uint256(DAILY_CAP), "tokens");
+    }
+
+    function test_WhenEscrowMints() public {
+        vm.prank(escrow);
+        token.mintReward(stranger, 30e18);
+        assertEq(token.balanceOf(stranger), 30e18, "tokens");
+        assertEq(token.totalSupply(), 30e18, "supply");
+    }
+
+    function test_RevertGiven_TransfersClosed() public {
+        vm.prank(owner);
+        token.grant(client, 100);
+        Authorization memory authorization = _authorizeAt(address(token), client, worker, 1);
+
+        _expectClosed(client, worker);
+        vm.prank(client);
+        token.transfer(worker, 1);
+
+        vm.prank(client);
+        token.approve(stranger, 1);
+        _expectClosed(client, worker);
+        vm.prank(stranger);
+        token.transferFrom(client, worker, 1);
+
+        _expectClosed(client, worker);
+        token.transferWithAuthorization(
+            client, worker, 1, 0, type(uint40).max, authorization.nonce, authorization.signature
+        );
+
+        _expectClosed(client, address(registry));
+        vm.prank(client);
+        token.transfer(address(registry), 1);
+
+        _expectClosed(address(0), address(registry));
+        vm.prank(owner);
+        token.grant(address(registry), 1);
+    }
+
+    function test_GivenTransfersOpen() public {
+        vm.startPrank(owner);
+        token.grant(client, 100);
+        vm.expectEmit(address(token));
+        emit IProtocolToken.TransfersOpened();
+        token.openTransfers();
+        vm.stopPrank();
+        vm.startPrank(client);
+        token.transfer(worker, 40);
+        assertEq(token.balanceOf(worker), 40, "tokens");
+        _expectClosed(client, address(registry));
+        token.transfer(address(registry), 1);
+    }
+
+    function test_RevertWhen_CallerNotOwner() public {
+        vm.startPrank(stranger);
+        _expectNotOwner();
+        token.grant(stranger, 1);
+        _expectNotOwner();
+        token.openTransfers();
+        _expectNotOwner();
+        token.setDailyCap(1);
+    }
+
+    function _expectClosed(address from, address to) private {
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.TransfersClosed.selector, from, to));
+    }
+
+    function _expectNotOwner() private {
+        vm.expectRevert(abi.encodeWithSelector(Ownable.OwnableUnauthorizedAccount.selector, stranger));
+    }
+}
