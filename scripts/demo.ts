@@ -22,19 +22,12 @@ const network = await connect();
 const stage: Stage = {
   async newAgent(role) {
     const agent = await signIn({ name: role, baseUrl: network.baseUrl });
-    await fundInTurn(agent);
+    await network.fund(agent.address, FUNDS);
     return agent;
   },
   now: network.now,
   say: (story, line) => console.log(`${`[${story}]`.padEnd(27)} ${line}`),
 };
-
-// One funding at a time: they share one account's nonces.
-let funding: Promise<void> = Promise.resolve();
-function fundInTurn(agent: Agent): Promise<void> {
-  funding = funding.then(() => network.fund([agent.address], FUNDS));
-  return funding;
-}
 
 console.log(`Playing ${STORIES.length} Working Contracts against ${network.baseUrl}\n`);
 const treasuryBefore = await network.balanceOf(network.treasury);

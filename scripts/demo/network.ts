@@ -1,14 +1,6 @@
 /** The running local network as the demo needs it: where it listens, test money, and a clock that can be moved. */
 import { existsSync, readFileSync } from "node:fs";
-import {
-  type Address,
-  createTestClient,
-  createWalletClient,
-  defineChain,
-  type Hash,
-  http,
-  publicActions,
-} from "viem";
+import { type Address, createTestClient, createWalletClient, defineChain, http, publicActions } from "viem";
 import { mnemonicToAccount } from "viem/accounts";
 import { escrowAbi, factoryAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { type Deployment, readDeployment } from "../../src/chain/deployment.js";
@@ -18,8 +10,8 @@ const NETWORK_FILE = ".local/network.json";
 export interface Network {
   baseUrl: string;
   deployment: Deployment;
-  /** Mints test stablecoin, in base units, to each address. */
-  fund(addresses: readonly Address[], amount: bigint): Promise<void>;
+  /** Mints test stablecoin, in base units. */
+  fund(address: Address, amount: bigint): Promise<void>;
   balanceOf(address: Address): Promise<bigint>;
   /** What the escrow's books hold. */
   bookedOf(escrow: Address): Promise<bigint>;
@@ -49,7 +41,7 @@ export async function connect(): Promise<Network> {
   const client = createTestClient({ mode: "anvil", chain, transport: http(rpcUrl) }).extend(publicActions);
   const bank = createWalletClient({
     account: mnemonicToAccount("test test test test test test test test test test test junk", {
-      addressIndex: 9,
+      addressIndex: 7,
     }),
     chain,
     transport: http(rpcUrl),
@@ -62,24 +54,19 @@ export async function connect(): Promise<Network> {
     Date.now = () => realNow() + Math.max(0, offset);
   };
   await followChainClock();
+  let nonce = await client.getTransactionCount({ address: bank.account.address, blockTag: "pending" });
 
   return {
     baseUrl,
     deployment,
-    async fund(addresses, amount) {
-      let nonce = await client.getTransactionCount({ address: bank.account.address, blockTag: "pending" });
-      const hashes: Hash[] = [];
-      for (const address of addresses) {
-        hashes.push(
-          await bank.writeContract({
-            ...asset,
-            functionName: "mint",
-            args: [address, amount],
-            nonce: nonce++,
-          }),
-        );
-      }
-      await Promise.all(hashes.map((hash) => client.waitForTransactionReceipt({ hash })));
+    async fund(address, amount) {
+      const hash = await bank.writeContract({
+        ...asset,
+        functionName: "mint",
+        args: [address, amount],
+        nonce: nonce++,
+      });
+      await client.waitForTransactionReceipt({ hash });
     },
     balanceOf: (address) => client.readContract({ ...asset, functionName: "balanceOf", args: [address] }),
     bookedOf: (escrow) => client.readContract({ address: escrow, abi: escrowAbi, functionName: "booked" }),
