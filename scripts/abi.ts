@@ -22,7 +22,9 @@ const text = `// Generated from contracts/ by \`npm run abi\`.\n\n${source}`;
 
 if (process.argv.includes("--check")) {
   if (readFileSync(TARGET, "utf8") !== text) {
-    console.error(`${TARGET} differs from the compiled contracts: run \`npm run abi\` and commit the result.`);
+    console.error(
+      `${TARGET} differs from the compiled contracts: run \`npm run abi\` and commit the result.`,
+    );
     process.exit(1);
   }
 } else {

@@ -8,7 +8,7 @@ import { ensureInstalled } from "./install.mjs";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const CHECKS = {
   "contracts compile": () => runBin("forge", "build", "contracts"),
-  "TypeScript format and lint (Biome)": () => runBin("biome", "ci", "--error-on-warnings"),
+  "TypeScript format and lint (Biome)": () => runBin("biome", "ci", "--colors=off", "--error-on-warnings"),
   "TypeScript types": () => runBin("tsc", "-p", "."),
   "Solidity format": () => runBin("forge", "fmt", "--check"),
   "src/chain/abi.ts is of these contracts": () => runBin("tsx", "scripts/abi.ts", "--check"),
@@ -48,7 +48,12 @@ function checkMigrations() {
   mkdirSync(join(ROOT, copy), { recursive: true });
   cpSync(join(ROOT, "src/db/migrations"), join(ROOT, copy), { recursive: true });
   const before = readdirSync(join(ROOT, copy)).length;
-  const options = ["--dialect=postgresql", "--schema=./src/db/schema.ts", `--out=./${copy}`, "--casing=snake_case"];
+  const options = [
+    "--dialect=postgresql",
+    "--schema=./src/db/schema.ts",
+    `--out=./${copy}`,
+    "--casing=snake_case",
+  ];
   const fault = runBin("drizzle-kit", "generate", ...options);
   if (fault !== null) return fault;
   const added = readdirSync(join(ROOT, copy)).length - before;

@@ -65,11 +65,19 @@ if (!settings.success) {
   process.exit(1);
 }
 
-const { RPC_URL: rpcUrl, ASSET: asset, SIGNERS: signers, DOMAIN: domain, PARAMETERS: parameters } = settings.data;
+const {
+  RPC_URL: rpcUrl,
+  ASSET: asset,
+  SIGNERS: signers,
+  DOMAIN: domain,
+  PARAMETERS: parameters,
+} = settings.data;
 const chainId = await createPublicClient({ transport: http(rpcUrl) }).getChainId();
 const path = join(ROOT, "deployments", `${chainId}.json`);
 if (existsSync(path) && !process.argv.includes("--again")) {
-  console.error(`${path} exists: the protocol is deployed on chain ${chainId}. Deploy a second time with --again.`);
+  console.error(
+    `${path} exists: the protocol is deployed on chain ${chainId}. Deploy a second time with --again.`,
+  );
   process.exit(1);
 }
 

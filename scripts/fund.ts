@@ -16,7 +16,9 @@ const { values, positionals } = parseArgs({
 const [address, amount] = positionals;
 const isAmount = (text: string | undefined): text is string => /^\d+(\.\d+)?$/.test(text ?? "");
 if (!/^0x[0-9a-fA-F]{40}$/.test(address ?? "") || !isAmount(amount)) {
-  fail("Usage: npm run fund -- <address> <dollars> [--tokens <protocol tokens>] [--rpc <URL of the local chain>]");
+  fail(
+    "Usage: npm run fund -- <address> <dollars> [--tokens <protocol tokens>] [--rpc <URL of the local chain>]",
+  );
 }
 const path = join(process.env.DATA_DIR || join(ROOT, ".local"), "deployment.json");
 if (!existsSync(path)) fail("There is no local network yet: run npm start first.");
@@ -36,14 +38,21 @@ const hashes = [
 if (isAmount(values.tokens)) {
   const args = [to, parseEther(values.tokens)] as const;
   hashes.push(
-    await owner.writeContract({ address: deployment.protocolToken, abi: protocolTokenAbi, functionName: "grant", args }),
+    await owner.writeContract({
+      address: deployment.protocolToken,
+      abi: protocolTokenAbi,
+      functionName: "grant",
+      args,
+    }),
   );
 }
 for (const hash of hashes) {
   const { status } = await publicClient.waitForTransactionReceipt({ hash });
   if (status !== "success") fail(`The transaction ${hash} reverted.`);
 }
-console.log(`${to} has received ${amount} ${deployment.asset.symbol}${values.tokens ? ` and ${values.tokens} WCT` : ""}.`);
+console.log(
+  `${to} has received ${amount} ${deployment.asset.symbol}${values.tokens ? ` and ${values.tokens} WCT` : ""}.`,
+);
 
 function fail(message: string): never {
   console.error(message);

@@ -16,7 +16,9 @@ export async function runTests() {
     console.log(`\n== ${suite.name}`);
     const startedAt = Date.now();
     const { passed, failed } = await suite.run();
-    console.log(`   ${suite.name}: ${passed} passed, ${failed} failed (${Math.round((Date.now() - startedAt) / 1000)} s)`);
+    console.log(
+      `   ${suite.name}: ${passed} passed, ${failed} failed (${Math.round((Date.now() - startedAt) / 1000)} s)`,
+    );
     total.passed += passed;
     total.failed += failed;
   }
@@ -75,7 +77,8 @@ function countVitest(report, code) {
   }
   // A file that does not even load has no failed test of its own.
   const broken = json.testResults.filter(
-    ({ status, assertionResults }) => status === "failed" && !assertionResults.some((test) => test.status === "failed"),
+    ({ status, assertionResults }) =>
+      status === "failed" && !assertionResults.some((test) => test.status === "failed"),
   ).length;
   const failed = json.numFailedTests + broken;
   return { passed: json.numPassedTests, failed: code !== 0 && failed === 0 ? 1 : failed };

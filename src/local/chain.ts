@@ -43,10 +43,17 @@ export interface LocalChain extends Supervised {
 export async function startChain(options: ChainOptions): Promise<LocalChain> {
   const { dir, port, persistent } = options;
   mkdirSync(dir, { recursive: true });
-  const files = { state: join(dir, "state.json.gz"), head: join(dir, "head"), unpacked: join(dir, "state.json") };
+  const files = {
+    state: join(dir, "state.json.gz"),
+    head: join(dir, "head"),
+    unpacked: join(dir, "state.json"),
+  };
   const isContinued = persistent && existsSync(files.state);
   const rpcUrl = `http://127.0.0.1:${port}`;
-  const client = createTestClient({ mode: "anvil", transport: http(rpcUrl, { retryCount: 0, timeout: 120_000 }) });
+  const client = createTestClient({
+    mode: "anvil",
+    transport: http(rpcUrl, { retryCount: 0, timeout: 120_000 }),
+  });
 
   const supervised = await supervise({
     name: "The local chain",
@@ -141,7 +148,8 @@ function keepState(client: TestClient, files: ChainFiles, report: (line: string)
         await look();
         isFailing = false;
       } catch (error) {
-        if (!isFailing) report(`The local chain's state cannot be saved: ${(error as BaseError).shortMessage ?? error}`);
+        if (!isFailing)
+          report(`The local chain's state cannot be saved: ${(error as BaseError).shortMessage ?? error}`);
         isFailing = true;
       }
       await delay(WATCH_INTERVAL_MS, undefined, { signal: stopping.signal }).catch(() => {});

@@ -25,7 +25,10 @@ export async function compileContracts(report: (line: string) => void): Promise<
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === sources) return;
   report("Compiling the contracts (the first time takes a minute or two).");
   try {
-    await promisify(execFile)(foundryBinary("forge"), ["build", "contracts"], { cwd: ROOT, maxBuffer: 1 << 26 });
+    await promisify(execFile)(foundryBinary("forge"), ["build", "contracts"], {
+      cwd: ROOT,
+      maxBuffer: 1 << 26,
+    });
   } catch (error) {
     const { stdout, stderr } = error as { stdout?: string; stderr?: string };
     throw new Error(`The contracts do not compile:\n${stdout ?? ""}${stderr ?? (error as Error).message}`);

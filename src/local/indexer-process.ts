@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import pg from "pg";
 import { readDeployment } from "../chain/deployment.js";
 import { ROOT } from "./root.js";
 
@@ -54,28 +53,6 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
     },
     schema,
   };
-}
-
-/**
- * Lets the indexer start at once after it was killed; without this it waits until the dead one's heartbeat is 25
- * seconds old. Only for who knows that no other indexer runs on this release.
- */
-export async function unlockIndexer({
-  databaseUrl,
-  schema,
-}: {
-  databaseUrl: string;
-  schema: string;
-}): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    const { rows } = await client.query("select to_regclass($1) as meta", [`${schema}._ponder_meta`]);
-    if (rows[0]?.meta == null) return;
-    await client.query(`update "${schema}"._ponder_meta set value = jsonb_set(value, '{is_locked}', '0')`);
-  } finally {
-    await client.end();
-  }
 }
 
 /** Ponder refuses a schema that other code filled: its name changes with everything that decides what rows look like. */

@@ -34,7 +34,13 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
       settings = readSettings(env);
     }
 
-    const network = await startNetwork({ ...settings, guardian, persistent: true, blockTime: BLOCK_TIME_SECONDS, report });
+    const network = await startNetwork({
+      ...settings,
+      guardian,
+      persistent: true,
+      blockTime: BLOCK_TIME_SECONDS,
+      report,
+    });
     closing.push(() => network.stop());
     if (isStopping) return;
 
@@ -51,7 +57,11 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
       timeoutMs: READY_TIMEOUT_MS,
     });
     if (isStopping) return;
-    writeAddresses(settings.dir, { baseUrl: service.url, rpcUrl: network.rpcUrl, deploymentPath: network.deploymentPath });
+    writeAddresses(settings.dir, {
+      baseUrl: service.url,
+      rpcUrl: network.rpcUrl,
+      deploymentPath: network.deploymentPath,
+    });
     report(summary({ url: service.url, network, settings, seconds: (Date.now() - startedAt) / 1000 }));
   };
 
@@ -73,7 +83,10 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
 }
 
 /** Where the running network listens, for the demo and the funding command. */
-function writeAddresses(dir: string, addresses: { baseUrl: string; rpcUrl: string; deploymentPath: string }): void {
+function writeAddresses(
+  dir: string,
+  addresses: { baseUrl: string; rpcUrl: string; deploymentPath: string },
+): void {
   writeFileSync(join(dir, "network.json"), `${JSON.stringify(addresses, null, 2)}\n`);
 }
 
@@ -86,7 +99,11 @@ function nextSignal(): Promise<NodeJS.Signals> {
 
 function describe(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
-  return error instanceof Error ? (process.env.DEBUG ? (error.stack ?? error.message) : error.message) : String(error);
+  return error instanceof Error
+    ? process.env.DEBUG
+      ? (error.stack ?? error.message)
+      : error.message
+    : String(error);
 }
 
 function summary({

@@ -20,7 +20,11 @@ import { dirname, join, relative } from "node:path";
 import pg from "pg";
 import { type Guardian, type Supervised, supervise, until } from "./processes.js";
 
-const PLATFORM_NAMES: Partial<Record<NodeJS.Platform, string>> = { linux: "linux", darwin: "darwin", win32: "windows" };
+const PLATFORM_NAMES: Partial<Record<NodeJS.Platform, string>> = {
+  linux: "linux",
+  darwin: "darwin",
+  win32: "windows",
+};
 /** Postgres refuses to run as root; the first of these that exists runs it then. */
 const UNPRIVILEGED_USERS = ["postgres", "nobody"];
 const USER = "postgres";
@@ -64,7 +68,9 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
     unix_socket_directories: "",
     port: String(options.port),
     max_connections: "300",
-    ...(options.volatile === true ? { fsync: "off", synchronous_commit: "off", full_page_writes: "off" } : {}),
+    ...(options.volatile === true
+      ? { fsync: "off", synchronous_commit: "off", full_page_writes: "off" }
+      : {}),
   };
   const supervised = await supervise({
     name: "Postgres",
@@ -76,7 +82,11 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
       await endOrphan(dataDir);
       return {
         command: join(native, "bin", "postgres"),
-        args: ["-D", dataDir, ...Object.entries(flags).flatMap(([name, value]) => ["-c", `${name}=${value}`])],
+        args: [
+          "-D",
+          dataDir,
+          ...Object.entries(flags).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+        ],
         cwd: dirname(dataDir),
         ...runAs,
       };
@@ -96,7 +106,9 @@ function unprivilegedUser(): RunAs {
       if (uid !== undefined && gid !== undefined) return { uid, gid };
     }
   }
-  throw new Error(`Postgres does not run as root and this system has no user ${UNPRIVILEGED_USERS.join(" or ")}.`);
+  throw new Error(
+    `Postgres does not run as root and this system has no user ${UNPRIVILEGED_USERS.join(" or ")}.`,
+  );
 }
 
 /** The package's files, symlinks restored (npm packages cannot carry any); copied where Postgres could not read them. */
@@ -107,7 +119,9 @@ function reachableBinaries(options: PostgresOptions, runAs: RunAs | undefined): 
   try {
     packaged = join(dirname(require.resolve(name)), "..", "native");
   } catch (cause) {
-    throw new Error(`There is no Postgres for this platform (${name}): give DATABASE_URL instead.`, { cause });
+    throw new Error(`There is no Postgres for this platform (${name}): give DATABASE_URL instead.`, {
+      cause,
+    });
   }
   restoreSymlinks(packaged);
   if (runAs === undefined || isReachable(join(packaged, "bin"), runAs)) return packaged;
@@ -160,7 +174,9 @@ function isReachable(path: string, { uid, gid }: RunAs): boolean {
   return (mode & bit) !== 0 && (path === dirname(path) || isReachable(dirname(path), { uid, gid }));
 }
 
-function initialise(options: PostgresOptions & { native: string; dataDir: string; runAs: RunAs | undefined }): void {
+function initialise(
+  options: PostgresOptions & { native: string; dataDir: string; runAs: RunAs | undefined },
+): void {
   const { dataDir, native, runAs } = options;
   const passwordFile = join(dirname(dataDir), "initial-password");
   rmSync(dataDir, { recursive: true, force: true });
@@ -185,7 +201,9 @@ function initialise(options: PostgresOptions & { native: string; dataDir: string
     );
   } catch (cause) {
     rmSync(dataDir, { recursive: true, force: true });
-    throw new Error(`Postgres could not be initialised: ${(cause as { stderr?: string }).stderr ?? ""}`, { cause });
+    throw new Error(`Postgres could not be initialised: ${(cause as { stderr?: string }).stderr ?? ""}`, {
+      cause,
+    });
   } finally {
     rmSync(passwordFile, { force: true });
   }
@@ -216,8 +234,11 @@ async function connects(options: PostgresOptions): Promise<boolean> {
 }
 
 async function createDatabase(options: PostgresOptions): Promise<void> {
-  const existing = await query(options, "postgres", "select 1 from pg_database where datname = $1", [options.database]);
-  if (existing === 0) await query(options, "postgres", `create database ${pg.escapeIdentifier(options.database)}`);
+  const existing = await query(options, "postgres", "select 1 from pg_database where datname = $1", [
+    options.database,
+  ]);
+  if (existing === 0)
+    await query(options, "postgres", `create database ${pg.escapeIdentifier(options.database)}`);
 }
 
 async function query(

@@ -78,7 +78,9 @@ export async function supervise(options: SupervisedOptions): Promise<Supervised>
     const ending = await run.exited;
     if (stopping) return;
     if (Date.now() - startedAt > HEALTHY_AFTER_MS) backoff = 1000;
-    options.report(`${options.name} ended (${ending}); starting it again in ${backoff / 1000} s. Log: ${options.logPath}`);
+    options.report(
+      `${options.name} ended (${ending}); starting it again in ${backoff / 1000} s. Log: ${options.logPath}`,
+    );
     await delay(backoff);
     backoff = Math.min(backoff * 2, MAX_BACKOFF_MS);
     if (stopping) return;
@@ -140,7 +142,9 @@ async function launch(options: SupervisedOptions, log: NodeJS.WritableStream): P
   let tail: string[] = [];
   const keep = (chunk: Buffer): void => {
     log.write(chunk);
-    tail = [...tail, ...chunk.toString("utf8").split("\n")].filter((line) => line !== "").slice(-LOG_TAIL_LINES);
+    tail = [...tail, ...chunk.toString("utf8").split("\n")]
+      .filter((line) => line !== "")
+      .slice(-LOG_TAIL_LINES);
   };
   child.stdout.on("data", keep);
   child.stderr.on("data", keep);

@@ -38,7 +38,9 @@ export function readSettings(env: Environment): LocalSettings {
         MASTER_KEY: derive(secret, "master key"),
         CONFIRMATIONS: LOCAL_CONFIRMATIONS,
       };
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ""));
+  const given = Object.fromEntries(
+    Object.entries(env).filter(([, value]) => value !== undefined && value !== ""),
+  );
   const serviceConfig = (found: Found): Config => {
     const config = parseConfig({
       ...defaults,
@@ -73,7 +75,11 @@ export function readSettings(env: Environment): LocalSettings {
     postgresPassword: derive(secret || localSecret(dir), "postgres").slice(0, 32),
     databaseUrl: given.DATABASE_URL,
     remoteChain: isRemote
-      ? { rpcUrl: given.RPC_URL as string, wsRpcUrl: given.WS_RPC_URL, deploymentPath: resolve(given.DEPLOYMENT as string) }
+      ? {
+          rpcUrl: given.RPC_URL as string,
+          wsRpcUrl: given.WS_RPC_URL,
+          deploymentPath: resolve(given.DEPLOYMENT as string),
+        }
       : undefined,
     serviceConfig,
   };
@@ -87,7 +93,9 @@ export function wantedPort(env: Environment): number {
 function remoteFaults(given: Environment): string[] {
   const faults: string[] = [];
   if (given.RELAYER_PRIVATE_KEYS === undefined) {
-    faults.push("RELAYER_PRIVATE_KEYS: is required with RPC_URL (keys of accounts that the Relay allows as signers)");
+    faults.push(
+      "RELAYER_PRIVATE_KEYS: is required with RPC_URL (keys of accounts that the Relay allows as signers)",
+    );
   }
   if (given.DEPLOYMENT === undefined) {
     faults.push("DEPLOYMENT: is required with RPC_URL (the file that `npm run deploy` wrote)");

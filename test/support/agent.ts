@@ -54,7 +54,9 @@ export async function signIn({
   const { apiKey } = issued.data;
   const headers = { authorization: `Bearer ${apiKey}` };
   // The stock client refuses assets that it does not know, and amounts above a dollar, until it is told otherwise.
-  const client = new x402Client().register(`eip155:${chainId}`, new ExactEvmScheme(account)).setSpendControls(false);
+  const client = new x402Client()
+    .register(`eip155:${chainId}`, new ExactEvmScheme(account))
+    .setSpendControls(false);
   const send = caller({ url, headers, send: fetch });
   const sendAndPay = caller({ url, headers, send: wrapFetchWithPayment(fetch, client) });
   return {
@@ -67,7 +69,15 @@ export async function signIn({
   };
 }
 
-function caller({ url, headers, send }: { url: string; headers: Record<string, string>; send: typeof fetch }) {
+function caller({
+  url,
+  headers,
+  send,
+}: {
+  url: string;
+  headers: Record<string, string>;
+  send: typeof fetch;
+}) {
   return async <T>(
     method: string,
     path: string,

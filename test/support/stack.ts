@@ -48,7 +48,11 @@ const DEFAULT_ENVIRONMENT = {
 };
 
 /** Starts a stack of its own; the caller must stop it. */
-export async function startStack({ blockTime = 0.25, parameters, env = {} }: StackOptions = {}): Promise<Stack> {
+export async function startStack({
+  blockTime = 0.25,
+  parameters,
+  env = {},
+}: StackOptions = {}): Promise<Stack> {
   const dir = mkdtempSync(join(tmpdir(), "working-contracts-"));
   // Postgres runs as another user where the tests run as root.
   chmodSync(dir, 0o755);
@@ -79,7 +83,9 @@ export async function startStack({ blockTime = 0.25, parameters, env = {} }: Sta
   const start = async (config: Config): Promise<Service> => {
     const logger = pino({ level: config.logLevel }, destination({ dest: logPath, mkdir: true, sync: false }));
     const service = await createService(config, { logger });
-    await until("the service is ready", async () => (await fetch(`${service.url}/ready`)).ok, { timeoutMs: 60_000 });
+    await until("the service is ready", async () => (await fetch(`${service.url}/ready`)).ok, {
+      timeoutMs: 60_000,
+    });
     return service;
   };
 

@@ -82,7 +82,9 @@ export async function openWorld(info: StackInfo = sharedStack()): Promise<World>
     testClient,
     pool,
     fundUsd: (address, amount) =>
-      inTurn(() => owner.writeContract({ ...usd, functionName: "mint", args: [address, parseUnits(amount, 6)] })),
+      inTurn(() =>
+        owner.writeContract({ ...usd, functionName: "mint", args: [address, parseUnits(amount, 6)] }),
+      ),
     usdOf: (address) => publicClient.readContract({ ...usd, functionName: "balanceOf", args: [address] }),
     grantTokens: (address, amount) =>
       inTurn(() =>
