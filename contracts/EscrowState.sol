@@ -94,7 +94,8 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
     function outcomeOf(uint256 criterion) external view returns (Outcome) {
         bytes memory t = _terms();
         Facts memory f = _facts;
-        return _at(_outcomesOf(t, f), criterion);
+        // Under review nothing is accepted yet: only computed outcomes stand.
+        return _at(_statusOf(t, f) == Status.UnderReview ? f.outcomes : _outcomesOf(t, f), criterion);
     }
 
     /// @inheritdoc IWorkingContractEscrow

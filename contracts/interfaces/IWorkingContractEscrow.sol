@@ -138,6 +138,9 @@ interface IWorkingContractEscrow {
     function status() external view returns (Status);
     function client() external view returns (address);
     function worker() external view returns (address);
+
+    /// @notice Outcome of a criterion as it stands now: computed at delivery, accepted by the Client or by the review
+    /// deadline, or voted. None while undecided.
     function outcomeOf(uint256 criterion) external view returns (Outcome);
 
     /// @notice Money that the books account for; the balance is never below it.
