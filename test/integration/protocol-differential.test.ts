@@ -1,0 +1,247 @@
+/** src/protocol against the compiled contracts on a real chain: the same numbers, bytes, addresses and statuses. */
+import { readFileSync } from "node:fs";
+import fc from "fast-check";
+import { type Abi, type Chain, getContractAddress, type PublicClient, type Transport } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { delegationAbi, escrowAbi, factoryAbi } from "../../src/chain/abi.js";
+import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
+import { deployProtocol } from "../../src/chain/deploy.js";
+import type { Deployment } from "../../src/chain/deployment.js";
+import { share } from "../../src/protocol/amounts.js";
+import { challengeText } from "../../src/protocol/challenge-text.js";
+import {
+  absent,
+  disputeBond,
+  majority,
+  pot,
+  released,
+  resolve,
+  voteBond,
+  withdrawn,
+  workerStake,
+} from "../../src/protocol/ledger.js";
+import { escrowAddress, packTerms, unpackTerms } from "../../src/protocol/terms.js";
+import type { Address, EscrowTerms, Hex } from "../../src/protocol/types.js";
+import {
+  hexArbitrary,
+  parametersArbitrary,
+  priceArbitrary,
+  termsArbitrary,
+} from "../unit/protocol/fixtures.js";
+import { runLifecycles } from "./protocol-differential/lifecycles.js";
+import { CHAIN_ID, startAnvil } from "./protocol-differential/node.js";
+
+const RUNS = 250;
+const LIVES = 320;
+const SECONDS_IN_2100 = 4_102_444_800;
+/** anvil's first unlocked account; it holds nothing of worth anywhere. */
+const DEPLOYER = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
+
+let stopAnvil: (() => Promise<void>) | undefined;
+let client: PublicClient<Transport, Chain>;
+let deployment: Deployment;
+let harness: Address;
+
+beforeAll(async () => {
+  const anvil = await startAnvil();
+  stopAnvil = anvil.stop;
+  const clients = createChainClients({ rpcUrl: anvil.url, chainId: CHAIN_ID });
+  client = clients.publicClient;
+  const walletClient = createSigningClient({ rpcUrl: anvil.url, chain: clients.chain, account: DEPLOYER });
+  deployment = await deployProtocol({
+    walletClient,
+    publicClient: client,
+    owner: DEPLOYER.address,
+    treasury: "0x7ea5000000000000000000000000000000000001",
+    reviewer: DEPLOYER.address,
+    signers: [DEPLOYER.address],
+    domain: "contracts.example",
+  });
+  const nonce = await client.getTransactionCount({ address: DEPLOYER.address });
+  harness = getContractAddress({ from: DEPLOYER.address, nonce: BigInt(nonce) });
+  const hash = await walletClient.sendTransaction({ data: harnessArtifact().bytecode.object });
+  await client.waitForTransactionReceipt({ hash });
+}, 60_000);
+
+afterAll(() => stopAnvil?.());
+
+function harnessArtifact(): { abi: Abi; bytecode: { object: Hex } } {
+  const path = new URL("../../out/SettlementHarness.sol/SettlementHarness.json", import.meta.url);
+  return JSON.parse(readFileSync(path, "utf8"));
+}
+
+/** Result of a library function, as the harness exposes it. */
+function library(functionName: string, args: readonly unknown[]): Promise<unknown> {
+  return client.readContract({ address: harness, abi: harnessArtifact().abi, functionName, args });
+}
+
+const lowerCased = (terms: EscrowTerms): EscrowTerms => ({
+  ...terms,
+  initiator: terms.initiator.toLowerCase() as Address,
+  counterparty: terms.counterparty.toLowerCase() as Address,
+});
+
+describe("terms", () => {
+  it("escrowAddress is what the factory predicts", async () => {
+    await fc.assert(
+      fc.asyncProperty(termsArbitrary, async (terms) => {
+        const predicted = await client.readContract({
+          address: deployment.factory,
+          abi: factoryAbi,
+          functionName: "predict",
+          args: [terms],
+        });
+        expect(escrowAddress({ ...deployment, terms })).toBe(predicted.toLowerCase());
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("packTerms and unpackTerms are what TermsCodec packs and unpacks", async () => {
+    await fc.assert(
+      fc.asyncProperty(termsArbitrary, async (terms) => {
+        const [packed, unpacked] = await Promise.all([
+          library("pack", [terms]),
+          library("unpack", [packTerms(terms)]),
+        ]);
+        expect(packTerms(terms)).toBe(packed);
+        expect(lowerCased(unpacked as EscrowTerms)).toEqual(terms);
+        expect(unpackTerms(packed as Hex)).toEqual(terms);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+describe("texts and hashes", () => {
+  const time = fc.integer({ min: 0, max: SECONDS_IN_2100 });
+
+  it.each([
+    ["from 1970 to 2100", time],
+    ["around the turns of years, leap days included", turnsOfDays()],
+    ["anywhere in uint40", fc.integer({ min: 0, max: 2 ** 40 - 1 })],
+  ])("challengeText is what AgentDelegation rebuilds: times %s", async (_, times) => {
+    const cases = fc.tuple(hexArbitrary(20), hexArbitrary(20), hexArbitrary(32), times, times);
+    await fc.assert(
+      fc.asyncProperty(cases, async ([agent, operator, nonce, issuedAt, expiresAt]) => {
+        const rebuilt = await client.readContract({
+          address: deployment.delegation,
+          abi: delegationAbi,
+          functionName: "challengeText",
+          args: [agent, operator, nonce, issuedAt, expiresAt],
+        });
+        const { domain, factory, chainId } = deployment;
+        expect(challengeText({ domain, factory, chainId, agent, operator, nonce, issuedAt, expiresAt })).toBe(
+          rebuilt,
+        );
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  /** Last and first seconds of February and of years, where calendars go wrong. */
+  function turnsOfDays(): fc.Arbitrary<number> {
+    return fc
+      .record({
+        year: fc.integer({ min: 1970, max: 2100 }),
+        month: fc.constantFrom(0, 1, 2, 11),
+        offset: fc.constantFrom(-1, 0, 1),
+      })
+      .map(({ year, month, offset }) => Math.max(0, Date.UTC(year, month, 1) / 1000 + offset));
+  }
+});
+
+describe("ledger", () => {
+  const count = fc.integer({ min: 0, max: 10 });
+  const tallies = fc
+    .record({ met: count, notMet: count, unclear: count })
+    .filter(({ met, notMet, unclear }) => met + notMet + unclear > 0);
+  const voters = fc.integer({ min: 0, max: 40 });
+  const criterionVotes = fc.record({ met: voters, notMet: voters, unclear: voters, unopened: voters });
+  const onChain = (tally: { met: number; notMet: number; unclear: number; unopened?: number }) =>
+    Object.fromEntries(Object.entries(tally).map(([name, value]) => [name, BigInt(value)]));
+
+  it("resolve, released, absent and withdrawn pay what Settlement.sol pays", async () => {
+    const cases = fc.tuple(priceArbitrary, tallies, fc.boolean(), parametersArbitrary);
+    await fc.assert(
+      fc.asyncProperty(cases, async ([price, tally, disputed, parameters]) => {
+        const stake = workerStake(price, parameters);
+        const bond = disputed ? disputeBond(price, parameters) : 0n;
+        expect(
+          await Promise.all([
+            library("released", [price, onChain(tally)]),
+            library("resolve", [price, stake, bond, onChain(tally), parameters]),
+            library("absent", [price, stake, parameters]),
+            library("withdrawn", [price, stake, parameters]),
+          ]),
+        ).toEqual([
+          released(price, tally),
+          resolve({ price, tally, disputed, parameters }),
+          absent(price, parameters),
+          withdrawn(price, parameters),
+        ]);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("majority and pot are those of Settlement.sol", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        criterionVotes,
+        priceArbitrary,
+        parametersArbitrary,
+        async (votes, price, parameters) => {
+          const bond = voteBond(price, parameters);
+          const unclearSlash = share(bond, parameters.baUnclearSlashRatio);
+          const expected = pot(votes, bond, unclearSlash);
+          const outcome = majority(votes);
+          const [decided, slashed] = await Promise.all([
+            library("majority", [onChain(votes)]),
+            library("pot", [onChain(votes), bond, unclearSlash]),
+          ]);
+          expect(decided).toEqual([outcome !== "unclear", outcome === "met"]);
+          expect(slashed).toEqual([expected.pot, BigInt(expected.winners)]);
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+describe("random lives of real escrows", () => {
+  const seed = Math.floor(Math.random() * 2 ** 32);
+
+  it(`agree in status, parties, books, outcomes and payouts at every step (seed ${seed})`, async () => {
+    const counts = await runLifecycles({
+      seed,
+      size: LIVES,
+      client,
+      deployment,
+      owner: DEPLOYER.address,
+      harness,
+    });
+
+    expect(Object.keys(counts.statuses)).toHaveLength(12);
+    expect(counts.accepted.openVote, "vote commitments opened on chain").toBeGreaterThanOrEqual(200);
+    expect(counts.accepted.settle, "payouts compared").toBe(LIVES);
+    expect(counts.accepted.claim, "jury dues compared").toBeGreaterThanOrEqual(150);
+  }, 120_000);
+
+  it("terms() reads back what was packed", async () => {
+    const deployed = await client.getContractEvents({
+      address: deployment.factory,
+      abi: factoryAbi,
+      eventName: "WorkingContractDeployed",
+      fromBlock: 0n,
+    });
+    expect(deployed.length).toBeGreaterThanOrEqual(200);
+    for (const { args } of deployed) {
+      const address = args.escrow as Address;
+      const terms = await client.readContract({ address, abi: escrowAbi, functionName: "terms" });
+      expect(packTerms(terms)).toBe(args.packedTerms);
+      expect(escrowAddress({ ...deployment, terms })).toBe(address.toLowerCase());
+    }
+  });
+});

@@ -1,0 +1,419 @@
+/** Everything that somebody may try on an escrow, with what the model expects of it at a given time. */
+import {
+  type EncodeFunctionDataParameters,
+  encodeFunctionData,
+  type Log,
+  type PrivateKeyAccount,
+  parseEventLogs,
+} from "viem";
+import { escrowAbi } from "../../../src/chain/abi.js";
+import type { Deployment } from "../../../src/chain/deployment.js";
+import { disputeBond, voteDeposit, workerStake } from "../../../src/protocol/ledger.js";
+import { OUTCOMES, type Outcome, packOutcomes } from "../../../src/protocol/outcomes.js";
+import { effectiveOutcomes, STATUSES, statusOf } from "../../../src/protocol/status.js";
+import { type Address, type Hex, ZERO_ADDRESS } from "../../../src/protocol/types.js";
+import { voteCommitment } from "../../../src/protocol/vote-commitment.js";
+import {
+  type Ballot,
+  clientOf,
+  closesAt,
+  duesOf,
+  type Life,
+  lifeStatus,
+  openableUntil,
+  payableAt,
+  payoutAt,
+  votingClosed,
+  workerOf,
+} from "./model.js";
+import type { Call } from "./node.js";
+import type { Random } from "./random.js";
+
+export interface Attempt {
+  name: string;
+  life: Life;
+  call: Call;
+  /** Whether the model expects the chain to accept it. */
+  allowed: boolean;
+  /** Moves the model on; returns what the events should have said and did say. */
+  apply: (logs: Log[]) => { expected: unknown; actual: unknown } | undefined;
+}
+
+export interface Acts {
+  /** A likely act for the escrow's state, sometimes an act out of place; several where voters act side by side. */
+  random: (life: Life, now: number) => Promise<Attempt[]>;
+  tally: (life: Life, now: number) => Attempt;
+  settle: (life: Life, now: number) => Attempt;
+  claim: (life: Life, ballot: Ballot, now: number) => Attempt;
+}
+
+type ActName =
+  | "accept"
+  | "decline"
+  | "cancel"
+  | "deliver"
+  | "withdraw"
+  | "approve"
+  | "dispute"
+  | "vote"
+  | "openVote"
+  | "tally"
+  | "settle"
+  | "claim";
+
+/** What people mostly do in each state; the rest of the time they try anything. */
+const LIKELY: Record<string, readonly ActName[]> = {
+  created: ["accept", "accept", "accept", "accept", "accept", "decline", "cancel"],
+  matched: ["deliver", "deliver", "deliver", "deliver", "deliver", "withdraw"],
+  "under-review": ["dispute", "dispute", "dispute", "approve"],
+  disputed: ["vote", "vote", "vote", "openVote", "openVote", "tally"],
+  resolved: ["settle", "claim"],
+};
+const ANYTHING: readonly ActName[] = [
+  "accept",
+  "decline",
+  "cancel",
+  "deliver",
+  "withdraw",
+  "approve",
+  "dispute",
+  "vote",
+  "openVote",
+  "tally",
+  "settle",
+  "claim",
+];
+const PERCENT_OUT_OF_PLACE = 15;
+
+export function createActs({
+  deployment,
+  random,
+  voters,
+}: {
+  deployment: Deployment;
+  random: Random;
+  voters: readonly PrivateKeyAccount[];
+}): Acts {
+  const acts: Record<ActName, (life: Life, now: number) => Attempt[] | Promise<Attempt[]>> = {
+    accept: async (life, now) => [await accept(life, now)],
+    decline: (life, now) => [decline(life, now)],
+    cancel: (life, now) => [cancel(life, now)],
+    deliver: (life, now) => [deliver(life, now)],
+    withdraw: (life, now) => [withdraw(life, now)],
+    approve: (life, now) => [approve(life, now)],
+    dispute: async (life, now) => [await dispute(life, now)],
+    vote: async (life, now) => vote(life, now),
+    openVote: (life, now) => openVotes(life, now),
+    tally: (life, now) => [tally(life, now)],
+    settle: (life, now) => [settle(life, now)],
+    claim: (life, now) => life.ballots.map((ballot) => claim(life, ballot, now)),
+  };
+
+  return {
+    random: async (life, now) => {
+      const likely = LIKELY[lifeStatus(life, now)] ?? (["settle", "claim"] as const);
+      return acts[random.pick(random.chance(PERCENT_OUT_OF_PLACE) ? ANYTHING : likely)](life, now);
+    },
+    tally,
+    settle,
+    claim,
+  };
+
+  async function accept(life: Life, now: number): Promise<Attempt> {
+    const party = random.chance(10) ? random.pick([life.initiator, ...voters]) : life.counterparty;
+    const { price, parameters, workerInitiated } = life.terms;
+    const amount = workerInitiated ? price : workerStake(price, parameters);
+    const named = life.terms.counterparty;
+    const suitable = party !== life.initiator && (named === ZERO_ADDRESS || named === lower(party.address));
+    return {
+      ...attempt(life, "accept", party, [party.address, await authorize(life, party, amount)]),
+      allowed: lifeStatus(life, now) === "created" && suitable,
+      apply: () => {
+        life.counterparty = party;
+        life.matched = true;
+        life.facts.phase = "matched";
+        return undefined;
+      },
+    };
+  }
+
+  function decline(life: Life, now: number): Attempt {
+    const named = life.terms.counterparty !== ZERO_ADDRESS;
+    return {
+      ...attempt(life, "decline", life.counterparty),
+      allowed: lifeStatus(life, now) === "created" && named,
+      apply: end(life, "declined", now),
+    };
+  }
+
+  function cancel(life: Life, now: number): Attempt {
+    const caller = random.pick([life.initiator, life.initiator, life.counterparty]);
+    return {
+      ...attempt(life, "cancel", caller),
+      allowed: lifeStatus(life, now) === "created" && caller === life.initiator,
+      apply: end(life, "cancelled", now),
+    };
+  }
+
+  function deliver(life: Life, now: number): Attempt {
+    const caller =
+      random.pick([workerOf(life), workerOf(life), workerOf(life), clientOf(life)]) ?? life.initiator;
+    const computed = life.terms.computedCriteria !== random.chance(5);
+    const outcomes = computed ? packOutcomes(randomOutcomes(life)) : 0;
+    return {
+      ...attempt(life, "deliver", caller, [random.hex(32), random.hex(32), outcomes]),
+      allowed:
+        lifeStatus(life, now) === "matched" &&
+        caller === workerOf(life) &&
+        computed === life.terms.computedCriteria,
+      apply: () => {
+        life.facts.phase = "delivered";
+        life.facts.outcomes = outcomes;
+        return undefined;
+      },
+    };
+  }
+
+  function withdraw(life: Life, now: number): Attempt {
+    const caller = workerOf(life) ?? life.counterparty;
+    return {
+      ...attempt(life, "withdraw", caller),
+      allowed: lifeStatus(life, now) === "matched" && now < life.terms.withdrawalDeadline,
+      apply: end(life, "withdrawn", now),
+    };
+  }
+
+  function approve(life: Life, now: number): Attempt {
+    const caller = clientOf(life) ?? life.initiator;
+    return {
+      ...attempt(life, "approve", caller),
+      allowed: lifeStatus(life, now) === "under-review",
+      apply: (logs) => {
+        // A Client accepts as time does: its approval gives the outcomes that the review time-out would have given.
+        life.facts.outcomes = effectiveOutcomes(life.facts, life.terms.reviewDeadline);
+        end(life, "approved", now)();
+        const approved = parseEventLogs({ abi: escrowAbi, logs, eventName: "WorkingContractApproved" });
+        return { expected: [life.facts.outcomes], actual: approved.map((event) => event.args.outcomes) };
+      },
+    };
+  }
+
+  async function dispute(life: Life, now: number): Promise<Attempt> {
+    const caller = clientOf(life) ?? life.initiator;
+    const amount = disputeBond(life.terms.price, life.terms.parameters);
+    return {
+      ...attempt(life, "dispute", caller, [await authorize(life, caller, amount)]),
+      allowed: lifeStatus(life, now) === "under-review",
+      apply: () => {
+        life.facts.phase = "disputed";
+        life.disputedAt = now;
+        return undefined;
+      },
+    };
+  }
+
+  /** Several voters side by side; one where seats are limited, because a block's order is not ours. */
+  async function vote(life: Life, now: number): Promise<Attempt[]> {
+    const { price, criteriaCount, parameters } = life.terms;
+    const seats = parameters.baRecruitCount;
+    const seated = seats === 0 ? voters.filter(() => random.chance(60)) : [random.pick(voters)];
+    const candidates = random.chance(5) ? [life.initiator] : seated;
+    const openToAllAt = seats === 0 ? 0 : (life.disputedAt ?? 0) + Math.floor(parameters.baVotingWindow / 2);
+    return Promise.all(
+      candidates.map(async (voter): Promise<Attempt> => {
+        const ballot: Ballot = {
+          voter,
+          votes: packOutcomes(randomOutcomes(life)),
+          salt: random.hex(32),
+          opened: false,
+          claimed: false,
+        };
+        const commitment = voteCommitment({
+          chainId: deployment.chainId,
+          escrow: life.id,
+          voter: voter.address,
+          votes: ballot.votes,
+          salt: ballot.salt,
+        });
+        const bond = await authorize(life, voter, voteDeposit(price, criteriaCount, parameters));
+        return {
+          ...attempt(life, "vote", voter, [voter.address, commitment, bond]),
+          allowed:
+            lifeStatus(life, now) === "disputed" &&
+            now < closesAt(life) &&
+            now >= openToAllAt &&
+            (seats === 0 || life.ballots.length < seats) &&
+            voters.includes(voter) &&
+            voter !== life.counterparty &&
+            life.ballots.every((other) => other.voter !== voter),
+          apply: () => {
+            life.ballots.push(ballot);
+            return undefined;
+          },
+        };
+      }),
+    );
+  }
+
+  function openVotes(life: Life, now: number): Attempt[] {
+    return life.ballots
+      .filter(() => random.chance(80))
+      .map((ballot) => {
+        const wrong = random.chance(5);
+        const args = [ballot.voter.address, ballot.votes, wrong ? random.hex(32) : ballot.salt] as const;
+        return {
+          ...attempt(life, "openVote", random.pick(voters), args),
+          allowed:
+            lifeStatus(life, now) === "disputed" &&
+            votingClosed(life, now) &&
+            now < openableUntil(life) &&
+            !ballot.opened &&
+            !wrong,
+          apply: () => {
+            ballot.opened = true;
+            return undefined;
+          },
+        };
+      });
+  }
+
+  function tally(life: Life, now: number): Attempt {
+    const allOpen = votingClosed(life, now) && life.ballots.every((ballot) => ballot.opened);
+    return {
+      ...attempt(life, "tally", life.initiator),
+      allowed: lifeStatus(life, now) === "disputed" && (allOpen || now >= openableUntil(life)),
+      apply: (logs) => {
+        life.facts.outcomes = duesOf(life).outcomes;
+        end(life, "tallied", now)();
+        const tallied = parseEventLogs({ abi: escrowAbi, logs, eventName: "WorkingContractTallied" });
+        return { expected: [life.facts.outcomes], actual: tallied.map((event) => event.args.outcomes) };
+      },
+    };
+  }
+
+  function settle(life: Life, now: number): Attempt {
+    const payable = payableAt(life, now);
+    return {
+      ...attempt(life, "settle", life.counterparty),
+      allowed: !life.facts.settled && payable !== null && now >= payable,
+      apply: (logs) => {
+        const payout = payoutAt(life, now);
+        life.facts.settled = true;
+        const settled = parseEventLogs({ abi: escrowAbi, logs, eventName: "WorkingContractSettled" });
+        const deferred = parseEventLogs({ abi: escrowAbi, logs, eventName: "PayoutDeferred" });
+        return {
+          expected: [
+            [statusOf(life.facts, now), partyOf(clientOf(life)), partyOf(workerOf(life)), payout],
+            0,
+          ],
+          actual: [
+            ...settled.map(({ args }) => [
+              STATUSES[args.status - 1],
+              lower(args.client),
+              lower(args.worker),
+              args.payout,
+            ]),
+            deferred.length,
+          ],
+        };
+      },
+    };
+  }
+
+  function claim(life: Life, ballot: Ballot, now: number): Attempt {
+    const payable = payableAt(life, now);
+    return {
+      ...attempt(life, "claim", random.pick(voters), [ballot.voter.address]),
+      allowed:
+        life.facts.phase === "tallied" &&
+        ballot.opened &&
+        !ballot.claimed &&
+        payable !== null &&
+        now >= payable,
+      apply: (logs) => {
+        const due = duesOf(life).dues[life.ballots.indexOf(ballot)];
+        ballot.claimed = true;
+        const claimed = parseEventLogs({ abi: escrowAbi, logs, eventName: "VoteClaimed" });
+        return {
+          expected: [[due?.amount, BigInt(due?.reward ?? 0)]],
+          actual: claimed.map(({ args }) => [args.amount, args.reward]),
+        };
+      },
+    };
+  }
+
+  function randomOutcomes(life: Life): Outcome[] {
+    // Leaning one way per escrow, so that majorities are common and not the rule.
+    const lean = OUTCOMES[Number(BigInt(life.id) % 3n)] as Outcome;
+    return Array.from({ length: life.terms.criteriaCount }, () =>
+      random.chance(60) ? lean : random.pick(OUTCOMES),
+    );
+  }
+
+  function end(life: Life, phase: Life["facts"]["phase"], now: number): () => undefined {
+    return () => {
+      life.facts.phase = phase;
+      life.facts.endedAt = now;
+      return undefined;
+    };
+  }
+
+  async function authorize(life: Life, payer: PrivateKeyAccount, value: bigint) {
+    return authorizePayment({ deployment, payer, to: life.id, value, nonce: random.hex(32) });
+  }
+}
+
+function attempt(
+  life: Life,
+  name: ActName,
+  from: PrivateKeyAccount,
+  args: readonly unknown[] = [],
+): Pick<Attempt, "name" | "life" | "call"> {
+  const data = encodeFunctionData({
+    abi: escrowAbi,
+    functionName: name,
+    args,
+  } as EncodeFunctionDataParameters);
+  return { name, life, call: { from: lower(from.address), to: life.id, data } };
+}
+
+/** An EIP-3009 authorization as escrows take it, valid for ever. */
+export async function authorizePayment(payment: {
+  deployment: Deployment;
+  payer: PrivateKeyAccount;
+  to: Address;
+  value: bigint;
+  nonce: Hex;
+}) {
+  const { deployment, payer, to, value, nonce } = payment;
+  const validity = { validAfter: 0n, validBefore: 2n ** 255n };
+  const signature = await payer.signTypedData({
+    domain: {
+      name: deployment.asset.name,
+      version: deployment.asset.version,
+      chainId: deployment.chainId,
+      verifyingContract: deployment.asset.address,
+    },
+    types: {
+      TransferWithAuthorization: [
+        { name: "from", type: "address" },
+        { name: "to", type: "address" },
+        { name: "value", type: "uint256" },
+        { name: "validAfter", type: "uint256" },
+        { name: "validBefore", type: "uint256" },
+        { name: "nonce", type: "bytes32" },
+      ],
+    },
+    primaryType: "TransferWithAuthorization",
+    message: { from: payer.address, to, value, ...validity, nonce },
+  });
+  return { ...validity, nonce, signature };
+}
+
+function partyOf(account: PrivateKeyAccount | null): Address {
+  return account === null ? ZERO_ADDRESS : lower(account.address);
+}
+
+function lower(address: Address): Address {
+  return address.toLowerCase() as Address;
+}

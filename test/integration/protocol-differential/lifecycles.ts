@@ -1,0 +1,365 @@
+/**
+ * Random Working Contracts driven through random lives on a real chain, beside a model that knows only src/protocol.
+ * One block per step; its time is chosen so that deadlines are met a second before, exactly, and a second after.
+ */
+import { type Chain, encodeFunctionData, type PublicClient, parseEther, type Transport, toHex } from "viem";
+import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import { factoryAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "../../../src/chain/abi.js";
+import type { Deployment } from "../../../src/chain/deployment.js";
+import { workerStake } from "../../../src/protocol/ledger.js";
+import { effectiveOutcomes, STATUSES } from "../../../src/protocol/status.js";
+import { escrowAddress, packTerms } from "../../../src/protocol/terms.js";
+import {
+  type Address,
+  type EscrowTerms,
+  type Parameters,
+  ZERO_ADDRESS,
+} from "../../../src/protocol/types.js";
+import { type Attempt, authorizePayment, createActs } from "./acts.js";
+import { bookedOf, clientOf, closesAt, type Life, lifeStatus, openableUntil, workerOf } from "./model.js";
+import { type Call, createStepper, type Receipt, type Stepper } from "./node.js";
+import { type Random, randomFrom } from "./random.js";
+
+const PARAMETER_SETS = 8;
+const DEADLINES = 10;
+const SECONDS_BETWEEN_DEADLINES = 5_000;
+const VISITED_DISPUTE_BOUNDARIES = 14;
+const OBSERVED_AT_ONCE = 40;
+
+export interface LifecycleOptions {
+  seed: number;
+  size: number;
+  client: PublicClient<Transport, Chain>;
+  deployment: Deployment;
+  /** Owner of factory and protocol token. */
+  owner: Address;
+  harness: Address;
+}
+
+/** How much was compared, so that the test can demand enough of it. */
+export interface Counts {
+  statuses: Record<string, number>;
+  accepted: Record<string, number>;
+  rejected: Record<string, number>;
+}
+
+/** Runs the whole comparison. Throws at the first disagreement, naming the escrow, the act and the time. */
+export async function runLifecycles(options: LifecycleOptions): Promise<Counts> {
+  const random = randomFrom(options.seed);
+  const chain = await createStepper(options.client);
+  const parties = accounts(random, 6);
+  const voters = accounts(random, 7);
+  await prepare(options, chain, parties, voters);
+
+  const start = chain.time() + 1_000;
+  const lives = await createLives(options, chain, { random, parties, start });
+  const acts = createActs({ deployment: options.deployment, random, voters });
+  const counts: Counts = { statuses: {}, accepted: {}, rejected: {} };
+
+  const step = async (now: number) => {
+    const acting = lives.filter((life) => random.chance(life.percentActing));
+    await perform((await Promise.all(acting.map((life) => acts.random(life, now)))).flat(), now);
+  };
+  const perform = async (attempts: Attempt[], now: number) => {
+    const receipts = await chain.mine(
+      attempts.map((attempt) => attempt.call),
+      now,
+    );
+    for (const [i, attempt] of attempts.entries()) judge(attempt, receipts[i] as Receipt, now, counts);
+    await compare(options, lives, now, counts);
+  };
+
+  for (const now of deadlineVisits(start, random)) await step(now);
+  for (let i = 0; i < VISITED_DISPUTE_BOUNDARIES; i++) {
+    const ahead = lives.flatMap(disputeBoundaries).filter((boundary) => boundary - 1 > chain.time());
+    if (ahead.length === 0) break;
+    const boundary = ahead.sort((a, b) => a - b)[random.below(Math.min(20, ahead.length))] as number;
+    await step(boundary - 1);
+    await step(boundary);
+  }
+
+  // Long after: time and anybody's calls bring every unit out.
+  const after = chain.time() + 60 * 86_400;
+  const due = (attempts: Attempt[]) => attempts.filter((attempt) => attempt.allowed);
+  await perform(due(lives.map((life) => acts.tally(life, after))), after);
+  const held = after + 72 * 3_600;
+  await perform(due(lives.map((life) => acts.settle(life, held))), held);
+  const claims = lives.flatMap((life) => life.ballots.map((ballot) => acts.claim(life, ballot, held + 1)));
+  await perform(due(claims), held + 1);
+  await requireEmpty(options, lives);
+  return counts;
+}
+
+function judge(attempt: Attempt, receipt: Receipt, now: number, counts: Counts): void {
+  const succeeded = receipt.status === "0x1";
+  if (succeeded !== attempt.allowed) {
+    const [chain, model] = succeeded ? ["accepts", "refuses"] : ["refuses", "accepts"];
+    throw new Error(
+      `The chain ${chain} ${attempt.name} where the model ${model} it: ${describe(attempt.life, now)}`,
+    );
+  }
+  const counted = succeeded ? counts.accepted : counts.rejected;
+  counted[attempt.name] = (counted[attempt.name] ?? 0) + 1;
+  if (!succeeded) return;
+
+  const outcome = attempt.apply(receipt.logs);
+  if (outcome !== undefined) {
+    requireSame(`events of ${attempt.name}`, outcome.actual, outcome.expected, attempt.life, now);
+  }
+}
+
+/** Status, parties, books and outcomes of every escrow at the newest block. */
+async function compare(options: LifecycleOptions, lives: Life[], now: number, counts: Counts): Promise<void> {
+  const groups: Life[][] = [];
+  for (let i = 0; i < lives.length; i += OBSERVED_AT_ONCE) groups.push(lives.slice(i, i + OBSERVED_AT_ONCE));
+  const answers = await Promise.all(
+    groups.map((group) =>
+      options.client.readContract({
+        address: options.harness,
+        abi: OBSERVE_ABI,
+        functionName: "observe",
+        args: [group.map((life) => life.id)],
+      }),
+    ),
+  );
+  for (const [g, [timestamp, observations]] of answers.entries()) {
+    if (timestamp !== BigInt(now)) throw new Error(`Observed at ${timestamp}, not at ${now}`);
+    for (const [i, observed] of observations.entries()) {
+      const life = groups[g]?.[i] as Life;
+      const status = lifeStatus(life, now);
+      counts.statuses[status] = (counts.statuses[status] ?? 0) + 1;
+      requireSame("status", STATUSES[observed.status - 1], status, life, now);
+      requireSame("client", observed.client, clientOf(life)?.address ?? ZERO_ADDRESS, life, now);
+      requireSame("worker", observed.worker, workerOf(life)?.address ?? ZERO_ADDRESS, life, now);
+      requireSame("booked", observed.booked, bookedOf(life), life, now);
+      requireSame("outcomes", observed.outcomes, effectiveOutcomes(life.facts, now), life, now);
+    }
+  }
+}
+
+async function requireEmpty({ client, deployment }: LifecycleOptions, lives: Life[]): Promise<void> {
+  const token = { address: deployment.asset.address, abi: testUsdAbi, functionName: "balanceOf" } as const;
+  const balances = await Promise.all(lives.map(({ id }) => client.readContract({ ...token, args: [id] })));
+  const stuck = balances.findIndex((balance) => balance !== 0n);
+  if (stuck !== -1) throw new Error(`${balances[stuck]} units never came out of ${lives[stuck]?.id}`);
+}
+
+/** Money for everybody, and stakes for the voters. */
+async function prepare(
+  { deployment, owner }: LifecycleOptions,
+  chain: Stepper,
+  parties: PrivateKeyAccount[],
+  voters: PrivateKeyAccount[],
+): Promise<void> {
+  const stake = parseEther("10000");
+  const token = deployment.protocolToken;
+  const fund = [...parties, ...voters].map(({ address }) => ({
+    from: owner,
+    to: deployment.asset.address,
+    data: encodeFunctionData({ abi: testUsdAbi, functionName: "mint", args: [address, 10n ** 26n] }),
+  }));
+  const grants = voters.map(({ address }) => ({
+    from: owner,
+    to: token,
+    data: encodeFunctionData({ abi: protocolTokenAbi, functionName: "grant", args: [address, stake] }),
+  }));
+  const raiseCap = {
+    from: owner,
+    to: token,
+    data: encodeFunctionData({ abi: protocolTokenAbi, functionName: "setDailyCap", args: [2n ** 88n - 1n] }),
+  };
+  const noPayment = {
+    validAfter: 0n,
+    validBefore: 0n,
+    nonce: toHex(0, { size: 32 }),
+    signature: "0x",
+  } as const;
+  const stakes = voters.flatMap(({ address }) => [
+    {
+      from: address,
+      to: token,
+      data: encodeFunctionData({
+        abi: protocolTokenAbi,
+        functionName: "approve",
+        args: [deployment.registry, stake],
+      }),
+    },
+    {
+      from: address,
+      to: deployment.registry,
+      data: encodeFunctionData({
+        abi: registryAbi,
+        functionName: "stake",
+        args: [address, stake, noPayment],
+      }),
+    },
+  ]);
+  await mineAll(chain, [...fund, ...grants, raiseCap]);
+  await mineAll(chain, stakes);
+}
+
+async function createLives(
+  options: LifecycleOptions,
+  chain: Stepper,
+  { random, parties, start }: { random: Random; parties: PrivateKeyAccount[]; start: number },
+): Promise<Life[]> {
+  const { deployment, owner, size } = options;
+  const lives: Life[] = [];
+  for (let set = 0; set < PARAMETER_SETS; set++) {
+    const parameters = randomParameters(random, set);
+    const data = encodeFunctionData({ abi: factoryAbi, functionName: "setParameters", args: [parameters] });
+    await mineAll(chain, [{ from: owner, to: deployment.factory, data }]);
+    const group = Array.from({ length: Math.ceil(size / PARAMETER_SETS) }, () =>
+      randomLife(deployment, { random, parties, start, parameters }),
+    );
+    await mineAll(chain, await Promise.all(group.map((life) => creation(deployment, life, random))));
+    lives.push(...group);
+  }
+  return lives;
+}
+
+async function creation(deployment: Deployment, life: Life, random: Random): Promise<Call> {
+  const { price, parameters, workerInitiated } = life.terms;
+  const value = workerInitiated ? workerStake(price, parameters) : price;
+  const deposit = await authorizePayment({
+    deployment,
+    payer: life.initiator,
+    to: life.id,
+    value,
+    nonce: random.hex(32),
+  });
+  return {
+    from: life.initiator.address,
+    to: deployment.factory,
+    data: encodeFunctionData({
+      abi: factoryAbi,
+      functionName: "create",
+      args: [packTerms(life.terms), deposit],
+    }),
+  };
+}
+
+function randomLife(
+  deployment: Deployment,
+  choices: { random: Random; parties: PrivateKeyAccount[]; start: number; parameters: Parameters },
+): Life {
+  const { random, parties, start, parameters } = choices;
+  const initiator = random.pick(parties);
+  const counterparty = random.pick(parties.filter((party) => party !== initiator));
+  const [match = 1, withdrawal = 1, delivery = 1] = [1, 2, 3]
+    .map(() => 1 + random.below(DEADLINES - 1))
+    .sort((a, b) => a - b);
+  const review = delivery + 1 + random.below(DEADLINES - delivery);
+  const at = (position: number) => start + position * SECONDS_BETWEEN_DEADLINES;
+  const terms: EscrowTerms = {
+    initiator: initiator.address.toLowerCase() as Address,
+    price: randomPrice(random),
+    counterparty: random.chance(50) ? ZERO_ADDRESS : (counterparty.address.toLowerCase() as Address),
+    criteriaCount: 1 + random.below(random.pick([3, 10])),
+    workerInitiated: random.chance(40),
+    computedCriteria: random.chance(40),
+    matchDeadline: at(match),
+    withdrawalDeadline: at(withdrawal),
+    deliveryDeadline: at(delivery),
+    reviewDeadline: at(review),
+    termsHash: random.hex(32),
+    parameters,
+  };
+  return {
+    id: escrowAddress({ factory: deployment.factory, implementation: deployment.implementation, terms }),
+    terms,
+    initiator,
+    counterparty,
+    percentActing: random.pick([10, 45, 75]),
+    matched: false,
+    facts: { ...terms, phase: "created", settled: false, outcomes: 0, endedAt: null, juryLeftover: 0n },
+    disputedAt: null,
+    ballots: [],
+  };
+}
+
+/** From one unit, where shares round to nothing, to a million dollars. */
+function randomPrice(random: Random): bigint {
+  return BigInt(1 + random.below(10 ** (1 + random.below(9)))) * (random.chance(30) ? 1_001n : 1n);
+}
+
+/** A quarter of the sets limit the seats, a third hold payouts. */
+function randomParameters(random: Random, set: number): Parameters {
+  const ratio = () => random.pick([0, 500, 3_333, 10_000, random.below(10_001)]);
+  return {
+    protocolFee: random.below(2_001),
+    workerStakeRatio: ratio(),
+    disputeBondRatio: ratio(),
+    backupAgentBondRatio: ratio(),
+    earlyWithdrawalSlashRatio: ratio(),
+    absentNoneMetClientShare: ratio(),
+    baUnclearSlashRatio: ratio(),
+    tokenMintRewardFull: random.below(200),
+    tokenMintRewardReduced: random.below(200),
+    baEligibilityStake: random.below(10_001),
+    baVotingWindow: 3_600 + random.below(40_000),
+    baRecruitCount: set % 4 === 3 ? 1 + random.below(4) : 0,
+    payoutHold: set % 3 === 2 ? random.below(40_000) : 0,
+  };
+}
+
+/** A second before, at and after each deadline, and some time between them. */
+function deadlineVisits(start: number, random: Random): number[] {
+  return Array.from({ length: DEADLINES }, (_, i) => {
+    const deadline = start + (i + 1) * SECONDS_BETWEEN_DEADLINES;
+    const between = deadline - 2 - random.below(SECONDS_BETWEEN_DEADLINES - 10);
+    return [between, deadline - 1, deadline, deadline + 1];
+  }).flat();
+}
+
+function disputeBoundaries(life: Life): number[] {
+  return life.facts.phase === "disputed" ? [closesAt(life), openableUntil(life)] : [];
+}
+
+function accounts(random: Random, count: number): PrivateKeyAccount[] {
+  return Array.from({ length: count }, () => privateKeyToAccount(random.hex(32)));
+}
+
+async function mineAll(chain: Stepper, calls: Call[]): Promise<void> {
+  const receipts = await chain.mine(calls, chain.time() + 1);
+  const failed = receipts.findIndex((receipt) => receipt.status !== "0x1");
+  if (failed !== -1) throw new Error(`Preparing call ${failed} of ${calls.length} reverted`);
+}
+
+function requireSame(what: string, actual: unknown, expected: unknown, life: Life, now: number): void {
+  if (text(actual) === text(expected)) return;
+  throw new Error(`${what} is ${text(actual)}, the model says ${text(expected)}: ${describe(life, now)}`);
+}
+
+function describe(life: Life, now: number): string {
+  const { initiator: _, counterparty: __, ballots, ...rest } = life;
+  const votes = ballots.map(({ votes, opened, claimed }) => ({ votes, opened, claimed }));
+  return `at ${now}, ${text({ ...rest, ballots: votes })}`;
+}
+
+function text(value: unknown): string {
+  return JSON.stringify(value, (_, part) => (typeof part === "bigint" ? part.toString() : part)) ?? "nothing";
+}
+
+const OBSERVE_ABI = [
+  {
+    type: "function",
+    name: "observe",
+    stateMutability: "view",
+    inputs: [{ name: "escrows", type: "address[]" }],
+    outputs: [
+      { name: "timestamp", type: "uint256" },
+      {
+        name: "observations",
+        type: "tuple[]",
+        components: [
+          { name: "status", type: "uint8" },
+          { name: "client", type: "address" },
+          { name: "worker", type: "address" },
+          { name: "booked", type: "uint256" },
+          { name: "outcomes", type: "uint24" },
+        ],
+      },
+    ],
+  },
+] as const;

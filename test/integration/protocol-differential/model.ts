@@ -1,0 +1,96 @@
+/** One escrow as src/protocol sees it: facts, books and what its settlement must pay. */
+import type { PrivateKeyAccount } from "viem";
+import {
+  disputeBond,
+  juryDues,
+  type Payout,
+  payoutOf,
+  voteDeposit,
+  workerStake,
+} from "../../../src/protocol/ledger.js";
+import { type SettlementFacts, settlementLegs } from "../../../src/protocol/settlement.js";
+import { endedAt, type Status, statusOf } from "../../../src/protocol/status.js";
+import type { Address, EscrowTerms, Hex } from "../../../src/protocol/types.js";
+
+/** How long after the window a sealed vote can still be opened (docs/decisions.md 48). */
+const OPENING_SECONDS = 86_400;
+
+export interface Ballot {
+  voter: PrivateKeyAccount;
+  votes: number;
+  salt: Hex;
+  opened: boolean;
+  claimed: boolean;
+}
+
+export interface Life {
+  id: Address;
+  terms: EscrowTerms;
+  initiator: PrivateKeyAccount;
+  /** Who will match, or the named one who will not. */
+  counterparty: PrivateKeyAccount;
+  /** How likely somebody acts on it at a step; slow ones run into their deadlines. */
+  percentActing: number;
+  matched: boolean;
+  facts: SettlementFacts & { endedAt: number | null };
+  disputedAt: number | null;
+  ballots: Ballot[];
+}
+
+export function lifeStatus(life: Life, now: number): Status {
+  return statusOf(life.facts, now);
+}
+
+export function clientOf(life: Life): PrivateKeyAccount | null {
+  if (!life.terms.workerInitiated) return life.initiator;
+  return life.matched ? life.counterparty : null;
+}
+
+export function workerOf(life: Life): PrivateKeyAccount | null {
+  if (life.terms.workerInitiated) return life.initiator;
+  return life.matched ? life.counterparty : null;
+}
+
+export function duesOf(life: Life): ReturnType<typeof juryDues> {
+  const opened = life.ballots.map((ballot) => (ballot.opened ? ballot.votes : null));
+  return juryDues(opened, life.terms);
+}
+
+export function closesAt(life: Life): number {
+  return (life.disputedAt ?? Number.POSITIVE_INFINITY) + life.terms.parameters.baVotingWindow;
+}
+
+export function openableUntil(life: Life): number {
+  return closesAt(life) + OPENING_SECONDS;
+}
+
+export function votingClosed(life: Life, now: number): boolean {
+  const seats = life.terms.parameters.baRecruitCount;
+  return now >= closesAt(life) || (seats !== 0 && life.ballots.length === seats);
+}
+
+/** When money may leave; null while the Working Contract has not ended. */
+export function payableAt(life: Life, now: number): number | null {
+  const ended = endedAt(life.facts, now);
+  return ended === null ? null : ended + life.terms.parameters.payoutHold;
+}
+
+export function payoutAt(life: Life, now: number): Payout | null {
+  const juryLeftover = life.facts.phase === "tallied" ? duesOf(life).leftover : 0n;
+  const legs = settlementLegs({ ...life.facts, juryLeftover }, now);
+  return legs && payoutOf(legs);
+}
+
+/** What the escrow's books must hold. */
+export function bookedOf(life: Life): bigint {
+  const { price, criteriaCount, parameters, workerInitiated } = life.terms;
+  const deposit = workerInitiated ? workerStake(price, parameters) : price;
+  const bond = life.disputedAt === null ? 0n : disputeBond(price, parameters);
+  const principal = life.matched ? price + workerStake(price, parameters) + bond : deposit;
+  const posted = BigInt(life.ballots.length) * voteDeposit(price, criteriaCount, parameters);
+  const { dues, leftover } = duesOf(life);
+  const claimed = dues.reduce((sum, due, i) => sum + (life.ballots[i]?.claimed ? due.amount : 0n), 0n);
+  return life.facts.settled
+    ? posted - claimed - (life.facts.phase === "tallied" ? leftover : 0n)
+    : principal + posted - claimed;
+}
