@@ -1,4 +1,5 @@
-import { type IndexerOptions, indexerCommand, unlockIndexer } from "./indexer-process.js";
+import pg from "pg";
+import { type IndexerOptions, indexerCommand } from "./indexer-process.js";
 import { type Guardian, type Supervised, supervise, until } from "./processes.js";
 import { ROOT } from "./root.js";
 
@@ -18,8 +19,7 @@ export async function startIndexer(
     report: options.report,
     async plan() {
       const command = indexerCommand(options);
-      // The local network's lock file says that no other supervisor runs an indexer on this database.
-      await unlockIndexer({ databaseUrl: options.databaseUrl, schema: command.schema });
+      await unlock(options.databaseUrl, command.schema);
       return { ...command, cwd: ROOT };
     },
     ready: (signal) =>
@@ -29,4 +29,22 @@ export async function startIndexer(
       }),
   });
   return { ...supervised, url };
+}
+
+/**
+ * Takes away the lock that a killed indexer left on its schema: it would keep the next one waiting until the dead
+ * one's heartbeat is 25 seconds old. The local network's lock file says that no other one runs.
+ */
+async function unlock(databaseUrl: string, schema: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    const table = `${pg.escapeIdentifier(schema)}._ponder_meta`;
+    const { rows } = await client.query("select to_regclass($1) as meta", [table]);
+    if (rows[0]?.meta == null) return;
+    await client.query(`update ${table} set value = jsonb_set(value, '{is_locked}', '0') where key = 'app'`);
+  } finally {
+    await client.end();
+  }
 }
