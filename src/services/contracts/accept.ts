@@ -43,7 +43,7 @@ export async function declineContract(deps: Deps, { id, caller, rawBody }: Omit<
       requireDeclinable(row);
       requireAcceptor(row, caller);
       requireStatus(row, "created", deps.clock.now());
-      return declineOperation({ escrow: id, caller, requestHash, notAfter: Number(row.chain.matchDeadline) - 1 });
+      return () => declineOperation({ escrow: id, caller, requestHash, notAfter: Number(row.chain.matchDeadline) - 1 });
     },
     respond: async () => ({ data: await viewContract(deps, id) }),
   });

@@ -1,9 +1,11 @@
 /** POST /v1/contracts/{id}/delivery: the reference is kept encrypted; its hash and the checkpoints' root go on chain. */
 import { keccak256, stringToHex } from "viem";
+import type { Transaction } from "../../db/client.js";
 import { delivery } from "../../db/schema.js";
 import { packOutcomes } from "../../protocol/outcomes.js";
 import type { Address, Hex } from "../../protocol/types.js";
-import { deliverOperation } from "../../relayer/operations.js";
+import { deliverOperation, type NewOperation } from "../../relayer/operations.js";
+import { lockCheckpoints } from "../checkpoints/lock.js";
 import { summariseCheckpoints } from "../checkpoints/merkle.js";
 import type { Deps } from "../deps.js";
 import type { Answer } from "../payments/answer.js";
@@ -11,7 +13,7 @@ import { encryptReference } from "../references/vault.js";
 import { computeCriteria } from "./compute-criteria.js";
 import { requireStatus, requireWorker } from "./parties.js";
 import { performAct } from "./perform-act.js";
-import { loadContract, viewContract } from "./view.js";
+import { type ContractRow, loadContract, viewContract } from "./view.js";
 
 export interface DeliverCall {
   id: Address;
@@ -32,39 +34,46 @@ export async function deliver(deps: Deps, { id, caller, rawBody, reference }: De
       const row = await loadContract(deps.db, id);
       requireWorker(row, caller);
       requireStatus(row, "matched", deps.clock.now());
-      const { criteriaCount, computedCriteria, deliveryDeadline } = row.chain;
-
-      const { root, last } = await summariseCheckpoints(deps.db, id);
-      const { applicationTerms } = row.terms;
-      const metrics = last?.data ?? null;
-      const outcomes = computedCriteria ? packOutcomes(computeCriteria({ criteriaCount, applicationTerms, metrics })) : 0;
-      return deliverOperation({
-        escrow: id,
-        caller,
-        requestHash,
-        deliveryHash: await storeDelivery(deps, { id, caller, reference }),
-        checkpointsRoot: root,
-        outcomes,
-        notAfter: Number(deliveryDeadline) - 1,
-      });
+      return (tx) => buildDelivery(tx, deps, { row, id, caller, reference, requestHash });
     },
     respond: async () => ({ data: await viewContract(deps, id) }),
   });
 }
 
+/** The checkpoints are locked until the operation is stored, so that none slips in after the root was computed. */
+async function buildDelivery(
+  tx: Transaction,
+  deps: Deps,
+  input: { row: ContractRow; id: Address; caller: Address; reference: string; requestHash: string },
+): Promise<NewOperation> {
+  const { row, id, caller, reference, requestHash } = input;
+  const { criteriaCount, computedCriteria, deliveryDeadline } = row.chain;
+  await lockCheckpoints(tx, id);
+  const { root, last } = await summariseCheckpoints(tx, id);
+  const { applicationTerms } = row.terms;
+  const metrics = last?.data ?? null;
+  const outcomes = computedCriteria ? packOutcomes(computeCriteria({ criteriaCount, applicationTerms, metrics })) : 0;
+  return deliverOperation({
+    escrow: id,
+    caller,
+    requestHash,
+    deliveryHash: await storeDelivery(tx, deps, { id, caller, reference }),
+    checkpointsRoot: root,
+    outcomes,
+    notAfter: Number(deliveryDeadline) - 1,
+  });
+}
+
 /** Stored before its hash goes on chain; readers see it once the chain has the hash. */
 async function storeDelivery(
-  deps: Deps,
+  tx: Transaction,
+  { config }: Deps,
   { id, caller, reference }: { id: Address; caller: Address; reference: string },
 ): Promise<Hex> {
   const deliveryHash = keccak256(stringToHex(reference));
-  await deps.db.transaction(async (tx) => {
-    const place = { contractId: id, field: "delivery", masterKey: deps.config.masterKey } as const;
-    const encrypted = await encryptReference(tx, { ...place, reference });
-    await tx
-      .insert(delivery)
-      .values({ contractId: id, worker: caller, deliveryHash, encrypted })
-      .onConflictDoNothing();
-  });
+  const { masterKey, masterKeysOld } = config;
+  const place = { contractId: id, field: "delivery", masterKey, masterKeysOld } as const;
+  const encrypted = await encryptReference(tx, { ...place, reference });
+  await tx.insert(delivery).values({ contractId: id, worker: caller, deliveryHash, encrypted }).onConflictDoNothing();
   return deliveryHash;
 }

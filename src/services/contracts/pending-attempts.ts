@@ -70,7 +70,8 @@ function liveCreations(db: Executor, id: Parameters<typeof eq>[1]) {
 async function insertTerms(tx: Executor, deps: Deps, attempt: CreationAttempt): Promise<void> {
   const { id, caller, bodyHash, document, draft, escrowTerms } = attempt;
   const reference = draft.supplementaryMaterials;
-  const place = { contractId: id, field: "supplementaryMaterials", masterKey: deps.config.masterKey } as const;
+  const { masterKey, masterKeysOld } = deps.config;
+  const place = { contractId: id, field: "supplementaryMaterials", masterKey, masterKeysOld } as const;
   await tx
     .insert(terms)
     .values({

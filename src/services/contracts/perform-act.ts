@@ -1,6 +1,7 @@
 /** Acts without a payment: checks, the agent's delegation, one relayed operation, the answer. */
 import { and, eq, isNull, ne } from "drizzle-orm";
 import { meaningOf } from "../../chain/errors.js";
+import type { Transaction } from "../../db/client.js";
 import { operation } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
 import type { Address } from "../../protocol/types.js";
@@ -12,8 +13,8 @@ import { type Answer, type CallIdentity, conclude, requestHash, type Success } f
 
 export interface FreeRequest extends CallIdentity {
   escrow: Address;
-  /** Everything that can refuse the call, and the operation that carries it out. */
-  prepare(requestHash: string): Promise<NewOperation>;
+  /** Everything that can refuse the call; gives what builds the operation, in the transaction that stores it. */
+  prepare(requestHash: string): Promise<(tx: Transaction) => NewOperation | Promise<NewOperation>>;
   respond(mined: OperationRow): Promise<Success>;
 }
 
@@ -26,9 +27,9 @@ export async function performAct(deps: Deps, request: FreeRequest): Promise<Answ
   const unanswered = await findUnanswered(deps, request.escrow, hash);
   if (unanswered !== undefined) return finish(deps, request, unanswered);
 
-  const act = await request.prepare(hash);
+  const build = await request.prepare(hash);
   await ensureDelegation(deps, request.caller);
-  const stored = await enqueue(deps.db, act);
+  const stored = await deps.db.transaction(async (tx) => enqueue(tx, await build(tx)));
   if (stored.existing && stored.operation.requestHash !== hash) {
     throw new AppError("conflict", {
       message: "Another call is doing the same thing at this moment. Read the contract before you repeat yours.",
@@ -48,7 +49,7 @@ async function finish(deps: Deps, request: FreeRequest, stored: OperationRow): P
   if (meaning !== null) {
     throw new AppError(meaning.code, { message: `${meaning.message}.`, details: { reason: rejected.reason } });
   }
-  if (rejected.reason === "expired") {
+  if (rejected.reason === "Expired") {
     throw new AppError("conflict", { message: "The deadline for this call passed before it reached the chain." });
   }
   throw new AppError("unavailable", {

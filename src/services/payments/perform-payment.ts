@@ -163,6 +163,8 @@ async function refused(
   }
 
   const { quote } = input;
+  // A deadline may have passed, or another payment have won, since the checks.
+  await request.prepare();
   const verified = quote && (await authorize(deps, { request, payment, act, quote }));
   if (quote && verified && !verified.ok) {
     await refuseFreshQuote(deps, payment, verified);
@@ -176,7 +178,7 @@ async function refused(
 }
 
 /** Reasons that say only that the money could not be taken, or that the authorization's time was over. */
-const PAYMENT_FAULTS = new Set(["PaymentFailed", "expired"]);
+const PAYMENT_FAULTS = new Set(["PaymentFailed", "Expired"]);
 
 type Authorized = { ok: true; authorization: AuthorizationArguments; stray: boolean } | Rejection;
 

@@ -10,7 +10,8 @@ const route = createRoute({
   path: "/v1/contracts/{id}/terms",
   tags: ["Contracts"],
   summary: "Read all that the contract's address commits to",
-  description: "Public. Served from the first quote on, so that a payer can recompute `payTo` before signing.",
+  description:
+    "Public. Served from the first quote on, so that a payer can recompute `payTo` before signing.",
   request: { params: ContractParamsSchema },
   responses: {
     200: dataResponse("The terms", TermsSchema),

@@ -18,7 +18,9 @@ const route = createRoute({
     200: {
       description: "A page of contracts",
       content: {
-        "application/json": { schema: z.object({ data: z.array(ContractSchema), nextCursor: z.string().nullable() }) },
+        "application/json": {
+          schema: z.object({ data: z.array(ContractSchema), nextCursor: z.string().nullable() }),
+        },
       },
     },
     ...errorResponses("unauthorized", "invalid_request", "rate_limited", "unavailable"),

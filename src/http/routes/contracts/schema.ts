@@ -13,10 +13,16 @@ import type { ContractView } from "../../../services/contracts/view.js";
 import { AddressSchema } from "../../address.js";
 
 export const ContractParamsSchema = z.object({
-  id: AddressSchema.openapi({ param: { name: "id", in: "path" }, description: "Contract id: the address of its escrow" }),
+  id: AddressSchema.openapi({
+    param: { name: "id", in: "path" },
+    description: "Contract id: the address of its escrow",
+  }),
 });
 
-const NonZeroAddressSchema = AddressSchema.refine((address) => address !== ZERO_ADDRESS, "must not be the zero address");
+const NonZeroAddressSchema = AddressSchema.refine(
+  (address) => address !== ZERO_ADDRESS,
+  "must not be the zero address",
+);
 
 /** Letters as people count them, not UTF-16 units. */
 const lengthOf = (text: string) => [...text].length;
@@ -24,10 +30,18 @@ const upTo = (limit: number) =>
   [(text: string) => lengthOf(text) <= limit, `must have at most ${limit} characters`] as const;
 const notBlank = [(text: string) => text.trim() !== "", "must not be empty"] as const;
 
-const trimmed = (limit: number) => z.string().trim().min(1, "must not be empty").refine(...upTo(limit));
+const trimmed = (limit: number) =>
+  z
+    .string()
+    .trim()
+    .min(1, "must not be empty")
+    .refine(...upTo(limit));
 
 /** A reference (hash or URI): stored as given. */
-export const ReferenceSchema = z.string().min(1, "must not be empty").refine(...upTo(LIMITS.referenceLength));
+export const ReferenceSchema = z
+  .string()
+  .min(1, "must not be empty")
+  .refine(...upTo(LIMITS.referenceLength));
 
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 const WITH_ZONE = "must be an RFC 3339 time with seconds and a zone, such as 2026-01-31T12:00:00Z";
@@ -36,7 +50,12 @@ const WITH_ZONE = "must be an RFC 3339 time with seconds and a zone, such as 202
 const DeadlineSchema = z
   .string()
   .transform((text) => text.toUpperCase())
-  .pipe(z.string().regex(RFC_3339, WITH_ZONE).pipe(z.iso.datetime({ offset: true, error: WITH_ZONE })))
+  .pipe(
+    z
+      .string()
+      .regex(RFC_3339, WITH_ZONE)
+      .pipe(z.iso.datetime({ offset: true, error: WITH_ZONE })),
+  )
   .transform((text) => Math.floor(Date.parse(text) / 1000))
   .openapi({ type: "string", format: "date-time", example: "2026-01-31T12:00:00Z" });
 
@@ -46,7 +65,10 @@ const PriceSchema = z
   .transform((text, context) => {
     const amount = parseDecimal(text);
     if (amount !== null && amount > 0n) return amount;
-    context.addIssue({ code: "custom", message: "must be a decimal above 0, with at most 6 decimals and no exponent" });
+    context.addIssue({
+      code: "custom",
+      message: "must be a decimal above 0, with at most 6 decimals and no exponent",
+    });
     return z.NEVER;
   })
   .openapi({ type: "number", example: 50 });
@@ -65,22 +87,33 @@ const only = <T extends string>(word: T, note: string) => z.literal(word, `must 
 export const CreateBodySchema = z
   .object({
     idempotencyKey: optional(
-      z.string().min(1, "must not be empty").refine(...upTo(LIMITS.idempotencyKeyLength)),
+      z
+        .string()
+        .min(1, "must not be empty")
+        .refine(...upTo(LIMITS.idempotencyKeyLength)),
     ),
-    initiator: z.enum(["client", "worker"], 'must be "client" or "worker"').nullish().transform((value) => value ?? "client"),
+    initiator: z
+      .enum(["client", "worker"], 'must be "client" or "worker"')
+      .nullish()
+      .transform((value) => value ?? "client"),
     title: trimmed(LIMITS.titleLength),
-    taskDescription: z.string().refine(...notBlank).refine(...upTo(LIMITS.taskDescriptionLength)),
+    taskDescription: z
+      .string()
+      .refine(...notBlank)
+      .refine(...upTo(LIMITS.taskDescriptionLength)),
     acceptanceCriteria: z
       .array(trimmed(LIMITS.criterionLength))
       .min(1, "must have at least one criterion")
       .max(LIMITS.acceptanceCriteria, `must have at most ${LIMITS.acceptanceCriteria} criteria`),
     supplementaryMaterials: optional(ReferenceSchema),
-    application: optional(only("usageticket", "no other application is recognized; omit it for a plain contract")),
+    application: optional(
+      only("usageticket", "no other application is recognized; omit it for a plain contract"),
+    ),
     applicationTerms: optional(ApplicationTermsSchema),
     contractType: only("fixed", "no other contract type is implemented"),
     awardMethod: z.enum(["direct_award", "open_tender"], 'must be "direct_award" or "open_tender"'),
     worker: optional(NonZeroAddressSchema),
-    client: z.unknown().openapi({ type: "string", description: "Reserves a worker-initiated listing for one Buyer" }),
+    client: z.unknown().optional().openapi({ type: "string", description: "Reserves a worker-initiated listing for one Buyer" }),
     budgetOrPrice: PriceSchema,
     matchDeadline: DeadlineSchema,
     withdrawalDeadline: DeadlineSchema,
@@ -97,12 +130,18 @@ export const CreateBodySchema = z
     if (draft.initiator === "client" || draft.client == null) return { ...draft, client: null };
     const client = NonZeroAddressSchema.safeParse(draft.client);
     if (client.success) return { ...draft, client: client.data };
-    context.addIssue({ code: "custom", path: ["client"], message: client.error.issues[0]?.message ?? "is invalid" });
+    context.addIssue({
+      code: "custom",
+      path: ["client"],
+      message: client.error.issues[0]?.message ?? "is invalid",
+    });
     return z.NEVER;
   })
   .openapi("CreateContract");
 
-export const AcceptBodySchema = z.object({ accept: z.boolean("must be true or false") }).openapi("AcceptContract");
+export const AcceptBodySchema = z
+  .object({ accept: z.boolean("must be true or false") })
+  .openapi("AcceptContract");
 
 export const DeliveryBodySchema = z.object({ delivery: ReferenceSchema }).openapi("SubmitDelivery");
 
@@ -177,7 +216,9 @@ export const TermsSchema = z
       title: z.string(),
       verificationMode: z.string(),
     }),
-    canonicalDocument: z.string().openapi({ description: "RFC 8785 text of `document`; its keccak256 is `termsHash`" }),
+    canonicalDocument: z
+      .string()
+      .openapi({ description: "RFC 8785 text of `document`; its keccak256 is `termsHash`" }),
     salt: hex(),
     termsHash: hex(),
     escrowTerms: z
@@ -195,7 +236,10 @@ export const TermsSchema = z
         termsHash: hex(),
         parameters: ParametersSchema,
       })
-      .openapi({ description: "The factory's `Terms`: price in the smallest unit, times in seconds, ratios in basis points" }),
+      .openapi({
+        description:
+          "The factory's `Terms`: price in the smallest unit, times in seconds, ratios in basis points",
+      }),
     packedTerms: hex().openapi({ description: "Immutable arguments behind the escrow's proxy code" }),
   })
   .openapi("Terms") satisfies z.ZodType<TermsView>;
@@ -205,7 +249,16 @@ export const SettlementSchema = z
     contractId: z.string(),
     status: z.enum(STATUSES),
     ending: z
-      .enum(["approved", "review-timeout", "dispute", "absent", "withdrawn", "declined", "cancelled", "unmatched"])
+      .enum([
+        "approved",
+        "review-timeout",
+        "dispute",
+        "absent",
+        "withdrawn",
+        "declined",
+        "cancelled",
+        "unmatched",
+      ])
       .nullable(),
     endedAt: time().nullable(),
     heldUntil: time().nullable(),

@@ -34,6 +34,9 @@ const route = createRoute({
 export function withdrawContractRoute(deps: Deps) {
   return createRouter().openapi(route, async (c) => {
     const { id } = c.req.valid("param");
-    return sendAnswer(c, await withdrawContract(deps, { id, caller: c.get("caller"), rawBody: c.get("rawBody") }));
+    return sendAnswer(
+      c,
+      await withdrawContract(deps, { id, caller: c.get("caller"), rawBody: c.get("rawBody") }),
+    );
   });
 }

@@ -1,0 +1,237 @@
+/** Undisputed stories, from the first quote to the last payout. */
+import { compactDecrypt } from "jose";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createDatabase } from "../../src/db/client.js";
+import { escrowAddress, termsHash } from "../../src/protocol/terms.js";
+import { parseStoredTerms } from "../../src/services/contracts/stored-terms.js";
+import type { SettlementView } from "../../src/services/contracts/get-settlement.js";
+import type { TermsView } from "../../src/services/contracts/get-terms.js";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import { readReferenceKey } from "../../src/services/references/vault.js";
+import type { Agent } from "../support/agent.js";
+import { openWorld, type World } from "../support/world.js";
+import { createdBy, DAY, draftBody, HOUR, matchedBetween, quoteOf, untilStatus } from "./contract-actors.js";
+
+let world: World;
+let client: Agent;
+let worker: Agent;
+
+beforeAll(async () => {
+  world = await openWorld();
+  client = await world.newAgent({ usd: "10000" });
+  worker = await world.newAgent({ usd: "10000" });
+});
+afterAll(() => world.close());
+
+describe("a direct award", () => {
+  test("is created, accepted, delivered, approved and settled", async () => {
+    const [clientBefore, workerBefore] = await Promise.all([world.usdOf(client.address), world.usdOf(worker.address)]);
+    const body = await draftBody(world, {
+      awardMethod: "direct_award",
+      worker: worker.account.address,
+      supplementaryMaterials: "ipfs://materials",
+      budgetOrPrice: "50.00",
+    });
+
+    const created = await client.pay<ContractView>("/v1/contracts", body);
+    expect(created.status).toBe(200);
+    expect(created.headers.get("payment-response")).toBeTruthy();
+    const { id, createdAt, supplementaryMaterials, ...rest } = created.data;
+    expect(id).toMatch(/^0x[0-9a-f]{40}$/);
+    expect(Date.parse(createdAt) / 1000).toBeLessThanOrEqual(await world.chainNow());
+    expect(supplementaryMaterials?.split(".")).toHaveLength(5);
+    expect(rest).toEqual({
+      status: "created",
+      initiator: "client",
+      client: client.address,
+      worker: worker.address,
+      title: body.title,
+      taskDescription: body.taskDescription,
+      acceptanceCriteria: body.acceptanceCriteria,
+      criteriaMet: null,
+      delivery: null,
+      contractType: "fixed",
+      awardMethod: "direct_award",
+      budgetOrPrice: "50.0",
+      matchDeadline: body.matchDeadline,
+      withdrawalDeadline: body.withdrawalDeadline,
+      deliveryDeadline: body.deliveryDeadline,
+      reviewDeadline: body.reviewDeadline,
+      verificationMode: "privacy-preserving",
+      backupAgents: [],
+      escrowedFunds: "50.0",
+      workerStake: null,
+      disputeBond: null,
+    });
+
+    const matched = await worker.pay<ContractView>(`/v1/contracts/${id}/accept`, { accept: true });
+    expect(matched.status).toBe(200);
+    expect(matched.data).toMatchObject({ status: "matched", worker: worker.address, workerStake: "2.5" });
+
+    const delivered = await worker.post<ContractView>(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" });
+    expect(delivered.status).toBe(200);
+    expect(delivered.data).toMatchObject({ status: "under-review", reviewDeadline: body.reviewDeadline, criteriaMet: null });
+    expect(delivered.data.delivery).not.toContain("ipfs");
+
+    const approved = await client.post<ContractView>(`/v1/contracts/${id}/approve`);
+    expect(approved.status).toBe(200);
+    expect(approved.data).toMatchObject({ status: "resolved", criteriaMet: ["met", "met", "met"] });
+
+    const settled = await untilStatus(client, id, "settled-all-met");
+    expect(settled).toMatchObject({ escrowedFunds: "50.0", workerStake: "2.5", disputeBond: null });
+    expect(await world.usdOf(client.address)).toBe(clientBefore - 50_000_000n);
+    expect(await world.usdOf(worker.address)).toBe(workerBefore + 47_500_000n);
+
+    const { data: settlement } = await client.get<SettlementView>(`/v1/contracts/${id}/settlement`);
+    expect(settlement).toMatchObject({ contractId: id, status: "settled-all-met", ending: "approved", heldUntil: null });
+    const legs = settlement.legs.map(({ name, to, amount, state }) => [name, to, amount, state]);
+    expect(legs).toEqual([
+      ["worker-pay", "worker", "47.5", "confirmed"],
+      ["protocol-fee", "treasury", "2.5", "confirmed"],
+      ["stake-back", "worker", "2.5", "confirmed"],
+    ]);
+    expect(settlement.legs[0]?.transactionHash).toMatch(/^0x[0-9a-f]{64}$/);
+  });
+
+  test("keeps its references encrypted under keys of their own", async () => {
+    const { id, supplementaryMaterials } = await createdBy(world, client, { supplementaryMaterials: "ipfs://plain" });
+    const { pool, db } = createDatabase(world.info.databaseUrl);
+    const place = { contractId: id, field: "supplementaryMaterials", masterKey: `0x${"11".repeat(32)}`, masterKeysOld: [] } as const;
+    const key = await readReferenceKey(db, { ...place, masterKeysOld: [] });
+    const { rows } = await pool.query("select document from app.terms where id = $1", [id]);
+    await pool.end();
+
+    const { plaintext, protectedHeader } = await compactDecrypt(supplementaryMaterials ?? "", key ?? new Uint8Array());
+    expect(new TextDecoder().decode(plaintext)).toBe("ipfs://plain");
+    expect(protectedHeader).toMatchObject({ alg: "dir", enc: "A256GCM" });
+    expect(rows[0].document).not.toContain("ipfs://plain");
+  });
+
+  test("that the named worker declines refunds the client", async () => {
+    const before = await world.usdOf(client.address);
+    const { id } = await createdBy(world, client, { awardMethod: "direct_award", worker: worker.address });
+    const declined = await worker.post<ContractView>(`/v1/contracts/${id}/accept`, { accept: false });
+    expect(declined.status).toBe(200);
+    expect(declined.data).toMatchObject({ status: "cancelled-unmatched", worker: worker.address, escrowedFunds: "50.0" });
+    await expect.poll(() => world.usdOf(client.address), { timeout: 10_000 }).toBe(before);
+  });
+});
+
+describe("the terms", () => {
+  test("let anybody recompute the address that a quote asks to pay", async () => {
+    const body = await draftBody(world, { supplementaryMaterials: "ipfs://terms" });
+    const quote = quoteOf(await client.post("/v1/contracts", body));
+    const response = await fetch(`${world.url}/v1/contracts/${quote.payTo}/terms`);
+    const { data } = (await response.json()) as { data: TermsView };
+    expect(termsHash(data.document)).toBe(data.termsHash);
+    const terms = { ...parseStoredTerms(data.escrowTerms), termsHash: data.termsHash };
+    expect(escrowAddress({ factory: data.factory, implementation: data.implementation, terms })).toBe(quote.payTo);
+    expect(data.document).toMatchObject({ title: body.title, supplementaryMaterialsHash: expect.stringMatching(/^0x/) });
+    expect(JSON.stringify(data)).not.toContain("ipfs://terms");
+    expect((await client.get(`/v1/contracts/${quote.payTo}`)).status).toBe(404);
+  });
+});
+
+describe("a worker-initiated listing", () => {
+  test("locks the stake, then the buyer's price", async () => {
+    const body = await draftBody(world, { initiator: "worker" });
+    const quote = quoteOf(await worker.post("/v1/contracts", body));
+    expect(quote).toMatchObject({ amount: "2500000", maxAmountRequired: "2500000" });
+    const listed = await worker.pay<ContractView>("/v1/contracts", body);
+    expect(listed.data).toMatchObject({
+      id: quote.payTo,
+      status: "created",
+      initiator: "worker",
+      client: null,
+      worker: worker.address,
+      escrowedFunds: null,
+      workerStake: "2.5",
+    });
+
+    expect((await worker.post(`/v1/contracts/${quote.payTo}/accept`, { accept: true })).error?.code).toBe("forbidden");
+    expect((await client.post(`/v1/contracts/${quote.payTo}/accept`, { accept: false })).error?.code).toBe("invalid_request");
+    expect(quoteOf(await client.post(`/v1/contracts/${quote.payTo}/accept`, { accept: true })).amount).toBe("50000000");
+    const bought = await client.pay<ContractView>(`/v1/contracts/${quote.payTo}/accept`, { accept: true });
+    expect(bought.data).toMatchObject({ status: "matched", client: client.address, escrowedFunds: "50.0" });
+  });
+
+  test("may be reserved, and the reserved buyer may decline", async () => {
+    const stranger = await world.newAgent({ usd: "100" });
+    const before = await world.usdOf(worker.address);
+    const { id } = await createdBy(world, worker, { initiator: "worker", client: client.address });
+    expect((await stranger.post(`/v1/contracts/${id}/accept`, { accept: true })).error?.code).toBe("forbidden");
+    expect((await stranger.post(`/v1/contracts/${id}/accept`, { accept: false })).error?.code).toBe("forbidden");
+    const declined = await client.post<ContractView>(`/v1/contracts/${id}/accept`, { accept: false });
+    expect(declined.data).toMatchObject({ status: "cancelled-unmatched", client: null, escrowedFunds: null, workerStake: "2.5" });
+    await expect.poll(() => world.usdOf(worker.address), { timeout: 10_000 }).toBe(before);
+  });
+});
+
+describe("ways out", () => {
+  test("cancel refunds the initiator, once", async () => {
+    const before = await world.usdOf(client.address);
+    const { id } = await createdBy(world, client);
+    expect((await worker.post(`/v1/contracts/${id}/cancel`)).error?.code).toBe("forbidden");
+    const cancelled = await client.post<ContractView>(`/v1/contracts/${id}/cancel`);
+    expect(cancelled.data.status).toBe("cancelled-by-initiator");
+    expect((await client.post(`/v1/contracts/${id}/cancel`)).error?.code).toBe("conflict");
+    await expect.poll(() => world.usdOf(client.address), { timeout: 10_000 }).toBe(before);
+  });
+
+  test("withdraw splits the stake and refunds the client", async () => {
+    const [clientBefore, workerBefore] = await Promise.all([world.usdOf(client.address), world.usdOf(worker.address)]);
+    const { id } = await matchedBetween(world, client, worker);
+    expect((await client.post(`/v1/contracts/${id}/withdraw`)).error?.code).toBe("forbidden");
+    const withdrawn = await worker.post<ContractView>(`/v1/contracts/${id}/withdraw`);
+    expect(withdrawn.data).toMatchObject({ status: "cancelled-withdrawn", workerStake: "2.5", criteriaMet: null });
+    await expect.poll(() => world.usdOf(client.address), { timeout: 10_000 }).toBe(clientBefore + 750_000n);
+    expect(await world.usdOf(worker.address)).toBe(workerBefore - 750_000n);
+  });
+
+  test("an act is refused outside of its state, by role before state", async () => {
+    const { id } = await matchedBetween(world, client, worker);
+    expect((await client.post(`/v1/contracts/${id}/approve`)).error?.code).toBe("conflict");
+    expect((await worker.post(`/v1/contracts/${id}/approve`)).error?.code).toBe("forbidden");
+    expect((await client.post(`/v1/contracts/${id}/delivery`, { delivery: "x" })).error?.code).toBe("forbidden");
+    expect((await client.post(`/v1/contracts/${id}/cancel`)).error?.code).toBe("conflict");
+    expect((await worker.post(`/v1/contracts/${id}/accept`, { accept: true })).error?.code).toBe("conflict");
+    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "" })).error?.code).toBe("invalid_request");
+  });
+
+  // The stories that move the chain's time come last: they end every other contract of this chain.
+  test("a worker without delivery is absent at the deadline itself", async () => {
+    const [client, worker] = [await world.newAgent({ usd: "100" }), await world.newAgent({ usd: "100" })];
+    const { id } = await matchedBetween(world, client, worker);
+    await world.increaseTime(DAY + HOUR);
+    await expect
+      .poll(async () => (await worker.post(`/v1/contracts/${id}/withdraw`)).error?.message, { timeout: 5_000 })
+      .toContain("withdrawalDeadline");
+    await world.increaseTime(DAY);
+    await untilStatus(client, id, "cancelled-absent");
+    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "late" })).error?.code).toBe("conflict");
+    await expect.poll(() => world.usdOf(client.address), { timeout: 10_000 }).toBe(102_000_000n);
+    expect(await world.usdOf(worker.address)).toBe(97_500_000n);
+  });
+
+  test("a review deadline that passes counts as approval", async () => {
+    const { id } = await matchedBetween(world, client, worker);
+    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://done" })).status).toBe(200);
+    await world.increaseTime(3 * DAY);
+    const settled = await untilStatus(client, id, "settled-all-met");
+    expect((await client.post(`/v1/contracts/${id}/approve`)).error?.code).toBe("conflict");
+    expect(settled.criteriaMet).toEqual(["met", "met", "met"]);
+    const { data } = await client.get<SettlementView>(`/v1/contracts/${id}/settlement`);
+    expect(data.ending).toBe("review-timeout");
+  });
+
+  test("a tender that nobody accepts is unmatched at the deadline, and refunded", async () => {
+    const client = await world.newAgent({ usd: "100" });
+    const { id } = await createdBy(world, client);
+    await world.increaseTime(HOUR);
+    await untilStatus(client, id, "cancelled-unmatched");
+    const refused = await worker.post(`/v1/contracts/${id}/accept`, { accept: true });
+    expect(refused.error?.code).toBe("conflict");
+    expect(refused.error?.message).toContain("matchDeadline");
+    await expect.poll(() => world.usdOf(client.address), { timeout: 10_000 }).toBe(100_000_000n);
+  });
+});
