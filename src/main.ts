@@ -1,7 +1,7 @@
 /** Composition root: builds every part of the service and wires them together. */
 import type { Server } from "node:http";
 import { serve } from "@hono/node-server";
-import { type Logger, pino } from "pino";
+import type { Logger } from "pino";
 import { privateKeyToAccount } from "viem/accounts";
 import { createChainClients } from "./chain/clients.js";
 import { createChainClock } from "./chain/clock.js";
@@ -11,7 +11,8 @@ import type { Config } from "./config.js";
 import { createDatabase, migrate } from "./db/client.js";
 import { createApp } from "./http/app.js";
 import { createKeeper } from "./keeper/keeper.js";
-import { createOutboxWaiter } from "./relayer/outbox.js";
+import { createLogger } from "./logger.js";
+import { createOutboxWaiter } from "./relayer/outbox-waiter.js";
 import { createRelayer } from "./relayer/relayer.js";
 
 const KEEPER_INTERVAL_MS = 1000;
@@ -27,7 +28,7 @@ export interface Service {
 /** Starts the service; throws where the database or the chain cannot be used, leaving nothing open. */
 export async function createService(
   config: Config,
-  { logger = pino({ level: config.logLevel }) }: { logger?: Logger } = {},
+  { logger = createLogger(config.logLevel) }: { logger?: Logger } = {},
 ): Promise<Service> {
   const closing: (() => Promise<void> | void)[] = [];
   const stop = async (): Promise<void> => {

@@ -3,12 +3,9 @@ import { sql } from "drizzle-orm";
 import {
   bigint,
   bigserial,
-  boolean,
-  customType,
   index,
   integer,
   jsonb,
-  numeric,
   pgSchema,
   primaryKey,
   smallint,
@@ -20,7 +17,6 @@ import {
 export const app = pgSchema("app");
 
 const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
-const bytes = customType<{ data: Buffer }>({ dataType: () => "bytea" });
 
 /**
  * One request for proof of an address (spec.md, "Challenge"). One redeemed for a key keeps its signature: it is the
@@ -59,7 +55,10 @@ export const apiKey = app.table(
     createdAt: at("created_at").notNull().defaultNow(),
     revokedAt: at("revoked_at"),
   },
-  (t) => [uniqueIndex("api_key_hash").on(t.hash), index("api_key_by_address").on(t.address, t.createdAt, t.id)],
+  (t) => [
+    uniqueIndex("api_key_hash").on(t.hash),
+    index("api_key_by_address").on(t.address, t.createdAt, t.id),
+  ],
 );
 
 /** Terms as posted, from the first quote on; the escrow address commits to them (docs/decisions.md 19). */

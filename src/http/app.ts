@@ -10,8 +10,12 @@ import { rawBody } from "./middleware/raw-body.js";
 import { requestContext } from "./middleware/request-context.js";
 import { createRouter } from "./router.js";
 import { agentRoutes } from "./routes/agents/routes.js";
+import { checkpointRoutes } from "./routes/checkpoints/routes.js";
+import { complaintRoutes } from "./routes/complaints/routes.js";
 import { contractRoutes } from "./routes/contracts/routes.js";
+import { profileRoutes } from "./routes/profiles/routes.js";
 import { protocolRoutes } from "./routes/protocol/routes.js";
+import { referenceKeyRoutes } from "./routes/reference-keys/routes.js";
 import { systemRoutes } from "./routes/system/routes.js";
 
 /** The HTTP service, ready for `app.fetch` or `app.request`. Opens nothing: all it talks to is in `deps`. */
@@ -26,6 +30,10 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   app.route("/", protocolRoutes(deps));
   app.route("/", agentRoutes(deps));
   app.route("/", contractRoutes(deps));
+  app.route("/", checkpointRoutes(deps));
+  app.route("/", complaintRoutes(deps));
+  app.route("/", profileRoutes(deps));
+  app.route("/", referenceKeyRoutes(deps));
 
   app.openAPIRegistry.registerComponent("securitySchemes", "apiKey", { type: "http", scheme: "bearer" });
   app.doc31("/openapi.json", {

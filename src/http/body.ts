@@ -6,7 +6,7 @@
  *
  * - `budgetOrPrice` at the top level as **text**, whether sent as a JSON number or as a string: the digits as they were
  *   sent (`50.0`, `1e2`, `0.10`), never through a float. Its schema is a plain string handed to `parseDecimal`.
- * - every other number as a JavaScript number; one that would change its value (an integer beyond 2^53, `1e999`) is
+ * - every other number as a JavaScript number; one that would change its value (`12345678901234567890`, `1e999`) is
  *   refused, because "stored as given" could not be kept.
  * - an empty body as `{}`. Operations without a declared body never parse it, and accept anything.
  *
@@ -14,7 +14,7 @@
  * with different values, nesting deeper than 64, NUL characters and lone surrogates (Postgres and RFC 8785 have no
  * room for them).
  */
-import { isLosslessNumber, isSafeNumber, parse } from "lossless-json";
+import { isLosslessNumber, parse } from "lossless-json";
 import { AppError } from "../errors.js";
 import { LIMITS } from "../protocol/limits.js";
 
@@ -83,7 +83,8 @@ function convert(value: unknown, path: string): unknown {
   if (typeof value === "string") return assertText(value, path);
   if (typeof value !== "object" || value === null) return value;
   if (isLosslessNumber(value)) {
-    if (isSafeNumber(value.value, { approx: true })) return Number(value.value);
+    const number = Number(value.value);
+    if (decimal(value.value) === decimal(String(number))) return number;
     throw fault(path, `${value.value.slice(0, 40)} cannot be represented exactly; send it as a string`);
   }
   if (Array.isArray(value)) {
@@ -95,6 +96,18 @@ function convert(value: unknown, path: string): unknown {
     setMember(value, key, convert(member, `${path}.${key}`));
   }
   return value;
+}
+
+const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i;
+
+/** One spelling for each value of a JSON number: `1.50` and `15e-1` are equal. Null for infinity. */
+function decimal(text: string): string | null {
+  const [, sign, whole, fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
+  if (whole === undefined) return null;
+  const digits = `${whole}${fraction}`.replace(/^0+/, "");
+  const significant = digits.replace(/0+$/, "");
+  if (significant === "") return "0";
+  return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
 }
 
 /** Plain assignment of a key named `__proto__` would change the prototype instead. */

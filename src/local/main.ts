@@ -1,8 +1,9 @@
 /** `npm start`: the whole service on this machine, supervised; Ctrl-C ends all of it. */
 import { writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { destination, pino } from "pino";
+import { destination } from "pino";
 import { ConfigError } from "../config.js";
+import { createLogger } from "../logger.js";
 import { createService } from "../main.js";
 import { takeLock } from "./lock.js";
 import { resetNetwork, startNetwork } from "./network.js";
@@ -49,7 +50,7 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
     if (port !== wanted) report(`Port ${wanted} is in use: taking ${port}.`);
     const config = settings.serviceConfig({ ...network, port });
     const logPath = join(settings.dir, "logs", "service.log");
-    const logger = pino({ level: config.logLevel }, destination({ dest: logPath, mkdir: true, sync: false }));
+    const logger = createLogger(config.logLevel, destination({ dest: logPath, mkdir: true, sync: false }));
     const service = await createService(config, { logger });
     closing.push(() => service.stop());
     // The indexer says that it is up before it has read the newest blocks.

@@ -3,8 +3,9 @@ import type { Deps } from "../../../services/deps.js";
 import { listKeys } from "../../../services/keys/list-keys.js";
 import { errorResponses } from "../../envelope.js";
 import { KEY_SECURITY, requireKey } from "../../middleware/auth.js";
+import { PageQuerySchema } from "../../pagination.js";
 import { createRouter } from "../../router.js";
-import { KeyListQuerySchema, KeyListSchema } from "./schema.js";
+import { KeyListSchema } from "./schema.js";
 
 const route = createRoute({
   method: "get",
@@ -13,7 +14,7 @@ const route = createRoute({
   summary: "List the caller's API keys, oldest first",
   security: KEY_SECURITY,
   middleware: [requireKey] as const,
-  request: { query: KeyListQuerySchema },
+  request: { query: PageQuerySchema },
   responses: {
     200: {
       description: "Metadata of active and revoked keys",

@@ -1,5 +1,6 @@
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "../../../protocol/limits.js";
+import { listOf } from "../../pagination.js";
 
 export const ChallengeSchema = z
   .object({
@@ -52,27 +53,11 @@ export const RevokedKeysSchema = z
   .object({ address: z.string(), revokedCount: z.number().int() })
   .openapi("RevokedKeys");
 
-export const KeyListQuerySchema = z.object({
-  limit: z
-    .string()
-    .regex(/^\d{1,3}$/, "must be a whole number")
-    .transform(Number)
-    .pipe(z.number().min(1).max(LIMITS.maxPageSize))
-    .optional()
-    .openapi({ type: "integer", minimum: 1, maximum: LIMITS.maxPageSize }),
-  cursor: z.string().min(1).max(100).optional(),
-});
-
-export const KeyListSchema = z
-  .object({
-    data: z.array(
-      z.object({
-        id: z.string(),
-        label: z.string().nullable(),
-        createdAt: z.iso.datetime(),
-        revokedAt: z.iso.datetime().nullable(),
-      }),
-    ),
-    nextCursor: z.string().nullable().optional().openapi({ description: "Only with limit or cursor" }),
-  })
-  .openapi("KeyList");
+export const KeyListSchema = listOf(
+  z.object({
+    id: z.string(),
+    label: z.string().nullable(),
+    createdAt: z.iso.datetime(),
+    revokedAt: z.iso.datetime().nullable(),
+  }),
+).openapi("KeyList");

@@ -1,0 +1,75 @@
+/** An app over dependencies that answer from memory, with one protected and one public route to call. */
+import { createRoute, z } from "@hono/zod-openapi";
+import { type Config, parseConfig } from "../../../src/config.js";
+import { createApp } from "../../../src/http/app.js";
+import { dataResponse, jsonBody } from "../../../src/http/envelope.js";
+import { requireKey } from "../../../src/http/middleware/auth.js";
+import { createRouter } from "../../../src/http/router.js";
+import { createLogger } from "../../../src/logger.js";
+import { createKey } from "../../../src/services/keys/format.js";
+
+export const CALLER = `0x${"ab".repeat(20)}`;
+export const { apiKey: KEY } = createKey("test");
+
+export function testConfig(settings: Record<string, string> = {}): Config {
+  return parseConfig({
+    DATABASE_URL: "postgres://u:p@localhost/db",
+    RPC_URL: "http://localhost:8545",
+    DEPLOYMENT: "deployment.json",
+    MASTER_KEY: "22".repeat(32),
+    RATE_LIMIT_READS: "0",
+    RATE_LIMIT_WRITES: "0",
+    RATE_LIMIT_ANONYMOUS: "0",
+    RATE_LIMIT_CHALLENGES: "0",
+    ...settings,
+  });
+}
+
+/** Every well-formed key belongs to CALLER. */
+export function testApp(settings: Record<string, string> = {}) {
+  const logs: string[] = [];
+  const db = { select: () => ({ from: () => ({ where: async () => [{ address: CALLER }] }) }) };
+  const app = createApp({
+    config: testConfig(settings),
+    logger: createLogger("trace", { write: (line: string) => void logs.push(line) }),
+    db,
+  } as never);
+
+  const routes = createRouter();
+  const echo = createRoute({
+    method: "post",
+    path: "/v1/test/{id}/echo",
+    middleware: [requireKey] as const,
+    request: {
+      params: z.object({ id: z.string().max(3) }),
+      body: jsonBody(z.object({ budgetOrPrice: z.string(), list: z.array(z.number()).optional() })),
+    },
+    responses: { 200: dataResponse("echo", z.unknown()) },
+  });
+  routes.openapi(echo, (c) =>
+    c.json(
+      { data: { json: c.req.valid("json"), caller: c.get("caller"), raw: c.get("rawBody").toString("hex") } },
+      200,
+    ),
+  );
+  const act = createRoute({
+    method: "post",
+    path: "/v1/test/{id}/act",
+    responses: { 200: dataResponse("act", z.string()) },
+  });
+  routes.openapi(act, (c) => c.json({ data: c.get("rawBody").toString("utf8") }, 200));
+  const read = createRoute({
+    method: "get",
+    path: "/v1/test/{id}/act",
+    responses: { 200: dataResponse("read", z.string()) },
+  });
+  routes.openapi(read, (c) => c.json({ data: "read" }, 200));
+  routes.get("/v1/broken", () => {
+    throw new Error("secret detail of the database");
+  });
+  app.route("/", routes);
+  return { app, logs };
+}
+
+export const JSON_TYPE = { "Content-Type": "application/json" };
+export const AUTHORIZED = { Authorization: `Bearer ${KEY}` };

@@ -1,0 +1,105 @@
+import { describe, expect, it } from "vitest";
+import { createRateLimiter } from "../../../../src/http/middleware/rate-limit.js";
+import { AUTHORIZED, CALLER, testApp } from "../fixtures.js";
+
+describe("a limiter", () => {
+  it("allows the limit in a window, and starts again after it", () => {
+    let now = 0;
+    const limiter = createRateLimiter(3, () => now);
+    const take = () => limiter.take("a").allowed;
+    expect([take(), take(), take(), take()]).toEqual([true, true, true, false]);
+    now = 59_999;
+    expect(limiter.take("a")).toEqual({ allowed: false, remaining: 0, resetSeconds: 1 });
+    now = 60_000;
+    expect(limiter.take("a")).toEqual({ allowed: true, remaining: 2, resetSeconds: 60 });
+  });
+
+  it("counts every key alone", () => {
+    const limiter = createRateLimiter(1, () => 0);
+    expect(limiter.take("a").allowed).toBe(true);
+    expect(limiter.take("b").allowed).toBe(true);
+    expect(limiter.take("a").allowed).toBe(false);
+  });
+
+  it("stays bounded under a flood of new keys, and forgets the oldest first", () => {
+    const limiter = createRateLimiter(1, () => 0);
+    for (let i = 0; i < 150_000; i++) limiter.take(`key-${i}`);
+    expect(limiter.take("key-149999").allowed).toBe(false);
+    expect(limiter.take("key-0").allowed).toBe(true);
+  });
+});
+
+describe("requests", () => {
+  const statuses = async (count: number, request: () => Response | Promise<Response>) => {
+    const seen: number[] = [];
+    for (let i = 0; i < count; i++) seen.push((await request()).status);
+    return seen;
+  };
+
+  it("with a key are limited per address, reads apart from writes", async () => {
+    const { app } = testApp({ RATE_LIMIT_READS: "3", RATE_LIMIT_WRITES: "2" });
+    const read = () => app.request("/v1/test/1/act", { headers: AUTHORIZED });
+    const write = () => app.request("/v1/test/1/act", { method: "POST", headers: AUTHORIZED });
+    expect(await statuses(4, read)).toEqual([200, 200, 200, 429]);
+    expect(await statuses(3, write)).toEqual([200, 200, 429]);
+
+    const refused = await write();
+    expect(await refused.json()).toEqual({
+      error: {
+        code: "rate_limited",
+        message: expect.stringMatching(/^More than 2 requests a minute \(writes\); try again in \d+ s\.$/),
+        retryable: true,
+      },
+    });
+    const retryAfter = Number(refused.headers.get("retry-after"));
+    expect(retryAfter).toBeGreaterThan(0);
+    expect(retryAfter).toBeLessThanOrEqual(60);
+    expect(refused.headers.get("ratelimit-policy")).toBe('"writes";q=2;w=60');
+    expect(refused.headers.get("ratelimit")).toBe(`"writes";r=0;t=${retryAfter}`);
+    expect(refused.headers.get("ratelimit-limit")).toBe("2");
+    expect(refused.headers.get("ratelimit-remaining")).toBe("0");
+    expect(refused.headers.get("x-request-id")).not.toBeNull();
+    expect(refused.headers.get("access-control-allow-origin")).toBe("*");
+  });
+
+  it("without a valid key are limited per client, believing only our own proxies", async () => {
+    const { app } = testApp({ RATE_LIMIT_ANONYMOUS: "2", TRUSTED_PROXIES: "1" });
+    const from = (forwarded: string) => () =>
+      app.request("/v1/test/1/act", {
+        headers: { "X-Forwarded-For": forwarded, Authorization: "Bearer nonsense" },
+      });
+    expect(await statuses(3, from("1.1.1.1"))).toEqual([200, 200, 429]);
+    expect(await statuses(1, from("2.2.2.2"))).toEqual([200]);
+    // Whatever the client writes in front of our proxy's entry changes nothing.
+    expect(await statuses(1, from("9.9.9.9, 1.1.1.1"))).toEqual([429]);
+    // One IPv6 subscriber is one /64.
+    expect(await statuses(2, from("2001:db8:1:2::1"))).toEqual([200, 200]);
+    expect(await statuses(1, from("2001:db8:1:2:ffff::9"))).toEqual([429]);
+    expect(await statuses(1, from("2001:db8:1:3::1"))).toEqual([200]);
+
+    const { app: direct } = testApp({ RATE_LIMIT_ANONYMOUS: "1" });
+    const spoofed = (ip: string) => direct.request("/v1/test/1/act", { headers: { "X-Forwarded-For": ip } });
+    expect((await spoofed("1.1.1.1")).status).toBe(200);
+    expect((await spoofed("2.2.2.2")).status).toBe(429);
+  });
+
+  it("are not limited by 0, nor on probes", async () => {
+    const { app } = testApp();
+    expect(new Set(await statuses(500, () => app.request("/v1/test/1/act")))).toEqual(new Set([200]));
+    const { app: limited } = testApp({ RATE_LIMIT_ANONYMOUS: "1" });
+    expect(await statuses(3, () => limited.request("/health"))).toEqual([200, 200, 200]);
+  });
+
+  it("for challenges are limited per address, in any letter case", async () => {
+    const { app } = testApp({ RATE_LIMIT_CHALLENGES: "1" });
+    const challenge = (address: string) => app.request(`/v1/agents/${address}/challenge`, { method: "POST" });
+    // The fixture has no chain: only the limit is looked at.
+    expect((await challenge(CALLER)).status).not.toBe(429);
+    const refused = await challenge(`0x${CALLER.slice(2).toUpperCase()}`);
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get("ratelimit-policy")).toBe('"challenges";q=1;w=60');
+    expect((await challenge(`0x${"cd".repeat(20)}`)).status).not.toBe(429);
+    // A malformed address is no address to count.
+    expect((await challenge("0x12")).status).toBe(400);
+  });
+});

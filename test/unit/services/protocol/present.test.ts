@@ -1,0 +1,85 @@
+import { expect, it } from "vitest";
+import { DEFAULT_PARAMETERS } from "../../../../src/chain/deploy.js";
+import { isoDuration } from "../../../../src/protocol/iso-duration.js";
+import { createParameterReader } from "../../../../src/services/protocol/parameters.js";
+import { presentLimits } from "../../../../src/services/protocol/present-limits.js";
+import { presentParameters } from "../../../../src/services/protocol/present-parameters.js";
+
+it("serves the specification's parameters in the specification's words", () => {
+  expect(JSON.stringify(presentParameters(DEFAULT_PARAMETERS))).toBe(
+    '{"protocolFee":0.05,"workerStakeRatio":0.05,"disputeBondRatio":0.05,"backupAgentBondRatio":0.05,' +
+      '"earlyWithdrawalSlashRatio":0.3,"absentNoneMetClientShare":0.8,"baUnclearSlashRatio":0.3,' +
+      '"tokenMintRewardFull":10,"tokenMintRewardReduced":4,"baEligibilityStake":1000,"baVotingWindow":"PT24H",' +
+      '"baRecruitCount":null}',
+  );
+});
+
+it("shows a recruit count once there is one, and ratios to the basis point", () => {
+  const view = presentParameters({
+    ...DEFAULT_PARAMETERS,
+    baRecruitCount: 5,
+    protocolFee: 1,
+    baVotingWindow: 90,
+  });
+  expect(view).toMatchObject({ baRecruitCount: 5, protocolFee: 0.0001, baVotingWindow: "PT1M30S" });
+});
+
+it.each([
+  [0, "PT0S"],
+  [1, "PT1S"],
+  [60, "PT1M"],
+  [300, "PT5M"],
+  [3661, "PT1H1M1S"],
+  [86_400, "PT24H"],
+  [31_536_000, "PT8760H"],
+])("writes %i seconds as %s", (seconds, text) => {
+  expect(isoDuration(seconds)).toBe(text);
+});
+
+it("serves switched-off rates as null, and the price floor as a decimal", () => {
+  const rateLimits = { reads: 300, writes: 60, anonymous: 0, challenges: 10 };
+  const limits = presentLimits({ minimumPrice: "0.01", rateLimits }, { payoutHold: 3600 });
+  expect(limits.requests).toMatchObject({
+    readsPerMinute: 300,
+    anonymousPerMinute: null,
+    bodyBytes: 262_144,
+  });
+  expect(limits.contracts).toMatchObject({
+    minimumPrice: "0.01",
+    payoutHold: "PT1H",
+    pendingAttemptLifetime: "PT30M",
+  });
+  expect(limits.authentication).toEqual({
+    challengeValidity: "PT5M",
+    challengeAttempts: 5,
+    labelLength: 100,
+  });
+});
+
+it("reads the factory once for many callers, again when stale, and at once after a failure", async () => {
+  let now = 0;
+  let reads = 0;
+  let failing = false;
+  const publicClient = {
+    readContract: async () => {
+      reads++;
+      if (failing) throw new Error("down");
+      return DEFAULT_PARAMETERS;
+    },
+  };
+  const read = createParameterReader({ publicClient, deployment: {} } as never, {
+    freshForMs: 100,
+    now: () => now,
+  });
+  await Promise.all([read(), read(), read()]);
+  expect(reads).toBe(1);
+  now = 99;
+  await read();
+  expect(reads).toBe(1);
+  now = 100;
+  failing = true;
+  await expect(read()).rejects.toThrow("down");
+  failing = false;
+  await expect(read()).resolves.toEqual(DEFAULT_PARAMETERS);
+  expect(reads).toBe(3);
+});
