@@ -71,12 +71,16 @@ export interface SignerMemory {
   inFlight: number;
   /** Newest block at which each open batch was broadcast. */
   broadcastAt: Map<bigint, bigint>;
+  /** Block since which each open batch waits for inclusion at its present fees. */
+  waitingSince: Map<bigint, bigint>;
   /** First block at which each open batch was missing although its nonce was used. */
   missingSince: Map<bigint, bigint>;
   /** Rounds in a row in which the chain knew fewer transactions of the signer than we do. */
   shortNonces: number;
   /** Wall clock (milliseconds) until which nothing new is sent. */
   pausedUntil: number;
+  /** When each alarm was last logged (milliseconds). */
+  alarmedAt: Map<AlarmName, number>;
 }
 
 export interface Head {
@@ -94,19 +98,27 @@ export function createMemory(): SignerMemory {
     followedAt: 0,
     inFlight: 0,
     broadcastAt: new Map(),
+    waitingSince: new Map(),
     missingSince: new Map(),
     shortNonces: 0,
     pausedUntil: 0,
+    alarmedAt: new Map(),
   };
 }
 
+/** The same alarm is logged no more often than this; the metric counts each. */
+const ALARM_INTERVAL_MS = 10_000;
+
 /** Logs a condition for the operator and counts it. */
 export function raiseAlarm(
-  { logger, metrics, signer }: Pick<SignerContext, "logger" | "metrics" | "signer">,
+  { logger, metrics, signer, memory }: SignerContext,
   name: AlarmName,
   facts: Record<string, unknown>,
 ): void {
   metrics?.alarm(name);
+  const last = memory.alarmedAt.get(name);
+  if (last !== undefined && Date.now() - last < ALARM_INTERVAL_MS) return;
+  memory.alarmedAt.set(name, Date.now());
   logger.error({ alarm: name, signer, ...facts }, `relayer: ${name}`);
 }
 

@@ -74,7 +74,7 @@ async function followMined(context: SignerContext, head: Head): Promise<void> {
   if (lost.length > 0) {
     logger.warn({ signer, batches: lost.map(String) }, "blocks with batches left the chain");
     await reopenBatches(context, lost);
-    for (const id of lost) context.memory.broadcastAt.delete(id);
+    for (const id of lost) forget(context, id);
     metrics?.batches("reorganised");
   }
   if (final.length > 0) await finaliseBatches(context, final);
@@ -189,7 +189,10 @@ async function replaceIfStuck(context: SignerContext, one: Batch, head: Head): P
   const { publicClient, options, memory, metrics, logger, signer } = context;
   const last = one.attempts.at(-1);
   if (last === undefined) return false;
-  if (head.number - BigInt(last.signedAtBlock) < BigInt(options.replaceAfterBlocks)) return false;
+  const since = memory.waitingSince.get(one.id);
+  // Counted from where this loop first saw it wait: after a reorganisation the same bytes get their chance first.
+  if (since === undefined || since > head.number) memory.waitingSince.set(one.id, head.number);
+  if (since === undefined || head.number - since < BigInt(options.replaceAfterBlocks)) return false;
 
   const fees = replacementFees({
     previous: feesOf(last),
@@ -225,6 +228,7 @@ async function replaceIfStuck(context: SignerContext, one: Batch, head: Head): P
     "batch replaced",
   );
   memory.broadcastAt.set(one.id, head.number);
+  memory.waitingSince.set(one.id, head.number);
   await broadcast(context, attempt);
   return true;
 }
@@ -300,5 +304,6 @@ async function setState(
 
 function forget({ memory }: SignerContext, id: bigint): void {
   memory.broadcastAt.delete(id);
+  memory.waitingSince.delete(id);
   memory.missingSince.delete(id);
 }

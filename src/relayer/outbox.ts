@@ -7,7 +7,7 @@ import type { NewOperation } from "./operations.js";
 import type { OperationRow } from "./outbox-waiter.js";
 
 export type { NewOperation } from "./operations.js";
-export { createOutboxWaiter, type OperationRow, type OutboxWaiter } from "./outbox-waiter.js";
+export type { OperationRow, OutboxWaiter } from "./outbox-waiter.js";
 
 /** Unsent operations beyond which new ones are refused: a few minutes' work of one signer. */
 export const MAX_QUEUED = 5000;

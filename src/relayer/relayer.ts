@@ -36,6 +36,8 @@ const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
 
 const TAKE_INTERVAL_MS = 1000;
 const MAX_BACKOFF_MS = 5000;
+/** Without anything open, how often the chain is asked whether it still has what was final. */
+const IDLE_LOOK_MS = 5000;
 const NOT_ALLOWED_PAUSE_MS = 10_000;
 /** How long stop() waits for a step that hangs on the node; the epoch makes leaving it behind safe. */
 const STOP_PATIENCE_MS = 5000;
@@ -105,13 +107,10 @@ export function createRelayer({
     const ended = AbortSignal.any([stopping.signal, lost]);
     let failures = 0;
     let allowed = false;
-    let reconciled = false;
     while (!ended.aborted) {
       try {
         allowed ||= await mayRelay(context);
-        // The first round always looks at the chain: it may have moved while nobody owned the signer.
-        await round(context, allowed && !ended.aborted, !reconciled);
-        reconciled = true;
+        await round(context, allowed && !ended.aborted);
         failures = 0;
       } catch (error) {
         if (error instanceof OwnershipLost) {
@@ -126,9 +125,10 @@ export function createRelayer({
     }
   };
 
-  const round = async (context: SignerContext, maySend: boolean, first: boolean): Promise<void> => {
+  const round = async (context: SignerContext, maySend: boolean): Promise<void> => {
     const { memory } = context;
-    const open = first || memory.shortNonces > 0 || (await hasOpen(context));
+    const overdue = memory.shortNonces > 0 || Date.now() - memory.followedAt > IDLE_LOOK_MS;
+    const open = overdue || (await hasOpen(context));
     if (!open && !(await hasWaiting(context))) return;
     const head = await readHead(publicClient);
     if (open) await followBatches(context, head);

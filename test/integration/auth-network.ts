@@ -23,7 +23,7 @@ import { startPostgres } from "../../src/local/postgres.js";
 import { startGuardian } from "../../src/local/processes.js";
 import { createLogger } from "../../src/logger.js";
 import type { Address } from "../../src/protocol/types.js";
-import { createOutboxWaiter } from "../../src/relayer/outbox.js";
+import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
 import type { Deps } from "../../src/services/deps.js";
 
 export interface Answer {

@@ -19,13 +19,15 @@ import { escrowAddress } from "../../src/protocol/terms.js";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "../../src/protocol/types.js";
 import type { CrashPoint, RelayerOptions } from "../../src/relayer/context.js";
 import { acceptOperation, createOperation, type NewOperation } from "../../src/relayer/operations.js";
-import { createOutboxWaiter, enqueue, type OperationRow } from "../../src/relayer/outbox.js";
+import { enqueue, type OperationRow } from "../../src/relayer/outbox.js";
+import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
 import { createRelayer, type Relayer } from "../../src/relayer/relayer.js";
 
 export const PRICE = 50_000_000n;
 export const STAKE = 2_500_000n;
 const BLOCK_INTERVAL_MS = 150;
 const DAY = 86_400;
+const SIGNERS = 20;
 
 const AUTHORIZATION_TYPES = {
   TransferWithAuthorization: [
@@ -54,7 +56,7 @@ export interface RelayerSetup {
 
 export type RelayerNetwork = Awaited<ReturnType<typeof startRelayerNetwork>>;
 
-/** Everything is new, and gone after `stop`. Signers are `signer(0)` to `signer(9)`; each has a clean account. */
+/** Everything is new, and gone after `stop`. The Relay allows the first SIGNERS signers. */
 export async function startRelayerNetwork() {
   const directory = mkdtempSync(join(tmpdir(), "relayer-test-"));
   // Postgres runs as another user where the tests run as root.
@@ -89,7 +91,7 @@ export async function startRelayerNetwork() {
   const testClient = createTestClient({ chain, mode: "anvil", transport });
   const owner = createWalletClient({ account: mnemonicToAccount(MNEMONIC), chain, transport });
   const signer = (index: number) => privateKeyToAccount(keccak256(toHex(`relayer test signer ${index}`)));
-  const signers = Array.from({ length: 10 }, (_, index) => signer(index));
+  const signers = Array.from({ length: SIGNERS }, (_, index) => signer(index));
   for (const { address } of signers) await testClient.setBalance({ address, value: 10n ** 20n });
   const deployment = await deployProtocol({
     walletClient: owner,
