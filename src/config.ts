@@ -1,10 +1,22 @@
 /** The service's settings: the environment parsed once. */
 import { z } from "zod";
 
-const hex32 = z
+export const hex32 = z
   .string()
   .regex(/^(0x)?[0-9a-fA-F]{64}$/, "must be 32 bytes in hex")
   .transform((text): `0x${string}` => `0x${text.replace(/^0x/, "").toLowerCase()}`);
+
+/** Separated by commas. */
+export const hex32List = z
+  .string()
+  .default("")
+  .transform((list) =>
+    list
+      .split(",")
+      .map((key) => key.trim())
+      .filter((key) => key !== ""),
+  )
+  .pipe(z.array(hex32));
 
 const wholeNumber = (fallback: number, { min = 0, max = Number.MAX_SAFE_INTEGER } = {}) =>
   z
@@ -33,17 +45,9 @@ const EnvironmentSchema = z
     RPC_URL: url("http:", "https:"),
     WS_RPC_URL: url("ws:", "wss:").optional(),
     DEPLOYMENT: z.string(),
-    RELAYER_PRIVATE_KEYS: z
-      .string()
-      .default("")
-      .transform((list) =>
-        list
-          .split(",")
-          .map((key) => key.trim())
-          .filter((key) => key !== ""),
-      )
-      .pipe(z.array(hex32)),
+    RELAYER_PRIVATE_KEYS: hex32List,
     MASTER_KEY: hex32,
+    MASTER_KEYS_OLD: hex32List,
     HOST: z.string().default("127.0.0.1"),
     PORT: wholeNumber(3000, { max: 65_535 }),
     BASE_URL: url("http:", "https:")
@@ -79,6 +83,8 @@ const EnvironmentSchema = z
     relayerPrivateKeys: env.RELAYER_PRIVATE_KEYS,
     /** Wraps the keys of encrypted references. */
     masterKey: env.MASTER_KEY,
+    /** Master keys whose wraps are still read, while `operator master-key rotate` has not replaced them all. */
+    masterKeysOld: env.MASTER_KEYS_OLD,
     host: env.HOST,
     /** 0 takes any free port: then BASE_URL must be given for quotes to name a reachable resource. */
     port: env.PORT,

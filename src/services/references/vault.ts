@@ -16,12 +16,18 @@ export interface ReferencePlace {
   field: ReferenceField;
 }
 
+/** The operator's master keys: the one that wraps, and others whose wraps are still read while keys are rotated. */
+export interface MasterKeys {
+  masterKey: Hex;
+  masterKeysOld: readonly Hex[];
+}
+
 const KEY_BYTES = 32;
 
 /** Compact JWE (`dir`, `A256GCM`) of a reference under its own key, which is made and stored where there is none. */
 export async function encryptReference(
   db: Executor,
-  input: ReferencePlace & { masterKey: Hex; reference: string },
+  input: ReferencePlace & MasterKeys & { reference: string },
 ): Promise<string> {
   const key = await ensureReferenceKey(db, input);
   return new CompactEncrypt(new TextEncoder().encode(input.reference))
@@ -29,24 +35,30 @@ export async function encryptReference(
     .encrypt(key);
 }
 
-/** The key of one reference, unwrapped; null where nothing was ever encrypted there. Throws on another master key. */
+/** The key of one reference, unwrapped; null where nothing was ever encrypted there. Throws on an unknown master key. */
 export async function readReferenceKey(
   db: Executor,
-  input: ReferencePlace & { masterKey: Hex },
+  input: ReferencePlace & MasterKeys,
 ): Promise<Uint8Array | null> {
   const [row] = await db
-    .select({ wrappedKey: referenceKey.wrappedKey })
+    .select({ wrappedKey: referenceKey.wrappedKey, masterKeyId: referenceKey.masterKeyId })
     .from(referenceKey)
     .where(and(eq(referenceKey.contractId, input.contractId), eq(referenceKey.field, input.field)));
-  return row === undefined ? null : unwrapKey(row.wrappedKey, input);
+  if (row === undefined) return null;
+  const wrappedBy = input.masterKeysOld.find((key) => masterKeyId(key) === row.masterKeyId);
+  return unwrapKey(row.wrappedKey, { ...input, masterKey: wrappedBy ?? input.masterKey });
 }
 
 /** Which master key wrapped a row: lets an operator rotate without trying each. */
 export function masterKeyId(masterKey: Hex): string {
-  return createHash("sha256").update("working-contracts master key id").update(bytesOf(masterKey)).digest("hex").slice(0, 16);
+  return createHash("sha256")
+    .update("working-contracts master key id")
+    .update(bytesOf(masterKey))
+    .digest("hex")
+    .slice(0, 16);
 }
 
-async function ensureReferenceKey(db: Executor, input: ReferencePlace & { masterKey: Hex }): Promise<Uint8Array> {
+async function ensureReferenceKey(db: Executor, input: ReferencePlace & MasterKeys): Promise<Uint8Array> {
   const { contractId, field, masterKey } = input;
   const key = randomBytes(KEY_BYTES);
   const wrappedKey = await wrapKey(key, input);
@@ -62,14 +74,20 @@ async function ensureReferenceKey(db: Executor, input: ReferencePlace & { master
 }
 
 /** The place stands in the protected header, so that a row moved to another contract does not unwrap. */
-export async function wrapKey(key: Uint8Array, { contractId, field, masterKey }: ReferencePlace & { masterKey: Hex }): Promise<string> {
+export async function wrapKey(
+  key: Uint8Array,
+  { contractId, field, masterKey }: ReferencePlace & { masterKey: Hex },
+): Promise<string> {
   return new CompactEncrypt(key)
     .setProtectedHeader({ alg: "A256GCMKW", enc: "A256GCM", kid: masterKeyId(masterKey), contractId, field })
     .encrypt(bytesOf(masterKey));
 }
 
 /** Throws where the master key is another one, or the wrapped key belongs to another place. */
-export async function unwrapKey(wrapped: string, { contractId, field, masterKey }: ReferencePlace & { masterKey: Hex }): Promise<Uint8Array> {
+export async function unwrapKey(
+  wrapped: string,
+  { contractId, field, masterKey }: ReferencePlace & { masterKey: Hex },
+): Promise<Uint8Array> {
   const { plaintext, protectedHeader } = await compactDecrypt(wrapped, bytesOf(masterKey));
   if (protectedHeader.contractId !== contractId || protectedHeader.field !== field) {
     throw new Error(`The wrapped key stored for ${field} of ${contractId} belongs elsewhere`);

@@ -1,0 +1,45 @@
+/** What the operator's commands are given by the environment. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { hex32, hex32List } from "../../src/config.js";
+import { createDatabase, type Database } from "../../src/db/client.js";
+import { ROOT } from "../../src/local/root.js";
+import type { MasterKeys } from "../../src/services/references/vault.js";
+
+/** The command cannot be carried out as it was given; the message is for the operator. */
+export class OperatorError extends Error {
+  override readonly name = "OperatorError";
+}
+
+/** Runs `work` on the service's database, and closes the connection whatever happens. */
+export async function withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
+  const { db, pool } = createDatabase(databaseUrl(), { maxConnections: 2 });
+  try {
+    return await work(db);
+  } finally {
+    await pool.end();
+  }
+}
+
+/** Throws OperatorError with one line per fault; never shows a key. */
+export function masterKeys(): MasterKeys {
+  const settings = z
+    .object({ MASTER_KEY: hex32, MASTER_KEYS_OLD: hex32List })
+    .safeParse({ MASTER_KEY: process.env.MASTER_KEY, MASTER_KEYS_OLD: process.env.MASTER_KEYS_OLD });
+  if (settings.success) {
+    return { masterKey: settings.data.MASTER_KEY, masterKeysOld: settings.data.MASTER_KEYS_OLD };
+  }
+  throw new OperatorError(
+    settings.error.issues.map(({ path, message }) => `${String(path[0])}: ${message}`).join("\n"),
+  );
+}
+
+/** DATABASE_URL, or the database of the local network that `npm start` runs. */
+function databaseUrl(): string {
+  if (process.env.DATABASE_URL) return process.env.DATABASE_URL;
+  const path = join(process.env.DATA_DIR || join(ROOT, ".local"), "network.json");
+  const { databaseUrl } = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : {};
+  if (typeof databaseUrl === "string") return databaseUrl;
+  throw new OperatorError("DATABASE_URL: is required (or run npm start in another terminal first)");
+}
