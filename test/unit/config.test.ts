@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import { ConfigError, parseConfig } from "../../src/config.js";
+
+const complete = {
+  DATABASE_URL: "postgres://user:password@localhost:5432/db",
+  RPC_URL: "http://localhost:8545",
+  DEPLOYMENT: "deployments/84532.json",
+  MASTER_KEY: "AB".repeat(32),
+};
+
+it("needs four settings, and has a default for every other", () => {
+  expect(parseConfig(complete)).toEqual({
+    databaseUrl: complete.DATABASE_URL,
+    rpcUrl: complete.RPC_URL,
+    wsRpcUrl: undefined,
+    deploymentPath: complete.DEPLOYMENT,
+    relayerPrivateKeys: [],
+    masterKey: `0x${"ab".repeat(32)}`,
+    masterKeysOld: [],
+    host: "127.0.0.1",
+    port: 3000,
+    baseUrl: "http://127.0.0.1:3000",
+    environment: "test",
+    minimumPrice: "0.01",
+    x402V1Bodies: false,
+    confirmations: 1,
+    settlementWaitMs: 25_000,
+    rateLimits: { reads: 300, writes: 60, anonymous: 60, challenges: 10 },
+    trustedProxies: 0,
+    readiness: { maxHeadAge: 120, maxIndexLag: 30 },
+    logLevel: "info",
+  });
+});
+
+it("counts an empty variable as absent", () => {
+  expect(parseConfig({ ...complete, BASE_URL: "", PORT: "", RELAYER_PRIVATE_KEYS: "" })).toEqual(
+    parseConfig(complete),
+  );
+});
+
+it("reads lists, flags and numbers", () => {
+  const config = parseConfig({
+    ...complete,
+    RELAYER_PRIVATE_KEYS: ` 0x${"11".repeat(32)}, ${"22".repeat(32)} `,
+    X402_V1_BODIES: "true",
+    PORT: "0",
+    BASE_URL: "https://contracts.example/",
+    RATE_LIMIT_READS: "0",
+  });
+  expect(config.relayerPrivateKeys).toEqual([`0x${"11".repeat(32)}`, `0x${"22".repeat(32)}`]);
+  expect(config.x402V1Bodies).toBe(true);
+  expect(config.port).toBe(0);
+  expect(config.baseUrl).toBe("https://contracts.example");
+  expect(config.rateLimits.reads).toBe(0);
+});
+
+describe("a faulty environment", () => {
+  const faultsOf = (env: Record<string, string | undefined>): string[] => {
+    try {
+      parseConfig(env);
+    } catch (error) {
+      expect(error).toBeInstanceOf(ConfigError);
+      return (error as Error).message.split("\n");
+    }
+    throw new Error("was accepted");
+  };
+
+  it("is told every fault at once, one a line", () => {
+    expect(
+      faultsOf({ PORT: "70000", WC_ENV: "prod", RPC_URL: "localhost", CONFIRMATIONS: "1.5" }).sort(),
+    ).toEqual([
+      "CONFIRMATIONS: must be a whole number",
+      "DATABASE_URL: is required",
+      "DEPLOYMENT: is required",
+      "MASTER_KEY: is required",
+      "PORT: Too big: expected number to be <=65535",
+      "RPC_URL: must be a URL starting with http:// or https://",
+      "WC_ENV: must be live or test",
+    ]);
+  });
+
+  it("never has its values repeated: they may be secrets", () => {
+    const faults = faultsOf({
+      ...complete,
+      MASTER_KEY: "my-secret",
+      RELAYER_PRIVATE_KEYS: "key-one,key-two",
+      DATABASE_URL: "mysql://user:hunter2@host/db",
+    }).join("\n");
+    expect(faults).toMatch(/MASTER_KEY: must be 32 bytes in hex/);
+    expect(faults).not.toMatch(/my-secret|key-one|key-two|hunter2/);
+  });
+});
