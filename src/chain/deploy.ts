@@ -6,12 +6,14 @@ import {
   type Account,
   type Address,
   type Chain,
+  concat,
   encodeDeployData,
   getAddress,
   getContractAddress,
   type Hash,
   type Hex,
   isAddressEqual,
+  keccak256,
   type PublicClient,
   parseEther,
   type TransactionReceipt,
@@ -62,6 +64,16 @@ export const DEFAULT_PARAMETERS: ProtocolParameters = {
   baRecruitCount: 0,
   payoutHold: 0,
 };
+
+const CONTRACTS = [
+  "TestUSD",
+  "Relay",
+  "WorkingContractFactory",
+  "AgentDelegation",
+  "BackupAgentRegistry",
+  "ProtocolToken",
+] as const;
+type ContractName = (typeof CONTRACTS)[number];
 
 /** Most protocol tokens that rewards may mint in one day; the owner can change it. */
 const DEFAULT_DAILY_CAP = parseEther("100000");
@@ -237,10 +249,18 @@ export async function verifyDeployment({
   if (faults.length > 0) throw new Error(faults.join("\n"));
 }
 
-function creation(name: string, abi: Abi, args: readonly unknown[]): Hex {
+/** Identity of the compiled contracts: a chain with another one deployed cannot be used with this code. */
+export function contractsHash(): Hex {
+  return keccak256(concat(CONTRACTS.map((name) => keccak256(bytecode(name)))));
+}
+
+function creation(name: ContractName, abi: Abi, args: readonly unknown[]): Hex {
+  return encodeDeployData({ abi, bytecode: bytecode(name), args });
+}
+
+function bytecode(name: ContractName): Hex {
   const path = new URL(`../../out/${name}.sol/${name}.json`, import.meta.url);
-  const artifact = JSON.parse(readFileSync(path, "utf8")) as { bytecode: { object: Hex } };
-  return encodeDeployData({ abi, bytecode: artifact.bytecode.object, args });
+  return (JSON.parse(readFileSync(path, "utf8")) as { bytecode: { object: Hex } }).bytecode.object;
 }
 
 async function mined(publicClient: PublicClient<Transport, Chain>, hash: Hash): Promise<TransactionReceipt> {

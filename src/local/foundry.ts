@@ -37,8 +37,7 @@ export async function compileContracts(report: (line: string) => void): Promise<
   writeFileSync(stamp, sources);
 }
 
-/** Identity of what is deployed: differs wherever a local chain's contracts are not the ones in `out/`. */
-export function hashSources(): string {
+function hashSources(): string {
   const hash = createHash("sha256");
   const files = readdirSync(join(ROOT, "contracts"), { recursive: true, encoding: "utf8" }).filter((path) =>
     path.endsWith(".sol"),

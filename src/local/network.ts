@@ -4,10 +4,10 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join } from "node:path";
 import { type HDAccount, mnemonicToAccount } from "viem/accounts";
 import { createChainClients, createSigningClient } from "../chain/clients.js";
-import { deployProtocol, type ProtocolParameters, verifyDeployment } from "../chain/deploy.js";
+import { contractsHash, deployProtocol, type ProtocolParameters, verifyDeployment } from "../chain/deploy.js";
 import { type Deployment, readDeployment, writeDeployment } from "../chain/deployment.js";
 import { LOCAL_CHAIN_ID, type LocalChain, MNEMONIC, startChain } from "./chain.js";
-import { compileContracts, hashSources } from "./foundry.js";
+import { compileContracts } from "./foundry.js";
 import { type Indexer, startIndexer } from "./indexer.js";
 import { LOCK_NAME } from "./lock.js";
 import { freePort } from "./ports.js";
@@ -166,14 +166,14 @@ async function deployOnce(
   const { rpcUrl, wsRpcUrl } = local;
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId: LOCAL_CHAIN_ID });
   const deploymentPath = join(dir, "deployment.json");
-  const sourcesPath = join(dir, "deployment.sources");
+  const codePath = join(dir, "deployment.code");
   const signers = ACCOUNTS.signers.map((index) => localAccount(index).address);
 
   if (existsSync(deploymentPath)) {
     if (!local.isContinued) {
       throw new Error(`${dir} holds data of a chain whose state is gone. ${BEGIN_ANEW}`);
     }
-    if (readFileSync(sourcesPath, "utf8") !== hashSources()) {
+    if (readFileSync(codePath, "utf8") !== contractsHash()) {
       throw new Error(`The contracts have changed since this local network was made. ${BEGIN_ANEW}`);
     }
     const deployment = readDeployment(deploymentPath);
@@ -194,7 +194,7 @@ async function deployOnce(
     parameters,
   });
   await local.save();
-  writeFileSync(sourcesPath, hashSources());
+  writeFileSync(codePath, contractsHash());
   writeDeployment(deploymentPath, deployment);
   return { rpcUrl, wsRpcUrl, deploymentPath, deployment };
 }
