@@ -24,6 +24,8 @@ export interface Found extends RemoteChain {
 
 /** On the local chain a receipt counts as final once it is safely on the disk. */
 const LOCAL_CONFIRMATIONS = "5";
+/** Every agent on this machine signs in from one IP address: the limit meant for one caller would stop them all. */
+const LOCAL_RATE_LIMIT_ANONYMOUS = "6000";
 const WANTED_PORT = 3000;
 
 /** Throws ConfigError with one line per fault, before anything is started. */
@@ -37,12 +39,13 @@ export function readSettings(env: Environment): LocalSettings {
         RELAYER_PRIVATE_KEYS: localSignerKeys().join(","),
         MASTER_KEY: derive(secret, "master key"),
         CONFIRMATIONS: LOCAL_CONFIRMATIONS,
+        RATE_LIMIT_ANONYMOUS: LOCAL_RATE_LIMIT_ANONYMOUS,
       };
   const given = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ""),
   );
   const serviceConfig = (found: Found): Config => {
-    const config = parseConfig({
+    return parseConfig({
       ...defaults,
       ...given,
       DATABASE_URL: found.databaseUrl,
@@ -51,7 +54,6 @@ export function readSettings(env: Environment): LocalSettings {
       DEPLOYMENT: found.deploymentPath,
       PORT: String(found.port),
     });
-    return config;
   };
 
   const faults = isRemote ? remoteFaults(given) : [];
