@@ -246,8 +246,8 @@ export const operation = app.table(
     index("operation_by_once_key").on(t.onceKey, t.id).where(sql`once_key is not null`),
     index("operation_by_batch").on(t.batchId, t.batchIndex).where(sql`batch_id is not null`),
     index("operation_delegation")
-      .on(t.caller)
-      .where(sql`kind in ('delegate', 'revoke-delegation') and state in ('queued', 'sent', 'held')`),
+      .on(t.caller, t.id)
+      .where(sql`kind in ('delegate', 'revoke-delegation') and state <> 'rejected'`),
   ],
 );
 

@@ -104,6 +104,20 @@ describe("delegation", () => {
     expect(await network.isDelegated(addressOf(agent))).toBe(false);
   });
 
+  it("is revoked also where the registration arrived after the chain was asked", async () => {
+    const agent = newAgent();
+    await client.signIn(agent);
+    const { operation } = await enqueue(network.deps.db, await delegationOf(addressOf(agent)));
+    // The outbox knows what this node's head does not show yet.
+    await network.pool.query("update app.operation set state = 'mined' where id = $1", [operation.id]);
+    await client.revoke(agent.address, await client.prove(agent));
+    expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
+    // And no second time, when there is nothing left to revoke.
+    await network.pool.query("update app.operation set state = 'final' where caller = $1", [addressOf(agent)]);
+    await client.revoke(agent.address, await client.prove(agent));
+    expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
+  });
+
   it("can be given again right after a revocation: the new challenge is dated after it", async () => {
     const agent = newAgent();
     await client.signIn(agent);

@@ -1,5 +1,5 @@
 /** What the chain, and the outbox on its way there, say about an agent's delegation to our Relay. */
-import { and, desc, eq, sql } from "drizzle-orm";
+import { desc, sql } from "drizzle-orm";
 import { delegationAbi } from "../../chain/abi.js";
 import type { Executor } from "../../db/client.js";
 import { operation } from "../../db/schema.js";
@@ -29,26 +29,26 @@ export async function readGrant(
   return { issuedAt, revokedAt };
 }
 
-/** Id of the newest operation of this kind that has not reached the chain yet. */
-export async function pendingOperation(
+/** The newest delegation or revocation of `agent` in the outbox that was not rejected, wherever it stands. */
+export async function newestDelegationOperation(
   db: Executor,
-  kind: "delegate" | "revoke-delegation",
   agent: Address,
-): Promise<bigint | null> {
+): Promise<{ id: bigint; kind: string; isPending: boolean } | null> {
   const [row] = await db
-    .select({ id: operation.id })
+    .select({ id: operation.id, kind: operation.kind, state: operation.state })
     .from(operation)
-    .where(
-      and(
-        eq(operation.caller, agent),
-        eq(operation.kind, kind),
-        // As in the partial index: literals, so that the planner can match them.
-        sql`${operation.kind} in ('delegate', 'revoke-delegation') and ${operation.state} in ('queued', 'sent', 'held')`,
-      ),
-    )
+    // The second half as in the partial index: literals, so that the planner can match them.
+    .where(sql`${operation.caller} = ${agent}
+      and ${operation.kind} in ('delegate', 'revoke-delegation') and ${operation.state} <> 'rejected'`)
     .orderBy(desc(operation.id))
     .limit(1);
-  return row?.id ?? null;
+  return row === undefined ? null : { ...row, isPending: ["queued", "sent", "held"].includes(row.state) };
+}
+
+/** Id of the revocation of `agent` that is still on its way to the chain; null where there is none. */
+export async function pendingRevocation(db: Executor, agent: Address): Promise<bigint | null> {
+  const newest = await newestDelegationOperation(db, agent);
+  return newest?.kind === "revoke-delegation" && newest.isPending ? newest.id : null;
 }
 
 /**
@@ -59,7 +59,7 @@ export async function awaitRevocation(
   { db, outbox, config }: Pick<Deps, "db" | "outbox" | "config">,
   agent: Address,
 ): Promise<void> {
-  const id = await pendingOperation(db, "revoke-delegation", agent);
+  const id = await pendingRevocation(db, agent);
   if (id !== null)
     await outbox.waitFor(id, { timeoutMs: Math.min(REVOCATION_WAIT_MS, config.settlementWaitMs) });
 }

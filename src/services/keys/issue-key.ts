@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { apiKey } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
 import type { Address } from "../../protocol/types.js";
-import { awaitRevocation, pendingOperation } from "../auth/delegation-grant.js";
+import { awaitRevocation, pendingRevocation } from "../auth/delegation-grant.js";
 import {
   type AddressClaim,
   invalidChallenge,
@@ -41,7 +41,7 @@ export async function issueKey(
   const { apiKey: plaintext, hash } = createKey(deps.config.environment);
   await deps.db.transaction(async (tx) => {
     await lockAddress(tx, address);
-    if ((await pendingOperation(tx, "revoke-delegation", address)) !== null) throw revocationPending();
+    if ((await pendingRevocation(tx, address)) !== null) throw revocationPending();
     await redeem(tx, proof, "issue");
     await tx.insert(apiKey).values({ id: keyId, address, hash, label });
   });

@@ -5,7 +5,7 @@ import { AppError } from "../../errors.js";
 import type { Address } from "../../protocol/types.js";
 import { revokeDelegationOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
-import { pendingOperation } from "../auth/delegation-grant.js";
+import { newestDelegationOperation } from "../auth/delegation-grant.js";
 import {
   type AddressClaim,
   type AddressProof,
@@ -65,9 +65,10 @@ async function endDelegation(tx: Transaction, { deployment }: Deps, proof: Addre
     .update(challenge)
     .set({ signature: null })
     .where(and(eq(challenge.address, address), eq(challenge.purpose, "issue")));
-  const delegated =
-    grant.issuedAt > grant.revokedAt || (await pendingOperation(tx, "delegate", address)) !== null;
-  if (!delegated) return;
+  // The chain was read before the lock: a delegation that came between shows in the outbox.
+  const isDelegated =
+    grant.issuedAt > grant.revokedAt || (await newestDelegationOperation(tx, address))?.kind === "delegate";
+  if (!isDelegated) return;
   // A full queue refuses new work, but must not keep an agent from leaving.
   await enqueue(tx, revokeDelegationOperation({ deployment, agent: address, challengeId }), {
     maxQueued: Number.MAX_SAFE_INTEGER,
