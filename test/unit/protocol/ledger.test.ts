@@ -230,6 +230,13 @@ describe("price 12.345678, dispute, 2 of 3 met", () => {
   });
 });
 
+describe("price 12.345678, without a dispute", () => {
+  it("rounds the slashed part of a stake down, in favour of the Worker or the Treasury", () => {
+    expect(decimals(withdrawn(amount("12.345678"), parameters))).toEqual(["12.530862", "0.432099", "0.0"]);
+    expect(decimals(absent(amount("12.345678"), parameters))).toEqual(["12.839504", "0.0", "0.123457"]);
+  });
+});
+
 describe("legs", () => {
   it("name every movement once", () => {
     const legs = resolvedLegs({
