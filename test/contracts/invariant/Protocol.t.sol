@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Test} from "forge-std/Test.sol";
+import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {Status} from "../../../contracts/types/Types.sol";
+import {ProtocolHandler} from "./ProtocolHandler.sol";
+
+contract ProtocolInvariantTest is Test {
+    ProtocolHandler internal handler;
+
+    function setUp() public {
+        handler = new ProtocolHandler();
+        handler.setUp();
+
+        bytes4[] memory acts = new bytes4[](6);
+        acts[0] = handler.create.selector;
+        acts[1] = handler.act.selector;
+        acts[2] = handler.vote.selector;
+        acts[3] = handler.open.selector;
+        acts[4] = handler.pass.selector;
+        acts[5] = handler.disturb.selector;
+        targetSelector(FuzzSelector({addr: address(handler), selectors: acts}));
+        targetContract(address(handler));
+    }
+
+    /// Conservation to the unit: what an escrow holds is what its books say, and what was sent to it from outside; all
+    /// money is with those concerned; the registry holds every stake.
+    function invariant_MoneyAddsUp() public view {
+        for (uint256 i = 0; i < handler.escrowCount(); ++i) {
+            WorkingContractEscrow escrow = handler.escrows(i);
+            assertEq(handler.balanceOf(escrow), escrow.booked() + handler.strandedAt(escrow), "balance of the escrow");
+        }
+        assertEq(handler.totalHeld(), handler.totalSupply(), "sum of all balances");
+        (uint256 booked, uint256 held) = handler.stakedTokens();
+        assertEq(held, booked, "tokens of the registry");
+    }
+
+    /// Status never goes back, ends are final, nothing pays twice, nobody uses another's money.
+    function invariant_NoViolation() public view {
+        if (handler.violationCount() != 0) assertEq(handler.violations(0), "", "violation");
+    }
+
+    /// No dead end: from wherever a history stopped, time and anybody's calls bring every unit out.
+    function afterInvariant() public {
+        handler.exit();
+        for (uint256 i = 0; i < handler.escrowCount(); ++i) {
+            WorkingContractEscrow escrow = handler.escrows(i);
+            assertEq(handler.balanceOf(escrow), handler.unpayable(escrow), "left in the escrow");
+        }
+        assertEq(handler.totalHeld(), handler.totalSupply(), "sum of all balances");
+    }
+
+    /// The histories above are only worth what they reach.
+    function test_HistoriesReachEveryStatusAndJury() public {
+        uint256 seed;
+        for (uint256 run = 0; run < 60; ++run) {
+            for (uint256 i = 0; i < 120; ++i) {
+                seed = uint256(keccak256(abi.encode(seed)));
+                _step(seed);
+            }
+            handler.forget();
+        }
+        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
+        }
+        for (uint256 i = 0; i <= 7; ++i) {
+        }
+        for (uint256 i = 1; i <= uint256(type(Status).max); ++i) {
+            assertGt(handler.reached(Status(i)), 0, string.concat("status ", vm.toString(i)));
+        }
+        for (uint256 i = 0; i <= 7; ++i) {
+            assertGt(handler.talliesWith(i), 0, string.concat("tallies with votes: ", vm.toString(i)));
+        }
+    }
+
+    function _step(uint256 seed) private {
+        uint256 a = seed >> 16;
+        uint256 b = seed >> 64;
+        uint256 kind = seed % 8;
+        if (kind == 0) handler.create(a);
+        else if (kind < 4) handler.act(a);
+        else if (kind == 4) handler.vote(a);
+        else if (kind == 5) handler.open(a);
+        else if (kind == 6) handler.pass(a);
+        else handler.disturb(a, b, seed >> 128, seed >> 192);
+    }
+}

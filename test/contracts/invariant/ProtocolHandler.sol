@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
+import {Authorization, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
+import {BaseTest} from "../Base.t.sol";
+
+/// @notice Random histories of several Working Contracts: legal acts in every state and by every way to pay, jumps in
+/// time, money that is broadcast outside of the protocol, blacklists, new parameters, and attempts that must fail.
+///
+/// An act that should succeed and reverts fails the run.
+contract ProtocolHandler is BaseTest {
+    /// @dev Money at an escrow that no call of the escrow has taken.
+    struct Stranded {
+        WorkingContractEscrow escrow;
+        address payer;
+        uint256 amount;
+        Authorization authorization;
+    }
+
+    uint256 internal constant MAX_ESCROWS = 5;
+
+    WorkingContractEscrow[] public escrows;
+    address[] public actors;
+    address[] internal treasuries;
+    Stranded[] internal stranded;
+
+    mapping(WorkingContractEscrow escrow => uint256) public strandedAt;
+    mapping(WorkingContractEscrow escrow => bool) public settled;
+    mapping(WorkingContractEscrow escrow => mapping(address agent => uint24)) internal votesOf;
+    mapping(WorkingContractEscrow escrow => mapping(address agent => bool)) internal claimed;
+    mapping(WorkingContractEscrow escrow => Authorization) internal usedBy;
+    mapping(WorkingContractEscrow escrow => Status) internal lastStatus;
+
+    /// How often each status, and each number of opened votes at a tally, was seen.
+    mapping(Status status => uint256) public reached;
+    uint256[8] public talliesWith;
+    /// What must not happen, and did.
+    string[] public violations;
+
+    function setUp() public override {
+        super.setUp();
+        actors = [client, worker, _actor("client 2"), _actor("worker 2"), stranger];
+        for (uint256 i = 0; i < agents.length; ++i) {
+            actors.push(agents[i]);
+        }
+        treasuries = [treasury, makeAddr("treasury 2")];
+        _stakeAgents(7);
+    }
+
+    modifier recorded() {
+        _;
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            WorkingContractEscrow escrow = escrows[i];
+            Status status = escrow.status();
+            Status last = lastStatus[escrow];
+            if (status == last) continue;
+            ++reached[status];
+            if (_rank(status) <= _rank(last)) violations.push("status went back");
+            lastStatus[escrow] = status;
+        }
+    }
+
+    // --- what can happen ---
+
+    function create(uint256 seed) external recorded {
+        if (escrows.length == MAX_ESCROWS) return;
+        Terms memory t = _randomTerms(seed);
+        if (usd.isBlacklisted(t.initiator)) return;
+        WorkingContractEscrow escrow = WorkingContractEscrow(factory.predict(t));
+        uint256 amount = _depositOf(t);
+        escrows.push(escrow);
+
+        uint256 way = (seed >> 8) % 4;
+        if (way == 0) {
+            factory.deploy(_packed(t));
+            vm.startPrank(t.initiator);
+            usd.approve(address(escrow), amount);
+            escrow.open(_noAuthorization());
+            vm.stopPrank();
+            return;
+        }
+        Authorization memory deposit = _authorize(t.initiator, address(escrow), amount);
+        if (way == 1 && amount != 0) {
+            _frontRun(t.initiator, address(escrow), amount, deposit);
+            // Late: the money is only refunded.
+            if ((seed >> 16) % 4 == 0) vm.warp(t.matchDeadline + (seed >> 24) % 30 days);
+        }
+        factory.create(_packed(t), deposit);
+    }
+
+    /// One step of most escrows.
+    function act(uint256 seed) external recorded {
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            uint256 choice = uint256(keccak256(abi.encode(seed, i)));
+            if (choice >> 254 != 0) _act(escrows[i], choice);
+        }
+    }
+
+    function _act(WorkingContractEscrow escrow, uint256 choice) private {
+        Status status = escrow.status();
+        if (status == Status.Created) _actCreated(escrow, choice);
+        else if (status == Status.Matched) _actMatched(escrow, choice);
+        else if (status == Status.UnderReview) _actUnderReview(escrow, choice);
+        else if (status == Status.Disputed) _actDisputed(escrow);
+        else _actEnded(escrow, choice);
+    }
+
+    /// In every dispute, every agent whose bit is set votes, where it may.
+    function vote(uint256 seed) external recorded {
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            if (escrows[i].status() != Status.Disputed) continue;
+            uint256 who = uint256(keccak256(abi.encode(seed, i)));
+            for (uint256 j = 0; j < agents.length; ++j) {
+                if ((who >> j) & 1 == 0) continue;
+                _voteWhereAllowed(escrows[i], agents[j], uint256(keccak256(abi.encode(who, j))), who);
+            }
+        }
+    }
+
+    /// In every dispute, opens the votes of every agent whose bit is set, or of all.
+    function open(uint256 seed) external recorded {
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            WorkingContractEscrow escrow = escrows[i];
+            if (escrow.status() != Status.Disputed || !_votingClosed(escrow)) continue;
+            if (_now() >= _closesAt(escrow) + 24 hours) continue;
+            uint256 who = uint256(keccak256(abi.encode(seed, i)));
+            if (who >> 255 == 0) who = type(uint256).max;
+            for (uint256 j = 0; j < agents.length; ++j) {
+                if ((who >> j) & 1 == 0 || escrow.ballotOf(agents[j]) < 1 << 27) continue;
+                _openVote(escrow, agents[j], votesOf[escrow][agents[j]]);
+            }
+        }
+    }
+
+    /// To the nearest limit of all escrows, or a second beside it, or some hours on.
+    function pass(uint256 choice) external recorded {
+        vm.roll(vm.getBlockNumber() + 1 + choice % 50);
+        uint40 now_ = _now();
+        uint40 limit = now_ + 1 + uint40((choice >> 8) % 12 hours);
+        if (choice % 3 != 0) {
+            uint40 nearest = type(uint40).max;
+            for (uint256 i = 0; i < escrows.length; ++i) {
+                uint40 next = _nextLimit(escrows[i]);
+                if (next < nearest) nearest = next;
+            }
+            if (nearest != type(uint40).max) limit = nearest;
+        }
+        uint40 to = limit + uint40((choice >> 40) % 3) - 1;
+        vm.warp(to > now_ ? to : now_ + 1);
+    }
+
+    /// What comes from outside of the lifecycle.
+    function disturb(uint256 kind, uint256 a, uint256 b, uint256 c) external recorded {
+        kind %= 6;
+        if (kind == 0) _strand(a, b, c);
+        else if (kind == 1 && stranded.length != 0) _returnStranded(a % stranded.length, operator);
+        else if (kind == 2) _blacklist(a);
+        else if (kind == 3) _liftBlacklist();
+        else if (kind == 4) _change(a);
+        else _attack(a, b);
+    }
+
+    /// @dev Somebody signs a transfer to an escrow, and somebody else broadcasts it at the token.
+    function _strand(uint256 escrowSeed, uint256 payerSeed, uint256 amount) private {
+        if (escrows.length == 0 || stranded.length > 8) return;
+        WorkingContractEscrow escrow = escrows[escrowSeed % escrows.length];
+        address payer = actors[payerSeed % actors.length];
+        if (usd.isBlacklisted(payer)) return;
+        amount = 1 + amount % 100e6;
+        Authorization memory authorization = _authorize(payer, address(escrow), amount);
+        _frontRun(payer, address(escrow), amount, authorization);
+        stranded.push(Stranded(escrow, payer, amount, authorization));
+        strandedAt[escrow] += amount;
+    }
+
+    function _blacklist(uint256 who) private {
+        address account = who % 5 == 0 ? treasuries[(who >> 8) % 2] : actors[(who >> 8) % actors.length];
+        usd.setBlacklisted(account, true);
+    }
+
+    function _liftBlacklist() private {
+        for (uint256 i = 0; i < actors.length; ++i) {
+            usd.setBlacklisted(actors[i], false);
+        }
+        for (uint256 i = 0; i < treasuries.length; ++i) {
+            usd.setBlacklisted(treasuries[i], false);
+        }
+    }
+
+    function _change(uint256 seed) private {
+        vm.startPrank(owner);
+        factory.setTreasury(treasuries[seed % 2]);
+        factory.setParameters(_randomParameters(seed >> 8));
+        vm.stopPrank();
+    }
+
+    /// @dev None of these may succeed.
+    function _attack(uint256 escrowSeed, uint256 choice) private {
+        if (escrows.length == 0) return;
+        WorkingContractEscrow escrow = escrows[escrowSeed % escrows.length];
+        address attacker = makeAddr("attacker");
+        vm.startPrank(attacker);
+        if (settled[escrow]) {
+            try escrow.settle() {
+                violations.push("settled twice");
+            } catch {}
+        }
+        for (uint256 i = 0; i < agents.length; ++i) {
+            if (!claimed[escrow][agents[i]]) continue;
+            try escrow.claim(agents[i]) {
+                violations.push("claimed twice");
+            } catch {}
+        }
+        _attackWithOthersMoney(escrow, choice);
+        vm.stopPrank();
+        if (usd.balanceOf(attacker) != 0) violations.push("the attacker has money");
+    }
+
+    /// Time and anybody's calls alone.
+    function exit() external {
+        uint40 end = _now();
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            uint40 limit = escrows[i].terms().reviewDeadline + 14 days + 3 days;
+            if (limit > end) end = limit;
+            if (escrows[i].status() == Status.Disputed) {
+                uint40 tallyAt = _closesAt(escrows[i]) + 24 hours;
+                if (tallyAt + 3 days > end) end = tallyAt + 3 days;
+            }
+        }
+        vm.warp(end);
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            if (escrows[i].status() == Status.Disputed) escrows[i].tally();
+        }
+        vm.warp(end + 3 days);
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            _exit(escrows[i]);
+        }
+        for (uint256 i = stranded.length; i > 0; --i) {
+            if (!usd.isBlacklisted(stranded[i - 1].payer)) _returnStranded(i - 1, makeAddr("anybody"));
+        }
+    }
+
+    /// Starts another history, with other escrows.
+    function forget() external {
+        delete escrows;
+        delete stranded;
+    }
+
+    function escrowCount() external view returns (uint256) {
+        return escrows.length;
+    }
+
+    function violationCount() external view returns (uint256) {
+        return violations.length;
+    }
+
+    /// Everything that anybody holds, escrows included.
+    function totalHeld() external view returns (uint256 total) {
+        for (uint256 i = 0; i < actors.length; ++i) {
+            total += usd.balanceOf(actors[i]);
+        }
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            total += usd.balanceOf(address(escrows[i]));
+        }
+        total += usd.balanceOf(treasuries[0]) + usd.balanceOf(treasuries[1]);
+    }
+
+    function totalSupply() external view returns (uint256) {
+        return usd.totalSupply();
+    }
+
+    function balanceOf(WorkingContractEscrow escrow) external view returns (uint256) {
+        return usd.balanceOf(address(escrow));
+    }
+
+    /// What may stay behind for ever: amounts of payees that the token refuses to pay.
+    function unpayable(WorkingContractEscrow escrow) external view returns (uint256 total) {
+        for (uint256 i = 0; i < actors.length; ++i) {
+            if (usd.isBlacklisted(actors[i])) total += escrow.deferred(actors[i]);
+        }
+        for (uint256 i = 0; i < treasuries.length; ++i) {
+            if (usd.isBlacklisted(treasuries[i])) total += escrow.deferred(treasuries[i]);
+        }
+        return total + strandedAt[escrow];
+    }
+
+    function stakedTokens() external view returns (uint256 booked, uint256 held) {
+        for (uint256 i = 0; i < agents.length; ++i) {
+            (uint96 amount,,,) = registry.stakes(agents[i]);
+            booked += amount;
+        }
+        held = token.balanceOf(address(registry));
+    }
+
+    // --- acts by status ---
+
+    function _actCreated(WorkingContractEscrow escrow, uint256 choice) private {
+        Terms memory t = escrow.terms();
+        if (choice % 8 == 0) {
+            vm.prank(t.initiator);
+            escrow.cancel();
+        } else if (choice % 8 == 1 && t.counterparty != address(0)) {
+            vm.prank(t.counterparty);
+            escrow.decline();
+        } else {
+            address party = t.counterparty != address(0) ? t.counterparty : actors[(choice >> 8) % 5];
+            if (party == t.initiator) return;
+            uint256 amount = t.workerInitiated ? t.price : _stakeOf(t);
+            (bool able, address caller, Authorization memory payment) = _pay(escrow, party, amount, choice >> 16);
+            if (!able) return;
+            vm.prank(caller);
+            escrow.accept(party, payment);
+            if (payment.signature.length != 0) usedBy[escrow] = payment;
+        }
+    }
+
+    function _actMatched(WorkingContractEscrow escrow, uint256 choice) private {
+        Terms memory t = escrow.terms();
+        address party = escrow.worker();
+        vm.prank(party);
+        if (choice % 5 == 0 && _now() < t.withdrawalDeadline) {
+            escrow.withdraw();
+        } else {
+            uint24 outcomes = t.computedCriteria ? _randomOutcomes(t.criteriaCount, choice >> 8) : 0;
+            escrow.deliver(keccak256("delivery"), keccak256("checkpoints"), outcomes);
+        }
+    }
+
+    function _actUnderReview(WorkingContractEscrow escrow, uint256 choice) private {
+        address party = escrow.client();
+        if (choice % 4 == 0) {
+            vm.prank(party);
+            escrow.approve();
+            return;
+        }
+        (bool able, address caller, Authorization memory payment) =
+            _pay(escrow, party, _bondOf(escrow.terms()), choice >> 8);
+        if (!able) return;
+        vm.prank(caller);
+        escrow.dispute(payment);
+    }
+
+    function _actDisputed(WorkingContractEscrow escrow) private {
+        uint256 sealedVotes = escrow.jury().sealedVotes;
+        uint256 openedVotes = escrow.jury().openedVotes;
+        if ((_votingClosed(escrow) && sealedVotes == openedVotes) || _now() >= _closesAt(escrow) + 24 hours) {
+            escrow.tally();
+            ++talliesWith[openedVotes];
+            return;
+        }
+        try escrow.draw() {
+            if (!escrow.jury().drawn) violations.push("draw not recorded");
+        } catch (bytes memory reason) {
+            if (bytes4(reason) != IWorkingContractEscrow.NoDraw.selector) violations.push("draw failed");
+        }
+    }
+
+    function _actEnded(WorkingContractEscrow escrow, uint256 choice) private {
+        if (escrow.status() == Status.None) return;
+        address caller = (choice >> 8) % 2 == 0 ? reviewer : stranger;
+        if (caller == reviewer || _now() >= escrow.terms().reviewDeadline + 50 days) {
+            if (choice % 2 == 0 && !settled[escrow]) {
+                vm.prank(caller);
+                escrow.settle();
+                settled[escrow] = true;
+            } else {
+                _claim(escrow, agents[(choice >> 16) % agents.length], caller);
+            }
+        }
+        address payee = actors[(choice >> 24) % actors.length];
+        if (escrow.deferred(payee) != 0 && !usd.isBlacklisted(payee)) escrow.claimDeferred(payee);
+    }
+
+    function _exit(WorkingContractEscrow escrow) private {
+        vm.startPrank(makeAddr("anybody"));
+        if (!settled[escrow] && escrow.status() != Status.None) {
+            escrow.settle();
+            settled[escrow] = true;
+        }
+        vm.stopPrank();
+        for (uint256 i = 0; i < agents.length; ++i) {
+            _claim(escrow, agents[i], makeAddr("anybody"));
+        }
+        for (uint256 i = 0; i < actors.length + treasuries.length; ++i) {
+            address payee = i < actors.length ? actors[i] : treasuries[i - actors.length];
+            if (escrow.deferred(payee) != 0 && !usd.isBlacklisted(payee)) escrow.claimDeferred(payee);
+        }
+    }
+
+    function _claim(WorkingContractEscrow escrow, address agent, address caller) private {
+        uint256 ballot = escrow.ballotOf(agent);
+        bool opened = ballot != 0 && ballot < 1 << 27;
+        if (!opened || escrow.status() == Status.Disputed || claimed[escrow][agent]) return;
+        claimed[escrow][agent] = true;
+        vm.prank(caller);
+        escrow.claim(agent);
+    }
+
+    // --- votes ---
+
+    function _voteWhereAllowed(WorkingContractEscrow escrow, address agent, uint256 seed, uint256 common) private {
+        Terms memory t = escrow.terms();
+        uint256 seats = t.parameters.baRecruitCount;
+        if (_now() >= _closesAt(escrow) || escrow.ballotOf(agent) != 0 || usd.isBlacklisted(agent)) return;
+        if (seats != 0) {
+            if (escrow.jury().sealedVotes == seats) return;
+            uint40 openToAllAt = escrow.jury().disputedAt + t.parameters.baVotingWindow / 2;
+            if (!escrow.isDrawn(agent) && _now() < openToAllAt) return;
+        }
+        votesOf[escrow][agent] = _randomOutcomes(t.criteriaCount, seed % 3 == 0 ? seed : common);
+        (, address caller, Authorization memory payment) = _pay(escrow, agent, _voteBondOf(t), seed >> 128);
+        bytes32 commitment = _commitment(escrow, agent, votesOf[escrow][agent]);
+        vm.prank(caller);
+        escrow.vote(agent, commitment, payment);
+    }
+
+    function _closesAt(WorkingContractEscrow escrow) private view returns (uint40) {
+        return escrow.jury().disputedAt + escrow.terms().parameters.baVotingWindow;
+    }
+
+    function _votingClosed(WorkingContractEscrow escrow) private view returns (bool) {
+        uint256 seats = escrow.terms().parameters.baRecruitCount;
+        return _now() >= _closesAt(escrow) || (seats != 0 && escrow.jury().sealedVotes == seats);
+    }
+
+    // --- money ---
+
+    /// @dev Prepares a payment in one of four ways: signed and brought by the operator or the payer, from an allowance,
+    /// or broadcast by somebody else first.
+    function _pay(WorkingContractEscrow escrow, address payer, uint256 amount, uint256 way)
+        private
+        returns (bool able, address caller, Authorization memory payment)
+    {
+        if (usd.isBlacklisted(payer)) return (false, payer, payment);
+        if (way % 4 == 0) {
+            vm.prank(payer);
+            usd.approve(address(escrow), amount);
+            return (true, payer, payment);
+        }
+        payment = _authorize(payer, address(escrow), amount);
+        if (way % 4 == 1) return (true, payer, payment);
+        if (way % 4 == 2) _frontRun(payer, address(escrow), amount, payment);
+        return (true, operator, payment);
+    }
+
+    function _returnStranded(uint256 index, address caller) private {
+        Stranded memory s = stranded[index];
+        if (usd.isBlacklisted(s.payer)) return;
+        uint256 before = usd.balanceOf(s.payer);
+        vm.prank(caller);
+        s.escrow.returnSurplus(s.payer, s.amount, s.authorization);
+        if (usd.balanceOf(s.payer) != before + s.amount) violations.push("surplus went elsewhere");
+        strandedAt[s.escrow] -= s.amount;
+        stranded[index] = stranded[stranded.length - 1];
+        stranded.pop();
+    }
+
+    /// @dev Called as the attacker.
+    function _attackWithOthersMoney(WorkingContractEscrow escrow, uint256 choice) private {
+        Terms memory t = escrow.terms();
+        if (usedBy[escrow].nonce != 0 && _now() < t.reviewDeadline + 14 days) {
+            address matched = t.workerInitiated ? escrow.client() : escrow.worker();
+            try escrow.returnSurplus(matched, t.workerInitiated ? t.price : _stakeOf(t), usedBy[escrow]) {
+                violations.push("a booked payment was returned");
+            } catch {}
+        }
+        if (stranded.length == 0) return;
+        Stranded memory s = stranded[choice % stranded.length];
+        try s.escrow.returnSurplus(makeAddr("attacker"), s.amount, s.authorization) {
+            violations.push("surplus returned to another");
+        } catch {}
+        try s.escrow.accept(s.payer, s.authorization) {
+            violations.push("a third party credited surplus");
+        } catch {}
+        try s.escrow.dispute(s.authorization) {
+            violations.push("a third party disputed");
+        } catch {}
+    }
+
+    // --- randomness ---
+
+    function _randomTerms(uint256 seed) private returns (Terms memory t) {
+        t = _newTerms();
+        seed = uint256(keccak256(abi.encode(seed)));
+        t.initiator = actors[seed % 4];
+        t.workerInitiated = (seed >> 8) % 3 == 0;
+        t.computedCriteria = (seed >> 16) % 3 == 0;
+        t.criteriaCount = uint8(1 + (seed >> 24) % ((seed >> 144) % 2 == 0 ? 3 : 10));
+        t.price = uint96((seed >> 32) % 4 == 0 ? 1 + (seed >> 40) % 1000 : 1 + (seed >> 40) % 1000e6);
+        if ((seed >> 96) % 2 == 0) t.counterparty = actors[(seed % 4 + 1 + (seed >> 104) % 3) % 4];
+    }
+
+    function _randomParameters(uint256 seed) private pure returns (Parameters memory p) {
+        seed = uint256(keccak256(abi.encode(seed)));
+        p = _defaultParameters();
+        p.protocolFee = uint16(seed % 2001);
+        p.workerStakeRatio = uint16((seed >> 16) % 10_001);
+        p.disputeBondRatio = uint16((seed >> 32) % 10_001);
+        p.backupAgentBondRatio = uint16((seed >> 48) % 10_001);
+        p.earlyWithdrawalSlashRatio = uint16((seed >> 64) % 10_001);
+        p.absentNoneMetClientShare = uint16((seed >> 80) % 10_001);
+        p.baUnclearSlashRatio = uint16((seed >> 96) % 10_001);
+        p.baRecruitCount = uint8((seed >> 112) % 2 == 0 ? 0 : 1 + (seed >> 120) % 4);
+        p.payoutHold = uint24((seed >> 128) % 2 == 0 ? 0 : (seed >> 136) % (72 hours + 1));
+    }
+
+    /// @dev Leans towards one outcome, so that majorities occur.
+    function _randomOutcomes(uint256 count, uint256 seed) private pure returns (uint24 outcomes) {
+        uint256 common = 1 + seed % 3;
+        for (uint256 i = 0; i < count; ++i) {
+            uint256 dice = uint256(keccak256(abi.encode(seed, i)));
+            outcomes |= uint24(dice % 3 == 0 ? 1 + (dice >> 8) % 3 : common) << uint24(2 * i);
+        }
+    }
+
+    function _nextLimit(WorkingContractEscrow escrow) private view returns (uint40) {
+        Status status = escrow.status();
+        Terms memory t = escrow.terms();
+        if (status == Status.Created) return t.matchDeadline;
+        if (status == Status.Matched) {
+            return _now() < t.withdrawalDeadline ? t.withdrawalDeadline : t.deliveryDeadline;
+        }
+        if (status == Status.UnderReview) return t.reviewDeadline;
+        if (status == Status.Disputed) {
+            uint40 half = escrow.jury().disputedAt + t.parameters.baVotingWindow / 2;
+            if (_now() < half) return half;
+            return _now() < _closesAt(escrow) ? _closesAt(escrow) : _closesAt(escrow) + 24 hours;
+        }
+        return type(uint40).max;
+    }
+
+    /// @dev Ends are final: two of them never follow each other.
+    function _rank(Status status) private pure returns (uint256) {
+        return status <= Status.Resolved ? uint256(status) : uint256(Status.Resolved) + 1;
+    }
+}
