@@ -1,4 +1,5 @@
 /** Gas that the Relay gives each kind of operation. */
+import type { Hex } from "../protocol/types.js";
 
 export const OPERATION_KINDS = [
   "delegate",
@@ -26,30 +27,40 @@ export const OPERATION_KINDS = [
 export type OperationKind = (typeof OPERATION_KINDS)[number];
 
 /**
- * Upper bounds, about twice what the costliest ordinary call measures (a proxied stablecoin, a contract wallet that
- * verifies a signature, cold storage). Generous, because an operation that runs out of gas fails; bounded, because a
- * batch has to reserve the sum, and because a hostile contract wallet may burn all it is given.
+ * Upper bounds, about twice what the costliest ordinary call measures (test/contracts/snapshots), so that a proxied
+ * stablecoin, cold storage and first payments fit. Bounded, because a batch has to reserve the sum, and because a
+ * hostile contract wallet may burn all it is given.
  */
 export const GAS_LIMITS: Record<OperationKind, number> = {
-  delegate: 250_000,
-  "revoke-delegation": 100_000,
-  create: 500_000,
-  accept: 300_000,
-  decline: 120_000,
-  cancel: 120_000,
-  deliver: 120_000,
-  withdraw: 120_000,
-  approve: 120_000,
-  dispute: 300_000,
-  vote: 400_000,
+  delegate: 200_000,
+  "revoke-delegation": 80_000,
+  create: 350_000,
+  accept: 200_000,
+  decline: 80_000,
+  cancel: 80_000,
+  deliver: 80_000,
+  withdraw: 80_000,
+  approve: 80_000,
+  dispute: 220_000,
+  vote: 280_000,
+  // 31 seats of four tries each.
   draw: 3_000_000,
-  "open-vote": 200_000,
-  tally: 200_000,
-  settle: 400_000,
-  claim: 400_000,
-  "claim-deferred": 200_000,
-  "return-surplus": 300_000,
-  stake: 350_000,
-  "request-unstake": 150_000,
-  "withdraw-stake": 150_000,
+  "open-vote": 150_000,
+  tally: 150_000,
+  settle: 250_000,
+  claim: 250_000,
+  "claim-deferred": 150_000,
+  "return-surplus": 200_000,
+  stake: 280_000,
+  "request-unstake": 120_000,
+  "withdraw-stake": 120_000,
 };
+
+/** Length of an ordinary account's signature in hex; a contract wallet's is longer and costs more to verify. */
+const ORDINARY_SIGNATURE_LENGTH = 2 + 2 * 65;
+const CONTRACT_WALLET_GAS = 400_000;
+
+/** Gas that verifying `signature` may need beyond the kind's own limit. */
+export function signatureGas(signature: Hex): number {
+  return signature.length > ORDINARY_SIGNATURE_LENGTH ? CONTRACT_WALLET_GAS : 0;
+}

@@ -7,7 +7,7 @@ import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "../chain/abi.
 import type { Deployment } from "../chain/deployment.js";
 import { packTerms } from "../protocol/terms.js";
 import type { Address, EscrowTerms, Hex } from "../protocol/types.js";
-import { GAS_LIMITS, type OperationKind } from "./gas-limits.js";
+import { GAS_LIMITS, type OperationKind, signatureGas } from "./gas-limits.js";
 
 export type { OperationKind } from "./gas-limits.js";
 
@@ -309,13 +309,13 @@ export function withdrawStakeOperation(
 
 function build(
   kind: OperationKind,
-  facts: RequestFacts,
+  facts: RequestFacts & { signature?: Hex; authorization?: AuthorizationArguments },
   call: Pick<NewOperation, "escrow" | "caller" | "target" | "data" | "payment" | "onceKey">,
 ): NewOperation {
   return {
     ...call,
     kind,
-    gasLimit: GAS_LIMITS[kind],
+    gasLimit: GAS_LIMITS[kind] + signatureGas(facts.signature ?? facts.authorization?.signature ?? "0x"),
     requestHash: facts.requestHash,
     onceKey: facts.onceKey ?? call.onceKey,
     notAfter: facts.notAfter,

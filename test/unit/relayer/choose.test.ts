@@ -1,0 +1,126 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type BusyOperation, type Candidate, chooseOperations } from "../../../src/relayer/choose.js";
+import { OPERATION_KINDS } from "../../../src/relayer/gas-limits.js";
+import { operationGas } from "../../../src/relayer/transaction.js";
+
+const candidate = (id: number, changes: Partial<Candidate> = {}): Candidate => ({
+  id: BigInt(id),
+  kind: "accept",
+  escrow: `escrow ${id}`,
+  caller: `agent ${id}`,
+  gasLimit: 200_000,
+  dataLength: 500,
+  notAfter: null,
+  createdAt: 1000,
+  tries: 0,
+  ...changes,
+});
+
+const choose = (
+  candidates: Candidate[],
+  busy: BusyOperation[] = [],
+  gasBudget = 16_000_000,
+  maxOperations = 100,
+) => chooseOperations({ candidates, busy, gasBudget, maxOperations }).map(Number);
+
+describe("choosing a batch", () => {
+  it("takes all operations that have nothing to do with each other, in the order of ids", () => {
+    expect(choose([candidate(3), candidate(1), candidate(2)])).toEqual([1, 2, 3]);
+  });
+
+  it("takes one of several payments that compete for an escrow, the first that came", () => {
+    const rivals = [1, 2, 3].map((id) => candidate(id, { escrow: "tender" }));
+    expect(choose([...rivals, candidate(4)])).toEqual([1, 4]);
+  });
+
+  it("takes several votes on one escrow", () => {
+    expect(choose([1, 2, 3].map((id) => candidate(id, { kind: "vote", escrow: "disputed" })))).toEqual([
+      1, 2, 3,
+    ]);
+  });
+
+  it("leaves an escrow alone while an act that decides about it is on its way", () => {
+    const busy: BusyOperation[] = [{ kind: "dispute", escrow: "busy", caller: "client" }];
+    const vote = candidate(1, { kind: "vote", escrow: "busy" });
+    expect(choose([vote, candidate(2)], busy)).toEqual([2]);
+  });
+
+  it("keeps a tally back while votes are being opened", () => {
+    const busy: BusyOperation[] = [{ kind: "open-vote", escrow: "busy", caller: null }];
+    const tally = candidate(1, { kind: "tally", escrow: "busy", caller: null });
+    const opening = candidate(2, { kind: "open-vote", escrow: "busy", caller: null });
+    expect(choose([tally, opening], busy)).toEqual([2]);
+  });
+
+  it("keeps an agent's order: nothing of an agent travels before what it asked for earlier", () => {
+    const delegate = candidate(1, { kind: "delegate", escrow: null, caller: "agent", gasLimit: 900_000 });
+    const deliver = candidate(2, { kind: "deliver", caller: "agent", gasLimit: 50_000 });
+    const other = candidate(3, { gasLimit: 700_000, notAfter: 1 });
+    expect(choose([delegate, deliver], [])).toEqual([1, 2]);
+    expect(choose([delegate, deliver, other], [], 1_000_000)).toEqual([3]);
+  });
+
+  it("waits for an agent's operation that another signer is sending", () => {
+    const busy: BusyOperation[] = [{ kind: "delegate", escrow: null, caller: "agent" }];
+    expect(choose([candidate(1, { caller: "agent" })], busy)).toEqual([]);
+  });
+
+  it("prefers the sooner deadline when not all fit, and makes an agent's earlier acts as urgent", () => {
+    const gas = operationGas(candidate(0)) * 2 + 1;
+    const late = candidate(1, { notAfter: 1100 });
+    const delegation = candidate(2, { kind: "delegate", escrow: null, caller: "agent" });
+    const soon = candidate(3, { caller: "agent", notAfter: 1010 });
+    expect(choose([late, delegation, soon], [], gas)).toEqual([2, 3]);
+  });
+
+  it("does not let deadlines starve what has none", () => {
+    const gas = operationGas(candidate(0)) + 1;
+    const old = candidate(1, { createdAt: 0 });
+    expect(choose([old, candidate(2, { notAfter: 500 })], [], gas)).toEqual([1]);
+  });
+
+  it("sends a suspect alone", () => {
+    expect(choose([candidate(1, { tries: 3 }), candidate(2)])).toEqual([1]);
+    expect(choose([candidate(1), candidate(2, { tries: 3 })])).toEqual([1]);
+  });
+
+  it("sends an operation larger than the budget alone rather than never", () => {
+    expect(choose([candidate(1, { gasLimit: 5_000_000 }), candidate(2)], [], 1_000_000)).toEqual([1]);
+  });
+
+  it("never breaks its limits on any queue", () => {
+    const operation = fc.record({
+      kind: fc.constantFrom(...OPERATION_KINDS),
+      escrow: fc.option(fc.constantFrom("e1", "e2", "e3")),
+      caller: fc.option(fc.constantFrom("a1", "a2", "a3")),
+      gasLimit: fc.integer({ min: 50_000, max: 3_000_000 }),
+      notAfter: fc.option(fc.integer({ min: 900, max: 2000 })),
+      tries: fc.integer({ min: 0, max: 4 }),
+    });
+    fc.assert(
+      fc.property(
+        fc.array(operation, { maxLength: 30 }),
+        fc.array(operation, { maxLength: 4 }),
+        (queue, busy) => {
+          const candidates = queue.map((one, index) => candidate(index + 1, one));
+          const chosen = choose(candidates, busy, 4_000_000, 6);
+          const rows = chosen.map((id) => candidates[id - 1] as Candidate);
+          expect(chosen).toEqual([...chosen].sort((a, b) => a - b));
+          expect(chosen.length).toBeLessThanOrEqual(6);
+          if (chosen.length > 1) {
+            expect(rows.reduce((sum, row) => sum + operationGas(row), 0)).toBeLessThanOrEqual(4_000_000);
+            expect(rows.every(({ tries }) => tries < 3)).toBe(true);
+          }
+          for (const row of rows) {
+            const earlier = candidates.filter(
+              ({ id, caller }) => caller !== null && caller === row.caller && id < row.id,
+            );
+            expect(earlier.every(({ id }) => chosen.includes(Number(id)))).toBe(true);
+            expect(busy.some(({ caller }) => caller !== null && caller === row.caller)).toBe(false);
+          }
+        },
+      ),
+    );
+  });
+});

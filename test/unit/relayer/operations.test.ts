@@ -1,0 +1,156 @@
+import { decodeFunctionData } from "viem";
+import { describe, expect, it } from "vitest";
+import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "../../../src/chain/abi.js";
+import type { Deployment } from "../../../src/chain/deployment.js";
+import { packTerms } from "../../../src/protocol/terms.js";
+import type { EscrowTerms } from "../../../src/protocol/types.js";
+import * as operations from "../../../src/relayer/operations.js";
+
+const address = (digit: string) => `0x${digit.repeat(40)}` as const;
+const word = (digit: string) => `0x${digit.repeat(64)}` as const;
+
+const deployment: Deployment = {
+  chainId: 84532,
+  networkName: "base-sepolia",
+  startBlock: 1,
+  domain: "test",
+  factory: address("1"),
+  implementation: address("2"),
+  relay: address("3"),
+  delegation: address("4"),
+  registry: address("5"),
+  protocolToken: address("6"),
+  asset: { address: address("7"), name: "Test USD", version: "2", decimals: 6, symbol: "TUSD" },
+};
+const escrow = address("a");
+const caller = address("b");
+const authorization = {
+  validAfter: 1n,
+  validBefore: 2n,
+  nonce: word("c"),
+  signature: `0x${"d".repeat(130)}`,
+} as const;
+const paid = { deployment, escrow, caller, authorization };
+const payment = { asset: deployment.asset.address, payer: caller, nonce: authorization.nonce };
+
+const terms: EscrowTerms = {
+  initiator: caller,
+  price: 50_000_000n,
+  counterparty: address("0"),
+  criteriaCount: 2,
+  workerInitiated: false,
+  computedCriteria: false,
+  matchDeadline: 10,
+  withdrawalDeadline: 20,
+  deliveryDeadline: 30,
+  reviewDeadline: 40,
+  termsHash: word("e"),
+  parameters: {
+    protocolFee: 500,
+    workerStakeRatio: 500,
+    disputeBondRatio: 500,
+    backupAgentBondRatio: 500,
+    earlyWithdrawalSlashRatio: 3000,
+    absentNoneMetClientShare: 8000,
+    baUnclearSlashRatio: 3000,
+    tokenMintRewardFull: 10,
+    tokenMintRewardReduced: 4,
+    baEligibilityStake: 1000,
+    baVotingWindow: 86_400,
+    baRecruitCount: 0,
+    payoutHold: 0,
+  },
+};
+
+describe("the relayer's calls", () => {
+  it("creates at the factory, paying for the escrow", () => {
+    const operation = operations.createOperation({ ...paid, terms, requestHash: "hash", notAfter: 99 });
+    expect(operation).toMatchObject({
+      kind: "create",
+      target: deployment.factory,
+      escrow,
+      caller,
+      payment,
+      requestHash: "hash",
+      notAfter: 99,
+    });
+    expect(decodeFunctionData({ abi: factoryAbi, data: operation.data })).toEqual({
+      functionName: "create",
+      args: [packTerms(terms), authorization],
+    });
+  });
+
+  it("accepts, disputes and votes at the escrow with the payer's authorization", () => {
+    const accept = operations.acceptOperation(paid);
+    const dispute = operations.disputeOperation(paid);
+    const vote = operations.voteOperation({ ...paid, commitment: word("f") });
+    for (const operation of [accept, dispute, vote])
+      expect(operation).toMatchObject({ target: escrow, payment });
+    const call = (data: `0x${string}`) => decodeFunctionData({ abi: escrowAbi, data });
+    expect(call(accept.data).args?.map(String)[0]?.toLowerCase()).toBe(caller);
+    expect(call(dispute.data)).toEqual({ functionName: "dispute", args: [authorization] });
+    expect(call(vote.data).args?.slice(1)).toEqual([word("f"), authorization]);
+  });
+
+  it.each([
+    ["decline", operations.declineOperation],
+    ["cancel", operations.cancelOperation],
+    ["withdraw", operations.withdrawOperation],
+    ["approve", operations.approveOperation],
+  ] as const)("encodes %s, once for each escrow", (name, build) => {
+    const operation = build({ escrow, caller });
+    expect(decodeFunctionData({ abi: escrowAbi, data: operation.data }).functionName).toBe(name);
+    expect(operation).toMatchObject({ kind: name, target: escrow, caller, onceKey: `${name}:${escrow}` });
+    expect(operation.payment).toBeUndefined();
+  });
+
+  it.each([
+    ["draw", operations.drawOperation],
+    ["tally", operations.tallyOperation],
+    ["settle", operations.settleOperation],
+  ] as const)("encodes the keeper's %s, for nobody's account", (name, build) => {
+    const operation = build({ escrow });
+    expect(decodeFunctionData({ abi: escrowAbi, data: operation.data }).functionName).toBe(name);
+    expect(operation).toMatchObject({ kind: name, caller: null, onceKey: `${name}:${escrow}` });
+  });
+
+  it("registers and revokes delegations to the Relay", () => {
+    const delegation = operations.delegateOperation({
+      deployment,
+      agent: caller,
+      nonce: word("1"),
+      issuedAt: 5,
+      expiresAt: 6,
+      signature: authorization.signature,
+    });
+    expect(decodeFunctionData({ abi: delegationAbi, data: delegation.data }).args).toEqual([
+      expect.stringMatching(new RegExp(caller, "i")),
+      deployment.relay,
+      word("1"),
+      5,
+      6,
+      authorization.signature,
+    ]);
+    const revocation = operations.revokeDelegationOperation({
+      deployment,
+      agent: caller,
+      challengeId: "one",
+    });
+    expect(revocation.onceKey).toBe(`revoke-delegation:${caller}:one`);
+  });
+
+  it("stakes protocol tokens, which are another asset than the stablecoin", () => {
+    const stake = operations.stakeOperation({ deployment, agent: caller, amount: 7n, authorization });
+    expect(stake.payment?.asset).toBe(deployment.protocolToken);
+    expect(decodeFunctionData({ abi: registryAbi, data: stake.data }).functionName).toBe("stake");
+  });
+
+  it("gives a contract wallet's signature more gas", () => {
+    const long = { ...authorization, signature: `0x${"d".repeat(600)}` } as const;
+    const [ordinary, wallet] = [
+      operations.acceptOperation(paid),
+      operations.acceptOperation({ ...paid, authorization: long }),
+    ];
+    expect(wallet.gasLimit).toBeGreaterThan(ordinary.gasLimit);
+  });
+});

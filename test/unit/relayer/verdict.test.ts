@@ -1,0 +1,45 @@
+import { encodeErrorResult } from "viem";
+import { describe, expect, it } from "vitest";
+import { escrowAbi } from "../../../src/chain/abi.js";
+import { failureReason, judgeFailure, retryDelay } from "../../../src/relayer/verdict.js";
+
+const facts = { data: "0x", fromKeeper: false, tries: 0, tokenPaused: false } as const;
+
+describe("why an operation failed", () => {
+  it("names the Solidity error", () => {
+    const data = encodeErrorResult({ abi: escrowAbi, errorName: "AlreadySettled" });
+    expect(failureReason(data, false)).toBe("AlreadySettled");
+  });
+
+  it("tells running out of gas from failing without a reason", () => {
+    expect(failureReason("0x", true)).toBe("OutOfGas");
+    expect(failureReason("0x", false)).toBe("Reverted");
+    expect(failureReason("0xdeadbeef", false)).toBe("UnknownError");
+  });
+
+  it("rejects what the escrow refuses", () => {
+    expect(judgeFailure({ ...facts, reason: "WrongStatus" }).verdict).toBe("reject");
+    expect(judgeFailure({ ...facts, reason: "PaymentFailed" }).verdict).toBe("reject");
+  });
+
+  it("holds what fails because the token is paused", () => {
+    expect(judgeFailure({ ...facts, reason: "PaymentFailed", tokenPaused: true })).toMatchObject({
+      verdict: "hold",
+      reason: "TokenPaused",
+    });
+  });
+
+  it("holds a keeper's act that comes too early, for a while; an agent's it rejects", () => {
+    expect(judgeFailure({ ...facts, reason: "VotingOpen", fromKeeper: true }).verdict).toBe("hold");
+    expect(judgeFailure({ ...facts, reason: "VotingOpen", fromKeeper: true, tries: 50 }).verdict).toBe(
+      "reject",
+    );
+    expect(judgeFailure({ ...facts, reason: "VotingOpen" }).verdict).toBe("reject");
+  });
+
+  it("waits longer after each try, up to a limit", () => {
+    const delays = [0, 1, 2, 3, 50].map(retryDelay);
+    expect(delays).toEqual([...delays].sort((a, b) => a - b));
+    expect(delays.at(-1)).toBe(300_000);
+  });
+});
