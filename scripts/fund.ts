@@ -1,5 +1,5 @@
 /** Gives an address test dollars, and protocol tokens where asked, on the running local chain. */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { parseEther, parseUnits } from "viem";
@@ -10,22 +10,24 @@ import { localAccount } from "../src/local/network.js";
 import { ROOT } from "../src/local/root.js";
 
 const { values, positionals } = parseArgs({
-  options: { tokens: { type: "string" }, rpc: { type: "string", default: "http://127.0.0.1:8545" } },
+  options: { tokens: { type: "string" } },
   allowPositionals: true,
 });
 const [address, amount] = positionals;
 const isAmount = (text: string | undefined): text is string => /^\d+(\.\d+)?$/.test(text ?? "");
 if (!/^0x[0-9a-fA-F]{40}$/.test(address ?? "") || !isAmount(amount)) {
-  fail(
-    "Usage: npm run fund -- <address> <dollars> [--tokens <protocol tokens>] [--rpc <URL of the local chain>]",
-  );
+  fail("Usage: npm run fund -- <address> <dollars> [--tokens <protocol tokens>]");
 }
-const path = join(process.env.DATA_DIR || join(ROOT, ".local"), "deployment.json");
-if (!existsSync(path)) fail("There is no local network yet: run npm start first.");
+const path = join(process.env.DATA_DIR || join(ROOT, ".local"), "network.json");
+if (!existsSync(path)) fail("No running network found: run npm start in another terminal first.");
 
-const deployment = readDeployment(path);
-const { publicClient, chain } = createChainClients({ rpcUrl: values.rpc, chainId: deployment.chainId });
-const owner = createSigningClient({ rpcUrl: values.rpc, chain, account: localAccount(0) });
+const { rpcUrl, deploymentPath } = JSON.parse(readFileSync(path, "utf8")) as {
+  rpcUrl: string;
+  deploymentPath: string;
+};
+const deployment = readDeployment(deploymentPath);
+const { publicClient, chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
+const owner = createSigningClient({ rpcUrl, chain, account: localAccount(0) });
 const to = address as `0x${string}`;
 const hashes = [
   await owner.writeContract({

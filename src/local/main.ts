@@ -1,5 +1,5 @@
 /** `npm start`: the whole service on this machine, supervised; Ctrl-C ends all of it. */
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { destination } from "pino";
 import { ConfigError } from "../config.js";
@@ -58,11 +58,10 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
       timeoutMs: READY_TIMEOUT_MS,
     });
     if (isStopping) return;
-    writeAddresses(settings.dir, {
-      baseUrl: service.url,
-      rpcUrl: network.rpcUrl,
-      deploymentPath: network.deploymentPath,
-    });
+    const { databaseUrl, rpcUrl, deploymentPath } = network;
+    const addressFile = join(settings.dir, "network.json");
+    writeAddresses(addressFile, { baseUrl: service.url, databaseUrl, rpcUrl, deploymentPath });
+    closing.push(() => rmSync(addressFile, { force: true }));
     report(summary({ url: service.url, network, settings, seconds: (Date.now() - startedAt) / 1000 }));
   };
 
@@ -83,12 +82,9 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
   return typeof outcome === "object" ? 1 : 0;
 }
 
-/** Where the running network listens, for the demo and the funding command. */
-function writeAddresses(
-  dir: string,
-  addresses: { baseUrl: string; rpcUrl: string; deploymentPath: string },
-): void {
-  writeFileSync(join(dir, "network.json"), `${JSON.stringify(addresses, null, 2)}\n`);
+/** Where the running network listens, for the demo and the commands; the database's address holds its password. */
+function writeAddresses(path: string, addresses: Record<string, string>): void {
+  writeFileSync(path, `${JSON.stringify(addresses, null, 2)}\n`, { mode: 0o600 });
 }
 
 /** Resolves at the first signal; later ones are ignored while everything comes to its end. */
