@@ -1,0 +1,318 @@
+/** What can go wrong between a quote and a settled payment: replays, races, strangers, wrong numbers. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Hex, parseAbi, parseSignature } from "viem";
+import { testUsdAbi } from "../../src/chain/abi.js";
+import { createSigningClient } from "../../src/chain/clients.js";
+import { localAccount } from "../../src/local/network.js";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import type { Agent } from "../support/agent.js";
+import { openWorld, type World } from "../support/world.js";
+import {
+  createdBy,
+  draftBody,
+  HOUR,
+  paymentHeader,
+  type Quote,
+  quoteOf,
+  type SignedPayment,
+  signPayment,
+} from "./contract-actors.js";
+
+let world: World;
+let client: Agent;
+let worker: Agent;
+
+beforeAll(async () => {
+  world = await openWorld();
+  client = await world.newAgent({ usd: "10000" });
+  worker = await world.newAgent({ usd: "10000" });
+});
+afterAll(() => world.close());
+
+const token = () => ({ address: world.deployment.asset.address, abi: testUsdAbi }) as const;
+
+const isUsed = (payment: SignedPayment) =>
+  world.publicClient.readContract({
+    ...token(),
+    functionName: "authorizationState",
+    args: [payment.from, payment.nonce],
+  });
+
+/** A stranger sends the authorization to the token on its own. */
+async function frontRun({ from, to, value, validAfter, validBefore, nonce, signature }: SignedPayment): Promise<void> {
+  const stranger = createSigningClient({
+    rpcUrl: world.info.rpcUrl,
+    chain: world.publicClient.chain,
+    account: localAccount(9),
+  });
+  await world.testClient.setBalance({ address: stranger.account.address, value: 10n ** 18n });
+  const hash = await stranger.writeContract({
+    ...token(),
+    functionName: "transferWithAuthorization",
+    args: [from, to, value, validAfter, validBefore, nonce, signature],
+  });
+  const { status } = await world.publicClient.waitForTransactionReceipt({ hash });
+  expect(status).toBe("success");
+}
+
+async function cancelAtToken(agent: Agent, quote: Quote, nonce: Hex): Promise<void> {
+  const signature = await agent.account.signTypedData({
+    domain: { ...quote.extra, chainId: world.deployment.chainId, verifyingContract: quote.asset },
+    types: { CancelAuthorization: [{ name: "authorizer", type: "address" }, { name: "nonce", type: "bytes32" }] },
+    primaryType: "CancelAuthorization",
+    message: { authorizer: agent.address, nonce },
+  });
+  const sender = createSigningClient({
+    rpcUrl: world.info.rpcUrl,
+    chain: world.publicClient.chain,
+    account: localAccount(9),
+  });
+  await world.testClient.setBalance({ address: sender.account.address, value: 10n ** 18n });
+  const hash = await sender.writeContract({
+    address: quote.asset,
+    abi: parseAbi(["function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)"]),
+    functionName: "cancelAuthorization",
+    args: [agent.address, nonce, signature],
+  });
+  await world.publicClient.waitForTransactionReceipt({ hash });
+}
+
+describe("a settled payment", () => {
+  test("answers its repetition with the same bytes, and marks them", async () => {
+    const body = JSON.stringify(await draftBody(world));
+    const quote = quoteOf(await client.post("/v1/contracts", body));
+    const headers = paymentHeader(quote, await signPayment(world, client, quote));
+    const first = await client.post<ContractView>("/v1/contracts", body, headers);
+    expect(first.status).toBe(200);
+    expect(first.data.id).toBe(quote.payTo);
+    expect(first.headers.get("idempotent-replay")).toBeNull();
+
+    await client.post(`/v1/contracts/${quote.payTo}/cancel`);
+    const again = await client.post<ContractView>("/v1/contracts", body, headers);
+    expect(again.status).toBe(200);
+    expect(again.body).toEqual(first.body);
+    expect(again.headers.get("idempotent-replay")).toBe("true");
+    expect(again.headers.get("payment-response")).toBe(first.headers.get("payment-response"));
+  });
+
+  test("is worth nothing for another body, path or caller", async () => {
+    const body = JSON.stringify(await draftBody(world));
+    const quote = quoteOf(await client.post("/v1/contracts", body));
+    const headers = paymentHeader(quote, await signPayment(world, client, quote));
+    expect((await client.post("/v1/contracts", body, headers)).status).toBe(200);
+
+    const other = JSON.stringify(await draftBody(world));
+    expect((await client.post("/v1/contracts", other, headers)).error?.code).toBe("conflict");
+    expect((await client.post("/v1/contracts", ` ${body}`, headers)).error?.code).toBe("conflict");
+    expect((await worker.post("/v1/contracts", body, headers)).error?.code).toBe("conflict");
+    const accept = `/v1/contracts/${quote.payTo}/accept`;
+    expect((await client.post(accept, { accept: true }, headers)).error?.code).toBe("conflict");
+  });
+
+  test("of which a hundred copies arrive at once moves money once", async () => {
+    const payer = await world.newAgent({ usd: "100" });
+    const body = JSON.stringify(await draftBody(world));
+    const quote = quoteOf(await payer.post("/v1/contracts", body));
+    const headers = paymentHeader(quote, await signPayment(world, payer, quote));
+    const answers = await Promise.all(Array.from({ length: 100 }, () => payer.post("/v1/contracts", body, headers)));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(new Set(answers.map((answer) => JSON.stringify(answer.body))).size).toBe(1);
+    expect(await world.usdOf(payer.address)).toBe(50_000_000n);
+  });
+});
+
+describe("the same bytes", () => {
+  test("are one attempt, then a duplicate", async () => {
+    const body = JSON.stringify(await draftBody(world));
+    const first = quoteOf(await client.post("/v1/contracts", body));
+    expect(quoteOf(await client.post("/v1/contracts", body)).payTo).toBe(first.payTo);
+    expect(quoteOf(await worker.post("/v1/contracts", body)).payTo).not.toBe(first.payTo);
+
+    expect((await client.pay("/v1/contracts", body)).status).toBe(200);
+    const duplicate = await client.post("/v1/contracts", body);
+    expect(duplicate.error).toMatchObject({ code: "duplicate_contract", details: { contractId: first.payTo } });
+    const paidTwice = paymentHeader(first, await signPayment(world, client, first));
+    expect((await client.post("/v1/contracts", body, paidTwice)).error?.code).toBe("duplicate_contract");
+  });
+
+  test("paid twice at once open one contract and take one payment", async () => {
+    const payer = await world.newAgent({ usd: "200" });
+    const body = JSON.stringify(await draftBody(world));
+    const quote = quoteOf(await payer.post("/v1/contracts", body));
+    const payments = [await signPayment(world, payer, quote), await signPayment(world, payer, quote)];
+    const answers = await Promise.all(
+      payments.map((payment) => payer.post("/v1/contracts", body, paymentHeader(quote, payment))),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+    expect(answers.find(({ status }) => status === 409)?.error?.code).toBe("duplicate_contract");
+    expect(await world.usdOf(payer.address)).toBe(150_000_000n);
+  });
+});
+
+describe("pending attempts", () => {
+  test("are five; a slot frees 30 minutes after its first quote, and a late payment is honoured", async () => {
+    const payer = await world.newAgent({ usd: "1000" });
+    const bodies = await Promise.all(Array.from({ length: 6 }, async () => JSON.stringify(await draftBody(world))));
+    const quotes: Quote[] = [];
+    for (const body of bodies.slice(0, 5)) quotes.push(quoteOf(await payer.post("/v1/contracts", body)));
+    const sixth = bodies[5] as string;
+    const refused = await payer.post("/v1/contracts", sixth);
+    expect(refused.error?.code).toBe("too_many_pending_attempts");
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(1700);
+    expect((await payer.post("/v1/contracts", bodies[0] as string)).status).toBe(402);
+
+    const oldest = quotes[0] as Quote;
+    await world.pool.query("update app.terms set first_quoted_at = now() - interval '31 minutes' where id = $1", [oldest.payTo]);
+    expect((await payer.post("/v1/contracts", sixth)).status).toBe(402);
+    expect((await payer.post("/v1/contracts", bodies[0] as string)).error?.code).toBe("too_many_pending_attempts");
+    const late = paymentHeader(oldest, await signPayment(world, payer, oldest));
+    expect((await payer.post("/v1/contracts", bodies[0] as string, late)).status).toBe(200);
+
+    expect((await payer.pay("/v1/contracts", bodies[1] as string)).status).toBe(200);
+    expect((await payer.post("/v1/contracts", JSON.stringify(await draftBody(world)))).status).toBe(402);
+  });
+});
+
+describe("a race of eight for one tender", () => {
+  test("matches one, and no loser's authorization is ever used", async () => {
+    const { id } = await createdBy(world, client);
+    const racers = await Promise.all(Array.from({ length: 8 }, () => world.newAgent({ usd: "10" })));
+    const path = `/v1/contracts/${id}/accept`;
+    const entries = await Promise.all(
+      racers.map(async (racer) => {
+        const quote = quoteOf(await racer.post(path, { accept: true }));
+        return { racer, quote, payment: await signPayment(world, racer, quote) };
+      }),
+    );
+    const answers = await Promise.all(
+      entries.map(({ racer, quote, payment }) =>
+        racer.post<ContractView>(path, { accept: true }, paymentHeader(quote, payment)),
+      ),
+    );
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(answers.filter(({ error }) => error?.code === "conflict")).toHaveLength(7);
+
+    const used = await Promise.all(entries.map(({ payment }) => isUsed(payment)));
+    expect(used.filter(Boolean)).toHaveLength(1);
+    const winner = entries[used.indexOf(true)]?.racer;
+    expect(answers.find(({ status }) => status === 200)?.data.worker).toBe(winner?.address);
+    const balances = await Promise.all(racers.map(({ address }) => world.usdOf(address)));
+    expect(balances.sort()).toEqual([10_000_000n, 10_000_000n, 10_000_000n, 10_000_000n, 10_000_000n, 10_000_000n, 10_000_000n, 7_500_000n].sort());
+    expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
+    const late = await world.newAgent({ usd: "10" });
+    expect((await late.post(path, { accept: true })).error?.code).toBe("conflict");
+  });
+});
+
+describe("an authorization that a stranger sends to the token first", () => {
+  test("still creates the contract", async () => {
+    const body = JSON.stringify(await draftBody(world));
+    const quote = quoteOf(await client.post("/v1/contracts", body));
+    const payment = await signPayment(world, client, quote);
+    await frontRun(payment);
+    const created = await client.post<ContractView>("/v1/contracts", body, paymentHeader(quote, payment));
+    expect(created.status).toBe(200);
+    expect(created.data).toMatchObject({ id: quote.payTo, status: "created", escrowedFunds: "50.0" });
+    expect(await world.usdOf(quote.payTo)).toBe(50_000_000n);
+  });
+
+  test("still accepts it", async () => {
+    const { id } = await createdBy(world, client);
+    const path = `/v1/contracts/${id}/accept`;
+    const quote = quoteOf(await worker.post(path, { accept: true }));
+    const payment = await signPayment(world, worker, quote);
+    await frontRun(payment);
+    const accepted = await worker.post<ContractView>(path, { accept: true }, paymentHeader(quote, payment));
+    expect(accepted.status).toBe(200);
+    expect(accepted.data).toMatchObject({ status: "matched", worker: worker.address });
+    expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
+  });
+
+  test("is sent back where another worker was matched meanwhile", async () => {
+    const { id } = await createdBy(world, client);
+    const path = `/v1/contracts/${id}/accept`;
+    const late = await world.newAgent({ usd: "10" });
+    const quote = quoteOf(await late.post(path, { accept: true }));
+    const payment = await signPayment(world, late, quote);
+    expect((await worker.pay(path, { accept: true })).status).toBe(200);
+    await frontRun(payment);
+    expect(await world.usdOf(late.address)).toBe(7_500_000n);
+
+    const refused = await late.post(path, { accept: true }, paymentHeader(quote, payment));
+    expect(refused.error?.code).toBe("conflict");
+    await expect.poll(() => world.usdOf(late.address), { timeout: 10_000 }).toBe(10_000_000n);
+    expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
+  });
+
+  test("counts as nothing where it was cancelled", async () => {
+    const { id } = await createdBy(world, client);
+    const path = `/v1/contracts/${id}/accept`;
+    const quote = quoteOf(await worker.post(path, { accept: true }));
+    const payment = await signPayment(world, worker, quote);
+    await cancelAtToken(worker, quote, payment.nonce);
+    const refused = await worker.post(path, { accept: true }, paymentHeader(quote, payment));
+    expect(quoteOf(refused).error).toBe("authorization_used");
+
+    const body = JSON.stringify(await draftBody(world));
+    const createQuote = quoteOf(await client.post("/v1/contracts", body));
+    const cancelled = await signPayment(world, client, createQuote);
+    await cancelAtToken(client, createQuote, cancelled.nonce);
+    const notCreated = await client.post("/v1/contracts", body, paymentHeader(createQuote, cancelled));
+    expect(quoteOf(notCreated).error).toBe("authorization_used");
+  });
+});
+
+describe("a payment that does not fit is answered 402 with its reason, and moves nothing:", () => {
+  const reasons: [string, string, (quote: Quote) => Promise<Partial<SignedPayment>>][] = [
+    ["too little", "invalid_exact_evm_payload_authorization_value", async (q) => ({ value: BigInt(q.amount) - 1n })],
+    ["too much", "invalid_exact_evm_payload_authorization_value", async (q) => ({ value: BigInt(q.amount) + 1n })],
+    ["another payee", "invalid_exact_evm_payload_recipient_mismatch", async () => ({ to: client.address })],
+    ["expired", "invalid_exact_evm_payload_authorization_valid_before", async () => ({ validBefore: BigInt(await world.chainNow()) })],
+    ["not yet valid", "invalid_exact_evm_payload_authorization_valid_after", async () => ({ validAfter: BigInt((await world.chainNow()) + HOUR) })],
+  ];
+  test.each(reasons)("%s", async (_name, reason, changes) => {
+    const payer = await world.newAgent({ usd: "100" });
+    const body = JSON.stringify(await draftBody(world));
+    const quote = quoteOf(await payer.post("/v1/contracts", body));
+    const payment = await signPayment(world, payer, quote, await changes(quote));
+    const refused = await payer.post("/v1/contracts", body, paymentHeader(quote, payment));
+    expect(quoteOf(refused)).toMatchObject({ error: reason, payTo: quote.payTo });
+    expect(refused.body).toEqual({});
+    expect(await isUsed(payment)).toBe(false);
+  });
+
+  test("another payer", async () => {
+    const body = JSON.stringify(await draftBody(world));
+    const quote = quoteOf(await client.post("/v1/contracts", body));
+    const payment = await signPayment(world, worker, quote);
+    const refused = await client.post("/v1/contracts", body, paymentHeader(quote, payment));
+    expect(quoteOf(refused).error).toBe("payer_mismatch");
+    expect(await isUsed(payment)).toBe(false);
+  });
+
+  test("no money", async () => {
+    const payer = await world.newAgent({ usd: "1" });
+    const body = JSON.stringify(await draftBody(world));
+    const quote = quoteOf(await payer.post("/v1/contracts", body));
+    const payment = await signPayment(world, payer, quote);
+    const refused = await payer.post("/v1/contracts", body, paymentHeader(quote, payment));
+    expect(quoteOf(refused).error).toBe("insufficient_funds");
+    await world.fundUsd(payer.address, "49");
+    expect((await payer.post("/v1/contracts", body, paymentHeader(quote, payment))).status).toBe(200);
+  });
+
+  test("a false signature", async () => {
+    const body = JSON.stringify(await draftBody(world));
+    const quote = quoteOf(await client.post("/v1/contracts", body));
+    const payment = await signPayment(world, client, quote);
+    const { r } = parseSignature(payment.signature);
+    const forged = { ...payment, signature: `${payment.signature.slice(0, 66)}${r.slice(2)}1b` as Hex };
+    const refused = await client.post("/v1/contracts", body, paymentHeader(quote, forged));
+    expect(quoteOf(refused).error).toBe("invalid_exact_evm_payload_signature");
+  });
+
+  test("nonsense in the header", async () => {
+    const refused = await client.post("/v1/contracts", await draftBody(world), { "payment-signature": "%%%" });
+    expect(quoteOf(refused).error).toBe("invalid_payload");
+  });
+});
