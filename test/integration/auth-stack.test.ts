@@ -1,0 +1,73 @@
+/** Sign-in and revocation with the real relayer and indexer behind them. */
+import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { delegationAbi } from "../../src/chain/abi.js";
+import { createChainClients } from "../../src/chain/clients.js";
+import { readDeployment } from "../../src/chain/deployment.js";
+import { createDatabase } from "../../src/db/client.js";
+import type { Address } from "../../src/protocol/types.js";
+import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
+import { ensureDelegation } from "../../src/services/delegation/ensure-delegation.js";
+import { signIn } from "../support/agent.js";
+
+const stack = inject("stack");
+const deployment = readDeployment(stack.deploymentPath);
+const { chainId, delegation, relay } = deployment;
+const { publicClient } = createChainClients({ rpcUrl: stack.rpcUrl, chainId });
+const { pool, db } = createDatabase(stack.databaseUrl);
+let outbox: ReturnType<typeof createOutboxWaiter>;
+
+beforeAll(() => {
+  outbox = createOutboxWaiter({ pool });
+});
+afterAll(async () => {
+  await outbox.stop();
+  await pool.end();
+});
+
+const isDelegated = (agent: Address) =>
+  publicClient.readContract({
+    address: delegation,
+    abi: delegationAbi,
+    functionName: "isAuthorized",
+    args: [agent, relay],
+  });
+
+/** As every first unpaid act of an agent does. */
+const delegate = (agent: Address) =>
+  ensureDelegation(
+    { db, pool, publicClient, deployment, outbox, config: { settlementWaitMs: 20_000 } } as never,
+    agent,
+  );
+
+async function revokeAll(agent: Awaited<ReturnType<typeof signIn>>) {
+  const { data } = await agent.post<{ challengeId: string; message: string }>(
+    `/v1/agents/${agent.address}/challenge`,
+  );
+  const signature = await agent.account.signMessage({ message: data.message });
+  return agent.post(`/v1/agents/${agent.address}/api-key/revoke`, {
+    challengeId: data.challengeId,
+    signature,
+  });
+}
+
+it("revokes on chain when all keys are revoked, and signs in again at once, as often as it likes", async () => {
+  let agent = await signIn({ url: stack.url, chainId });
+  const { account, address } = agent;
+  for (let round = 0; round < 3; round++) {
+    await delegate(address);
+    expect(await isDelegated(address)).toBe(true);
+    expect(await revokeAll(agent)).toMatchObject({ status: 200, data: { address, revokedCount: 1 } });
+    expect(await agent.get("/v1/agents/me/api-keys")).toMatchObject({ status: 401 });
+    // The next challenge waits for the revocation to be mined.
+    agent = await signIn({ url: stack.url, chainId, account });
+    expect(await isDelegated(address)).toBe(false);
+  }
+});
+
+it("is ready: database, chain and indexer", async () => {
+  const answer = await fetch(`${stack.url}/ready`);
+  expect(await answer.json()).toMatchObject({
+    data: { ready: true, database: { ok: true }, chain: { ok: true }, indexer: { ok: true } },
+  });
+  expect(answer.status).toBe(200);
+});
