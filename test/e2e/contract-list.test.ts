@@ -1,0 +1,122 @@
+/** GET /v1/contracts: filters, groups, order and pages. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { STATUS_GROUPS } from "../../src/protocol/status.js";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import type { Agent, Answer } from "../support/agent.js";
+import { openWorld, type World } from "../support/world.js";
+import { createdBy, DAY, HOUR, matchedBetween, untilStatus } from "./contract-actors.js";
+
+let world: World;
+let client: Agent;
+let worker: Agent;
+const ids: Record<string, string> = {};
+
+/** Every contract of this file has this client or lists it as reserved buyer. */
+beforeAll(async () => {
+  world = await openWorld();
+  client = await world.newAgent({ usd: "10000" });
+  worker = await world.newAgent({ usd: "10000" });
+  ids.open = (await createdBy(world, client, { budgetOrPrice: 10, title: "Draw 100% of a_map" })).id;
+  ids.matched = (await matchedBetween(world, client, worker, { budgetOrPrice: 20 })).id;
+  ids.resolved = (await matchedBetween(world, client, worker, { budgetOrPrice: 30 })).id;
+  await worker.post(`/v1/contracts/${ids.resolved}/delivery`, { delivery: "ipfs://x" });
+  await client.post(`/v1/contracts/${ids.resolved}/approve`);
+  await untilStatus(client, ids.resolved, "settled-all-met");
+  ids.cancelled = (await createdBy(world, client, { budgetOrPrice: 40 })).id;
+  await client.post(`/v1/contracts/${ids.cancelled}/cancel`);
+  ids.ticket = (await createdBy(world, client, { budgetOrPrice: 50, application: "usageticket", applicationTerms: { criteria: [] } })).id;
+});
+afterAll(() => world.close());
+
+type Page = { data: ContractView[]; nextCursor: string | null };
+
+async function list(query: string): Promise<string[]> {
+  const answer = await client.get<ContractView[]>(`/v1/contracts?client=${client.address}&${query}`);
+  expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+  return answer.data.map(({ id }) => id);
+}
+
+test("comes newest first, with the fields of one contract", async () => {
+  const { open, matched, resolved, cancelled, ticket } = ids;
+  expect(await list("")).toEqual([ticket, cancelled, resolved, matched, open]);
+  const { data } = await client.get<ContractView[]>(`/v1/contracts?client=${client.address}&limit=1`);
+  const single = await client.get<ContractView>(`/v1/contracts/${ticket}`);
+  expect(data[0]).toEqual(single.data);
+});
+
+test.each([
+  ["status=created", ["ticket", "open"]],
+  ["status=matched,settled-*", ["resolved", "matched"]],
+  ["status=open", ["ticket", "open"]],
+  ["status=active", ["matched"]],
+  ["status=closed", ["cancelled", "resolved"]],
+  ["status=cancelled-*", ["cancelled"]],
+  ["awardMethod=direct_award", []],
+  ["initiator=worker", []],
+  ["application=usageticket", ["ticket"]],
+  ["minPrice=20&maxPrice=30.0", ["resolved", "matched"]],
+  ["q=100%25%20of%20a_MAP", ["open"]],
+  ["q=100_", []],
+  ["sort=budgetOrPrice", ["open", "matched", "resolved", "cancelled", "ticket"]],
+  ["sort=-budgetOrPrice&limit=2", ["ticket", "cancelled"]],
+  [`backupAgent=0x${"11".repeat(20)}`, []],
+])("%s", async (query, names) => {
+  expect(await list(query)).toEqual(names.map((name) => ids[name]));
+});
+
+test("filters by worker in any letter case", async () => {
+  const { data } = await client.get<ContractView[]>(`/v1/contracts?worker=${worker.account.address}`);
+  expect(data.map(({ id }) => id).sort()).toEqual([ids.matched, ids.resolved].sort());
+});
+
+test("the groups hold every contract once", async () => {
+  const groups = await Promise.all(Object.keys(STATUS_GROUPS).map((group) => list(`status=${group}`)));
+  expect(groups.flat().sort()).toEqual((await list("")).sort());
+});
+
+test.each(["-createdAt", "createdAt", "-budgetOrPrice", "reviewDeadline"])("pages by %s hold every contract once", async (sort) => {
+  const whole = await list(`sort=${sort}`);
+  const paged: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const query: string = `client=${client.address}&sort=${sort}&limit=2${cursor === null ? "" : `&cursor=${cursor}`}`;
+    const { body } = (await client.get(`/v1/contracts?${query}`)) as Answer & { body: Page };
+    paged.push(...body.data.map(({ id }) => id));
+    cursor = body.nextCursor;
+  } while (cursor !== null);
+  expect(paged).toEqual(whole);
+});
+
+test.each([
+  "status=done",
+  "status=",
+  "client=me",
+  "limit=0",
+  "limit=201",
+  "limit=x",
+  "cursor=bm9uc2Vuc2U",
+  "sort=title",
+  "minPrice=-1",
+  "initiator=both",
+  "application=chess",
+])("refuses %s", async (query) => {
+  const refused = await client.get(`/v1/contracts?${query}`);
+  expect(refused.error?.code).toBe("invalid_request");
+});
+
+test("refuses a cursor of another order", async () => {
+  const { body } = (await client.get(`/v1/contracts?limit=1&client=${client.address}`)) as Answer & { body: Page };
+  const refused = await client.get(`/v1/contracts?limit=1&sort=createdAt&cursor=${body.nextCursor}`);
+  expect(refused.error?.code).toBe("invalid_request");
+});
+
+test("needs a key", async () => {
+  expect((await fetch(`${world.url}/v1/contracts`)).status).toBe(401);
+});
+
+test("follows time by itself", async () => {
+  await world.increaseTime(2 * DAY + HOUR);
+  await untilStatus(client, ids.matched as string, "cancelled-absent");
+  expect(await list("status=cancelled-unmatched")).toEqual([ids.ticket, ids.open]);
+  expect(await list("status=open")).toEqual([]);
+});

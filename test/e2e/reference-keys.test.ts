@@ -1,0 +1,264 @@
+/** Who can read the encrypted references, and when; and the change of the operator's master key. */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { compactDecrypt, decodeProtectedHeader, importJWK, type JWK } from "jose";
+import { type Abi, createWalletClient, http, parseEther, zeroHash } from "viem";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { escrowAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "../../src/chain/abi.js";
+import { createDatabase } from "../../src/db/client.js";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import type { ReferenceJwk } from "../../src/services/references/release-keys.js";
+import type { KeyReleaseView } from "../../src/services/references/releases.js";
+import { type MasterKeys, readReferenceKey } from "../../src/services/references/vault.js";
+import type { Agent, Answer } from "../support/agent.js";
+import { openWorld, type World } from "../support/world.js";
+import { createdBy, DAY, matchedBetween, untilStatus } from "./contract-actors.js";
+
+const MATERIALS = "ipfs://materials";
+const DELIVERY = "ipfs://output";
+
+let world: World;
+let client: Agent;
+let worker: Agent;
+let stranger: Agent;
+
+beforeAll(async () => {
+  world = await openWorld();
+  [client, worker, stranger] = await Promise.all([
+    world.newAgent({ usd: "10000" }),
+    world.newAgent({ usd: "10000" }),
+    world.newAgent(),
+  ]);
+});
+afterAll(() => world.close());
+
+const keysOf = (agent: Agent, id: string): Promise<Answer<{ keys: ReferenceJwk[] }>> =>
+  agent.get<{ keys: ReferenceJwk[] }>(`/v1/contracts/${id}/keys`);
+
+/** The fields that the agent's keys open, decrypted; the status where it gets none. */
+async function readable(agent: Agent, id: string): Promise<Record<string, string> | number> {
+  const { status, data, headers } = await keysOf(agent, id);
+  if (status !== 200) return status;
+  expect(headers.get("cache-control")).toBe("no-store");
+  const { data: workingContract } = await agent.get<ContractView>(`/v1/contracts/${id}`);
+  const opened: Record<string, string> = {};
+  for (const jwk of data.keys) {
+    const jwe = workingContract[jwk.field] ?? "";
+    expect(decodeProtectedHeader(jwe)).toMatchObject({ alg: "dir", enc: "A256GCM", kid: jwk.kid });
+    const { plaintext } = await compactDecrypt(jwe, await importJWK(jwk as unknown as JWK));
+    opened[jwk.field] = new TextDecoder().decode(plaintext);
+  }
+  return opened;
+}
+
+/** A call that the agent sends to the chain itself. */
+async function sendAs(
+  agent: Agent,
+  call: { address: `0x${string}`; abi: Abi; functionName: string; args: unknown[] },
+) {
+  await world.testClient.setBalance({ address: agent.address, value: parseEther("1") });
+  const wallet = createWalletClient({
+    account: agent.account,
+    chain: world.testClient.chain,
+    transport: http(world.info.rpcUrl),
+  });
+  const hash = await wallet.writeContract(call);
+  expect((await world.publicClient.waitForTransactionReceipt({ hash })).status).toBe("success");
+}
+
+const NO_AUTHORIZATION = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" };
+
+async function stakeAsBackupAgent(agent: Agent): Promise<void> {
+  const { protocolToken, registry } = world.deployment;
+  const amount = parseEther("1000");
+  await world.grantTokens(agent.address, 1000);
+  await sendAs(agent, {
+    address: protocolToken,
+    abi: protocolTokenAbi as Abi,
+    functionName: "approve",
+    args: [registry, amount],
+  });
+  await sendAs(agent, {
+    address: registry,
+    abi: registryAbi as Abi,
+    functionName: "stake",
+    args: [agent.address, amount, NO_AUTHORIZATION],
+  });
+}
+
+async function dispute(id: string): Promise<void> {
+  const escrow = id as `0x${string}`;
+  const { address } = world.deployment.asset;
+  await sendAs(client, {
+    address,
+    abi: testUsdAbi as Abi,
+    functionName: "approve",
+    args: [escrow, 2_500_000n],
+  });
+  await sendAs(client, {
+    address: escrow,
+    abi: escrowAbi as Abi,
+    functionName: "dispute",
+    args: [NO_AUTHORIZATION],
+  });
+  await untilStatus(client, id, "disputed");
+}
+
+describe("the keys of a contract", () => {
+  test("go to the parties, each at its time, and to nobody else", async () => {
+    const direct = { awardMethod: "direct_award", worker: worker.address, supplementaryMaterials: MATERIALS };
+    const { id } = await createdBy(world, client, direct);
+    expect(await readable(client, id)).toEqual({ supplementaryMaterials: MATERIALS });
+    expect(await readable(worker, id)).toEqual({ supplementaryMaterials: MATERIALS });
+    expect(await readable(stranger, id)).toBe(403);
+
+    expect((await worker.pay(`/v1/contracts/${id}/accept`, { accept: true })).status).toBe(200);
+    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY })).status).toBe(200);
+    const both = { supplementaryMaterials: MATERIALS, delivery: DELIVERY };
+    expect(await readable(worker, id)).toEqual(both);
+    expect(await readable(client, id)).toEqual(both);
+    expect(await readable(stranger, id)).toBe(403);
+  });
+
+  test("do not go to the client before the delivery is on chain", async () => {
+    const { id } = await matchedBetween(world, client, worker, { supplementaryMaterials: MATERIALS });
+    const { pool, db } = createDatabase(world.info.databaseUrl);
+    // As it stands between storing a delivery and its transaction.
+    await db.execute(`insert into app.reference_key (contract_id, field, wrapped_key, master_key_id)
+      values ('${id}', 'delivery', 'unreadable', 'unknown')`);
+    await pool.end();
+    expect(await readable(client, id)).toEqual({ supplementaryMaterials: MATERIALS });
+  });
+
+  test("do not exist where there is no reference, and an open tender's are the client's", async () => {
+    const plain = await createdBy(world, client);
+    expect((await keysOf(client, plain.id)).data).toEqual({ keys: [] });
+    const { id } = await createdBy(world, client, { supplementaryMaterials: MATERIALS });
+    expect(await readable(worker, id)).toBe(403);
+  });
+
+  test("go to eligible Backup Agents while the contract is disputed", async () => {
+    const [eligible, leaving, late] = [
+      await world.newAgent(),
+      await world.newAgent(),
+      await world.newAgent(),
+    ];
+    await stakeAsBackupAgent(eligible);
+    await stakeAsBackupAgent(leaving);
+    const { id } = await matchedBetween(world, client, worker, { supplementaryMaterials: MATERIALS });
+    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY })).status).toBe(200);
+    expect(await readable(eligible, id)).toBe(403);
+
+    await dispute(id);
+    await stakeAsBackupAgent(late);
+    const both = { supplementaryMaterials: MATERIALS, delivery: DELIVERY };
+    expect(await readable(eligible, id)).toEqual(both);
+    expect(await readable(leaving, id)).toEqual(both);
+    expect(await readable(late, id)).toBe(403);
+    expect(await readable(stranger, id)).toBe(403);
+    const { registry } = world.deployment;
+    await sendAs(leaving, {
+      address: registry,
+      abi: registryAbi as Abi,
+      functionName: "requestUnstake",
+      args: [leaving.address],
+    });
+    expect(await readable(leaving, id)).toBe(403);
+
+    await world.increaseTime(DAY + 60);
+    await untilStatus(client, id, "settled-partial");
+    expect(await readable(eligible, id)).toBe(403);
+    expect(await readable(client, id)).toEqual(both);
+  });
+
+  test("need a key of the API, a contract that exists, and a well-formed id", async () => {
+    const { id } = await createdBy(world, client);
+    expect((await fetch(`${world.url}/v1/contracts/${id}/keys`)).status).toBe(401);
+    expect((await fetch(`${world.url}/v1/contracts/${id}/keys/releases`)).status).toBe(401);
+    const unknown = "0x00000000000000000000000000000000000000ff";
+    expect((await keysOf(client, unknown)).error?.code).toBe("not_found");
+    expect((await keysOf(client, "0x12")).error?.code).toBe("invalid_request");
+  });
+});
+
+describe("every release", () => {
+  test("is logged for client and worker, newest first, page by page", async () => {
+    const { id } = await matchedBetween(world, client, worker, { supplementaryMaterials: MATERIALS });
+    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY })).status).toBe(200);
+    for (const agent of [client, stranger, worker]) await keysOf(agent, id);
+
+    const path = `/v1/contracts/${id}/keys/releases`;
+    const { data, body } = await worker.get<KeyReleaseView[]>(path);
+    expect(data.map(({ field, releasedTo, role }) => [field, releasedTo, role])).toEqual([
+      ["delivery", worker.address, "worker"],
+      ["supplementaryMaterials", worker.address, "worker"],
+      ["delivery", client.address, "client"],
+      ["supplementaryMaterials", client.address, "client"],
+    ]);
+    expect(body).toMatchObject({ nextCursor: null });
+    const page = (await client.get(`${path}?limit=3`)).body as { data: unknown[]; nextCursor: string };
+    expect(page.data).toEqual(data.slice(0, 3));
+    const rest = (await client.get(`${path}?cursor=${page.nextCursor}`)).body;
+    expect(rest).toEqual({ data: data.slice(3), nextCursor: null });
+
+    expect((await stranger.get(path)).error?.code).toBe("forbidden");
+    for (const query of ["cursor=x", "cursor=99999999999999999999", "limit=0", "limit=201"]) {
+      expect((await client.get(`${path}?${query}`)).error?.code).toBe("invalid_request");
+    }
+  });
+});
+
+describe("rotating the master key", () => {
+  const current = `0x${"11".repeat(32)}` as const;
+  const next = `0x${"22".repeat(32)}` as const;
+
+  async function rotate(
+    env: Record<string, string>,
+  ): Promise<{ code: number; stdout: string; stderr: string }> {
+    const options = { env: { ...process.env, DATABASE_URL: world.info.databaseUrl, ...env } };
+    return promisify(execFile)(
+      "node_modules/.bin/tsx",
+      ["scripts/operator.ts", "master-key", "rotate"],
+      options,
+    ).then(
+      (output) => ({ code: 0, ...output }),
+      (error) => ({ code: error.code, stdout: error.stdout, stderr: error.stderr }),
+    );
+  }
+
+  test("wraps every key anew, in both directions, and says which it could not", async () => {
+    const { id } = await createdBy(world, client, { supplementaryMaterials: MATERIALS });
+    const before = (await keysOf(client, id)).data.keys[0]?.k;
+    const { pool, db } = createDatabase(world.info.databaseUrl);
+    const read = async (keys: MasterKeys) => {
+      const key = await readReferenceKey(db, { contractId: id, field: "supplementaryMaterials", ...keys });
+      return Buffer.from(key ?? []).toString("base64url");
+    };
+    await pool.query("delete from app.reference_key where master_key_id = 'unknown'");
+
+    const withoutOld = await rotate({ MASTER_KEY: next });
+    expect(withoutOld.code).toBe(1);
+    expect(withoutOld.stderr).toContain(`${id} supplementaryMaterials: no master key with the id`);
+    expect(withoutOld.stderr).not.toContain("2222");
+    expect(await read({ masterKey: current, masterKeysOld: [] })).toBe(before);
+
+    expect(await rotate({ MASTER_KEY: next, MASTER_KEYS_OLD: current })).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("nothing left under another master key"),
+    });
+    expect(await read({ masterKey: next, masterKeysOld: [] })).toBe(before);
+    expect(await read({ masterKey: current, masterKeysOld: [next] })).toBe(before);
+    await expect(read({ masterKey: current, masterKeysOld: [] })).rejects.toThrow();
+
+    const again = await rotate({ MASTER_KEY: next, MASTER_KEYS_OLD: current });
+    expect(again.stdout).toContain("Done: 0 keys");
+    expect((await rotate({ MASTER_KEY: current, MASTER_KEYS_OLD: next })).code).toBe(0);
+    await pool.end();
+    expect((await keysOf(client, id)).data.keys[0]?.k).toBe(before);
+  });
+
+  test("needs its keys", async () => {
+    const { code, stderr } = await rotate({ MASTER_KEY: "secret", MASTER_KEYS_OLD: current });
+    expect([code, stderr]).toEqual([1, "MASTER_KEY: must be 32 bytes in hex\n"]);
+  });
+});

@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { STATUSES } from "../../../../src/protocol/status.js";
+import { parseStatuses } from "../../../../src/services/contracts/list.js";
+import { phasesOf } from "../../../../src/services/contracts/status-sql.js";
+
+test("names statuses, prefixes and groups, each once", () => {
+  expect(parseStatuses("created, settled-*,open")).toEqual([
+    "created",
+    "settled-all-met",
+    "settled-none-met",
+    "settled-partial",
+  ]);
+  expect(parseStatuses("open,active,closed")?.sort()).toEqual([...STATUSES].sort());
+});
+
+test.each(["", "done", "created,", "settled-*x", "toString", "matched,done"])("knows no %j", (text) => {
+  expect(parseStatuses(text)).toBeNull();
+});
+
+test("every status comes from some phase", () => {
+  for (const status of STATUSES) expect(phasesOf([status]), status).not.toEqual([]);
+});
