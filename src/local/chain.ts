@@ -11,6 +11,7 @@ import { type Guardian, type Supervised, supervise, until } from "./processes.js
 export const LOCAL_CHAIN_ID = 84_532;
 const BLOCK_GAS_LIMIT = 60_000_000;
 const WATCH_INTERVAL_MS = 500;
+const CLOCK_TOLERANCE_SECONDS = 5;
 /** Saving may take at most this part of the time: a long chain's state is large. */
 const SAVE_SHARE = 0.1;
 
@@ -45,7 +46,7 @@ export async function startChain(options: ChainOptions): Promise<LocalChain> {
   mkdirSync(dir, { recursive: true });
   const files = {
     state: join(dir, "state.json.gz"),
-    head: join(dir, "head"),
+    head: join(dir, "head.json"),
     unpacked: join(dir, "state.json"),
   };
   const isContinued = persistent && existsSync(files.state);
@@ -96,12 +97,22 @@ export async function startChain(options: ChainOptions): Promise<LocalChain> {
 /** Anvil's well-known test accounts: their keys are public. */
 export const MNEMONIC = "test test test test test test test test test test test junk";
 
-/** Mines the empty blocks that a killed chain had beyond its saved state: block numbers never go back for readers. */
+/** The newest block, and how far its time was ahead of this machine's: tests and demonstrations move it on. */
+interface SavedHead {
+  number: number;
+  secondsAhead: number;
+}
+
+/**
+ * Continues where the chain was: its time as far ahead as before (anvil forgets that), and as many blocks as it had,
+ * where it was killed before its last empty ones were saved. Neither goes back for readers.
+ */
 async function catchUp(client: TestClient, headFile: string): Promise<void> {
   if (!existsSync(headFile)) return;
-  const last = Number(readFileSync(headFile, "utf8"));
+  const last = JSON.parse(readFileSync(headFile, "utf8")) as SavedHead;
+  if (last.secondsAhead > CLOCK_TOLERANCE_SECONDS) await client.increaseTime({ seconds: last.secondsAhead });
   const current = Number(await client.extend(publicActions).getBlockNumber({ cacheTime: 0 }));
-  if (last > current) await client.mine({ blocks: last - current });
+  if (last.number > current) await client.mine({ blocks: last.number - current });
 }
 
 interface ChainFiles {
@@ -129,14 +140,18 @@ function keepState(client: TestClient, files: ChainFiles, report: (line: string)
     pauseUntil = Date.now() + (Date.now() - startedAt) / SAVE_SHARE;
   };
   const look = async (): Promise<void> => {
-    const head = await reader.getBlockNumber({ cacheTime: 0 }).catch(() => null);
+    const block = await reader.getBlock().catch(() => null);
     // A chain that does not answer is being started again: its supervisor says so.
-    if (head === null) return;
+    if (block === null) return;
+    const head = block.number;
     const from = seen === 0n || head < seen ? head : seen + 1n;
     for (let number = from; number <= head && !isDirty; number++) {
       isDirty = (await reader.getBlockTransactionCount({ blockNumber: number })) > 0;
     }
-    if (head !== seen) replace(files.head, String(head));
+    if (head !== seen) {
+      const secondsAhead = Number(block.timestamp) - Math.floor(Date.now() / 1000);
+      replace(files.head, JSON.stringify({ number: Number(head), secondsAhead } satisfies SavedHead));
+    }
     seen = head;
     if (isDirty && Date.now() >= pauseUntil) await save();
   };
