@@ -12,6 +12,7 @@ import { createDatabase, migrate } from "./db/client.js";
 import { createApp } from "./http/app.js";
 import { createKeeper } from "./keeper/keeper.js";
 import { createLogger } from "./logger.js";
+import { createMetrics } from "./metrics.js";
 import { createOutboxWaiter } from "./relayer/outbox-waiter.js";
 import { createRelayer } from "./relayer/relayer.js";
 
@@ -58,9 +59,19 @@ export async function createService(
     const outbox = createOutboxWaiter({ pool });
     closing.push(() => outbox.stop());
 
+    const metrics = createMetrics(pool);
     const { confirmations } = config;
     for (const account of accounts) {
-      const relayer = createRelayer({ db, pool, publicClient, account, deployment, confirmations, logger });
+      const relayer = createRelayer({
+        db,
+        pool,
+        publicClient,
+        account,
+        deployment,
+        confirmations,
+        logger,
+        metrics: metrics.relayer,
+      });
       closing.push(() => relayer.stop());
       relayer.start();
     }
@@ -70,7 +81,7 @@ export async function createService(
       keeper.start();
     }
 
-    const app = createApp({ config, db, pool, publicClient, clock, deployment, outbox, logger });
+    const app = createApp({ config, db, pool, publicClient, clock, deployment, outbox, logger, metrics });
     const server = await listen(app, config);
     closing.push(() => drain(server));
     return { url: config.baseUrl, stop };

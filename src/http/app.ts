@@ -23,7 +23,7 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   const app = createRouter();
   app.onError(onError);
 
-  app.use(requestContext(deps.logger), securityHeaders, crossOrigin);
+  app.use(requestContext(deps), securityHeaders, crossOrigin);
   app.use("/v1/*", identify(deps), rateLimit(deps.config), rawBody(LIMITS.bodyBytes));
 
   app.route("/", systemRoutes(deps));

@@ -6,7 +6,8 @@ import type { ChainClock } from "../chain/clock.js";
 import type { Deployment } from "../chain/deployment.js";
 import type { Config } from "../config.js";
 import type { Database } from "../db/client.js";
-import type { OutboxWaiter } from "../relayer/outbox.js";
+import type { Metrics } from "../metrics.js";
+import type { OutboxWaiter } from "../relayer/outbox-waiter.js";
 
 export interface Deps {
   config: Config;
@@ -17,4 +18,6 @@ export interface Deps {
   deployment: Deployment;
   outbox: OutboxWaiter;
   logger: Logger;
+  /** Absent where nobody watches, as in tests: then there is no /metrics. */
+  metrics?: Metrics | undefined;
 }

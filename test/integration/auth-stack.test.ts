@@ -71,3 +71,17 @@ it("is ready: database, chain and indexer", async () => {
   });
   expect(answer.status).toBe(200);
 });
+
+it("shows what it did to Prometheus, by route pattern and never by path", async () => {
+  const { address } = await signIn({ url: stack.url, chainId });
+  await fetch(`${stack.url}/v1/nothing/at/${address}`);
+  const answer = await fetch(`${stack.url}/metrics`);
+  expect(answer.headers.get("content-type")).toMatch(/^text\/plain/);
+  const text = await answer.text();
+  expect(text).toMatch(
+    /http_request_duration_seconds_count\{method="POST",route="\/v1\/agents\/:address\/challenge",status="200"\} \d+/,
+  );
+  expect(text).toMatch(/_count\{method="GET",route="unmatched",status="404"\} [1-9]/);
+  expect(text).toMatch(/relayer_operations_total\{outcome="(mined|final)"\} [1-9]/);
+  expect(text).not.toContain(address);
+});

@@ -1,12 +1,14 @@
 import { randomUUID } from "node:crypto";
+import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
-import type { Logger } from "pino";
+import { matchedRoutes } from "hono/route";
+import type { Deps } from "../../services/deps.js";
 import type { AppEnv } from "../env.js";
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** Gives the request an id (the caller's own where it is well formed) and a logger, and logs one line at its end. */
-export const requestContext = (logger: Logger) =>
+/** Gives the request an id (the caller's own where it is well formed) and a logger, and logs and measures its end. */
+export const requestContext = ({ logger, metrics }: Pick<Deps, "logger" | "metrics">) =>
   createMiddleware<AppEnv>(async (c, next) => {
     const given = c.req.header("x-request-id");
     const requestId = given !== undefined && REQUEST_ID.test(given) ? given : randomUUID();
@@ -21,9 +23,14 @@ export const requestContext = (logger: Logger) =>
 
     // The path alone: a query string is the caller's data. Headers and bodies are never logged.
     const { method, path } = c.req;
-    const ms = Math.round(performance.now() - startedAt);
-    c.get("logger").info(
-      { method, path, status: c.res.status, ms, caller: c.get("identity") ?? undefined },
-      "request",
-    );
+    const { status } = c.res;
+    const ms = performance.now() - startedAt;
+    metrics?.observeRequest({ method, route: routeOf(c), status, seconds: ms / 1000 });
+    const caller = c.get("identity") ?? undefined;
+    c.get("logger").info({ method, path, status, ms: Math.round(ms), caller }, "request");
   });
+
+/** Pattern of the route that answered. */
+function routeOf(c: Context): string {
+  return matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path ?? "unmatched";
+}

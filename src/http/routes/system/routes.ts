@@ -33,8 +33,17 @@ const getReady = createRoute({
 });
 
 /** Probes for supervisors and load balancers; no key, no rate limit. */
-export function systemRoutes(deps: Pick<Deps, "db" | "publicClient" | "config">) {
-  return createRouter()
+export function systemRoutes(deps: Pick<Deps, "db" | "publicClient" | "config" | "metrics">) {
+  const router = createRouter();
+  const { metrics } = deps;
+  if (metrics !== undefined) {
+    // Text for Prometheus, so no part of the API's document. Keep it inside at the proxy.
+    router.get("/metrics", async (c) => {
+      const { contentType, text } = await metrics.expose();
+      return c.body(text, 200, { "Content-Type": contentType });
+    });
+  }
+  return router
     .openapi(getHealth, (c) => c.json({ data: { status: "ok" as const } }, 200))
     .openapi(getReady, async (c) => {
       const readiness = await checkReadiness(deps);
