@@ -17,6 +17,7 @@ import { profileRoutes } from "./routes/profiles/routes.js";
 import { protocolRoutes } from "./routes/protocol/routes.js";
 import { referenceKeyRoutes } from "./routes/reference-keys/routes.js";
 import { systemRoutes } from "./routes/system/routes.js";
+import { voteRoutes } from "./routes/votes/routes.js";
 
 /** The HTTP service, ready for `app.fetch` or `app.request`. Opens nothing: all it talks to is in `deps`. */
 export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
@@ -30,6 +31,7 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   app.route("/", protocolRoutes(deps));
   app.route("/", agentRoutes(deps));
   app.route("/", contractRoutes(deps));
+  app.route("/", voteRoutes(deps));
   app.route("/", checkpointRoutes(deps));
   app.route("/", complaintRoutes(deps));
   app.route("/", profileRoutes(deps));

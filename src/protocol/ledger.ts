@@ -215,6 +215,24 @@ export function countVotes(ballots: readonly (number | null)[], criterion: numbe
   return votes;
 }
 
+/**
+ * What the majority on one criterion means for a vote on it: its bond, and its reward in whole tokens. A vote that was
+ * never opened (null) forfeits its bond, whatever the majority.
+ */
+export function verdictOn(
+  vote: Outcome | null,
+  majorityOutcome: Outcome,
+  rewards: Pick<Parameters, "tokenMintRewardFull" | "tokenMintRewardReduced">,
+): { bondOutcome: BondOutcome; reward: number } {
+  if (vote === null) return { bondOutcome: "slashed", reward: 0 };
+  const matches = vote === majorityOutcome;
+  if (majorityOutcome === "unclear") {
+    return { bondOutcome: "returned", reward: matches ? rewards.tokenMintRewardReduced : 0 };
+  }
+  if (matches) return { bondOutcome: "returned", reward: rewards.tokenMintRewardFull };
+  return { bondOutcome: vote === "unclear" ? "partially slashed" : "slashed", reward: 0 };
+}
+
 /** What one ballot is due, given the votes on every criterion. A ballot that was never opened (null) gets nothing. */
 export function juryDue(
   ballot: number | null,
@@ -226,26 +244,12 @@ export function juryDue(
   const criteria = votesByCriterion.map((votes, i): CriterionDue => {
     const majorityOutcome = majority(votes);
     const vote = ballot === null ? null : outcomeAt(ballot, i);
-    const due = { majorityOutcome, potShare: 0n, reward: 0 };
-    if (vote === null) return { ...due, bondOutcome: "slashed", bondBack: 0n };
-    if (majorityOutcome === "unclear") {
-      const reward = vote === "unclear" ? parameters.tokenMintRewardReduced : 0;
-      return { ...due, bondOutcome: "returned", bondBack: bond, reward };
-    }
-    if (vote === majorityOutcome) {
-      const slashed = pot(votes, bond, unclearSlash);
-      const potShare = slashed.pot / BigInt(slashed.winners);
-      return {
-        ...due,
-        bondOutcome: "returned",
-        bondBack: bond,
-        potShare,
-        reward: parameters.tokenMintRewardFull,
-      };
-    }
-    if (vote === "unclear")
-      return { ...due, bondOutcome: "partially slashed", bondBack: bond - unclearSlash };
-    return { ...due, bondOutcome: "slashed", bondBack: 0n };
+    const verdict = verdictOn(vote, majorityOutcome, parameters);
+    const slash = { returned: 0n, "partially slashed": unclearSlash, slashed: bond }[verdict.bondOutcome];
+    const slashed = pot(votes, bond, unclearSlash);
+    const wins = vote === majorityOutcome && slashed.winners > 0;
+    const potShare = wins ? slashed.pot / BigInt(slashed.winners) : 0n;
+    return { majorityOutcome, ...verdict, bondBack: bond - slash, potShare };
   });
 
   return {

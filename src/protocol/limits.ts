@@ -34,6 +34,8 @@ export const LIMITS = {
   complaintsPerRole: 10,
   evidenceBytes: 64 * 1024,
 
+  /** What an escrow can count. */
+  votersPerContract: 4_095,
   voteOpeningWindow: DAY,
   unstakingDelay: 48 * HOUR,
   maxPayoutHold: 72 * HOUR,

@@ -55,6 +55,7 @@ export function presentLimits(
       evidenceBytes: LIMITS.evidenceBytes,
     },
     votes: {
+      votersPerContract: LIMITS.votersPerContract,
       openingWindow: isoDuration(LIMITS.voteOpeningWindow),
       unstakingDelay: isoDuration(LIMITS.unstakingDelay),
     },

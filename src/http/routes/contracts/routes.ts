@@ -5,13 +5,14 @@ import { approveContractRoute } from "./approve.js";
 import { cancelContractRoute } from "./cancel.js";
 import { createContractRoute } from "./create.js";
 import { deliverRoute } from "./deliver.js";
+import { disputeContractRoute } from "./dispute.js";
 import { getContractRoute } from "./get.js";
 import { getSettlementRoute } from "./get-settlement.js";
 import { getTermsRoute } from "./get-terms.js";
 import { listContractsRoute } from "./list.js";
 import { withdrawContractRoute } from "./withdraw.js";
 
-/** The undisputed life of a contract. */
+/** The life of a contract; the votes on a disputed one are routes/votes. */
 export function contractRoutes(deps: Deps) {
   return createRouter()
     .route("/", createContractRoute(deps))
@@ -22,6 +23,7 @@ export function contractRoutes(deps: Deps) {
     .route("/", acceptContractRoute(deps))
     .route("/", deliverRoute(deps))
     .route("/", approveContractRoute(deps))
+    .route("/", disputeContractRoute(deps))
     .route("/", withdrawContractRoute(deps))
     .route("/", cancelContractRoute(deps));
 }

@@ -57,7 +57,7 @@ export const LimitsSchema = z
     }),
     checkpoints: z.object({ dataBytes: z.number(), stringLength: z.number(), clockSkew: duration }),
     complaints: z.object({ window: duration, perRole: z.number(), evidenceBytes: z.number() }),
-    votes: z.object({ openingWindow: duration, unstakingDelay: duration }),
+    votes: z.object({ votersPerContract: z.number(), openingWindow: duration, unstakingDelay: duration }),
     profiles: z.object({ displayNameLength: z.number(), bioLength: z.number(), versionsPerDay: z.number() }),
   })
   .openapi("Limits");

@@ -1,0 +1,58 @@
+/** POST /v1/contracts/{id}/dispute: the Client's bond puts the delivery before the Backup Agents. */
+import { AppError } from "../../errors.js";
+import type { HeaderReader } from "../../payments/quote.js";
+import { disputeBond } from "../../protocol/ledger.js";
+import type { Address } from "../../protocol/types.js";
+import { disputeOperation } from "../../relayer/operations.js";
+import { requireClient, requireStatus } from "../contracts/parties.js";
+import { loadContract, parametersOf, viewContract } from "../contracts/view.js";
+import type { Deps } from "../deps.js";
+import type { Answer } from "../payments/answer.js";
+import { type PaidAct, performPayment } from "../payments/perform-payment.js";
+
+export interface DisputeCall {
+  id: Address;
+  caller: Address;
+  rawBody: Uint8Array;
+  headers: HeaderReader;
+}
+
+/** Quotes the bond, or opens the dispute. Refuses with 403 (not the client) and 409 (not in `under-review`). */
+export async function disputeContract(deps: Deps, call: DisputeCall): Promise<Answer> {
+  const { id, caller, rawBody, headers } = call;
+  return performPayment(deps, {
+    act: `dispute ${id}`,
+    caller,
+    rawBody,
+    headers,
+    prepare: () => prepareDispute(deps, call),
+    respond: async () => ({ data: await viewContract(deps, id) }),
+  });
+}
+
+async function prepareDispute(deps: Deps, { id, caller }: DisputeCall): Promise<PaidAct> {
+  const row = await loadContract(deps.db, id);
+  requireClient(row, caller);
+  requireStatus(row, "under-review", deps.clock.now());
+  const { price, reviewDeadline } = row.chain;
+
+  return {
+    escrow: id,
+    amount: disputeBond(price, parametersOf(row)),
+    resourceUrl: `${deps.config.baseUrl}/v1/contracts/${id}/dispute`,
+    description: `Dispute Bond for the contract "${row.terms.title}"`,
+    strayMoney: "credited-by-transfer",
+    lastSecond: Number(reviewDeadline) - 1,
+    operation: ({ authorization, requestHash, notAfter }) =>
+      disputeOperation({
+        deployment: deps.deployment,
+        escrow: id,
+        caller,
+        authorization,
+        requestHash,
+        notAfter,
+      }),
+    alreadyDone: () =>
+      new AppError("conflict", { message: "You have disputed this contract already, with another payment." }),
+  };
+}
