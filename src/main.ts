@@ -17,6 +17,8 @@ import { createOutboxWaiter } from "./relayer/outbox-waiter.js";
 import { createRelayer } from "./relayer/relayer.js";
 
 const KEEPER_INTERVAL_MS = 1000;
+/** Room for contract wallets' signatures in a payment header, and idle connections that outlive a client's own pause. */
+const SERVER_OPTIONS = { maxHeaderSize: 64 * 1024, keepAliveTimeout: 65_000 };
 /** How long stopping waits for requests that are still being answered. */
 const DRAIN_MS = 10_000;
 
@@ -93,7 +95,9 @@ export async function createService(
 
 function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Promise<Server> {
   return new Promise((resolve, reject) => {
-    const server = serve({ fetch: app.fetch, hostname: host, port }, () => resolve(server)) as Server;
+    const server = serve({ fetch: app.fetch, hostname: host, port, serverOptions: SERVER_OPTIONS }, () =>
+      resolve(server),
+    ) as Server;
     server.once("error", reject);
   });
 }
