@@ -113,7 +113,9 @@ describe("delegation", () => {
     await client.revoke(agent.address, await client.prove(agent));
     expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
     // And no second time, when there is nothing left to revoke.
-    await network.pool.query("update app.operation set state = 'final' where caller = $1", [addressOf(agent)]);
+    await network.pool.query("update app.operation set state = 'final' where caller = $1", [
+      addressOf(agent),
+    ]);
     await client.revoke(agent.address, await client.prove(agent));
     expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
   });
