@@ -258,7 +258,7 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
         functionName: "returnSurplus",
         args: [payer.account.address, amount, { ...authorization, signature }],
       });
-      return call(owner, { address: deployment.relay, abi: relayAbi }, "execute", [
+      return call(network.wallet(1), { address: deployment.relay, abi: relayAbi }, "execute", [
         [{ target: escrow, gasLimit: 300_000, data }],
       ]);
     },

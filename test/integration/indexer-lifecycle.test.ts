@@ -4,10 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { escrowAbi, factoryAbi } from "../../src/chain/abi.js";
 import * as onchain from "../../src/db/onchain.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE, PRICE } from "./indexer-actors.js";
-import { type Indexer, type IndexerNetwork, startIndexerNetwork, type Wallet } from "./indexer-network.js";
+import { type IndexerNetwork, startIndexerNetwork, type Wallet } from "./indexer-network.js";
 
 let network: IndexerNetwork;
-let indexer: Indexer;
 let actors: Actors;
 let client: Wallet;
 let worker: Wallet;
@@ -15,13 +14,12 @@ let voters: Wallet[];
 
 beforeAll(async () => {
   network = await startIndexerNetwork();
-  [actors, indexer] = await Promise.all([createActors(network, 8), network.startIndexer()]);
+  actors = await createActors(network, 8);
   [client, worker] = [network.wallet(1), network.wallet(2)];
   voters = [3, 4, 5].map((index) => network.wallet(index));
 }, 120_000);
 
 afterAll(async () => {
-  await indexer?.stop();
   await network?.stop();
 }, 60_000);
 
@@ -125,7 +123,7 @@ describe("a direct award, approved", () => {
       clientPayout: 0n,
       workerPayout: 50_000_000n,
       treasuryPayout: 2_500_000n,
-      treasury: addressOf(network.wallet(15)),
+      treasury: addressOf(network.wallet(9)),
     });
   });
 
@@ -143,7 +141,7 @@ describe("a direct award, approved", () => {
       status: "6",
       client: addressOf(client),
       worker: addressOf(worker),
-      treasury: addressOf(network.wallet(15)),
+      treasury: addressOf(network.wallet(9)),
       payout: { client: "0", worker: "50000000", treasury: "2500000" },
     });
     for (const event of events) {
@@ -487,13 +485,13 @@ describe("the index after a fault", () => {
     expect(Object.keys(before)).toHaveLength(8);
     for (const [table, rows] of Object.entries(before)) expect(rows, table).not.toEqual([]);
 
-    await indexer.stop();
-    for (const schema of [indexer.schema, "onchain", "ponder_sync"]) {
+    await network.stopIndexer();
+    for (const schema of [network.schema, "onchain", "ponder_sync"]) {
       await network.pool.query(`drop schema "${schema}" cascade`);
     }
     expect(await onchain.indexedBlock(network.db)).toBeNull();
 
-    indexer = await network.startIndexer();
+    await network.startIndexer();
     await caughtUpAgain();
     expect(await snapshot()).toEqual(before);
   }, 60_000);
@@ -509,11 +507,10 @@ describe("the index after a fault", () => {
     }
     await caughtUp();
     const before = await snapshot();
-    await indexer.stop("SIGKILL");
+    network.killIndexer();
     const missed = await actors.create({ title: "missed", initiator: client });
     await actors.accept(worker, older[0] as Address);
 
-    indexer = await network.startIndexer();
     await caughtUpAgain();
     expect(await rowOf(missed)).toMatchObject({ phase: "created" });
     expect(await rowOf(older[0] as Address)).toMatchObject({ phase: "matched" });

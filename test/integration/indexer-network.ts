@@ -1,6 +1,4 @@
-/** A chain, a database and an indexer that a test may stop, break and start again. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
+/** A chain, a database and an indexer that a test may stop, kill and start again. No service, no relayer. */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,15 +14,13 @@ import {
   type Transport,
   type WalletClient,
 } from "viem";
-import { mnemonicToAccount } from "viem/accounts";
 import { createChainClients } from "../../src/chain/clients.js";
-import { deployProtocol } from "../../src/chain/deploy.js";
-import { type Deployment, writeDeployment } from "../../src/chain/deployment.js";
+import type { Deployment } from "../../src/chain/deployment.js";
 import { createDatabase, type Database } from "../../src/db/client.js";
-import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../src/local/chain.js";
-import { indexerCommand, unlockIndexer } from "../../src/local/indexer-process.js";
+import { startIndexer } from "../../src/local/indexer.js";
+import { indexerCommand } from "../../src/local/indexer-process.js";
+import { localAccount, startNetwork } from "../../src/local/network.js";
 import { freePort } from "../../src/local/ports.js";
-import { startPostgres } from "../../src/local/postgres.js";
 import { startGuardian } from "../../src/local/processes.js";
 
 export type Wallet = WalletClient<Transport, Chain, Account>;
@@ -37,13 +33,13 @@ export interface IndexerNetwork {
   deployment: Deployment;
   db: Database;
   pool: pg.Pool;
-  startIndexer(): Promise<Indexer>;
-  stop(): Promise<void>;
-}
-
-export interface Indexer {
+  /** Postgres schema behind the views. */
   schema: string;
-  stop(signal?: NodeJS.Signals): Promise<void>;
+  stopIndexer(): Promise<void>;
+  startIndexer(): Promise<void>;
+  /** Ends the indexer without warning; its supervisor starts it again. */
+  killIndexer(): void;
+  stop(): Promise<void>;
 }
 
 /** Everything is new, and gone after `stop`. */
@@ -52,106 +48,54 @@ export async function startIndexerNetwork(): Promise<IndexerNetwork> {
   // Postgres runs as another user where the tests run as root.
   chmodSync(directory, 0o755);
   const guardian = startGuardian();
-  const local = { guardian, report: () => {} };
-  const [node, postgres] = await Promise.all([
-    startChain({
-      ...local,
-      dir: join(directory, "chain"),
-      port: await freePort(),
-      logPath: join(directory, "chain.log"),
-      blockTime: 1,
-      persistent: false,
-    }),
-    startPostgres({
-      ...local,
-      dir: join(directory, "postgres"),
-      fallbackDir: join(directory, "postgres-fallback"),
-      port: await freePort(),
-      password: "password",
-      database: "indexer",
-      logPath: join(directory, "postgres.log"),
-      volatile: true,
-    }),
-  ]);
-  const { rpcUrl, wsRpcUrl } = node;
-  const { pool, db } = createDatabase(postgres.url);
-  const children = new Set<ChildProcess>();
-
-  const { publicClient, chain } = createChainClients({ rpcUrl, chainId: LOCAL_CHAIN_ID });
-  const wallet = (index: number): Wallet =>
-    createWalletClient({
-      account: mnemonicToAccount(MNEMONIC, { addressIndex: index }),
-      chain,
-      transport: http(rpcUrl),
-      pollingInterval: 50,
-    });
-  const owner = wallet(0).account.address;
-  const deployment = await deployProtocol({
-    walletClient: wallet(0),
-    publicClient,
-    owner,
-    treasury: wallet(15).account.address,
-    reviewer: owner,
-    signers: [owner],
-    domain: "indexer.test",
+  const report = () => {};
+  const network = await startNetwork({
+    guardian,
+    dir: directory,
+    persistent: false,
+    postgresPassword: "password",
+    blockTime: 1,
+    report,
   });
-  const deploymentPath = join(directory, "deployment.json");
-  writeDeployment(deploymentPath, deployment);
+  const { databaseUrl, deployment, deploymentPath, rpcUrl, wsRpcUrl } = network;
+  const { pool, db } = createDatabase(databaseUrl);
+  const { publicClient, chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
+  const options = { databaseUrl, rpcUrl, wsRpcUrl, deploymentPath };
+  let indexer = network.parts.indexer;
 
   return {
     publicClient,
     testClient: createTestClient({ chain, mode: "anvil", transport: http(rpcUrl) }),
-    wallet,
+    wallet: (index) =>
+      createWalletClient({
+        account: localAccount(index),
+        chain,
+        transport: http(rpcUrl),
+        pollingInterval: 50,
+      }),
     deployment,
     db,
     pool,
+    schema: indexerCommand({ ...options, port: 0 }).schema,
+    stopIndexer: () => indexer.stop(),
     async startIndexer() {
-      const port = await freePort();
-      const databaseUrl = postgres.url;
-      const { command, args, env, schema } = indexerCommand({
-        databaseUrl,
-        rpcUrl,
-        wsRpcUrl,
-        deploymentPath,
-        port,
-      });
-      const child = spawn(command, args, {
-        env: env as NodeJS.ProcessEnv,
-        stdio: ["ignore", "inherit", "inherit"],
-      });
-      children.add(child);
-      await until(async () => {
-        if (child.exitCode !== null) throw new Error(`The indexer ended with code ${child.exitCode}`);
-        return fetch(`http://127.0.0.1:${port}/ready`).then(
-          (response) => response.ok,
-          () => false,
-        );
-      });
-      return {
-        schema,
-        async stop(signal = "SIGTERM") {
-          await end(child, signal);
-          if (signal === "SIGKILL") await unlockIndexer({ databaseUrl, schema });
-          children.delete(child);
-        },
-      };
+      const logPath = join(directory, "logs", "indexer.log");
+      indexer = await startIndexer({ ...options, port: await freePort(), guardian, logPath, report });
+    },
+    killIndexer() {
+      const pid = indexer.pid();
+      if (pid === undefined) throw new Error("The indexer does not run");
+      process.kill(pid, "SIGKILL");
     },
     async stop() {
+      await indexer.stop();
       await pool.end();
-      await Promise.all([...children].map((child) => end(child, "SIGKILL")));
-      await postgres.stop();
-      await node.stop();
+      await network.stop();
       await guardian.stop();
-      rmSync(directory, { recursive: true, force: true });
+      if (process.env.KEEP_LOGS === undefined) rmSync(directory, { recursive: true, force: true });
+      else console.log(`Logs kept in ${join(directory, "logs")}`);
     },
   };
-}
-
-async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const ended = once(child, "exit");
-  child.kill(signal);
-  await ended;
 }
 
 /** Waits until `condition` holds; fails after half a minute. */

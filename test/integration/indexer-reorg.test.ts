@@ -3,16 +3,9 @@ import type { Address, Hex } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as onchain from "../../src/db/onchain.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
-import {
-  type Indexer,
-  type IndexerNetwork,
-  startIndexerNetwork,
-  until,
-  type Wallet,
-} from "./indexer-network.js";
+import { type IndexerNetwork, startIndexerNetwork, until, type Wallet } from "./indexer-network.js";
 
 let network: IndexerNetwork;
-let indexer: Indexer;
 let actors: Actors;
 let client: Wallet;
 let worker: Wallet;
@@ -20,12 +13,11 @@ let rival: Wallet;
 
 beforeAll(async () => {
   network = await startIndexerNetwork();
-  [actors, indexer] = await Promise.all([createActors(network, 4), network.startIndexer()]);
+  actors = await createActors(network, 4);
   [client, worker, rival] = [network.wallet(1), network.wallet(2), network.wallet(3)];
 }, 120_000);
 
 afterAll(async () => {
-  await indexer?.stop();
   await network?.stop();
 }, 60_000);
 
@@ -50,10 +42,17 @@ async function namesOf(escrow: Address) {
   return rows.map(({ name }) => name);
 }
 
-/** Replaces the newest blocks, down to and with `from`, by empty ones. */
+/**
+ * Replaces the newest blocks, down to and with `from`, by empty ones. The indexer is idle meanwhile: where it is just
+ * asking for the logs of a block that goes, Ponder asks again and again for a minute before it looks at the next one.
+ */
 async function removeBlocks(from: bigint): Promise<void> {
-  const depth = Number((await headNumber()) - from) + 1;
+  await network.testClient.setIntervalMining({ interval: 0 });
+  const head = await headNumber();
+  await reach({ blockNumber: head });
+  const depth = Number(head - from) + 1;
   await network.testClient.request({ method: "anvil_reorg" as never, params: [depth, []] as never });
+  await network.testClient.setIntervalMining({ interval: 1 });
 }
 
 const reach = (target: Omit<onchain.IndexedTarget, "timeoutMs">, timeoutMs = 10_000) =>
