@@ -1,0 +1,92 @@
+/** Calls whose outcome is not known in time: 503, never a fresh quote, and the truth on repetition. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import type { Agent } from "../support/agent.js";
+import { type Stack, startStack } from "../support/stack.js";
+import { openWorld, type World } from "../support/world.js";
+import { draftBody, matchedBetween, paymentHeader, quoteOf, signPayment } from "./contract-actors.js";
+
+let stack: Stack;
+let world: World;
+let client: Agent;
+let worker: Agent;
+
+beforeAll(async () => {
+  stack = await startStack({ env: { SETTLEMENT_WAIT_MS: "1500" } });
+  world = await openWorld(stack.info);
+  client = await world.newAgent({ usd: "1000" });
+  worker = await world.newAgent({ usd: "1000" });
+});
+afterAll(async () => {
+  await world?.close();
+  await stack?.stop();
+});
+
+/** Runs `story` while the chain makes no blocks. */
+async function withoutBlocks(story: () => Promise<void>): Promise<void> {
+  await world.testClient.setIntervalMining({ interval: 0 });
+  try {
+    await story();
+  } finally {
+    await world.testClient.setIntervalMining({ interval: 1 });
+  }
+}
+
+test("a payment on its way is 503 until it is mined, then the first answer", async () => {
+  const before = await world.usdOf(client.address);
+  const body = JSON.stringify(await draftBody(world));
+  const quote = quoteOf(await client.post("/v1/contracts", body));
+  const headers = paymentHeader(quote, await signPayment(world, client, quote));
+  await withoutBlocks(async () => {
+    for (let i = 0; i < 2; i++) {
+      const pending = await client.post("/v1/contracts", body, headers);
+      expect(pending.status).toBe(503);
+      expect(pending.error).toMatchObject({ code: "settlement_pending", retryable: true });
+      expect(Number(pending.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(pending.headers.get("payment-required")).toBeNull();
+    }
+    // Without the payment, too: a second signature must not be asked for.
+    expect((await client.post("/v1/contracts", body)).error?.code).toBe("settlement_pending");
+  });
+  await expect
+    .poll(async () => (await client.post("/v1/contracts", body, headers)).status, { timeout: 15_000 })
+    .toBe(200);
+  expect(await world.usdOf(client.address)).toBe(before - 50_000_000n);
+});
+
+test("a restart of the service in between changes nothing", async () => {
+  const before = await world.usdOf(client.address);
+  const body = JSON.stringify(await draftBody(world));
+  const quote = quoteOf(await client.post("/v1/contracts", body));
+  const headers = paymentHeader(quote, await signPayment(world, client, quote));
+  await withoutBlocks(async () => {
+    expect((await client.post("/v1/contracts", body, headers)).status).toBe(503);
+    await stack.restartService();
+  });
+  await expect
+    .poll(async () => (await client.post<ContractView>("/v1/contracts", body, headers)).data?.id, { timeout: 15_000 })
+    .toBe(quote.payTo);
+  expect(await world.usdOf(client.address)).toBe(before - 50_000_000n);
+});
+
+test("an act without a payment is picked up by its repetition", async () => {
+  const { id } = await matchedBetween(world, client, worker);
+  const path = `/v1/contracts/${id}/delivery`;
+  // The first act of an agent brings its delegation: not what is tested here.
+  expect((await worker.post(path, { delivery: "ipfs://x" })).status).toBe(200);
+  const approve = `/v1/contracts/${id}/approve`;
+  await expect.poll(async () => (await client.post(approve)).status, { timeout: 15_000 }).toBe(200);
+  const next = await matchedBetween(world, client, worker);
+  await withoutBlocks(async () => {
+    const pending = await worker.post(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://y" });
+    expect(pending.error?.code).toBe("settlement_pending");
+    const other = await worker.post(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://z" });
+    expect(other.error?.code).toBe("conflict");
+  });
+  await expect
+    .poll(async () => (await worker.post<ContractView>(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://y" })).data?.status, {
+      timeout: 15_000,
+    })
+    .toBe("under-review");
+  expect((await worker.post(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://y" })).error?.code).toBe("conflict");
+});

@@ -1,0 +1,83 @@
+/** The usage ticket: criteria are computed at delivery, and kept by approval. */
+import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
+import canonicalize from "canonicalize";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { keccak256, stringToHex } from "viem";
+import type { SettlementView } from "../../src/services/contracts/get-settlement.js";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import type { Agent } from "../support/agent.js";
+import { openWorld, type World } from "../support/world.js";
+import { matchedBetween, untilStatus } from "./contract-actors.js";
+
+let world: World;
+let client: Agent;
+let worker: Agent;
+
+beforeAll(async () => {
+  world = await openWorld();
+  client = await world.newAgent({ usd: "1000" });
+  worker = await world.newAgent({ usd: "1000" });
+});
+afterAll(() => world.close());
+
+const rules = [
+  { metric: "tokens", op: ">=", target: 1000 },
+  { metric: "errors", op: "<", target: 5 },
+  { metric: "uptime", op: ">=", target: 0.99 },
+];
+
+test("pays by what the last checkpoint says, and anchors every checkpoint", async () => {
+  const { id } = await matchedBetween(world, client, worker, {
+    application: "usageticket",
+    applicationTerms: { criteria: rules },
+  });
+  const checkpoints = [
+    { tokens: 10, errors: 0, uptime: 1 },
+    { tokens: 1000, errors: 5, uptime: 0.995 },
+  ];
+  const leaves: string[] = [];
+  for (const [i, data] of checkpoints.entries()) {
+    const checkpoint = {
+      fromSequence: i + 1,
+      toSequence: i + 1,
+      merkleRoot: "0x01",
+      lastReceiptHash: "0x02",
+      teeMeasurement: "m",
+      teeSignature: "s",
+      checkpointedAt: await world.inSeconds(i - 60),
+      data,
+    };
+    const posted = await worker.post(`/v1/contracts/${id}/checkpoint`, checkpoint);
+    expect(posted.status, JSON.stringify(posted.body)).toBe(201);
+    leaves.push(keccak256(stringToHex(canonicalize({ ...checkpoint, contractId: id }) ?? "")));
+  }
+
+  const delivered = await worker.post<ContractView>(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" });
+  expect(delivered.data).toMatchObject({ status: "under-review", criteriaMet: ["met", "not met", "met"] });
+  const { rows } = await world.pool.query("select checkpoints_root from onchain.working_contract where id = $1", [id]);
+  expect(rows[0].checkpoints_root).toBe(SimpleMerkleTree.of(leaves).root);
+
+  const approved = await client.post<ContractView>(`/v1/contracts/${id}/approve`);
+  expect(approved.data).toMatchObject({ status: "resolved", criteriaMet: ["met", "not met", "met"] });
+  await untilStatus(client, id, "settled-partial");
+  expect(await world.usdOf(client.address)).toBe(967_333_333n);
+  expect(await world.usdOf(worker.address)).toBe(1_030_833_334n);
+  const { data } = await client.get<SettlementView>(`/v1/contracts/${id}/settlement`);
+  expect(data.legs.map(({ name, amount }) => [name, amount])).toEqual([
+    ["worker-pay", "31.666667"],
+    ["protocol-fee", "1.666666"],
+    ["price-refund", "16.666667"],
+    ["slashed-stake-to-client", "0.666666"],
+    ["slashed-stake-to-treasury", "0.166667"],
+    ["stake-back", "1.666667"],
+  ]);
+});
+
+test("without any checkpoint meets no criterion", async () => {
+  const { id } = await matchedBetween(world, client, worker, {
+    application: "usageticket",
+    applicationTerms: { criteria: [...rules.slice(0, 2), { metric: "uptime" }] },
+  });
+  const delivered = await worker.post<ContractView>(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" });
+  expect(delivered.data.criteriaMet).toEqual(["not met", "not met", "unclear"]);
+});
