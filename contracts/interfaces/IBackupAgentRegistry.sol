@@ -8,7 +8,6 @@ interface IBackupAgentRegistry {
     event Staked(address indexed agent, uint256 amount, uint256 total);
     event UnstakeRequested(address indexed agent, uint256 amount, uint40 releasableAt);
     event Unstaked(address indexed agent, uint256 amount);
-    event LockedForVote(address indexed agent, uint40 until);
 
     error NotStaked(address agent);
     error Unbonding(address agent, uint40 releasableAt);

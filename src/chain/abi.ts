@@ -3489,25 +3489,6 @@ export const registryAbi = [
   },
   {
     "type": "event",
-    "name": "LockedForVote",
-    "inputs": [
-      {
-        "name": "agent",
-        "type": "address",
-        "indexed": true,
-        "internalType": "address"
-      },
-      {
-        "name": "until",
-        "type": "uint40",
-        "indexed": false,
-        "internalType": "uint40"
-      }
-    ],
-    "anonymous": false
-  },
-  {
-    "type": "event",
     "name": "Staked",
     "inputs": [
       {

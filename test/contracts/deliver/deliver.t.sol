@@ -113,6 +113,7 @@ contract DeliverTest is BaseTest {
 
     function _assertDelivered() private view {
         assertStatus(escrow, Status.UnderReview);
+        assertEq(uint8(escrow.outcomeOf(0)), uint8(Outcome.None), "nothing accepted yet");
         assertBalance(address(escrow), PRICE + STAKE, "escrow");
         assertEq(escrow.booked(), PRICE + STAKE, "booked");
     }

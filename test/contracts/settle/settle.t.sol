@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {Settlement} from "../../../contracts/libraries/Settlement.sol";
-import {Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
+import {Outcome, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 
 contract SettleTest is BaseTest {
@@ -43,8 +43,11 @@ contract SettleTest is BaseTest {
     function test_GivenReviewTimedOut() public {
         Terms memory t = _newTerms();
         WorkingContractEscrow escrow = _delivered(t, 0);
+        vm.warp(t.reviewDeadline - 1);
+        assertEq(uint8(escrow.outcomeOf(0)), uint8(Outcome.None), "nothing accepted yet");
         vm.warp(t.reviewDeadline);
         assertStatus(escrow, Status.Resolved);
+        assertEq(uint8(escrow.outcomeOf(0)), uint8(Outcome.Met), "accepted by silence");
         _settleAndAssert(escrow, Status.SettledAllMet, 0, 50e6, 2.5e6);
     }
 
