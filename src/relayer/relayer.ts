@@ -35,7 +35,8 @@ const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
 };
 
 const TAKE_INTERVAL_MS = 1000;
-const MAX_BACKOFF_MS = 5000;
+const FIRST_BACKOFF_MS = 200;
+const MAX_BACKOFF_MS = 2000;
 /** Without anything open, how often the chain is asked whether it still has what was final. */
 const IDLE_LOOK_MS = 5000;
 const NOT_ALLOWED_PAUSE_MS = 10_000;
@@ -118,10 +119,12 @@ export function createRelayer({
           return;
         }
         failures += 1;
+        // The Relay may have stopped allowing this signer: asked again before the next batch.
+        allowed = false;
         logger.warn({ signer, failures, error: messageOf(error) }, "relayer round failed");
       }
-      const backoff = failures === 0 ? 0 : Math.min(200 * 2 ** Math.min(failures, 10), MAX_BACKOFF_MS);
-      await pause(allowed ? settings.pollIntervalMs + backoff : NOT_ALLOWED_PAUSE_MS, ended);
+      const backoff = failures === 0 ? 0 : Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
+      await pause(allowed || failures > 0 ? settings.pollIntervalMs + backoff : NOT_ALLOWED_PAUSE_MS, ended);
     }
   };
 

@@ -4,7 +4,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { asc, eq } from "drizzle-orm";
 import { pino } from "pino";
-import { createTestClient, createWalletClient, type Hex, http, keccak256, toHex, zeroHash } from "viem";
+import {
+  createPublicClient,
+  createTestClient,
+  createWalletClient,
+  custom,
+  type Hex,
+  http,
+  keccak256,
+  toHex,
+  zeroHash,
+} from "viem";
 import { mnemonicToAccount, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { escrowAbi, factoryAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { createChainClients } from "../../src/chain/clients.js";
@@ -52,6 +62,8 @@ export interface RelayerSetup {
   confirmations?: number;
   options?: Partial<RelayerOptions>;
   crashPoint?: (point: CrashPoint) => Promise<void>;
+  /** Called before each request to the node; what it throws is the node's answer. */
+  intercept?: (method: string) => Promise<void>;
 }
 
 export type RelayerNetwork = Awaited<ReturnType<typeof startRelayerNetwork>>;
@@ -117,6 +129,14 @@ export async function startRelayerNetwork() {
     abi: factoryAbi,
     functionName: "parameters",
   });
+
+  function interceptedClient(intercept: (method: string) => Promise<void>) {
+    const request = async (call: { method: string }) => {
+      await intercept(call.method);
+      return publicClient.request(call as never);
+    };
+    return createPublicClient({ chain, transport: custom({ request }, { retryCount: 1, retryDelay: 20 }) });
+  }
 
   async function chainTime(): Promise<number> {
     return Number((await publicClient.getBlock()).timestamp);
@@ -248,16 +268,12 @@ export async function startRelayerNetwork() {
     acceptance,
     store,
     outcome,
-    startRelayer({
-      signer: account = signer(0),
-      confirmations = 1,
-      options,
-      crashPoint,
-    }: RelayerSetup = {}): Relayer {
+    startRelayer(setup: RelayerSetup = {}): Relayer {
+      const { signer: account = signer(0), confirmations = 1, options, crashPoint, intercept } = setup;
       const relayer = createRelayer({
         db,
         pool,
-        publicClient,
+        publicClient: intercept === undefined ? publicClient : interceptedClient(intercept),
         account,
         deployment,
         confirmations,

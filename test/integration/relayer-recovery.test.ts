@@ -1,4 +1,4 @@
-import { encodeFunctionData } from "viem";
+import { encodeFunctionData, MethodNotFoundRpcError } from "viem";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { relayAbi } from "../../src/chain/abi.js";
 import type { Address } from "../../src/protocol/types.js";
@@ -304,6 +304,61 @@ describe("the relayer under faults", () => {
 
     await expectAppliedOnce(acts, rows);
     expect(await network.batchesOf(poor)).toEqual([]);
+  });
+
+  it("loses nothing while all its database connections are cut again and again", async () => {
+    network.startRelayer({ signer: signer() });
+    const { acts, rows } = await creations(40);
+    for (let cut = 0; cut < 5; cut += 1) {
+      await network.pool
+        .query(
+          "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname is not null",
+        )
+        .catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, 150));
+    }
+    await expectAppliedOnce(acts, rows);
+  });
+
+  it("waits for a node that fails at random, and takes no silence for an answer", async () => {
+    let seed = 7;
+    const random = () => {
+      seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+      return seed / 2 ** 31;
+    };
+    const intercept = async (method: string) => {
+      // A broadcast whose answer is lost has arrived all the same.
+      if (method !== "eth_sendRawTransaction" && random() < 0.2) throw new Error("the node is away");
+    };
+    network.startRelayer({ signer: signer(), intercept });
+    const { acts, rows } = await creations(10);
+    await expectAppliedOnce(acts, rows);
+  });
+
+  it("judges call by call where the node has no eth_simulateV1", async () => {
+    const intercept = async (method: string) => {
+      if (method === "eth_simulateV1") throw new MethodNotFoundRpcError(new Error("method not found"));
+    };
+    network.startRelayer({ signer: signer(), intercept });
+    const { acts, rows } = await creations(3);
+    const poor = await network.store(await network.creation(network.signer(51)));
+    const codeless = await network.acceptance(
+      (await network.agents(1))[0] as never,
+      network.addressOf(network.signer(61)),
+    );
+    const missing = await network.store(codeless);
+
+    await expectAppliedOnce(acts, rows);
+    expect(await network.outcome(poor)).toMatchObject({
+      state: "rejected",
+      reason: "PaymentFailed",
+      batchId: null,
+    });
+    expect(await network.outcome(missing)).toMatchObject({
+      state: "rejected",
+      reason: "Reverted",
+      batchId: null,
+    });
   });
 
   /** Stored while no block is made: the agents' money is minted first. */

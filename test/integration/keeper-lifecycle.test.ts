@@ -1,0 +1,214 @@
+import { eq, like, sql } from "drizzle-orm";
+import { pino } from "pino";
+import { type Address, type Hex, keccak256, toHex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { relayAbi } from "../../src/chain/abi.js";
+import { type ChainClock, createChainClock } from "../../src/chain/clock.js";
+import { migrate } from "../../src/db/client.js";
+import { vote, waitForIndexed } from "../../src/db/onchain.js";
+import { operation, sealedVote } from "../../src/db/schema.js";
+import { createKeeper, type Keeper } from "../../src/keeper/keeper.js";
+import { voteCommitment } from "../../src/protocol/vote-commitment.js";
+import { createRelayer, type Relayer } from "../../src/relayer/relayer.js";
+import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
+import { type IndexerNetwork, startIndexerNetwork, until, type Wallet } from "./indexer-network.js";
+
+const SETTLED_ALL_MET = 6;
+const SETTLED_PARTIAL = 8;
+const CANCELLED_UNMATCHED = 9;
+const CANCELLED_BY_INITIATOR = 10;
+const CANCELLED_ABSENT = 12;
+
+const HOUR = 3600;
+/** Criteria met, not met, met. */
+const VOTES = 0b01_10_01;
+
+describe("the keeper", () => {
+  let network: IndexerNetwork;
+  let actors: Actors;
+  let clock: ChainClock;
+  let relayer: Relayer;
+  let keepers: Keeper[] = [];
+  let client: Wallet;
+  let worker: Wallet;
+  let voters: Wallet[];
+  let serial = 0;
+
+  beforeAll(async () => {
+    network = await startIndexerNetwork();
+    await migrate(network.pool);
+    await network.startIndexer();
+    actors = await createActors(network, 8);
+    [client, worker] = [network.wallet(2), network.wallet(3)];
+    voters = [4, 5, 6].map((index) => network.wallet(index));
+    for (const voter of voters) await actors.stake(voter, ELIGIBILITY_STAKE);
+
+    const account = privateKeyToAccount(keccak256(toHex("keeper test signer")));
+    await network.testClient.setBalance({ address: account.address, value: 10n ** 20n });
+    const relay = { address: network.deployment.relay, abi: relayAbi } as const;
+    await actors.call(network.wallet(0), relay, "setSigner", [account.address, true]);
+    clock = createChainClock(network);
+    await clock.refresh();
+    const logger = pino({ level: "silent" });
+    const { db, pool, publicClient, deployment } = network;
+    relayer = createRelayer({ db, pool, publicClient, account, deployment, confirmations: 1, logger });
+    relayer.start();
+    // Two, as in two processes.
+    keepers = [1, 2].map(() => createKeeper({ db, clock, logger, intervalMs: 200 }));
+    for (const keeper of keepers) keeper.start();
+  }, 180_000);
+
+  afterAll(async () => {
+    await Promise.all(keepers.map((keeper) => keeper.stop()));
+    await relayer?.stop();
+    clock?.stop();
+    await network?.stop();
+  }, 60_000);
+
+  beforeEach(() => {
+    serial += 1;
+  });
+
+  const create = (name: string) => actors.create({ title: `${serial} ${name}`, initiator: client });
+
+  async function matched(name: string): Promise<Address> {
+    const escrow = await create(name);
+    await actors.accept(worker, escrow);
+    return escrow;
+  }
+
+  async function delivered(name: string): Promise<Address> {
+    const escrow = await matched(name);
+    await actors.deliver(worker, escrow);
+    return escrow;
+  }
+
+  /** A dispute that is not indexed yet would look like a review that time has ended. */
+  async function pass(seconds: number): Promise<void> {
+    const blockNumber = await network.publicClient.getBlockNumber({ cacheTime: 0 });
+    expect(await waitForIndexed(network.db, { blockNumber, timeoutMs: 30_000 })).toBe(true);
+    await network.testClient.increaseTime({ seconds });
+    await network.testClient.mine({ blocks: 1 });
+  }
+
+  const statusOf = (escrow: Address) =>
+    network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "status" });
+  const bookedAt = (escrow: Address) =>
+    network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "booked" });
+
+  const settles = (escrow: Address, status: number) =>
+    until(async () => (await statusOf(escrow)) === status && (await bookedAt(escrow)) === 0n, 60_000);
+
+  const operationsFor = (key: string) =>
+    network.db
+      .select()
+      .from(operation)
+      .where(like(operation.onceKey, `${key}%`))
+      .orderBy(operation.id);
+
+  /** As the service does when a vote is posted. */
+  async function sealVote(voter: Wallet, escrow: Address, votes: number): Promise<void> {
+    const salt: Hex = keccak256(toHex(`${serial} ${voter.account.address}`));
+    const backupAgent = voter.account.address.toLowerCase() as Address;
+    const { chainId } = network.deployment;
+    const commitment = voteCommitment({ chainId, escrow, voter: backupAgent, votes, salt });
+    await network.db.insert(sealedVote).values({ contractId: escrow, backupAgent, commitment, votes, salt });
+    await actors.vote(voter, escrow, votes, salt);
+  }
+
+  it("settles whatever time has ended, and what the parties ended, once each", async () => {
+    const unmatched = await create("unmatched");
+    const absent = await matched("absent");
+    const unreviewed = await delivered("unreviewed");
+    const cancelled = await create("cancelled");
+    await actors.cancel(client, cancelled);
+    await until(async () => (await bookedAt(cancelled)) === 0n);
+    expect(await statusOf(cancelled)).toBe(CANCELLED_BY_INITIATOR);
+
+    await pass(5 * HOUR);
+
+    await settles(unmatched, CANCELLED_UNMATCHED);
+    await settles(absent, CANCELLED_ABSENT);
+    await settles(unreviewed, SETTLED_ALL_MET);
+    for (const escrow of [unmatched, absent, unreviewed, cancelled]) {
+      expect(await operationsFor(`settle:${escrow}`)).toHaveLength(1);
+    }
+  });
+
+  it("leaves held payouts alone until the hold has passed", async () => {
+    await actors.setParameters({ payoutHold: HOUR });
+    const held = await delivered("held");
+    await actors.setParameters({ payoutHold: 0 });
+    const free = await delivered("free");
+    await actors.approveDelivery(client, held);
+    await actors.approveDelivery(client, free);
+
+    await settles(free, SETTLED_ALL_MET);
+    expect(await operationsFor(`settle:${held}`)).toEqual([]);
+
+    await pass(HOUR);
+    await settles(held, SETTLED_ALL_MET);
+  });
+
+  it("opens sealed votes after the window, tallies, settles and pays the voters", async () => {
+    const escrow = await delivered("disputed");
+    await actors.dispute(client, escrow);
+    for (const voter of voters) await sealVote(voter, escrow, VOTES);
+    expect(await operationsFor(`open-vote:${escrow}`)).toEqual([]);
+
+    await pass(25 * HOUR);
+
+    await settles(escrow, SETTLED_PARTIAL);
+    const votes = () => network.db.select().from(vote).where(eq(vote.contractId, escrow));
+    await until(async () => (await votes()).every(({ claimed }) => claimed), 60_000);
+    expect((await votes()).map(({ votes: opened, reward }) => [opened, reward])).toEqual(
+      voters.map(() => [VOTES, 30]),
+    );
+    for (const key of [`open-vote:${escrow}`, `claim:${escrow}`]) {
+      await until(async () => (await operationsFor(key)).every(({ state }) => state === "final"), 60_000);
+      expect(await operationsFor(key)).toHaveLength(voters.length);
+    }
+  });
+
+  it("tallies a dispute without votes when the window closes", async () => {
+    const escrow = await delivered("no votes");
+    await actors.dispute(client, escrow);
+    await pass(25 * HOUR);
+    await settles(escrow, SETTLED_PARTIAL);
+  });
+
+  it("draws the seats of a recruited panel", async () => {
+    await actors.setParameters({ baRecruitCount: 2 });
+    const escrow = await delivered("recruited");
+    await actors.dispute(client, escrow);
+    await actors.setParameters({ baRecruitCount: 0 });
+
+    await until(
+      async () =>
+        (await network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "jury" })).drawn,
+      60_000,
+    );
+  });
+
+  it("tries a payout again that the token refused, but not all the time", async () => {
+    const escrow = await create("refused");
+    await actors.blacklist(client.account.address, true);
+    await actors.cancel(client, escrow);
+    const tries = () => operationsFor(`claim-deferred:${escrow}`);
+    await until(async () => (await tries())[0]?.state === "rejected", 60_000);
+    await actors.blacklist(client.account.address, false);
+    const later = await delivered("meanwhile");
+    await actors.approveDelivery(client, later);
+    await settles(later, SETTLED_ALL_MET);
+    expect(await tries()).toHaveLength(1);
+
+    await network.db
+      .update(operation)
+      .set({ createdAt: sql`created_at - interval '2 hours'` })
+      .where(like(operation.onceKey, `claim-deferred:${escrow}%`));
+
+    await until(async () => (await tries()).map(({ state }) => state).join() === "rejected,final", 60_000);
+    expect(await bookedAt(escrow)).toBe(0n);
+  });
+});
