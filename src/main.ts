@@ -41,11 +41,7 @@ export async function createService(
   try {
     const deployment = readDeployment(config.deploymentPath);
     const { chainId } = deployment;
-    const { publicClient } = createChainClients({
-      rpcUrl: config.rpcUrl,
-      wsRpcUrl: config.wsRpcUrl,
-      chainId,
-    });
+    const { publicClient } = createChainClients({ rpcUrl: config.rpcUrl, chainId });
     const accounts = config.relayerPrivateKeys.map((key) => privateKeyToAccount(key));
     await verifyDeployment({ publicClient, deployment, signers: accounts.map(({ address }) => address) });
 

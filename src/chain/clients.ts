@@ -4,18 +4,14 @@ import {
   createPublicClient,
   createWalletClient,
   defineChain,
-  fallback,
   http,
   type PublicClient,
   type Transport,
   type WalletClient,
-  webSocket,
 } from "viem";
 
 export interface ChainClientsOptions {
   rpcUrl: string;
-  /** Used first where given; HTTP takes over while it is down. */
-  wsRpcUrl?: string | undefined;
   chainId: number;
 }
 
@@ -26,16 +22,18 @@ export interface ChainClients {
 
 const POLLING_INTERVAL_MS = 250;
 
-/** A reading client for one chain. Nothing is sent before the first call; an unreachable node fails that call. */
-export function createChainClients({ rpcUrl, wsRpcUrl, chainId }: ChainClientsOptions): ChainClients {
+/**
+ * A reading client for one chain, over HTTP: nothing is open between calls, so nothing has to be closed or opened
+ * again. An unreachable node fails the call.
+ */
+export function createChainClients({ rpcUrl, chainId }: ChainClientsOptions): ChainClients {
   const chain = defineChain({
     id: chainId,
     name: `chain ${chainId}`,
     nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
     rpcUrls: { default: { http: [rpcUrl] } },
   });
-  const overHttp = http(rpcUrl, { batch: true, timeout: 15_000 });
-  const transport: Transport = wsRpcUrl === undefined ? overHttp : fallback([webSocket(wsRpcUrl), overHttp]);
+  const transport = http(rpcUrl, { batch: true, timeout: 15_000 });
   const publicClient = createPublicClient({ chain, transport, pollingInterval: POLLING_INTERVAL_MS });
   return { publicClient, chain };
 }
