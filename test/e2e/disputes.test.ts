@@ -1,0 +1,325 @@
+/** Disputes: who may open one, and what the tally makes of every payout (docs/decisions.md 39, 45 to 52). */
+import { formatUnits, parseEther, parseUnits } from "viem";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Outcome } from "../../src/protocol/outcomes.js";
+import type { SettlementView } from "../../src/services/contracts/get-settlement.js";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import type { VoteView } from "../../src/services/votes/view.js";
+import type { Agent } from "../support/agent.js";
+import { openWorld, type World } from "../support/world.js";
+import { DAY, matchedBetween, paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
+import { deliveredBetween, disputedBetween, newJuror, paidBy, tokensOf, vote } from "./jury-actors.js";
+
+let world: World;
+let client: Agent;
+let worker: Agent;
+/** A, B and C of the worked results; each case has a client and a worker of its own. */
+let jury: Agent[];
+
+beforeAll(async () => {
+  world = await openWorld();
+  client = await world.newAgent({ usd: "1000" });
+  worker = await world.newAgent({ usd: "1000" });
+  jury = await Promise.all([newJuror(world), newJuror(world), newJuror(world)]);
+});
+afterAll(() => world.close());
+
+const usd = (amount: string) => parseUnits(amount, 6);
+
+describe("opening a dispute", () => {
+  test("quotes the bond to the escrow, then shows the contract as disputed", async () => {
+    const delivered = await deliveredBetween(world, client, worker);
+    const path = `/v1/contracts/${delivered.id}/dispute`;
+    expect(quoteOf(await client.post(path))).toMatchObject({
+      payTo: delivered.id,
+      amount: "2500000",
+      maxAmountRequired: "2500000",
+    });
+    const answer = await client.pay<ContractView>(path);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("payment-response")).toBeTruthy();
+    expect(answer.data).toEqual({ ...delivered, status: "disputed", disputeBond: "2.5" });
+    expect(answer.data).toMatchObject({ backupAgents: [], criteriaMet: null });
+    expect((await client.get<ContractView>(`/v1/contracts/${delivered.id}`)).data).toEqual(answer.data);
+
+    const again = await client.post(path);
+    expect(again.error?.code).toBe("conflict");
+    expect((await client.post(`/v1/contracts/${delivered.id}/approve`)).error?.code).toBe("conflict");
+  });
+
+  test("is the client's alone, and needs a delivery", async () => {
+    const { id } = await matchedBetween(world, client, worker);
+    const path = `/v1/contracts/${id}/dispute`;
+    expect((await client.post(path)).error?.code).toBe("conflict");
+    expect((await worker.post(path)).error?.code).toBe("forbidden");
+    expect((await jury[0]?.post(path))?.error?.code).toBe("forbidden");
+    expect((await client.post(`/v1/contracts/0x${"ab".repeat(20)}/dispute`)).error?.code).toBe("not_found");
+    expect((await client.post("/v1/contracts/x/dispute")).error?.code).toBe("invalid_request");
+    expect((await fetch(`${world.url}${path}`, { method: "POST" })).status).toBe(401);
+  });
+
+  test("answers a repeated payment with the same bytes, and takes no second one", async () => {
+    const { id } = await deliveredBetween(world, client, worker);
+    const path = `/v1/contracts/${id}/dispute`;
+    const quote = quoteOf(await client.post(path));
+    const headers = paymentHeader(quote, await signPayment(world, client, quote));
+    const other = paymentHeader(quote, await signPayment(world, client, quote));
+    const before = await world.usdOf(client.address);
+    const first = await client.post(path, undefined, headers);
+    const second = await client.post(path, undefined, headers);
+    expect([first.status, second.status]).toEqual([200, 200]);
+    expect(second.body).toEqual(first.body);
+    expect(second.headers.get("idempotent-replay")).toBe("true");
+    expect((await client.post(path, undefined, other)).error?.code).toBe("conflict");
+    expect(await world.usdOf(client.address)).toBe(before - usd("2.5"));
+  });
+});
+
+interface Case {
+  name: string;
+  price: string;
+  ballots: Outcome[][];
+  status: string;
+  criteriaMet: Outcome[];
+  /** What each gets; the Treasury's is what its settlement legs say. */
+  client: string;
+  worker: string;
+  treasury: string;
+  jury: string[];
+  tokens: number[];
+}
+
+const M = "met";
+const N = "not met";
+const U = "unclear";
+const MIXED: Outcome[][] = [
+  [M, M, N],
+  [M, M, N],
+  [M, U, M],
+];
+
+const CASES: Case[] = [
+  {
+    name: "all met",
+    price: "50.0",
+    ballots: [
+      [M, M, M],
+      [M, M, M],
+      [N, N, N],
+    ],
+    status: "settled-all-met",
+    criteriaMet: [M, M, M],
+    client: "0",
+    worker: "52.5",
+    treasury: "2.5",
+    jury: ["11.25", "11.25", "0"],
+    tokens: [30, 30, 0],
+  },
+  {
+    name: "none met",
+    price: "50.0",
+    ballots: [
+      [N, N, N],
+      [N, N, N],
+      [U, U, U],
+    ],
+    status: "settled-none-met",
+    criteriaMet: [N, N, N],
+    client: "54.5",
+    worker: "0",
+    treasury: "0.5",
+    jury: ["8.625", "8.625", "5.25"],
+    tokens: [30, 30, 0],
+  },
+  {
+    name: "two of three met",
+    price: "50.0",
+    ballots: MIXED,
+    status: "settled-partial",
+    criteriaMet: [M, M, N],
+    client: "18.166667",
+    worker: "35",
+    treasury: "1.833333",
+    jury: ["9.125", "9.125", "4.25"],
+    tokens: [30, 30, 10],
+  },
+  {
+    name: "two met, one unclear",
+    price: "50.0",
+    ballots: [
+      [M, M, U],
+      [M, M, U],
+      [M, M, M],
+    ],
+    status: "settled-partial",
+    criteriaMet: [M, M, U],
+    client: "9.166668",
+    worker: "43.749999",
+    treasury: "2.083333",
+    jury: ["7.5", "7.5", "7.5"],
+    tokens: [24, 24, 20],
+  },
+  {
+    name: "one met, one not met, one unclear",
+    price: "50.0",
+    ballots: [
+      [M, N, U],
+      [M, N, U],
+      [M, N, U],
+    ],
+    status: "settled-partial",
+    criteriaMet: [M, N, U],
+    client: "27.333333",
+    worker: "26.25",
+    treasury: "1.416667",
+    jury: ["7.5", "7.5", "7.5"],
+    tokens: [24, 24, 24],
+  },
+  {
+    name: "no votes",
+    price: "50.0",
+    ballots: [],
+    status: "settled-partial",
+    criteriaMet: [U, U, U],
+    client: "27.5",
+    worker: "26.25",
+    treasury: "1.25",
+    jury: [],
+    tokens: [],
+  },
+  {
+    name: "a tie",
+    price: "50.0",
+    ballots: [
+      [M, M, M],
+      [N, N, N],
+    ],
+    status: "settled-partial",
+    criteriaMet: [U, U, U],
+    client: "27.5",
+    worker: "26.25",
+    treasury: "1.25",
+    jury: ["7.5", "7.5"],
+    tokens: [0, 0],
+  },
+  {
+    name: "an odd price, two of three met",
+    price: "12.345678",
+    ballots: MIXED,
+    status: "settled-partial",
+    criteriaMet: [M, M, N],
+    client: "4.485595",
+    worker: "8.641974",
+    treasury: "0.452676",
+    jury: ["2.253082", "2.253082", "1.049382"],
+    tokens: [30, 30, 10],
+  },
+];
+
+const bondOf = ({ price }: Case) => usd(price) / 20n;
+
+describe("after the tally", () => {
+  const played = new Map<string, { id: string; client: Agent; worker: Agent }>();
+  let dollars: bigint[];
+
+  beforeAll(async () => {
+    dollars = await Promise.all(jury.map(({ address }) => world.usdOf(address)));
+    for (const story of CASES) {
+      const client = await world.newAgent({ usd: formatUnits(usd(story.price) + bondOf(story), 6) });
+      const worker = await world.newAgent({ usd: formatUnits(bondOf(story), 6) });
+      const { id } = await disputedBetween(world, client, worker, { budgetOrPrice: story.price });
+      // One after another: the order of the bonds is the order of `backupAgents`.
+      for (const [i, words] of story.ballots.entries()) await vote(jury[i] as Agent, id, ...words);
+      played.set(story.name, { id, client, worker });
+    }
+    await world.increaseTime(DAY);
+  });
+
+  test.each(CASES)("$name: everybody gets its due, to the unit", async (story) => {
+    const { id, client, worker } = played.get(story.name) as { id: string; client: Agent; worker: Agent };
+    const voters = jury.slice(0, story.ballots.length);
+    const settled = await untilStatus(client, id, story.status);
+    expect(settled).toMatchObject({
+      criteriaMet: story.criteriaMet,
+      backupAgents: voters.map(({ address }) => address),
+      budgetOrPrice: story.price,
+      escrowedFunds: story.price,
+    });
+
+    const juryDues = story.jury.map(usd);
+    const paid = () => Promise.all(voters.map(({ address }) => paidBy(world, id, address)));
+    await expect.poll(paid, { timeout: 20_000 }).toEqual(juryDues);
+    expect(await world.usdOf(client.address)).toBe(usd(story.client));
+    expect(await world.usdOf(worker.address)).toBe(usd(story.worker));
+    expect(await world.usdOf(id as `0x${string}`)).toBe(0n);
+
+    await world.indexed();
+    const { data: settlement } = await client.get<SettlementView>(`/v1/contracts/${id}/settlement`);
+    expect(settlement).toMatchObject({ status: story.status, ending: "dispute" });
+    expect(new Set(settlement.legs.map(({ state }) => state))).toEqual(new Set(["confirmed"]));
+    const sumTo = (to: string) =>
+      settlement.legs.filter((leg) => leg.to === to).reduce((sum, { amount }) => sum + usd(amount), 0n);
+    expect([sumTo("client"), sumTo("worker"), sumTo("treasury"), sumTo("backup-agent")]).toEqual([
+      usd(story.client),
+      usd(story.worker),
+      usd(story.treasury),
+      juryDues.reduce((sum, due) => sum + due, 0n),
+    ]);
+    const treasury = settlement.legs.find(({ to }) => to === "treasury")?.address as `0x${string}`;
+    expect(await paidBy(world, id, treasury)).toBe(usd(story.treasury));
+
+    const { data: votes } = await client.get<VoteView[]>(`/v1/contracts/${id}/votes`);
+    for (const [i, { address }] of voters.entries()) {
+      const own = votes.filter(({ backupAgent }) => backupAgent === address);
+      expect(own.map((vote) => vote.vote)).toEqual(story.ballots[i]);
+      expect(own.map((vote) => vote.majorityOutcome)).toEqual(story.criteriaMet);
+      expect(own.reduce((sum, { reward }) => sum + (reward ?? Number.NaN), 0)).toBe(story.tokens[i]);
+    }
+  });
+
+  test("the jury holds all its money and tokens on chain", async () => {
+    for (const [i, { address }] of jury.entries()) {
+      const stories = CASES.filter(({ ballots }) => i < ballots.length);
+      const due = stories.reduce((sum, story) => sum + usd(story.jury[i] ?? "0") - 3n * bondOf(story), 0n);
+      const tokens = stories.reduce((sum, story) => sum + (story.tokens[i] ?? 0), 0);
+      expect(await world.usdOf(address)).toBe((dollars[i] ?? 0n) + due);
+      expect(await tokensOf(world, address)).toBe(parseEther(String(tokens)));
+    }
+  });
+
+  test("a bond outcome follows from vote and majority", async () => {
+    const outcomes = async (name: string) => {
+      const { data } = await client.get<VoteView[]>(`/v1/contracts/${played.get(name)?.id}/votes`);
+      return Object.fromEntries(
+        jury.map(({ address }, i) => [
+          "ABC"[i],
+          data.filter(({ backupAgent }) => backupAgent === address).map(({ bondOutcome }) => bondOutcome),
+        ]),
+      );
+    };
+    const [returned, slashed, partly] = ["returned", "slashed", "partially slashed"];
+    const all = (outcome: string | undefined) => [outcome, outcome, outcome];
+    expect(await outcomes("all met")).toEqual({ A: all(returned), B: all(returned), C: all(slashed) });
+    expect(await outcomes("two of three met")).toEqual({
+      A: all(returned),
+      B: all(returned),
+      C: [returned, partly, slashed],
+    });
+    expect(await outcomes("a tie")).toEqual({ A: all(returned), B: all(returned), C: [] });
+  });
+});
+
+test("at the review deadline it is too late, and the bond is not taken", async () => {
+  const { id } = await deliveredBetween(world, client, worker);
+  const path = `/v1/contracts/${id}/dispute`;
+  const quote = quoteOf(await client.post(path));
+  const validBefore = BigInt((await world.chainNow()) + 10 * DAY);
+  const headers = paymentHeader(quote, await signPayment(world, client, quote, { validBefore }));
+  await world.increaseTime(3 * DAY);
+  await untilStatus(client, id, "settled-all-met");
+  const before = await world.usdOf(client.address);
+  const refused = await client.post(path, undefined, headers);
+  expect(refused.status).toBe(409);
+  expect(refused.error?.message).toContain("reviewDeadline");
+  expect(await world.usdOf(client.address)).toBe(before);
+});

@@ -1,0 +1,92 @@
+import { parseEther } from "viem";
+import { describe, expect, test } from "vitest";
+import { AppError } from "../../../src/errors.js";
+import type { ContractRow } from "../../../src/services/contracts/view.js";
+import { requireVoter, type VoterFacts } from "../../../src/services/votes/eligibility.js";
+
+const DISPUTED_AT = 1_000_000;
+const WINDOW = 86_400;
+const AGENT = `0x${"aa".repeat(20)}` as const;
+const CLIENT = `0x${"01".repeat(20)}` as const;
+const WORKER = `0x${"02".repeat(20)}` as const;
+
+/** Only what the rule reads. */
+const dispute = (changes: object = {}): ContractRow =>
+  ({
+    chain: {
+      phase: "disputed",
+      client: CLIENT,
+      worker: WORKER,
+      disputedAt: BigInt(DISPUTED_AT),
+      baVotingWindow: WINDOW,
+      baRecruitCount: 0,
+      baEligibilityStake: 1000n,
+      sealedVotes: 0,
+      endedAt: null,
+      ...changes,
+    },
+  }) as unknown as ContractRow;
+
+const staked = (changes: Partial<NonNullable<VoterFacts["stake"]>> = {}) => ({
+  amount: parseEther("1000"),
+  since: BigInt(DISPUTED_AT - 1),
+  releasableAt: null,
+  ...changes,
+});
+
+const eligible: VoterFacts = { stake: staked(), drawn: false, voted: false };
+
+function codeOf(
+  row: ContractRow,
+  voter: VoterFacts,
+  { now = DISPUTED_AT + 1, agent = AGENT as `0x${string}` } = {},
+) {
+  try {
+    requireVoter(row, agent, { voter, now });
+    return "allowed";
+  } catch (error) {
+    if (error instanceof AppError) return error.code;
+    throw error;
+  }
+}
+
+describe("a Backup Agent", () => {
+  test("may vote up to the last second of the window, and not at its end", () => {
+    expect(codeOf(dispute(), eligible, { now: DISPUTED_AT + WINDOW - 1 })).toBe("allowed");
+    expect(codeOf(dispute(), eligible, { now: DISPUTED_AT + WINDOW })).toBe("conflict");
+  });
+
+  test.each([
+    ["no stake", null],
+    ["a unit too little", staked({ amount: parseEther("1000") - 1n })],
+    ["a stake of the dispute's own block", staked({ since: BigInt(DISPUTED_AT) })],
+    ["a stake that is being withdrawn", staked({ releasableAt: 1n })],
+  ])("is refused with %s", (_, stake) => {
+    expect(codeOf(dispute(), { ...eligible, stake })).toBe("forbidden");
+  });
+
+  test("is no party, whatever the state", () => {
+    for (const agent of [CLIENT, WORKER]) {
+      expect(codeOf(dispute(), eligible, { agent })).toBe("forbidden");
+      expect(codeOf(dispute({ phase: "tallied", disputedAt: null }), eligible, { agent })).toBe("forbidden");
+    }
+  });
+
+  test("needs a seat of its own in the first half of a recruited panel", () => {
+    const recruited = dispute({ baRecruitCount: 2 });
+    const half = DISPUTED_AT + WINDOW / 2;
+    expect(codeOf(recruited, eligible, { now: half - 1 })).toBe("forbidden");
+    expect(codeOf(recruited, { ...eligible, drawn: true }, { now: half - 1 })).toBe("allowed");
+    expect(codeOf(recruited, eligible, { now: half })).toBe("allowed");
+    expect(codeOf(dispute({ baRecruitCount: 2, sealedVotes: 2 }), eligible, { now: half })).toBe("conflict");
+  });
+
+  test("finds no seat where the escrow cannot count more", () => {
+    expect(codeOf(dispute({ sealedVotes: 4094 }), eligible)).toBe("allowed");
+    expect(codeOf(dispute({ sealedVotes: 4095 }), eligible)).toBe("conflict");
+  });
+
+  test("that has voted is told so, even when its stake is on its way out", () => {
+    expect(codeOf(dispute(), { stake: null, drawn: false, voted: true })).toBe("conflict");
+  });
+});
