@@ -17,14 +17,18 @@ const broken = (message: string): ErrorMeaning => ({ code: "internal_error", mes
 /** Errors of an escrow. The payment flow examines `PaymentFailed` again before this table counts. */
 const ESCROW_ERRORS = {
   WrongStatus: conflict("The contract is not in the state that this call needs"),
-  NotParty: forbidden("The chain does not know you, or an operator acting for you, as the party that may do this"),
+  NotParty: forbidden(
+    "The chain does not know you, or an operator acting for you, as the party that may do this",
+  ),
   NotPayerOrOperator: forbidden("Only the payer, or the operator for it, may do this"),
   NotCounterparty: forbidden("The contract names another address as its counterparty"),
   InitiatorCannotAccept: forbidden("The initiator cannot accept its own contract"),
   NothingToDecline: { code: "invalid_request", message: "Nobody is named, so there is nothing to decline" },
   DeadlinePassed: conflict("The deadline for this call has passed"),
   InvalidOutcomes: conflict("The criteria outcomes do not fit this contract"),
-  PaymentFailed: conflict("The payment could not be taken: the authorization is used, expired or not covered"),
+  PaymentFailed: conflict(
+    "The payment could not be taken: the authorization is used, expired or not covered",
+  ),
   AuthorizationSpent: conflict("This authorization was credited or returned already"),
   InvalidAuthorization: conflict("The authorization was cancelled, or is not one to this contract's escrow"),
   InsufficientSurplus: conflict("The escrow does not hold this payment"),
@@ -70,7 +74,9 @@ const DELEGATION_ERRORS = {
 } satisfies Record<ContractErrorName<typeof delegationAbi>, ErrorMeaning>;
 
 const REGISTRY_ERRORS = {
-  NotEligible: forbidden("You need the eligibility stake, staked before the dispute began, to vote on this contract"),
+  NotEligible: forbidden(
+    "You need the eligibility stake, staked before the dispute began, to vote on this contract",
+  ),
   NotEscrow: forbidden("Only an escrow may lock stakes"),
   NotReleasable: conflict("The stake cannot be withdrawn yet"),
   NotStaked: conflict("There is no stake"),
@@ -87,7 +93,9 @@ const MEANINGS: Record<string, ErrorMeaning> = {
   ...ESCROW_ERRORS,
 };
 
-const ERROR_ABI = [...escrowAbi, ...factoryAbi, ...delegationAbi, ...registryAbi].filter((item) => item.type === "error");
+const ERROR_ABI = [...escrowAbi, ...factoryAbi, ...delegationAbi, ...registryAbi].filter(
+  (item) => item.type === "error",
+);
 
 export interface Revert {
   name: string;

@@ -11,7 +11,10 @@ export const HOUR = 3600;
 export const DAY = 24 * HOUR;
 
 /** A Create body that is in order: open tender, price 50, one hour and one, two, three days. */
-export async function draftBody(world: World, overrides: Record<string, unknown> = {}): Promise<Record<string, unknown>> {
+export async function draftBody(
+  world: World,
+  overrides: Record<string, unknown> = {},
+): Promise<Record<string, unknown>> {
   return {
     idempotencyKey: randomBytes(8).toString("hex"),
     title: "Translate a page",
@@ -41,7 +44,8 @@ export interface Quote {
 /** The quote in a 402's header, and the reason of the refusal. */
 export function quoteOf(answer: Answer): Quote & { error: string | undefined } {
   const header = answer.headers.get("payment-required");
-  if (answer.status !== 402 || header === null) throw new Error(`No quote: ${answer.status} ${JSON.stringify(answer.body)}`);
+  if (answer.status !== 402 || header === null)
+    throw new Error(`No quote: ${answer.status} ${JSON.stringify(answer.body)}`);
   const decoded = decodePaymentRequiredHeader(header) as unknown as { error?: string; accepts: Quote[] };
   return { ...(decoded.accepts[0] as Quote), error: decoded.error };
 }
@@ -88,7 +92,15 @@ export function paymentHeader(quote: Quote, payment: SignedPayment): Record<stri
   return {
     "payment-signature": encodePaymentSignatureHeader({
       x402Version: 2,
-      accepted: { scheme: "exact", payTo, amount, asset, network: network as `${string}:${string}`, maxTimeoutSeconds, extra },
+      accepted: {
+        scheme: "exact",
+        payTo,
+        amount,
+        asset,
+        network: network as `${string}:${string}`,
+        maxTimeoutSeconds,
+        extra,
+      },
       payload: {
         signature,
         authorization: {
@@ -105,7 +117,11 @@ export function paymentHeader(quote: Quote, payment: SignedPayment): Record<stri
 }
 
 /** Creates a contract by the stock x402 client; throws where that fails. */
-export async function createdBy(world: World, agent: Agent, overrides: Record<string, unknown> = {}): Promise<ContractView> {
+export async function createdBy(
+  world: World,
+  agent: Agent,
+  overrides: Record<string, unknown> = {},
+): Promise<ContractView> {
   const answer = await agent.pay<ContractView>("/v1/contracts", await draftBody(world, overrides));
   if (answer.status !== 200) throw new Error(`Not created: ${answer.status} ${JSON.stringify(answer.body)}`);
   return answer.data;

@@ -24,11 +24,19 @@ describe("creating", () => {
     ["no title", "title", () => ({ title: undefined })],
     ["a blank title", "title", () => ({ title: "   " })],
     ["a title of 201 characters", "title", () => ({ title: "x".repeat(201) })],
-    ["a description of 65,537 characters", "taskDescription", () => ({ taskDescription: "x".repeat(65_537) })],
+    [
+      "a description of 65,537 characters",
+      "taskDescription",
+      () => ({ taskDescription: "x".repeat(65_537) }),
+    ],
     ["no criteria", "acceptanceCriteria", () => ({ acceptanceCriteria: [] })],
     ["eleven criteria", "acceptanceCriteria", () => ({ acceptanceCriteria: Array(11).fill("x") })],
     ["a blank criterion", "acceptanceCriteria.1", () => ({ acceptanceCriteria: ["x", " "] })],
-    ["a criterion of 1,001 characters", "acceptanceCriteria.0", () => ({ acceptanceCriteria: ["x".repeat(1001)] })],
+    [
+      "a criterion of 1,001 characters",
+      "acceptanceCriteria.0",
+      () => ({ acceptanceCriteria: ["x".repeat(1001)] }),
+    ],
     ["criteria that are no text", "acceptanceCriteria.0", () => ({ acceptanceCriteria: [1] })],
     ["a price of zero", "budgetOrPrice", () => ({ budgetOrPrice: 0 })],
     ["a negative price", "budgetOrPrice", () => ({ budgetOrPrice: -1 })],
@@ -47,7 +55,11 @@ describe("creating", () => {
       () => ({ application: "usageticket", applicationTerms: { x: "y".repeat(33_000) } }),
     ],
     ["a direct award to nobody", "worker", () => ({ awardMethod: "direct_award" })],
-    ["a direct award to oneself", "worker", () => ({ awardMethod: "direct_award", worker: client.account.address })],
+    [
+      "a direct award to oneself",
+      "worker",
+      () => ({ awardMethod: "direct_award", worker: client.account.address }),
+    ],
     ["a direct award to the zero address", "worker", () => ({ awardMethod: "direct_award", worker: ZERO })],
     ["a malformed worker", "worker", () => ({ awardMethod: "direct_award", worker: "0x12" })],
     ["a worker in an open tender", "worker", () => ({ worker: worker.address })],
@@ -60,11 +72,31 @@ describe("creating", () => {
     ["a deadline without a zone", "matchDeadline", () => ({ matchDeadline: "2030-01-01T00:00:00" })],
     ["a day that does not exist", "matchDeadline", () => ({ matchDeadline: "2030-02-30T00:00:00Z" })],
     ["a deadline in milliseconds", "matchDeadline", () => ({ matchDeadline: 1_900_000_000_000 })],
-    ["a match deadline that has come", "matchDeadline", async () => ({ matchDeadline: await world.inSeconds(0) })],
-    ["withdrawal before match", "withdrawalDeadline", async () => ({ withdrawalDeadline: await world.inSeconds(HOUR - 10) })],
-    ["delivery before withdrawal", "deliveryDeadline", async () => ({ deliveryDeadline: await world.inSeconds(DAY - 10) })],
-    ["review before delivery", "reviewDeadline", async () => ({ reviewDeadline: await world.inSeconds(DAY) })],
-    ["review more than a year ahead", "reviewDeadline", async () => ({ reviewDeadline: await world.inSeconds(365 * DAY + 60) })],
+    [
+      "a match deadline that has come",
+      "matchDeadline",
+      async () => ({ matchDeadline: await world.inSeconds(0) }),
+    ],
+    [
+      "withdrawal before match",
+      "withdrawalDeadline",
+      async () => ({ withdrawalDeadline: await world.inSeconds(HOUR - 10) }),
+    ],
+    [
+      "delivery before withdrawal",
+      "deliveryDeadline",
+      async () => ({ deliveryDeadline: await world.inSeconds(DAY - 10) }),
+    ],
+    [
+      "review before delivery",
+      "reviewDeadline",
+      async () => ({ reviewDeadline: await world.inSeconds(DAY) }),
+    ],
+    [
+      "review more than a year ahead",
+      "reviewDeadline",
+      async () => ({ reviewDeadline: await world.inSeconds(365 * DAY + 60) }),
+    ],
   ];
   test.each(faults)("refuses %s, naming %s", async (_name, path, changes) => {
     const refused = await client.post("/v1/contracts", await draftBody(world, await changes()));
@@ -77,7 +109,9 @@ describe("creating", () => {
   test("refuses equal delivery and review deadlines, and allows the other three to be equal", async () => {
     const at = await world.inSeconds(HOUR);
     const equal = { matchDeadline: at, withdrawalDeadline: at, deliveryDeadline: at };
-    expect((await client.post("/v1/contracts", await draftBody(world, { ...equal, reviewDeadline: at }))).status).toBe(400);
+    expect(
+      (await client.post("/v1/contracts", await draftBody(world, { ...equal, reviewDeadline: at }))).status,
+    ).toBe(400);
     expect((await client.post("/v1/contracts", await draftBody(world, equal))).status).toBe(402);
   });
 
@@ -113,7 +147,9 @@ describe("the order of refusals", () => {
     expect(anonymous.status).toBe(401);
     expect((await client.post(`/v1/contracts/${UNKNOWN}/accept`, { accept: "yes" })).status).toBe(400);
     expect((await client.post("/v1/contracts/nonsense/accept", { accept: true })).status).toBe(400);
-    expect((await client.post(`/v1/contracts/${UNKNOWN}/accept`, { accept: true })).error?.code).toBe("not_found");
+    expect((await client.post(`/v1/contracts/${UNKNOWN}/accept`, { accept: true })).error?.code).toBe(
+      "not_found",
+    );
     const stranger = await world.newAgent();
     expect((await stranger.post(path, { accept: true })).error?.code).toBe("forbidden");
     expect((await worker.post(path, { accept: true })).status).toBe(402);
@@ -156,14 +192,17 @@ describe("acting by delegation", () => {
     expect((await leaver.post(`/v1/contracts/${id}/approve`)).error?.code).toBe("unauthorized");
 
     await expect
-      .poll(async () => {
-        const issued = await anonymous(`/v1/agents/${leaver.address}/api-key`, await sign());
-        const response = await fetch(`${world.url}/v1/contracts/${id}/approve`, {
-          method: "POST",
-          headers: { authorization: `Bearer ${issued.data?.apiKey}` },
-        });
-        return response.status;
-      }, { timeout: 30_000, interval: 1_000 })
+      .poll(
+        async () => {
+          const issued = await anonymous(`/v1/agents/${leaver.address}/api-key`, await sign());
+          const response = await fetch(`${world.url}/v1/contracts/${id}/approve`, {
+            method: "POST",
+            headers: { authorization: `Bearer ${issued.data?.apiKey}` },
+          });
+          return response.status;
+        },
+        { timeout: 30_000, interval: 1_000 },
+      )
       .toBe(200);
   });
 });

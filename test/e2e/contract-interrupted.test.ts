@@ -64,7 +64,9 @@ test("a restart of the service in between changes nothing", async () => {
     await stack.restartService();
   });
   await expect
-    .poll(async () => (await client.post<ContractView>("/v1/contracts", body, headers)).data?.id, { timeout: 15_000 })
+    .poll(async () => (await client.post<ContractView>("/v1/contracts", body, headers)).data?.id, {
+      timeout: 15_000,
+    })
     .toBe(quote.payTo);
   expect(await world.usdOf(client.address)).toBe(before - 50_000_000n);
 });
@@ -84,9 +86,16 @@ test("an act without a payment is picked up by its repetition", async () => {
     expect(other.error?.code).toBe("conflict");
   });
   await expect
-    .poll(async () => (await worker.post<ContractView>(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://y" })).data?.status, {
-      timeout: 15_000,
-    })
+    .poll(
+      async () =>
+        (await worker.post<ContractView>(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://y" })).data
+          ?.status,
+      {
+        timeout: 15_000,
+      },
+    )
     .toBe("under-review");
-  expect((await worker.post(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://y" })).error?.code).toBe("conflict");
+  expect((await worker.post(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://y" })).error?.code).toBe(
+    "conflict",
+  );
 });

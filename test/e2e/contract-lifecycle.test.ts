@@ -3,9 +3,9 @@ import { compactDecrypt } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
 import { escrowAddress, termsHash } from "../../src/protocol/terms.js";
-import { parseStoredTerms } from "../../src/services/contracts/stored-terms.js";
 import type { SettlementView } from "../../src/services/contracts/get-settlement.js";
 import type { TermsView } from "../../src/services/contracts/get-terms.js";
+import { parseStoredTerms } from "../../src/services/contracts/stored-terms.js";
 import type { ContractView } from "../../src/services/contracts/view.js";
 import { readReferenceKey } from "../../src/services/references/vault.js";
 import type { Agent } from "../support/agent.js";
@@ -25,7 +25,10 @@ afterAll(() => world.close());
 
 describe("a direct award", () => {
   test("is created, accepted, delivered, approved and settled", async () => {
-    const [clientBefore, workerBefore] = await Promise.all([world.usdOf(client.address), world.usdOf(worker.address)]);
+    const [clientBefore, workerBefore] = await Promise.all([
+      world.usdOf(client.address),
+      world.usdOf(worker.address),
+    ]);
     const body = await draftBody(world, {
       awardMethod: "direct_award",
       worker: worker.account.address,
@@ -68,9 +71,15 @@ describe("a direct award", () => {
     expect(matched.status).toBe(200);
     expect(matched.data).toMatchObject({ status: "matched", worker: worker.address, workerStake: "2.5" });
 
-    const delivered = await worker.post<ContractView>(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" });
+    const delivered = await worker.post<ContractView>(`/v1/contracts/${id}/delivery`, {
+      delivery: "ipfs://output",
+    });
     expect(delivered.status).toBe(200);
-    expect(delivered.data).toMatchObject({ status: "under-review", reviewDeadline: body.reviewDeadline, criteriaMet: null });
+    expect(delivered.data).toMatchObject({
+      status: "under-review",
+      reviewDeadline: body.reviewDeadline,
+      criteriaMet: null,
+    });
     expect(delivered.data.delivery).not.toContain("ipfs");
 
     const approved = await client.post<ContractView>(`/v1/contracts/${id}/approve`);
@@ -83,7 +92,12 @@ describe("a direct award", () => {
     expect(await world.usdOf(worker.address)).toBe(workerBefore + 47_500_000n);
 
     const { data: settlement } = await client.get<SettlementView>(`/v1/contracts/${id}/settlement`);
-    expect(settlement).toMatchObject({ contractId: id, status: "settled-all-met", ending: "approved", heldUntil: null });
+    expect(settlement).toMatchObject({
+      contractId: id,
+      status: "settled-all-met",
+      ending: "approved",
+      heldUntil: null,
+    });
     const legs = settlement.legs.map(({ name, to, amount, state }) => [name, to, amount, state]);
     expect(legs).toEqual([
       ["worker-pay", "worker", "47.5", "confirmed"],
@@ -94,14 +108,24 @@ describe("a direct award", () => {
   });
 
   test("keeps its references encrypted under keys of their own", async () => {
-    const { id, supplementaryMaterials } = await createdBy(world, client, { supplementaryMaterials: "ipfs://plain" });
+    const { id, supplementaryMaterials } = await createdBy(world, client, {
+      supplementaryMaterials: "ipfs://plain",
+    });
     const { pool, db } = createDatabase(world.info.databaseUrl);
-    const place = { contractId: id, field: "supplementaryMaterials", masterKey: `0x${"11".repeat(32)}`, masterKeysOld: [] } as const;
+    const place = {
+      contractId: id,
+      field: "supplementaryMaterials",
+      masterKey: `0x${"11".repeat(32)}`,
+      masterKeysOld: [],
+    } as const;
     const key = await readReferenceKey(db, { ...place, masterKeysOld: [] });
     const { rows } = await pool.query("select document from app.terms where id = $1", [id]);
     await pool.end();
 
-    const { plaintext, protectedHeader } = await compactDecrypt(supplementaryMaterials ?? "", key ?? new Uint8Array());
+    const { plaintext, protectedHeader } = await compactDecrypt(
+      supplementaryMaterials ?? "",
+      key ?? new Uint8Array(),
+    );
     expect(new TextDecoder().decode(plaintext)).toBe("ipfs://plain");
     expect(protectedHeader).toMatchObject({ alg: "dir", enc: "A256GCM" });
     expect(rows[0].document).not.toContain("ipfs://plain");
@@ -112,7 +136,11 @@ describe("a direct award", () => {
     const { id } = await createdBy(world, client, { awardMethod: "direct_award", worker: worker.address });
     const declined = await worker.post<ContractView>(`/v1/contracts/${id}/accept`, { accept: false });
     expect(declined.status).toBe(200);
-    expect(declined.data).toMatchObject({ status: "cancelled-unmatched", worker: worker.address, escrowedFunds: "50.0" });
+    expect(declined.data).toMatchObject({
+      status: "cancelled-unmatched",
+      worker: worker.address,
+      escrowedFunds: "50.0",
+    });
     await expect.poll(() => world.usdOf(client.address), { timeout: 10_000 }).toBe(before);
   });
 });
@@ -125,8 +153,13 @@ describe("the terms", () => {
     const { data } = (await response.json()) as { data: TermsView };
     expect(termsHash(data.document)).toBe(data.termsHash);
     const terms = { ...parseStoredTerms(data.escrowTerms), termsHash: data.termsHash };
-    expect(escrowAddress({ factory: data.factory, implementation: data.implementation, terms })).toBe(quote.payTo);
-    expect(data.document).toMatchObject({ title: body.title, supplementaryMaterialsHash: expect.stringMatching(/^0x/) });
+    expect(escrowAddress({ factory: data.factory, implementation: data.implementation, terms })).toBe(
+      quote.payTo,
+    );
+    expect(data.document).toMatchObject({
+      title: body.title,
+      supplementaryMaterialsHash: expect.stringMatching(/^0x/),
+    });
     expect(JSON.stringify(data)).not.toContain("ipfs://terms");
     expect((await client.get(`/v1/contracts/${quote.payTo}`)).status).toBe(404);
   });
@@ -148,9 +181,15 @@ describe("a worker-initiated listing", () => {
       workerStake: "2.5",
     });
 
-    expect((await worker.post(`/v1/contracts/${quote.payTo}/accept`, { accept: true })).error?.code).toBe("forbidden");
-    expect((await client.post(`/v1/contracts/${quote.payTo}/accept`, { accept: false })).error?.code).toBe("invalid_request");
-    expect(quoteOf(await client.post(`/v1/contracts/${quote.payTo}/accept`, { accept: true })).amount).toBe("50000000");
+    expect((await worker.post(`/v1/contracts/${quote.payTo}/accept`, { accept: true })).error?.code).toBe(
+      "forbidden",
+    );
+    expect((await client.post(`/v1/contracts/${quote.payTo}/accept`, { accept: false })).error?.code).toBe(
+      "invalid_request",
+    );
+    expect(quoteOf(await client.post(`/v1/contracts/${quote.payTo}/accept`, { accept: true })).amount).toBe(
+      "50000000",
+    );
     const bought = await client.pay<ContractView>(`/v1/contracts/${quote.payTo}/accept`, { accept: true });
     expect(bought.data).toMatchObject({ status: "matched", client: client.address, escrowedFunds: "50.0" });
   });
@@ -159,10 +198,19 @@ describe("a worker-initiated listing", () => {
     const stranger = await world.newAgent({ usd: "100" });
     const before = await world.usdOf(worker.address);
     const { id } = await createdBy(world, worker, { initiator: "worker", client: client.address });
-    expect((await stranger.post(`/v1/contracts/${id}/accept`, { accept: true })).error?.code).toBe("forbidden");
-    expect((await stranger.post(`/v1/contracts/${id}/accept`, { accept: false })).error?.code).toBe("forbidden");
+    expect((await stranger.post(`/v1/contracts/${id}/accept`, { accept: true })).error?.code).toBe(
+      "forbidden",
+    );
+    expect((await stranger.post(`/v1/contracts/${id}/accept`, { accept: false })).error?.code).toBe(
+      "forbidden",
+    );
     const declined = await client.post<ContractView>(`/v1/contracts/${id}/accept`, { accept: false });
-    expect(declined.data).toMatchObject({ status: "cancelled-unmatched", client: null, escrowedFunds: null, workerStake: "2.5" });
+    expect(declined.data).toMatchObject({
+      status: "cancelled-unmatched",
+      client: null,
+      escrowedFunds: null,
+      workerStake: "2.5",
+    });
     await expect.poll(() => world.usdOf(worker.address), { timeout: 10_000 }).toBe(before);
   });
 });
@@ -179,11 +227,18 @@ describe("ways out", () => {
   });
 
   test("withdraw splits the stake and refunds the client", async () => {
-    const [clientBefore, workerBefore] = await Promise.all([world.usdOf(client.address), world.usdOf(worker.address)]);
+    const [clientBefore, workerBefore] = await Promise.all([
+      world.usdOf(client.address),
+      world.usdOf(worker.address),
+    ]);
     const { id } = await matchedBetween(world, client, worker);
     expect((await client.post(`/v1/contracts/${id}/withdraw`)).error?.code).toBe("forbidden");
     const withdrawn = await worker.post<ContractView>(`/v1/contracts/${id}/withdraw`);
-    expect(withdrawn.data).toMatchObject({ status: "cancelled-withdrawn", workerStake: "2.5", criteriaMet: null });
+    expect(withdrawn.data).toMatchObject({
+      status: "cancelled-withdrawn",
+      workerStake: "2.5",
+      criteriaMet: null,
+    });
     await expect.poll(() => world.usdOf(client.address), { timeout: 10_000 }).toBe(clientBefore + 750_000n);
     expect(await world.usdOf(worker.address)).toBe(workerBefore - 750_000n);
   });
@@ -192,10 +247,14 @@ describe("ways out", () => {
     const { id } = await matchedBetween(world, client, worker);
     expect((await client.post(`/v1/contracts/${id}/approve`)).error?.code).toBe("conflict");
     expect((await worker.post(`/v1/contracts/${id}/approve`)).error?.code).toBe("forbidden");
-    expect((await client.post(`/v1/contracts/${id}/delivery`, { delivery: "x" })).error?.code).toBe("forbidden");
+    expect((await client.post(`/v1/contracts/${id}/delivery`, { delivery: "x" })).error?.code).toBe(
+      "forbidden",
+    );
     expect((await client.post(`/v1/contracts/${id}/cancel`)).error?.code).toBe("conflict");
     expect((await worker.post(`/v1/contracts/${id}/accept`, { accept: true })).error?.code).toBe("conflict");
-    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "" })).error?.code).toBe("invalid_request");
+    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "" })).error?.code).toBe(
+      "invalid_request",
+    );
   });
 
   // The stories that move the chain's time come last: they end every other contract of this chain.
@@ -204,11 +263,15 @@ describe("ways out", () => {
     const { id } = await matchedBetween(world, client, worker);
     await world.increaseTime(DAY + HOUR);
     await expect
-      .poll(async () => (await worker.post(`/v1/contracts/${id}/withdraw`)).error?.message, { timeout: 5_000 })
+      .poll(async () => (await worker.post(`/v1/contracts/${id}/withdraw`)).error?.message, {
+        timeout: 5_000,
+      })
       .toContain("withdrawalDeadline");
     await world.increaseTime(DAY);
     await untilStatus(client, id, "cancelled-absent");
-    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "late" })).error?.code).toBe("conflict");
+    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "late" })).error?.code).toBe(
+      "conflict",
+    );
     await expect.poll(() => world.usdOf(client.address), { timeout: 10_000 }).toBe(102_000_000n);
     expect(await world.usdOf(worker.address)).toBe(97_500_000n);
   });

@@ -24,7 +24,13 @@ beforeAll(async () => {
   await untilStatus(client, ids.resolved, "settled-all-met");
   ids.cancelled = (await createdBy(world, client, { budgetOrPrice: 40 })).id;
   await client.post(`/v1/contracts/${ids.cancelled}/cancel`);
-  ids.ticket = (await createdBy(world, client, { budgetOrPrice: 50, application: "usageticket", applicationTerms: { criteria: [] } })).id;
+  ids.ticket = (
+    await createdBy(world, client, {
+      budgetOrPrice: 50,
+      application: "usageticket",
+      applicationTerms: { criteria: [] },
+    })
+  ).id;
 });
 afterAll(() => world.close());
 
@@ -74,18 +80,21 @@ test("the groups hold every contract once", async () => {
   expect(groups.flat().sort()).toEqual((await list("")).sort());
 });
 
-test.each(["-createdAt", "createdAt", "-budgetOrPrice", "reviewDeadline"])("pages by %s hold every contract once", async (sort) => {
-  const whole = await list(`sort=${sort}`);
-  const paged: string[] = [];
-  let cursor: string | null = null;
-  do {
-    const query: string = `client=${client.address}&sort=${sort}&limit=2${cursor === null ? "" : `&cursor=${cursor}`}`;
-    const { body } = (await client.get(`/v1/contracts?${query}`)) as Answer & { body: Page };
-    paged.push(...body.data.map(({ id }) => id));
-    cursor = body.nextCursor;
-  } while (cursor !== null);
-  expect(paged).toEqual(whole);
-});
+test.each(["-createdAt", "createdAt", "-budgetOrPrice", "reviewDeadline"])(
+  "pages by %s hold every contract once",
+  async (sort) => {
+    const whole = await list(`sort=${sort}`);
+    const paged: string[] = [];
+    let cursor: string | null = null;
+    do {
+      const query: string = `client=${client.address}&sort=${sort}&limit=2${cursor === null ? "" : `&cursor=${cursor}`}`;
+      const { body } = (await client.get(`/v1/contracts?${query}`)) as Answer & { body: Page };
+      paged.push(...body.data.map(({ id }) => id));
+      cursor = body.nextCursor;
+    } while (cursor !== null);
+    expect(paged).toEqual(whole);
+  },
+);
 
 test.each([
   "status=done",
@@ -105,7 +114,9 @@ test.each([
 });
 
 test("refuses a cursor of another order", async () => {
-  const { body } = (await client.get(`/v1/contracts?limit=1&client=${client.address}`)) as Answer & { body: Page };
+  const { body } = (await client.get(`/v1/contracts?limit=1&client=${client.address}`)) as Answer & {
+    body: Page;
+  };
   const refused = await client.get(`/v1/contracts?limit=1&sort=createdAt&cursor=${body.nextCursor}`);
   expect(refused.error?.code).toBe("invalid_request");
 });

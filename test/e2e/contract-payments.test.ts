@@ -1,9 +1,13 @@
 /** What can go wrong between a quote and a settled payment: replays, races, strangers, wrong numbers. */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
 import { type Hex, parseAbi, parseSignature } from "viem";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { testUsdAbi } from "../../src/chain/abi.js";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { localAccount } from "../../src/local/network.js";
+import { createOperation } from "../../src/relayer/operations.js";
+import type { TermsView } from "../../src/services/contracts/get-terms.js";
+import { parseStoredTerms } from "../../src/services/contracts/stored-terms.js";
 import type { ContractView } from "../../src/services/contracts/view.js";
 import type { Agent } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
@@ -38,15 +42,24 @@ const isUsed = (payment: SignedPayment) =>
     args: [payment.from, payment.nonce],
   });
 
+async function stranger() {
+  const { chain } = world.publicClient;
+  const signer = createSigningClient({ rpcUrl: world.info.rpcUrl, chain, account: localAccount(9) });
+  await world.testClient.setBalance({ address: signer.account.address, value: 10n ** 18n });
+  return signer;
+}
+
 /** A stranger sends the authorization to the token on its own. */
-async function frontRun({ from, to, value, validAfter, validBefore, nonce, signature }: SignedPayment): Promise<void> {
-  const stranger = createSigningClient({
-    rpcUrl: world.info.rpcUrl,
-    chain: world.publicClient.chain,
-    account: localAccount(9),
-  });
-  await world.testClient.setBalance({ address: stranger.account.address, value: 10n ** 18n });
-  const hash = await stranger.writeContract({
+async function frontRun({
+  from,
+  to,
+  value,
+  validAfter,
+  validBefore,
+  nonce,
+  signature,
+}: SignedPayment): Promise<void> {
+  const hash = await (await stranger()).writeContract({
     ...token(),
     functionName: "transferWithAuthorization",
     args: [from, to, value, validAfter, validBefore, nonce, signature],
@@ -58,17 +71,16 @@ async function frontRun({ from, to, value, validAfter, validBefore, nonce, signa
 async function cancelAtToken(agent: Agent, quote: Quote, nonce: Hex): Promise<void> {
   const signature = await agent.account.signTypedData({
     domain: { ...quote.extra, chainId: world.deployment.chainId, verifyingContract: quote.asset },
-    types: { CancelAuthorization: [{ name: "authorizer", type: "address" }, { name: "nonce", type: "bytes32" }] },
+    types: {
+      CancelAuthorization: [
+        { name: "authorizer", type: "address" },
+        { name: "nonce", type: "bytes32" },
+      ],
+    },
     primaryType: "CancelAuthorization",
     message: { authorizer: agent.address, nonce },
   });
-  const sender = createSigningClient({
-    rpcUrl: world.info.rpcUrl,
-    chain: world.publicClient.chain,
-    account: localAccount(9),
-  });
-  await world.testClient.setBalance({ address: sender.account.address, value: 10n ** 18n });
-  const hash = await sender.writeContract({
+  const hash = await (await stranger()).writeContract({
     address: quote.asset,
     abi: parseAbi(["function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)"]),
     functionName: "cancelAuthorization",
@@ -114,7 +126,9 @@ describe("a settled payment", () => {
     const body = JSON.stringify(await draftBody(world));
     const quote = quoteOf(await payer.post("/v1/contracts", body));
     const headers = paymentHeader(quote, await signPayment(world, payer, quote));
-    const answers = await Promise.all(Array.from({ length: 100 }, () => payer.post("/v1/contracts", body, headers)));
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, () => payer.post("/v1/contracts", body, headers)),
+    );
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     expect(new Set(answers.map((answer) => JSON.stringify(answer.body))).size).toBe(1);
     expect(await world.usdOf(payer.address)).toBe(50_000_000n);
@@ -130,7 +144,10 @@ describe("the same bytes", () => {
 
     expect((await client.pay("/v1/contracts", body)).status).toBe(200);
     const duplicate = await client.post("/v1/contracts", body);
-    expect(duplicate.error).toMatchObject({ code: "duplicate_contract", details: { contractId: first.payTo } });
+    expect(duplicate.error).toMatchObject({
+      code: "duplicate_contract",
+      details: { contractId: first.payTo },
+    });
     const paidTwice = paymentHeader(first, await signPayment(world, client, first));
     expect((await client.post("/v1/contracts", body, paidTwice)).error?.code).toBe("duplicate_contract");
   });
@@ -152,7 +169,9 @@ describe("the same bytes", () => {
 describe("pending attempts", () => {
   test("are five; a slot frees 30 minutes after its first quote, and a late payment is honoured", async () => {
     const payer = await world.newAgent({ usd: "1000" });
-    const bodies = await Promise.all(Array.from({ length: 6 }, async () => JSON.stringify(await draftBody(world))));
+    const bodies = await Promise.all(
+      Array.from({ length: 6 }, async () => JSON.stringify(await draftBody(world))),
+    );
     const quotes: Quote[] = [];
     for (const body of bodies.slice(0, 5)) quotes.push(quoteOf(await payer.post("/v1/contracts", body)));
     const sixth = bodies[5] as string;
@@ -162,9 +181,14 @@ describe("pending attempts", () => {
     expect((await payer.post("/v1/contracts", bodies[0] as string)).status).toBe(402);
 
     const oldest = quotes[0] as Quote;
-    await world.pool.query("update app.terms set first_quoted_at = now() - interval '31 minutes' where id = $1", [oldest.payTo]);
+    await world.pool.query(
+      "update app.terms set first_quoted_at = now() - interval '31 minutes' where id = $1",
+      [oldest.payTo],
+    );
     expect((await payer.post("/v1/contracts", sixth)).status).toBe(402);
-    expect((await payer.post("/v1/contracts", bodies[0] as string)).error?.code).toBe("too_many_pending_attempts");
+    expect((await payer.post("/v1/contracts", bodies[0] as string)).error?.code).toBe(
+      "too_many_pending_attempts",
+    );
     const late = paymentHeader(oldest, await signPayment(world, payer, oldest));
     expect((await payer.post("/v1/contracts", bodies[0] as string, late)).status).toBe(200);
 
@@ -197,7 +221,18 @@ describe("a race of eight for one tender", () => {
     const winner = entries[used.indexOf(true)]?.racer;
     expect(answers.find(({ status }) => status === 200)?.data.worker).toBe(winner?.address);
     const balances = await Promise.all(racers.map(({ address }) => world.usdOf(address)));
-    expect(balances.sort()).toEqual([10_000_000n, 10_000_000n, 10_000_000n, 10_000_000n, 10_000_000n, 10_000_000n, 10_000_000n, 7_500_000n].sort());
+    expect(balances.sort()).toEqual(
+      [
+        10_000_000n,
+        10_000_000n,
+        10_000_000n,
+        10_000_000n,
+        10_000_000n,
+        10_000_000n,
+        10_000_000n,
+        7_500_000n,
+      ].sort(),
+    );
     expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
     const late = await world.newAgent({ usd: "10" });
     expect((await late.post(path, { accept: true })).error?.code).toBe("conflict");
@@ -214,6 +249,28 @@ describe("an authorization that a stranger sends to the token first", () => {
     expect(created.status).toBe(200);
     expect(created.data).toMatchObject({ id: quote.payTo, status: "created", escrowedFunds: "50.0" });
     expect(await world.usdOf(quote.payTo)).toBe(50_000_000n);
+  });
+
+  test("still creates it where the stranger opened the escrow with it", async () => {
+    const body = JSON.stringify(await draftBody(world));
+    const quote = quoteOf(await client.post("/v1/contracts", body));
+    const payment = await signPayment(world, client, quote);
+    const { data } = await client.get<TermsView>(`/v1/contracts/${quote.payTo}/terms`);
+    const { target, data: calldata } = createOperation({
+      deployment: world.deployment,
+      escrow: quote.payTo,
+      caller: client.address,
+      terms: parseStoredTerms(data.escrowTerms),
+      authorization: payment,
+    });
+    const hash = await (await stranger()).sendTransaction({ to: target, data: calldata });
+    await world.publicClient.waitForTransactionReceipt({ hash });
+    const created = await client.post<ContractView>("/v1/contracts", body, paymentHeader(quote, payment));
+    expect(created.status).toBe(200);
+    expect(created.data).toMatchObject({ id: quote.payTo, status: "created" });
+    const receipt = JSON.parse(atob(created.headers.get("payment-response") ?? ""));
+    expect(receipt).toMatchObject({ success: true, transaction: hash });
+    expect((await client.post("/v1/contracts", body)).error?.code).toBe("duplicate_contract");
   });
 
   test("still accepts it", async () => {
@@ -264,11 +321,27 @@ describe("an authorization that a stranger sends to the token first", () => {
 
 describe("a payment that does not fit is answered 402 with its reason, and moves nothing:", () => {
   const reasons: [string, string, (quote: Quote) => Promise<Partial<SignedPayment>>][] = [
-    ["too little", "invalid_exact_evm_payload_authorization_value", async (q) => ({ value: BigInt(q.amount) - 1n })],
-    ["too much", "invalid_exact_evm_payload_authorization_value", async (q) => ({ value: BigInt(q.amount) + 1n })],
+    [
+      "too little",
+      "invalid_exact_evm_payload_authorization_value",
+      async (q) => ({ value: BigInt(q.amount) - 1n }),
+    ],
+    [
+      "too much",
+      "invalid_exact_evm_payload_authorization_value",
+      async (q) => ({ value: BigInt(q.amount) + 1n }),
+    ],
     ["another payee", "invalid_exact_evm_payload_recipient_mismatch", async () => ({ to: client.address })],
-    ["expired", "invalid_exact_evm_payload_authorization_valid_before", async () => ({ validBefore: BigInt(await world.chainNow()) })],
-    ["not yet valid", "invalid_exact_evm_payload_authorization_valid_after", async () => ({ validAfter: BigInt((await world.chainNow()) + HOUR) })],
+    [
+      "expired",
+      "invalid_exact_evm_payload_authorization_valid_before",
+      async () => ({ validBefore: BigInt(await world.chainNow()) }),
+    ],
+    [
+      "not yet valid",
+      "invalid_exact_evm_payload_authorization_valid_after",
+      async () => ({ validAfter: BigInt((await world.chainNow()) + HOUR) }),
+    ],
   ];
   test.each(reasons)("%s", async (_name, reason, changes) => {
     const payer = await world.newAgent({ usd: "100" });
@@ -312,7 +385,80 @@ describe("a payment that does not fit is answered 402 with its reason, and moves
   });
 
   test("nonsense in the header", async () => {
-    const refused = await client.post("/v1/contracts", await draftBody(world), { "payment-signature": "%%%" });
+    const refused = await client.post("/v1/contracts", await draftBody(world), {
+      "payment-signature": "%%%",
+    });
     expect(quoteOf(refused).error).toBe("invalid_payload");
+  });
+});
+
+test("version 1 of the protocol is quoted in the body, paid by X-PAYMENT, and answered by X-PAYMENT-RESPONSE", async () => {
+  const client = await world.newAgent({ usd: "100" });
+  const body = JSON.stringify(await draftBody(world));
+  const asked = await client.post("/v1/contracts", body, { "x-402-version": "1" });
+  expect(asked.status).toBe(402);
+  const { x402Version, accepts } = asked.body as {
+    x402Version: number;
+    accepts: (Quote & { maxAmountRequired: string })[];
+  };
+  expect(x402Version).toBe(1);
+  const quote = { ...(accepts[0] as Quote), amount: accepts[0]?.maxAmountRequired ?? "" };
+  expect(quote).toMatchObject({ network: "base-sepolia", maxTimeoutSeconds: 60, amount: "50000000" });
+  const { signature, ...authorization } = await signPayment(world, client, quote);
+  const payload = { signature, authorization };
+  const envelope = JSON.stringify(
+    { x402Version: 1, scheme: "exact", network: quote.network, payload },
+    (_, value) => (typeof value === "bigint" ? value.toString() : value),
+  );
+  const paid = await client.post<ContractView>("/v1/contracts", body, { "x-payment": btoa(envelope) });
+  expect(paid.status).toBe(200);
+  expect(paid.data.id).toBe(quote.payTo);
+  expect(JSON.parse(atob(paid.headers.get("x-payment-response") ?? ""))).toMatchObject({
+    success: true,
+    network: "base-sepolia",
+  });
+  expect(paid.headers.get("payment-response")).toBeNull();
+});
+
+// Moves the chain's time: last.
+describe("a deadline that passes between quote and payment", () => {
+  test("leaves the authorization unused", async () => {
+    const client = await world.newAgent({ usd: "1000" });
+    const { id } = await createdBy(world, client);
+    const path = `/v1/contracts/${id}/accept`;
+    const quote = quoteOf(await worker.post(path, { accept: true }));
+    const body = JSON.stringify(await draftBody(world));
+    const createQuote = quoteOf(await client.post("/v1/contracts", body));
+    const stranded = JSON.stringify(await draftBody(world));
+    const strandedQuote = quoteOf(await client.post("/v1/contracts", stranded));
+    const strandedPayment = await signPayment(world, client, strandedQuote);
+    await frontRun(strandedPayment);
+    await world.increaseTime(HOUR);
+
+    const payment = await signPayment(world, worker, quote);
+    await expect
+      .poll(async () => (await worker.post(path, { accept: true })).error?.code, { timeout: 5_000 })
+      .toBe("conflict");
+    expect((await worker.post(path, { accept: true }, paymentHeader(quote, payment))).error?.code).toBe(
+      "conflict",
+    );
+    const createPayment = await signPayment(world, client, createQuote);
+    const late = await client.post("/v1/contracts", body, paymentHeader(createQuote, createPayment));
+    expect(late.error?.code).toBe("conflict");
+    expect(await isUsed(payment)).toBe(false);
+    expect(await isUsed(createPayment)).toBe(false);
+
+    // Money that a stranger had brought to the escrow by then is refunded through it.
+    const before = await world.usdOf(client.address);
+    const refused = await client.post(
+      "/v1/contracts",
+      stranded,
+      paymentHeader(strandedQuote, strandedPayment),
+    );
+    expect(refused.error?.code).toBe("conflict");
+    await expect
+      .poll(() => world.usdOf(client.address), { timeout: 15_000 })
+      .toBeGreaterThanOrEqual(before + 50_000_000n);
+    expect(await world.usdOf(strandedQuote.payTo)).toBe(0n);
   });
 });

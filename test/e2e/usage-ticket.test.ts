@@ -1,8 +1,8 @@
 /** The usage ticket: criteria are computed at delivery, and kept by approval. */
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
 import canonicalize from "canonicalize";
-import { afterAll, beforeAll, expect, test } from "vitest";
 import { keccak256, stringToHex } from "viem";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SettlementView } from "../../src/services/contracts/get-settlement.js";
 import type { ContractView } from "../../src/services/contracts/view.js";
 import type { Agent } from "../support/agent.js";
@@ -54,7 +54,10 @@ test("pays by what the last checkpoint says, and anchors every checkpoint", asyn
 
   const delivered = await worker.post<ContractView>(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" });
   expect(delivered.data).toMatchObject({ status: "under-review", criteriaMet: ["met", "not met", "met"] });
-  const { rows } = await world.pool.query("select checkpoints_root from onchain.working_contract where id = $1", [id]);
+  const { rows } = await world.pool.query(
+    "select checkpoints_root from onchain.working_contract where id = $1",
+    [id],
+  );
   expect(rows[0].checkpoints_root).toBe(SimpleMerkleTree.of(leaves).root);
 
   const approved = await client.post<ContractView>(`/v1/contracts/${id}/approve`);

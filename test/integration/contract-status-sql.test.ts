@@ -37,7 +37,9 @@ afterAll(async () => {
 const time = fc.integer({ min: 95, max: 105 });
 const facts: fc.Arbitrary<StatusFacts> = fc
   .record({
-    phase: fc.constantFrom(...PHASES.filter((phase) => phase !== "none")) as fc.Arbitrary<Exclude<Phase, "none">>,
+    phase: fc.constantFrom(...PHASES.filter((phase) => phase !== "none")) as fc.Arbitrary<
+      Exclude<Phase, "none">
+    >,
     settled: fc.boolean(),
     criteriaCount: fc.integer({ min: 1, max: 10 }),
     computedCriteria: fc.boolean(),

@@ -32,7 +32,10 @@ export async function acceptContract(deps: Deps, call: AcceptCall): Promise<Answ
 }
 
 /** Declines for the one who is named. Refuses with 400 where nobody is, 403 for anybody else, 409 outside `created`. */
-export async function declineContract(deps: Deps, { id, caller, rawBody }: Omit<AcceptCall, "headers">): Promise<Answer> {
+export async function declineContract(
+  deps: Deps,
+  { id, caller, rawBody }: Omit<AcceptCall, "headers">,
+): Promise<Answer> {
   return performAct(deps, {
     act: `decline ${id}`,
     escrow: id,
@@ -43,7 +46,8 @@ export async function declineContract(deps: Deps, { id, caller, rawBody }: Omit<
       requireDeclinable(row);
       requireAcceptor(row, caller);
       requireStatus(row, "created", deps.clock.now());
-      return () => declineOperation({ escrow: id, caller, requestHash, notAfter: Number(row.chain.matchDeadline) - 1 });
+      return () =>
+        declineOperation({ escrow: id, caller, requestHash, notAfter: Number(row.chain.matchDeadline) - 1 });
     },
     respond: async () => ({ data: await viewContract(deps, id) }),
   });
@@ -63,8 +67,16 @@ async function prepareAccept(deps: Deps, { id, caller }: AcceptCall): Promise<Pa
     strayMoney: "credited-by-transfer",
     lastSecond: Number(matchDeadline) - 1,
     operation: ({ authorization, requestHash, notAfter }) =>
-      acceptOperation({ deployment: deps.deployment, escrow: id, caller, authorization, requestHash, notAfter }),
-    alreadyDone: () => new AppError("conflict", { message: "You have accepted this contract already, with another payment." }),
+      acceptOperation({
+        deployment: deps.deployment,
+        escrow: id,
+        caller,
+        authorization,
+        requestHash,
+        notAfter,
+      }),
+    alreadyDone: () =>
+      new AppError("conflict", { message: "You have accepted this contract already, with another payment." }),
   };
 }
 

@@ -20,7 +20,8 @@ export async function approveContract(
       const row = await loadContract(deps.db, id);
       requireClient(row, caller);
       requireStatus(row, "under-review", deps.clock.now());
-      return () => approveOperation({ escrow: id, caller, requestHash, notAfter: Number(row.chain.reviewDeadline) - 1 });
+      return () =>
+        approveOperation({ escrow: id, caller, requestHash, notAfter: Number(row.chain.reviewDeadline) - 1 });
     },
     // The keeper may have settled by now; what this call did is `resolved`.
     respond: async () => {

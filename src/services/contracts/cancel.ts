@@ -20,7 +20,8 @@ export async function cancelContract(
       const row = await loadContract(deps.db, id);
       requireInitiator(row, caller);
       requireStatus(row, "created", deps.clock.now());
-      return () => cancelOperation({ escrow: id, caller, requestHash, notAfter: Number(row.chain.matchDeadline) - 1 });
+      return () =>
+        cancelOperation({ escrow: id, caller, requestHash, notAfter: Number(row.chain.matchDeadline) - 1 });
     },
     respond: async () => ({ data: await viewContract(deps, id) }),
   });

@@ -29,7 +29,8 @@ export function computeCriteria(input: {
   return Array.from({ length: input.criteriaCount }, (_, i) => {
     const rule = ruleOf(Array.isArray(rules) ? rules[i] : undefined);
     if (rule === null) return "unclear";
-    const value = input.metrics !== null && Object.hasOwn(input.metrics, rule.metric) ? input.metrics[rule.metric] : null;
+    const value =
+      input.metrics !== null && Object.hasOwn(input.metrics, rule.metric) ? input.metrics[rule.metric] : null;
     if (typeof value !== "number") return "not met";
     return COMPARISONS[rule.op]?.(value, rule.target) === true ? "met" : "not met";
   });

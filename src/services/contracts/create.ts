@@ -8,7 +8,14 @@ import { AppError } from "../../errors.js";
 import type { HeaderReader } from "../../payments/quote.js";
 import { formatDecimal, parseDecimal } from "../../protocol/amounts.js";
 import { workerStake } from "../../protocol/ledger.js";
-import { canonicalTerms, creationSalt, escrowAddress, packParameters, termsDocument, termsHash } from "../../protocol/terms.js";
+import {
+  canonicalTerms,
+  creationSalt,
+  escrowAddress,
+  packParameters,
+  termsDocument,
+  termsHash,
+} from "../../protocol/terms.js";
 import { type Address, type EscrowTerms, type Parameters, ZERO_ADDRESS } from "../../protocol/types.js";
 import { createOperation } from "../../relayer/operations.js";
 import type { Deps } from "../deps.js";
@@ -49,7 +56,10 @@ export async function createContract(deps: Deps, call: CreateCall): Promise<Answ
     prepare: () => prepare(deps, call),
     respond: async (mined) => {
       const id = mined.escrow as Address;
-      await deps.db.update(terms).set({ openedAt: new Date() }).where(and(eq(terms.id, id), isNull(terms.openedAt)));
+      await deps.db
+        .update(terms)
+        .set({ openedAt: new Date() })
+        .where(and(eq(terms.id, id), isNull(terms.openedAt)));
       return { data: await viewContract(deps, id) };
     },
   });
@@ -91,7 +101,10 @@ async function prepare(deps: Deps, call: CreateCall): Promise<PaidAct> {
 }
 
 /** The attempt that these bytes began. Throws 409 where it led to a contract already, or can no longer. */
-async function findAttempt(deps: Deps, { caller, rawBody, draft }: CreateCall): Promise<CreationAttempt | null> {
+async function findAttempt(
+  deps: Deps,
+  { caller, rawBody, draft }: CreateCall,
+): Promise<CreationAttempt | null> {
   const bodyHash = hashOf(rawBody);
   const [row] = await deps.db
     .select({ terms, phase: workingContract.phase })
@@ -158,7 +171,11 @@ async function requireQuotable(deps: Deps, { id, escrowTerms }: CreationAttempt)
 }
 
 async function readParameters({ publicClient, deployment }: Deps): Promise<Parameters> {
-  return publicClient.readContract({ address: deployment.factory, abi: factoryAbi, functionName: "parameters" });
+  return publicClient.readContract({
+    address: deployment.factory,
+    abi: factoryAbi,
+    functionName: "parameters",
+  });
 }
 
 function depositOf({ workerInitiated, price, parameters }: EscrowTerms): bigint {

@@ -52,7 +52,9 @@ async function buildDelivery(
   const { root, last } = await summariseCheckpoints(tx, id);
   const { applicationTerms } = row.terms;
   const metrics = last?.data ?? null;
-  const outcomes = computedCriteria ? packOutcomes(computeCriteria({ criteriaCount, applicationTerms, metrics })) : 0;
+  const outcomes = computedCriteria
+    ? packOutcomes(computeCriteria({ criteriaCount, applicationTerms, metrics }))
+    : 0;
   return deliverOperation({
     escrow: id,
     caller,
@@ -74,6 +76,9 @@ async function storeDelivery(
   const { masterKey, masterKeysOld } = config;
   const place = { contractId: id, field: "delivery", masterKey, masterKeysOld } as const;
   const encrypted = await encryptReference(tx, { ...place, reference });
-  await tx.insert(delivery).values({ contractId: id, worker: caller, deliveryHash, encrypted }).onConflictDoNothing();
+  await tx
+    .insert(delivery)
+    .values({ contractId: id, worker: caller, deliveryHash, encrypted })
+    .onConflictDoNothing();
   return deliveryHash;
 }

@@ -68,13 +68,18 @@ function partyFaults({ initiator, awardMethod, worker, client }: ContractDraft, 
   if (initiator === "worker") {
     const faults: Fault[] = [];
     if (worker !== null && worker !== caller) {
-      faults.push({ path: "worker", message: "must be absent or your own address: in a worker-initiated listing you are the worker" });
+      faults.push({
+        path: "worker",
+        message: "must be absent or your own address: in a worker-initiated listing you are the worker",
+      });
     }
     if (client === caller) faults.push({ path: "client", message: "must not be your own address" });
     return faults;
   }
   if (awardMethod === "open_tender") {
-    return worker === null ? [] : [{ path: "worker", message: "must be absent with open_tender; name a worker with direct_award" }];
+    return worker === null
+      ? []
+      : [{ path: "worker", message: "must be absent with open_tender; name a worker with direct_award" }];
   }
   if (worker === null) return [{ path: "worker", message: "is required with direct_award" }];
   return worker === caller ? [{ path: "worker", message: "must not be your own address" }] : [];

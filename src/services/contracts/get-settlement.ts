@@ -71,9 +71,18 @@ interface Payments {
 async function loadPayments(db: Executor, id: Address): Promise<Payments> {
   const [events, unpaid, ballots] = await Promise.all([
     db
-      .select({ name: escrowEvent.name, args: escrowEvent.args, transactionHash: escrowEvent.transactionHash })
+      .select({
+        name: escrowEvent.name,
+        args: escrowEvent.args,
+        transactionHash: escrowEvent.transactionHash,
+      })
       .from(escrowEvent)
-      .where(and(eq(escrowEvent.contractId, id), inArray(escrowEvent.name, ["WorkingContractSettled", "VoteClaimed"])))
+      .where(
+        and(
+          eq(escrowEvent.contractId, id),
+          inArray(escrowEvent.name, ["WorkingContractSettled", "VoteClaimed"]),
+        ),
+      )
       .orderBy(asc(escrowEvent.id)),
     db
       .select({ payee: deferredPayout.payee, amount: deferredPayout.amount })

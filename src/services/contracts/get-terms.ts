@@ -26,12 +26,16 @@ export interface TermsView {
 }
 
 /** Terms of a contract, from its first quote on. Throws 404. */
-export async function getTerms({ db, deployment }: Pick<Deps, "db" | "deployment">, id: Address): Promise<TermsView> {
+export async function getTerms(
+  { db, deployment }: Pick<Deps, "db" | "deployment">,
+  id: Address,
+): Promise<TermsView> {
   const [row] = await db
     .select({ document: terms.document, escrowTerms: terms.escrowTerms })
     .from(terms)
     .where(eq(terms.id, id));
-  if (row === undefined) throw new AppError("not_found", { message: `There are no terms of a contract ${id}.` });
+  if (row === undefined)
+    throw new AppError("not_found", { message: `There are no terms of a contract ${id}.` });
 
   const escrowTerms = parseStoredTerms(row.escrowTerms);
   const document = JSON.parse(row.document) as TermsDocument;

@@ -47,14 +47,20 @@ export interface ContractPage {
 }
 
 /** One page of contracts. Throws `invalid_request` on a cursor that is not one of this sort order. */
-export async function listContracts(deps: Pick<Deps, "db" | "clock">, filter: ContractFilter): Promise<ContractPage> {
+export async function listContracts(
+  deps: Pick<Deps, "db" | "clock">,
+  filter: ContractFilter,
+): Promise<ContractPage> {
   const now = deps.clock.now();
   const descending = filter.sort.startsWith("-");
   const field = filter.sort.replace(/^-/, "") as SortField;
   const column = SORT_COLUMNS[field];
   const direction = descending ? desc : asc;
 
-  const rows = await selectContracts(deps.db, and(filterSql(filter, now), afterCursor(filter, column, descending)))
+  const rows = await selectContracts(
+    deps.db,
+    and(filterSql(filter, now), afterCursor(filter, column, descending)),
+  )
     .orderBy(direction(column), direction(w.id))
     .limit(filter.limit + 1);
 
@@ -83,7 +89,18 @@ function statusesOf(word: string): readonly Status[] {
 }
 
 function filterSql(filter: ContractFilter, now: number): SQL | undefined {
-  const { client, worker, initiator, statuses, awardMethod, application, minPrice, maxPrice, backupAgent, q } = filter;
+  const {
+    client,
+    worker,
+    initiator,
+    statuses,
+    awardMethod,
+    application,
+    minPrice,
+    maxPrice,
+    backupAgent,
+    q,
+  } = filter;
   const pattern = q === undefined ? "" : `%${q.replaceAll(/[\\%_]/g, "\\$&")}%`;
   return and(
     client && eq(w.client, client),

@@ -21,7 +21,9 @@ export async function reserveAttempt(deps: Deps, attempt: CreationAttempt): Prom
   const { id, caller } = attempt;
   await deps.db.transaction(async (tx) => {
     // Two new attempts of one caller must not both find the last slot free.
-    await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`creation-attempts:${caller}`}, 0))`);
+    await tx.execute(
+      sql`select pg_advisory_xact_lock(hashtextextended(${`creation-attempts:${caller}`}, 0))`,
+    );
     const since = new Date(Date.now() - LIFETIME_MS);
     const pending = await tx
       .select({ id: terms.id, firstQuotedAt: terms.firstQuotedAt })
@@ -63,7 +65,9 @@ function liveCreations(db: Executor, id: Parameters<typeof eq>[1]) {
   return db
     .select({ id: operation.id })
     .from(operation)
-    .where(and(sql`${operation.escrow} = ${id}`, eq(operation.kind, "create"), ne(operation.state, "rejected")))
+    .where(
+      and(sql`${operation.escrow} = ${id}`, eq(operation.kind, "create"), ne(operation.state, "rejected")),
+    )
     .$dynamic();
 }
 
@@ -97,7 +101,11 @@ async function insertTerms(tx: Executor, deps: Deps, attempt: CreationAttempt): 
     .where(and(eq(terms.caller, caller), eq(terms.bodyHash, bodyHash)));
   if (stored?.id === id) return;
   // The same bytes were quoted at this moment under other parameters: the stored terms count.
-  throw new AppError("unavailable", { message: "Repeat the identical call.", retryable: true, retryAfterSeconds: 1 });
+  throw new AppError("unavailable", {
+    message: "Repeat the identical call.",
+    retryable: true,
+    retryAfterSeconds: 1,
+  });
 }
 
 function tooMany(oldest: Date): AppError {

@@ -12,7 +12,8 @@ import type { Deps } from "../deps.js";
 import { type Answer, type CallIdentity, conclude, requestHash, type Success } from "../payments/answer.js";
 
 export interface FreeRequest extends CallIdentity {
-  escrow: Address;
+  /** The escrow acted on; for an act on none, the once-key that names this very act. */
+  subject: { escrow: Address } | { onceKey: string };
   /** Everything that can refuse the call; gives what builds the operation, in the transaction that stores it. */
   prepare(requestHash: string): Promise<(tx: Transaction) => NewOperation | Promise<NewOperation>>;
   respond(mined: OperationRow): Promise<Success>;
@@ -24,7 +25,7 @@ export interface FreeRequest extends CallIdentity {
  */
 export async function performAct(deps: Deps, request: FreeRequest): Promise<Answer> {
   const hash = requestHash(request);
-  const unanswered = await findUnanswered(deps, request.escrow, hash);
+  const unanswered = await findUnanswered(deps, request.subject, hash);
   if (unanswered !== undefined) return finish(deps, request, unanswered);
 
   const build = await request.prepare(hash);
@@ -32,7 +33,8 @@ export async function performAct(deps: Deps, request: FreeRequest): Promise<Answ
   const stored = await deps.db.transaction(async (tx) => enqueue(tx, await build(tx)));
   if (stored.existing && stored.operation.requestHash !== hash) {
     throw new AppError("conflict", {
-      message: "Another call is doing the same thing at this moment. Read the contract before you repeat yours.",
+      message:
+        "Another call is doing the same thing at this moment. Read what has become of it before you repeat yours.",
       retryable: true,
     });
   }
@@ -44,13 +46,21 @@ async function finish(deps: Deps, request: FreeRequest, stored: OperationRow): P
   if (conclusion.ok) return conclusion.answer;
 
   const { rejected } = conclusion;
-  deps.logger.info({ operation: rejected.id.toString(), kind: rejected.kind, reason: rejected.reason }, "operation rejected");
+  deps.logger.info(
+    { operation: rejected.id.toString(), kind: rejected.kind, reason: rejected.reason },
+    "operation rejected",
+  );
   const meaning = meaningOf(rejected.reason ?? "");
   if (meaning !== null) {
-    throw new AppError(meaning.code, { message: `${meaning.message}.`, details: { reason: rejected.reason } });
+    throw new AppError(meaning.code, {
+      message: `${meaning.message}.`,
+      details: { reason: rejected.reason },
+    });
   }
   if (rejected.reason === "Expired") {
-    throw new AppError("conflict", { message: "The deadline for this call passed before it reached the chain." });
+    throw new AppError("conflict", {
+      message: "The deadline for this call passed before it reached the chain.",
+    });
   }
   throw new AppError("unavailable", {
     message: "The operation was not carried out; repeat the call.",
@@ -60,13 +70,17 @@ async function finish(deps: Deps, request: FreeRequest, stored: OperationRow): P
   });
 }
 
-async function findUnanswered(deps: Deps, escrow: Address, hash: string): Promise<OperationRow | undefined> {
+async function findUnanswered(
+  deps: Deps,
+  subject: FreeRequest["subject"],
+  hash: string,
+): Promise<OperationRow | undefined> {
   const [row] = await deps.db
     .select()
     .from(operation)
     .where(
       and(
-        eq(operation.escrow, escrow),
+        "escrow" in subject ? eq(operation.escrow, subject.escrow) : eq(operation.onceKey, subject.onceKey),
         eq(operation.requestHash, hash),
         ne(operation.state, "rejected"),
         isNull(operation.response),

@@ -66,7 +66,10 @@ export function selectContracts(db: Executor, where?: SQL) {
     .innerJoin(terms, eq(terms.id, workingContract.id))
     .leftJoin(
       delivery,
-      and(eq(delivery.contractId, workingContract.id), eq(delivery.deliveryHash, workingContract.deliveryHash)),
+      and(
+        eq(delivery.contractId, workingContract.id),
+        eq(delivery.deliveryHash, workingContract.deliveryHash),
+      ),
     )
     .where(and(ne(workingContract.phase, "none"), where))
     .$dynamic();

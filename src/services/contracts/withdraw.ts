@@ -21,7 +21,13 @@ export async function withdrawContract(
       requireWorker(row, caller);
       requireStatus(row, "matched", deps.clock.now());
       requireBefore("withdrawalDeadline", row.chain.withdrawalDeadline, deps.clock.now());
-      return () => withdrawOperation({ escrow: id, caller, requestHash, notAfter: Number(row.chain.withdrawalDeadline) - 1 });
+      return () =>
+        withdrawOperation({
+          escrow: id,
+          caller,
+          requestHash,
+          notAfter: Number(row.chain.withdrawalDeadline) - 1,
+        });
     },
     respond: async () => ({ data: await viewContract(deps, id) }),
   });

@@ -63,13 +63,18 @@ export async function conclude(
   if (!visible) throw settlementPending();
 
   const { data, headers = {} } = await respond(row);
-  return { ok: true, operation: row, answer: await keepFirst(deps, row, { status: 200, headers, body: JSON.stringify({ data }) }) };
+  return {
+    ok: true,
+    operation: row,
+    answer: await keepFirst(deps, row, { status: 200, headers, body: JSON.stringify({ data }) }),
+  };
 }
 
 /** 503 for a call whose outcome is not known yet: repeating it, byte for byte, picks the same operation up. */
 export function settlementPending(): AppError {
   return new AppError("settlement_pending", {
-    message: "The operation is on its way to the chain. Repeat the identical call, with the same payment, to get its outcome.",
+    message:
+      "The operation is on its way to the chain. Repeat the identical call, with the same payment, to get its outcome.",
     hint: "Do not sign a new payment for it.",
     retryable: true,
     retryAfterSeconds: 2,
@@ -85,7 +90,10 @@ async function keepFirst(deps: Deps, row: OperationRow, answer: Answer): Promise
     .where(and(eq(operation.id, row.id), isNull(operation.response)))
     .returning({ id: operation.id });
   if (written.length > 0) return answer;
-  const [current] = await deps.db.select({ response: operation.response }).from(operation).where(eq(operation.id, row.id));
+  const [current] = await deps.db
+    .select({ response: operation.response })
+    .from(operation)
+    .where(eq(operation.id, row.id));
   return current?.response ? replayOf(current.response) : answer;
 }
 

@@ -20,7 +20,9 @@ const tokenAbi = parseAbi([
   "function balanceOf(address account) view returns (uint256)",
   "event Transfer(address indexed from, address indexed to, uint256 value)",
 ]);
-const authorizationUsed = parseAbiItem("event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)");
+const authorizationUsed = parseAbiItem(
+  "event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)",
+);
 
 /** Public nodes answer for some thousand blocks at once; two days of 2-second blocks are looked through. */
 const LOG_WINDOW = 9_000n;
@@ -59,6 +61,25 @@ export async function isStrayPayment(deps: Deps, payment: PaymentAuthorization):
   return moved && !consumed;
 }
 
+export interface Opening {
+  transactionHash: Hex;
+  blockNumber: bigint;
+  blockHash: Hex;
+}
+
+/** The transaction in which somebody else opened the escrow with this very authorization; null where nobody did. */
+export async function findOpening(deps: Deps, payment: PaymentAuthorization): Promise<Opening | null> {
+  const log = await findUse(deps, payment);
+  if (log === null || log.transactionHash === null) return null;
+  const { logs, blockNumber, blockHash, transactionHash } = await deps.publicClient.getTransactionReceipt({
+    hash: log.transactionHash,
+  });
+  const opened = parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractCreated", logs }).some(
+    ({ address }) => address.toLowerCase() === payment.to,
+  );
+  return opened ? { transactionHash, blockNumber, blockHash } : null;
+}
+
 /** Whether the escrow address holds at least `amount`: before it is opened, all money there is its initiator's. */
 export async function holds(deps: Deps, escrow: Address, amount: bigint): Promise<boolean> {
   const balance = await deps.publicClient.readContract({
@@ -74,7 +95,11 @@ export async function holds(deps: Deps, escrow: Address, amount: bigint): Promis
  * For a paid call that is refused: where its money is at the escrow already, stores the operation that brings it back
  * (the return of a stray payment; or the opening of an escrow past its match deadline, which refunds) and says so.
  */
-export async function rescueStrayPayment(deps: Deps, payment: PaymentAuthorization, hash: string): Promise<boolean> {
+export async function rescueStrayPayment(
+  deps: Deps,
+  payment: PaymentAuthorization,
+  hash: string,
+): Promise<boolean> {
   const { db, deployment } = deps;
   const escrow = payment.to;
   const [row] = await db
@@ -91,14 +116,27 @@ export async function rescueStrayPayment(deps: Deps, payment: PaymentAuthorizati
     if (onChain.initiator !== payment.from || !(await holds(deps, escrow, deposit))) return false;
     await enqueue(
       db,
-      createOperation({ deployment, escrow, caller: payment.from, terms: onChain, authorization, requestHash: hash }),
+      createOperation({
+        deployment,
+        escrow,
+        caller: payment.from,
+        terms: onChain,
+        authorization,
+        requestHash: hash,
+      }),
     );
     return true;
   }
   if (!(await isStrayPayment(deps, payment))) return false;
   await enqueue(
     db,
-    returnSurplusOperation({ escrow, payer: payment.from, amount: payment.value, authorization, requestHash: hash }),
+    returnSurplusOperation({
+      escrow,
+      payer: payment.from,
+      amount: payment.value,
+      authorization,
+      requestHash: hash,
+    }),
   );
   return true;
 }
@@ -110,7 +148,10 @@ export function withTokenV(signature: Hex): Hex {
   return v < 27 ? `${signature.slice(0, -2) as Hex}${(v + 27).toString(16)}` : signature;
 }
 
-async function isUsed({ publicClient, deployment }: Deps, { from, nonce }: PaymentAuthorization): Promise<boolean> {
+async function isUsed(
+  { publicClient, deployment }: Deps,
+  { from, nonce }: PaymentAuthorization,
+): Promise<boolean> {
   return publicClient.readContract({
     address: deployment.asset.address,
     abi: tokenAbi,

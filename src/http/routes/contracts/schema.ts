@@ -113,7 +113,10 @@ export const CreateBodySchema = z
     contractType: only("fixed", "no other contract type is implemented"),
     awardMethod: z.enum(["direct_award", "open_tender"], 'must be "direct_award" or "open_tender"'),
     worker: optional(NonZeroAddressSchema),
-    client: z.unknown().optional().openapi({ type: "string", description: "Reserves a worker-initiated listing for one Buyer" }),
+    client: z
+      .unknown()
+      .optional()
+      .openapi({ type: "string", description: "Reserves a worker-initiated listing for one Buyer" }),
     budgetOrPrice: PriceSchema,
     matchDeadline: DeadlineSchema,
     withdrawalDeadline: DeadlineSchema,

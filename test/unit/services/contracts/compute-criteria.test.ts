@@ -46,7 +46,12 @@ test.each([
 test("criteria without rules are unclear, rules without criteria are left out", () => {
   const metrics = { a: 1 };
   const rule = { metric: "a", op: "==", target: 1 };
-  expect(computeCriteria({ criteriaCount: 2, applicationTerms: { criteria: [rule] }, metrics })).toEqual(["met", "unclear"]);
-  expect(computeCriteria({ criteriaCount: 1, applicationTerms: { criteria: [rule, rule] }, metrics })).toEqual(["met"]);
+  expect(computeCriteria({ criteriaCount: 2, applicationTerms: { criteria: [rule] }, metrics })).toEqual([
+    "met",
+    "unclear",
+  ]);
+  expect(
+    computeCriteria({ criteriaCount: 1, applicationTerms: { criteria: [rule, rule] }, metrics }),
+  ).toEqual(["met"]);
   expect(computeCriteria({ criteriaCount: 1, applicationTerms: null, metrics })).toEqual(["unclear"]);
 });

@@ -15,7 +15,9 @@ test("a key comes back from its wrap", async () => {
 test("a key wrapped for one contract and field does not unwrap for another", async () => {
   const wrapped = await wrapKey(randomBytes(32), place);
   await expect(unwrapKey(wrapped, { ...place, contractId: "0xdef" })).rejects.toThrow("belongs elsewhere");
-  await expect(unwrapKey(wrapped, { ...place, field: "supplementaryMaterials" })).rejects.toThrow("belongs elsewhere");
+  await expect(unwrapKey(wrapped, { ...place, field: "supplementaryMaterials" })).rejects.toThrow(
+    "belongs elsewhere",
+  );
 });
 
 test("another master key does not unwrap, and has another id", async () => {

@@ -1,0 +1,444 @@
+/** Votes: who may cast one, what stays sealed until the tally, and what happens where nobody opens them. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Address, parseUnits } from "viem";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { escrowAbi, factoryAbi, registryAbi } from "../../src/chain/abi.js";
+import { createSigningClient } from "../../src/chain/clients.js";
+import { localAccount } from "../../src/local/network.js";
+import { packOutcomes } from "../../src/protocol/outcomes.js";
+import type { SettlementView } from "../../src/services/contracts/get-settlement.js";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import type { VotePage } from "../../src/services/votes/list-votes.js";
+import type { VoteView } from "../../src/services/votes/view.js";
+import type { Agent, Answer } from "../support/agent.js";
+import { openWorld, type World } from "../support/world.js";
+import { DAY, HOUR, paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
+import {
+  ballot,
+  deliveredBetween,
+  disputedBetween,
+  loseSealedVotes,
+  mined,
+  newJuror,
+  openOnChain,
+  paidBy,
+  tokensOf,
+  vote,
+  walletOf,
+} from "./jury-actors.js";
+
+let world: World;
+let client: Agent;
+let worker: Agent;
+/** Three eligible Backup Agents. */
+let a: Agent;
+let b: Agent;
+let c: Agent;
+
+beforeAll(async () => {
+  world = await openWorld();
+  client = await world.newAgent({ usd: "10000" });
+  worker = await world.newAgent({ usd: "10000" });
+  [a, b, c] = await Promise.all([newJuror(world), newJuror(world), newJuror(world)]);
+});
+afterAll(() => world.close());
+
+const usd = (amount: string) => parseUnits(amount, 6);
+const votesPath = (id: string) => `/v1/contracts/${id}/votes`;
+const GOOD = ballot("met", "not met", "unclear");
+
+async function votesOn(reader: Agent, id: string, voter: Agent): Promise<VoteView[]> {
+  const { data } = await reader.get<VoteView[]>(`/v1/votes?contractId=${id}&backupAgent=${voter.address}`);
+  return data;
+}
+
+describe("submitting", () => {
+  let id: string;
+  beforeAll(async () => {
+    ({ id } = await disputedBetween(world, client, worker));
+  });
+
+  test("quotes the bond for all criteria, then seals the ballot and shows it to its voter", async () => {
+    expect(quoteOf(await a.post(votesPath(id), GOOD))).toMatchObject({
+      payTo: id,
+      amount: "7500000",
+      maxAmountRequired: "7500000",
+    });
+    const before = await world.usdOf(a.address);
+    // In any order; the answer comes in that of the criteria.
+    const answer = await a.pay<VoteView[]>(votesPath(id), { votes: [...GOOD.votes].reverse() });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("vote-salt")).toMatch(/^0x[0-9a-f]{64}$/);
+    expect(answer.headers.get("payment-response")).toBeTruthy();
+    expect(answer.data).toEqual(
+      GOOD.votes.map(({ criterionIndex, vote }) => ({
+        contractId: id,
+        backupAgent: a.address,
+        criterionIndex,
+        vote,
+        majorityOutcome: null,
+        bondOutcome: null,
+        reward: null,
+      })),
+    );
+    expect(await world.usdOf(a.address)).toBe(before - usd("7.5"));
+    const { data } = await client.get<ContractView>(`/v1/contracts/${id}`);
+    expect(data).toMatchObject({ status: "disputed", backupAgents: [a.address], criteriaMet: null });
+  });
+
+  test("a second time is refused, and takes nothing", async () => {
+    const before = await world.usdOf(a.address);
+    const again = await a.pay(votesPath(id), ballot("met", "met", "met"));
+    expect([again.status, again.error?.code]).toEqual([409, "conflict"]);
+    expect(await world.usdOf(a.address)).toBe(before);
+  });
+
+  test("two payments at once seal one ballot", async () => {
+    const quote = quoteOf(await b.post(votesPath(id), GOOD));
+    const before = await world.usdOf(b.address);
+    const answers = await Promise.all(
+      [GOOD, ballot("met", "met", "met")].map(async (body) =>
+        b.post(votesPath(id), body, paymentHeader(quote, await signPayment(world, b, quote))),
+      ),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+    expect(await world.usdOf(b.address)).toBe(before - usd("7.5"));
+  });
+
+  test("a repetition gets the same answer and the same salt, even where the first was lost", async () => {
+    const quote = quoteOf(await c.post(votesPath(id), GOOD));
+    const payment = await signPayment(world, c, quote);
+    const headers = paymentHeader(quote, payment);
+    const first = await c.post(votesPath(id), GOOD, headers);
+    expect(first.status).toBe(200);
+    const salt = first.headers.get("vote-salt");
+    expect(salt).toBeTruthy();
+
+    const second = await c.post(votesPath(id), GOOD, headers);
+    expect([second.status, second.body, second.headers.get("vote-salt")]).toEqual([200, first.body, salt]);
+    expect(second.headers.get("idempotent-replay")).toBe("true");
+
+    await world.pool.query("update app.operation set response = null where nonce = $1", [payment.nonce]);
+    const third = await c.post(votesPath(id), GOOD, headers);
+    expect([third.status, third.body, third.headers.get("vote-salt")]).toEqual([200, first.body, salt]);
+    expect((await c.post(votesPath(id), ballot("met", "met", "met"), headers)).error?.code).toBe("conflict");
+  });
+
+  test("is not for the contract's own parties", async () => {
+    for (const party of [client, worker]) {
+      const before = await world.usdOf(party.address);
+      const refused = await party.pay(votesPath(id), GOOD);
+      expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
+      expect(await world.usdOf(party.address)).toBe(before);
+    }
+  });
+
+  test("needs the eligibility stake, from before the dispute, and kept", async () => {
+    const unstaked = await world.newAgent({ usd: "100" });
+    const [late, small] = await Promise.all([newJuror(world), newJuror(world, { tokens: 999 })]);
+    const leaving = await newJuror(world);
+    const other = await disputedBetween(world, client, worker);
+    const wallet = await walletOf(world, leaving);
+    const unstaking = await wallet.writeContract({
+      address: world.deployment.registry,
+      abi: registryAbi,
+      functionName: "requestUnstake",
+      args: [leaving.address],
+    });
+    await mined(world, unstaking);
+    await world.indexed();
+    for (const [agent, on] of [
+      [unstaked, id],
+      [late, id],
+      [small, other.id],
+      [leaving, other.id],
+    ] as const) {
+      const before = await world.usdOf(agent.address);
+      const refused = await agent.pay(votesPath(on), GOOD);
+      expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
+      expect(refused.error?.message).toContain("1000 protocol tokens");
+      expect(await world.usdOf(agent.address)).toBe(before);
+    }
+    await vote(late, other.id, "met", "met", "met");
+  });
+
+  test.each([
+    ["no votes", {}],
+    ["an empty list", { votes: [] }],
+    ["an entry too few", { votes: GOOD.votes.slice(1) }],
+    ["an entry too many", { votes: [...GOOD.votes, { criterionIndex: 3, vote: "met" }] }],
+    ["a criterion twice", { votes: [...GOOD.votes.slice(1), GOOD.votes[1]] }],
+    [
+      "a criterion that is not there",
+      { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: 3, vote: "met" }] },
+    ],
+    ["a negative index", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: -1, vote: "met" }] }],
+    ["half an index", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: 1.5, vote: "met" }] }],
+    ["an index as text", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: "2", vote: "met" }] }],
+    ["an unknown word", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: 2, vote: "maybe" }] }],
+    ["another letter case", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: 2, vote: "Met" }] }],
+  ])("refuses %s, before it looks at the caller", async (_, body) => {
+    const refused = await client.post(votesPath(id), body);
+    expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
+  });
+
+  test("refuses other contracts and states", async () => {
+    expect((await a.post(votesPath(`0x${"ab".repeat(20)}`), GOOD)).error?.code).toBe("not_found");
+    const delivered = await deliveredBetween(world, client, worker);
+    const early = await a.post(votesPath(delivered.id), GOOD);
+    expect([early.status, early.error?.code]).toEqual([409, "conflict"]);
+    expect(early.error?.message).toContain("under-review");
+    const response = await fetch(`${world.url}${votesPath(id)}`, { method: "POST" });
+    expect(response.status).toBe(401);
+  });
+});
+
+describe("until the tally", () => {
+  let id: string;
+  let saltOfA: `0x${string}`;
+
+  beforeAll(async () => {
+    ({ id } = await disputedBetween(world, client, worker, { title: "Kept under seal" }));
+    ({ salt: saltOfA } = await vote(a, id, "met", "not met", "unclear"));
+    await vote(b, id, "met", "not met", "met");
+  });
+
+  /** What everybody but A and B may know. */
+  async function expectSealed(): Promise<void> {
+    for (const reader of [c, client, worker]) {
+      for (const path of [votesPath(id), `/v1/votes?contractId=${id}`]) {
+        const { data } = await reader.get<VoteView[]>(path);
+        expect(data).toHaveLength(6);
+        for (const { vote, majorityOutcome, bondOutcome, reward } of data) {
+          expect([vote, majorityOutcome, bondOutcome, reward]).toEqual([null, null, null, null]);
+        }
+      }
+      for (const outcome of ["met", "not met", "unclear"]) {
+        const { data } = await reader.get<VoteView[]>(
+          `/v1/votes?contractId=${id}&majorityOutcome=${outcome}`,
+        );
+        expect(data).toEqual([]);
+      }
+      const { data: contract } = await reader.get<ContractView>(`/v1/contracts/${id}`);
+      expect(contract).toMatchObject({ status: "disputed", criteriaMet: null });
+      const { data: settlement } = await reader.get<SettlementView>(`/v1/contracts/${id}/settlement`);
+      expect(settlement).toMatchObject({ ending: null, endedAt: null, legs: [] });
+    }
+    expect((await votesOn(a, id, a)).map(({ vote }) => vote)).toEqual(["met", "not met", "unclear"]);
+    expect((await votesOn(b, id, b)).map(({ vote }) => vote)).toEqual(["met", "not met", "met"]);
+    expect((await votesOn(a, id, b)).map(({ vote }) => vote)).toEqual([null, null, null]);
+  }
+
+  test("only the voter sees what it voted", expectSealed);
+
+  test("the chain and the logs do not show it either", async () => {
+    const logs = await world.publicClient.getContractEvents({
+      address: id as Address,
+      abi: escrowAbi,
+      fromBlock: 0n,
+    });
+    expect(logs.map(({ eventName }) => eventName)).not.toContain("VoteOpened");
+    expect(
+      JSON.stringify(logs, (_, value) => (typeof value === "bigint" ? String(value) : value)),
+    ).not.toContain(saltOfA);
+    for (const file of readdirSync(world.info.logs)) {
+      expect(readFileSync(join(world.info.logs, file), "utf8")).not.toContain(saltOfA.slice(2));
+    }
+  });
+
+  test("a vote that is open on chain stays sealed here; one that the service lost its voter opens itself", async () => {
+    await loseSealedVotes(world, id, a);
+    const quote = quoteOf(await c.post(votesPath(id), GOOD));
+    const validBefore = BigInt((await world.chainNow()) + 10 * DAY);
+    const late = paymentHeader(quote, await signPayment(world, c, quote, { validBefore }));
+    const before = await world.usdOf(c.address);
+
+    await world.increaseTime(DAY);
+    const openedVotes = async () =>
+      (
+        await world.publicClient.readContract({
+          address: id as Address,
+          abi: escrowAbi,
+          functionName: "jury",
+        })
+      ).openedVotes;
+    await expect.poll(openedVotes, { timeout: 10_000 }).toBe(1);
+    await world.indexed();
+    const { data: sealed } = await c.get<VoteView[]>(votesPath(id));
+    expect(sealed.map(({ vote }) => vote)).toEqual(Array(6).fill(null));
+    expect((await b.get<VoteView[]>(`/v1/votes?contractId=${id}&majorityOutcome=met`)).data).toEqual([]);
+    const { data: contract } = await c.get<ContractView>(`/v1/contracts/${id}`);
+    expect(contract).toMatchObject({ status: "disputed", criteriaMet: null });
+
+    const refused = await c.post(votesPath(id), GOOD, late);
+    expect([refused.status, refused.error?.code]).toEqual([409, "conflict"]);
+    expect(refused.error?.message).toContain("voting window closed");
+    expect(await world.usdOf(c.address)).toBe(before);
+
+    await openOnChain(world, a, { id, packed: packOutcomes(["met", "not met", "unclear"]), salt: saltOfA });
+    const settled = await untilStatus(client, id, "settled-partial");
+    expect(settled.criteriaMet).toEqual(["met", "not met", "unclear"]);
+    await expect.poll(() => paidBy(world, id, a.address), { timeout: 10_000 }).toBe(usd("7.5"));
+    expect((await votesOn(c, id, a)).map(({ vote }) => vote)).toEqual(["met", "not met", "unclear"]);
+    expect((await votesOn(c, id, b)).map(({ reward }) => reward)).toEqual([10, 10, 0]);
+  });
+});
+
+describe("lists", () => {
+  const all = () => `client=${client.address}`;
+
+  test("come newest first, a ballot's criteria in order, and filter", async () => {
+    const { data } = await c.get<VoteView[]>(`/v1/votes?${all()}&limit=200`);
+    const keys = data.map((vote) => `${vote.contractId} ${vote.backupAgent} ${vote.criterionIndex}`);
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(data.slice(0, 3).map(({ criterionIndex }) => criterionIndex)).toEqual([0, 1, 2]);
+
+    const met = await c.get<VoteView[]>(`/v1/votes?${all()}&majorityOutcome=not%20met&limit=200`);
+    expect(met.data.length).toBeGreaterThan(0);
+    expect(met.data).toEqual(data.filter(({ majorityOutcome }) => majorityOutcome === "not met"));
+    const ofA = await c.get<VoteView[]>(`/v1/votes?${all()}&backupAgent=${a.account.address}&limit=200`);
+    expect(ofA.data).toEqual(data.filter(({ backupAgent }) => backupAgent === a.address));
+    expect((await c.get<VoteView[]>(`/v1/votes?worker=${worker.address}&limit=200`)).data).toEqual(data);
+    expect((await c.get<VoteView[]>(`/v1/votes?${all()}&status=created`)).data).toEqual([]);
+    expect(
+      (await c.get<VoteView[]>(`/v1/votes?${all()}&status=closed,disputed,active&limit=200`)).data,
+    ).toEqual(data);
+  });
+
+  test("page by page hold every vote once", async () => {
+    const whole = (await c.get<VoteView[]>(`/v1/votes?${all()}&limit=200`)).data;
+    const paged: VoteView[] = [];
+    let cursor: string | null = null;
+    do {
+      const more: string = cursor === null ? "" : `&cursor=${cursor}`;
+      const { body } = (await c.get(`/v1/votes?${all()}&limit=4${more}`)) as Answer & { body: VotePage };
+      paged.push(...body.data);
+      cursor = body.nextCursor;
+    } while (cursor !== null);
+    expect(paged).toEqual(whole);
+  });
+
+  test.each([
+    "contractId=1",
+    "backupAgent=me",
+    "majorityOutcome=maybe",
+    "majorityOutcome=",
+    "client=0x",
+    "worker=x",
+    "status=done",
+    "limit=0",
+    "limit=201",
+    "cursor=bm9uc2Vuc2U",
+    "cursor=WyIxIiwiMHgiLDAsMF0",
+  ])("refuse %s", async (query) => {
+    const refused = await c.get(`/v1/votes?${query}`);
+    expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
+  });
+
+  test("need a key, and a contract that is there", async () => {
+    expect((await fetch(`${world.url}/v1/votes`)).status).toBe(401);
+    expect((await c.get(votesPath(`0x${"ab".repeat(20)}`))).error?.code).toBe("not_found");
+    expect((await c.get<VoteView[]>(`/v1/votes?contractId=0x${"ab".repeat(20)}`)).data).toEqual([]);
+  });
+});
+
+test("votes that nobody opens forfeit their bonds, a day after the window", async () => {
+  const { id } = await disputedBetween(world, client, worker);
+  await vote(a, id, "met", "met", "met");
+  await vote(b, id, "met", "met", "met");
+  const tokens = await tokensOf(world, a.address);
+  await loseSealedVotes(world, id);
+  await world.increaseTime(DAY);
+  const { data } = await client.get<ContractView>(`/v1/contracts/${id}`);
+  expect(data.status).toBe("disputed");
+  await world.increaseTime(DAY);
+
+  const settled = await untilStatus(client, id, "settled-partial");
+  expect(settled.criteriaMet).toEqual(["unclear", "unclear", "unclear"]);
+  for (const { vote, majorityOutcome, bondOutcome, reward } of await votesOn(c, id, a)) {
+    expect([vote, majorityOutcome, bondOutcome, reward]).toEqual([null, "unclear", "slashed", 0]);
+  }
+  const { data: settlement } = await client.get<SettlementView>(`/v1/contracts/${id}/settlement`);
+  expect(settlement.legs.find(({ name }) => name === "jury-leftover")).toMatchObject({ amount: "15.0" });
+  expect(settlement.legs.filter(({ name }) => name === "jury-payout")).toEqual([]);
+  expect(await paidBy(world, id, a.address)).toBe(0n);
+  expect(await tokensOf(world, a.address)).toBe(tokens);
+  expect(await world.usdOf(id as Address)).toBe(0n);
+});
+
+test("a usage ticket keeps its computed outcomes until the votes replace them", async () => {
+  const { id } = await disputedBetween(world, client, worker, {
+    application: "usageticket",
+    applicationTerms: { criteria: [{ metric: "tokens", op: ">=", target: 1 }] },
+  });
+  await vote(a, id, "met", "met", "met");
+  const { data } = await c.get<ContractView>(`/v1/contracts/${id}`);
+  expect(data).toMatchObject({ status: "disputed", criteriaMet: ["not met", "unclear", "unclear"] });
+  await world.increaseTime(DAY);
+  expect((await untilStatus(client, id, "settled-all-met")).criteriaMet).toEqual(["met", "met", "met"]);
+});
+
+describe("a panel of two", () => {
+  let id: string;
+
+  /** The owner recruits so many agents for each contract from now on; null seats mean everybody. */
+  async function recruit(baRecruitCount: number): Promise<void> {
+    const factory = { address: world.deployment.factory, abi: factoryAbi } as const;
+    const parameters = await world.publicClient.readContract({ ...factory, functionName: "parameters" });
+    const owner = createSigningClient({
+      rpcUrl: world.info.rpcUrl,
+      chain: world.publicClient.chain,
+      account: localAccount(0),
+    });
+    const set = await owner.writeContract({
+      ...factory,
+      functionName: "setParameters",
+      args: [{ ...parameters, baRecruitCount }],
+    });
+    await mined(world, set);
+  }
+
+  beforeAll(async () => {
+    await recruit(2);
+    try {
+      ({ id } = await disputedBetween(world, client, worker));
+    } finally {
+      await recruit(0);
+    }
+  });
+
+  test("is drawn on chain; others wait until half of the window has passed", async () => {
+    const drawn = async () =>
+      (
+        await world.pool.query<{ agent: Address }>(
+          "select backup_agent as agent from onchain.draw where contract_id = $1",
+          [id],
+        )
+      ).rows;
+    await expect.poll(async () => (await drawn()).length, { timeout: 10_000 }).toBeGreaterThan(0);
+    const chosen = new Set((await drawn()).map(({ agent }) => agent));
+    const [outsider, ...others] = [a, b, c].filter(({ address }) => !chosen.has(address)) as [
+      Agent,
+      ...Agent[],
+    ];
+    const before = await world.usdOf(outsider.address);
+    const refused = await outsider.pay(votesPath(id), GOOD);
+    expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
+    expect(refused.error?.message).toContain("not drawn");
+    expect(await world.usdOf(outsider.address)).toBe(before);
+
+    await world.increaseTime(12 * HOUR);
+    const second = others[0] ?? ([a, b, c].find(({ address }) => chosen.has(address)) as Agent);
+    const third = [a, b, c].find((agent) => agent !== outsider && agent !== second) as Agent;
+    await vote(outsider, id, "met", "met", "met");
+    await vote(second, id, "met", "met", "met");
+    const full = await third.post(votesPath(id), GOOD);
+    expect([full.status, full.error?.code]).toEqual([409, "conflict"]);
+    // Both seats have voted: nothing is left to wait for.
+    expect((await untilStatus(client, id, "settled-all-met")).backupAgents).toEqual([
+      outsider.address,
+      second.address,
+    ]);
+  });
+});
