@@ -38,7 +38,7 @@ export async function declineContract(
 ): Promise<Answer> {
   return performAct(deps, {
     act: `decline ${id}`,
-    escrow: id,
+    subject: { escrow: id },
     caller,
     rawBody,
     prepare: async (requestHash) => {

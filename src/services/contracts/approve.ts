@@ -13,7 +13,7 @@ export async function approveContract(
 ): Promise<Answer> {
   return performAct(deps, {
     act: `approve ${id}`,
-    escrow: id,
+    subject: { escrow: id },
     caller,
     rawBody,
     prepare: async (requestHash) => {

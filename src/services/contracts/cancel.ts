@@ -13,7 +13,7 @@ export async function cancelContract(
 ): Promise<Answer> {
   return performAct(deps, {
     act: `cancel ${id}`,
-    escrow: id,
+    subject: { escrow: id },
     caller,
     rawBody,
     prepare: async (requestHash) => {

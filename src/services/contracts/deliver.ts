@@ -27,7 +27,7 @@ export interface DeliverCall {
 export async function deliver(deps: Deps, { id, caller, rawBody, reference }: DeliverCall): Promise<Answer> {
   return performAct(deps, {
     act: `deliver ${id}`,
-    escrow: id,
+    subject: { escrow: id },
     caller,
     rawBody,
     prepare: async (requestHash) => {
@@ -56,7 +56,7 @@ async function buildDelivery(
     ? packOutcomes(computeCriteria({ criteriaCount, applicationTerms, metrics }))
     : 0;
   return deliverOperation({
-    escrow: id,
+    subject: { escrow: id },
     caller,
     requestHash,
     deliveryHash: await storeDelivery(tx, deps, { id, caller, reference }),

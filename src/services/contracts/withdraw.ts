@@ -13,7 +13,7 @@ export async function withdrawContract(
 ): Promise<Answer> {
   return performAct(deps, {
     act: `withdraw ${id}`,
-    escrow: id,
+    subject: { escrow: id },
     caller,
     rawBody,
     prepare: async (requestHash) => {
