@@ -56,7 +56,7 @@ async function buildDelivery(
     ? packOutcomes(computeCriteria({ criteriaCount, applicationTerms, metrics }))
     : 0;
   return deliverOperation({
-    subject: { escrow: id },
+    escrow: id,
     caller,
     requestHash,
     deliveryHash: await storeDelivery(tx, deps, { id, caller, reference }),
