@@ -1,5 +1,6 @@
 /** The operator's commands: what the service keeps out of its API. */
 import { complaintList, complaintResolve } from "./operator/complaints.js";
+import { grant } from "./operator/grant.js";
 import { rotate } from "./operator/master-key.js";
 import { OperatorError } from "./operator/settings.js";
 
@@ -8,11 +9,15 @@ const USAGE = `Usage: npm run operator -- <command>
   complaint list [--status pending|upheld|dismissed] [--contract <id>] [--limit <number>]
   complaint resolve <complaint id> upheld|dismissed [--note "..."]
   master-key rotate
+  grant <address> <tokens>
 
 Settings, as environment variables:
   DATABASE_URL     the service's database          (optional where npm start is running on this machine)
   MASTER_KEY       master key from now on          (master-key rotate)
   MASTER_KEYS_OLD  earlier ones, separated by commas (master-key rotate)
+  OWNER_PRIVATE_KEY, RPC_URL, DEPLOYMENT
+                   owner of the protocol token, the chain and its deployment file (grant; all three or, where
+                   npm start is running on this machine, none)
 
 To rotate the master key without an outage:
   1. Restart every process with the new key added to MASTER_KEYS_OLD: from here on it can be read.
@@ -24,16 +29,18 @@ const COMMANDS: Record<string, (args: string[]) => Promise<void>> = {
   "complaint list": complaintList,
   "complaint resolve": complaintResolve,
   "master-key rotate": rotate,
+  grant,
 };
 
-const [group = "", verb = "", ...args] = process.argv.slice(2);
-const command = Object.hasOwn(COMMANDS, `${group} ${verb}`) ? COMMANDS[`${group} ${verb}`] : undefined;
+const words = process.argv.slice(2);
+const length = [2, 1].find((count) => Object.hasOwn(COMMANDS, words.slice(0, count).join(" ")));
+const command = length === undefined ? undefined : COMMANDS[words.slice(0, length).join(" ")];
 if (command === undefined) {
   console.error(USAGE);
   process.exit(1);
 }
 try {
-  await command(args);
+  await command(words.slice(length));
 } catch (error) {
   const isUsage = (error as { code?: string }).code?.startsWith("ERR_PARSE_ARGS") === true;
   console.error(error instanceof OperatorError || isUsage ? (error as Error).message : error);

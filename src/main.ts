@@ -74,7 +74,7 @@ export async function createService(
       relayer.start();
     }
     if (accounts.length > 0) {
-      const keeper = createKeeper({ db, clock, logger, intervalMs: KEEPER_INTERVAL_MS });
+      const keeper = createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS });
       closing.push(() => keeper.stop());
       keeper.start();
     }

@@ -35,11 +35,16 @@ export function masterKeys(): MasterKeys {
   );
 }
 
+/** Where the network is that `npm start` runs on this machine; null where none runs. */
+export function localNetwork(): { databaseUrl: string; rpcUrl: string; deploymentPath: string } | null {
+  const path = join(process.env.DATA_DIR || join(ROOT, ".local"), "network.json");
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : null;
+}
+
 /** DATABASE_URL, or the database of the local network that `npm start` runs. */
 function databaseUrl(): string {
   if (process.env.DATABASE_URL) return process.env.DATABASE_URL;
-  const path = join(process.env.DATA_DIR || join(ROOT, ".local"), "network.json");
-  const { databaseUrl } = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : {};
-  if (typeof databaseUrl === "string") return databaseUrl;
+  const local = localNetwork();
+  if (local !== null) return local.databaseUrl;
   throw new OperatorError("DATABASE_URL: is required (or run npm start in another terminal first)");
 }

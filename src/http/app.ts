@@ -16,8 +16,10 @@ import { contractRoutes } from "./routes/contracts/routes.js";
 import { profileRoutes } from "./routes/profiles/routes.js";
 import { protocolRoutes } from "./routes/protocol/routes.js";
 import { referenceKeyRoutes } from "./routes/reference-keys/routes.js";
+import { stakeRoutes } from "./routes/stakes/routes.js";
 import { systemRoutes } from "./routes/system/routes.js";
 import { voteRoutes } from "./routes/votes/routes.js";
+import { workloadRoutes } from "./routes/workload/routes.js";
 
 /** The HTTP service, ready for `app.fetch` or `app.request`. Opens nothing: all it talks to is in `deps`. */
 export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
@@ -32,6 +34,8 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   app.route("/", agentRoutes(deps));
   app.route("/", contractRoutes(deps));
   app.route("/", voteRoutes(deps));
+  app.route("/", stakeRoutes(deps));
+  app.route("/", workloadRoutes(deps));
   app.route("/", checkpointRoutes(deps));
   app.route("/", complaintRoutes(deps));
   app.route("/", profileRoutes(deps));

@@ -4,8 +4,8 @@
  * How a route uses this: declare `request: { body: jsonBody(XSchema) }` and read `c.req.valid("json")`; the raw bytes
  * for hashes are `c.get("rawBody")`. `c.req.json()` is replaced by `parseBody`, so that the schema sees:
  *
- * - `budgetOrPrice` at the top level as **text**, whether sent as a JSON number or as a string: the digits as they were
- *   sent (`50.0`, `1e2`, `0.10`), never through a float. Its schema is a plain string handed to `parseDecimal`.
+ * - `budgetOrPrice` and `amount` at the top level as **text**, whether sent as a JSON number or as a string: the digits
+ *   as they were sent (`50.0`, `1e2`, `0.10`), never through a float. Their schema is a string handed to `parseDecimal`.
  * - every other number as a JavaScript number; one that would change its value (`12345678901234567890`, `1e999`) is
  *   refused, because "stored as given" could not be kept.
  * - an empty body as `{}`. Operations without a declared body never parse it, and accept anything.
@@ -19,7 +19,7 @@ import { AppError } from "../errors.js";
 import { LIMITS } from "../protocol/limits.js";
 
 /** Top-level fields whose numbers stay text. */
-const TEXT_NUMBERS = new Set(["budgetOrPrice"]);
+const TEXT_NUMBERS = new Set(["budgetOrPrice", "amount"]);
 
 /** Parses the bytes of a request body; throws `invalid_request` saying what is wrong and where. */
 export function parseBody(bytes: Uint8Array): Record<string, unknown> {

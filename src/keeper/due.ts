@@ -1,5 +1,6 @@
 /** What is due by the chain's clock: bounded queries over the index, without what the outbox already holds. */
 import { type SQL, sql } from "drizzle-orm";
+import type { Deployment } from "../chain/deployment.js";
 import type { Executor } from "../db/client.js";
 import type { Address, Hex } from "../protocol/types.js";
 import {
@@ -10,6 +11,7 @@ import {
   openVoteOperation,
   settleOperation,
   tallyOperation,
+  withdrawStakeOperation,
 } from "../relayer/operations.js";
 
 /** Acts of one kind that are found in one round; the next round finds the rest. */
@@ -25,10 +27,14 @@ const DEFERRED_RETRY_SECONDS = 3600;
 const MAX_RETRY_DOUBLINGS = 10;
 
 /** All that is due at `now` (seconds on the chain's clock), oldest first within each kind. */
-export async function findDue(db: Executor, now: number): Promise<NewOperation[]> {
+export async function findDue(
+  db: Executor,
+  { now, deployment }: { now: number; deployment: Deployment },
+): Promise<NewOperation[]> {
   const kinds = [dueSettlements, dueDraws, dueOpenings, dueTallies, dueClaims, dueDeferred];
   const due: NewOperation[] = [];
   for (const find of kinds) due.push(...(await find(db, now)));
+  due.push(...(await dueStakes(db, now, deployment)));
   return due;
 }
 
@@ -121,6 +127,28 @@ async function dueDeferred(db: Executor, now: number): Promise<NewOperation[]> {
       order by d.contract_id, d.payee limit ${LIMIT}`,
   );
   return rows.map(claimDeferredOperation);
+}
+
+/** Stakes whose unbonding is over; a later stake of the same agent has another time, and so another key. */
+async function dueStakes(db: Executor, now: number, deployment: Deployment): Promise<NewOperation[]> {
+  const onceKey = sql`'withdraw-stake:' || s.agent || ':' || s.releasable_at`;
+  const rows = await find<{ agent: Address; onceKey: string }>(
+    db,
+    sql`select s.agent, ${onceKey} as "onceKey" from onchain.stake s
+      where s.releasable_at <= ${now}
+        and coalesce(${lockedUntil(sql`s.agent`)}, 0) <= ${now}
+        and ${notTried(onceKey)}
+      order by s.releasable_at, s.agent limit ${LIMIT}`,
+  );
+  return rows.map((row) => withdrawStakeOperation({ deployment, ...row }));
+}
+
+/** Until when the votes of `agent` hold its stake in the registry (seconds); SQL null where it never voted. */
+export function lockedUntil(agent: SQL): SQL {
+  return sql`(
+    select max(c.disputed_at + c.ba_voting_window) + ${OPENING_PERIOD}
+    from onchain.vote v join onchain.working_contract c on c.id = v.contract_id
+    where v.backup_agent = ${agent})`;
 }
 
 /** Neither on its way nor done, nor rejected so lately that another try would be too soon. */

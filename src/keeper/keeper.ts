@@ -1,10 +1,11 @@
 /**
- * Pushes contracts on when time alone has made it due: settlements, draws, openings, tallies, claims. A convenience:
- * statuses are right without it, and anybody may make the same calls.
+ * Pushes contracts on when time alone has made it due: settlements, draws, openings, tallies, claims, unbonded stakes.
+ * A convenience: statuses are right without it, and anybody may make the same calls.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { BaseLogger } from "pino";
 import type { ChainClock } from "../chain/clock.js";
+import type { Deployment } from "../chain/deployment.js";
 import type { Database } from "../db/client.js";
 import { AppError } from "../errors.js";
 import { enqueue } from "../relayer/outbox.js";
@@ -24,11 +25,13 @@ const MAX_BACKOFF_MS = 30_000;
 export function createKeeper({
   db,
   clock,
+  deployment,
   logger,
   intervalMs,
 }: {
   db: Database;
   clock: Pick<ChainClock, "now">;
+  deployment: Deployment;
   logger: Pick<BaseLogger, "debug" | "info" | "warn">;
   intervalMs: number;
 }): Keeper {
@@ -36,7 +39,7 @@ export function createKeeper({
   let running: Promise<void> | undefined;
 
   const round = async (): Promise<void> => {
-    for (const due of await findDue(db, clock.now())) {
+    for (const due of await findDue(db, { now: clock.now(), deployment })) {
       if (stopping.signal.aborted) return;
       const { operation, existing } = await enqueue(db, due);
       if (!existing) {

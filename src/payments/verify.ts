@@ -74,7 +74,7 @@ async function verify(input: VerifyPaymentInput): Promise<Verification> {
   if (fault) return fault;
 
   const late = validityFault(signed, Math.floor(input.now));
-  if (!late && (await isAccepted(publicClient, { to: quote.asset.address, data: transferCall(signed) }))) {
+  if (!late && (await isAccepted(publicClient, transferCall(signed, quote)))) {
     return { ok: true, payment: signed };
   }
   return explain({ input, payment: signed, digest, late });
@@ -263,21 +263,29 @@ async function isWalletSignature(
   return answer !== null && answer.length >= 66 && answer.startsWith(ERC1271_MAGIC_VALUE);
 }
 
-function transferCall(payment: PaymentAuthorization): Hex {
+interface Call {
+  account?: Address;
+  to: Address;
+  data: Hex;
+}
+
+/** As it is made on chain: the payee takes the money itself, and a token may let nobody else do it. */
+function transferCall(payment: PaymentAuthorization, { payTo, asset }: PaymentQuote): Call {
   const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
-  return encodeFunctionData({
+  const data = encodeFunctionData({
     abi: eip3009ABI,
     functionName: "transferWithAuthorization",
     args: [from, to, value, validAfter, validBefore, nonce, signature],
   });
+  return { account: payTo, to: asset.address, data };
 }
 
-async function isAccepted(client: PublicClient, call: { to: Address; data: Hex }): Promise<boolean> {
+async function isAccepted(client: PublicClient, call: Call): Promise<boolean> {
   return (await callOrRevert(client, call)) !== null;
 }
 
 /** What the call returns, or null where it reverts; throws where the node does not answer. */
-async function callOrRevert(client: PublicClient, call: { to: Address; data: Hex }): Promise<Hex | null> {
+async function callOrRevert(client: PublicClient, call: Call): Promise<Hex | null> {
   try {
     const { data } = await client.call(call);
     return data ?? "0x";

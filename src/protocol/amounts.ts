@@ -1,30 +1,33 @@
-/** Money as integers in the stablecoin's smallest unit (6 decimals) inside, decimal text outside. */
+/** Money as integers in the token's smallest unit inside, decimal text outside. The stablecoin has 6 decimals. */
 
 const DECIMALS = 6;
+/** Of the protocol token. */
+export const TOKEN_DECIMALS = 18;
 const BASIS_POINTS = 10_000n;
-const DECIMAL_PATTERN = /^(0|[1-9]\d{0,22})(?:\.(\d{1,6}))?$/;
+const DECIMAL_PATTERN = /^(0|[1-9]\d{0,22})(?:\.(\d{1,18}))?$/;
 
-/** Largest amount that an escrow's price can hold (`uint96`). */
+/** Largest amount that an escrow's price, or a stake, can hold (`uint96`). */
 export const MAX_AMOUNT = 2n ** 96n - 1n;
 
 /**
  * Base units of a decimal such as `12.345678`, without going through a float. Null for anything else: sign, exponent,
- * leading zero, more than 6 decimals, more than {@link MAX_AMOUNT}.
+ * leading zero, more than `decimals` decimals, more than {@link MAX_AMOUNT}.
  */
-export function parseDecimal(text: string): bigint | null {
+export function parseDecimal(text: string, decimals = DECIMALS): bigint | null {
   const match = DECIMAL_PATTERN.exec(text);
   if (match === null) return null;
   const [, whole = "", fraction = ""] = match;
-  const amount = BigInt(whole + fraction.padEnd(DECIMALS, "0"));
+  if (fraction.length > decimals) return null;
+  const amount = BigInt(whole + fraction.padEnd(decimals, "0"));
   return amount <= MAX_AMOUNT ? amount : null;
 }
 
 /** The shortest decimal with at least one fractional digit: `50.0`, `0.000001`. Throws on a negative amount. */
-export function formatDecimal(amount: bigint): string {
+export function formatDecimal(amount: bigint, decimals = DECIMALS): string {
   if (amount < 0n) throw new RangeError(`Amount ${amount} is negative`);
-  const digits = amount.toString().padStart(DECIMALS + 1, "0");
-  const fraction = digits.slice(-DECIMALS).replace(/0+$/, "");
-  return `${digits.slice(0, -DECIMALS)}.${fraction === "" ? "0" : fraction}`;
+  const digits = amount.toString().padStart(decimals + 1, "0");
+  const fraction = digits.slice(-decimals).replace(/0+$/, "");
+  return `${digits.slice(0, -decimals)}.${fraction === "" ? "0" : fraction}`;
 }
 
 /** `ratio` basis points of `amount`, rounded down. */

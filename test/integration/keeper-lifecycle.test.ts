@@ -55,7 +55,7 @@ describe("the keeper", () => {
     relayer = createRelayer({ db, pool, publicClient, account, deployment, confirmations: 1, logger });
     relayer.start();
     // Two, as in two processes.
-    keepers = [1, 2].map(() => createKeeper({ db, clock, logger, intervalMs: 200 }));
+    keepers = [1, 2].map(() => createKeeper({ db, clock, deployment, logger, intervalMs: 200 }));
     for (const keeper of keepers) keeper.start();
   }, 180_000);
 

@@ -1,0 +1,57 @@
+/** POST /v1/agents/me/stake: protocol tokens in the registry make a Backup Agent eligible (docs/decisions.md 44). */
+import { AppError } from "../../errors.js";
+import type { HeaderReader, PaymentAsset } from "../../payments/quote.js";
+import { formatDecimal, TOKEN_DECIMALS } from "../../protocol/amounts.js";
+import type { Address } from "../../protocol/types.js";
+import { stakeOperation } from "../../relayer/operations.js";
+import { isoTime } from "../contracts/view.js";
+import type { Answer } from "../payments/answer.js";
+import { type PaidAct, performPayment } from "../payments/perform-payment.js";
+import { loadStake, type StakeDeps, TOKEN_UNIT, viewStake } from "./view.js";
+
+/** The EIP-712 domain of contracts/ProtocolToken.sol. */
+const TOKEN_DOMAIN = { name: "Working Contract Token", version: "1" } as const;
+
+export interface StakeCall {
+  caller: Address;
+  rawBody: Uint8Array;
+  headers: HeaderReader;
+  /** Base units; the eligibility stake of the moment where null. */
+  amount: bigint | null;
+}
+
+/** Quotes in protocol tokens, or adds to the caller's stake. Refuses with 409 while the stake is being withdrawn. */
+export async function addStake(deps: StakeDeps, call: StakeCall): Promise<Answer> {
+  const { caller, rawBody, headers } = call;
+  const asset: PaymentAsset = { address: deps.deployment.protocolToken, ...TOKEN_DOMAIN };
+  return performPayment(deps, {
+    act: "stake",
+    caller,
+    rawBody,
+    headers,
+    asset,
+    prepare: () => prepareStake(deps, call),
+    respond: async () => ({ data: await viewStake(deps, caller) }),
+  });
+}
+
+async function prepareStake(deps: StakeDeps, { caller, amount: given }: StakeCall): Promise<PaidAct> {
+  const { db, deployment, config, readParameters } = deps;
+  const current = await loadStake(db, caller);
+  if (current !== null && current.releasableAt !== null) {
+    throw new AppError("conflict", {
+      message: `Your stake is being withdrawn. It is paid back from ${isoTime(Number(current.releasableAt))} on; stake again after that.`,
+    });
+  }
+  const amount = given ?? BigInt((await readParameters()).baEligibilityStake) * TOKEN_UNIT;
+  return {
+    escrow: deployment.registry,
+    amount,
+    resourceUrl: `${config.baseUrl}/v1/agents/me/stake`,
+    description: `Backup Agent stake of ${formatDecimal(amount, TOKEN_DECIMALS)} protocol tokens`,
+    strayMoney: "impossible",
+    operation: ({ authorization, requestHash, notAfter }) =>
+      stakeOperation({ deployment, agent: caller, amount, authorization, requestHash, notAfter }),
+    alreadyDone: () => new AppError("conflict", { message: "This stake was added already." }),
+  };
+}
