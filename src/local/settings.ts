@@ -28,62 +28,36 @@ const LOCAL_CONFIRMATIONS = "5";
 const LOCAL_RATE_LIMIT_ANONYMOUS = "6000";
 const WANTED_PORT = 3000;
 
-/** Throws ConfigError with one line per fault, before anything is started. */
+/** Throws ConfigError with one line per fault, before anything is started or written. */
 export function readSettings(env: Environment): LocalSettings {
-  const dir = resolve(env.DATA_DIR || join(ROOT, ".local"));
-  const isRemote = Boolean(env.RPC_URL);
-  const secret = isRemote ? "" : localSecret(dir);
-  const defaults: Environment = isRemote
-    ? {}
-    : {
-        RELAYER_PRIVATE_KEYS: localSignerKeys().join(","),
-        MASTER_KEY: derive(secret, "master key"),
-        CONFIRMATIONS: LOCAL_CONFIRMATIONS,
-        RATE_LIMIT_ANONYMOUS: LOCAL_RATE_LIMIT_ANONYMOUS,
-      };
   const given = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ""),
   );
-  const serviceConfig = (found: Found): Config => {
-    return parseConfig({
-      ...defaults,
-      ...given,
-      DATABASE_URL: found.databaseUrl,
-      RPC_URL: found.rpcUrl,
-      WS_RPC_URL: found.wsRpcUrl,
-      DEPLOYMENT: found.deploymentPath,
-      PORT: String(found.port),
-    });
-  };
-
-  const faults = isRemote ? remoteFaults(given) : [];
-  try {
-    // Parts that will be started stand in as placeholders: this call only judges what was given.
-    serviceConfig({
-      databaseUrl: given.DATABASE_URL ?? "postgres://placeholder",
-      rpcUrl: given.RPC_URL ?? "http://placeholder",
-      wsRpcUrl: given.WS_RPC_URL,
-      deploymentPath: given.DEPLOYMENT ?? "placeholder",
-      port: (given.PORT ?? String(WANTED_PORT)) as unknown as number,
-    });
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    faults.push(...error.message.split("\n"));
-  }
+  const faults = [...remoteFaults(given), ...serviceFaults(given)];
   if (faults.length > 0) throw new ConfigError(faults.join("\n"));
 
+  const dir = resolve(given.DATA_DIR ?? join(ROOT, ".local"));
+  const secret = localSecret(dir);
+  const defaults = given.RPC_URL === undefined ? localDefaults(derive(secret, "master key")) : {};
+  const { RPC_URL: rpcUrl, WS_RPC_URL: wsRpcUrl, DEPLOYMENT: deploymentPath } = given;
   return {
     dir,
-    postgresPassword: derive(secret || localSecret(dir), "postgres").slice(0, 32),
+    postgresPassword: derive(secret, "postgres").slice(0, 32),
     databaseUrl: given.DATABASE_URL,
-    remoteChain: isRemote
-      ? {
-          rpcUrl: given.RPC_URL as string,
-          wsRpcUrl: given.WS_RPC_URL,
-          deploymentPath: resolve(given.DEPLOYMENT as string),
-        }
-      : undefined,
-    serviceConfig,
+    remoteChain:
+      rpcUrl === undefined || deploymentPath === undefined
+        ? undefined
+        : { rpcUrl, wsRpcUrl, deploymentPath: resolve(deploymentPath) },
+    serviceConfig: (found) =>
+      parseConfig({
+        ...defaults,
+        ...given,
+        DATABASE_URL: found.databaseUrl,
+        RPC_URL: found.rpcUrl,
+        WS_RPC_URL: found.wsRpcUrl,
+        DEPLOYMENT: found.deploymentPath,
+        PORT: String(found.port),
+      }),
   };
 }
 
@@ -92,7 +66,18 @@ export function wantedPort(env: Environment): number {
   return Number(env.PORT || WANTED_PORT);
 }
 
+function localDefaults(masterKey: string): Environment {
+  return {
+    RELAYER_PRIVATE_KEYS: localSignerKeys().join(","),
+    MASTER_KEY: masterKey,
+    CONFIRMATIONS: LOCAL_CONFIRMATIONS,
+    RATE_LIMIT_ANONYMOUS: LOCAL_RATE_LIMIT_ANONYMOUS,
+  };
+}
+
+/** A chain that exists already must be told with all that belongs to it. */
 function remoteFaults(given: Environment): string[] {
+  if (given.RPC_URL === undefined) return [];
   const faults: string[] = [];
   if (given.RELAYER_PRIVATE_KEYS === undefined) {
     faults.push(
@@ -105,6 +90,23 @@ function remoteFaults(given: Environment): string[] {
     faults.push(`DEPLOYMENT: there is no file ${given.DEPLOYMENT}`);
   }
   return faults;
+}
+
+/** Faults of what was given; parts that will be started here stand in as placeholders. */
+function serviceFaults(given: Environment): string[] {
+  const placeholders = {
+    DATABASE_URL: "postgres://placeholder",
+    RPC_URL: "http://placeholder",
+    DEPLOYMENT: "placeholder",
+    ...(given.RPC_URL === undefined ? localDefaults("00".repeat(32)) : {}),
+  };
+  try {
+    parseConfig({ ...placeholders, ...given });
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split("\n");
+    throw error;
+  }
 }
 
 /** A random secret of this folder, made once; losing it loses the keys of encrypted references. */

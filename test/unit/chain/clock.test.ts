@@ -1,0 +1,104 @@
+import type { Block } from "viem";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type ChainClock, createChainClock } from "../../../src/chain/clock.js";
+
+const NOW = 1_800_000_000;
+
+/** A node whose newest block the test sets; it answers when the test lets it. */
+function fakeNode() {
+  let block = { number: 1n, hash: "0x01", timestamp: BigInt(NOW) };
+  const pending: (() => void)[] = [];
+  let isHeld = false;
+  return {
+    mine(number: number, timestamp: number, hash = `0x0${number}`) {
+      block = { number: BigInt(number), hash, timestamp: BigInt(timestamp) };
+    },
+    hold() {
+      isHeld = true;
+    },
+    /** Lets the oldest held question be answered. */
+    answer(index = 0) {
+      pending.splice(index, 1)[0]?.();
+    },
+    async getBlock(): Promise<Block> {
+      const answer = block;
+      if (isHeld) await new Promise<void>((resolve) => pending.push(resolve));
+      return answer as unknown as Block;
+    },
+  };
+}
+
+describe("the chain clock", () => {
+  let node: ReturnType<typeof fakeNode>;
+  let clock: ChainClock;
+
+  beforeEach(() => {
+    vi.useFakeTimers({ now: 5_000_000 });
+    node = fakeNode();
+    clock = createChainClock({ publicClient: node as never });
+  });
+  afterEach(() => {
+    clock.stop();
+    vi.useRealTimers();
+  });
+
+  it("refuses to guess before it has seen a block", () => {
+    expect(() => clock.now()).toThrow("before its first refresh");
+  });
+
+  it("tells the newest block's time, and moves on with the wall clock until the next", async () => {
+    await clock.refresh();
+    expect(clock.now()).toBe(NOW);
+    vi.setSystemTime(5_003_500);
+    expect(clock.now()).toBe(NOW + 3);
+  });
+
+  it("does not go back where a block is older than the moment it was told", async () => {
+    await clock.refresh();
+    vi.setSystemTime(5_010_000);
+    expect(clock.now()).toBe(NOW + 10);
+    node.mine(2, NOW + 8);
+    await clock.refresh();
+    expect(clock.now()).toBe(NOW + 10);
+    vi.setSystemTime(5_014_000);
+    expect(clock.now()).toBe(NOW + 12);
+  });
+
+  it("goes back with a reorganisation", async () => {
+    node.mine(7, NOW + 100);
+    await clock.refresh();
+    node.mine(6, NOW + 60, "0xaa");
+    await clock.refresh();
+    expect(clock.now()).toBe(NOW + 60);
+  });
+
+  it("does not take a late answer for a reorganisation", async () => {
+    await clock.refresh();
+    node.hold();
+    node.mine(2, NOW + 2);
+    const older = clock.refresh();
+    node.mine(3, NOW + 3);
+    const newer = clock.refresh();
+    node.answer(1);
+    await newer;
+    node.answer(0);
+    await older;
+    expect(clock.now()).toBe(NOW + 3);
+    expect(clock.head()?.number).toBe(3n);
+  });
+
+  it("follows new blocks by itself", async () => {
+    await clock.refresh();
+    node.mine(2, NOW + 1000);
+    await vi.advanceTimersByTimeAsync(300);
+    expect(clock.now()).toBe(NOW + 1000);
+  });
+
+  it("runs on while the node cannot be reached", async () => {
+    await clock.refresh();
+    node.getBlock = () => Promise.reject(new Error("connection refused"));
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(clock.now()).toBe(NOW + 5);
+    await expect(clock.refresh()).rejects.toThrow("connection refused");
+  });
+});

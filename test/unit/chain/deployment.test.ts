@@ -1,0 +1,52 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { type Deployment, readDeployment, writeDeployment } from "../../../src/chain/deployment.js";
+
+const dir = mkdtempSync(join(tmpdir(), "deployment-"));
+afterAll(() => rmSync(dir, { recursive: true }));
+
+const address = (digit: string): `0x${string}` => `0x${digit.repeat(40)}`;
+const deployment: Deployment = {
+  chainId: 84_532,
+  networkName: "base-sepolia",
+  startBlock: 7,
+  domain: "contracts.example",
+  factory: address("a"),
+  implementation: address("b"),
+  relay: address("c"),
+  delegation: address("d"),
+  registry: address("e"),
+  protocolToken: address("f"),
+  asset: { address: address("1"), name: "Test USD", version: "2", decimals: 6, symbol: "TUSD" },
+};
+
+describe("a deployment file", () => {
+  it("reads back as written, and leaves no other file behind", () => {
+    const path = join(dir, "deployments", "84532.json");
+    writeDeployment(path, deployment);
+    expect(readDeployment(path)).toEqual(deployment);
+    expect(readdirSync(join(dir, "deployments"))).toEqual(["84532.json"]);
+  });
+
+  it("has its addresses lower-cased", () => {
+    const path = join(dir, "upper.json");
+    writeFileSync(path, JSON.stringify({ ...deployment, relay: `0x${"C".repeat(40)}` }));
+    expect(readDeployment(path).relay).toBe(address("c"));
+  });
+
+  it("is refused with one line per fault", () => {
+    const path = join(dir, "faulty.json");
+    writeFileSync(path, JSON.stringify({ ...deployment, chainId: "84532", relay: "0x12" }));
+    expect(() => readDeployment(path)).toThrow(
+      `${path}: chainId: Invalid input: expected number, received string\n${path}: relay: not an address`,
+    );
+  });
+
+  it("is refused where it is missing or no JSON", () => {
+    expect(() => readDeployment(join(dir, "none.json"))).toThrow("none.json: cannot be read as JSON");
+    writeFileSync(join(dir, "torn.json"), '{"chainId":');
+    expect(() => readDeployment(join(dir, "torn.json"))).toThrow("torn.json: cannot be read as JSON");
+  });
+});

@@ -1,0 +1,85 @@
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { readSettings } from "../../../src/local/settings.js";
+
+const parent = mkdtempSync(join(tmpdir(), "settings-"));
+afterAll(() => rmSync(parent, { recursive: true }));
+const found = {
+  databaseUrl: "postgres://127.0.0.1/x",
+  rpcUrl: "http://127.0.0.1:8545",
+  wsRpcUrl: "ws://127.0.0.1:8545",
+  deploymentPath: "/tmp/deployment.json",
+  port: 3001,
+};
+
+describe("the settings of npm start", () => {
+  it("need nothing for a local network, and keep its secret readable by its owner alone", () => {
+    const dir = join(parent, "local");
+    const settings = readSettings({ DATA_DIR: dir });
+    const config = settings.serviceConfig(found);
+    expect(config.relayerPrivateKeys).toHaveLength(2);
+    expect(config.baseUrl).toBe("http://127.0.0.1:3001");
+    expect(settings.remoteChain).toBeUndefined();
+    expect(statSync(join(dir, "secret")).mode & 0o777).toBe(0o600);
+    expect(readSettings({ DATA_DIR: dir }).serviceConfig(found).masterKey).toBe(config.masterKey);
+  });
+
+  it("give each folder a master key of its own", () => {
+    const keys = ["one", "two"].map(
+      (name) => readSettings({ DATA_DIR: join(parent, name) }).serviceConfig(found).masterKey,
+    );
+    expect(keys[0]).not.toBe(keys[1]);
+  });
+
+  it("let what is given win over the local defaults", () => {
+    const masterKey = `0x${"ab".repeat(32)}`;
+    const settings = readSettings({
+      DATA_DIR: join(parent, "given"),
+      MASTER_KEY: masterKey,
+      CONFIRMATIONS: "9",
+    });
+    expect(settings.serviceConfig(found)).toMatchObject({ masterKey, confirmations: 9 });
+  });
+
+  it("name every fault, and write nothing then", () => {
+    const dir = join(parent, "faulty");
+    expect(() => readSettings({ DATA_DIR: dir, PORT: "many", LOG_LEVEL: "loud" })).toThrow(
+      "PORT: must be a whole number\nLOG_LEVEL: must be a pino level",
+    );
+    expect(existsSync(dir)).toBe(false);
+  });
+
+  it("demand keys and addresses for a chain that exists already", () => {
+    expect(() => readSettings({ RPC_URL: "http://127.0.0.1:8545" })).toThrow(
+      [
+        "RELAYER_PRIVATE_KEYS: is required with RPC_URL (keys of accounts that the Relay allows as signers)",
+        "DEPLOYMENT: is required with RPC_URL (the file that `npm run deploy` wrote)",
+        "MASTER_KEY: is required",
+      ].join("\n"),
+    );
+    expect(() => readSettings({ RPC_URL: "http://127.0.0.1:8545", DEPLOYMENT: "/nowhere.json" })).toThrow(
+      "DEPLOYMENT: there is no file /nowhere.json",
+    );
+  });
+
+  it("use a database and a chain that are given", () => {
+    const deploymentPath = join(parent, "deployment.json");
+    writeFileSync(deploymentPath, "{}");
+    const settings = readSettings({
+      DATA_DIR: join(parent, "remote"),
+      DATABASE_URL: "postgres://db.example/x",
+      RPC_URL: "https://rpc.example",
+      DEPLOYMENT: deploymentPath,
+      RELAYER_PRIVATE_KEYS: `0x${"11".repeat(32)}`,
+      MASTER_KEY: "22".repeat(32),
+    });
+    expect(settings.databaseUrl).toBe("postgres://db.example/x");
+    expect(settings.remoteChain).toEqual({
+      rpcUrl: "https://rpc.example",
+      wsRpcUrl: undefined,
+      deploymentPath,
+    });
+  });
+});
