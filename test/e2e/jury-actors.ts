@@ -1,13 +1,13 @@
 /** What the dispute stories share: Backup Agents with a stake, disputed contracts, votes. */
 import { type Address, type Hex, maxUint256, parseAbiItem, parseEther } from "viem";
-import { escrowAbi, protocolTokenAbi, registryAbi } from "../../src/chain/abi.js";
+import { escrowAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { createSigningClient } from "../../src/chain/clients.js";
 import type { Outcome } from "../../src/protocol/outcomes.js";
 import type { ContractView } from "../../src/services/contracts/view.js";
 import type { VoteView } from "../../src/services/votes/view.js";
 import type { Agent, Answer } from "../support/agent.js";
 import type { World } from "../support/world.js";
-import { matchedBetween } from "./contract-actors.js";
+import { matchedBetween, type SignedPayment } from "./contract-actors.js";
 
 const NO_AUTHORIZATION = {
   validAfter: 0n,
@@ -110,6 +110,19 @@ export async function openOnChain(
     args: [juror.address, packed, salt],
   });
   await mined(world, opened);
+}
+
+/** A stranger sends a payment's authorization to the token, outside of any call. */
+export async function frontRun(world: World, stranger: Agent, payment: SignedPayment): Promise<void> {
+  const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
+  const wallet = await walletOf(world, stranger);
+  const sent = await wallet.writeContract({
+    address: world.deployment.asset.address,
+    abi: testUsdAbi,
+    functionName: "transferWithAuthorization",
+    args: [from, to, value, validAfter, validBefore, nonce, signature],
+  });
+  await mined(world, sent);
 }
 
 /** What an escrow has paid to an address, in the smallest unit. */

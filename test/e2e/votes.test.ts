@@ -18,6 +18,7 @@ import {
   ballot,
   deliveredBetween,
   disputedBetween,
+  frontRun,
   loseSealedVotes,
   mined,
   newJuror,
@@ -123,6 +124,21 @@ describe("submitting", () => {
     const third = await c.post(votesPath(id), GOOD, headers);
     expect([third.status, third.body, third.headers.get("vote-salt")]).toEqual([200, first.body, salt]);
     expect((await c.post(votesPath(id), ballot("met", "met", "met"), headers)).error?.code).toBe("conflict");
+  });
+
+  test("a bond that a stranger sent ahead is credited; one for a refused vote comes back", async () => {
+    const voter = await newJuror(world);
+    const other = await disputedBetween(world, client, worker);
+    const quote = quoteOf(await voter.post(votesPath(other.id), GOOD));
+    const before = await world.usdOf(voter.address);
+    for (const expected of [200, 409]) {
+      const payment = await signPayment(world, voter, quote);
+      await frontRun(world, client, payment);
+      const answer = await voter.post(votesPath(other.id), GOOD, paymentHeader(quote, payment));
+      expect(answer.status, JSON.stringify(answer.body)).toBe(expected);
+    }
+    await expect.poll(() => world.usdOf(voter.address), { timeout: 10_000 }).toBe(before - usd("7.5"));
+    expect(await votesOn(voter, other.id, voter)).toHaveLength(3);
   });
 
   test("is not for the contract's own parties", async () => {
@@ -429,6 +445,9 @@ describe("a panel of two", () => {
     expect(await world.usdOf(outsider.address)).toBe(before);
 
     await world.increaseTime(12 * HOUR);
+    // The service hears of the new time with the next head.
+    const status = async () => (await outsider.post(votesPath(id), GOOD)).status;
+    await expect.poll(status, { timeout: 10_000 }).toBe(402);
     const second = others[0] ?? ([a, b, c].find(({ address }) => chosen.has(address)) as Agent);
     const third = [a, b, c].find((agent) => agent !== outsider && agent !== second) as Agent;
     await vote(outsider, id, "met", "met", "met");
