@@ -12,7 +12,7 @@ import type { Deps } from "../deps.js";
 import { criterion, selectVotes, tallied, toVote } from "../votes/view.js";
 
 /** Entries of each array: the newest. */
-export const WORKLOAD_LIMIT = 1_000;
+const WORKLOAD_LIMIT = 1_000;
 
 export interface WorkloadView {
   activeAsWorker: Address[];
@@ -30,7 +30,7 @@ export interface WorkloadView {
 
 export interface Workload {
   data: WorkloadView;
-  /** Whether an array was cut at {@link WORKLOAD_LIMIT}: the lists of contracts and votes have the rest. */
+  /** Whether an array was cut at the limit: the lists of contracts and votes have the rest. */
   truncated: boolean;
 }
 
@@ -40,7 +40,7 @@ const CLOSED: readonly Status[] = STATUS_GROUPS.closed;
 /** The workload of `address` as `caller` may see it. Throws 404 `not_found` for an address that was never seen. */
 export async function readWorkload(
   { db, clock }: Pick<Deps, "db" | "clock">,
-  { address, caller }: { address: Address; caller: Address },
+  { address, caller, limit = WORKLOAD_LIMIT }: { address: Address; caller: Address; limit?: number },
 ): Promise<Workload> {
   const now = clock.now();
   // The Worker whom a direct award names has nothing to do with it before it accepts.
@@ -54,12 +54,12 @@ export async function readWorkload(
     pendingBaVotes,
     resolvedBaVotes,
   ] = await Promise.all([
-    findContracts(db, { role: asWorker, statuses: ACTIVE, now }),
-    findContracts(db, { role: asWorker, statuses: CLOSED, now }),
-    findContracts(db, { role: asClient, statuses: ACTIVE, now }),
-    findContracts(db, { role: asClient, statuses: CLOSED, now }),
-    findPendingVotes(db, address),
-    findResolvedVotes(db, address, caller),
+    findContracts(db, { role: asWorker, statuses: ACTIVE, now, limit }),
+    findContracts(db, { role: asWorker, statuses: CLOSED, now, limit }),
+    findContracts(db, { role: asClient, statuses: ACTIVE, now, limit }),
+    findContracts(db, { role: asClient, statuses: CLOSED, now, limit }),
+    findPendingVotes(db, address, limit),
+    findResolvedVotes(db, { address, caller, limit }),
   ]);
   const found = {
     activeAsWorker,
@@ -69,7 +69,9 @@ export async function readWorkload(
     pendingBaVotes,
     resolvedBaVotes,
   };
+  // One more than is shown tells whether there are more.
   const lists = Object.values(found);
+  const newest = <T>(list: T[]): T[] => list.slice(0, limit);
   if (lists.every((list) => list.length === 0) && !(await isKnown(db, address))) {
     throw new AppError("not_found", { message: `No agent ${address} was ever seen here.` });
   }
@@ -82,16 +84,18 @@ export async function readWorkload(
       pendingBaVotes: newest(pendingBaVotes),
       resolvedBaVotes: newest(resolvedBaVotes),
     },
-    truncated: lists.some((list) => list.length > WORKLOAD_LIMIT),
+    truncated: lists.some((list) => list.length > limit),
   };
 }
 
-/** One more than is shown tells whether there are more. */
-const newest = <T>(list: T[]): T[] => list.slice(0, WORKLOAD_LIMIT);
-
 async function findContracts(
   db: Executor,
-  { role, statuses, now }: { role: SQL | undefined; statuses: readonly Status[]; now: number },
+  {
+    role,
+    statuses,
+    now,
+    limit,
+  }: { role: SQL | undefined; statuses: readonly Status[]; now: number; limit: number },
 ): Promise<Address[]> {
   const rows = await db
     .select({ id: w.id })
@@ -99,12 +103,16 @@ async function findContracts(
     .innerJoin(terms, eq(terms.id, w.id))
     .where(and(role, inArray(w.phase, phasesOf(statuses)), inArray(statusSql(now), [...statuses])))
     .orderBy(desc(w.createdAt), desc(w.id))
-    .limit(WORKLOAD_LIMIT + 1);
+    .limit(limit + 1);
   return rows.map(({ id }) => id);
 }
 
 /** A vote is pending from the draw, or from the ballot where nobody is drawn, to the tally. */
-async function findPendingVotes(db: Executor, agent: Address): Promise<WorkloadView["pendingBaVotes"]> {
+async function findPendingVotes(
+  db: Executor,
+  agent: Address,
+  limit: number,
+): Promise<WorkloadView["pendingBaVotes"]> {
   const drawnOrSealed = sql`(
     select ${draw.contractId} from ${draw} where ${draw.backupAgent} = ${agent}
     union select ${vote.contractId} from ${vote} where ${vote.backupAgent} = ${agent})`;
@@ -115,17 +123,16 @@ async function findPendingVotes(db: Executor, agent: Address): Promise<WorkloadV
     .innerJoin(sql`generate_series(0, ${w.criteriaCount} - 1) as criterion`, sql`true`)
     .where(and(eq(w.phase, "disputed"), sql`${w.id} in ${drawnOrSealed}`))
     .orderBy(desc(w.disputedAt), desc(w.id), criterion)
-    .limit(WORKLOAD_LIMIT + 1);
+    .limit(limit + 1);
 }
 
 async function findResolvedVotes(
   db: Executor,
-  agent: Address,
-  caller: Address,
+  { address, caller, limit }: { address: Address; caller: Address; limit: number },
 ): Promise<WorkloadView["resolvedBaVotes"]> {
-  const rows = await selectVotes(db, caller, and(eq(vote.backupAgent, agent), tallied))
+  const rows = await selectVotes(db, caller, and(eq(vote.backupAgent, address), tallied))
     .orderBy(desc(vote.sealedAt), desc(vote.contractId), criterion)
-    .limit(WORKLOAD_LIMIT + 1);
+    .limit(limit + 1);
   return rows.map((row) => {
     const { contractId, criterionIndex, vote, majorityOutcome } = toVote(row);
     return { contractId, criterionIndex, vote, majorityOutcome };

@@ -29,6 +29,7 @@ describe("the price", () => {
   ])("stays the text that was sent: %s", (text) => {
     expect(parse(`{"budgetOrPrice": ${text} }`)).toEqual({ budgetOrPrice: text });
     expect(parse(`{"budgetOrPrice": "${text}"}`)).toEqual({ budgetOrPrice: text });
+    expect(parse(`{"amount": ${text} }`)).toEqual({ amount: text });
   });
 
   it("is text at the top level alone", () => {

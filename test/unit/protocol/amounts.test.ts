@@ -1,6 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { formatDecimal, MAX_AMOUNT, parseDecimal, share } from "../../../src/protocol/amounts.js";
+import {
+  formatDecimal,
+  MAX_AMOUNT,
+  parseDecimal,
+  share,
+  TOKEN_DECIMALS,
+} from "../../../src/protocol/amounts.js";
 
 describe("parseDecimal", () => {
   it.each([
@@ -66,6 +72,15 @@ describe("formatDecimal", () => {
     [MAX_AMOUNT, "79228162514264337593543.950335"],
   ])("writes %s as %s", (amount, text) => {
     expect(formatDecimal(amount)).toBe(text);
+  });
+
+  it("counts the protocol token in 18 decimals, both ways", () => {
+    for (const text of ["1000.0", "0.000000000000000001", "79228162514.264337593543950335"]) {
+      expect(formatDecimal(parseDecimal(text, TOKEN_DECIMALS) ?? -1n, TOKEN_DECIMALS)).toBe(text);
+    }
+    expect(parseDecimal("1", TOKEN_DECIMALS)).toBe(10n ** 18n);
+    expect(parseDecimal("0.0000000000000000001", TOKEN_DECIMALS)).toBeNull();
+    expect(parseDecimal("79228162514.264337593543950336", TOKEN_DECIMALS)).toBeNull();
   });
 
   it("refuses a negative amount", () => {

@@ -1,0 +1,207 @@
+/** Stakes of Backup Agents: in by payment in protocol tokens, out again after 48 hours (docs/decisions.md 44). */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { parseEther, toHex } from "viem";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { registryAbi } from "../../src/chain/abi.js";
+import { localAccount } from "../../src/local/network.js";
+import type { StakeView } from "../../src/services/stakes/view.js";
+import type { Agent } from "../support/agent.js";
+import { openWorld, type World } from "../support/world.js";
+import { DAY, paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
+import { disputedBetween, tokensOf, vote } from "./jury-actors.js";
+
+const STAKE = "/v1/agents/me/stake";
+const UNSTAKE = "/v1/agents/me/unstake";
+
+let world: World;
+
+beforeAll(async () => {
+  world = await openWorld();
+});
+afterAll(() => world.close());
+
+async function newHolder(tokens: number): Promise<Agent> {
+  const agent = await world.newAgent();
+  await world.grantTokens(agent.address, tokens);
+  return agent;
+}
+
+const stakeOf = async (agent: Agent, of: Agent = agent): Promise<StakeView> =>
+  (await agent.get<StakeView>(`/v1/agents/${of.address}/stake`)).data;
+
+const nothing = ({ address }: Agent): StakeView => ({
+  agentId: address,
+  staked: "0.0",
+  stakedSince: null,
+  eligible: false,
+  releasableAt: null,
+});
+
+const registryHolds = (agent: Agent) =>
+  world.publicClient.readContract({
+    address: world.deployment.registry,
+    abi: registryAbi,
+    functionName: "stakes",
+    args: [agent.address],
+  });
+
+describe("staking", () => {
+  test("quotes the eligibility stake in protocol tokens, to the registry", async () => {
+    const agent = await newHolder(1);
+    const { deployment } = world;
+    expect(quoteOf(await agent.post(STAKE))).toMatchObject({
+      payTo: deployment.registry,
+      asset: deployment.protocolToken,
+      amount: parseEther("1000").toString(),
+      maxAmountRequired: parseEther("1000").toString(),
+      extra: { name: "Working Contract Token", version: "1" },
+    });
+  });
+
+  test("takes the tokens and makes its agent eligible; more adds up", async () => {
+    const agent = await newHolder(1500);
+    expect(await stakeOf(agent)).toEqual(nothing(agent));
+    const first = await agent.pay<StakeView>(STAKE, { amount: "999.5" });
+    expect(first.status).toBe(200);
+    expect(first.headers.get("payment-response")).toBeTruthy();
+    expect(first.data).toMatchObject({ agentId: agent.address, staked: "999.5", eligible: false });
+    expect(Date.parse(first.data.stakedSince ?? "") / 1000).toBeGreaterThan((await world.chainNow()) - 60);
+
+    const second = await agent.pay<StakeView>(STAKE, '{"amount": 0.500000000000000001}');
+    expect(second.data).toMatchObject({
+      staked: "1000.000000000000000001",
+      eligible: true,
+      releasableAt: null,
+    });
+    const stranger = await world.newAgent();
+    expect(await stakeOf(stranger, agent)).toEqual(second.data);
+    expect((await registryHolds(agent))[0]).toBe(parseEther("1000.000000000000000001"));
+    expect(await tokensOf(world, agent.address)).toBe(parseEther("499.999999999999999999"));
+  });
+
+  test("stakes the eligibility stake where no amount is given", async () => {
+    const agent = await newHolder(1000);
+    expect((await agent.pay<StakeView>(STAKE)).data).toMatchObject({ staked: "1000.0", eligible: true });
+    expect(await tokensOf(world, agent.address)).toBe(0n);
+  });
+
+  test("answers a repeated payment with the same bytes, and takes the tokens once", async () => {
+    const agent = await newHolder(100);
+    const body = { amount: 40 };
+    const quote = quoteOf(await agent.post(STAKE, body));
+    const headers = paymentHeader(quote, await signPayment(world, agent, quote));
+    const first = await agent.post<StakeView>(STAKE, body, headers);
+    const second = await agent.post<StakeView>(STAKE, body, headers);
+    expect([first.status, second.status]).toEqual([200, 200]);
+    expect(second.body).toEqual(first.body);
+    expect(second.headers.get("idempotent-replay")).toBe("true");
+    expect((await agent.post(STAKE, { amount: "40" }, headers)).error?.code).toBe("conflict");
+    expect(await tokensOf(world, agent.address)).toBe(parseEther("60"));
+  });
+
+  test.each([
+    ["zero", '{"amount": 0}'],
+    ["a negative amount", '{"amount": -1}'],
+    ["an exponent", '{"amount": 1e3}'],
+    ["19 decimals", '{"amount": "0.0000000000000000001"}'],
+    ["more than the registry can count", '{"amount": "79228162514.264337593543950336"}'],
+    ["a word", '{"amount": "all"}'],
+    ["a list", '{"amount": [1]}'],
+  ])("refuses %s", async (_, body) => {
+    const agent = await world.newAgent();
+    const { status, error } = await agent.post(STAKE, body);
+    expect([status, error?.code]).toEqual([400, "invalid_request"]);
+  });
+
+  test("says what is missing where the payer lacks the tokens, or pays in dollars", async () => {
+    const agent = await world.newAgent({ usd: "5000" });
+    const quote = quoteOf(await agent.post(STAKE));
+    const unfunded = paymentHeader(quote, await signPayment(world, agent, quote));
+    expect(quoteOf(await agent.post(STAKE, undefined, unfunded)).error).toBe("insufficient_funds");
+    const { address, name, version } = world.deployment.asset;
+    const dollars = { ...quote, asset: address, extra: { name, version } };
+    const wrong = paymentHeader(dollars, await signPayment(world, agent, dollars));
+    expect(quoteOf(await agent.post(STAKE, undefined, wrong)).error).toBe("invalid_payment_requirements");
+    expect(await stakeOf(agent)).toEqual(nothing(agent));
+  });
+
+  test("needs an API key, as reading and unstaking do", async () => {
+    for (const [method, path] of [
+      ["POST", STAKE],
+      ["POST", UNSTAKE],
+      ["GET", `/v1/agents/${world.deployment.registry}/stake`],
+    ] as const) {
+      expect((await fetch(`${world.url}${path}`, { method })).status).toBe(401);
+    }
+  });
+});
+
+describe("unstaking", () => {
+  test("pays the whole stake back after 48 hours, by itself; the agent may begin anew", async () => {
+    const agent = await newHolder(1000);
+    expect((await agent.post(UNSTAKE)).error?.code).toBe("conflict");
+
+    // Twice: neither the request nor the withdrawal of the first time stands in the way of the second.
+    for (const _ of ["first", "second"]) {
+      expect((await agent.pay<StakeView>(STAKE)).status).toBe(200);
+      const unstaked = await agent.post<StakeView>(UNSTAKE);
+      expect(unstaked.status).toBe(200);
+      expect(unstaked.data).toMatchObject({ staked: "1000.0", eligible: false });
+      const releasableAt = Date.parse(unstaked.data.releasableAt ?? "") / 1000;
+      const now = await world.chainNow();
+      expect(releasableAt).toBeGreaterThan(now + 2 * DAY - 60);
+      expect(releasableAt).toBeLessThanOrEqual(now + 2 * DAY);
+
+      expect((await agent.post(UNSTAKE)).error?.code).toBe("conflict");
+      expect((await agent.post(STAKE)).error?.code).toBe("conflict");
+      await world.increaseTime(2 * DAY - 120);
+      expect(await tokensOf(world, agent.address)).toBe(0n);
+
+      await world.increaseTime(180);
+      await expect.poll(() => stakeOf(agent), { timeout: 20_000 }).toEqual(nothing(agent));
+      expect(await tokensOf(world, agent.address)).toBe(parseEther("1000"));
+    }
+  });
+
+  test("waits for the tally of a dispute that the agent has voted on", async () => {
+    const juror = await newHolder(1000);
+    await world.fundUsd(juror.address, "100");
+    expect((await juror.pay(STAKE)).status).toBe(200);
+    const [client, worker] = [await world.newAgent({ usd: "100" }), await world.newAgent({ usd: "100" })];
+    const { id } = await disputedBetween(world, client, worker);
+    await vote(juror, id, "met", "met", "met");
+
+    const refused = await juror.post(UNSTAKE);
+    expect(refused.error).toMatchObject({ code: "conflict", details: { contractId: id } });
+    expect(await stakeOf(juror)).toMatchObject({ eligible: true, releasableAt: null });
+
+    await world.increaseTime(DAY);
+    await untilStatus(juror, id, "settled-all-met");
+    expect((await juror.post<StakeView>(UNSTAKE)).data.releasableAt).not.toBeNull();
+  });
+});
+
+describe("the operator's grant", () => {
+  const run = promisify(execFile);
+  const grant = (key: Uint8Array, ...args: string[]) =>
+    run("node_modules/.bin/tsx", ["scripts/operator.ts", "grant", ...args], {
+      env: {
+        ...process.env,
+        RPC_URL: world.info.rpcUrl,
+        DEPLOYMENT: world.info.deploymentPath,
+        OWNER_PRIVATE_KEY: toHex(key),
+      },
+    });
+  const keyOf = (index: number) => localAccount(index).getHdKey().privateKey as Uint8Array;
+
+  test("mints tokens for an address, by the owner's key alone", async () => {
+    const { address } = await world.newAgent();
+    const { stdout } = await grant(keyOf(0), address, "12.5");
+    expect(stdout).toContain("12.5 protocol tokens");
+    expect(await tokensOf(world, address)).toBe(parseEther("12.5"));
+    await expect(grant(keyOf(5), address, "1")).rejects.toThrow("the token's owner is");
+    await expect(grant(keyOf(0), address, "1e3")).rejects.toThrow("Usage: grant");
+    expect(await tokensOf(world, address)).toBe(parseEther("12.5"));
+  });
+});
