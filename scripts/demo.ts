@@ -4,11 +4,17 @@
  */
 
 import { formatDecimal } from "../src/protocol/amounts.js";
-import { type Agent, signIn } from "./demo/agent.js";
+import { packOutcomes } from "../src/protocol/outcomes.js";
+import { type Agent, expectOk, signIn } from "./demo/agent.js";
+import { disputeStories, type Jury } from "./demo/disputes.js";
+import { JUROR_BOND } from "./demo/expected.js";
 import { connect, type Network } from "./demo/network.js";
-import { ALL_DEADLINES_AFTER, type Played, STORIES, type Stage } from "./demo/stories.js";
+import { ALL_DEADLINES_AFTER, DAY, type Played, STORIES, type Stage } from "./demo/stories.js";
 
 const FUNDS = 1_000_000_000n;
+const ELIGIBILITY_STAKE = 1000n;
+/** The table's amounts have six decimals; tokens are shown whole. */
+const TOKEN_ROW_UNIT = 1_000_000n;
 const SETTLEMENT_TIMEOUT_MS = 60_000;
 
 interface Row {
@@ -26,18 +32,32 @@ const stage: Stage = {
     return agent;
   },
   now: network.now,
+  voteOnChain: (agent, contractId) =>
+    network.voteOnChain(agent.account, {
+      escrow: contractId as `0x${string}`,
+      votes: packOutcomes(["met", "met", "met"]),
+      bond: JUROR_BOND,
+    }),
   say: (story, line) => console.log(`${`[${story}]`.padEnd(27)} ${line}`),
 };
 
-console.log(`Playing ${STORIES.length} Working Contracts against ${network.baseUrl}\n`);
+const jury = await newJury();
+const all = [...STORIES, ...disputeStories(jury)];
+console.log(`Playing ${all.length} Working Contracts against ${network.baseUrl}\n`);
 const treasuryBefore = await network.balanceOf(network.treasury);
-const stories = await Promise.all(STORIES.map((story) => story(stage)));
+const stories = await Promise.all(all.map((story) => story(stage)));
+const disputes = stories.filter(({ story }) => story.startsWith("dispute"));
 
-console.log(
-  "\nMoving the chain's clock four days on: the absent Worker's and the silent Client's deadlines pass\n",
-);
+console.log("\nMoving the chain's clock one day on: the voting windows close\n");
+await network.moveClockTo((await network.now()) + DAY);
+await Promise.all(disputes.map((played) => played.afterVoting?.()));
+await Promise.all(disputes.map((played) => awaitStatus(played)));
+
+console.log("\nMoving it past every deadline: the absent Worker's and the silent Client's\n");
 await network.moveClockTo((await network.now()) + ALL_DEADLINES_AFTER);
-await Promise.all(stories.map((played) => awaitStatus(played)));
+await Promise.all(
+  stories.filter((played) => !disputes.includes(played)).map((played) => awaitStatus(played)),
+);
 
 const rows = (await Promise.all(stories.map((played) => rowsOf(network, played)))).flat();
 rows.push({
@@ -46,6 +66,7 @@ rows.push({
   held: (await network.balanceOf(network.treasury)) - treasuryBefore,
   expected: stories.reduce((sum, played) => sum + played.expected.treasuryOut, 0n),
 });
+rows.push(...(await jurorRows()));
 printTable(rows);
 
 const wrong = rows.filter((row) => row.held !== row.expected);
@@ -54,6 +75,44 @@ if (wrong.length > 0) {
   process.exit(1);
 }
 console.log(`\nAll ${rows.length} balances match the ledger to the unit.`);
+
+/** Three Backup Agents and a fourth, staked through the service. */
+async function newJury(): Promise<Jury> {
+  const [a, b, c, loner] = await Promise.all(
+    ["Juror A", "Juror B", "Juror C", "Juror D"].map((name) => stage.newAgent(name)),
+  );
+  if (!a || !b || !c || !loner) throw new Error("four names make four agents");
+  for (const agent of [a, b, c, loner]) await network.grantTokens(agent.address, ELIGIBILITY_STAKE);
+  await Promise.all(
+    [a, b, c, loner].map(async (agent) => {
+      const { staked } = expectOk(await agent.post("/v1/agents/me/stake", {}));
+      stage.say("jury", `${agent.name} staked ${staked} tokens`);
+    }),
+  );
+  return { a, b, c, loner };
+}
+
+/** Over all disputes together: money, then tokens in the same unit of the table. */
+async function jurorRows(): Promise<Row[]> {
+  const rowsOfJuror = async (agent: Agent): Promise<Row[]> => {
+    const dues = stories.flatMap(({ jurors }) =>
+      jurors.filter((juror) => juror.agent === agent).map(({ due }) => due),
+    );
+    const bonds = BigInt(dues.length) * JUROR_BOND;
+    const money = dues.reduce((sum, { out }) => sum + out, FUNDS - bonds);
+    const tokens = dues.reduce((sum, due) => sum + due.tokens, 0n);
+    return [
+      { story: "jury", who: agent.name, held: await network.balanceOf(agent.address), expected: money },
+      {
+        story: "jury, tokens",
+        who: agent.name,
+        held: (await network.tokensOf(agent.address)) * TOKEN_ROW_UNIT,
+        expected: tokens * TOKEN_ROW_UNIT,
+      },
+    ];
+  };
+  return (await Promise.all(Object.values(jury).map(rowsOfJuror))).flat();
+}
 
 /** Waits until the keeper has moved the contract to its final status; throws with the one it stayed in. */
 async function awaitStatus(played: Played): Promise<void> {

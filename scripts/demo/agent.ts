@@ -2,7 +2,7 @@
 import { ExactEvmScheme } from "@x402/evm";
 import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import { type Address, toHex } from "viem";
-import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 
 export interface Answer {
   status: number;
@@ -13,6 +13,7 @@ export interface Answer {
 export interface Agent {
   name: string;
   address: Address;
+  account: PrivateKeyAccount;
   get(path: string): Promise<Answer>;
   /** Sends `body` as JSON; pays the quote where the answer is 402. */
   post(path: string, body?: unknown): Promise<Answer>;
@@ -39,6 +40,7 @@ export async function signIn({ name, baseUrl }: { name: string; baseUrl: string 
   return {
     name,
     address,
+    account,
     get: (path) => send(fetch, baseUrl + path, { headers: { authorization } }),
     post: (path, body) =>
       send(fetchWithPayment, baseUrl + path, {

@@ -11,8 +11,18 @@ export interface LedgerRow {
   treasuryOut: bigint;
 }
 
+/** What a Backup Agent gets out of one dispute: base units of the stablecoin, and whole tokens. */
+export interface JurorRow {
+  out: bigint;
+  tokens: bigint;
+}
+
 const PRICE = 50_000_000n;
 const STAKE = 2_500_000n;
+const BOND = 2_500_000n;
+
+/** A Backup Agent's bond on three criteria. */
+export const JUROR_BOND = 7_500_000n;
 
 export const LEDGER = {
   approved: {
@@ -31,4 +41,13 @@ export const LEDGER = {
     treasuryOut: 0n,
   },
   absent: { clientIn: PRICE, clientOut: 52_000_000n, workerIn: STAKE, workerOut: 0n, treasuryOut: 500_000n },
+  allMet: disputed(0n, 52_500_000n, 2_500_000n),
+  noneMet: disputed(54_500_000n, 0n, 500_000n),
+  twoOfThreeMet: disputed(18_166_667n, 35_000_000n, 1_833_333n),
+  twoMetOneUnclear: disputed(9_166_668n, 43_749_999n, 2_083_333n),
+  undecided: disputed(27_500_000n, 26_250_000n, 1_250_000n),
 } satisfies Record<string, LedgerRow>;
+
+function disputed(clientOut: bigint, workerOut: bigint, treasuryOut: bigint): LedgerRow {
+  return { clientIn: PRICE + BOND, clientOut, workerIn: STAKE, workerOut, treasuryOut };
+}

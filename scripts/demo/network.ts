@@ -1,18 +1,41 @@
 /** The running local network as the demo needs it: where it listens, test money, and a clock that can be moved. */
 import { existsSync, readFileSync } from "node:fs";
-import { type Address, createTestClient, createWalletClient, defineChain, http, publicActions } from "viem";
-import { mnemonicToAccount } from "viem/accounts";
-import { escrowAbi, factoryAbi, testUsdAbi } from "../../src/chain/abi.js";
+import { join } from "node:path";
+import {
+  type Address,
+  createTestClient,
+  createWalletClient,
+  defineChain,
+  type Hash,
+  http,
+  parseEther,
+  publicActions,
+  toHex,
+  zeroHash,
+} from "viem";
+import type { PrivateKeyAccount } from "viem/accounts";
+import { escrowAbi, factoryAbi, protocolTokenAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { type Deployment, readDeployment } from "../../src/chain/deployment.js";
+import { localAccount } from "../../src/local/network.js";
+import { voteCommitment } from "../../src/protocol/vote-commitment.js";
 
-const NETWORK_FILE = ".local/network.json";
+const NETWORK_FILE = join(process.env.DATA_DIR || ".local", "network.json");
 
 export interface Network {
   baseUrl: string;
   deployment: Deployment;
   /** Mints test stablecoin, in base units. */
   fund(address: Address, amount: bigint): Promise<void>;
+  /** Grants protocol tokens, in whole tokens. */
+  grantTokens(address: Address, tokens: bigint): Promise<void>;
   balanceOf(address: Address): Promise<bigint>;
+  /** Whole protocol tokens. */
+  tokensOf(address: Address): Promise<bigint>;
+  /** Seals `votes` (packed) by the account's own transactions, bond included; the result opens them. */
+  voteOnChain(
+    account: PrivateKeyAccount,
+    ballot: { escrow: Address; votes: number; bond: bigint },
+  ): Promise<() => Promise<void>>;
   /** What the escrow's books hold. */
   bookedOf(escrow: Address): Promise<bigint>;
   treasury: Address;
@@ -40,14 +63,14 @@ export async function connect(): Promise<Network> {
   });
   const client = createTestClient({ mode: "anvil", chain, transport: http(rpcUrl) }).extend(publicActions);
   const bank = createWalletClient({
-    account: mnemonicToAccount("test test test test test test test test test test test junk", {
-      addressIndex: 7,
-    }),
+    account: localAccount(7),
     chain,
     transport: http(rpcUrl),
   });
 
   const now = async () => Number((await client.getBlock({ blockTag: "latest" })).timestamp);
+  const owner = createWalletClient({ account: localAccount(0), chain, transport: http(rpcUrl) });
+  const token = { address: deployment.protocolToken, abi: protocolTokenAbi } as const;
   const asset = { address: deployment.asset.address, abi: testUsdAbi } as const;
   const followChainClock = async () => {
     const offset = (await now()) * 1000 - realNow();
@@ -68,7 +91,49 @@ export async function connect(): Promise<Network> {
       });
       await client.waitForTransactionReceipt({ hash });
     },
+    async grantTokens(address, tokens) {
+      const hash = await owner.writeContract({
+        ...token,
+        functionName: "grant",
+        args: [address, parseEther(String(tokens))],
+      });
+      await client.waitForTransactionReceipt({ hash });
+    },
     balanceOf: (address) => client.readContract({ ...asset, functionName: "balanceOf", args: [address] }),
+    async tokensOf(address) {
+      return (
+        (await client.readContract({ ...token, functionName: "balanceOf", args: [address] })) /
+        parseEther("1")
+      );
+    },
+    async voteOnChain(account, { escrow, votes, bond }) {
+      const wallet = createWalletClient({ account, chain, transport: http(rpcUrl) });
+      const escrowContract = { address: escrow, abi: escrowAbi } as const;
+      const mined = async (hash: Hash) => {
+        const { status } = await client.waitForTransactionReceipt({ hash });
+        if (status !== "success") throw new Error(`the transaction ${hash} reverted`);
+      };
+      await client.setBalance({ address: account.address, value: parseEther("1") });
+      const salt = toHex(crypto.getRandomValues(new Uint8Array(32)));
+      const commitment = voteCommitment({ chainId: chain.id, escrow, voter: account.address, votes, salt });
+      const fromAllowance = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" } as const;
+      await mined(await wallet.writeContract({ ...asset, functionName: "approve", args: [escrow, bond] }));
+      await mined(
+        await wallet.writeContract({
+          ...escrowContract,
+          functionName: "vote",
+          args: [account.address, commitment, fromAllowance],
+        }),
+      );
+      return async () =>
+        mined(
+          await wallet.writeContract({
+            ...escrowContract,
+            functionName: "openVote",
+            args: [account.address, votes, salt],
+          }),
+        );
+    },
     bookedOf: (escrow) => client.readContract({ address: escrow, abi: escrowAbi, functionName: "booked" }),
     treasury: await client.readContract({
       address: deployment.factory,

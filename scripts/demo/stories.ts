@@ -1,13 +1,15 @@
 /** What the demo plays: each story is one Working Contract, and says how the ledger must end. */
 
 import { type Agent, expectOk, freshKey } from "./agent.js";
-import { LEDGER, type LedgerRow } from "./expected.js";
+import { type JurorRow, LEDGER, type LedgerRow } from "./expected.js";
 
 export interface Stage {
   newAgent(role: string): Promise<Agent>;
   /** Seconds, on the chain's clock. */
   now(): Promise<number>;
   say(story: string, line: string): void;
+  /** Seals the same vote on every criterion by the agent's own transaction; opens it when called. */
+  voteOnChain(agent: Agent, contractId: string, vote: "met"): Promise<() => Promise<void>>;
 }
 
 /** A contract that runs its course, with the addresses whose money changes. */
@@ -20,12 +22,15 @@ export interface Played {
   worker: Agent | null;
   /** Agents that must end with what they began with. */
   bystanders: Agent[];
+  jurors: { agent: Agent; due: JurorRow }[];
+  /** What remains to be done by hand once voting has closed. */
+  afterVoting?: () => Promise<void>;
 }
 
 export type Story = (stage: Stage) => Promise<Played>;
 
 const PRICE = 50.0;
-const DAY = 86_400;
+export const DAY = 86_400;
 const RACERS = 8;
 
 export const STORIES: Story[] = [
@@ -140,7 +145,7 @@ async function reviewTimeout(stage: Stage): Promise<Played> {
   return played({ story, id, status: "settled-all-met", row: LEDGER.approved, client, worker });
 }
 
-async function post(
+export async function post(
   stage: Stage,
   story: string,
   initiator: Agent,
@@ -171,17 +176,17 @@ async function post(
   return created.id;
 }
 
-async function accept(stage: Stage, story: string, worker: Agent, id: string): Promise<void> {
+export async function accept(stage: Stage, story: string, worker: Agent, id: string): Promise<void> {
   const matched = expectOk(await worker.post(`/v1/contracts/${id}/accept`, { accept: true }));
   stage.say(story, `${worker.name} accepted and staked ${matched.workerStake}: ${matched.status}`);
 }
 
-async function deliver(stage: Stage, story: string, worker: Agent, id: string): Promise<void> {
+export async function deliver(stage: Stage, story: string, worker: Agent, id: string): Promise<void> {
   const answer = await worker.post(`/v1/contracts/${id}/delivery`, { delivery: `ipfs://summary-${id}` });
   stage.say(story, `${worker.name} delivered: ${expectOk(answer).status}`);
 }
 
-function played(outcome: {
+export function played(outcome: {
   story: string;
   id: string;
   status: string;
@@ -198,5 +203,6 @@ function played(outcome: {
     client: outcome.client,
     worker: outcome.worker,
     bystanders: outcome.bystanders ?? [],
+    jurors: [],
   };
 }
