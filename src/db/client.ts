@@ -14,7 +14,10 @@ const MIGRATIONS = fileURLToPath(new URL("./migrations", import.meta.url));
 /** Any number will do, as long as nothing else locks it. */
 const MIGRATION_LOCK = 7_402_001;
 
-/** Opens a pool and a drizzle handle on it. A broken idle connection is dropped by the pool and never throws. */
+/**
+ * Opens a pool and a drizzle handle on it. A connection that breaks, idle or in the middle of a transaction, is told to
+ * `onError` and dropped by the pool: the query that used it rejects, and nothing else does.
+ */
 export function createDatabase(
   url: string,
   {
@@ -28,7 +31,9 @@ export function createDatabase(
     connectionTimeoutMillis: 10_000,
     application_name: "working-contracts",
   });
-  pool.on("error", onError);
+  // The pool listens to idle connections alone: one that breaks in use would end the process.
+  pool.on("connect", (connection) => connection.on("error", onError));
+  pool.on("error", () => {});
   return { pool, db: drizzle(pool, { schema, casing: "snake_case" }) };
 }
 

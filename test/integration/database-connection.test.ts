@@ -1,0 +1,43 @@
+import { sql } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createDatabase } from "../../src/db/client.js";
+import { sharedStack } from "../support/world.js";
+
+describe("a connection to Postgres that breaks", () => {
+  const errors: Error[] = [];
+  let opened: ReturnType<typeof createDatabase>;
+  let killer: ReturnType<typeof createDatabase>;
+
+  beforeAll(() => {
+    const { databaseUrl } = sharedStack();
+    opened = createDatabase(databaseUrl, { maxConnections: 2, onError: (error) => errors.push(error) });
+    killer = createDatabase(databaseUrl, { maxConnections: 1 });
+  });
+  afterAll(async () => {
+    await opened.pool.end();
+    await killer.pool.end();
+  });
+
+  const pidOf = async (executor: Pick<typeof opened.db, "execute">) =>
+    (await executor.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`)).rows[0]?.pid;
+  const terminate = (pid: number | undefined) =>
+    killer.db.execute(sql`select pg_terminate_backend(${pid}, 5000)`);
+
+  it("fails the transaction that used it, and the process goes on", async () => {
+    const broken = opened.db.transaction(async (tx) => {
+      await terminate(await pidOf(tx));
+      // The error arrives while nothing is asked on the connection.
+      await expect.poll(() => errors.length).toBeGreaterThan(0);
+      await tx.execute(sql`select 1`);
+    });
+
+    await expect(broken).rejects.toThrow();
+    expect(await pidOf(opened.db)).toEqual(expect.any(Number));
+  });
+
+  it("is replaced where it was idle", async () => {
+    const pid = await pidOf(opened.db);
+    await terminate(pid);
+    await expect.poll(() => pidOf(opened.db).catch(() => pid)).not.toBe(pid);
+  });
+});
