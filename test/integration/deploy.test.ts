@@ -1,0 +1,137 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { factoryAbi, protocolTokenAbi, relayAbi } from "../../src/chain/abi.js";
+import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
+import { deployProtocol, verifyDeployment } from "../../src/chain/deploy.js";
+import type { Deployment } from "../../src/chain/deployment.js";
+import { LOCAL_CHAIN_ID, type LocalChain, startChain } from "../../src/local/chain.js";
+import { localAccount } from "../../src/local/network.js";
+import { freePort } from "../../src/local/ports.js";
+import { type Guardian, startGuardian } from "../../src/local/processes.js";
+
+const dir = mkdtempSync(join(tmpdir(), "deploy-test-"));
+const deployer = localAccount(0);
+const owner = localAccount(3).address;
+const signer = localAccount(4).address;
+const stranger = localAccount(5).address;
+let guardian: Guardian;
+let node: LocalChain;
+let clients: ReturnType<typeof createChainClients>;
+let deployment: Deployment;
+
+const deploy = (more: { asset?: `0x${string}`; owner?: `0x${string}`; parameters?: object } = {}) =>
+  deployProtocol({
+    walletClient: createSigningClient({ rpcUrl: node.rpcUrl, chain: clients.chain, account: deployer }),
+    publicClient: clients.publicClient,
+    owner,
+    treasury: localAccount(6).address,
+    reviewer: localAccount(7).address,
+    signers: [signer],
+    domain: "contracts.example",
+    ...more,
+  });
+
+beforeAll(async () => {
+  guardian = startGuardian();
+  node = await startChain({
+    guardian,
+    dir: join(dir, "chain"),
+    port: await freePort(),
+    logPath: join(dir, "chain.log"),
+    blockTime: 0.25,
+    persistent: false,
+    report: () => {},
+  });
+  clients = createChainClients({ rpcUrl: node.rpcUrl, chainId: LOCAL_CHAIN_ID });
+  deployment = await deploy();
+});
+
+afterAll(async () => {
+  await node.stop();
+  await guardian.stop();
+  rmSync(dir, { recursive: true });
+});
+
+describe("a deployment", () => {
+  it("gives factory and token to the owner at once, the Relay when the owner accepts it", async () => {
+    const { publicClient } = clients;
+    const { factory, protocolToken, relay } = deployment;
+    const factoryOwner = publicClient.readContract({
+      address: factory,
+      abi: factoryAbi,
+      functionName: "owner",
+    });
+    const tokenOwner = publicClient.readContract({
+      address: protocolToken,
+      abi: protocolTokenAbi,
+      functionName: "owner",
+    });
+    const nextOwner = publicClient.readContract({
+      address: relay,
+      abi: relayAbi,
+      functionName: "pendingOwner",
+    });
+    expect(await Promise.all([factoryOwner, tokenOwner, nextOwner])).toEqual([owner, owner, owner]);
+  });
+
+  it("allows the given signers alone to send batches", async () => {
+    const { publicClient } = clients;
+    await verifyDeployment({ publicClient, deployment, signers: [signer] });
+    await expect(verifyDeployment({ publicClient, deployment, signers: [stranger] })).rejects.toThrow(
+      `The Relay ${deployment.relay} does not allow the signer ${stranger}: its owner must call setSigner.`,
+    );
+  });
+
+  it("has the parameters of the specification, or those that were given", async () => {
+    const parametersOf = (address: `0x${string}`) =>
+      clients.publicClient.readContract({ address, abi: factoryAbi, functionName: "parameters" });
+    expect(await parametersOf(deployment.factory)).toEqual({
+      protocolFee: 500,
+      workerStakeRatio: 500,
+      disputeBondRatio: 500,
+      backupAgentBondRatio: 500,
+      earlyWithdrawalSlashRatio: 3000,
+      absentNoneMetClientShare: 8000,
+      baUnclearSlashRatio: 3000,
+      tokenMintRewardFull: 10,
+      tokenMintRewardReduced: 4,
+      baEligibilityStake: 1000,
+      baVotingWindow: 86_400,
+      baRecruitCount: 0,
+      payoutHold: 0,
+    });
+    const held = await deploy({ parameters: { payoutHold: 3600 } });
+    expect(await parametersOf(held.factory)).toMatchObject({ payoutHold: 3600, protocolFee: 500 });
+  });
+
+  it("uses a stablecoin that exists already", async () => {
+    const second = await deploy({ asset: deployment.asset.address });
+    expect(second.asset).toEqual(deployment.asset);
+    expect(second.factory).not.toBe(deployment.factory);
+    expect(second.startBlock).toBeGreaterThan(deployment.startBlock);
+  });
+
+  it("refuses a token that does not count in 6 decimals", async () => {
+    // The protocol token has 18, and all else that the description of an asset needs but a version.
+    await expect(deploy({ asset: deployment.protocolToken })).rejects.toThrow();
+  });
+
+  it("is not accepted on another chain, nor with its parts mixed up", async () => {
+    const { publicClient } = clients;
+    const check = (changed: Partial<Deployment>) =>
+      verifyDeployment({ publicClient, deployment: { ...deployment, ...changed }, signers: [] });
+    await expect(check({ chainId: 1 })).rejects.toThrow(
+      `The deployment is for chain 1, the node serves chain ${LOCAL_CHAIN_ID}.`,
+    );
+    await expect(check({ relay: "0x000000000000000000000000000000000000dead" })).rejects.toThrow(
+      "has no contract at 0x000000000000000000000000000000000000dead",
+    );
+    const other = await deploy();
+    await expect(check({ delegation: other.delegation })).rejects.toThrow("escrow.DELEGATION is");
+    await expect(check({ domain: "elsewhere.example" })).rejects.toThrow(
+      "delegation.domain is contracts.example, not elsewhere.example.",
+    );
+  });
+});
