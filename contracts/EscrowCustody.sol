@@ -9,7 +9,7 @@ import {EscrowState} from "./EscrowState.sol";
 import {IEIP3009} from "./interfaces/IEIP3009.sol";
 import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
 import {TermsCodec} from "./libraries/TermsCodec.sol";
-import {Authorization, Phase} from "./types/Types.sol";
+import {Authorization, Phase, Status} from "./types/Types.sol";
 
 /// @notice Money in and out: deposits by authorization or allowance, payouts that cannot block each other, and money
 /// that arrived outside of the escrow's own calls.
@@ -20,8 +20,8 @@ abstract contract EscrowCustody is EscrowState {
     bytes32 private constant TRANSFER_WITH_AUTHORIZATION_TYPEHASH = keccak256(
         "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
     );
-    uint40 private constant SURPLUS_DELAY = 7 days;
-    uint40 private constant SURPLUS_DELAY_OF_BOOKED_PAYER = 14 days;
+    uint40 private constant SURPLUS_DELAY_OF_BOOKED_PAYER = 7 days;
+    uint40 private constant SURPLUS_DELAY = 14 days;
 
     /// @notice Amount that a payee could not receive at settlement.
     mapping(address payee => uint256) public deferred;
@@ -44,13 +44,24 @@ abstract contract EscrowCustody is EscrowState {
 
     /// @inheritdoc IWorkingContractEscrow
     function returnSurplus(address payer, uint256 amount, Authorization calldata authorization) external nonReentrant {
+        bytes memory t = _terms();
+        Facts memory f = _facts;
+        // Before it is opened, money here is the initiator's alone: `open` credits or refunds it.
+        require(f.phase != Phase.None, WrongStatus({actual: Status.None, expected: Status.Created}));
         if (msg.sender != OPERATOR) {
-            // Whoever has money booked here can show an authorization that this escrow used itself: it comes last.
-            uint40 delay = _hasBooked(payer) ? SURPLUS_DELAY_OF_BOOKED_PAYER : SURPLUS_DELAY;
-            uint40 returnableAt = _terms().reviewDeadline() + delay;
+            // Anybody can sign an authorization to this escrow and cancel it: strangers come last.
+            uint40 delay = _hasBooked(t, f, payer) ? SURPLUS_DELAY_OF_BOOKED_PAYER : SURPLUS_DELAY;
+            uint40 returnableAt = t.reviewDeadline() + delay;
             require(block.timestamp >= returnableAt, SurplusNotReturnable(returnableAt));
         }
-        _spendSurplus(payer, amount, authorization, _bookedOf(_terms(), _facts) + amount);
+        if (f.openedFromBalance && payer == t.initiator() && amount == _depositOf(t)) {
+            // This authorization brought the deposit that `open` credited: it is used up, and nothing is due for it.
+            _facts.openedFromBalance = false;
+            _spendSurplus(payer, amount, authorization, _bookedOf(t, f));
+            emit SurplusCredited(payer, authorization.nonce, amount);
+            return;
+        }
+        _spendSurplus(payer, amount, authorization, _bookedOf(t, f) + amount);
 
         emit SurplusReturned(payer, authorization.nonce, amount);
 
@@ -132,9 +143,8 @@ abstract contract EscrowCustody is EscrowState {
         surplusSpent[payer][nonce] = true;
     }
 
-    function _hasBooked(address payer) private view returns (bool) {
-        return _facts.phase != Phase.None
-            && (payer == _terms().initiator() || payer == _facts.counterparty || _hasVoted(payer));
+    function _hasBooked(bytes memory t, Facts memory f, address payer) private view returns (bool) {
+        return payer == t.initiator() || payer == f.counterparty || _hasVoted(payer);
     }
 
     /// @dev Whether `account` posted a Backup Agent bond here.

@@ -57,8 +57,13 @@ abstract contract EscrowJury is EscrowCustody {
         _requireStatus(t, _facts, Status.Disputed);
         Jury memory jury_ = _jury;
         uint256 seats = t.baRecruitCount();
+        require(seats != 0 && !jury_.drawn && block.number > jury_.drawBlock, NoDraw());
         bytes32 seed = Blockhash.blockHash(jury_.drawBlock);
-        require(seats != 0 && !jury_.drawn && seed != 0, NoDraw());
+        if (seed == 0) {
+            // Too late for this seed: a later block seeds another try.
+            _jury.drawBlock = uint40(block.number) + 1;
+            return;
+        }
 
         _jury.drawn = true;
         uint256 pool = REGISTRY.poolSize();
@@ -72,7 +77,9 @@ abstract contract EscrowJury is EscrowCustody {
             chosen[count++] = candidate;
         }
         address[] memory drawn = new address[](count);
-        for (uint256 i = 0; i < count; ++i) drawn[i] = chosen[i];
+        for (uint256 i = 0; i < count; ++i) {
+            drawn[i] = chosen[i];
+        }
 
         emit BackupAgentsDrawn(drawn);
     }
@@ -83,7 +90,8 @@ abstract contract EscrowJury is EscrowCustody {
         Facts memory f = _facts;
         Jury memory jury_ = _jury;
         _requireStatus(t, f, Status.Disputed);
-        _requirePayerOrOperator(backupAgent);
+        // The payment does not sign the commitment, so the operator needs the agent's delegation to choose it.
+        _requireActsFor(backupAgent);
         uint40 closesAt = jury_.disputedAt + t.baVotingWindow();
         require(block.timestamp < closesAt, VotingClosed(closesAt));
         require(!_isParty(t, backupAgent), PartyCannotVote(backupAgent));

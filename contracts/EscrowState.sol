@@ -37,6 +37,8 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         /// Packed {Outcome} per criterion.
         uint24 outcomes;
         bool settled;
+        /// The deposit was here before `open`: one authorization of the initiator over it is still to be marked spent.
+        bool openedFromBalance;
     }
 
     /// @dev One storage slot, empty without a dispute.
@@ -174,13 +176,15 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         return f.outcomes;
     }
 
+    /// @dev Computed criteria that are unclear pay as met, because the Client accepted; only a vote makes them split.
     function _tallyOf(bytes memory t, Facts memory f) internal pure returns (Settlement.Tally memory tally_) {
         uint24 outcomes = _outcomesOf(t, f);
         for (uint256 i = 0; i < t.criteriaCount(); ++i) {
             Outcome outcome = _at(outcomes, i);
             if (outcome == Outcome.Met) ++tally_.met;
             else if (outcome == Outcome.NotMet) ++tally_.notMet;
-            else ++tally_.unclear;
+            else if (f.phase == Phase.Tallied) ++tally_.unclear;
+            else ++tally_.met;
         }
     }
 
@@ -220,14 +224,13 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
     /// @dev The party itself, or an operator that it delegated to.
     function _requireActsFor(address party) internal view {
         require(
-            msg.sender == party || DELEGATION.isAuthorized(party, msg.sender), NotParty({caller: msg.sender, party: party})
+            msg.sender == party || DELEGATION.isAuthorized(party, msg.sender),
+            NotParty({caller: msg.sender, party: party})
         );
     }
 
     /// @dev Acts that carry the payer's own signature need no delegation; nobody else may choose their arguments.
     function _requirePayerOrOperator(address payer) internal view {
-        require(
-            msg.sender == payer || msg.sender == OPERATOR, NotPayerOrOperator({caller: msg.sender, payer: payer})
-        );
+        require(msg.sender == payer || msg.sender == OPERATOR, NotPayerOrOperator({caller: msg.sender, payer: payer}));
     }
 }

@@ -11,10 +11,17 @@ import {IWorkingContractFactory} from "./interfaces/IWorkingContractFactory.sol"
 /// @notice See {IProtocolToken}. ERC-20 with EIP-3009 and EIP-2612. Until the owner opens transfers, tokens only move
 /// by minting and to and from the Backup Agent registry; to the registry they only ever move by its own call.
 contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Step {
+    /// @notice Bounds of what the owner can do to the supply, in base units: initial grants in all, rewards a day.
+    uint256 public constant MAX_GRANTS = 1_000_000e18;
+    uint256 public constant MAX_DAILY_CAP = 1_000_000e18;
+
     IWorkingContractFactory public immutable FACTORY;
     address public immutable REGISTRY;
 
     bool public transfersOpen;
+
+    /// @notice Granted so far, in base units.
+    uint256 public granted;
 
     /// @notice Most that escrows may mint in one UTC day, in base units.
     uint128 public dailyCap;
@@ -28,8 +35,7 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
     {
         FACTORY = factory;
         REGISTRY = registry;
-        dailyCap = dailyCap_;
-        emit DailyCapChanged(dailyCap_);
+        _setDailyCap(dailyCap_);
     }
 
     /// @inheritdoc IProtocolToken
@@ -44,8 +50,10 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
         _mint(backupAgent, amount);
     }
 
-    /// @notice Grants initial tokens, so that first Backup Agents can stake.
+    /// @notice Grants initial tokens, so that first Backup Agents can stake; ends once transfers are open.
     function grant(address to, uint256 amount) external onlyOwner {
+        granted += amount;
+        require(!transfersOpen && granted <= MAX_GRANTS, GrantsExhausted(granted, MAX_GRANTS));
         _mint(to, amount);
     }
 
@@ -57,6 +65,11 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
 
     /// @notice Sets the daily cap of minted rewards, in base units.
     function setDailyCap(uint128 cap) external onlyOwner {
+        _setDailyCap(cap);
+    }
+
+    function _setDailyCap(uint128 cap) private {
+        require(cap <= MAX_DAILY_CAP, DailyCapTooHigh(cap, MAX_DAILY_CAP));
         dailyCap = cap;
         emit DailyCapChanged(cap);
     }

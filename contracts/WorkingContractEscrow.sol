@@ -23,6 +23,7 @@ contract WorkingContractEscrow is EscrowJury {
         require(paidAlready || block.timestamp < t.matchDeadline(), DeadlinePassed(t.matchDeadline()));
 
         _facts.phase = Phase.Created;
+        if (paidAlready) _facts.openedFromBalance = true;
 
         emit WorkingContractCreated(amount);
 

@@ -110,9 +110,7 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
         require(t.initiator() != address(0), InvalidTerms("initiator is zero"));
         require(t.initiator() != t.counterparty(), InvalidTerms("counterparty is the initiator"));
         require(t.price() != 0, InvalidTerms("price is zero"));
-        require(
-            t.criteriaCount() != 0 && t.criteriaCount() <= MAX_CRITERIA, InvalidTerms("criteria count not 1 to 10")
-        );
+        require(t.criteriaCount() != 0 && t.criteriaCount() <= MAX_CRITERIA, InvalidTerms("criteria count not 1 to 10"));
         require(
             t.matchDeadline() <= t.withdrawalDeadline() && t.withdrawalDeadline() <= t.deliveryDeadline()
                 && t.deliveryDeadline() < t.reviewDeadline(),

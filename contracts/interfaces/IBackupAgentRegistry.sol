@@ -16,8 +16,9 @@ interface IBackupAgentRegistry {
     error NotEscrow(address caller);
     error NotAgentOrOperator(address caller, address agent);
 
-    /// @notice Stakes `amount` tokens of `agent`, by its signed authorization, or from its allowance when it calls itself
-    /// with an empty signature. A further stake restarts the time from which the agent is eligible for new disputes.
+    /// @notice Stakes `amount` tokens of `agent`, by its signed authorization, or from its allowance when it calls
+    /// itself with an empty signature. A further stake restarts the time from which the agent is eligible for new
+    /// disputes.
     /// Juries are drawn from agents whose stake reached the eligibility stake of the day they staked.
     ///
     /// Requirements:
@@ -32,7 +33,8 @@ interface IBackupAgentRegistry {
     /// - The agent has a stake that is not unbonding yet.
     function requestUnstake(address agent) external;
 
-    /// @notice Pays the stake back to `agent`, 48 hours after the request and not while a vote of it is open. Anybody may call.
+    /// @notice Pays the stake back to `agent`, 48 hours after the request and not while a vote of it is open. Anybody
+    /// may call.
     function withdrawStake(address agent) external;
 
     /// @notice Checks that `agent` may vote and keeps its stake in place until `until`.

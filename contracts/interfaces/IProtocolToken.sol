@@ -5,6 +5,8 @@ pragma solidity 0.8.37;
 interface IProtocolToken {
     error NotEscrow(address caller);
     error DailyCapReached(uint256 mintedToday, uint256 amount, uint256 cap);
+    error DailyCapTooHigh(uint256 cap, uint256 highest);
+    error GrantsExhausted(uint256 granted, uint256 highest);
     error TransfersClosed(address from, address to);
 
     event TransfersOpened();

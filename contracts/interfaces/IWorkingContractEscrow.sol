@@ -96,15 +96,24 @@ interface IWorkingContractEscrow {
     /// @notice The Client disputes the delivery and locks the Dispute Bond.
     function dispute(Authorization calldata bond) external;
 
-    /// @notice Draws the jury of a contract with a recruit count, from a block hash after the dispute. Anybody may call.
+    /// @notice Draws the jury of a contract with a recruit count, from a block hash after the dispute. Anybody may
+    /// call. Where that hash is out of reach already, the call draws nobody and names the next block as the seed's:
+    /// call again after it.
+    ///
+    /// Requirements:
+    /// - Status is Disputed, the contract has a recruit count, and no draw was made.
+    /// - The block after the seed's has begun.
+    ///
+    /// Warning: whoever builds the seed's block can choose among the hashes it can reach, and with them among juries.
     function draw() external;
 
     /// @notice Locks a Backup Agent's bond together with its sealed votes on all criteria.
     ///
     /// Requirements:
     /// - Status is Disputed and the voting window is open.
-    /// - The caller is the Backup Agent or the operator's Relay.
-    /// - The agent is eligible, no party, has not voted, and was drawn where a draw limits the first half of the window.
+    /// - The caller is the Backup Agent, or the Relay it delegated to: a bond's authorization does not sign the votes.
+    /// - The agent is eligible, no party, has not voted, and was drawn where a draw limits the first half of the
+    /// window.
     function vote(address backupAgent, bytes32 commitment, Authorization calldata bond) external;
 
     /// @notice Opens a sealed vote; knowing its content and salt is all that it takes.
@@ -130,8 +139,12 @@ interface IWorkingContractEscrow {
     ///
     /// Requirements:
     /// - The authorization is the payer's, to this escrow, for `amount`, used, and neither credited nor returned yet.
+    /// - The contract has been opened: before, money here is the initiator's, and {open} credits or refunds it.
     /// - The caller is the operator's Relay, which has seen the transfer; or a week has passed after the review
-    ///   deadline, two for an address that has money booked here.
+    ///   deadline for an address that has money booked here, two weeks for any other.
+    ///
+    /// Warning: a cancelled authorization looks like a used one. A Relay signer that colludes with the signer of a
+    /// cancelled authorization can have it paid from money that reached the escrow outside of the escrow's own calls.
     function returnSurplus(address payer, uint256 amount, Authorization calldata authorization) external;
 
     function terms() external view returns (Terms memory);

@@ -3720,6 +3720,32 @@ export const protocolTokenAbi = [
   },
   {
     "type": "function",
+    "name": "MAX_DAILY_CAP",
+    "inputs": [],
+    "outputs": [
+      {
+        "name": "",
+        "type": "uint256",
+        "internalType": "uint256"
+      }
+    ],
+    "stateMutability": "view"
+  },
+  {
+    "type": "function",
+    "name": "MAX_GRANTS",
+    "inputs": [],
+    "outputs": [
+      {
+        "name": "",
+        "type": "uint256",
+        "internalType": "uint256"
+      }
+    ],
+    "stateMutability": "view"
+  },
+  {
+    "type": "function",
     "name": "REGISTRY",
     "inputs": [],
     "outputs": [
@@ -3971,6 +3997,19 @@ export const protocolTokenAbi = [
     ],
     "outputs": [],
     "stateMutability": "nonpayable"
+  },
+  {
+    "type": "function",
+    "name": "granted",
+    "inputs": [],
+    "outputs": [
+      {
+        "name": "",
+        "type": "uint256",
+        "internalType": "uint256"
+      }
+    ],
+    "stateMutability": "view"
   },
   {
     "type": "function",
@@ -4589,6 +4628,22 @@ export const protocolTokenAbi = [
   },
   {
     "type": "error",
+    "name": "DailyCapTooHigh",
+    "inputs": [
+      {
+        "name": "cap",
+        "type": "uint256",
+        "internalType": "uint256"
+      },
+      {
+        "name": "highest",
+        "type": "uint256",
+        "internalType": "uint256"
+      }
+    ]
+  },
+  {
+    "type": "error",
     "name": "ECDSAInvalidSignature",
     "inputs": []
   },
@@ -4761,6 +4816,22 @@ export const protocolTokenAbi = [
         "name": "nonce",
         "type": "bytes32",
         "internalType": "bytes32"
+      }
+    ]
+  },
+  {
+    "type": "error",
+    "name": "GrantsExhausted",
+    "inputs": [
+      {
+        "name": "granted",
+        "type": "uint256",
+        "internalType": "uint256"
+      },
+      {
+        "name": "highest",
+        "type": "uint256",
+        "internalType": "uint256"
       }
     ]
   },

@@ -1,7 +1,6 @@
 /** What an ended Working Contract pays, leg by leg, and how it ended: the settlement resource's half of the rule. */
 import { absentLegs, type Leg, resolvedLegs, unmatchedLegs, withdrawnLegs } from "./ledger.js";
-import { tallyOutcomes } from "./outcomes.js";
-import { effectiveOutcomes, type StatusFacts, statusOf } from "./status.js";
+import { payingTally, type StatusFacts, statusOf } from "./status.js";
 import type { Parameters } from "./types.js";
 
 /** How a Working Contract ended (docs/decisions.md 50, and the `cancelled-*` ways). */
@@ -59,7 +58,7 @@ export function settlementLegs(facts: SettlementFacts, now: number): Leg[] | nul
     default:
       return resolvedLegs({
         price,
-        tally: tallyOutcomes(effectiveOutcomes(facts, now), facts.criteriaCount),
+        tally: payingTally(facts, now),
         disputed: facts.phase === "tallied",
         juryLeftover: facts.phase === "tallied" ? facts.juryLeftover : 0n,
         parameters,

@@ -1,6 +1,6 @@
 /** The one rule that turns stored facts and time into a status; the same as EscrowState._statusOf and the SQL filter. */
 import { released } from "./ledger.js";
-import { allMet, tallyOutcomes } from "./outcomes.js";
+import { allMet, type OutcomeTally, tallyOutcomes } from "./outcomes.js";
 import type { Phase } from "./types.js";
 
 /** Status words of the API, in the order of the Solidity enum (which has `None` before them). */
@@ -83,6 +83,15 @@ export function effectiveOutcomes(facts: StatusFacts, now: number): number {
   return acceptedByTimeOut ? allMet(facts.criteriaCount) : facts.outcomes;
 }
 
+/**
+ * Outcomes at `now` as the money counts them: computed criteria that are unclear pay as met, because the Client
+ * accepted; only a vote makes them split (docs/decisions.md 33).
+ */
+export function payingTally(facts: StatusFacts, now: number): OutcomeTally {
+  const { met, notMet, unclear } = tallyOutcomes(effectiveOutcomes(facts, now), facts.criteriaCount);
+  return facts.phase === "tallied" ? { met, notMet, unclear } : { met: met + unclear, notMet, unclear: 0 };
+}
+
 /** When the Working Contract ended (before settlement), in seconds; null while it has not. */
 export function endedAt(facts: StatusFacts & { endedAt: number | null }, now: number): number | null {
   switch (facts.phase) {
@@ -102,7 +111,7 @@ export function endedAt(facts: StatusFacts & { endedAt: number | null }, now: nu
 /** Settled statuses are named by the money: who got the price. */
 function resolvedStatus(facts: StatusFacts, now: number): Status {
   if (!facts.settled) return "resolved";
-  const gross = released(facts.price, tallyOutcomes(effectiveOutcomes(facts, now), facts.criteriaCount));
+  const gross = released(facts.price, payingTally(facts, now));
   if (gross === facts.price) return "settled-all-met";
   return gross === 0n ? "settled-none-met" : "settled-partial";
 }

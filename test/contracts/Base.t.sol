@@ -383,9 +383,10 @@ abstract contract BaseTest is Test {
         vm.stopPrank();
     }
 
-    /// @dev Makes the first `count` agents eligible for disputes from the next second on.
+    /// @dev Makes the first `count` agents eligible for disputes from the next second on; the operator acts for them.
     function _stakeAgents(uint256 count) internal {
         for (uint256 i = 0; i < count; ++i) {
+            _delegate(agents[i]);
             _stake(agents[i], ELIGIBILITY_STAKE);
         }
         vm.warp(_now() + 1);

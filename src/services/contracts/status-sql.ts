@@ -49,7 +49,9 @@ const unclear = bits(sql`${low} & ${high}`);
 /** A criterion without an outcome counts as unclear, as in the escrow. */
 const undecided = sql`(${w.criteriaCount} - ${bits(sql`${low} | ${high}`)})`;
 const acceptedByTimeOut = sql`${w.phase} = 'delivered' and not ${w.computedCriteria}`;
-const released = sql`div(${w.price} * (2 * ${met} + ${unclear} + ${undecided}), 2 * ${w.criteriaCount})`;
+/** Unclear criteria split the price where they were voted on, and pay as met where the Client accepted. */
+const unclearWeight = sql`(case ${w.phase} when 'tallied' then 1 else 2 end)`;
+const released = sql`div(${w.price} * (2 * ${met} + ${unclearWeight} * (${unclear} + ${undecided})), 2 * ${w.criteriaCount})`;
 
 const resolvedSql = sql`case
   when not ${w.settled} then 'resolved'

@@ -10,6 +10,7 @@ import type { Address, Hex } from "../../protocol/types.js";
 import { voteCommitment } from "../../protocol/vote-commitment.js";
 import { voteOperation } from "../../relayer/operations.js";
 import { loadContract, parametersOf } from "../contracts/view.js";
+import { ensureDelegation } from "../delegation/ensure-delegation.js";
 import type { Deps } from "../deps.js";
 import type { Answer, Success } from "../payments/answer.js";
 import { type PaidAct, performPayment } from "../payments/perform-payment.js";
@@ -57,8 +58,10 @@ async function prepareVote(deps: Deps, { id, caller, votes }: VoteCall): Promise
     description: `Backup Agent Bond for ${criteriaCount} criteria of the contract "${row.terms.title}"`,
     strayMoney: "credited-by-transfer",
     lastSecond: votingClosesAt(row) - 1,
-    // A commitment on chain whose votes are lost costs the voter its bond.
+    // The bond's authorization does not sign the votes: the Relay needs the voter's delegation to hand them in. And a
+    // commitment on chain whose votes are lost costs the voter its bond.
     beforeSending: async () => {
+      await ensureDelegation(deps, caller);
       await deps.db
         .insert(sealedVote)
         .values({ contractId: id, backupAgent: caller, commitment, votes: packed, salt });

@@ -44,12 +44,25 @@ contract DrawTest is BaseTest {
         }
     }
 
-    function test_RevertGiven_HashOutOfReach() public {
+    /// Nobody drew for more than a day's blocks: the next try has a seed of its own, unknown when it is armed.
+    function test_GivenHashOutOfReach() public {
         _stakeAgents(7);
         escrow = _disputed(_newTerms());
-        vm.roll(vm.getBlockNumber() + 10_000);
-        vm.expectRevert(IWorkingContractEscrow.NoDraw.selector);
+        uint256 late = vm.getBlockNumber() + 10_000;
+        vm.roll(late);
+        vm.prank(stranger);
         escrow.draw();
+        assertFalse(escrow.jury().drawn, "no jury yet");
+        assertEq(escrow.jury().drawBlock, late + 1, "block of the next seed");
+
+        for (uint256 i = 0; i < 2; ++i) {
+            vm.expectRevert(IWorkingContractEscrow.NoDraw.selector);
+            escrow.draw();
+            vm.roll(vm.getBlockNumber() + 1);
+        }
+        vm.setBlockhash(late + 1, keccak256("seed"));
+        assertEq(_draw().length, 3, "drawn");
+        assertTrue(escrow.jury().drawn, "draw made");
     }
 
     function test_RevertGiven_Drawn() public {

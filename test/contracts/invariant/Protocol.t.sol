@@ -61,8 +61,6 @@ contract ProtocolInvariantTest is Test {
             }
             handler.forget();
         }
-        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {}
-        for (uint256 i = 0; i <= 7; ++i) {}
         for (uint256 i = 1; i <= uint256(type(Status).max); ++i) {
             assertGt(handler.reached(Status(i)), 0, string.concat("status ", vm.toString(i)));
         }

@@ -31,6 +31,8 @@ contract ProtocolHandler is BaseTest {
     mapping(WorkingContractEscrow escrow => mapping(address agent => uint24)) internal votesOf;
     mapping(WorkingContractEscrow escrow => mapping(address agent => bool)) internal claimed;
     mapping(WorkingContractEscrow escrow => Authorization) internal usedBy;
+    /// Authorization that brought the deposit before anybody opened the escrow.
+    mapping(WorkingContractEscrow escrow => Authorization) internal openedBy;
     mapping(WorkingContractEscrow escrow => Status) internal lastStatus;
 
     /// How often each status, and each number of opened votes at a tally, was seen.
@@ -84,6 +86,7 @@ contract ProtocolHandler is BaseTest {
         Authorization memory deposit = _authorize(t.initiator, address(escrow), amount);
         if (way == 1 && amount != 0) {
             _frontRun(t.initiator, address(escrow), amount, deposit);
+            openedBy[escrow] = deposit;
             // Late: the money is only refunded.
             if ((seed >> 16) % 4 == 0) vm.warp(t.matchDeadline + (seed >> 24) % 30 days);
         }
@@ -169,6 +172,8 @@ contract ProtocolHandler is BaseTest {
         address payer = actors[payerSeed % actors.length];
         if (usd.isBlacklisted(payer)) return;
         amount = 1 + amount % 100e6;
+        // Equal payments of the initiator are told apart by ReturnSurplusTest.
+        if (amount == _depositOf(escrow.terms())) ++amount;
         Authorization memory authorization = _authorize(payer, address(escrow), amount);
         _frontRun(payer, address(escrow), amount, authorization);
         stranded.push(Stranded(escrow, payer, amount, authorization));
@@ -215,6 +220,7 @@ contract ProtocolHandler is BaseTest {
         }
         _attackWithOthersMoney(escrow, choice);
         vm.stopPrank();
+        if (openedBy[escrow].nonce != 0) _attackWithOpeningDeposit(escrow);
         if (usd.balanceOf(attacker) != 0) violations.push("the attacker has money");
     }
 
@@ -460,7 +466,7 @@ contract ProtocolHandler is BaseTest {
     /// @dev Called as the attacker.
     function _attackWithOthersMoney(WorkingContractEscrow escrow, uint256 choice) private {
         Terms memory t = escrow.terms();
-        if (usedBy[escrow].nonce != 0 && _now() < t.reviewDeadline + 14 days) {
+        if (usedBy[escrow].nonce != 0 && _now() < t.reviewDeadline + 7 days) {
             address matched = t.workerInitiated ? escrow.client() : escrow.worker();
             try escrow.returnSurplus(matched, t.workerInitiated ? t.price : _stakeOf(t), usedBy[escrow]) {
                 violations.push("a booked payment was returned");
@@ -476,6 +482,16 @@ contract ProtocolHandler is BaseTest {
         } catch {}
         try s.escrow.dispute(s.authorization) {
             violations.push("a third party disputed");
+        } catch {}
+    }
+
+    /// @dev The operator shows the authorization that opened the escrow, with others' money beside it.
+    function _attackWithOpeningDeposit(WorkingContractEscrow escrow) private {
+        Terms memory t = escrow.terms();
+        uint256 before = usd.balanceOf(address(escrow));
+        vm.prank(operator);
+        try escrow.returnSurplus(t.initiator, _depositOf(t), openedBy[escrow]) {
+            if (usd.balanceOf(address(escrow)) != before) violations.push("the opening deposit was returned");
         } catch {}
     }
 

@@ -88,6 +88,39 @@ contract MintRewardTest is BaseTest {
         token.transfer(address(registry), 1);
     }
 
+    function test_RevertWhen_DailyCapTooHigh() public {
+        uint128 highest = uint128(token.MAX_DAILY_CAP());
+        assertEq(highest, 1_000_000e18, "highest cap");
+        vm.startPrank(owner);
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.DailyCapTooHigh.selector, highest + 1, highest));
+        token.setDailyCap(highest + 1);
+
+        vm.expectEmit(address(token));
+        emit IProtocolToken.DailyCapChanged(highest);
+        token.setDailyCap(highest);
+        assertEq(token.dailyCap(), highest, "cap");
+    }
+
+    /// The owner can dilute stakers by no more than this, in all.
+    function test_RevertWhen_GrantsExhausted() public {
+        uint256 highest = token.MAX_GRANTS();
+        assertEq(highest, 1_000_000e18, "highest grants");
+        vm.startPrank(owner);
+        token.grant(client, highest - 1);
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.GrantsExhausted.selector, highest + 1, highest));
+        token.grant(client, 2);
+        token.grant(client, 1);
+        assertEq(token.totalSupply(), highest, "supply");
+        assertEq(token.granted(), highest, "granted");
+    }
+
+    function test_RevertGiven_GrantAfterTransfersOpened() public {
+        vm.startPrank(owner);
+        token.openTransfers();
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.GrantsExhausted.selector, 1, token.MAX_GRANTS()));
+        token.grant(client, 1);
+    }
+
     function test_RevertWhen_CallerNotOwner() public {
         vm.startPrank(stranger);
         _expectNotOwner();

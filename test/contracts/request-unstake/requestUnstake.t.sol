@@ -14,6 +14,8 @@ contract RequestUnstakeTest is BaseTest {
     }
 
     function test_RevertWhen_CallerDoesNotActForAgent() public {
+        vm.prank(agent);
+        delegation.revoke(agent, operator);
         address[3] memory callers = [stranger, operator, agents[0]];
         for (uint256 i = 0; i < callers.length; ++i) {
             vm.expectRevert(abi.encodeWithSelector(IBackupAgentRegistry.NotAgentOrOperator.selector, callers[i], agent));

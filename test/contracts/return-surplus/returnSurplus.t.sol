@@ -40,16 +40,14 @@ contract ReturnSurplusTest is BaseTest {
     }
 
     function test_RevertWhen_AnybodyCallsTooEarly() public {
-        vm.warp(t.reviewDeadline + 7 days - 1);
-        vm.expectRevert(
-            abi.encodeWithSelector(IWorkingContractEscrow.SurplusNotReturnable.selector, t.reviewDeadline + 7 days)
-        );
+        vm.warp(t.reviewDeadline + 14 days - 1);
+        _expectNotReturnable(t.reviewDeadline + 14 days);
         vm.prank(racer);
         escrow.returnSurplus(racer, STAKE, lost);
     }
 
-    function test_WhenAnybodyCallsAWeekAfterReviewDeadline() public {
-        vm.warp(t.reviewDeadline + 7 days);
+    function test_WhenAnybodyCallsTwoWeeksAfterReviewDeadline() public {
+        vm.warp(t.reviewDeadline + 14 days);
         vm.prank(stranger);
         escrow.returnSurplus(racer, STAKE, lost);
         assertBalance(racer, FUNDS, "racer");
@@ -59,21 +57,54 @@ contract ReturnSurplusTest is BaseTest {
         assertBalance(address(escrow), 0, "escrow");
     }
 
-    /// The worker shows the authorization that its own stake was taken by: the racer's turn comes first.
-    function test_RevertGiven_PayerHasMoneyBooked() public {
+    /// Initiator, counterparty and voters are known people: a stranger with a cancelled authorization comes after them.
+    function test_GivenPayerHasMoneyBooked() public {
+        _stakeAgents(2);
+        escrow = _disputed(_newTerms());
+        t = escrow.terms();
+        _vote(escrow, agents[1], ALL_MET);
+        address[3] memory booked = [client, worker, agents[1]];
+        for (uint256 i = 0; i < booked.length; ++i) {
+            Authorization memory own = _authorize(booked[i], address(escrow), STAKE);
+            _frontRun(booked[i], address(escrow), STAKE, own);
+            uint256 before = usd.balanceOf(booked[i]);
+            vm.warp(t.reviewDeadline + 7 days - 1);
+            _expectNotReturnable(t.reviewDeadline + 7 days);
+            vm.prank(booked[i]);
+            escrow.returnSurplus(booked[i], STAKE, own);
+
+            vm.warp(t.reviewDeadline + 7 days);
+            vm.prank(stranger);
+            escrow.returnSurplus(booked[i], STAKE, own);
+            assertBalance(booked[i], before + STAKE, "payer");
+        }
+        assertBalance(address(escrow), escrow.booked(), "escrow");
+    }
+
+    /// What the delays are for: before a stranger's turn the money is back with whom it belongs to.
+    function test_GivenStrangerWithCancelledAuthorization() public {
         Authorization memory own = _authorize(worker, address(escrow), STAKE);
         _frontRun(worker, address(escrow), STAKE, own);
-        vm.warp(t.reviewDeadline + 14 days - 1);
-        vm.expectRevert(
-            abi.encodeWithSelector(IWorkingContractEscrow.SurplusNotReturnable.selector, t.reviewDeadline + 14 days)
-        );
+        Authorization memory cancelled = _authorize(stranger, address(escrow), STAKE);
+        _cancelAuthorization(stranger, cancelled.nonce);
+        vm.prank(operator);
+        escrow.returnSurplus(racer, STAKE, lost);
+
+        vm.warp(t.reviewDeadline + 7 days);
+        _expectNotReturnable(t.reviewDeadline + 14 days);
+        vm.prank(stranger);
+        escrow.returnSurplus(stranger, STAKE, cancelled);
         vm.prank(worker);
         escrow.returnSurplus(worker, STAKE, own);
 
         vm.warp(t.reviewDeadline + 14 days);
-        vm.prank(worker);
-        escrow.returnSurplus(worker, STAKE, own);
-        assertBalance(worker, FUNDS - STAKE, "worker");
+        vm.expectRevert(
+            abi.encodeWithSelector(
+                IWorkingContractEscrow.InsufficientSurplus.selector, PRICE + STAKE, PRICE + 2 * STAKE
+            )
+        );
+        vm.prank(stranger);
+        escrow.returnSurplus(stranger, STAKE, cancelled);
     }
 
     function test_GivenMoneyAfterSettlement() public {
@@ -88,15 +119,84 @@ contract ReturnSurplusTest is BaseTest {
         assertBalance(address(escrow), STAKE, "escrow, the racer's");
     }
 
-    /// Money at an escrow that was never opened: also there the payer gets it back.
-    function test_GivenNeverOpened() public {
-        Terms memory other = _newListing();
-        WorkingContractEscrow unopened = WorkingContractEscrow(factory.deploy(_packed(other)));
-        Authorization memory deposit = _authorize(racer, address(unopened), 1e6);
-        _frontRun(racer, address(unopened), 1e6, deposit);
-        vm.warp(other.reviewDeadline + 7 days);
-        unopened.returnSurplus(racer, 1e6, deposit);
-        assertBalance(address(unopened), 0, "escrow");
+    /// Before the opening nobody but the initiator can have paid; a signed and cancelled authorization over its deposit
+    /// would else empty the address.
+    function test_RevertGiven_NeverOpened() public {
+        WorkingContractEscrow unopened = WorkingContractEscrow(factory.deploy(_packed(_newTerms())));
+        Authorization memory deposit = _authorize(client, address(unopened), PRICE);
+        _frontRun(client, address(unopened), PRICE, deposit);
+        Authorization memory cancelled = _authorize(stranger, address(unopened), PRICE);
+        _cancelAuthorization(stranger, cancelled.nonce);
+        vm.warp(unopened.terms().reviewDeadline + 14 days);
+        address[2] memory callers = [operator, stranger];
+        for (uint256 i = 0; i < callers.length; ++i) {
+            _expectWrongStatus(Status.None, Status.Created);
+            vm.prank(callers[i]);
+            unopened.returnSurplus(stranger, PRICE, cancelled);
+        }
+
+        unopened.open(_noAuthorization());
+        unopened.settle();
+        assertBalance(client, FUNDS - PRICE, "client, who paid the price of the first escrow");
+    }
+
+    /// The authorization that brought the deposit is used up by the opening: showing it again pays nothing.
+    function test_GivenDepositWasHereBeforeOpening() public {
+        (WorkingContractEscrow other, Authorization memory deposit) = _openedFromBalance();
+        Authorization memory theirs = _authorize(racer, address(other), PRICE);
+        _frontRun(racer, address(other), PRICE, theirs);
+        uint256 before = usd.balanceOf(client);
+
+        vm.expectEmit(address(other));
+        emit IWorkingContractEscrow.SurplusCredited(client, deposit.nonce, PRICE);
+        vm.prank(operator);
+        other.returnSurplus(client, PRICE, deposit);
+        assertBalance(client, before, "client");
+        assertBalance(address(other), 2 * PRICE, "escrow");
+
+        vm.expectRevert(
+            abi.encodeWithSelector(IWorkingContractEscrow.AuthorizationSpent.selector, client, deposit.nonce)
+        );
+        vm.prank(operator);
+        other.returnSurplus(client, PRICE, deposit);
+        vm.prank(operator);
+        other.returnSurplus(racer, PRICE, theirs);
+        assertBalance(racer, FUNDS - STAKE, "racer, whose stake is at the first escrow");
+    }
+
+    /// The bit takes one claim of exactly the deposit: a second payment of the initiator comes back whole.
+    function test_GivenInitiatorPaidTwice() public {
+        (WorkingContractEscrow other, Authorization memory deposit) = _openedFromBalance();
+        Authorization memory again = _authorize(client, address(other), PRICE);
+        _frontRun(client, address(other), PRICE, again);
+        uint256 before = usd.balanceOf(client);
+        vm.startPrank(operator);
+        other.returnSurplus(client, PRICE, again);
+        assertBalance(client, before, "client, after the first claim");
+        other.returnSurplus(client, PRICE, deposit);
+        assertBalance(client, before + PRICE, "client, after the second");
+        assertBalance(address(other), other.booked(), "escrow");
+    }
+
+    /// Any other amount of the initiator is no opening deposit.
+    function test_GivenInitiatorPaidAnotherAmount() public {
+        (WorkingContractEscrow other,) = _openedFromBalance();
+        Authorization memory small = _authorize(client, address(other), STAKE);
+        _frontRun(client, address(other), STAKE, small);
+        uint256 before = usd.balanceOf(client);
+        vm.prank(operator);
+        other.returnSurplus(client, STAKE, small);
+        assertBalance(client, before + STAKE, "client");
+    }
+
+    /// Where the escrow took the deposit itself, an equal payment beside it is the initiator's to get back.
+    function test_GivenDepositWasCollectedByOpening() public {
+        Authorization memory again = _authorize(client, address(escrow), PRICE);
+        _frontRun(client, address(escrow), PRICE, again);
+        uint256 before = usd.balanceOf(client);
+        vm.prank(operator);
+        escrow.returnSurplus(client, PRICE, again);
+        assertBalance(client, before + PRICE, "client");
     }
 
     function test_WhenPayerIsContractWallet() public {
@@ -162,6 +262,18 @@ contract ReturnSurplusTest is BaseTest {
         );
         vm.prank(operator);
         other.returnSurplus(racer, STAKE, cancelled);
+    }
+
+    /// @dev An escrow whose deposit arrived by `deposit` before anybody opened it.
+    function _openedFromBalance() private returns (WorkingContractEscrow other, Authorization memory deposit) {
+        Terms memory terms = _newTerms();
+        deposit = _authorize(client, factory.predict(terms), PRICE);
+        _frontRun(client, factory.predict(terms), PRICE, deposit);
+        other = WorkingContractEscrow(factory.create(_packed(terms), deposit));
+    }
+
+    function _expectNotReturnable(uint40 returnableAt) private {
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.SurplusNotReturnable.selector, returnableAt));
     }
 
     function _expectInvalid(address payer, bytes32 nonce) private {

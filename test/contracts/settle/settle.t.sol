@@ -59,6 +59,25 @@ contract SettleTest is BaseTest {
         _settleAndAssert(_computed(NONE_MET), Status.SettledNoneMet, 52e6, 0, 0.5e6);
     }
 
+    /// The Client accepted what could not be computed: it pays as met. Only a vote makes it split.
+    function test_GivenUsageTicketUnclear() public {
+        uint24 oneOfEach = _pack(Outcome.Met, Outcome.NotMet, Outcome.Unclear);
+        _settleAndAssert(_computed(ALL_UNCLEAR), Status.SettledAllMet, 0, 50e6, 2.5e6);
+        _settleAndAssert(_computed(oneOfEach), Status.SettledPartial, 17_333_333, 33_333_334, 1_833_333);
+
+        Terms memory t = _withComputedCriteria();
+        WorkingContractEscrow escrow = _delivered(t, oneOfEach);
+        vm.warp(t.reviewDeadline);
+        assertEq(uint8(escrow.outcomeOf(2)), uint8(Outcome.Unclear), "still unclear to readers");
+        _settleAndAssert(escrow, Status.SettledPartial, 17_333_333, 33_333_334, 1_833_333);
+
+        escrow = _delivered(_withComputedCriteria(), oneOfEach);
+        _dispute(escrow);
+        vm.warp(_now() + 24 hours);
+        escrow.tally();
+        _settleAndAssert(escrow, Status.SettledPartial, 27.5e6, 26.25e6, 1.25e6);
+    }
+
     function test_GivenAbsentWorker() public {
         _settleAndAssert(_escrowIn(Status.CancelledAbsent), Status.CancelledAbsent, 52e6, 0, 0.5e6);
     }
@@ -196,10 +215,13 @@ contract SettleTest is BaseTest {
     }
 
     function _computed(uint24 outcomes) private returns (WorkingContractEscrow escrow) {
-        Terms memory t = _newTerms();
-        t.computedCriteria = true;
-        escrow = _delivered(t, outcomes);
+        escrow = _delivered(_withComputedCriteria(), outcomes);
         _approve(escrow);
+    }
+
+    function _withComputedCriteria() private returns (Terms memory t) {
+        t = _newTerms();
+        t.computedCriteria = true;
     }
 
     function _settleAndAssert(

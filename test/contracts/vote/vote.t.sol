@@ -46,11 +46,34 @@ contract VoteTest is BaseTest {
         escrow.vote(agent, COMMITMENT, bond);
     }
 
-    function test_RevertWhen_CallerNeitherAgentNorOperator() public {
+    function test_RevertWhen_CallerNeitherAgentNorItsOperator() public {
         Authorization memory bond = _authorize(agent, address(escrow), VOTE_BOND);
-        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotPayerOrOperator.selector, stranger, agent));
+        _expectNotParty(stranger, agent);
         vm.prank(stranger);
         escrow.vote(agent, COMMITMENT, bond);
+    }
+
+    /// The bond's authorization does not sign the votes: whoever holds it could vote anything with it.
+    function test_RevertGiven_AgentNeverDelegatedOrRevoked() public {
+        address independent = agents[5];
+        _stake(independent, ELIGIBILITY_STAKE);
+        vm.warp(_now() + 1);
+        escrow = _disputed(_newTerms());
+        Authorization memory bond = _authorize(independent, address(escrow), VOTE_BOND);
+        _expectNotParty(operator, independent);
+        vm.prank(operator);
+        escrow.vote(independent, COMMITMENT, bond);
+
+        vm.prank(independent);
+        escrow.vote(independent, COMMITMENT, bond);
+
+        vm.prank(agent);
+        delegation.revoke(agent, operator);
+        bond = _authorize(agent, address(escrow), VOTE_BOND);
+        _expectNotParty(operator, agent);
+        vm.prank(operator);
+        escrow.vote(agent, COMMITMENT, bond);
+        assertFalse(usd.authorizationState(agent, bond.nonce), "authorization unused");
     }
 
     function test_RevertWhen_AgentIsParty() public {

@@ -21,6 +21,8 @@ import { type Call, createStepper, type Receipt, type Stepper } from "./node.js"
 import { type Random, randomFrom } from "./random.js";
 
 const PARAMETER_SETS = 8;
+/** The token's highest daily cap: rewards of a day stay below it, so that each claim mints at once. */
+const MAX_DAILY_CAP = parseEther("1000000");
 const DEADLINES = 10;
 const SECONDS_BETWEEN_DEADLINES = 5_000;
 const VISITED_DISPUTE_BOUNDARIES = 14;
@@ -166,7 +168,7 @@ async function prepare(
   const raiseCap = {
     from: owner,
     to: token,
-    data: encodeFunctionData({ abi: protocolTokenAbi, functionName: "setDailyCap", args: [2n ** 88n - 1n] }),
+    data: encodeFunctionData({ abi: protocolTokenAbi, functionName: "setDailyCap", args: [MAX_DAILY_CAP] }),
   };
   const noPayment = {
     validAfter: 0n,
@@ -294,8 +296,8 @@ function randomParameters(random: Random, set: number): Parameters {
     earlyWithdrawalSlashRatio: ratio(),
     absentNoneMetClientShare: ratio(),
     baUnclearSlashRatio: ratio(),
-    tokenMintRewardFull: random.below(200),
-    tokenMintRewardReduced: random.below(200),
+    tokenMintRewardFull: random.below(40),
+    tokenMintRewardReduced: random.below(40),
     baEligibilityStake: random.below(10_001),
     baVotingWindow: 3_600 + random.below(40_000),
     baRecruitCount: set % 4 === 3 ? 1 + random.below(4) : 0,

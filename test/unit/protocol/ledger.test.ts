@@ -52,7 +52,7 @@ function dispute(price: string, votes: (Outcome[] | null)[]) {
 }
 
 function decimals(payout: { client: bigint; worker: bigint; treasury: bigint }) {
-  return [payout.client, payout.worker, payout.treasury].map(formatDecimal);
+  return [payout.client, payout.worker, payout.treasury].map((amount) => formatDecimal(amount));
 }
 
 describe("worked results of decisions.md 52, price 50.0", () => {

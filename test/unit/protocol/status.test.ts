@@ -4,6 +4,7 @@ import { endingOf, settlementLegs } from "../../../src/protocol/settlement.js";
 import {
   effectiveOutcomes,
   endedAt,
+  payingTally,
   STATUS_GROUPS,
   STATUSES,
   type Status,
@@ -80,6 +81,22 @@ describe("status at each deadline second", () => {
     expect(statusOf({ ...facts, phase: "tallied", price: 2n, outcomes, settled: true }, FAR)).toBe(
       "settled-none-met",
     );
+  });
+});
+
+describe("criteria that could not be computed", () => {
+  const unclear = packOutcomes(["met", "met", "unclear"]);
+  const ended = { ...facts, computedCriteria: true, outcomes: unclear, settled: true };
+
+  it.each(["approved", "delivered"] as const)("pay as met where the Client accepted: %s", (phase) => {
+    expect(payingTally({ ...ended, phase }, REVIEW)).toEqual({ met: 3, notMet: 0, unclear: 0 });
+    expect(statusOf({ ...ended, phase }, REVIEW)).toBe("settled-all-met");
+    expect(effectiveOutcomes({ ...ended, phase }, REVIEW), "still unclear to readers").toBe(unclear);
+  });
+
+  it("split the price where they were voted on", () => {
+    expect(payingTally({ ...ended, phase: "tallied" }, FAR)).toEqual({ met: 2, notMet: 0, unclear: 1 });
+    expect(statusOf({ ...ended, phase: "tallied" }, FAR)).toBe("settled-partial");
   });
 });
 
