@@ -1,5 +1,6 @@
 /** The service alone (API, relayer, keeper), against a database and a chain that run elsewhere. */
 import { ConfigError, parseConfig } from "../src/config.js";
+import { describeError } from "../src/logger.js";
 import { createService } from "../src/main.js";
 
 try {
@@ -9,6 +10,6 @@ try {
     process.once(signal, () => void service.stop().then(() => process.exit(0)));
   }
 } catch (error) {
-  console.error(error instanceof ConfigError ? error.message : error);
+  console.error(error instanceof ConfigError ? error.message : describeError(error));
   process.exit(1);
 }

@@ -6,7 +6,6 @@ import type { Address } from "../protocol/types.js";
 export interface AppEnv {
   Variables: {
     requestId: string;
-    /** Child of the service's logger that carries the request id. */
     logger: Logger;
     /** The body as it came, byte for byte; empty where there was none. */
     rawBody: Buffer;

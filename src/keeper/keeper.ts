@@ -62,7 +62,7 @@ export function createKeeper({
         // A full queue is not the keeper's to complain about: it comes again.
         const expected = error instanceof AppError;
         if (!expected && failures % LOG_EVERY_FAILURES === 1) {
-          logger.warn({ failures, error: (error as Error).message }, "keeper: round failed");
+          logger.warn({ failures, error }, "keeper: round failed");
         }
       }
       const wait = Math.max(intervalMs, Math.min(intervalMs * 2 ** Math.min(failures, 6), MAX_BACKOFF_MS));

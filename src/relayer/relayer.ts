@@ -82,7 +82,7 @@ export function createRelayer({
           await work(ownership);
         }
       } catch (error) {
-        logger.warn({ signer, error: (error as Error).message }, "relayer cannot take its signer");
+        logger.warn({ signer, error }, "relayer cannot take its signer");
       } finally {
         await ownership?.release();
         ownership = null;
@@ -121,7 +121,7 @@ export function createRelayer({
         failures += 1;
         // The Relay may have stopped allowing this signer: asked again before the next batch.
         allowed = false;
-        logger.warn({ signer, failures, error: messageOf(error) }, "relayer round failed");
+        logger.warn({ signer, failures, error }, "relayer round failed");
       }
       const backoff = failures === 0 ? 0 : Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
       await pause(allowed || failures > 0 ? settings.pollIntervalMs + backoff : NOT_ALLOWED_PAUSE_MS, ended);
@@ -163,12 +163,6 @@ export function createRelayer({
       await ownership?.release();
     },
   };
-}
-
-/** viem's messages carry the whole request; the short one is enough for a log line. */
-function messageOf(error: unknown): string {
-  const { shortMessage, message } = error as { shortMessage?: string; message?: string };
-  return shortMessage ?? message ?? String(error);
 }
 
 /** Resolves after `ms`, or at once when `signal` aborts. */

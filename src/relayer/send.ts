@@ -171,13 +171,20 @@ async function signAndSend(
   const id = await fenced(context, async (tx) => {
     const [stored] = await tx
       .insert(batch)
-      .values({ signer, epoch: context.epoch, accountNonce: nonce, attempts: [attempt] })
+      .values({
+        signer,
+        epoch: context.epoch,
+        accountNonce: nonce,
+        attempts: [attempt],
+        operationIds: operations.map((row) => row.id),
+      })
       .returning({ id: batch.id });
     if (stored === undefined) throw new Error("the batch was not stored");
     const ids = operations.map((row) => row.id.toString());
     const taken = await tx.execute(sql`
       update app.operation set state = 'sent', batch_id = ${stored.id.toString()}::bigint, batch_index = place - 1,
-        claimed_until = null, retry_at = null, reason = null, reason_data = null, updated_at = now()
+        claimed_until = null, retry_at = null, reason = null, reason_data = null,
+        published_at = coalesce(published_at, now()), updated_at = now()
       from unnest(${sql.param(ids)}::bigint[]) with ordinality as mine (operation_id, place)
       where id = operation_id and state in ('queued', 'held') and signer = ${signer}`);
     if (taken.rowCount !== operations.length) throw new Error("another signer took some of the operations");
@@ -219,7 +226,7 @@ export async function broadcast(
   try {
     await publicClient.sendRawTransaction({ serializedTransaction: raw });
   } catch (error) {
-    logger.debug({ signer, hash, error: (error as Error).message }, "broadcast answered with an error");
+    logger.debug({ signer, hash, error }, "broadcast answered with an error");
   }
 }
 

@@ -3,7 +3,6 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { asc, eq } from "drizzle-orm";
-import { pino } from "pino";
 import {
   createPublicClient,
   createTestClient,
@@ -25,6 +24,7 @@ import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../src/local/chain.js";
 import { freePort } from "../../src/local/ports.js";
 import { startPostgres } from "../../src/local/postgres.js";
 import { startGuardian } from "../../src/local/processes.js";
+import { createLogger } from "../../src/logger.js";
 import { escrowAddress } from "../../src/protocol/terms.js";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "../../src/protocol/types.js";
 import type { CrashPoint, RelayerOptions } from "../../src/relayer/context.js";
@@ -120,7 +120,7 @@ export async function startRelayerNetwork() {
   const waiter = createOutboxWaiter({ pool });
   const started = new Set<Relayer>();
   const logs: Logged[] = [];
-  const logger = pino({ level: "debug" }, { write: (line: string) => logs.push(JSON.parse(line)) });
+  const logger = createLogger("debug", { write: (line: string) => void logs.push(JSON.parse(line)) });
   let serial = 0;
 
   const usd = { address: deployment.asset.address, abi: testUsdAbi } as const;

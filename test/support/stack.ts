@@ -2,12 +2,13 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { destination, pino } from "pino";
+import { destination } from "pino";
 import type { ProtocolParameters } from "../../src/chain/deploy.js";
 import { type Config, parseConfig } from "../../src/config.js";
 import { localSignerKeys, type Network, startNetwork } from "../../src/local/network.js";
 import { freePort } from "../../src/local/ports.js";
 import { startGuardian, until } from "../../src/local/processes.js";
+import { createLogger } from "../../src/logger.js";
 import { createService, type Service } from "../../src/main.js";
 
 export interface StackOptions {
@@ -81,7 +82,7 @@ export async function startStack({
       ...more,
     });
   const start = async (config: Config): Promise<Service> => {
-    const logger = pino({ level: config.logLevel }, destination({ dest: logPath, mkdir: true, sync: false }));
+    const logger = createLogger(config.logLevel, destination({ dest: logPath, mkdir: true, sync: false }));
     const service = await createService(config, { logger });
     await until("the service is ready", async () => (await fetch(`${service.url}/ready`)).ok, {
       timeoutMs: 60_000,

@@ -1,9 +1,17 @@
+import { ContractFunctionExecutionError, HttpRequestError, type RpcRequestError } from "viem";
 import { expect, it } from "vitest";
-import { createLogger } from "../../src/logger.js";
+import { testUsdAbi } from "../../src/chain/abi.js";
+import { createChainClients } from "../../src/chain/clients.js";
+import { AppError } from "../../src/errors.js";
+import { createLogger, inRequest } from "../../src/logger.js";
+
+function capture() {
+  const lines: string[] = [];
+  return { lines, logger: createLogger("info", { write: (line: string) => void lines.push(line) }) };
+}
 
 it("cuts credentials out, at the top and two levels down, in headers of either case", () => {
-  const lines: string[] = [];
-  const logger = createLogger("info", { write: (line: string) => void lines.push(line) });
+  const { lines, logger } = capture();
   const secrets = {
     authorization: "SECRET",
     Authorization: "SECRET",
@@ -24,4 +32,74 @@ it("cuts credentials out, at the top and two levels down, in headers of either c
   expect(lines).toHaveLength(4);
   expect(lines.join("")).not.toContain("SECRET");
   expect(lines.join("")).toContain("[redacted]");
+});
+
+const SIGNATURE = `0x${"c0ffee11".repeat(16)}1b`;
+
+/** As viem throws it: the URL holds the provider's key, the body a payment's signature. */
+function requestError(): HttpRequestError {
+  return new HttpRequestError({
+    url: "https://rpc.example.com/v2/API_KEY_OF_THE_PROVIDER?token=SECOND_KEY",
+    body: { method: "eth_call", params: [{ data: SIGNATURE }] },
+    status: 429,
+    details: "over https://rpc.example.com/v2/API_KEY_OF_THE_PROVIDER",
+    cause: new TypeError("fetch https://user:PASSWORD@rpc.example.com failed"),
+  });
+}
+
+it.each([
+  ["of viem", requestError()],
+  ["that another error wraps", new AppError("unavailable", { message: "No answer.", cause: requestError() })],
+  ["that is only text", requestError().message],
+  ["of Postgres", Object.assign(new Error("no connection to postgres://u:PASSWORD@db/x"), { code: "57P01" })],
+])("keeps the node's key and payments out of an error %s", (_name, error) => {
+  const { lines, logger } = capture();
+  logger.error({ err: error }, "one");
+  logger.child({}).warn({ error }, "other");
+  const text = lines.join("");
+  expect(lines).toHaveLength(2);
+  for (const secret of ["API_KEY", "SECOND_KEY", "PASSWORD", "c0ffee11c0ffee11", "eth_call"]) {
+    expect(text).not.toContain(secret);
+  }
+});
+
+it("keeps what an operator needs: names, short messages, codes and causes", () => {
+  const { lines, logger } = capture();
+  const cause = Object.assign(new Error("connect ECONNREFUSED 10.0.0.1:8545"), { code: "ECONNREFUSED" });
+  logger.error({ err: new AppError("unavailable", { message: "No answer.", cause }) }, "unavailable");
+  const { err } = JSON.parse(lines[0] ?? "");
+  expect(err).toMatchObject({
+    name: "AppError",
+    message: "No answer.",
+    code: "unavailable",
+    cause: { name: "Error", message: "connect ECONNREFUSED 10.0.0.1:8545", code: "ECONNREFUSED" },
+  });
+  expect(err.stack[0]).toContain("logger.test.ts");
+});
+
+it("holds for the errors that a client really throws", async () => {
+  const { publicClient } = createChainClients({ rpcUrl: "http://127.0.0.1:1/v2/API_KEY", chainId: 1 });
+  const call = publicClient.readContract({
+    address: `0x${"11".repeat(20)}`,
+    abi: testUsdAbi,
+    functionName: "authorizationState",
+    args: [`0x${"22".repeat(20)}`, `0x${"33".repeat(32)}`],
+  });
+  const error = await call.catch((thrown: ContractFunctionExecutionError | RpcRequestError) => thrown);
+  expect(error).toBeInstanceOf(ContractFunctionExecutionError);
+  const { lines, logger } = capture();
+  logger.error({ err: error }, "failed");
+  expect(lines[0]).toContain("HttpRequestError");
+  expect(lines[0]).not.toContain("API_KEY");
+});
+
+it("gives every line of a request its id, and none to lines outside of it", async () => {
+  const { lines, logger } = capture();
+  await inRequest("r-1", async () => {
+    await Promise.resolve();
+    logger.info("inside");
+  });
+  logger.info("outside");
+  expect(JSON.parse(lines[0] ?? "")).toMatchObject({ requestId: "r-1", msg: "inside" });
+  expect(JSON.parse(lines[1] ?? "").requestId).toBeUndefined();
 });

@@ -2,24 +2,25 @@ import { randomUUID } from "node:crypto";
 import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
 import { matchedRoutes } from "hono/route";
+import { inRequest } from "../../logger.js";
 import type { Deps } from "../../services/deps.js";
 import type { AppEnv } from "../env.js";
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** Gives the request an id (the caller's own where it is well formed) and a logger, and logs and measures its end. */
+/** Gives the request an id (the caller's own where it is well formed), which all its log lines carry, and logs and measures its end. */
 export const requestContext = ({ logger, metrics }: Pick<Deps, "logger" | "metrics">) =>
   createMiddleware<AppEnv>(async (c, next) => {
     const given = c.req.header("x-request-id");
     const requestId = given !== undefined && REQUEST_ID.test(given) ? given : randomUUID();
     const startedAt = performance.now();
     c.set("requestId", requestId);
-    c.set("logger", logger.child({ requestId }));
+    c.set("logger", logger);
     c.set("identity", null);
     c.set("rawBody", Buffer.alloc(0));
     c.header("X-Request-Id", requestId);
 
-    await next();
+    await inRequest(requestId, next);
 
     // The path alone: a query string is the caller's data. Headers and bodies are never logged.
     const { method, path } = c.req;
@@ -27,7 +28,7 @@ export const requestContext = ({ logger, metrics }: Pick<Deps, "logger" | "metri
     const ms = performance.now() - startedAt;
     metrics?.observeRequest({ method, route: routeOf(c), status, seconds: ms / 1000 });
     const caller = c.get("identity") ?? undefined;
-    c.get("logger").info({ method, path, status, ms: Math.round(ms), caller }, "request");
+    logger.info({ requestId, method, path, status, ms: Math.round(ms), caller }, "request");
   });
 
 /** Pattern of the route that answered. */
