@@ -13,6 +13,7 @@ import {
   timestamp,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import type { DeadlineName, EventType } from "../protocol/events.js";
 
 export const app = pgSchema("app");
 
@@ -225,6 +226,11 @@ export const operation = app.table(
     /** Signer that is simulating it, or sent it; a claim on a queued operation lapses at `claimedUntil`. */
     signer: text("signer"),
     claimedUntil: at("claimed_until"),
+    /**
+     * When it was first signed for broadcast; never unset. From then on its authorization may be used by anybody, and
+     * only the chain can say that it was not.
+     */
+    publishedAt: at("published_at"),
     batchId: bigint("batch_id", { mode: "bigint" }),
     batchIndex: integer("batch_index"),
     transactionHash: text("transaction_hash"),
@@ -241,6 +247,9 @@ export const operation = app.table(
       .where(sql`state <> 'rejected' and nonce is not null`),
     uniqueIndex("operation_once").on(t.onceKey).where(sql`state <> 'rejected' and once_key is not null`),
     index("operation_queue").on(t.id).where(sql`state in ('queued', 'held')`),
+    index("operation_published")
+      .on(t.asset, t.payer, t.nonce)
+      .where(sql`published_at is not null and nonce is not null`),
     index("operation_open").on(t.batchId).where(sql`state in ('sent', 'mined')`),
     index("operation_by_escrow").on(t.escrow, t.kind),
     index("operation_by_once_key").on(t.onceKey, t.id).where(sql`once_key is not null`),
@@ -275,6 +284,8 @@ export const batch = app.table(
     signer: text("signer").notNull(),
     epoch: bigint("epoch", { mode: "bigint" }).notNull(),
     accountNonce: bigint("account_nonce", { mode: "number" }).notNull(),
+    /** What its transactions carry, in order of execution; stays when the operations travel with another batch. */
+    operationIds: bigint("operation_ids", { mode: "bigint" }).array().notNull().default(sql`'{}'`),
     /** The first transaction and its replacements (other fees, the same operations), newest last. */
     attempts: jsonb("attempts").$type<BatchAttempt[]>().notNull(),
     state: text("state").$type<BatchState>().notNull().default("sent"),
@@ -289,6 +300,8 @@ export const batch = app.table(
   (t) => [
     uniqueIndex("batch_by_nonce").on(t.signer, t.accountNonce),
     index("batch_open").on(t.signer).where(sql`state in ('sent', 'mined', 'quarantined')`),
+    index("batch_by_block").on(t.blockNumber).where(sql`state in ('mined', 'final')`),
+    index("batch_given_up").using("gin", t.operationIds).where(sql`state in ('reverted', 'superseded')`),
   ],
 );
 
@@ -312,3 +325,133 @@ export const keyRelease = app.table(
   },
   (t) => [index("key_release_by_contract").on(t.contractId, t.id)],
 );
+
+/**
+ * The log of everything that happened to Working Contracts (docs/decisions.md, "Events"). A row without a position is
+ * staged: written by the change itself, in its transaction, and not yet in the log. The single appender gives positions,
+ * 1, 2, 3 and so on in the order of commits, so that a reader that has seen one has seen all below it.
+ */
+export const event = app.table(
+  "event",
+  {
+    /** Order of writing; says nothing about the log. */
+    id: bigserial("id", { mode: "bigint" }).primaryKey(),
+    position: bigint("position", { mode: "bigint" }),
+    type: text("type").$type<EventType>().notNull(),
+    contractId: text("contract_id").notNull(),
+    /** Whom it concerns, for filters. */
+    agents: text("agents").array().notNull(),
+    /** Who alone may see it; null for everybody. */
+    visibleTo: text("visible_to").array(),
+    data: jsonb("data").$type<Record<string, unknown>>().notNull(),
+    occurredAt: at("occurred_at").notNull(),
+    /** What it stems from: written once, unless a reorganisation undid it in between. */
+    source: text("source").notNull(),
+    /** The indexer's id of the chain's event behind it. */
+    chainEventId: text("chain_event_id"),
+    blockNumber: bigint("block_number", { mode: "bigint" }),
+    blockHash: text("block_hash"),
+    transactionHash: text("transaction_hash"),
+    logIndex: integer("log_index"),
+    /** Position of the `event.reverted` that undid it. */
+    revertedBy: bigint("reverted_by", { mode: "bigint" }),
+  },
+  (t) => [
+    uniqueIndex("event_position").on(t.position),
+    uniqueIndex("event_source").on(t.source).where(sql`reverted_by is null`),
+    index("event_staged").on(t.id).where(sql`position is null`),
+    index("event_by_contract").on(t.contractId, t.position),
+    index("event_chain_tail").on(t.position).where(sql`chain_event_id is not null and reverted_by is null`),
+  ],
+);
+
+/** One row: how far the log has got. Its lock makes the appender single. */
+export const eventLog = app.table("event_log", {
+  id: integer("id").primaryKey(),
+  lastPosition: bigint("last_position", { mode: "bigint" }).notNull(),
+  /** The newest of the indexer's events that was looked at, whether it went into the log or not. */
+  scannedId: text("scanned_id"),
+  scannedBlock: bigint("scanned_block", { mode: "bigint" }),
+  scannedHash: text("scanned_hash"),
+});
+
+/** What time alone will make happen to a contract, as things stand. */
+export const eventDeadline = app.table(
+  "event_deadline",
+  {
+    contractId: text("contract_id").notNull(),
+    /** See events/deadlines.ts. */
+    name: text("name").$type<DeadlineName>().notNull(),
+    /** Seconds on the chain's clock: the deadline, and when its event is due. */
+    deadline: bigint("deadline", { mode: "number" }).notNull(),
+    dueAt: bigint("due_at", { mode: "number" }).notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.contractId, t.name] }), index("event_deadline_due").on(t.dueAt)],
+);
+
+/** An agent's wish to have events sent to it. `agent`, `contractId` and `types` choose them; null means any. */
+export const webhook = app.table(
+  "webhook",
+  {
+    id: text("id").primaryKey(),
+    owner: text("owner").notNull(),
+    url: text("url").notNull(),
+    description: text("description"),
+    agent: text("agent"),
+    contractId: text("contract_id"),
+    types: text("types").array().$type<EventType[]>(),
+    /** The signing secret, wrapped by the operator's master key. */
+    wrappedSecret: text("wrapped_secret").notNull(),
+    masterKeyId: text("master_key_id").notNull(),
+    createdAt: at("created_at").notNull().defaultNow(),
+    /** Everything up to here was sent, or waits in `webhook_retry`. */
+    sentUpTo: bigint("sent_up_to", { mode: "bigint" }).notNull(),
+    /** Newest event that it wants; nothing to send while not above `sentUpTo`. */
+    wantedUpTo: bigint("wanted_up_to", { mode: "bigint" }).notNull(),
+    /** Failed attempts since the last success, over all events. */
+    failures: integer("failures").notNull().default(0),
+    failingSince: at("failing_since"),
+    lastStatus: integer("last_status"),
+    lastError: text("last_error"),
+    lastAttemptAt: at("last_attempt_at"),
+    lastSuccessAt: at("last_success_at"),
+    /** When there is something to do next; null where there is nothing. */
+    nextAttemptAt: at("next_attempt_at"),
+    /** No attempt before this, after failures. */
+    pausedUntil: at("paused_until"),
+    /** A process is at it until then. */
+    claimedUntil: at("claimed_until"),
+    disabledAt: at("disabled_at"),
+    disabledReason: text("disabled_reason"),
+  },
+  (t) => [
+    index("webhook_by_owner").on(t.owner, t.createdAt, t.id),
+    index("webhook_by_agent").on(t.agent).where(sql`disabled_at is null`),
+    index("webhook_due").on(t.nextAttemptAt).where(sql`disabled_at is null and next_attempt_at is not null`),
+  ],
+);
+
+/** An event whose first attempt failed. */
+export const webhookRetry = app.table(
+  "webhook_retry",
+  {
+    webhookId: text("webhook_id").notNull(),
+    position: bigint("position", { mode: "bigint" }).notNull(),
+    attempts: smallint("attempts").notNull(),
+    firstAttemptAt: at("first_attempt_at").notNull().defaultNow(),
+    /** Null once given up. */
+    nextAttemptAt: at("next_attempt_at"),
+    lastStatus: integer("last_status"),
+    lastError: text("last_error"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.webhookId, t.position] }),
+    index("webhook_retry_due").on(t.webhookId, t.nextAttemptAt),
+  ],
+);
+
+/** How far a reader inside of the service has got in the log. */
+export const eventReader = app.table("event_reader", {
+  name: text("name").primaryKey(),
+  position: bigint("position", { mode: "bigint" }).notNull(),
+});

@@ -1,5 +1,8 @@
 /** Calls whose outcome is not known in time: 503, never a fresh quote, and the truth on repetition. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { relayAbi, testUsdAbi } from "../../src/chain/abi.js";
+import { createSigningClient } from "../../src/chain/clients.js";
+import { localAccount } from "../../src/local/network.js";
 import type { ContractView } from "../../src/services/contracts/view.js";
 import type { Agent } from "../support/agent.js";
 import { type Stack, startStack } from "../support/stack.js";
@@ -99,3 +102,77 @@ test("an act without a payment is picked up by its repetition", async () => {
     "conflict",
   );
 });
+
+test("an authorization that was published once is never answered with a fresh quote while it can be used", async () => {
+  const payer = await world.newAgent({ usd: "1000" });
+  const other = await world.newAgent();
+  const body = JSON.stringify(await draftBody(world));
+  const quote = quoteOf(await payer.post("/v1/contracts", body));
+  const headers = paymentHeader(quote, await signPayment(world, payer, quote));
+  await withoutBlocks(async () => {
+    expect((await payer.post("/v1/contracts", body, headers)).status).toBe(503);
+    // Dearer, so included first: the batch that waits reverts as a whole, its bytes known to everybody.
+    await allowSigners(false);
+  });
+  await operationOf(quote.payTo, ({ state, reason }) => state === "held" && reason === "BatchReverted");
+  await sendUsd(payer, other);
+  await allowSigners(true);
+  await operationOf(quote.payTo, ({ state }) => state === "rejected");
+
+  const refused = await payer.post("/v1/contracts", body, headers);
+  expect(refused.headers.get("payment-required")).toBeNull();
+  expect(refused.error).toMatchObject({ code: "conflict", details: { reason: "insufficient_funds" } });
+
+  await sendUsd(other, payer);
+  await expect
+    .poll(async () => (await payer.post("/v1/contracts", body, headers)).status, { timeout: 30_000 })
+    .toBe(200);
+  expect(await world.usdOf(payer.address)).toBe(950_000_000n);
+});
+
+/** All that `from` has, sent by itself. */
+async function sendUsd(from: Agent, to: Agent): Promise<void> {
+  const { publicClient, testClient, deployment, info } = world;
+  await testClient.setBalance({ address: from.address, value: 10n ** 18n });
+  const hash = await createSigningClient({
+    rpcUrl: info.rpcUrl,
+    chain: publicClient.chain,
+    account: from.account,
+  }).writeContract({
+    address: deployment.asset.address,
+    abi: testUsdAbi,
+    functionName: "transfer",
+    args: [to.address, await world.usdOf(from.address)],
+  });
+  await publicClient.waitForTransactionReceipt({ hash });
+}
+
+async function allowSigners(allowed: boolean): Promise<void> {
+  const { publicClient, deployment, info } = world;
+  const owner = createSigningClient({
+    rpcUrl: info.rpcUrl,
+    chain: publicClient.chain,
+    account: localAccount(0),
+  });
+  for (const index of [1, 2]) {
+    await owner.writeContract({
+      address: deployment.relay,
+      abi: relayAbi,
+      functionName: "setSigner",
+      args: [localAccount(index).address, allowed],
+      gas: 100_000n,
+      maxFeePerGas: 10n ** 12n,
+      maxPriorityFeePerGas: 10n ** 11n,
+    });
+  }
+}
+
+async function operationOf(
+  escrow: string,
+  isAwaited: (row: { state: string; reason: string | null }) => boolean,
+): Promise<void> {
+  const newest = "select state, reason from app.operation where escrow = $1 order by id desc limit 1";
+  await expect
+    .poll(async () => (await world.pool.query(newest, [escrow])).rows.some(isAwaited), { timeout: 30_000 })
+    .toBe(true);
+}

@@ -202,10 +202,10 @@ async function refused(
   const { request, payment, rejected } = input;
   // The checks know best why: they see the state that made the operation fail, once the index shows it.
   const act = input.act ?? (await request.prepare());
-  const sent = rejected.transactionHash !== null;
-  const fate = sent
-    ? " Your payment was not taken, but its authorization was published: cancel it at the token, or do not sign another before it expires."
-    : " Your payment was not taken.";
+  const fate =
+    rejected.publishedAt !== null
+      ? " Your payment was not taken, but its authorization was published: cancel it at the token, or do not sign another before it expires."
+      : " Your payment was not taken.";
   deps.logger.info(
     { operation: rejected.id.toString(), kind: rejected.kind, reason: rejected.reason },
     "paid operation rejected",
@@ -316,9 +316,9 @@ async function refuseFreshQuote(
     rejection,
   }: { request: PaidRequest; payment: PaymentAuthorization; rejection: Rejection },
 ): Promise<void> {
-  const harmless =
-    rejection.reason === "authorization_used" || payment.validBefore <= BigInt(deps.clock.now());
-  if (harmless) return;
+  // By the newest block, not by the clock that runs on between blocks: the next one may still take it.
+  const expired = payment.validBefore <= BigInt(deps.clock.head()?.timestamp ?? 0);
+  if (rejection.reason === "authorization_used" || expired) return;
   const key = authorizationKey(deps, request, payment);
   const published = await deps.db
     .select({ id: operation.id })
@@ -328,13 +328,13 @@ async function refuseFreshQuote(
         eq(operation.asset, key.asset),
         eq(operation.payer, key.payer),
         eq(operation.nonce, key.nonce),
-        isNotNull(operation.transactionHash),
+        isNotNull(operation.publishedAt),
       ),
     )
     .limit(1);
   if (published.length === 0) return;
   throw new AppError("conflict", {
-    message: `This authorization was published in a transaction that failed, and cannot be taken now: ${rejection.message} It can be used until ${payment.validBefore}; cancel it at the token before you sign another.`,
+    message: `This authorization was published in a transaction that did not take it, and cannot be taken now: ${rejection.message} It can be used until ${payment.validBefore}; cancel it at the token before you sign another.`,
     details: { reason: rejection.reason },
   });
 }
