@@ -65,9 +65,14 @@ const EnvironmentSchema = z
     RATE_LIMIT_WRITES: wholeNumber(60),
     RATE_LIMIT_ANONYMOUS: wholeNumber(60),
     RATE_LIMIT_CHALLENGES: wholeNumber(10),
+    RATE_LIMIT_PAGES: wholeNumber(120),
     TRUSTED_PROXIES: wholeNumber(0, { max: 10 }),
     READY_MAX_HEAD_AGE: wholeNumber(120),
     READY_MAX_INDEX_LAG: wholeNumber(30),
+    EXPLORER_URL: url("http:", "https:")
+      .transform((text) => text.replace(/\/+$/, ""))
+      .optional(),
+    OPERATOR_KEY: z.string().min(16, "must have at least 16 characters").optional(),
     LOG_LEVEL: z
       .enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"], "must be a pino level")
       .default("info"),
@@ -105,11 +110,16 @@ const EnvironmentSchema = z
       writes: env.RATE_LIMIT_WRITES,
       anonymous: env.RATE_LIMIT_ANONYMOUS,
       challenges: env.RATE_LIMIT_CHALLENGES,
+      pages: env.RATE_LIMIT_PAGES,
     },
     /** How many entries at the end of X-Forwarded-For our own proxies wrote; 0 ignores the header. */
     trustedProxies: env.TRUSTED_PROXIES,
     /** /ready answers 503 beyond these: seconds since the newest block, blocks the indexer is behind. */
     readiness: { maxHeadAge: env.READY_MAX_HEAD_AGE, maxIndexLag: env.READY_MAX_INDEX_LAG },
+    /** Block explorer that pages link to, without a trailing slash; bare hashes where absent. */
+    explorerUrl: env.EXPLORER_URL,
+    /** Opens the operator's page; where absent there is no such page. */
+    operatorKey: env.OPERATOR_KEY,
     logLevel: env.LOG_LEVEL,
   }));
 

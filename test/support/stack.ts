@@ -46,6 +46,7 @@ const DEFAULT_ENVIRONMENT = {
   RATE_LIMIT_WRITES: "0",
   RATE_LIMIT_ANONYMOUS: "0",
   RATE_LIMIT_CHALLENGES: "0",
+  RATE_LIMIT_PAGES: "0",
 };
 
 /** Starts a stack of its own; the caller must stop it. */

@@ -20,6 +20,7 @@ export function presentLimits(
       writesPerMinute: rateOf(rateLimits.writes),
       anonymousPerMinute: rateOf(rateLimits.anonymous),
       challengesPerMinute: rateOf(rateLimits.challenges),
+      pagesPerMinute: rateOf(rateLimits.pages),
       pageSize: LIMITS.pageSize,
       maxPageSize: LIMITS.maxPageSize,
     },
@@ -46,6 +47,7 @@ export function presentLimits(
     },
     checkpoints: {
       dataBytes: LIMITS.checkpointDataBytes,
+      perContract: LIMITS.checkpointsPerContract,
       stringLength: LIMITS.checkpointStringLength,
       clockSkew: isoDuration(LIMITS.checkpointClockSkew),
     },

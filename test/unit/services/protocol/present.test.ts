@@ -37,11 +37,12 @@ it.each([
 });
 
 it("serves switched-off rates as null, and the price floor as a decimal", () => {
-  const rateLimits = { reads: 300, writes: 60, anonymous: 0, challenges: 10 };
+  const rateLimits = { reads: 300, writes: 60, anonymous: 0, challenges: 10, pages: 120 };
   const limits = presentLimits({ minimumPrice: "0.01", rateLimits }, { payoutHold: 3600 });
   expect(limits.requests).toMatchObject({
     readsPerMinute: 300,
     anonymousPerMinute: null,
+    pagesPerMinute: 120,
     bodyBytes: 262_144,
   });
   expect(limits.contracts).toMatchObject({
