@@ -15,6 +15,7 @@ import { createLogger } from "./logger.js";
 import { createMetrics } from "./metrics.js";
 import { createOutboxWaiter } from "./relayer/outbox-waiter.js";
 import { createRelayer } from "./relayer/relayer.js";
+import { createCheckpointTrees } from "./services/checkpoints/trees.js";
 
 const KEEPER_INTERVAL_MS = 1000;
 /** Room for contract wallets' signatures in a payment header, and idle connections that outlive a client's own pause. */
@@ -79,7 +80,19 @@ export async function createService(
       keeper.start();
     }
 
-    const app = createApp({ config, db, pool, publicClient, clock, deployment, outbox, logger, metrics });
+    const checkpointTrees = createCheckpointTrees();
+    const app = createApp({
+      config,
+      db,
+      pool,
+      publicClient,
+      clock,
+      deployment,
+      outbox,
+      checkpointTrees,
+      logger,
+      metrics,
+    });
     const server = await listen(app, config);
     closing.push(() => drain(server));
     return { url: config.baseUrl, stop };

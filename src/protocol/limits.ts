@@ -28,6 +28,8 @@ export const LIMITS = {
 
   checkpointDataBytes: 64 * 1024,
   checkpointStringLength: 1_024,
+  /** More than one every six minutes for a year. */
+  checkpointsPerContract: 100_000,
   checkpointClockSkew: 5 * MINUTE,
 
   complaintWindow: 7 * DAY,
@@ -43,6 +45,12 @@ export const LIMITS = {
   displayNameLength: 32,
   bioLength: 280,
   profileVersionsPerDay: 10,
+
+  /** How long before a deadline it is announced. */
+  deadlineNotice: HOUR,
+  webhooksPerAgent: 10,
+  webhookUrlLength: 2_048,
+  webhookDescriptionLength: 200,
 
   pageSize: 50,
   maxPageSize: 200,

@@ -8,6 +8,7 @@ import type { Config } from "../config.js";
 import type { Database } from "../db/client.js";
 import type { Metrics } from "../metrics.js";
 import type { OutboxWaiter } from "../relayer/outbox-waiter.js";
+import type { CheckpointTrees } from "./checkpoints/trees.js";
 
 export interface Deps {
   config: Config;
@@ -17,6 +18,7 @@ export interface Deps {
   clock: ChainClock;
   deployment: Deployment;
   outbox: OutboxWaiter;
+  checkpointTrees: CheckpointTrees;
   logger: Logger;
   /** Absent where nobody watches, as in tests: then there is no /metrics. */
   metrics?: Metrics | undefined;

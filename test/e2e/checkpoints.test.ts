@@ -108,6 +108,25 @@ describe("a matched contract", () => {
     );
   });
 
+  test("refuses more checkpoints than the limits name", async () => {
+    const { id } = await matchedBetween(world, client, worker);
+    expect((await submit(id, await checkpointBody(1, 1))).status).toBe(201);
+    const limits = (await (await fetch(`${world.url}/v1/limits`)).json()) as {
+      data: { checkpoints: { perContract: number } };
+    };
+    const { perContract } = limits.data.checkpoints;
+    const moveTo = (position: number) =>
+      world.pool.query("update app.checkpoint set position = $2 where contract_id = $1", [id, position]);
+    await moveTo(perContract - 1);
+    const refused = await submit(id, await checkpointBody(2, 2));
+    expect([refused.status, refused.error]).toMatchObject([
+      409,
+      { code: "conflict", details: { maximum: perContract } },
+    ]);
+    await moveTo(perContract - 2);
+    expect((await submit(id, await checkpointBody(2, 2))).status).toBe(201);
+  });
+
   test("refuses gaps, repeats and times out of order", async () => {
     const { id } = await matchedBetween(world, client, worker);
     const refused = async (body: unknown) => {

@@ -24,6 +24,7 @@ import { startGuardian } from "../../src/local/processes.js";
 import { createLogger } from "../../src/logger.js";
 import type { Address } from "../../src/protocol/types.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
+import { createCheckpointTrees } from "../../src/services/checkpoints/trees.js";
 import type { Deps } from "../../src/services/deps.js";
 
 export interface Answer {
@@ -97,6 +98,7 @@ export async function startAuthNetwork() {
     clock,
     deployment,
     outbox,
+    checkpointTrees: createCheckpointTrees(),
     logger: createLogger("trace", { write: (line: string) => void logs.push(line) }),
   };
 

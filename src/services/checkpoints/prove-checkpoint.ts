@@ -5,7 +5,7 @@ import { AppError } from "../../errors.js";
 import type { Address, Hex } from "../../protocol/types.js";
 import { loadContract } from "../contracts/view.js";
 import type { Deps } from "../deps.js";
-import { merkleProofOf, readLeaves } from "./merkle.js";
+import { proofOf, rootOf } from "./merkle.js";
 
 export interface CheckpointProof {
   checkpointId: string;
@@ -24,7 +24,7 @@ export interface CheckpointProof {
 
 /** The proof against the root over all checkpoints, which a delivery anchors. Throws 404. */
 export async function proveCheckpoint(
-  { db }: Pick<Deps, "db">,
+  { db, checkpointTrees }: Pick<Deps, "db" | "checkpointTrees">,
   { id, checkpointId }: { id: Address; checkpointId: string },
 ): Promise<CheckpointProof> {
   const { chain } = await loadContract(db, id);
@@ -35,16 +35,16 @@ export async function proveCheckpoint(
   if (row === undefined) {
     throw new AppError("not_found", { message: `The contract has no checkpoint ${checkpointId}.` });
   }
-  const leaves = await readLeaves(db, id);
-  const { root, proof } = merkleProofOf(leaves, row.leaf);
+  const tree = await checkpointTrees.of(db, id);
+  const root = rootOf(tree);
   const anchoredRoot = chain.checkpointsRoot;
   return {
     checkpointId,
     contractId: id,
     leaf: row.leaf,
-    proof,
+    proof: proofOf(tree, row.leaf),
     root,
-    leafCount: leaves.length,
+    leafCount: tree.leafCount,
     anchoredRoot,
     anchored: anchoredRoot === root,
   };

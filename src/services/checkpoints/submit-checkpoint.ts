@@ -10,14 +10,15 @@ import { requireStatus, requireWorker } from "../contracts/parties.js";
 import { isoTime, loadContract } from "../contracts/view.js";
 import type { Deps } from "../deps.js";
 import { lockCheckpoints } from "./lock.js";
-import { type CheckpointContent, type CheckpointRow, checkpointLeaf, readLastCheckpoint } from "./merkle.js";
+import { type CheckpointContent, type CheckpointRow, checkpointLeaf } from "./merkle.js";
+import { readLastCheckpoint } from "./trees.js";
 import { type CheckpointView, toCheckpoint } from "./view.js";
 
 export type CheckpointDraft = Omit<CheckpointContent, "contractId">;
 
 /**
  * Accepts a checkpoint. Of any number of concurrent ones for the same place exactly one passes. Throws 404, 403 (not
- * the matched worker) and 409 (not in `matched`, a delivery on its way, sequence or time out of order).
+ * the matched worker) and 409 (not in `matched`, a delivery on its way, too many, sequence or time out of order).
  */
 export async function submitCheckpoint(
   { db, clock }: Pick<Deps, "db" | "clock">,
@@ -31,6 +32,8 @@ export async function submitCheckpoint(
     requireStatus(await loadContract(tx, id), "matched", now);
     await requireNoDelivery(tx, id);
     const previous = await readLastCheckpoint(tx, id);
+    const position = previous === null ? 0 : previous.position + 1;
+    requireRoom(position);
     requireOrder(draft, previous, now);
     const content = { ...draft, contractId: id };
     const [stored] = await tx
@@ -38,7 +41,7 @@ export async function submitCheckpoint(
       .values({
         ...content,
         id: randomUUID(),
-        position: previous === null ? 0 : previous.position + 1,
+        position,
         leaf: checkpointLeaf(content),
         createdAt: new Date(now * 1000),
       })
@@ -57,6 +60,15 @@ async function requireNoDelivery(tx: Transaction, id: Address): Promise<void> {
   if (row === undefined) return;
   throw new AppError("conflict", {
     message: "The delivery is on its way to the chain; no checkpoint can be added after it.",
+  });
+}
+
+/** The tree over all checkpoints is built in memory, for a delivery and for everybody's proofs. */
+function requireRoom(count: number): void {
+  if (count < LIMITS.checkpointsPerContract) return;
+  throw new AppError("conflict", {
+    message: `The contract has ${count} checkpoints, the most that it can have. Deliver, or post a new contract.`,
+    details: { maximum: LIMITS.checkpointsPerContract },
   });
 }
 

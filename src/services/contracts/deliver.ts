@@ -6,7 +6,8 @@ import { packOutcomes } from "../../protocol/outcomes.js";
 import type { Address, Hex } from "../../protocol/types.js";
 import { deliverOperation, type NewOperation } from "../../relayer/operations.js";
 import { lockCheckpoints } from "../checkpoints/lock.js";
-import { summariseCheckpoints } from "../checkpoints/merkle.js";
+import { rootOf } from "../checkpoints/merkle.js";
+import { readLastCheckpoint } from "../checkpoints/trees.js";
 import type { Deps } from "../deps.js";
 import type { Answer } from "../payments/answer.js";
 import { encryptReference } from "../references/vault.js";
@@ -34,6 +35,8 @@ export async function deliver(deps: Deps, { id, caller, rawBody, reference }: De
       const row = await loadContract(deps.db, id);
       requireWorker(row, caller);
       requireStatus(row, "matched", deps.clock.now());
+      // Mostly built by now: so the lock is short.
+      await deps.checkpointTrees.of(deps.db, id);
       return (tx) => buildDelivery(tx, deps, { row, id, caller, reference, requestHash });
     },
     respond: async () => ({ data: await viewContract(deps, id) }),
@@ -49,9 +52,9 @@ async function buildDelivery(
   const { row, id, caller, reference, requestHash } = input;
   const { criteriaCount, computedCriteria, deliveryDeadline } = row.chain;
   await lockCheckpoints(tx, id);
-  const { root, last } = await summariseCheckpoints(tx, id);
+  const tree = await deps.checkpointTrees.of(tx, id);
   const { applicationTerms } = row.terms;
-  const metrics = last?.data ?? null;
+  const metrics = (await readLastCheckpoint(tx, id))?.data ?? null;
   const outcomes = computedCriteria
     ? packOutcomes(computeCriteria({ criteriaCount, applicationTerms, metrics }))
     : 0;
@@ -60,7 +63,7 @@ async function buildDelivery(
     caller,
     requestHash,
     deliveryHash: await storeDelivery(tx, deps, { id, caller, reference }),
-    checkpointsRoot: root,
+    checkpointsRoot: rootOf(tree),
     outcomes,
     notAfter: Number(deliveryDeadline) - 1,
   });

@@ -1,39 +1,63 @@
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
-import { keccak256, numberToHex } from "viem";
+import { type Hex, hexToBytes, keccak256, numberToHex } from "viem";
 import { describe, expect, it } from "vitest";
-import { checkpointLeaf, merkleProofOf, merkleRootOf } from "../../../../src/services/checkpoints/merkle.js";
+import { buildTree, checkpointLeaf, proofOf, rootOf } from "../../../../src/services/checkpoints/merkle.js";
 
 const leavesOf = (count: number) =>
   Array.from({ length: count }, (_, i) => keccak256(numberToHex(i, { size: 32 })));
 
-describe("merkleRootOf", () => {
-  it("is the zero hash without checkpoints", () => {
-    expect(merkleRootOf([])).toBe(`0x${"0".repeat(64)}`);
+const treeOf = (leaves: Hex[]) => buildTree(leaves.map((leaf) => hexToBytes(leaf)).sort(Buffer.compare));
+
+describe("rootOf", () => {
+  it("is the zero hash without checkpoints", async () => {
+    expect(rootOf(await treeOf([]))).toBe(`0x${"0".repeat(64)}`);
   });
 
-  it.each([1, 2, 3, 4, 5, 7, 8, 9, 31, 100])("equals OpenZeppelin's root over %i leaves", (count) => {
+  it.each([1, 2, 3, 4, 5, 7, 8, 9, 31, 100])("equals OpenZeppelin's root over %i leaves", async (count) => {
     const leaves = leavesOf(count);
-    expect(merkleRootOf(leaves)).toBe(SimpleMerkleTree.of(leaves).root);
+    expect(rootOf(await treeOf(leaves))).toBe(SimpleMerkleTree.of(leaves).root);
   });
 });
 
-describe("merkleProofOf", () => {
-  it("gives every leaf the proof that OpenZeppelin's verifier accepts", () => {
+describe("proofOf", () => {
+  it("gives every leaf the proof that OpenZeppelin's verifier accepts", async () => {
     for (const count of [1, 2, 3, 6, 13]) {
       const leaves = leavesOf(count);
+      const tree = await treeOf(leaves);
       for (const leaf of leaves) {
-        const { root, proof } = merkleProofOf(leaves, leaf);
-        expect(root).toBe(merkleRootOf(leaves));
-        expect(SimpleMerkleTree.verify(root, leaf, proof)).toBe(true);
-        expect(SimpleMerkleTree.verify(root, keccak256(leaf), proof)).toBe(false);
+        const proof = proofOf(tree, leaf);
+        expect(SimpleMerkleTree.verify(rootOf(tree), leaf, proof)).toBe(true);
+        expect(SimpleMerkleTree.verify(rootOf(tree), keccak256(leaf), proof)).toBe(false);
       }
     }
   });
 
-  it("refuses to prove a hash that is no leaf, even an inner node", () => {
-    const leaves = leavesOf(4);
-    expect(() => merkleProofOf(leaves, keccak256("0x"))).toThrow(RangeError);
-    expect(() => merkleProofOf(leaves, merkleRootOf(leaves))).toThrow(RangeError);
+  it("refuses to prove a hash that is no leaf, even an inner node", async () => {
+    const tree = await treeOf(leavesOf(4));
+    for (const other of [
+      keccak256("0x"),
+      rootOf(tree),
+      `0x${"00".repeat(32)}`,
+      `0x${"ff".repeat(32)}`,
+    ] as const) {
+      expect(() => proofOf(tree, other)).toThrow(RangeError);
+    }
+    expect(() => proofOf({ leafCount: 0, nodes: Buffer.alloc(0) }, keccak256("0x"))).toThrow(RangeError);
+  });
+});
+
+describe("buildTree", () => {
+  it("lets other work run in between: at least once in 250 hashes", async () => {
+    let turns = 0;
+    let building = true;
+    const otherWork = (): void => {
+      turns++;
+      if (building) setImmediate(otherWork);
+    };
+    setImmediate(otherWork);
+    await treeOf(leavesOf(5000));
+    building = false;
+    expect(turns).toBeGreaterThanOrEqual(20);
   });
 });
 

@@ -1,0 +1,88 @@
+/** Trees of checkpoints, built once for each state of a contract and kept as long as there is room. */
+import { desc, eq, sql } from "drizzle-orm";
+import type { Executor } from "../../db/client.js";
+import { checkpoint } from "../../db/schema.js";
+import { buildTree, type CheckpointRow, type CheckpointTree } from "./merkle.js";
+
+export interface CheckpointTrees {
+  /** The tree over all checkpoints of a Working Contract so far. Callers at the same time share one build. */
+  of(db: Executor, contractId: string): Promise<CheckpointTree>;
+}
+
+/** Ten trees of the largest size. */
+const MAX_BYTES = 64 * 1024 * 1024;
+const ROWS_AT_ONCE = 2000;
+
+export function createCheckpointTrees({ maxBytes = MAX_BYTES } = {}): CheckpointTrees {
+  /** By contract, least recently used first. */
+  const trees = new Map<string, CheckpointTree>();
+  const building = new Map<string, Promise<CheckpointTree>>();
+  let bytes = 0;
+
+  const forget = (contractId: string): void => {
+    bytes -= trees.get(contractId)?.nodes.length ?? 0;
+    trees.delete(contractId);
+  };
+  const keep = (contractId: string, tree: CheckpointTree): void => {
+    forget(contractId);
+    trees.set(contractId, tree);
+    bytes += tree.nodes.length;
+    for (const oldest of trees.keys()) {
+      if (bytes <= maxBytes) return;
+      forget(oldest);
+    }
+  };
+
+  return {
+    async of(db, contractId) {
+      const last = await readLastCheckpoint(db, contractId);
+      const leafCount = last === null ? 0 : last.position + 1;
+      const known = trees.get(contractId);
+      // Checkpoints are only ever added, so their number names the state.
+      if (known?.leafCount === leafCount) {
+        keep(contractId, known);
+        return known;
+      }
+      const key = `${contractId}:${leafCount}`;
+      let build = building.get(key);
+      if (build === undefined) {
+        build = readLeaves(db, contractId, leafCount).then(buildTree);
+        building.set(key, build);
+        build.finally(() => building.delete(key)).catch(() => undefined);
+      }
+      const tree = await build;
+      if ((trees.get(contractId)?.leafCount ?? 0) <= tree.leafCount) keep(contractId, tree);
+      return tree;
+    },
+  };
+}
+
+/** The newest checkpoint of a Working Contract. */
+export async function readLastCheckpoint(db: Executor, contractId: string): Promise<CheckpointRow | null> {
+  const [last] = await db
+    .select()
+    .from(checkpoint)
+    .where(eq(checkpoint.contractId, contractId))
+    .orderBy(desc(checkpoint.position))
+    .limit(1);
+  return last ?? null;
+}
+
+/** Sorted by Postgres and fetched in parts, so that neither holds up this process. */
+async function readLeaves(db: Executor, contractId: string, count: number): Promise<Buffer[]> {
+  return db.transaction(async (tx) => {
+    await tx.execute(sql`declare sorted_leaves no scroll cursor for
+      select decode(substr(leaf, 3), 'hex') as leaf from app.checkpoint
+      where contract_id = ${contractId} and position < ${count} order by leaf`);
+    const leaves: Buffer[] = [];
+    for (;;) {
+      const { rows } = await tx.execute<{ leaf: Buffer }>(
+        sql`fetch ${sql.raw(String(ROWS_AT_ONCE))} from sorted_leaves`,
+      );
+      for (const { leaf } of rows) leaves.push(leaf);
+      if (rows.length < ROWS_AT_ONCE) break;
+    }
+    await tx.execute(sql`close sorted_leaves`);
+    return leaves;
+  });
+}

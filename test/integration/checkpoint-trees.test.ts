@@ -1,0 +1,65 @@
+/** Trees of checkpoints over a real table: shared, kept, bounded, and never stale. */
+import { randomBytes } from "node:crypto";
+import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type Database } from "../../src/db/client.js";
+import { rootOf } from "../../src/services/checkpoints/merkle.js";
+import { createCheckpointTrees } from "../../src/services/checkpoints/trees.js";
+import { sharedStack } from "../support/world.js";
+
+let db: Database;
+beforeAll(() => {
+  ({ db } = createDatabase(sharedStack().databaseUrl));
+});
+afterAll(() => db.$client.end());
+
+/** Adds `count` checkpoints to a contract, whose leaves are hashes of their positions. */
+async function addCheckpoints(contractId: string, { from, count }: { from: number; count: number }) {
+  await db.$client.query(
+    `insert into app.checkpoint (id, contract_id, position, from_sequence, to_sequence, merkle_root,
+        last_receipt_hash, tee_measurement, tee_signature, data, leaf, checkpointed_at)
+      select gen_random_uuid()::text, $1, i, i + 1, i + 1, 'r', 'h', 'm', 's', '{}',
+        '0x' || encode(sha256(($1 || i)::bytea), 'hex'), now()
+      from generate_series($2::int, $2::int + $3::int - 1) as i`,
+    [contractId, from, count],
+  );
+}
+
+async function expectedRoot(contractId: string): Promise<string> {
+  const { rows } = await db.$client.query("select leaf from app.checkpoint where contract_id = $1", [
+    contractId,
+  ]);
+  return SimpleMerkleTree.of(rows.map(({ leaf }) => leaf)).root;
+}
+
+const newContract = () => `0x${randomBytes(20).toString("hex")}`;
+
+test("a tree is built once for each state, by whoever asks first, and is that of OpenZeppelin", async () => {
+  const trees = createCheckpointTrees();
+  const id = newContract();
+  expect(rootOf(await trees.of(db, id))).toBe(`0x${"0".repeat(64)}`);
+
+  await addCheckpoints(id, { from: 0, count: 4500 });
+  const [first, ...others] = await Promise.all(Array.from({ length: 10 }, () => trees.of(db, id)));
+  expect(others.every((other) => other === first)).toBe(true);
+  expect(await trees.of(db, id)).toBe(first);
+  expect(await db.transaction((tx) => trees.of(tx, id))).toBe(first);
+  expect(first?.leafCount).toBe(4500);
+  expect(first && rootOf(first)).toBe(await expectedRoot(id));
+
+  await addCheckpoints(id, { from: 4500, count: 1 });
+  const next = await trees.of(db, id);
+  expect(next.leafCount).toBe(4501);
+  expect(rootOf(next)).toBe(await expectedRoot(id));
+});
+
+test("of more trees than there is room for, those that were asked for last are kept", async () => {
+  const trees = createCheckpointTrees({ maxBytes: 2 * 32 * (2 * 10 - 1) });
+  const ids = [newContract(), newContract(), newContract()] as const;
+  for (const id of ids) await addCheckpoints(id, { from: 0, count: 10 });
+  const [a, b] = [await trees.of(db, ids[0]), await trees.of(db, ids[1])];
+  expect(await trees.of(db, ids[0])).toBe(a);
+  await trees.of(db, ids[2]);
+  expect(await trees.of(db, ids[0])).toBe(a);
+  expect(await trees.of(db, ids[1])).not.toBe(b);
+});
