@@ -9,10 +9,13 @@ import { verifyDeployment } from "./chain/deploy.js";
 import { readDeployment } from "./chain/deployment.js";
 import type { Config } from "./config.js";
 import { createDatabase, migrate } from "./db/client.js";
-import { createApp } from "./http/app.js";
+import { createAppender } from "./events/appender.js";
+import { createApp, createProbeApp } from "./http/app.js";
 import { createKeeper } from "./keeper/keeper.js";
 import { createLogger } from "./logger.js";
 import { createMetrics } from "./metrics.js";
+import type { Address } from "./protocol/types.js";
+import { createCaretaker } from "./relayer/caretaker.js";
 import { createOutboxWaiter } from "./relayer/outbox-waiter.js";
 import { createRelayer } from "./relayer/relayer.js";
 import { createCheckpointTrees } from "./services/checkpoints/trees.js";
@@ -55,12 +58,23 @@ export async function createService(
     closing.push(() => clock.stop());
     await clock.refresh();
 
-    const outbox = createOutboxWaiter({ pool });
-    closing.push(() => outbox.stop());
-
-    const metrics = createMetrics(pool);
-    const { confirmations } = config;
-    for (const account of accounts) {
+    const signers = accounts.map(({ address }) => address.toLowerCase() as Address);
+    const metrics = createMetrics({ db, publicClient, signers });
+    const { confirmations, roles } = config;
+    if (roles.has("relayer")) {
+      const caretaker = createCaretaker({
+        db,
+        pool,
+        publicClient,
+        deployment,
+        confirmations,
+        logger,
+        metrics: metrics.relayer,
+      });
+      closing.push(() => caretaker.stop());
+      caretaker.start();
+    }
+    for (const account of roles.has("relayer") ? accounts : []) {
       const relayer = createRelayer({
         db,
         pool,
@@ -74,25 +88,22 @@ export async function createService(
       closing.push(() => relayer.stop());
       relayer.start();
     }
-    if (accounts.length > 0) {
+    if (roles.has("keeper")) {
+      const appender = createAppender({ db, publicClient, logger });
+      closing.push(() => appender.stop());
+      appender.start();
       const keeper = createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS });
       closing.push(() => keeper.stop());
       keeper.start();
     }
 
-    const checkpointTrees = createCheckpointTrees();
-    const app = createApp({
-      config,
-      db,
-      pool,
-      publicClient,
-      clock,
-      deployment,
-      outbox,
-      checkpointTrees,
-      logger,
-      metrics,
-    });
+    const shared = { config, db, pool, publicClient, clock, deployment, logger, metrics };
+    let app = createProbeApp(shared);
+    if (roles.has("api")) {
+      const outbox = createOutboxWaiter({ pool });
+      closing.push(() => outbox.stop());
+      app = createApp({ ...shared, outbox, checkpointTrees: createCheckpointTrees() });
+    }
     const server = await listen(app, config);
     closing.push(() => drain(server));
     return { url: config.baseUrl, stop };

@@ -141,22 +141,35 @@ export const parameterSet = onchain.table("parameter_set", {
 
 const UNDEFINED_TABLE = "42P01";
 
+export interface IndexProgress {
+  /** Newest block whose events are all visible in the views, and its time in seconds. */
+  block: bigint;
+  timestamp: number;
+}
+
 /**
- * Newest block whose events are all visible in the views; null while the indexer has not caught up for the first
- * time, or is catching up after a restart. During a reorg it can be too high for a moment: see {@link waitForIndexed}.
+ * How far the views are; null while the indexer has not caught up for the first time, or is catching up after a
+ * restart. During a reorg, and for a moment after a restart, it can be too high: see {@link waitForIndexed}.
  */
-export async function indexedBlock(db: Executor): Promise<bigint | null> {
+export async function indexProgress(db: Executor): Promise<IndexProgress | null> {
   try {
     // A checkpoint is digits: 10 of timestamp, 16 of chain id, 16 of block number, then the place in the block.
-    const { rows } = await db.execute<{ block: string }>(sql`
-      select substring(progress.latest_checkpoint from 27 for 16) as block
+    const { rows } = await db.execute<{ block: string; timestamp: string }>(sql`
+      select substring(progress.latest_checkpoint from 27 for 16) as block,
+        substring(progress.latest_checkpoint for 10) as timestamp
       from onchain._ponder_meta app, onchain._ponder_checkpoint progress
       where app.key = 'app' and app.value ->> 'is_ready' = '1'`);
-    return rows[0] === undefined ? null : BigInt(rows[0].block);
+    const [row] = rows;
+    return row === undefined ? null : { block: BigInt(row.block), timestamp: Number(row.timestamp) };
   } catch (error) {
     if ((error as { code?: string }).code === UNDEFINED_TABLE) return null;
     throw error;
   }
+}
+
+/** The block of {@link indexProgress}. */
+export async function indexedBlock(db: Executor): Promise<bigint | null> {
+  return (await indexProgress(db))?.block ?? null;
 }
 
 export interface IndexedTarget {

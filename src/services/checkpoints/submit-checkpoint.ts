@@ -4,6 +4,7 @@ import { and, eq, ne } from "drizzle-orm";
 import type { Transaction } from "../../db/client.js";
 import { checkpoint, operation } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
+import { agentsOf, stageEvent } from "../../events/draft.js";
 import { LIMITS } from "../../protocol/limits.js";
 import type { Address } from "../../protocol/types.js";
 import { requireStatus, requireWorker } from "../contracts/parties.js";
@@ -29,7 +30,8 @@ export async function submitCheckpoint(
   return db.transaction(async (tx) => {
     await lockCheckpoints(tx, id);
     const now = clock.now();
-    requireStatus(await loadContract(tx, id), "matched", now);
+    const row = await loadContract(tx, id);
+    requireStatus(row, "matched", now);
     await requireNoDelivery(tx, id);
     const previous = await readLastCheckpoint(tx, id);
     const position = previous === null ? 0 : previous.position + 1;
@@ -46,7 +48,17 @@ export async function submitCheckpoint(
         createdAt: new Date(now * 1000),
       })
       .returning();
-    return toCheckpoint(stored as CheckpointRow);
+    const accepted = toCheckpoint(stored as CheckpointRow);
+    const { fromSequence, toSequence } = accepted;
+    await stageEvent(tx, {
+      type: "checkpoint.accepted",
+      contractId: id,
+      agents: agentsOf(row.chain.client, row.chain.worker),
+      data: { checkpointId: accepted.id, fromSequence, toSequence },
+      occurredAt: new Date(now * 1000),
+      source: `checkpoint:${accepted.id}`,
+    });
+    return accepted;
   });
 }
 

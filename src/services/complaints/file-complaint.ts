@@ -4,6 +4,7 @@ import { and, count, eq, sql } from "drizzle-orm";
 import type { Transaction } from "../../db/client.js";
 import { complaint } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
+import { agentsOf, stageEvent } from "../../events/draft.js";
 import { LIMITS } from "../../protocol/limits.js";
 import type { Address } from "../../protocol/types.js";
 import { type ContractRow, isoTime, loadContract } from "../contracts/view.js";
@@ -40,7 +41,16 @@ export async function fileComplaint(
         filedAt: await nextFilingTime(tx, id, now),
       })
       .returning();
-    return toComplaint(stored as typeof complaint.$inferSelect);
+    const filed = toComplaint(stored as typeof complaint.$inferSelect);
+    await stageEvent(tx, {
+      type: "complaint.filed",
+      contractId: id,
+      agents: agentsOf(row.chain.client, row.chain.worker),
+      data: { complaintId: filed.id, filedByRole: role },
+      occurredAt: new Date(filed.filedAt),
+      source: `complaint:${filed.id}`,
+    });
+    return filed;
   });
 }
 

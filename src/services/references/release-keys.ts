@@ -3,6 +3,7 @@ import { parseEther } from "viem";
 import { registryAbi } from "../../chain/abi.js";
 import { keyRelease } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
+import { agentsOf, stageEvent } from "../../events/draft.js";
 import { statusOf } from "../../protocol/status.js";
 import type { Address } from "../../protocol/types.js";
 import { type ContractRow, factsOf, loadContract } from "../contracts/view.js";
@@ -41,12 +42,34 @@ export async function releaseKeys(
     const key = await readReferenceKey(deps.db, { ...deps.config, contractId: id, field });
     if (key !== null) keys.push(toJwk({ id, field, key }));
   }
-  if (keys.length > 0) {
-    await deps.db
-      .insert(keyRelease)
-      .values(keys.map(({ field }) => ({ contractId: id, field, releasedTo: caller, role })));
-  }
+  const released = keys.map(({ field }) => field);
+  if (released.length > 0) await logRelease(deps, { row, caller, role, fields: released });
   return keys;
+}
+
+/** Who has which key is for the parties alone to know. */
+async function logRelease(
+  { db, clock }: Pick<Deps, "db" | "clock">,
+  { row, caller, role, fields }: { row: ContractRow; caller: Address } & Entitlement,
+): Promise<void> {
+  const { id: contractId, client, worker } = row.chain;
+  await db.transaction(async (tx) => {
+    const releases = await tx
+      .insert(keyRelease)
+      .values(fields.map((field) => ({ contractId, field, releasedTo: caller, role })))
+      .returning({ id: keyRelease.id, field: keyRelease.field });
+    for (const { id, field } of releases) {
+      await stageEvent(tx, {
+        type: "key.released",
+        contractId,
+        agents: agentsOf(client, worker),
+        visibleTo: agentsOf(client, worker),
+        data: { field, releasedTo: caller, role },
+        occurredAt: new Date(clock.now() * 1000),
+        source: `key-release:${id}`,
+      });
+    }
+  });
 }
 
 async function entitlementOf(

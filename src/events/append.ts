@@ -1,0 +1,155 @@
+/** The single appender's writes: positions without gaps, each source once, and what is undone by name. */
+import { and, asc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
+import type { Transaction } from "../db/client.js";
+import { event, eventLog } from "../db/schema.js";
+import { type EventType, TIMEOUT_TYPES } from "../protocol/events.js";
+import type { Address } from "../protocol/types.js";
+import type { EventDraft } from "./draft.js";
+import type { LogState } from "./rewind.js";
+
+/** Postgres channel; payload: the log's newest position. */
+export const EVENTS_APPENDED = "events_appended";
+
+type EventRow = typeof event.$inferSelect;
+
+/** The log as one round of the appender sees and moves it on. */
+export interface Log {
+  state: LogState;
+  tx: Transaction;
+}
+
+/** What a party or a jury can only have done before time ended the contract. */
+const CONTRADICTS_TIMEOUT: ReadonlySet<EventType> = new Set<EventType>([
+  "contract.accepted",
+  "contract.declined",
+  "contract.cancelled",
+  "contract.withdrawn",
+  "contract.delivered",
+  "contract.approved",
+  "contract.disputed",
+]);
+
+/** Appends drafts in their order, leaving out those whose source is in the log. */
+export async function append(log: Log, drafts: readonly EventDraft[]): Promise<void> {
+  if (drafts.length === 0) return;
+  const known = await log.tx
+    .select({ source: event.source })
+    .from(event)
+    .where(
+      and(
+        inArray(
+          event.source,
+          drafts.map(({ source }) => source),
+        ),
+        isNull(event.revertedBy),
+      ),
+    );
+  const seen = new Set(known.map(({ source }) => source));
+  const timeouts = await liveTimeouts(log, drafts);
+  for (const draft of drafts) {
+    if (seen.has(draft.source)) continue;
+    seen.add(draft.source);
+    if (CONTRADICTS_TIMEOUT.has(draft.type)) {
+      await revert(log, timeouts.get(draft.contractId) ?? [], draft.occurredAt);
+      timeouts.delete(draft.contractId);
+    }
+    await insert(log, draft);
+  }
+}
+
+/** Gives positions to staged events, in the order in which they were written. The result is how many. */
+export async function appendStaged({ state, tx }: Log, limit: number): Promise<number> {
+  const staged = await tx
+    .select({ id: event.id })
+    .from(event)
+    .where(isNull(event.position))
+    .orderBy(asc(event.id))
+    .limit(limit);
+  if (staged.length === 0) return 0;
+  const first = state.lastPosition + 1n;
+  const ids = staged.map(({ id }) => id.toString());
+  await tx.execute(sql`
+    update app.event set position = ${first.toString()}::bigint + numbered.ordinal - 1
+    from unnest(${`{${ids.join(",")}}`}::bigint[]) with ordinality as numbered (id, ordinal)
+    where event.id = numbered.id`);
+  state.lastPosition += BigInt(staged.length);
+  return staged.length;
+}
+
+/**
+ * Undoes events, newest first: each is followed by one that names it. What time brought to the same contracts after the
+ * oldest of them is undone with it, because it followed from what no longer holds. The result names the contracts.
+ */
+export async function revertChainEvents(
+  log: Log,
+  undone: readonly EventRow[],
+  occurredAt: Date,
+): Promise<Address[]> {
+  if (undone.length === 0) return [];
+  const contractIds = [...new Set(undone.map(({ contractId }) => contractId))];
+  const [oldest = 0n] = undone.map(({ position }) => position ?? 0n).sort((a, b) => Number(a - b));
+  const followers = await log.tx
+    .select()
+    .from(event)
+    .where(
+      and(
+        inArray(event.contractId, contractIds),
+        inArray(event.type, [...TIMEOUT_TYPES, "deadline.approaching"]),
+        gt(event.position, oldest),
+        isNull(event.revertedBy),
+      ),
+    );
+  const all = [...undone, ...followers].sort((a, b) => Number((b.position ?? 0n) - (a.position ?? 0n)));
+  await revert(log, all, occurredAt);
+  return contractIds as Address[];
+}
+
+/** Stores how far the log has got, and wakes its readers. */
+export async function closeLog({ state, tx }: Log): Promise<void> {
+  await tx.update(eventLog).set(state).where(eq(eventLog.id, 1));
+  await tx.execute(sql`select pg_notify(${EVENTS_APPENDED}, ${state.lastPosition.toString()})`);
+}
+
+async function revert(log: Log, rows: readonly EventRow[], occurredAt: Date): Promise<void> {
+  for (const { id, position, type, contractId, agents, visibleTo } of rows) {
+    const revertedBy = await insert(log, {
+      type: "event.reverted",
+      contractId: contractId as Address,
+      agents: agents as Address[],
+      ...(visibleTo === null ? {} : { visibleTo: visibleTo as Address[] }),
+      data: { eventId: String(position), type },
+      occurredAt,
+      source: `revert:${position}`,
+    });
+    await log.tx.update(event).set({ revertedBy }).where(eq(event.id, id));
+  }
+}
+
+async function insert({ state, tx }: Log, { chain, visibleTo, ...draft }: EventDraft): Promise<bigint> {
+  state.lastPosition += 1n;
+  await tx
+    .insert(event)
+    .values({ ...draft, ...chain, visibleTo: visibleTo ?? null, position: state.lastPosition });
+  return state.lastPosition;
+}
+
+/** Time-outs in the log by contract, of contracts of which the drafts tell something that excludes them. */
+async function liveTimeouts({ tx }: Log, drafts: readonly EventDraft[]): Promise<Map<string, EventRow[]>> {
+  const ids = drafts
+    .filter(({ type }) => CONTRADICTS_TIMEOUT.has(type))
+    .map(({ contractId }) => contractId as string);
+  if (ids.length === 0) return new Map();
+  const rows = await tx
+    .select()
+    .from(event)
+    .where(
+      and(
+        inArray(event.contractId, [...new Set(ids)]),
+        inArray(event.type, [...TIMEOUT_TYPES]),
+        isNull(event.revertedBy),
+      ),
+    );
+  const byContract = new Map<string, EventRow[]>();
+  for (const row of rows) byContract.set(row.contractId, [...(byContract.get(row.contractId) ?? []), row]);
+  return byContract;
+}

@@ -1,0 +1,170 @@
+/**
+ * The one writer of the event log. It gives positions to what the service staged, appends what the index shows of the
+ * chain, what time has made happen, and a correction for everything that a reorganisation took away.
+ *
+ * Any number of processes may run one: the row of `event_log` lets one of them write at a time, and a process that was
+ * overtaken writes nothing. All of a round is one transaction on one snapshot, so that a restart in the middle leaves
+ * no gap and no duplicate.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { eq, sql } from "drizzle-orm";
+import type { BaseLogger } from "pino";
+import type { PublicClient } from "viem";
+import type { Database, Transaction } from "../db/client.js";
+import { indexProgress } from "../db/onchain.js";
+import { eventLog } from "../db/schema.js";
+import type { Hex } from "../protocol/types.js";
+import { append, appendStaged, closeLog, type Log, revertChainEvents } from "./append.js";
+import { draftsOf, readChainEvents } from "./chain-events.js";
+import { armDeadlines, PHASE_TYPES, takeDueDeadlines } from "./deadlines.js";
+import { findUndoneBlocks, indexHolds, readChainTail } from "./rewind.js";
+
+export interface Appender {
+  start(): void;
+  /** Ends after the current round. */
+  stop(): Promise<void>;
+}
+
+const INTERVAL_MS = 150;
+const MAX_BACKOFF_MS = 10_000;
+/** Of each kind, in one transaction. */
+const BATCH = 200;
+const LOCK = 7_402_003;
+/** A process that stops in the middle of a round holds the others up no longer than this. */
+const ROUND_IDLE_TIMEOUT = "10s";
+/** Another process moved the log on since this round's snapshot. */
+const SERIALIZATION_FAILURE = "40001";
+const LOG_EVERY_FAILURES = 30;
+
+export interface AppenderDeps {
+  db: Database;
+  publicClient: Pick<PublicClient, "getBlock">;
+  logger: Pick<BaseLogger, "info" | "warn">;
+}
+
+export function createAppender(deps: AppenderDeps): Appender {
+  const { db, logger } = deps;
+  const stopping = new AbortController();
+  let running: Promise<void> | undefined;
+
+  const run = async (): Promise<void> => {
+    let failures = 0;
+    let initialised = false;
+    while (!stopping.signal.aborted) {
+      let more = false;
+      try {
+        if (!initialised) await db.insert(eventLog).values({ id: 1, lastPosition: 0n }).onConflictDoNothing();
+        initialised = true;
+        more = await appendRound(deps);
+        failures = 0;
+      } catch (error) {
+        failures += 1;
+        if (failures % LOG_EVERY_FAILURES === 1) logger.warn({ failures, error }, "events: round failed");
+      }
+      if (more) continue;
+      const wait = Math.min(INTERVAL_MS * 2 ** Math.min(failures, 10), MAX_BACKOFF_MS);
+      await delay(wait, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  };
+
+  return {
+    start() {
+      running ??= run();
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}
+
+/** One round; the result tells whether there is more to do at once. */
+export async function appendRound({ db, publicClient, logger }: AppenderDeps): Promise<boolean> {
+  const progress = await indexProgress(db);
+  // A node that does not answer holds up corrections only.
+  const undone =
+    progress === null ? new Set<Hex>() : await findUndoneBlocks(db, publicClient).catch(() => new Set<Hex>());
+  try {
+    return await db.transaction(
+      async (tx) => {
+        const log = await openLog(tx);
+        if (log === null) return false;
+        const before = { ...log.state };
+        const reverted = await revertUndone(log, undone);
+        // Without an index there are no views to ask, and a failed query would end the transaction.
+        const moreOfChain = reverted > 0 || (progress !== null && (await appendFromChain(log)));
+        // What a call did may follow from what the chain shows: it goes behind it.
+        const staged = moreOfChain ? 0 : await appendStaged(log, BATCH);
+        if (log.state.lastPosition !== before.lastPosition || log.state.scannedId !== before.scannedId) {
+          await closeLog(log);
+        }
+        if (reverted > 0) logger.warn({ reverted }, "events: undone by a reorganisation");
+        return moreOfChain || staged === BATCH;
+      },
+      { isolationLevel: "repeatable read" },
+    );
+  } catch (error) {
+    if (isOvertaken(error)) return false;
+    throw error;
+  }
+}
+
+async function openLog(tx: Transaction): Promise<Log | null> {
+  const { rows } = await tx.execute<{ taken: boolean }>(sql`
+    select pg_try_advisory_xact_lock(${LOCK}) as taken,
+      set_config('idle_in_transaction_session_timeout', ${ROUND_IDLE_TIMEOUT}, true)`);
+  if (rows[0]?.taken !== true) return null;
+  const [state] = await tx.select().from(eventLog).where(eq(eventLog.id, 1)).for("update");
+  return state === undefined ? null : { state, tx };
+}
+
+async function revertUndone(log: Log, undone: ReadonlySet<Hex>): Promise<number> {
+  const { state, tx } = log;
+  if (undone.size === 0) return 0;
+  const tail = await readChainTail(tx);
+  const lost = tail.filter(({ blockHash, indexed }) => !indexed && undone.has(blockHash as Hex));
+  const progress = await indexProgress(tx);
+  const at = progress === null ? new Date() : new Date(progress.timestamp * 1000);
+  const contractIds = await revertChainEvents(log, lost, at);
+  await armDeadlines(tx, contractIds);
+
+  const newest = tail.find((row) => !lost.includes(row));
+  const wasScanned = state.scannedHash !== null && undone.has(state.scannedHash as Hex);
+  if (lost.length > 0 || wasScanned) {
+    state.scannedId = newest?.chainEventId ?? null;
+    state.scannedBlock = newest?.blockNumber ?? null;
+    state.scannedHash = newest?.blockHash ?? null;
+  }
+  return lost.length;
+}
+
+/** Appends what the index shows behind the last event looked at, and what time brought by then; true if there is more. */
+async function appendFromChain(log: Log): Promise<boolean> {
+  const { state, tx } = log;
+  const progress = await indexProgress(tx);
+  if (progress === null || !(await indexHolds(tx, state))) return false;
+
+  const rows = await readChainEvents(tx, { after: state.scannedId ?? "", limit: BATCH });
+  const drafts = await draftsOf(tx, rows);
+  await append(log, drafts);
+  const last = rows.at(-1)?.event;
+  if (last !== undefined) {
+    state.scannedId = last.id;
+    state.scannedBlock = last.blockNumber;
+    state.scannedHash = last.blockHash;
+  }
+  const moved = drafts.filter(({ type }) => PHASE_TYPES.has(type)).map(({ contractId }) => contractId);
+  await armDeadlines(tx, moved);
+  if (rows.length === BATCH) return true;
+
+  const due = await takeDueDeadlines(tx, { now: progress.timestamp, limit: BATCH });
+  await append(log, due.drafts);
+  return due.taken === BATCH;
+}
+
+function isOvertaken(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if ((cause as { code?: unknown }).code === SERIALIZATION_FAILURE) return true;
+  }
+  return false;
+}

@@ -1,0 +1,224 @@
+/** From the indexer's events to the log's: what the API calls them, whom they concern, and what may be told. */
+import { and, asc, eq, gt, inArray } from "drizzle-orm";
+import type { Executor } from "../db/client.js";
+import { escrowEvent, workingContract } from "../db/onchain.js";
+import { terms } from "../db/schema.js";
+import { formatDecimal } from "../protocol/amounts.js";
+import type { EventType } from "../protocol/events.js";
+import { unpackOutcomes } from "../protocol/outcomes.js";
+import { STATUSES } from "../protocol/status.js";
+import { type Address, type Hex, ZERO_ADDRESS } from "../protocol/types.js";
+import { timeoutOf } from "./deadlines.js";
+import { agentsOf, type EventDraft } from "./draft.js";
+
+export type ChainRow = Awaited<ReturnType<typeof readChainEvents>>[number];
+
+type Known = ChainRow & { escrow: NonNullable<ChainRow["escrow"]>; terms: NonNullable<ChainRow["terms"]> };
+
+/** The indexer's next events after the one with the id, in the order of the chain. */
+export function readChainEvents(db: Executor, { after, limit }: { after: string; limit: number }) {
+  return db
+    .select({
+      event: escrowEvent,
+      escrow: workingContract,
+      terms: { title: terms.title, awardMethod: terms.awardMethod },
+    })
+    .from(escrowEvent)
+    .leftJoin(workingContract, eq(workingContract.id, escrowEvent.contractId))
+    .leftJoin(terms, eq(terms.id, escrowEvent.contractId))
+    .where(gt(escrowEvent.id, after))
+    .orderBy(asc(escrowEvent.id))
+    .limit(limit);
+}
+
+/** The log's events of a batch, in order. Escrows whose terms this service does not hold are left out. */
+export async function draftsOf(db: Executor, rows: readonly ChainRow[]): Promise<EventDraft[]> {
+  const known = rows.filter((row): row is Known => row.escrow !== null && row.terms !== null);
+  const refused = await refusedPayouts(db, known);
+  return known.flatMap((row) => toDrafts(row, refused));
+}
+
+function toDrafts(row: Known, refused: ReadonlySet<string>): EventDraft[] {
+  const { event, escrow } = row;
+  const told = TELL[event.name]?.(row);
+  if (told === undefined) return [];
+  const place = {
+    chainEventId: event.id,
+    blockNumber: event.blockNumber,
+    blockHash: event.blockHash,
+    transactionHash: event.transactionHash,
+    logIndex: event.logIndex,
+  };
+  const draft = ({ type, data, others = [] }: Told, part = ""): EventDraft => ({
+    type,
+    contractId: escrow.id,
+    agents: agentsOf(escrow.client, escrow.worker, ...others),
+    data,
+    occurredAt: new Date(Number(event.timestamp) * 1000),
+    source: `log:${event.blockHash}:${event.logIndex}${part}`,
+    chain: place,
+  });
+  if (event.name !== "WorkingContractSettled") return [draft(told)];
+
+  // A payee that the token refused has its own event later in the same transaction.
+  const payouts = payoutsOf(row).filter(
+    ({ payee, amount }) => amount > 0n && !refused.has(refusalKey(event.transactionHash, escrow.id, payee)),
+  );
+  const timeout = timeoutOf(escrow);
+  return [
+    ...(timeout === null ? [] : [timeout]),
+    draft(told),
+    ...payouts.map(({ role, payee, amount }) =>
+      draft({ type: "payout.paid", data: { payee, role, amount: formatDecimal(amount) } }, `:${role}`),
+    ),
+  ];
+}
+
+interface Told {
+  type: EventType;
+  data: Record<string, unknown>;
+  /** Agents besides client and worker. */
+  others?: string[];
+}
+
+const money = (amount: unknown): string => formatDecimal(BigInt(String(amount)));
+const isoSeconds = (seconds: unknown): string => new Date(Number(seconds) * 1000).toISOString();
+const outcomesOf = ({ event, escrow }: Known) =>
+  unpackOutcomes(Number(event.args.outcomes), escrow.criteriaCount);
+
+/** By name of the escrow's event. Votes are told of as the chain shows them, without what was voted. */
+const TELL: Record<string, (row: Known) => Told> = {
+  WorkingContractCreated: ({ escrow, terms }) => ({
+    type: "contract.created",
+    data: {
+      initiator: escrow.workerInitiated ? "worker" : "client",
+      title: terms.title,
+      awardMethod: terms.awardMethod,
+      budgetOrPrice: formatDecimal(escrow.price),
+      matchDeadline: isoSeconds(escrow.matchDeadline),
+      deliveryDeadline: isoSeconds(escrow.deliveryDeadline),
+    },
+    others: escrow.namedCounterparty === null ? [] : [escrow.namedCounterparty],
+  }),
+  WorkingContractMatched: ({ escrow, event }) => {
+    const { counterparty } = event.args;
+    return {
+      type: "contract.accepted",
+      data: escrow.workerInitiated
+        ? { client: counterparty, worker: escrow.initiator }
+        : { client: escrow.initiator, worker: counterparty },
+      others: [String(counterparty)],
+    };
+  },
+  WorkingContractDeclined: ({ escrow }) => ({
+    type: "contract.declined",
+    data: {},
+    others: escrow.namedCounterparty === null ? [] : [escrow.namedCounterparty],
+  }),
+  WorkingContractCancelled: () => ({ type: "contract.cancelled", data: {} }),
+  WorkingContractWithdrawn: () => ({ type: "contract.withdrawn", data: {} }),
+  WorkingContractDelivered: (row) => ({
+    type: "contract.delivered",
+    data: { deliveryHash: row.event.args.deliveryHash, criteriaMet: outcomesOf(row) },
+  }),
+  WorkingContractApproved: (row) => ({ type: "contract.approved", data: { criteriaMet: outcomesOf(row) } }),
+  WorkingContractDisputed: ({ event }) => ({
+    type: "contract.disputed",
+    data: { disputeBond: money(event.args.bond), votingClosesAt: isoSeconds(event.args.votingClosesAt) },
+  }),
+  BackupAgentsDrawn: ({ event }) => {
+    const backupAgents = event.args.backupAgents as string[];
+    return { type: "contract.drawn", data: { backupAgents }, others: backupAgents };
+  },
+  VoteSealed: ({ event }) => ({
+    type: "vote.sealed",
+    data: { backupAgent: event.args.backupAgent, bond: money(event.args.bond) },
+    others: [String(event.args.backupAgent)],
+  }),
+  VoteOpened: ({ event }) => ({
+    type: "vote.opened",
+    data: { backupAgent: event.args.backupAgent },
+    others: [String(event.args.backupAgent)],
+  }),
+  WorkingContractTallied: (row) => ({ type: "contract.tallied", data: { criteriaMet: outcomesOf(row) } }),
+  WorkingContractSettled: (row) => {
+    const payouts = payoutsOf(row);
+    const { treasury } = row.event.args.payout as Record<string, string>;
+    return {
+      type: "contract.settled",
+      data: {
+        status: STATUSES[Number(row.event.args.status) - 1],
+        payouts: {
+          ...Object.fromEntries(payouts.map(({ role, amount }) => [role, formatDecimal(amount)])),
+          treasury: money(treasury),
+        },
+      },
+    };
+  },
+  VoteClaimed: ({ event }) => ({
+    type: "payout.paid",
+    data: {
+      payee: event.args.backupAgent,
+      role: "backup-agent",
+      amount: money(event.args.amount),
+      reward: Number(event.args.reward),
+    },
+    others: [String(event.args.backupAgent)],
+  }),
+  RewardDeferred: ({ event }) => ({
+    type: "reward.deferred",
+    data: { payee: event.args.backupAgent, reward: Number(event.args.reward) },
+    others: [String(event.args.backupAgent)],
+  }),
+  PayoutDeferred: ({ event }) => ({
+    type: "payout.deferred",
+    data: { payee: event.args.payee, amount: money(event.args.amount) },
+    others: [String(event.args.payee)],
+  }),
+  PayoutClaimed: ({ event }) => ({
+    type: "payout.paid",
+    data: { payee: event.args.payee, role: "deferred", amount: money(event.args.amount) },
+    others: [String(event.args.payee)],
+  }),
+  SurplusCredited: ({ event }) => ({
+    type: "surplus.credited",
+    data: { payer: event.args.payer, amount: money(event.args.amount) },
+    others: [String(event.args.payer)],
+  }),
+  SurplusReturned: ({ event }) => ({
+    type: "surplus.returned",
+    data: { payer: event.args.payer, amount: money(event.args.amount) },
+    others: [String(event.args.payer)],
+  }),
+};
+
+function payoutsOf({ event }: Known): { role: "client" | "worker"; payee: Address; amount: bigint }[] {
+  const { client, worker } = event.args as Record<"client" | "worker", Address>;
+  const payout = event.args.payout as Record<"client" | "worker", string>;
+  const payees = [
+    { role: "client" as const, payee: client, amount: BigInt(payout.client) },
+    { role: "worker" as const, payee: worker, amount: BigInt(payout.worker) },
+  ];
+  return payees.filter(({ payee }) => payee !== ZERO_ADDRESS);
+}
+
+const refusalKey = (transaction: Hex, escrow: string, payee: string): string =>
+  `${transaction}:${escrow}:${payee}`;
+
+/** Payees that the token refused in a settlement of the batch. At most a few events for each contract. */
+async function refusedPayouts(db: Executor, rows: readonly Known[]): Promise<Set<string>> {
+  const settled = rows.filter(({ event }) => event.name === "WorkingContractSettled");
+  if (settled.length === 0) return new Set();
+  const ids = settled.map(({ escrow }) => escrow.id);
+  const deferred = await db
+    .select({
+      transaction: escrowEvent.transactionHash,
+      escrow: escrowEvent.contractId,
+      args: escrowEvent.args,
+    })
+    .from(escrowEvent)
+    .where(and(inArray(escrowEvent.contractId, ids), eq(escrowEvent.name, "PayoutDeferred")));
+  return new Set(
+    deferred.map(({ transaction, escrow, args }) => refusalKey(transaction, escrow, String(args.payee))),
+  );
+}

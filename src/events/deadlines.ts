@@ -1,0 +1,163 @@
+/**
+ * Events that time alone brings: deadlines that come near, and contracts that end at one. The deadlines that matter to
+ * a contract are stored whenever its phase changes, so that finding what is due is a look at an index.
+ */
+import { and, asc, eq, inArray, lte, sql } from "drizzle-orm";
+import type { Transaction } from "../db/client.js";
+import { workingContract as w } from "../db/onchain.js";
+import { eventDeadline } from "../db/schema.js";
+import type { DeadlineName, EventType, TimeoutType } from "../protocol/events.js";
+import { LIMITS } from "../protocol/limits.js";
+import { unpackOutcomes } from "../protocol/outcomes.js";
+import { effectiveOutcomes, type StatusFacts } from "../protocol/status.js";
+import type { Phase } from "../protocol/types.js";
+import { agentsOf, type EventDraft } from "./draft.js";
+
+type Escrow = typeof w.$inferSelect;
+type Deadline = typeof eventDeadline.$inferSelect;
+
+interface Rule {
+  name: DeadlineName;
+  phase: Phase;
+  at: (escrow: Escrow) => bigint;
+  /** What ends at it; without it, the deadline is only announced. */
+  timeout?: TimeoutType;
+}
+
+const votingClosesAt = (escrow: Escrow): bigint => (escrow.disputedAt ?? 0n) + BigInt(escrow.baVotingWindow);
+
+const RULES: readonly Rule[] = [
+  { name: "match", phase: "created", at: (escrow) => escrow.matchDeadline },
+  {
+    name: "unmatched",
+    phase: "created",
+    at: (escrow) => escrow.matchDeadline,
+    timeout: "contract.unmatched",
+  },
+  { name: "withdrawal", phase: "matched", at: (escrow) => escrow.withdrawalDeadline },
+  { name: "delivery", phase: "matched", at: (escrow) => escrow.deliveryDeadline },
+  { name: "absent", phase: "matched", at: (escrow) => escrow.deliveryDeadline, timeout: "contract.absent" },
+  { name: "review", phase: "delivered", at: (escrow) => escrow.reviewDeadline },
+  {
+    name: "review-timeout",
+    phase: "delivered",
+    at: (escrow) => escrow.reviewDeadline,
+    timeout: "contract.review-timeout",
+  },
+  { name: "voting", phase: "disputed", at: votingClosesAt },
+];
+
+/** Events after which a contract is in another phase, or may be. */
+export const PHASE_TYPES: ReadonlySet<EventType> = new Set<EventType>([
+  "contract.created",
+  "contract.accepted",
+  "contract.declined",
+  "contract.cancelled",
+  "contract.withdrawn",
+  "contract.delivered",
+  "contract.approved",
+  "contract.disputed",
+  "contract.tallied",
+]);
+
+/** Stores what is ahead of these contracts by their present phase, in place of what was stored before. */
+export async function armDeadlines(tx: Transaction, contractIds: readonly `0x${string}`[]): Promise<void> {
+  if (contractIds.length === 0) return;
+  const ids = [...new Set(contractIds)];
+  await tx.delete(eventDeadline).where(inArray(eventDeadline.contractId, ids));
+  const escrows = await tx
+    .select()
+    .from(w)
+    .where(and(inArray(w.id, ids), eq(w.settled, false)));
+  const deadlines = escrows.flatMap((escrow) =>
+    RULES.filter(({ phase }) => phase === escrow.phase).map((rule): Deadline => {
+      const deadline = Number(rule.at(escrow));
+      const dueAt = rule.timeout === undefined ? deadline - LIMITS.deadlineNotice : deadline;
+      return { contractId: escrow.id, name: rule.name, deadline, dueAt };
+    }),
+  );
+  if (deadlines.length > 0) await tx.insert(eventDeadline).values(deadlines);
+}
+
+/** Takes out what is due at `now`, oldest first, and gives the events of what still holds. */
+export async function takeDueDeadlines(
+  tx: Transaction,
+  { now, limit }: { now: number; limit: number },
+): Promise<{ taken: number; drafts: EventDraft[] }> {
+  const due = await tx
+    .select()
+    .from(eventDeadline)
+    .where(lte(eventDeadline.dueAt, now))
+    .orderBy(asc(eventDeadline.dueAt), asc(eventDeadline.contractId), asc(eventDeadline.name))
+    .limit(limit);
+  if (due.length === 0) return { taken: 0, drafts: [] };
+
+  const keys = due.map(({ contractId, name }) => sql`(${contractId}, ${name})`);
+  await tx
+    .delete(eventDeadline)
+    .where(sql`(${eventDeadline.contractId}, ${eventDeadline.name}) in (${sql.join(keys, sql`, `)})`);
+  const ids = [...new Set(due.map(({ contractId }) => contractId as `0x${string}`))];
+  const escrows = new Map(
+    (await tx.select().from(w).where(inArray(w.id, ids))).map((escrow) => [escrow.id as string, escrow]),
+  );
+  const drafts = due.flatMap((deadline) => {
+    const escrow = escrows.get(deadline.contractId);
+    return escrow === undefined ? [] : toDraft(deadline, escrow, now);
+  });
+  return { taken: due.length, drafts };
+}
+
+function toDraft(due: Deadline, escrow: Escrow, now: number): EventDraft[] {
+  const rule = RULES.find(({ name }) => name === due.name);
+  if (rule === undefined || rule.phase !== escrow.phase || Number(rule.at(escrow)) !== due.deadline)
+    return [];
+  if (rule.timeout !== undefined) {
+    const timeout = timeoutOf(escrow);
+    return timeout === null ? [] : [timeout];
+  }
+  // Nothing comes near that has passed.
+  if (now >= due.deadline) return [];
+  return [
+    {
+      type: "deadline.approaching",
+      contractId: escrow.id,
+      agents: agentsOf(escrow.client, escrow.worker),
+      data: { deadline: `${due.name}Deadline`, at: new Date(due.deadline * 1000).toISOString() },
+      occurredAt: new Date(now * 1000),
+      source: sourceOf(escrow, rule),
+    },
+  ];
+}
+
+/** The end of a contract that nobody but time has ended; null for one in any other phase. */
+export function timeoutOf(escrow: Escrow): EventDraft | null {
+  const rule = RULES.find(({ phase, timeout }) => timeout !== undefined && phase === escrow.phase);
+  if (rule?.timeout === undefined) return null;
+  const deadline = Number(rule.at(escrow));
+  const outcomes = unpackOutcomes(effectiveOutcomes(factsOf(escrow), deadline), escrow.criteriaCount);
+  return {
+    type: rule.timeout,
+    contractId: escrow.id,
+    agents: agentsOf(escrow.client, escrow.worker),
+    data: rule.timeout === "contract.review-timeout" ? { criteriaMet: outcomes } : {},
+    occurredAt: new Date(deadline * 1000),
+    source: sourceOf(escrow, rule),
+  };
+}
+
+const sourceOf = (escrow: Escrow, { name, at }: Rule): string =>
+  `deadline:${escrow.id}:${name}:${at(escrow)}`;
+
+function factsOf(escrow: Escrow): StatusFacts {
+  return {
+    phase: escrow.phase as StatusFacts["phase"],
+    settled: escrow.settled,
+    outcomes: escrow.outcomes,
+    price: escrow.price,
+    criteriaCount: escrow.criteriaCount,
+    computedCriteria: escrow.computedCriteria,
+    matchDeadline: Number(escrow.matchDeadline),
+    deliveryDeadline: Number(escrow.deliveryDeadline),
+    reviewDeadline: Number(escrow.reviewDeadline),
+  };
+}
