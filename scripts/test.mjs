@@ -7,22 +7,40 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { ensureInstalled } from "./install.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const VITEST_PROJECTS = ["unit", "integration", "e2e"];
+/**
+ * Stages run one after another, the lanes of a stage side by side, the suites of a lane one after another. The
+ * contracts come first: every later suite deploys what they compile.
+ */
+const STAGES = [
+  [["contracts"], ["unit"]],
+  [["integration"], ["e2e"]],
+];
 
 /** Runs all suites; a suite that breaks off counts as one failure more. */
 export async function runTests() {
   const total = { passed: 0, failed: 0 };
-  for (const suite of [{ name: "contracts", run: runForge }, ...VITEST_PROJECTS.map(vitestSuite)]) {
-    console.log(`\n== ${suite.name}`);
-    const startedAt = Date.now();
-    const { passed, failed } = await suite.run();
-    console.log(
-      `   ${suite.name}: ${passed} passed, ${failed} failed (${Math.round((Date.now() - startedAt) / 1000)} s)`,
-    );
-    total.passed += passed;
-    total.failed += failed;
+  for (const lanes of STAGES) {
+    for (const { passed, failed } of (await Promise.all(lanes.map(runLane))).flat()) {
+      total.passed += passed;
+      total.failed += failed;
+    }
   }
   return total;
+}
+
+async function runLane(names) {
+  const results = [];
+  for (const name of names) {
+    console.log(`   ${name}: running`);
+    const startedAt = Date.now();
+    const { output, passed, failed } = name === "contracts" ? await runForge() : await runVitest(name);
+    const seconds = Math.round((Date.now() - startedAt) / 1000);
+    console.log(
+      `\n== ${name}\n${output.trim()}\n   ${name}: ${passed} passed, ${failed} failed (${seconds} s)`,
+    );
+    results.push({ passed, failed });
+  }
+  return results;
 }
 
 export function closingLine({ passed, failed }) {
@@ -30,42 +48,36 @@ export function closingLine({ passed, failed }) {
 }
 
 async function runForge() {
-  const { code, stdout } = await run("forge", ["test", "--json"], { capture: true });
-  const counts = { passed: 0, failed: 0 };
+  const { code, stdout, stderr } = await run("forge", ["test", "--json"]);
+  const counts = { output: "", passed: 0, failed: 0 };
   let suites;
   try {
     suites = JSON.parse(stdout.slice(stdout.indexOf("{")));
   } catch {
-    console.log(stdout);
-    return { passed: 0, failed: 1 };
+    return { output: `${stdout}${stderr}`, passed: 0, failed: 1 };
   }
   for (const [suite, { test_results: results }] of Object.entries(suites)) {
     for (const [test, { status, reason }] of Object.entries(results)) {
       if (status === "Success") counts.passed++;
       if (status !== "Failure") continue;
       counts.failed++;
-      console.log(`   FAIL ${suite} ${test}: ${reason ?? "no reason given"}`);
+      counts.output += `   FAIL ${suite} ${test}: ${reason ?? "no reason given"}\n`;
     }
   }
-  if (code !== 0 && counts.failed === 0) counts.failed = 1;
+  if (code !== 0 && counts.failed === 0) return { ...counts, output: stderr, failed: 1 };
   return counts;
 }
 
-function vitestSuite(name) {
-  return {
-    name,
-    async run() {
-      const dir = mkdtempSync(join(tmpdir(), "vitest-report-"));
-      const report = join(dir, "report.json");
-      try {
-        const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
-        const { code } = await run("vitest", ["run", "--project", name, ...reporters]);
-        return countVitest(report, code);
-      } finally {
-        rmSync(dir, { recursive: true, force: true });
-      }
-    },
-  };
+async function runVitest(name) {
+  const dir = mkdtempSync(join(tmpdir(), "vitest-report-"));
+  const report = join(dir, "report.json");
+  try {
+    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
+    const { code, stdout, stderr } = await run("vitest", ["run", "--project", name, ...reporters]);
+    return { output: `${stdout}${stderr}`, ...countVitest(report, code) };
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
 }
 
 function countVitest(report, code) {
@@ -84,16 +96,18 @@ function countVitest(report, code) {
   return { passed: json.numPassedTests, failed: code !== 0 && failed === 0 ? 1 : failed };
 }
 
-function run(command, args, { capture = false } = {}) {
+/** Lanes run side by side, so each suite's output is kept until it ends. */
+function run(command, args) {
   return new Promise((resolve) => {
     const child = spawn(join(ROOT, "node_modules/.bin", command), args, {
       cwd: ROOT,
-      stdio: ["ignore", capture ? "pipe" : "inherit", "inherit"],
+      stdio: ["ignore", "pipe", "pipe"],
     });
-    const chunks = [];
-    child.stdout?.on("data", (chunk) => chunks.push(chunk));
-    const end = (code) => resolve({ code, stdout: Buffer.concat(chunks).toString("utf8") });
-    child.once("error", () => end(1));
+    const chunks = { stdout: [], stderr: [] };
+    for (const name of ["stdout", "stderr"]) child[name].on("data", (chunk) => chunks[name].push(chunk));
+    const text = (name) => Buffer.concat(chunks[name]).toString("utf8");
+    const end = (code) => resolve({ code, stdout: text("stdout"), stderr: text("stderr") });
+    child.once("error", (error) => resolve({ code: 1, stdout: "", stderr: error.message }));
     child.once("close", end);
   });
 }
