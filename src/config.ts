@@ -39,12 +39,23 @@ const url = (...protocols: string[]) =>
       `must be a URL starting with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
     );
 
+/** What one process does; each may run in any number of them. */
+const ROLES = ["api", "relayer", "keeper"] as const;
+export type Role = (typeof ROLES)[number];
+
+const roleList = z
+  .string()
+  .transform((list) => list.split(",").map((role) => role.trim()))
+  .pipe(z.array(z.enum(ROLES, `must be a comma-separated list of ${ROLES.join(", ")}`)).min(1))
+  .transform((roles): ReadonlySet<Role> => new Set(roles));
+
 const EnvironmentSchema = z
   .object({
     DATABASE_URL: url("postgres:", "postgresql:"),
     RPC_URL: url("http:", "https:"),
     WS_RPC_URL: url("ws:", "wss:").optional(),
     DEPLOYMENT: z.string(),
+    ROLES: roleList.optional(),
     RELAYER_PRIVATE_KEYS: hex32List,
     MASTER_KEY: hex32,
     MASTER_KEYS_OLD: hex32List,
@@ -66,6 +77,8 @@ const EnvironmentSchema = z
     RATE_LIMIT_ANONYMOUS: wholeNumber(60),
     RATE_LIMIT_CHALLENGES: wholeNumber(10),
     RATE_LIMIT_PAGES: wholeNumber(120),
+    EVENT_STREAMS: wholeNumber(2_000, { min: 1, max: 100_000 }),
+    WEBHOOKS_TO_PRIVATE_ADDRESSES: flag,
     TRUSTED_PROXIES: wholeNumber(0, { max: 10 }),
     READY_MAX_HEAD_AGE: wholeNumber(120),
     READY_MAX_INDEX_LAG: wholeNumber(30),
@@ -84,6 +97,8 @@ const EnvironmentSchema = z
     wsRpcUrl: env.WS_RPC_URL,
     /** JSON file with the chain's deployment addresses. */
     deploymentPath: env.DEPLOYMENT,
+    /** What this process does: everything, or HTTP alone where it has no signers. */
+    roles: env.ROLES ?? new Set<Role>(env.RELAYER_PRIVATE_KEYS.length > 0 ? ROLES : ["api"]),
     /** Signers of the relayer; empty in a process that only serves HTTP. */
     relayerPrivateKeys: env.RELAYER_PRIVATE_KEYS,
     /** Wraps the keys of encrypted references. */
@@ -112,6 +127,10 @@ const EnvironmentSchema = z
       challenges: env.RATE_LIMIT_CHALLENGES,
       pages: env.RATE_LIMIT_PAGES,
     },
+    /** Event streams that this process keeps open at most. */
+    eventStreams: env.EVENT_STREAMS,
+    /** Lets webhooks go to private and loopback addresses, without TLS: for local use only. */
+    webhooksToPrivateAddresses: env.WEBHOOKS_TO_PRIVATE_ADDRESSES,
     /** How many entries at the end of X-Forwarded-For our own proxies wrote; 0 ignores the header. */
     trustedProxies: env.TRUSTED_PROXIES,
     /** /ready answers 503 beyond these: seconds since the newest block, blocks the indexer is behind. */

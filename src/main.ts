@@ -10,6 +10,7 @@ import { readDeployment } from "./chain/deployment.js";
 import type { Config } from "./config.js";
 import { createDatabase, migrate } from "./db/client.js";
 import { createAppender } from "./events/appender.js";
+import { createEventFeed } from "./events/feed.js";
 import { createApp, createProbeApp } from "./http/app.js";
 import { createKeeper } from "./keeper/keeper.js";
 import { createLogger } from "./logger.js";
@@ -99,13 +100,19 @@ export async function createService(
 
     const shared = { config, db, pool, publicClient, clock, deployment, logger, metrics };
     let app = createProbeApp(shared);
+    let endStreams = async (): Promise<void> => {};
     if (roles.has("api")) {
       const outbox = createOutboxWaiter({ pool });
       closing.push(() => outbox.stop());
-      app = createApp({ ...shared, outbox, checkpointTrees: createCheckpointTrees() });
+      const feed = await createEventFeed({ pool });
+      endStreams = () => feed.stop();
+      closing.push(endStreams);
+      app = createApp({ ...shared, outbox, feed, checkpointTrees: createCheckpointTrees() });
     }
     const server = await listen(app, config);
     closing.push(() => drain(server));
+    // A server with open streams would not drain.
+    closing.push(endStreams);
     return { url: config.baseUrl, stop };
   } catch (error) {
     await stop();

@@ -1,6 +1,9 @@
 /** What an operator can watch: Prometheus counters of the HTTP edge and the relayer, and gauges read at each scrape. */
-import type pg from "pg";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { PublicClient } from "viem";
+import type { Database } from "./db/client.js";
+import { indexedBlock } from "./db/onchain.js";
+import type { Address } from "./protocol/types.js";
 import type { RelayerMetrics } from "./relayer/context.js";
 
 export interface Metrics {
@@ -11,8 +14,21 @@ export interface Metrics {
   expose(): Promise<{ contentType: string; text: string }>;
 }
 
-/** Metrics of one service; several in one process do not mix. A database that does not answer leaves its gauges out. */
-export function createMetrics(pool: pg.Pool): Metrics {
+/**
+ * Metrics of one process; several in one process do not mix. A database or a node that does not answer leaves its
+ * gauges out.
+ */
+export function createMetrics({
+  db,
+  publicClient,
+  signers,
+}: {
+  db: Database;
+  publicClient: Pick<PublicClient, "getBalance" | "getBlockNumber">;
+  /** Whose balance pays for the batches of this process. */
+  signers: readonly Address[];
+}): Metrics {
+  const pool = db.$client;
   const register = new Registry();
   const registers = [register];
   collectDefaultMetrics({ register });
@@ -42,6 +58,45 @@ export function createMetrics(pool: pg.Pool): Metrics {
     labelNames: ["name"],
     registers,
   });
+  const batchSize = new Histogram({
+    name: "working_contracts_relayer_batch_operations",
+    help: "Operations in a batch",
+    buckets: [1, 2, 5, 10, 20, 50, 100, 150],
+    registers,
+  });
+  const fee = new Gauge({
+    name: "working_contracts_relayer_max_fee_per_gas_wei",
+    help: "Highest fee that the newest transaction or replacement may pay",
+    labelNames: ["signer"],
+    registers,
+  });
+  new Gauge({
+    name: "working_contracts_relayer_signer_balance_wei",
+    help: "What a signer can still pay for gas",
+    labelNames: ["signer"],
+    registers,
+    async collect() {
+      const balances = signers.map(async (address) => {
+        const balance = await publicClient.getBalance({ address }).catch(() => null);
+        if (balance === null) this.remove({ signer: address });
+        else this.set({ signer: address }, Number(balance));
+      });
+      await Promise.all(balances);
+    },
+  });
+  new Gauge({
+    name: "working_contracts_index_lag_blocks",
+    help: "Blocks of the chain that the index does not show yet",
+    registers,
+    async collect() {
+      const [head, indexed] = await Promise.all([
+        publicClient.getBlockNumber({ cacheTime: 0 }).catch(() => null),
+        indexedBlock(db).catch(() => null),
+      ]);
+      // A metric without labels cannot be left out: NaN says that nobody knows.
+      this.set(head === null || indexed === null ? Number.NaN : Math.max(0, Number(head - indexed)));
+    },
+  });
   new Gauge({
     name: "working_contracts_outbox_operations",
     help: "Operations on their way, by state",
@@ -50,6 +105,16 @@ export function createMetrics(pool: pg.Pool): Metrics {
     async collect() {
       this.reset();
       for (const { state, count } of await openOperations(pool)) this.set({ state }, count);
+    },
+  });
+  new Gauge({
+    name: "working_contracts_outbox_oldest_seconds",
+    help: "Age of the oldest operation on its way, by state",
+    labelNames: ["state"],
+    registers,
+    async collect() {
+      this.reset();
+      for (const { state, age } of await openOperations(pool)) this.set({ state }, age);
     },
   });
   new Gauge({
@@ -70,16 +135,27 @@ export function createMetrics(pool: pg.Pool): Metrics {
     relayer: {
       operations: (outcome, count) => operations.inc({ outcome }, count),
       batches: (event) => batches.inc({ event }),
+      signed({ signer, operations: count, maxFeePerGas }) {
+        batchSize.observe(count);
+        fee.set({ signer }, Number(maxFeePerGas));
+      },
       alarm: (name) => alarms.inc({ name }),
     },
     expose: async () => ({ contentType: register.contentType, text: await register.metrics() }),
   };
 }
 
-async function openOperations(pool: pg.Pool): Promise<{ state: string; count: number }[]> {
+interface OpenOperations {
+  state: string;
+  count: number;
+  /** Seconds since the oldest was stored. */
+  age: number;
+}
+
+async function openOperations(pool: Database["$client"]): Promise<OpenOperations[]> {
   try {
-    const { rows } = await pool.query<{ state: string; count: number }>(
-      `select state, count(*)::int as count from app.operation
+    const { rows } = await pool.query<OpenOperations>(
+      `select state, count(*)::int as count, extract(epoch from now() - min(created_at))::float8 as age from app.operation
        where state in ('queued', 'held', 'sent', 'mined') group by state`,
     );
     return rows;

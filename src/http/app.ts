@@ -13,8 +13,13 @@ import { agentRoutes } from "./routes/agents/routes.js";
 import { checkpointRoutes } from "./routes/checkpoints/routes.js";
 import { complaintRoutes } from "./routes/complaints/routes.js";
 import { contractRoutes } from "./routes/contracts/routes.js";
+import { discoveryRoutes } from "./routes/discovery/routes.js";
+import { docsRoutes } from "./routes/docs/routes.js";
+import { ledgerRoutes } from "./routes/ledger/routes.js";
+import { eventRoutes } from "./routes/events/routes.js";
 import { profileRoutes } from "./routes/profiles/routes.js";
 import { protocolRoutes } from "./routes/protocol/routes.js";
+import { recordRoutes } from "./routes/records/routes.js";
 import { referenceKeyRoutes } from "./routes/reference-keys/routes.js";
 import { stakeRoutes } from "./routes/stakes/routes.js";
 import { systemRoutes } from "./routes/system/routes.js";
@@ -33,20 +38,29 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   app.route("/", protocolRoutes(deps));
   app.route("/", agentRoutes(deps));
   app.route("/", contractRoutes(deps));
+  app.route("/", ledgerRoutes(deps));
   app.route("/", voteRoutes(deps));
   app.route("/", stakeRoutes(deps));
   app.route("/", workloadRoutes(deps));
+  app.route("/", recordRoutes(deps));
   app.route("/", checkpointRoutes(deps));
   app.route("/", complaintRoutes(deps));
   app.route("/", profileRoutes(deps));
   app.route("/", referenceKeyRoutes(deps));
+  app.route("/", eventRoutes(deps));
 
-  app.openAPIRegistry.registerComponent("securitySchemes", "apiKey", { type: "http", scheme: "bearer" });
-  app.doc31("/openapi.json", {
-    openapi: "3.1.0",
-    info: { title: "Working Contract Service", version: "1.0.0" },
-    servers: [{ url: deps.config.baseUrl }],
-  });
+  app.route("/", discoveryRoutes(deps));
+  app.route("/", docsRoutes(app, deps));
+  app.notFound(notFound(app));
+  return app;
+}
+
+/** What every process answers, also one that serves no agents: health, readiness, metrics. */
+export function createProbeApp(deps: Parameters<typeof systemRoutes>[0] & Pick<Deps, "logger">) {
+  const app = createRouter();
+  app.onError(onError);
+  app.use(requestContext(deps), securityHeaders);
+  app.route("/", systemRoutes(deps));
   app.notFound(notFound(app));
   return app;
 }

@@ -8,7 +8,7 @@ import type { ChainClock } from "../chain/clock.js";
 import type { Deployment } from "../chain/deployment.js";
 import type { Database } from "../db/client.js";
 import { AppError } from "../errors.js";
-import { enqueue } from "../relayer/outbox.js";
+import { enqueue, MAX_QUEUED } from "../relayer/outbox.js";
 import { findDue } from "./due.js";
 
 export interface Keeper {
@@ -20,6 +20,8 @@ export interface Keeper {
 /** Failing rounds are logged once in so many, so that a long outage does not flood the log. */
 const LOG_EVERY_FAILURES = 30;
 const MAX_BACKOFF_MS = 30_000;
+/** The keeper leaves the other half of the queue to agents, who cannot wait as long. */
+const MAX_QUEUED_BY_KEEPER = MAX_QUEUED / 2;
 
 /** Any number of keepers may run: what each of them stores is stored once. */
 export function createKeeper({
@@ -41,7 +43,7 @@ export function createKeeper({
   const round = async (): Promise<void> => {
     for (const due of await findDue(db, { now: clock.now(), deployment })) {
       if (stopping.signal.aborted) return;
-      const { operation, existing } = await enqueue(db, due);
+      const { operation, existing } = await enqueue(db, due, { maxQueued: MAX_QUEUED_BY_KEEPER });
       if (!existing) {
         logger.info(
           { kind: due.kind, escrow: due.escrow, operation: operation.id.toString() },

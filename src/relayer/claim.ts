@@ -29,19 +29,26 @@ export async function hasWaiting({ db }: SignerContext): Promise<boolean> {
   return rows.length > 0;
 }
 
+export interface Claim {
+  /** In order of execution. */
+  operations: OperationRow[];
+  /** Newest block that had a batch of any signer when the choice was made: no older state can judge these operations. */
+  newestBlock: bigint;
+}
+
 /**
- * Claims the next batch and returns its operations in order of execution. Operations whose time has passed on the
- * chain's clock end here as `Expired`, unsent.
+ * Claims the next batch. Operations whose time has passed on the chain's clock end here as `Expired`, unsent; one that
+ * was published before is claimed all the same, as only the chain can say that it was not applied.
  */
-export async function claimOperations(context: SignerContext, head: Head): Promise<OperationRow[]> {
+export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
   const { signer, options } = context;
-  const { rows, expired } = await fenced(context, async (tx) => {
+  const { rows, expired, newestBlock } = await fenced(context, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${CHOICE_LOCK})`);
     const ended = await tx.execute<{ id: string }>(sql`
       update app.operation set state = 'rejected', reason = 'Expired', retry_at = null, updated_at = now()
       where id in (
         select id from app.operation where state in ('queued', 'held') and not_after < ${head.timestamp}
-          and (claimed_until is null or claimed_until < now() or signer = ${signer})
+          and published_at is null and (claimed_until is null or claimed_until < now() or signer = ${signer})
         order by id limit ${MAX_EXPIRED})
       returning id::text`);
     await notifyDone(
@@ -56,7 +63,8 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       where state in ('queued', 'held') and (retry_at is null or retry_at <= now())
         and (claimed_until is null or claimed_until < now() or signer = ${signer})
       order by id limit ${MAX_CANDIDATES}`);
-    if (candidates.rows.length === 0) return { rows: [], expired: ended.rows.length };
+    const none = { rows: [], expired: ended.rows.length, newestBlock: 0n };
+    if (candidates.rows.length === 0) return none;
     // A delegation that waits for its next try holds back the acts that need it.
     const busy = await tx.execute<BusyOperation & Record<string, unknown>>(sql`
       select kind, escrow, caller from app.operation where state = 'sent'
@@ -72,16 +80,18 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       gasBudget: gasBudget(head),
       maxOperations: options.maxBatchSize,
     });
-    if (ids.length === 0) return { rows: [], expired: ended.rows.length };
+    if (ids.length === 0) return none;
+    const newest = await tx.execute<{ block: string | null }>(sql`
+      select max(block_number)::text as block from app.batch where state in ('mined', 'final')`);
     const claimed = await tx
       .update(operation)
       .set({ signer, claimedUntil: sql`now() + make_interval(secs => ${CLAIM_SECONDS})` })
       .where(inArray(operation.id, ids))
       .returning();
-    return { rows: claimed, expired: ended.rows.length };
+    return { rows: claimed, expired: ended.rows.length, newestBlock: BigInt(newest.rows[0]?.block ?? 0) };
   });
   if (expired > 0) context.metrics?.operations("rejected", expired);
-  return rows.sort((a, b) => (a.id < b.id ? -1 : 1));
+  return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), newestBlock };
 }
 
 /** What becomes of claimed operations that do not travel now. */

@@ -11,6 +11,8 @@ export type RelayerLogger = Pick<BaseLogger, "debug" | "info" | "warn" | "error"
 export interface RelayerMetrics {
   operations(outcome: "mined" | "final" | "rejected" | "held" | "requeued", count: number): void;
   batches(event: "sent" | "replaced" | "mined" | "final" | "reverted" | "reorganised" | "quarantined"): void;
+  /** A transaction was signed: the first of a batch, or a replacement. */
+  signed(transaction: { signer: Address; operations: number; maxFeePerGas: bigint }): void;
   alarm(name: AlarmName): void;
 }
 
@@ -20,6 +22,8 @@ export type AlarmName =
   | "signer_not_allowed"
   | "fee_cap_reached"
   | "foreign_nonce"
+  | "nonce_unexplained"
+  | "signer_missing"
   | "batch_reverted"
   | "reorganisation_beyond_finality"
   | "operation_failing";
@@ -50,8 +54,9 @@ export interface RelayerOptions {
 export interface SignerContext {
   db: Database;
   publicClient: PublicClient;
-  account: PrivateKeyAccount;
-  /** Address of `account`, lower case. */
+  /** The signer's key; null where its transactions are only looked after (caretaker.ts). */
+  account: PrivateKeyAccount | null;
+  /** Lower case. */
   signer: Address;
   epoch: bigint;
   deployment: Deployment;
@@ -75,6 +80,8 @@ export interface SignerMemory {
   waitingSince: Map<bigint, bigint>;
   /** First block at which each open batch was missing although its nonce was used. */
   missingSince: Map<bigint, bigint>;
+  /** Next block in which the search for the transaction that used a quarantined batch's nonce looks. */
+  searchedTo: Map<bigint, bigint>;
   /** Rounds in a row in which the chain knew fewer transactions of the signer than we do. */
   shortNonces: number;
   /** Wall clock (milliseconds) until which nothing new is sent. */
@@ -100,6 +107,7 @@ export function createMemory(): SignerMemory {
     broadcastAt: new Map(),
     waitingSince: new Map(),
     missingSince: new Map(),
+    searchedTo: new Map(),
     shortNonces: 0,
     pausedUntil: 0,
     alarmedAt: new Map(),

@@ -3,7 +3,10 @@ import { and, asc, desc, eq, gte, inArray, sql } from "drizzle-orm";
 import { parseTransaction, type TransactionReceipt } from "viem";
 import { type BatchAttempt, batch } from "../db/schema.js";
 import { type Head, raiseAlarm, type SignerContext } from "./context.js";
+import { followGivenUp, recordGivenUp } from "./given-up.js";
+import { findNonceUse } from "./nonce-use.js";
 import { fenced } from "./ownership.js";
+import { findReceipt, isCanonical, isTrusted } from "./receipts.js";
 import { finaliseBatches, recordReceipt, reopenBatches, requeueBatch } from "./results.js";
 import { broadcast, signAttempt } from "./send.js";
 import { estimateFees, replacementFees } from "./transaction.js";
@@ -14,6 +17,8 @@ type Batch = typeof batch.$inferSelect;
 const MAX_OPEN = 200;
 /** Heads in a row that must miss a transaction whose nonce is used before we believe that it is lost. */
 const MISSING_HEADS = 3n;
+/** Blocks that a batch whose nonce somebody else used waits at least, before its operations travel with another. */
+const MIN_QUARANTINE_BLOCKS = 12n;
 /** Rounds in a row in which the chain must know too few transactions before we believe that it lost some. */
 const SHORT_NONCE_ROUNDS = 5;
 /** A node may show a block before its receipts: asked again after this long. */
@@ -35,28 +40,30 @@ export async function followBatches(context: SignerContext, head: Head): Promise
   if (!isNewHead && Date.now() - memory.followedAt < SAME_HEAD_MS) return;
   if (isNewHead) await followMined(context, head);
   await followUnmined(context, head);
+  if (isNewHead) await followGivenUp(context, head);
   await checkShortNonces(context, head);
   memory.followedHead = head.hash;
   memory.followedAt = Date.now();
 }
 
 /**
- * Mined batches: the newest whose block is still in the chain vouches for all before it. Those after it lost their
- * block and are looked for again.
+ * Mined and final batches: the newest whose block is still in the chain vouches for all before it. Those after it lost
+ * their block and are looked for again.
  */
 async function followMined(context: SignerContext, head: Head): Promise<void> {
   const { db, signer, options, metrics, logger } = context;
   const mined = await db
-    .select({ id: batch.id, blockNumber: batch.blockNumber, blockHash: batch.blockHash })
+    .select({ id: batch.id, state: batch.state, blockNumber: batch.blockNumber, blockHash: batch.blockHash })
     .from(batch)
-    .where(and(eq(batch.signer, signer), eq(batch.state, "mined")))
+    .where(and(eq(batch.signer, signer), inArray(batch.state, ["mined", "final"])))
     .orderBy(desc(batch.blockNumber), desc(batch.accountNonce))
     .limit(MAX_OPEN);
   const lost: bigint[] = [];
+  let lostFinal = 0;
   const checked = new Map<string, boolean>();
   const final: bigint[] = [];
   let anchored = false;
-  for (const { id, blockNumber, blockHash } of mined) {
+  for (const { id, state, blockNumber, blockHash } of mined) {
     if (blockNumber === null || blockHash === null) continue;
     if (!anchored) {
       const standing = checked.get(blockHash) ?? (await isCanonical(context, blockNumber, blockHash));
@@ -65,14 +72,16 @@ async function followMined(context: SignerContext, head: Head): Promise<void> {
       checked.set(blockHash, standing);
       if (!standing) {
         lost.push(id);
+        if (state === "final") lostFinal += 1;
         continue;
       }
       anchored = true;
     }
-    if (head.number - blockNumber + 1n >= BigInt(options.confirmations)) final.push(id);
+    if (state === "mined" && head.number - blockNumber + 1n >= BigInt(options.confirmations)) final.push(id);
   }
   if (lost.length > 0) {
     logger.warn({ signer, batches: lost.map(String) }, "blocks with batches left the chain");
+    if (lostFinal > 0) raiseAlarm(context, "reorganisation_beyond_finality", { batches: lostFinal });
     await reopenBatches(context, lost);
     for (const id of lost) forget(context, id);
     metrics?.batches("reorganised");
@@ -80,17 +89,8 @@ async function followMined(context: SignerContext, head: Head): Promise<void> {
   if (final.length > 0) await finaliseBatches(context, final);
 }
 
-async function isCanonical(
-  { publicClient }: SignerContext,
-  blockNumber: bigint,
-  blockHash: string,
-): Promise<boolean | null> {
-  const block = await publicClient.getBlock({ blockNumber }).catch(() => null);
-  return block === null ? null : block.hash === blockHash;
-}
-
 async function followUnmined(context: SignerContext, head: Head): Promise<void> {
-  const { db, publicClient, account, signer, memory, crashPoint } = context;
+  const { db, publicClient, signer, memory, crashPoint } = context;
   const open = await db
     .select()
     .from(batch)
@@ -99,18 +99,19 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
     .limit(MAX_OPEN);
   let inFlight = 0;
   for (const one of open) {
-    const receipt = await findReceipt(context, one);
+    const receipt = await findReceipt(context, one.attempts);
     if (receipt !== null) {
+      if (!(await isTrusted(context, receipt, head))) {
+        inFlight += 1;
+        continue;
+      }
       memory.missingSince.delete(one.id);
       await crashPoint("after_receipt");
       await settleReceipt(context, one, receipt, head);
       await crashPoint("after_mined");
       continue;
     }
-    const nonce = await publicClient.getTransactionCount({
-      address: account.address,
-      blockNumber: head.number,
-    });
+    const nonce = await publicClient.getTransactionCount({ address: signer, blockNumber: head.number });
     if (nonce > one.accountNonce) {
       await followMissing(context, one, head);
       continue;
@@ -124,21 +125,6 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
   memory.inFlight = inFlight;
 }
 
-/** Any attempt may have been included: they share a nonce, so at most one was. */
-async function findReceipt(
-  { publicClient }: SignerContext,
-  { attempts }: Batch,
-): Promise<TransactionReceipt | null> {
-  for (const { hash } of [...attempts].reverse()) {
-    const receipt = await publicClient.getTransactionReceipt({ hash }).catch((error: Error) => {
-      if (error.name === "TransactionReceiptNotFoundError") return null;
-      throw error;
-    });
-    if (receipt !== null) return receipt;
-  }
-  return null;
-}
-
 async function settleReceipt(
   context: SignerContext,
   one: Batch,
@@ -147,6 +133,8 @@ async function settleReceipt(
 ): Promise<void> {
   const deep = head.number - receipt.blockNumber + 1n >= BigInt(context.options.confirmations);
   if (receipt.status === "success") {
+    // Before one of its operations is called failed: an earlier batch may have applied it after all.
+    await recordGivenUp(context, one.operationIds, head);
     await recordReceipt(context, one, receipt, deep);
     forget(context, one.id);
     return;
@@ -161,7 +149,7 @@ async function settleReceipt(
 
 /** The nonce is used and none of our transactions has a receipt: somebody else's took it, or the node lags. */
 async function followMissing(context: SignerContext, one: Batch, head: Head): Promise<void> {
-  const { publicClient, account, memory, options, metrics } = context;
+  const { memory, options, metrics } = context;
   if (one.state === "sent") {
     const since = memory.missingSince.get(one.id);
     if (since === undefined) memory.missingSince.set(one.id, head.number);
@@ -174,21 +162,27 @@ async function followMissing(context: SignerContext, one: Batch, head: Head): Pr
   }
   const confirmations = BigInt(options.confirmations);
   const seenFor = head.number - (one.quarantinedAtBlock ?? head.number);
-  if (seenFor < confirmations || head.number < confirmations) return;
-  const finalNonce = await publicClient.getTransactionCount({
-    address: account.address,
-    blockNumber: head.number - confirmations + 1n,
-  });
-  if (finalNonce <= one.accountNonce) return;
+  if (seenFor < confirmations || seenFor < MIN_QUARANTINE_BLOCKS) return;
+  const use = await findNonceUse(context, one, head);
+  if (use === "not found") {
+    raiseAlarm(context, "nonce_unexplained", { batch: one.id.toString(), nonce: one.accountNonce });
+    return;
+  }
+  // Still looking; or it is ours, and the node owes us its receipt; or a reorganisation may yet take it back.
+  if (use === null || use.isOurs || head.number - use.blockNumber + 1n < confirmations) return;
   await requeueBatch(context, one.id, "superseded", null);
   forget(context, one.id);
 }
 
 /** Signs a replacement at a higher fee where the next transaction in line was left out of too many blocks. */
 async function replaceIfStuck(context: SignerContext, one: Batch, head: Head): Promise<boolean> {
-  const { publicClient, options, memory, metrics, logger, signer } = context;
+  const { publicClient, account, options, memory, metrics, logger, signer } = context;
   const last = one.attempts.at(-1);
   if (last === undefined) return false;
+  if (account === null) {
+    raiseAlarm(context, "signer_missing", { batch: one.id.toString(), hash: last.hash });
+    return false;
+  }
   const since = memory.waitingSince.get(one.id);
   // Counted from where this loop first saw it wait: after a reorganisation the same bytes get their chance first.
   if (since === undefined || since > head.number) memory.waitingSince.set(one.id, head.number);
@@ -223,6 +217,7 @@ async function replaceIfStuck(context: SignerContext, one: Batch, head: Head): P
       .where(eq(batch.id, one.id));
   });
   metrics?.batches("replaced");
+  metrics?.signed({ signer, operations: one.operationIds.length, maxFeePerGas: fees.maxFeePerGas });
   logger.warn(
     { signer, batch: one.id.toString(), hash: attempt.hash, replaces: last.hash },
     "batch replaced",
@@ -256,11 +251,8 @@ async function rebroadcast(context: SignerContext, one: Batch, head: Head): Prom
  * are followed and sent again, so that their operations apply, and no nonce stays empty below the next one.
  */
 async function checkShortNonces(context: SignerContext, head: Head): Promise<void> {
-  const { db, publicClient, account, signer, memory } = context;
-  const nonce = await publicClient.getTransactionCount({
-    address: account.address,
-    blockNumber: head.number,
-  });
+  const { db, publicClient, signer, memory } = context;
+  const nonce = await publicClient.getTransactionCount({ address: signer, blockNumber: head.number });
   const missing = await db
     .select()
     .from(batch)
@@ -306,4 +298,5 @@ function forget({ memory }: SignerContext, id: bigint): void {
   memory.broadcastAt.delete(id);
   memory.waitingSince.delete(id);
   memory.missingSince.delete(id);
+  memory.searchedTo.delete(id);
 }

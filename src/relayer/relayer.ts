@@ -26,7 +26,7 @@ export interface Relayer {
   stop(): Promise<void>;
 }
 
-const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
+export const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
   pollIntervalMs: 100,
   maxInFlight: 2,
   maxBatchSize: 150,
@@ -166,7 +166,7 @@ export function createRelayer({
 }
 
 /** Resolves after `ms`, or at once when `signal` aborts. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     const done = (): void => {

@@ -1,5 +1,5 @@
 /** Writing down what the chain did with a batch and each of its operations. */
-import { and, asc, eq, inArray, sql } from "drizzle-orm";
+import { and, eq, inArray, sql } from "drizzle-orm";
 import { type Hex, parseEventLogs, type TransactionReceipt } from "viem";
 import { relayAbi } from "../chain/abi.js";
 import type { Transaction } from "../db/client.js";
@@ -9,10 +9,14 @@ import type { SignerContext } from "./context.js";
 import { fenced } from "./ownership.js";
 import { failureReason, retryDelay } from "./verdict.js";
 
-/** Blocks that still have to pass make no difference to `rejected`: a failure on chain moved nothing. */
+/**
+ * Writes down which of the batch's operations were applied and which failed. An operation that another batch has
+ * applied, or carries by now, is not called failed because of this one. Blocks that still have to pass make no
+ * difference to `rejected`: a failure on chain moved nothing.
+ */
 export async function recordReceipt(
   context: SignerContext,
-  { id }: { id: bigint },
+  { id, operationIds }: { id: bigint; operationIds: bigint[] },
   receipt: TransactionReceipt,
   deep: boolean,
 ): Promise<void> {
@@ -34,57 +38,71 @@ export async function recordReceipt(
       .set({ state, ...place, updatedAt: sql`now()` })
       .where(eq(batch.id, id));
     const operations = await tx
-      .select({ id: operation.id, state: operation.state, batchIndex: operation.batchIndex })
+      .select({ id: operation.id, state: operation.state, batchId: operation.batchId })
       .from(operation)
-      .where(eq(operation.batchId, id))
-      .orderBy(asc(operation.batchIndex));
-    const applied = operations.filter(({ batchIndex }) => !failures.has(batchIndex ?? -1));
-    await tx
-      .update(operation)
-      .set({ state, reason: null, reasonData: null, ...place, updatedAt: sql`now()` })
-      .where(
-        inArray(
-          operation.id,
-          applied.filter((row) => row.state !== "rejected").map((row) => row.id),
-        ),
-      );
-    for (const row of applied) if (row.state === "rejected") await revive(tx, row.id, state, place);
-    for (const [index, data] of failures) {
-      const row = operations.find(({ batchIndex }) => batchIndex === index);
+      .where(inArray(operation.id, operationIds))
+      .for("update");
+    const rows = new Map(operations.map((row) => [row.id, row]));
+    const ordinary: bigint[] = [];
+    let applied = 0;
+    let failed = 0;
+    for (const [index, operationId] of operationIds.entries()) {
+      const row = rows.get(operationId);
       if (row === undefined) continue;
-      const reason = failureReason(data, false);
+      const data = failures.get(index);
+      const isHere = row.batchId === id;
+      if (data === undefined) {
+        applied += 1;
+        if (isHere && row.state !== "rejected") ordinary.push(operationId);
+        else if (!DONE.has(row.state))
+          await adopt(tx, operationId, { batchId: id, batchIndex: index, state, place });
+      } else if (isHere) {
+        failed += 1;
+        const reason = failureReason(data, false);
+        await tx
+          .update(operation)
+          .set({ state: "rejected", reason, reasonData: data, ...place, updatedAt: sql`now()` })
+          .where(eq(operation.id, operationId));
+        logger.warn(
+          { signer, operation: operationId.toString(), batch: id.toString(), reason },
+          "operation failed on chain",
+        );
+      }
+    }
+    if (ordinary.length > 0) {
       await tx
         .update(operation)
-        .set({ state: "rejected", reason, reasonData: data, ...place, updatedAt: sql`now()` })
-        .where(eq(operation.id, row.id));
-      logger.warn(
-        { signer, operation: row.id.toString(), batch: id.toString(), reason },
-        "operation failed on chain",
-      );
+        .set({ state, reason: null, reasonData: null, ...place, updatedAt: sql`now()` })
+        .where(inArray(operation.id, ordinary));
     }
-    await notifyDone(
-      tx,
-      operations.map((row) => row.id),
-    );
-    return { applied: applied.length, failed: operations.length - applied.length };
+    await notifyDone(tx, operationIds);
+    return { applied, failed };
   });
   metrics?.batches(state);
   if (counts.applied > 0) metrics?.operations(state, counts.applied);
   if (counts.failed > 0) metrics?.operations("rejected", counts.failed);
 }
 
+const DONE: ReadonlySet<string> = new Set(["mined", "final"]);
+
 /**
- * An operation that failed in a block that left the chain succeeded in another one. Where a newer operation holds its
- * authorization or once-key by now the row stays as it is: the newer one meets the effect on chain.
+ * An operation that was called failed, or had been queued again, is applied by this batch after all. Where a newer
+ * operation holds its authorization or once-key by now the row stays as it is: the newer one meets the effect on chain.
  */
-async function revive(
+async function adopt(
   tx: Transaction,
   id: bigint,
-  state: "mined" | "final",
-  place: { transactionHash: string; blockNumber: bigint; blockHash: string },
+  applied: {
+    batchId: bigint;
+    batchIndex: number;
+    state: "mined" | "final";
+    place: { transactionHash: string; blockNumber: bigint; blockHash: string };
+  },
 ): Promise<void> {
+  const { batchId, batchIndex, state, place } = applied;
   await tx.execute(sql`
-    update app.operation mine set state = ${state}, reason = null, reason_data = null,
+    update app.operation mine set state = ${state}, reason = null, reason_data = null, retry_at = null,
+      claimed_until = null, batch_id = ${batchId.toString()}::bigint, batch_index = ${batchIndex},
       transaction_hash = ${place.transactionHash}, block_number = ${place.blockNumber.toString()}::bigint,
       block_hash = ${place.blockHash}, updated_at = now()
     where id = ${id.toString()}::bigint and not exists (

@@ -12,7 +12,8 @@ import type { BatchAttempt } from "../db/schema.js";
 import { batch } from "../db/schema.js";
 import type { Hex } from "../protocol/types.js";
 import { claimOperations, hasWaiting, storeUnsent, type Unsent } from "./claim.js";
-import { type Head, raiseAlarm, type SignerContext } from "./context.js";
+import { type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
+import { recordGivenUp } from "./given-up.js";
 import type { OperationRow } from "./outbox.js";
 import { fenced } from "./ownership.js";
 import { simulateOperations } from "./simulate.js";
@@ -28,7 +29,7 @@ const pausableAbi = parseAbi(["function paused() view returns (bool)"]);
 
 /** Sends one batch where there is something to send. Answers whether it did. */
 export async function sendNext(context: SignerContext, head: Head): Promise<boolean> {
-  const { memory, crashPoint } = context;
+  const { memory, crashPoint, logger, signer } = context;
   if (Date.now() < memory.pausedUntil || !(await hasWaiting(context))) return false;
 
   const { publicClient, options } = context;
@@ -40,11 +41,19 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   }
 
   await crashPoint("before_claim");
-  const claimed = await claimOperations(context, head);
+  const { operations: claimed, newestBlock } = await claimOperations(context, head);
   if (claimed.length === 0) return false;
   let passed: OperationRow[] = [];
+  let current: Head;
   try {
-    const judged = await judge(context, claimed, head);
+    // What the claim rests on may have been mined since `head`: on an older state it would look impossible.
+    current = await readHead(publicClient);
+    if (current.number < newestBlock) {
+      logger.debug({ signer, head: current.number.toString() }, "the node is behind the outbox");
+      await release(context, claimed);
+      return false;
+    }
+    const judged = await judge(context, claimed, current);
     await crashPoint("after_simulation");
     await storeUnsent(context, judged);
     passed = judged.passed;
@@ -54,7 +63,7 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   }
   if (passed.length === 0) return false;
   try {
-    return await signAndSend(context, passed, fees, head);
+    return await signAndSend(context, passed, fees, current);
   } catch (error) {
     await release(context, passed);
     throw error;
@@ -67,10 +76,11 @@ async function release(context: SignerContext, rows: OperationRow[]): Promise<vo
 }
 
 async function judge(
-  { publicClient, signer, deployment }: SignerContext,
+  context: SignerContext,
   operations: OperationRow[],
   head: Head,
 ): Promise<Unsent & { passed: OperationRow[] }> {
+  const { publicClient, signer, deployment } = context;
   const now = Math.min(Math.floor(Date.now() / 1000), head.timestamp + 15);
   const results = await simulateOperations({
     publicClient,
@@ -98,7 +108,8 @@ async function judge(
     if (row.payer !== null || row.caller === null) {
       tokenPaused ??= await isPaused(publicClient, deployment.asset.address);
     }
-    const reason = failureReason(result.data, result.outOfGas);
+    const isOver = row.notAfter !== null && row.notAfter < head.timestamp;
+    const reason = isOver ? "Expired" : failureReason(result.data, result.outOfGas);
     const verdict = judgeFailure({
       reason,
       data: result.data,
@@ -110,6 +121,12 @@ async function judge(
     const list = verdict.verdict === "reject" ? judged.rejected : judged.held;
     list.push({ row, reason: verdict.reason, data: verdict.data });
   }
+  // One that was published may have failed because it is applied already: by a batch that was given up too early.
+  await recordGivenUp(
+    context,
+    judged.rejected.filter(({ row }) => row.publishedAt !== null).map(({ row }) => row.id),
+    head,
+  );
   return judged;
 }
 
@@ -135,10 +152,10 @@ async function signAndSend(
   fees: Fees,
   head: Head,
 ): Promise<boolean> {
-  const { publicClient, account, signer, deployment, memory, crashPoint, metrics, logger } = context;
+  const { publicClient, signer, deployment, memory, crashPoint, metrics, logger } = context;
   const [balance, chainNonce] = await Promise.all([
-    publicClient.getBalance({ address: account.address }),
-    publicClient.getTransactionCount({ address: account.address, blockTag: "latest" }),
+    publicClient.getBalance({ address: signer }),
+    publicClient.getTransactionCount({ address: signer, blockTag: "latest" }),
   ]);
   const gas = batchGas(operations);
   if (balance < gas * fees.maxFeePerGas) {
@@ -193,6 +210,7 @@ async function signAndSend(
   await crashPoint("after_commit");
 
   metrics?.batches("sent");
+  metrics?.signed({ signer, operations: operations.length, maxFeePerGas: fees.maxFeePerGas });
   logger.info(
     { signer, batch: id.toString(), nonce, operations: operations.length, hash: attempt.hash },
     "batch sent",
@@ -203,11 +221,12 @@ async function signAndSend(
   return true;
 }
 
-/** Signs one transaction of a batch; nothing leaves the process. */
+/** Signs one transaction of a batch; nothing leaves the process. Throws where the signer's key is not at hand. */
 export async function signAttempt(
   { account }: SignerContext,
   { head, ...transaction }: TransactionSerializableEIP1559 & Fees & { head: Head },
 ): Promise<BatchAttempt> {
+  if (account === null) throw new Error("a caretaker signs nothing");
   const raw = await account.signTransaction(transaction);
   return {
     raw,

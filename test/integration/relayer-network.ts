@@ -27,6 +27,7 @@ import { startGuardian } from "../../src/local/processes.js";
 import { createLogger } from "../../src/logger.js";
 import { escrowAddress } from "../../src/protocol/terms.js";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "../../src/protocol/types.js";
+import { type Caretaker, createCaretaker } from "../../src/relayer/caretaker.js";
 import type { CrashPoint, RelayerOptions } from "../../src/relayer/context.js";
 import { acceptOperation, createOperation, type NewOperation } from "../../src/relayer/operations.js";
 import { enqueue, type OperationRow } from "../../src/relayer/outbox.js";
@@ -57,13 +58,15 @@ export interface Logged {
   [fact: string]: unknown;
 }
 
+export type Intercept = (method: string) => Promise<{ result: unknown } | undefined>;
+
 export interface RelayerSetup {
   signer?: PrivateKeyAccount;
   confirmations?: number;
   options?: Partial<RelayerOptions>;
   crashPoint?: (point: CrashPoint) => Promise<void>;
-  /** Called before each request to the node; what it throws is the node's answer. */
-  intercept?: (method: string) => Promise<void>;
+  /** Called before each request to the node; what it throws or returns is the node's answer. */
+  intercept?: Intercept;
 }
 
 export type RelayerNetwork = Awaited<ReturnType<typeof startRelayerNetwork>>;
@@ -118,7 +121,7 @@ export async function startRelayerNetwork() {
   await testClient.setIntervalMining({ interval: 0 });
   const producer = createBlockProducer(() => testClient.mine({ blocks: 1 }));
   const waiter = createOutboxWaiter({ pool });
-  const started = new Set<Relayer>();
+  const started = new Set<Relayer | Caretaker>();
   const logs: Logged[] = [];
   const logger = createLogger("debug", { write: (line: string) => void logs.push(JSON.parse(line)) });
   let serial = 0;
@@ -130,10 +133,10 @@ export async function startRelayerNetwork() {
     functionName: "parameters",
   });
 
-  function interceptedClient(intercept: (method: string) => Promise<void>) {
+  function interceptedClient(intercept: Intercept) {
     const request = async (call: { method: string }) => {
-      await intercept(call.method);
-      return publicClient.request(call as never);
+      const answer = await intercept(call.method);
+      return answer ? answer.result : publicClient.request(call as never);
     };
     return createPublicClient({ chain, transport: custom({ request }, { retryCount: 1, retryDelay: 20 }) });
   }
@@ -284,6 +287,20 @@ export async function startRelayerNetwork() {
       started.add(relayer);
       relayer.start();
       return relayer;
+    },
+    /** Looks after every signer that no relayer has, at once. */
+    startCaretaker(): void {
+      const caretaker = createCaretaker({
+        db,
+        pool,
+        publicClient,
+        deployment,
+        confirmations: 1,
+        logger,
+        unattendedSeconds: 0,
+      });
+      started.add(caretaker);
+      caretaker.start();
     },
     /** A created contract, by a relayer that is running. */
     async created(client: PrivateKeyAccount): Promise<Address> {

@@ -1,0 +1,117 @@
+/**
+ * Looks after the transactions of signers that no process owns any more: a removed key leaves signed batches behind,
+ * and their operations must not stay `sent` for ever. Without the key nothing is replaced; the bytes that are signed
+ * are sent again, and receipts are written down.
+ */
+import { sql } from "drizzle-orm";
+import type { Pool } from "pg";
+import type { PublicClient } from "viem";
+import type { Deployment } from "../chain/deployment.js";
+import type { Database } from "../db/client.js";
+import type { Address } from "../protocol/types.js";
+import {
+  createMemory,
+  type RelayerLogger,
+  type RelayerMetrics,
+  type RelayerOptions,
+  readHead,
+  type SignerMemory,
+} from "./context.js";
+import { followBatches } from "./follow.js";
+import { takeOwnership } from "./ownership.js";
+import { DEFAULT_OPTIONS, pause } from "./relayer.js";
+
+export interface Caretaker {
+  start(): void;
+  stop(): Promise<void>;
+}
+
+const LOOK_INTERVAL_MS = 2000;
+/** An owner that is only being restarted comes back sooner. */
+const UNATTENDED_SECONDS = 30;
+const MAX_SIGNERS = 100;
+
+/** Any number may run: the ownership lock of each signer says who looks, and its owner keeps the others out. */
+export function createCaretaker({
+  db,
+  pool,
+  publicClient,
+  deployment,
+  confirmations,
+  logger,
+  metrics,
+  unattendedSeconds = UNATTENDED_SECONDS,
+}: {
+  db: Database;
+  pool: Pool;
+  publicClient: PublicClient;
+  deployment: Deployment;
+  confirmations: number;
+  logger: RelayerLogger;
+  metrics?: RelayerMetrics | undefined;
+  unattendedSeconds?: number;
+}): Caretaker {
+  const options: RelayerOptions = { ...DEFAULT_OPTIONS, confirmations };
+  const stopping = new AbortController();
+  const memories = new Map<Address, SignerMemory>();
+  let running: Promise<void> | undefined;
+
+  const unattended = async (): Promise<Address[]> => {
+    const { rows } = await db.execute<{ signer: Address }>(sql`
+      select signer from app.batch where state in ('sent', 'mined', 'quarantined')
+      group by signer having max(updated_at) < now() - make_interval(secs => ${unattendedSeconds})
+      limit ${MAX_SIGNERS}`);
+    return rows.map(({ signer }) => signer);
+  };
+
+  const look = async (signer: Address): Promise<void> => {
+    const ownership = await takeOwnership(pool, signer);
+    if (ownership === null) return;
+    try {
+      const memory = memories.get(signer) ?? createMemory();
+      memories.set(signer, memory);
+      const { epoch } = ownership;
+      const context = {
+        db,
+        publicClient,
+        account: null,
+        signer,
+        epoch,
+        deployment,
+        options,
+        logger,
+        metrics,
+      };
+      const head = await readHead(publicClient);
+      await followBatches({ ...context, crashPoint: async () => {}, memory }, head);
+    } finally {
+      await ownership.release();
+    }
+  };
+
+  const run = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      try {
+        const signers = await unattended();
+        for (const known of memories.keys()) if (!signers.includes(known)) memories.delete(known);
+        for (const signer of signers) {
+          if (stopping.signal.aborted) return;
+          await look(signer);
+        }
+      } catch (error) {
+        logger.debug({ error }, "nobody could look after unowned signers");
+      }
+      await pause(LOOK_INTERVAL_MS, stopping.signal);
+    }
+  };
+
+  return {
+    start() {
+      running ??= run();
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,39 @@
+/** Receipts, and whether the block that they name is in the chain that we see. */
+import type { TransactionReceipt } from "viem";
+import type { BatchAttempt } from "../db/schema.js";
+import type { Head, SignerContext } from "./context.js";
+
+/** Any attempt may have been included: they share a nonce, so at most one was. Rejects where the node cannot answer. */
+export async function findReceipt(
+  { publicClient }: Pick<SignerContext, "publicClient">,
+  attempts: readonly Pick<BatchAttempt, "hash">[],
+): Promise<TransactionReceipt | null> {
+  for (const { hash } of [...attempts].reverse()) {
+    const receipt = await publicClient.getTransactionReceipt({ hash }).catch((error: Error) => {
+      if (error.name === "TransactionReceiptNotFoundError") return null;
+      throw error;
+    });
+    if (receipt !== null) return receipt;
+  }
+  return null;
+}
+
+/** Whether that block is in the chain; null where the node does not have it, which says nothing. */
+export async function isCanonical(
+  { publicClient }: Pick<SignerContext, "publicClient">,
+  blockNumber: bigint,
+  blockHash: string,
+): Promise<boolean | null> {
+  const block = await publicClient.getBlock({ blockNumber }).catch(() => null);
+  return block === null ? null : block.hash === blockHash;
+}
+
+/** A receipt from beyond `head`, or from another branch, waits for a head that agrees with it. */
+export async function isTrusted(
+  context: Pick<SignerContext, "publicClient">,
+  { blockNumber, blockHash }: Pick<TransactionReceipt, "blockNumber" | "blockHash">,
+  head: Head,
+): Promise<boolean> {
+  if (blockNumber >= head.number) return blockHash === head.hash;
+  return (await isCanonical(context, blockNumber, blockHash)) === true;
+}

@@ -1,0 +1,214 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Address } from "../../src/protocol/types.js";
+import type { CrashPoint } from "../../src/relayer/context.js";
+import type { NewOperation, OperationRow } from "../../src/relayer/outbox.js";
+import { PRICE, type RelayerNetwork, startRelayerNetwork, until } from "./relayer-network.js";
+
+const MATCHED = 2;
+
+/** Stops at one moment until told to go on. */
+function freezeAt(moment: CrashPoint) {
+  let thaw = () => {};
+  let reached = false;
+  const thawed = new Promise<void>((resolve) => {
+    thaw = resolve;
+  });
+  const crashPoint = async (point: CrashPoint) => {
+    if (point !== moment) return;
+    reached = true;
+    await thawed;
+  };
+  return { crashPoint, isReached: () => reached, thaw: () => thaw() };
+}
+
+describe("what the relayer believes", () => {
+  let network: RelayerNetwork;
+  let nextSigner = 0;
+
+  beforeAll(async () => {
+    network = await startRelayerNetwork();
+  }, 120_000);
+  beforeEach(() => {
+    nextSigner += 1;
+  });
+  afterEach(async () => {
+    network.producer.resume();
+    await network.stopRelayers();
+  });
+  afterAll(() => network.stop());
+
+  const signer = () => network.signer(nextSigner);
+  const alarms = (name: string) => network.logs.filter(({ alarm }) => alarm === name).length;
+
+  async function stored(): Promise<{ act: NewOperation; row: OperationRow }> {
+    const [client] = await network.agents(1);
+    const act = await network.creation(client as never);
+    return { act, row: await network.store(act) };
+  }
+
+  async function expectApplied(act: NewOperation, row: OperationRow): Promise<void> {
+    expect(await network.outcome(row)).toMatchObject({ reason: null, transactionHash: expect.any(String) });
+    expect(await network.balanceOf(act.escrow as Address)).toBe(PRICE);
+  }
+
+  /** Leaves a batch of `signer()` signed, stored and never broadcast; its owner is gone for good. */
+  async function abandoned(): Promise<{ act: NewOperation; row: OperationRow }> {
+    const frozen = freezeAt("after_commit");
+    const relayer = network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint });
+    const operation = await stored();
+    await until(frozen.isReached);
+    await network.cutLocks();
+    await relayer.stop();
+    return operation;
+  }
+
+  it("judges an operation on no older state than the one that made it possible", async () => {
+    const [client, worker] = await network.agents(2);
+    const frozen = freezeAt("before_claim");
+    network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint });
+    const decoy = await stored();
+    await until(frozen.isReached);
+    nextSigner += 1;
+    const other = network.startRelayer({ signer: signer() });
+    await expectApplied(decoy.act, decoy.row);
+    const escrow = await network.created(client as never);
+    await other.stop();
+    const accepted = await network.store(await network.acceptance(worker as never, escrow));
+
+    frozen.thaw();
+
+    expect(await network.outcome(accepted)).toMatchObject({ reason: null });
+    expect(await network.statusOf(escrow)).toBe(MATCHED);
+  });
+
+  it("waits with its judgement while its node is behind what another one showed", async () => {
+    const [client, worker] = await network.agents(2);
+    const other = network.startRelayer({ signer: signer() });
+    const old = await network.publicClient.request({
+      method: "eth_getBlockByNumber",
+      params: ["latest", false],
+    } as never);
+    const escrow = await network.created(client as never);
+    await other.stop();
+    const accepted = await network.store(await network.acceptance(worker as never, escrow));
+    nextSigner += 1;
+    let isBehind = true;
+    network.startRelayer({
+      signer: signer(),
+      intercept: async (method) =>
+        isBehind && method === "eth_getBlockByNumber" ? { result: old } : undefined,
+    });
+    await until(() => network.logs.some(({ msg }) => msg === "the node is behind the outbox"));
+    expect(await network.rowOf(accepted)).toMatchObject({ state: "queued", reason: null });
+
+    isBehind = false;
+
+    expect(await network.outcome(accepted)).toMatchObject({ reason: null });
+  });
+
+  it("sends what a removed signer has signed, and writes down what became of it", async () => {
+    const { act, row } = await abandoned();
+    expect((await network.rowOf(row))?.state).toBe("sent");
+
+    network.startCaretaker();
+
+    await expectApplied(act, row);
+    expect((await network.batchesOf(signer())).map(({ state }) => state)).toEqual([
+      expect.stringMatching(/mined|final/),
+    ]);
+  });
+
+  it("raises an alarm where a removed signer's transaction is too cheap", async () => {
+    const { act, row } = await abandoned();
+    await network.producer.pause();
+    await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: 10n ** 11n });
+    network.producer.resume();
+    network.startCaretaker();
+
+    await until(() => alarms("signer_missing") > 0, 60_000);
+    await expectApplied(act, row);
+  });
+
+  it("leaves the transactions of a living signer to it", async () => {
+    network.startCaretaker();
+    network.startRelayer({ signer: signer() });
+    const { act, row } = await stored();
+    await expectApplied(act, row);
+    await until(async () => (await network.batchesOf(signer()))[0]?.state === "final");
+    expect((await network.batchesOf(signer()))[0]?.epoch).toBe(1n);
+  });
+
+  it("takes no missing receipt for proof that a transaction is lost", async () => {
+    let isLying = true;
+    network.startRelayer({
+      signer: signer(),
+      intercept: async (method) =>
+        isLying && method === "eth_getTransactionReceipt" ? { result: null } : undefined,
+    });
+    const { act, row } = await stored();
+    await until(async () => (await network.batchesOf(signer()))[0]?.state === "quarantined");
+    const quarantinedAt = await network.publicClient.getBlockNumber({ cacheTime: 0 });
+    await until(
+      async () => (await network.publicClient.getBlockNumber({ cacheTime: 0 })) > quarantinedAt + 20n,
+    );
+    expect((await network.rowOf(row))?.state).toBe("sent");
+
+    isLying = false;
+
+    await expectApplied(act, row);
+    expect(await network.batchesOf(signer())).toHaveLength(1);
+  });
+
+  it("finds out that a batch which it had given up was applied after a reorganisation", async () => {
+    const [client] = await network.agents(1);
+    await network.producer.pause();
+    const act = await network.creation(client as never);
+    const row = await network.store(act);
+    network.startRelayer({ signer: signer(), options: { maxInFlight: 1 } });
+    const sent = async () => (await network.batchesOf(signer()))[0]?.attempts[0]?.hash as Address;
+    await until(async () => (await sent()) !== undefined);
+    const hash = await sent();
+    await until(async () =>
+      network.publicClient.getTransaction({ hash }).then(
+        () => true,
+        () => false,
+      ),
+    );
+    await network.testClient.dropTransaction({ hash });
+    const foreign = await signer().signTransaction({
+      chainId: network.deployment.chainId,
+      type: "eip1559",
+      to: signer().address,
+      nonce: 0,
+      gas: 21_000n,
+      maxFeePerGas: 10n ** 12n,
+      maxPriorityFeePerGas: 10n ** 11n,
+    });
+    await network.publicClient.sendRawTransaction({ serializedTransaction: foreign });
+    const before = await network.publicClient.getBlockNumber({ cacheTime: 0 });
+    network.producer.resume();
+    await expectApplied(act, row);
+    expect((await network.batchesOf(signer())).map(({ state }) => state)).toEqual([
+      "superseded",
+      expect.stringMatching(/mined|final/),
+    ]);
+
+    await network.producer.pause();
+    const depth = Number((await network.publicClient.getBlockNumber({ cacheTime: 0 })) - before);
+    await network.testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
+    network.producer.resume();
+
+    await until(
+      async () =>
+        (await network.batchesOf(signer())).every(({ state }) => state === "mined" || state === "final"),
+      30_000,
+    );
+    const [first] = await network.batchesOf(signer());
+    expect(await network.rowOf(row)).toMatchObject({
+      reason: null,
+      batchId: first?.id,
+      transactionHash: hash,
+    });
+    expect(await network.balanceOf(act.escrow as Address)).toBe(PRICE);
+  });
+});
