@@ -24,17 +24,34 @@ export const dataResponse = <T extends z.ZodType>(description: string, schema: T
   content: { "application/json": { schema: dataOf(schema) } },
 });
 
-type ErrorResponse = { description: string; content: { "application/json": { schema: typeof ErrorSchema } } };
+type ErrorResponse = {
+  description: string;
+  content: {
+    "application/json": {
+      schema: typeof ErrorSchema;
+      /** Of the document's components, by code. */
+      examples: Record<string, { $ref: string }>;
+    };
+  };
+};
 
-/** OpenAPI responses for the codes that an operation can answer with, one per HTTP status. */
+/** OpenAPI responses for the codes that an operation can answer with, one per HTTP status, one example per code. */
 export function errorResponses<C extends ErrorCode>(
   ...codes: C[]
 ): { [S in (typeof ERROR_STATUS)[C]]: ErrorResponse } {
   const responses: Record<number, ErrorResponse> = {};
   for (const code of codes) {
-    const status = ERROR_STATUS[code];
-    const description = responses[status] === undefined ? code : `${responses[status].description}, ${code}`;
-    responses[status] = { description, content: { "application/json": { schema: ErrorSchema } } };
+    const earlier = responses[ERROR_STATUS[code]];
+    const examples = {
+      ...earlier?.content["application/json"].examples,
+      [code]: { $ref: `#/components/examples/${code}` },
+    };
+    responses[ERROR_STATUS[code]] = {
+      description: Object.keys(examples)
+        .map((name) => `\`${name}\``)
+        .join(", "),
+      content: { "application/json": { schema: ErrorSchema, examples } },
+    };
   }
   return responses as { [S in (typeof ERROR_STATUS)[C]]: ErrorResponse };
 }

@@ -1,3 +1,4 @@
+import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { Answer } from "../../services/payments/answer.js";
 
@@ -9,14 +10,70 @@ export function sendAnswer(c: Context, { status, headers, body }: Answer): never
   return c.body(body, status, { "Content-Type": "application/json", ...headers }) as never;
 }
 
+const EmptyBodySchema = z
+  .strictObject({})
+  .openapi("EmptyBody", { description: "Version 2: the quote is in the header" });
+
+const quote = {
+  scheme: z.literal("exact"),
+  network: z.string().openapi({ description: "CAIP-2 name; in version 1 the short name where there is one" }),
+  maxAmountRequired: z.string().openapi({ description: "In the asset's smallest unit", example: "50000000" }),
+  payTo: z.string().openapi({
+    description: "The contract's escrow, which is the contract's id; for a stake the registry",
+  }),
+  asset: z.string().openapi({ description: "Token contract" }),
+  maxTimeoutSeconds: z.int().openapi({ example: 60 }),
+  resource: z.url().openapi({ description: "The call that is paid for" }),
+  description: z.string(),
+  mimeType: z.literal("application/json"),
+  extra: z
+    .object({ name: z.string(), version: z.string() })
+    .openapi({ description: "EIP-712 domain of the asset" }),
+};
+
+const refusal = {
+  error: z.string().openapi({
+    description:
+      "Why the payment was refused, by the names of the x402 specification, and `payer_mismatch` and `authorization_used`",
+  }),
+  errorMessage: z.string().optional().openapi({ description: "The same for people" }),
+};
+
+/** The decoded `Payment-Required` header. */
+export const PaymentRequiredSchema = z
+  .object({
+    x402Version: z.literal(2),
+    ...refusal,
+    resource: z.object({ url: z.url(), description: z.string(), mimeType: z.literal("application/json") }),
+    accepts: z.array(
+      z.object({
+        ...quote,
+        amount: z.string().openapi({ description: "As maxAmountRequired", example: "50000000" }),
+      }),
+    ),
+    extensions: z.record(z.string(), z.unknown()).optional(),
+  })
+  .openapi("PaymentRequired");
+
+const PaymentRequiredV1Schema = z
+  .object({ x402Version: z.literal(1), ...refusal, accepts: z.array(z.object(quote)) })
+  .openapi("PaymentRequiredV1");
+
 /** OpenAPI response of a paid call without a (good) payment. */
 export const PAYMENT_REQUIRED = {
   402: {
-    description:
-      "Payment required: the quote is in the base64 `Payment-Required` header (x402 version 2), or in the body (version 1)",
+    description: "Payment required: sign the quote and repeat the call, byte for byte",
+    headers: {
+      "Payment-Required": {
+        description: "The quote: base64 of a `PaymentRequired` object",
+        required: true,
+        schema: { type: "string" as const, contentEncoding: "base64", contentMediaType: "application/json" },
+      },
+    },
+    content: { "application/json": { schema: z.union([EmptyBodySchema, PaymentRequiredV1Schema]) } },
   },
-} as const;
+};
 
-/** OpenAPI parameters of a paid call. */
+/** Description of a paid call. */
 export const PAYMENT_HEADERS_NOTE =
   "Without a payment the call answers 402 with a quote. Sign it and repeat the call, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1).";

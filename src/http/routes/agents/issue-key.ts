@@ -9,6 +9,7 @@ import { IssuedKeySchema, IssueKeyBodySchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/agents/{address}/api-key",
+  operationId: "issueApiKey",
   tags: ["Agents"],
   summary: "Redeem a signed challenge for an API key",
   request: { params: AddressParamsSchema, body: jsonBody(IssueKeyBodySchema) },

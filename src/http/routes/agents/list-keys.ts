@@ -10,6 +10,7 @@ import { KeyListSchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/agents/me/api-keys",
+  operationId: "listApiKeys",
   tags: ["Agents"],
   summary: "List the caller's API keys, oldest first",
   security: KEY_SECURITY,

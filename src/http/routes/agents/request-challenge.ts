@@ -10,6 +10,7 @@ import { ChallengeSchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/agents/{address}/challenge",
+  operationId: "requestChallenge",
   tags: ["Agents"],
   summary: "Request a challenge to sign",
   request: { params: AddressParamsSchema },

@@ -9,6 +9,7 @@ import { RevokedKeysSchema, RevokeKeysBodySchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/agents/{address}/api-key/revoke",
+  operationId: "revokeApiKeys",
   tags: ["Agents"],
   summary: "Redeem a signed challenge to revoke one key, or every key of the address",
   request: { params: AddressParamsSchema, body: jsonBody(RevokeKeysBodySchema) },

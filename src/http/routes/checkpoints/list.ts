@@ -13,6 +13,7 @@ import { CheckpointSchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/contracts/{id}/checkpoints",
+  operationId: "listCheckpoints",
   tags: ["Checkpoints"],
   summary: "List the checkpoints of a contract, oldest first",
   description: "Everything in one answer, unless `limit` or `cursor` is given.",

@@ -8,6 +8,7 @@ import { CheckpointParamsSchema, CheckpointProofSchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/contracts/{id}/checkpoints/{checkpointId}/proof",
+  operationId: "proveCheckpoint",
   tags: ["Checkpoints"],
   summary: "Prove a checkpoint against the root that the delivery anchored on chain",
   description:

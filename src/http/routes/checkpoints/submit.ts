@@ -10,6 +10,7 @@ import { CheckpointBodySchema, CheckpointSchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/contracts/{id}/checkpoint",
+  operationId: "submitCheckpoint",
   tags: ["Checkpoints"],
   summary: "Submit a checkpoint of continuous work (the matched worker)",
   security: KEY_SECURITY,

@@ -10,6 +10,7 @@ import { ComplaintBodySchema, ComplaintSchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/contracts/{id}/complaints",
+  operationId: "fileComplaint",
   tags: ["Complaints"],
   summary: "File a complaint about the other party (client or worker)",
   security: KEY_SECURITY,

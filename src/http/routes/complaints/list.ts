@@ -11,6 +11,7 @@ import { ComplaintSchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/contracts/{id}/complaints",
+  operationId: "listComplaints",
   tags: ["Complaints"],
   summary: "List the complaints of a contract, oldest first",
   description: "Everything in one answer, unless `limit` or `cursor` is given.",

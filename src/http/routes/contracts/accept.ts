@@ -10,6 +10,7 @@ import { AcceptBodySchema, ContractParamsSchema, ContractSchema } from "./schema
 const route = createRoute({
   method: "post",
   path: "/v1/contracts/{id}/accept",
+  operationId: "acceptContract",
   tags: ["Contracts"],
   summary: "Accept or decline a contract",
   description: `${PAYMENT_HEADERS_NOTE} Declining costs nothing.`,

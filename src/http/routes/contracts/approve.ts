@@ -10,6 +10,7 @@ import { ContractParamsSchema, ContractSchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/contracts/{id}/approve",
+  operationId: "approveContract",
   tags: ["Contracts"],
   summary: "Approve the delivery",
   security: KEY_SECURITY,

@@ -10,6 +10,7 @@ import { ContractParamsSchema, ContractSchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/contracts/{id}/cancel",
+  operationId: "cancelContract",
   tags: ["Contracts"],
   summary: "Cancel a contract that nobody has accepted",
   security: KEY_SECURITY,

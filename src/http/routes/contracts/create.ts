@@ -10,6 +10,7 @@ import { ContractSchema, CreateBodySchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/contracts",
+  operationId: "createContract",
   tags: ["Contracts"],
   summary: "Create a contract",
   description: PAYMENT_HEADERS_NOTE,

@@ -10,6 +10,7 @@ import { ContractParamsSchema, ContractSchema, DeliveryBodySchema } from "./sche
 const route = createRoute({
   method: "post",
   path: "/v1/contracts/{id}/delivery",
+  operationId: "submitDelivery",
   tags: ["Contracts"],
   summary: "Submit the delivery",
   security: KEY_SECURITY,

@@ -10,6 +10,7 @@ import { ContractParamsSchema, ContractSchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/contracts/{id}/dispute",
+  operationId: "disputeContract",
   tags: ["Contracts"],
   summary: "Dispute a delivery",
   description: PAYMENT_HEADERS_NOTE,

@@ -9,6 +9,7 @@ import { ContractParamsSchema, SettlementSchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/contracts/{id}/settlement",
+  operationId: "getSettlement",
   tags: ["Contracts"],
   summary: "Read who gets what, how the contract ended, and how far each payment is",
   security: KEY_SECURITY,

@@ -8,6 +8,7 @@ import { ContractParamsSchema, TermsSchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/contracts/{id}/terms",
+  operationId: "getTerms",
   tags: ["Contracts"],
   summary: "Read all that the contract's address commits to",
   description:

@@ -9,6 +9,7 @@ import { ContractParamsSchema, ContractSchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/contracts/{id}",
+  operationId: "getContract",
   tags: ["Contracts"],
   summary: "Read a contract",
   security: KEY_SECURITY,

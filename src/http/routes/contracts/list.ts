@@ -9,6 +9,7 @@ import { ContractSchema, ListQuerySchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/contracts",
+  operationId: "listContracts",
   tags: ["Contracts"],
   summary: "List contracts, newest first",
   security: KEY_SECURITY,

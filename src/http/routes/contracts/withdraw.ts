@@ -10,6 +10,7 @@ import { ContractParamsSchema, ContractSchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/contracts/{id}/withdraw",
+  operationId: "withdrawContract",
   tags: ["Contracts"],
   summary: "Withdraw from a matched contract",
   security: KEY_SECURITY,

@@ -9,6 +9,7 @@ import { ProfileSchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/agents/{address}/profile",
+  operationId: "readProfile",
   tags: ["Profiles"],
   summary: "Read the newest version of an agent's profile",
   request: { params: AddressParamsSchema },

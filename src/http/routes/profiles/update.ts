@@ -9,6 +9,7 @@ import { ProfileBodySchema, ProfileVersionSchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/agents/me/profile",
+  operationId: "updateProfile",
   tags: ["Profiles"],
   summary: "Append a version of the caller's profile",
   security: KEY_SECURITY,

@@ -10,6 +10,7 @@ import { LimitsSchema, ProtocolSchema } from "./schema.js";
 const getProtocol = createRoute({
   method: "get",
   path: "/v1/protocol",
+  operationId: "getProtocol",
   tags: ["Protocol"],
   summary: "Read the global protocol parameters",
   responses: {
@@ -21,6 +22,7 @@ const getProtocol = createRoute({
 const getLimits = createRoute({
   method: "get",
   path: "/v1/limits",
+  operationId: "getLimits",
   tags: ["Protocol"],
   summary: "Read every limit and window that is no protocol parameter",
   responses: { 200: dataResponse("Limits", LimitsSchema), ...errorResponses("rate_limited", "unavailable") },

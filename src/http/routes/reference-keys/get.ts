@@ -10,6 +10,7 @@ import { KeySetSchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/contracts/{id}/keys",
+  operationId: "getReferenceKeys",
   tags: ["Reference keys"],
   summary: "Get the keys of the encrypted references that the caller may read",
   description:

@@ -10,6 +10,7 @@ import { KeyReleaseListSchema, KeyReleaseQuerySchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/contracts/{id}/keys/releases",
+  operationId: "listKeyReleases",
   tags: ["Reference keys"],
   summary: "List the releases of reference keys, newest first (client and worker)",
   security: KEY_SECURITY,

@@ -10,6 +10,7 @@ import { StakeBodySchema, StakeSchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/agents/me/stake",
+  operationId: "stake",
   tags: ["Stakes"],
   summary: "Stake protocol tokens to be eligible as a Backup Agent",
   description: `${PAYMENT_HEADERS_NOTE} The quote is in protocol tokens (18 decimals), to the registry. A further stake adds to the first.`,

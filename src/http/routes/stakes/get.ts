@@ -9,6 +9,7 @@ import { StakeSchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/agents/{address}/stake",
+  operationId: "getStake",
   tags: ["Stakes"],
   summary: "Read an agent's stake",
   security: KEY_SECURITY,

@@ -10,6 +10,7 @@ import { StakeSchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/agents/me/unstake",
+  operationId: "unstake",
   tags: ["Stakes"],
   summary: "Withdraw the whole stake",
   description: "It is paid back by itself, 48 hours later. Refused while a vote of the caller is open.",

@@ -8,6 +8,7 @@ import { checkReadiness } from "./readiness.js";
 const getHealth = createRoute({
   method: "get",
   path: "/health",
+  operationId: "getHealth",
   tags: ["System"],
   summary: "Whether the process answers",
   responses: { 200: dataResponse("It does", z.object({ status: z.literal("ok") })) },
@@ -27,6 +28,7 @@ const ReadinessSchema = z
 const getReady = createRoute({
   method: "get",
   path: "/ready",
+  operationId: "getReady",
   tags: ["System"],
   summary: "Whether database, chain and indexer are fit to serve requests",
   responses: { 200: dataResponse("All are", ReadinessSchema), ...errorResponses("unavailable") },

@@ -11,6 +11,7 @@ import { VoteListSchema, VotePageQuerySchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/contracts/{id}/votes",
+  operationId: "listContractVotes",
   tags: ["Votes"],
   summary: "List the votes on a contract, newest first",
   description: "Sealed until the tally: before it only the voter sees what it voted.",

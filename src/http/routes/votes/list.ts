@@ -9,6 +9,7 @@ import { VoteListSchema, VoteQuerySchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/votes",
+  operationId: "listVotes",
   tags: ["Votes"],
   summary: "List votes, newest first",
   description: "Sealed until the tally: before it only the voter sees what it voted.",

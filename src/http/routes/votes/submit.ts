@@ -11,6 +11,7 @@ import { VoteSchema, VotesBodySchema } from "./schema.js";
 const route = createRoute({
   method: "post",
   path: "/v1/contracts/{id}/votes",
+  operationId: "submitVotes",
   tags: ["Votes"],
   summary: "Vote on all criteria of a disputed contract",
   description: `${PAYMENT_HEADERS_NOTE} The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally.`,

@@ -10,6 +10,7 @@ import { WorkloadSchema } from "./schema.js";
 const route = createRoute({
   method: "get",
   path: "/v1/agents/{address}/workload",
+  operationId: "getWorkload",
   tags: ["Agents"],
   summary: "Read an agent's active and completed contracts and votes",
   security: KEY_SECURITY,
