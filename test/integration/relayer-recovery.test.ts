@@ -4,7 +4,7 @@ import { relayAbi } from "../../src/chain/abi.js";
 import type { Address } from "../../src/protocol/types.js";
 import type { CrashPoint } from "../../src/relayer/context.js";
 import type { NewOperation, OperationRow } from "../../src/relayer/outbox.js";
-import { PRICE, type RelayerNetwork, startRelayerNetwork, until } from "./relayer-network.js";
+import { type Intercept, PRICE, type RelayerNetwork, startRelayerNetwork, until } from "./relayer-network.js";
 
 const CREATED = 1;
 
@@ -326,7 +326,7 @@ describe("the relayer under faults", () => {
       seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
       return seed / 2 ** 31;
     };
-    const intercept = async (method: string) => {
+    const intercept: Intercept = async (method) => {
       // A broadcast whose answer is lost has arrived all the same.
       if (method !== "eth_sendRawTransaction" && random() < 0.2) throw new Error("the node is away");
     };
@@ -336,7 +336,7 @@ describe("the relayer under faults", () => {
   });
 
   it("judges call by call where the node has no eth_simulateV1", async () => {
-    const intercept = async (method: string) => {
+    const intercept: Intercept = async (method) => {
       if (method === "eth_simulateV1") throw new MethodNotFoundRpcError(new Error("method not found"));
     };
     network.startRelayer({ signer: signer(), intercept });
