@@ -58,14 +58,15 @@ export interface Logged {
   [fact: string]: unknown;
 }
 
-export type Intercept = (method: string) => Promise<{ result: unknown } | undefined>;
+/** Throws the node's refusal, or answers in its place with `{ result }`; anything else lets the request through. */
+export type Intercept = (method: string) => Promise<unknown>;
 
 export interface RelayerSetup {
   signer?: PrivateKeyAccount;
   confirmations?: number;
   options?: Partial<RelayerOptions>;
   crashPoint?: (point: CrashPoint) => Promise<void>;
-  /** Called before each request to the node; what it throws or returns is the node's answer. */
+  /** Called before each request to the node. */
   intercept?: Intercept;
 }
 
@@ -136,7 +137,8 @@ export async function startRelayerNetwork() {
   function interceptedClient(intercept: Intercept) {
     const request = async (call: { method: string }) => {
       const answer = await intercept(call.method);
-      return answer ? answer.result : publicClient.request(call as never);
+      if (typeof answer === "object" && answer !== null && "result" in answer) return answer.result;
+      return publicClient.request(call as never);
     };
     return createPublicClient({ chain, transport: custom({ request }, { retryCount: 1, retryDelay: 20 }) });
   }
