@@ -313,6 +313,15 @@ describe("OpenAPI", () => {
     );
     expect(document.paths["/v1/agents/me/api-keys"]?.get?.security).toEqual([{ apiKey: [] }]);
     const issue = document.paths["/v1/agents/{address}/api-key"]?.post;
-    expect(Object.keys(issue?.responses ?? {})).toEqual(["201", "400", "401", "413", "415", "429", "503"]);
+    expect(Object.keys(issue?.responses ?? {})).toEqual([
+      "201",
+      "400",
+      "401",
+      "413",
+      "415",
+      "429",
+      "500",
+      "503",
+    ]);
   });
 });

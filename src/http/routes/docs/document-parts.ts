@@ -24,6 +24,7 @@ export const TAGS = [
   { name: "Stakes", description: "The stake that makes a Backup Agent eligible" },
   { name: "Checkpoints", description: "Progress of continuous work" },
   { name: "Complaints", description: "About the other party's conduct; they move no money" },
+  { name: "Events", description: "One ordered log of what happens, to poll, to stream, or by webhook" },
   { name: "Reference keys", description: "Keys of encrypted references" },
   { name: "Profiles", description: "Self-declared names" },
   { name: "Protocol", description: "Global parameters and limits" },

@@ -12,7 +12,7 @@ import {
   SHARED_HEADERS,
   TAGS,
 } from "./document-parts.js";
-import { EXAMPLES } from "./examples.js";
+import { EXAMPLES } from "./examples/all.js";
 
 export type ApiDocument = ReturnType<OpenAPIHono["getOpenAPI31Document"]>;
 type PathItem = NonNullable<ApiDocument["paths"]>[string];

@@ -1,0 +1,111 @@
+/** The published document is complete: every operation has an id, examples that fit, its codes, and its quote. */
+import { Ajv2020 } from "ajv/dist/2020.js";
+import formats from "ajv-formats";
+import { beforeAll, describe, expect, it } from "vitest";
+import { ERROR_STATUS, type ErrorCode } from "../../../src/errors.js";
+import { type ApiDocument, operationsOf } from "../../../src/http/routes/docs/document.js";
+import { testApp } from "./fixtures.js";
+
+type Media = { schema?: object; example?: unknown; examples?: Record<string, { value?: unknown }> };
+interface Response {
+  description: string;
+  headers?: Record<string, object>;
+  content?: Record<string, Media>;
+}
+interface Documented {
+  name: string;
+  path: string;
+  id: string | undefined;
+  security: unknown;
+  parameters: { name?: string }[];
+  request: Media | undefined;
+  responses: Record<string, Response>;
+}
+
+let operations: Documented[];
+let faultsOf: (media: Media, value: unknown) => string;
+
+beforeAll(async () => {
+  const response = await testApp().app.request("/openapi.json");
+  const document = (await response.json()) as ApiDocument;
+  operations = operationsOf(document)
+    // The fixtures' own.
+    .filter(({ path }) => !path.startsWith("/v1/test/"))
+    .map(({ path, method, operation }) => ({
+      name: `${method} ${path}`,
+      path,
+      id: operation.operationId,
+      security: operation.security,
+      parameters: (operation.parameters ?? []) as { name?: string }[],
+      request: (operation.requestBody as { content: Record<string, Media> } | undefined)?.content?.[
+        "application/json"
+      ],
+      responses: operation.responses as Record<string, Response>,
+    }));
+  const ajv = formats.default(new Ajv2020({ strict: false, allErrors: true }));
+  ajv.addSchema({ $id: "document", components: document.components });
+  faultsOf = (media, value) => {
+    const schema = JSON.parse(JSON.stringify(media.schema).replaceAll('"#/', '"document#/'));
+    return ajv.validate(schema, value) ? "" : ajv.errorsText();
+  };
+});
+
+describe("the published document", () => {
+  it("names every operation once", () => {
+    expect(operations.filter(({ id }) => id === undefined).map(({ name }) => name)).toEqual([]);
+    const ids = operations.map(({ id }) => id);
+    expect(ids).toEqual([...new Set(ids)]);
+  });
+
+  it("has an example of every JSON body, and each fits its schema", () => {
+    const faults = operations.flatMap(({ name, request, responses }) => {
+      const success = (responses[200] ?? responses[201])?.content?.["application/json"];
+      return [request, success].flatMap((media) => {
+        if (media === undefined) return [];
+        if (media.example === undefined) return [`${name}: no example`];
+        const fault = faultsOf(media, media.example);
+        return fault === "" ? [] : [`${name}: ${fault}`];
+      });
+    });
+    expect(faults).toEqual([]);
+  });
+
+  it("lists the codes of every error response, at their own status and nowhere else", () => {
+    for (const { name, responses } of operations) {
+      expect(responses[500], name).toBeDefined();
+      for (const [status, { content }] of Object.entries(responses)) {
+        if (Number(status) < 400 || status === "402") continue;
+        const codes = Object.keys(content?.["application/json"]?.examples ?? {}) as ErrorCode[];
+        expect(codes.length, `${name} ${status}`).toBeGreaterThan(0);
+        expect(
+          codes.map((code) => ERROR_STATUS[code]),
+          name,
+        ).toEqual(codes.map(() => Number(status)));
+        const media = content?.["application/json"] as Media;
+        expect(faultsOf(media, { error: { code: codes[0], message: "…" } })).toBe("");
+        expect(faultsOf(media, { error: { code: "other", message: "…" } })).not.toBe("");
+      }
+    }
+  });
+
+  it("describes the payment of every paid call: quote, headers and security", () => {
+    const paid = operations.filter(({ responses }) => responses[402] !== undefined);
+    expect(paid.map(({ id }) => id)).toEqual([
+      "createContract",
+      "acceptContract",
+      "disputeContract",
+      "submitVotes",
+      "stake",
+    ]);
+    for (const { parameters, responses, security } of paid) {
+      expect(responses[402]?.headers).toHaveProperty("Payment-Required");
+      expect(responses[200]?.headers).toHaveProperty("PAYMENT-RESPONSE");
+      expect(parameters.map(({ name }) => name)).toEqual(
+        expect.arrayContaining(["PAYMENT-SIGNATURE", "X-PAYMENT"]),
+      );
+      expect(security).toEqual([{ apiKey: [] }, { apiKey: [], payment: [] }]);
+      const media = responses[402]?.content?.["application/json"] as Media;
+      for (const { value } of Object.values(media.examples ?? {})) expect(faultsOf(media, value)).toBe("");
+    }
+  });
+});
