@@ -1,5 +1,9 @@
 /** Fields that several bodies share: times, and objects that are stored as given. */
 import { z } from "@hono/zod-openapi";
+import type { Hex } from "../protocol/types.js";
+
+/** Bytes in an answer. */
+export const HexViewSchema = z.string().regex(/^0x([0-9a-f]{2})*$/) as unknown as z.ZodType<Hex>;
 
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 const WITH_ZONE = "must be an RFC 3339 time with seconds and a zone, such as 2026-01-31T12:00:00Z";

@@ -3,7 +3,7 @@ import { LIMITS } from "../../../protocol/limits.js";
 import type { CheckpointProof } from "../../../services/checkpoints/prove-checkpoint.js";
 import type { CheckpointDraft } from "../../../services/checkpoints/submit-checkpoint.js";
 import type { CheckpointView } from "../../../services/checkpoints/view.js";
-import { JsonObjectSchema, TimestampSchema } from "../../json.js";
+import { HexViewSchema, JsonObjectSchema, TimestampSchema } from "../../json.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
 
 const SequenceSchema = z.number().int("must be a whole number").min(1, "must be at least 1");
@@ -59,24 +59,22 @@ export const CheckpointParamsSchema = ContractParamsSchema.extend({
     .openapi({ param: { name: "checkpointId", in: "path" } }),
 });
 
-const hash = () => z.custom<`0x${string}`>().openapi({ type: "string" });
-
 export const CheckpointProofSchema = z
   .object({
     checkpointId: z.string(),
     contractId: z.string(),
-    leaf: hash().openapi({
+    leaf: HexViewSchema.openapi({
       description:
         "keccak256 of the canonical JSON (RFC 8785) of the Checkpoint without `id` and `createdAt`",
     }),
     proof: z
-      .array(hash())
+      .array(HexViewSchema)
       .openapi({ description: "Sibling hashes from the leaf up; keccak256 of each pair in ascending order" }),
-    root: hash(),
+    root: HexViewSchema,
     leafCount: z.number().int(),
-    anchoredRoot: hash()
-      .nullable()
-      .openapi({ description: "`checkpointsRoot` of the escrow's WorkingContractDelivered event" }),
+    anchoredRoot: HexViewSchema.nullable().openapi({
+      description: "`checkpointsRoot` of the escrow's WorkingContractDelivered event",
+    }),
     anchored: z.boolean().openapi({ description: "Whether `root` is `anchoredRoot`" }),
   })
   .openapi("CheckpointProof") satisfies z.ZodType<CheckpointProof>;

@@ -10,7 +10,8 @@ import type { SettlementView } from "../../../services/contracts/get-settlement.
 import type { TermsView } from "../../../services/contracts/get-terms.js";
 import { parseStatuses, SORTS } from "../../../services/contracts/list.js";
 import type { ContractView } from "../../../services/contracts/view.js";
-import { AddressSchema } from "../../address.js";
+import { AddressSchema, AddressViewSchema } from "../../address.js";
+import { HexViewSchema } from "../../json.js";
 
 export const ContractParamsSchema = z.object({
   id: AddressSchema.openapi({
@@ -35,13 +36,15 @@ const trimmed = (limit: number) =>
     .string()
     .trim()
     .min(1, "must not be empty")
-    .refine(...upTo(limit));
+    .refine(...upTo(limit))
+    .openapi({ maxLength: limit });
 
 /** A reference (hash or URI): stored as given. */
 export const ReferenceSchema = z
   .string()
   .min(1, "must not be empty")
-  .refine(...upTo(LIMITS.referenceLength));
+  .refine(...upTo(LIMITS.referenceLength))
+  .openapi({ maxLength: LIMITS.referenceLength });
 
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 const WITH_ZONE = "must be an RFC 3339 time with seconds and a zone, such as 2026-01-31T12:00:00Z";
@@ -71,7 +74,7 @@ const PriceSchema = z
     });
     return z.NEVER;
   })
-  .openapi({ type: "number", example: 50 });
+  .openapi({ type: ["number", "string"], example: 50 });
 
 const ApplicationTermsSchema = z
   .record(z.string(), z.unknown())
@@ -90,7 +93,8 @@ export const CreateBodySchema = z
       z
         .string()
         .min(1, "must not be empty")
-        .refine(...upTo(LIMITS.idempotencyKeyLength)),
+        .refine(...upTo(LIMITS.idempotencyKeyLength))
+        .openapi({ maxLength: LIMITS.idempotencyKeyLength }),
     ),
     initiator: z
       .enum(["client", "worker"], 'must be "client" or "worker"')
@@ -100,7 +104,8 @@ export const CreateBodySchema = z
     taskDescription: z
       .string()
       .refine(...notBlank)
-      .refine(...upTo(LIMITS.taskDescriptionLength)),
+      .refine(...upTo(LIMITS.taskDescriptionLength))
+      .openapi({ minLength: 1, maxLength: LIMITS.taskDescriptionLength }),
     acceptanceCriteria: z
       .array(trimmed(LIMITS.criterionLength))
       .min(1, "must have at least one criterion")
@@ -150,7 +155,6 @@ export const DeliveryBodySchema = z.object({ delivery: ReferenceSchema }).openap
 
 const amount = () => z.string().openapi({ example: "50.0" });
 const time = () => z.string().openapi({ format: "date-time" });
-const address = () => z.custom<`0x${string}`>().openapi({ type: "string" });
 
 /** The Contract of spec.md. */
 export const ContractSchema = z
@@ -159,8 +163,8 @@ export const ContractSchema = z
     status: z.enum(STATUSES),
     createdAt: time(),
     initiator: z.enum(["client", "worker"]),
-    client: address().nullable(),
-    worker: address().nullable(),
+    client: AddressViewSchema.nullable(),
+    worker: AddressViewSchema.nullable(),
     title: z.string(),
     taskDescription: z.string(),
     acceptanceCriteria: z.array(z.string()),
@@ -175,14 +179,12 @@ export const ContractSchema = z
     deliveryDeadline: time(),
     reviewDeadline: time(),
     verificationMode: z.literal("privacy-preserving"),
-    backupAgents: z.array(address()),
+    backupAgents: z.array(AddressViewSchema),
     escrowedFunds: amount().nullable(),
     workerStake: amount().nullable(),
     disputeBond: amount().nullable(),
   })
   .openapi("Contract") satisfies z.ZodType<ContractView>;
-
-const hex = () => z.custom<`0x${string}`>().openapi({ type: "string" });
 
 const ParametersSchema = z.object({
   protocolFee: z.number(),
@@ -204,8 +206,8 @@ export const TermsSchema = z
   .object({
     contractId: z.string(),
     chainId: z.number(),
-    factory: address(),
-    implementation: address(),
+    factory: AddressViewSchema,
+    implementation: AddressViewSchema,
     document: z.object({
       acceptanceCriteria: z.array(z.string()),
       application: z.string().nullable(),
@@ -213,8 +215,8 @@ export const TermsSchema = z
       awardMethod: z.string(),
       contractType: z.string(),
       initiator: z.string(),
-      salt: hex(),
-      supplementaryMaterialsHash: hex().nullable(),
+      salt: HexViewSchema,
+      supplementaryMaterialsHash: HexViewSchema.nullable(),
       taskDescription: z.string(),
       title: z.string(),
       verificationMode: z.string(),
@@ -222,13 +224,13 @@ export const TermsSchema = z
     canonicalDocument: z
       .string()
       .openapi({ description: "RFC 8785 text of `document`; its keccak256 is `termsHash`" }),
-    salt: hex(),
-    termsHash: hex(),
+    salt: HexViewSchema,
+    termsHash: HexViewSchema,
     escrowTerms: z
       .object({
-        initiator: address(),
+        initiator: AddressViewSchema,
         price: z.string(),
-        counterparty: address(),
+        counterparty: AddressViewSchema,
         criteriaCount: z.number(),
         workerInitiated: z.boolean(),
         computedCriteria: z.boolean(),
@@ -236,14 +238,14 @@ export const TermsSchema = z
         withdrawalDeadline: z.number(),
         deliveryDeadline: z.number(),
         reviewDeadline: z.number(),
-        termsHash: hex(),
+        termsHash: HexViewSchema,
         parameters: ParametersSchema,
       })
       .openapi({
         description:
           "The factory's `Terms`: price in the smallest unit, times in seconds, ratios in basis points",
       }),
-    packedTerms: hex().openapi({ description: "Immutable arguments behind the escrow's proxy code" }),
+    packedTerms: HexViewSchema.openapi({ description: "Immutable arguments behind the escrow's proxy code" }),
   })
   .openapi("Terms") satisfies z.ZodType<TermsView>;
 
@@ -266,15 +268,15 @@ export const SettlementSchema = z
     endedAt: time().nullable(),
     heldUntil: time().nullable(),
     settledAt: time().nullable(),
-    transactionHash: hex().nullable(),
+    transactionHash: HexViewSchema.nullable(),
     legs: z.array(
       z.object({
         name: z.enum([...LEG_NAMES, "jury-payout"]),
         to: z.enum(["client", "worker", "treasury", "backup-agent"]),
-        address: address().nullable(),
+        address: AddressViewSchema.nullable(),
         amount: amount(),
         state: z.enum(["held", "queued", "confirmed"]),
-        transactionHash: hex().nullable(),
+        transactionHash: HexViewSchema.nullable(),
       }),
     ),
   })

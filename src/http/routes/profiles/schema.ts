@@ -1,6 +1,7 @@
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "../../../protocol/limits.js";
 import { cleanText, lengthOf, resemblesAddress } from "../../../services/profiles/clean-text.js";
+import { AddressViewSchema } from "../../address.js";
 
 /** Length is judged after cleaning: characters that nobody sees cost nothing. */
 const text = (limit: number) =>
@@ -26,15 +27,13 @@ export const ProfileBodySchema = z
     description: "An omitted field keeps its value; null clears it. Invisible characters are removed.",
   });
 
-const address = () => z.custom<`0x${string}`>().openapi({ type: "string" });
-
 export const ProfileSchema = z
-  .object({ agentId: address(), displayName: z.string().nullable(), bio: z.string().nullable() })
+  .object({ agentId: AddressViewSchema, displayName: z.string().nullable(), bio: z.string().nullable() })
   .openapi("Profile");
 
 export const ProfileVersionSchema = z
   .object({
-    agentId: address(),
+    agentId: AddressViewSchema,
     displayName: z.string().nullable(),
     bio: z.string().nullable(),
     createdAt: z.iso.datetime(),

@@ -2,6 +2,7 @@ import { z } from "@hono/zod-openapi";
 import { LIMITS } from "../../../protocol/limits.js";
 import type { ReferenceJwk } from "../../../services/references/release-keys.js";
 import type { KeyReleaseView } from "../../../services/references/releases.js";
+import { AddressViewSchema } from "../../address.js";
 import { PageQuerySchema } from "../../pagination.js";
 
 const FieldSchema = z.enum(["supplementaryMaterials", "delivery"]);
@@ -24,7 +25,7 @@ export const KeyReleaseSchema = z
   .object({
     id: z.string(),
     field: FieldSchema,
-    releasedTo: z.custom<`0x${string}`>().openapi({ type: "string" }),
+    releasedTo: AddressViewSchema,
     role: z.enum(["client", "worker", "backup-agent"]),
     releasedAt: z.iso.datetime(),
   })

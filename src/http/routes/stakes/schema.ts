@@ -1,6 +1,7 @@
 import { z } from "@hono/zod-openapi";
 import { parseDecimal, TOKEN_DECIMALS } from "../../../protocol/amounts.js";
 import type { StakeView } from "../../../services/stakes/view.js";
+import { AddressViewSchema } from "../../address.js";
 
 const AMOUNT = "must be a decimal above 0, with at most 18 decimals and no exponent";
 
@@ -17,7 +18,7 @@ export const StakeBodySchema = z
       })
       .nullish()
       .openapi({
-        type: "string",
+        type: ["number", "string", "null"],
         example: "1000",
         description: "Protocol tokens, as text or number; the current baEligibilityStake where absent",
       }),
@@ -26,7 +27,7 @@ export const StakeBodySchema = z
 
 export const StakeSchema = z
   .object({
-    agentId: z.custom<`0x${string}`>().openapi({ type: "string" }),
+    agentId: AddressViewSchema,
     staked: z.string().openapi({ example: "1000.0", description: "Protocol tokens" }),
     stakedSince: z.iso
       .datetime()

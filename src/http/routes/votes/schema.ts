@@ -3,7 +3,7 @@ import { LIMITS } from "../../../protocol/limits.js";
 import { OUTCOMES } from "../../../protocol/outcomes.js";
 import type { VotePage } from "../../../services/votes/list-votes.js";
 import type { VoteView } from "../../../services/votes/view.js";
-import { AddressSchema } from "../../address.js";
+import { AddressSchema, AddressViewSchema } from "../../address.js";
 import { ListQuerySchema } from "../contracts/schema.js";
 
 const WORDS = OUTCOMES.map((word) => `"${word}"`).join(", ");
@@ -25,22 +25,17 @@ export const VotesBodySchema = z
   })
   .openapi("SubmitVotes");
 
-const address = () => z.custom<`0x${string}`>().openapi({ type: "string" });
 const untilTally = { description: "Null until the tally" };
 
 /** The Vote of spec.md. */
 export const VoteSchema = z
   .object({
-    contractId: address(),
-    backupAgent: address(),
+    contractId: AddressViewSchema,
+    backupAgent: AddressViewSchema,
     criterionIndex: z.number(),
-    vote: z
-      .enum(OUTCOMES)
-      .nullable()
-      .openapi({
-        description:
-          "Null to everybody but the voter until the tally, and after it where it was never opened",
-      }),
+    vote: z.enum(OUTCOMES).nullable().openapi({
+      description: "Null to everybody but the voter until the tally, and after it where it was never opened",
+    }),
     majorityOutcome: z.enum(OUTCOMES).nullable().openapi(untilTally),
     bondOutcome: z.enum(["returned", "slashed", "partially slashed"]).nullable().openapi(untilTally),
     reward: z.number().nullable().openapi(untilTally),

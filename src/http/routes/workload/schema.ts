@@ -1,20 +1,19 @@
 import { z } from "@hono/zod-openapi";
 import { OUTCOMES } from "../../../protocol/outcomes.js";
 import type { Workload } from "../../../services/workload/read-workload.js";
-
-const id = () => z.custom<`0x${string}`>().openapi({ type: "string" });
+import { AddressViewSchema } from "../../address.js";
 
 export const WorkloadSchema = z
   .object({
     data: z.object({
-      activeAsWorker: z.array(id()),
-      completedAsWorker: z.array(id()),
-      activeAsClient: z.array(id()),
-      completedAsClient: z.array(id()),
-      pendingBaVotes: z.array(z.object({ contractId: id(), criterionIndex: z.number() })),
+      activeAsWorker: z.array(AddressViewSchema),
+      completedAsWorker: z.array(AddressViewSchema),
+      activeAsClient: z.array(AddressViewSchema),
+      completedAsClient: z.array(AddressViewSchema),
+      pendingBaVotes: z.array(z.object({ contractId: AddressViewSchema, criterionIndex: z.number() })),
       resolvedBaVotes: z.array(
         z.object({
-          contractId: id(),
+          contractId: AddressViewSchema,
           criterionIndex: z.number(),
           vote: z.enum(OUTCOMES).nullable().openapi({ description: "Null where it was never opened" }),
           majorityOutcome: z.enum(OUTCOMES).nullable(),
