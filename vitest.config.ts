@@ -6,6 +6,15 @@ export default defineConfig({
       { test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 20_000 } },
       withStack("integration"),
       withStack("e2e"),
+      {
+        test: {
+          ...withStack("conformance").test,
+          globalSetup: "test/conformance/support/global-setup.ts",
+          setupFiles: "test/support/checked-fetch.ts",
+          // The sentences of a file run at once; each waits for the chain most of its time.
+          maxConcurrency: 24,
+        },
+      },
     ],
   },
 });

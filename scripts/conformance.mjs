@@ -1,0 +1,87 @@
+/**
+ * `npm run conformance`: every testable sentence of the specification, with what the service makes of it.
+ *
+ * BASE_URL names a running service; without it a whole stack is started. What a running service allows to be tested
+ * depends on RPC_URL (a local network's node gives agents money and moves the time), FUNDER_PRIVATE_KEY (an account
+ * with stablecoins on any other chain) and DATABASE_URL.
+ */
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ensureInstalled } from "./install.mjs";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const REMEDIES = {
+  money: "RPC_URL of a local network, or RPC_URL and FUNDER_PRIVATE_KEY",
+  tokens: "RPC_URL of a local network",
+  clock: "RPC_URL of a local network",
+  database: "DATABASE_URL",
+  stack: "no BASE_URL, so that the suite may start and stop services itself",
+};
+
+ensureInstalled();
+const dir = mkdtempSync(join(tmpdir(), "conformance-"));
+try {
+  const report = join(dir, "report.json");
+  const code = await runVitest(report);
+  const { testResults } = JSON.parse(readFileSync(report, "utf8"));
+  const total = print(testResults);
+  if (code !== 0 && total.failed === 0) console.log("The suite itself broke off.");
+  process.exitCode = code !== 0 || total.failed > 0 ? 1 : 0;
+} finally {
+  rmSync(dir, { recursive: true, force: true });
+}
+
+function runVitest(report) {
+  const { BASE_URL, ...env } = process.env;
+  console.log(`Judging ${BASE_URL || "a stack of its own"} …`);
+  const args = ["run", "--project", "conformance", "--reporter=json", `--outputFile.json=${report}`];
+  return new Promise((resolve) => {
+    const child = spawn(join(ROOT, "node_modules/.bin/vitest"), [...args, ...process.argv.slice(2)], {
+      cwd: ROOT,
+      env: { ...env, ...(BASE_URL ? { CONFORMANCE_URL: BASE_URL } : {}) },
+      stdio: ["ignore", "inherit", "inherit"],
+    });
+    child.once("error", () => resolve(1));
+    child.once("close", resolve);
+  });
+}
+
+function print(files) {
+  const total = { passed: 0, failed: 0, skipped: 0 };
+  const lacking = new Set();
+  for (const file of files.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+    if (file.assertionResults.length === 0 && file.status === "failed") {
+      total.failed++;
+      console.log(`\n${basename(file.name)}\n  FAILED TO START ${file.message}`);
+    }
+    let chapter;
+    for (const { ancestorTitles, title, status, failureMessages, meta } of file.assertionResults) {
+      if (ancestorTitles.join(" / ") !== chapter) {
+        chapter = ancestorTitles.join(" / ");
+        console.log(`\n${chapter}`);
+      }
+      if (status === "passed") {
+        total.passed++;
+        console.log(`  pass  ${title}`);
+      } else if (status === "failed") {
+        total.failed++;
+        console.log(
+          `  FAIL  ${title}\n        ${failureMessages.join("\n").split("\n").slice(0, 6).join("\n        ")}`,
+        );
+      } else {
+        total.skipped++;
+        for (const ability of meta?.missing ?? []) lacking.add(ability);
+        console.log(`  SKIPPED  ${title} (needs ${(meta?.missing ?? []).join(", ")})`);
+      }
+    }
+  }
+  console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
+  if (total.skipped > 0) {
+    console.log(`NOT JUDGED: ${total.skipped} sentences, because the suite was not given:`);
+    for (const ability of lacking) console.log(`  ${ability}: ${REMEDIES[ability]}`);
+  }
+  return total;
+}

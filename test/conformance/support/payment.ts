@@ -1,0 +1,100 @@
+/** The x402 payment of both versions, made by hand from the quote alone. */
+import { randomBytes } from "node:crypto";
+import type { Address, Hex } from "viem";
+import type { Agent, Answer } from "../../support/agent.js";
+
+export interface Quote {
+  scheme: string;
+  network: string;
+  payTo: Address;
+  asset: Address;
+  amount?: string;
+  maxAmountRequired: string;
+  maxTimeoutSeconds: number;
+  resource: string;
+  description: string;
+  extra: { name: string; version: string };
+}
+
+export interface Authorization {
+  from: Address;
+  to: Address;
+  value: bigint;
+  validAfter: bigint;
+  validBefore: bigint;
+  nonce: Hex;
+}
+
+/** The decoded `Payment-Required` header of a 402. */
+export function paymentRequired(answer: Answer): { x402Version: number; error?: string; accepts: Quote[] } {
+  const header = answer.headers.get("payment-required");
+  if (answer.status !== 402 || header === null) {
+    throw new Error(`No quote: ${answer.status} ${JSON.stringify(answer.body)}`);
+  }
+  return JSON.parse(Buffer.from(header, "base64").toString("utf8"));
+}
+
+export function quoteOf(answer: Answer): Quote {
+  return paymentRequired(answer).accepts[0] as Quote;
+}
+
+/** Signs a transfer authorization for a quote, with any field changed. */
+export async function authorize(
+  payer: Agent,
+  quote: Quote,
+  { chainId, changes = {} }: { chainId: number; changes?: Partial<Authorization> },
+): Promise<Authorization & { signature: Hex }> {
+  const message = {
+    from: payer.address,
+    to: quote.payTo,
+    value: BigInt(quote.maxAmountRequired),
+    validAfter: 0n,
+    validBefore: BigInt(Math.floor(Date.now() / 1000) + 600),
+    nonce: `0x${randomBytes(32).toString("hex")}` as Hex,
+    ...changes,
+  };
+  const field = (name: string, type: string) => ({ name, type });
+  const signature = await payer.account.signTypedData({
+    domain: { ...quote.extra, chainId, verifyingContract: quote.asset },
+    types: {
+      TransferWithAuthorization: [
+        field("from", "address"),
+        field("to", "address"),
+        field("value", "uint256"),
+        field("validAfter", "uint256"),
+        field("validBefore", "uint256"),
+        field("nonce", "bytes32"),
+      ],
+    },
+    primaryType: "TransferWithAuthorization",
+    message,
+  });
+  return { ...message, signature };
+}
+
+function payloadOf({ signature, ...authorization }: Authorization & { signature: Hex }) {
+  const { value, validAfter, validBefore, ...rest } = authorization;
+  return {
+    signature,
+    authorization: {
+      ...rest,
+      value: String(value),
+      validAfter: String(validAfter),
+      validBefore: String(validBefore),
+    },
+  };
+}
+
+const base64 = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64");
+
+/** The request header of a version 2 payment. */
+export function version2(quote: Quote, signed: Authorization & { signature: Hex }): Record<string, string> {
+  const payment = { x402Version: 2, accepted: quote, payload: payloadOf(signed) };
+  return { "payment-signature": base64(payment) };
+}
+
+/** The request header of a version 1 payment. */
+export function version1(quote: Quote, signed: Authorization & { signature: Hex }): Record<string, string> {
+  const { scheme, network } = quote;
+  return { "x-payment": base64({ x402Version: 1, scheme, network, payload: payloadOf(signed) }) };
+}

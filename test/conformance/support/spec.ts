@@ -1,0 +1,44 @@
+/** Tests that are named by the sentence of the specification that they show, word for word. */
+import { inject, type TestContext, test } from "vitest";
+import type { Ability } from "./target.js";
+
+declare module "vitest" {
+  interface TaskMeta {
+    /** What this target does not allow; the test was skipped for it. */
+    missing?: Ability[];
+  }
+}
+
+type Says = (sentence: string, run: (context: TestContext) => Promise<unknown>) => void;
+
+/** The sentences of one file run at once, each with agents of its own. */
+function needing(...abilities: Ability[]): Says {
+  return (sentence, run) => {
+    test.concurrent(sentence, async (context) => {
+      const { can } = inject("target");
+      const missing = abilities.filter((ability) => !can.includes(ability));
+      if (missing.length > 0) {
+        context.task.meta.missing = missing;
+        context.skip(`needs ${missing.join(", ")}`);
+      }
+      await run(context);
+    });
+  };
+}
+
+export const says = needing();
+export const withMoney = needing("money");
+export const withJury = needing("money", "tokens");
+export const withClock = needing("money", "clock");
+export const withJuryAndClock = needing("money", "tokens", "clock");
+export const withDatabase = needing("money", "database");
+export const withStack = needing("money", "stack");
+
+/** What several tests of a file share: made when the first of them asks for it. */
+export function lazy<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}

@@ -1,0 +1,44 @@
+/**
+ * Setup of every suite that speaks HTTP: `fetch` itself checks each answer of the service against the document that the
+ * same service publishes, so that no test, and no payment client in one, can meet an answer that is not published.
+ */
+import { afterAll } from "vitest";
+import { createJudge, type Judge, type OpenApiDocument } from "./published-document.js";
+
+const plainFetch = globalThis.fetch;
+const judges = new Map<string, Promise<Judge>>();
+const deviations: string[] = [];
+
+globalThis.fetch = async (input, init) => {
+  const { origin, pathname } = new URL(input instanceof Request ? input.url : input);
+  const method = init?.method ?? (input instanceof Request ? input.method : "GET");
+  const response = await plainFetch(input, init);
+  // Other servers of the stack (node, indexer) have no such paths.
+  if (!pathname.startsWith("/v1/")) return response;
+
+  const judge = await judgeOf(origin);
+  const body = await response.clone().text();
+  const { status, headers } = response;
+  const faults = judge.faultsOf({ method, path: pathname, status, headers, body });
+  if (faults.length === 0) return response;
+  const deviation = `${method} ${pathname} answered ${status}, not as published: ${faults.join("; ")}\n${body.slice(0, 2000)}`;
+  deviations.push(deviation);
+  throw new Error(deviation);
+};
+
+/** A test may have caught the error, or expected one. */
+afterAll(() => {
+  if (deviations.length > 0) throw new Error([...new Set(deviations)].join("\n"));
+});
+
+function judgeOf(origin: string): Promise<Judge> {
+  let judge = judges.get(origin);
+  if (judge === undefined) {
+    judge = plainFetch(`${origin}/openapi.json`).then(async (response) =>
+      createJudge((await response.json()) as OpenApiDocument),
+    );
+    judges.set(origin, judge);
+    judge.catch(() => judges.delete(origin));
+  }
+  return judge;
+}
