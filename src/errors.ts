@@ -16,6 +16,8 @@ export const ERROR_STATUS = {
   too_many_pending_attempts: 429,
   too_many_profile_updates: 429,
   too_many_complaints: 429,
+  too_many_webhooks: 429,
+  too_many_streams: 429,
   internal_error: 500,
   unavailable: 503,
   settlement_pending: 503,

@@ -48,6 +48,12 @@ export const LIMITS = {
 
   /** How long before a deadline it is announced. */
   deadlineNotice: HOUR,
+  streamsPerAgent: 10,
+  streamHeartbeat: 15,
+  /** A stream ends then; its reader opens another with the last id. */
+  streamLifetime: 15 * MINUTE,
+  /** A stream whose reader takes nothing for so long is dropped. */
+  streamStall: 20,
   webhooksPerAgent: 10,
   webhookUrlLength: 2_048,
   webhookDescriptionLength: 200,

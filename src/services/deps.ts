@@ -6,6 +6,7 @@ import type { ChainClock } from "../chain/clock.js";
 import type { Deployment } from "../chain/deployment.js";
 import type { Config } from "../config.js";
 import type { Database } from "../db/client.js";
+import type { EventFeed } from "../events/feed.js";
 import type { Metrics } from "../metrics.js";
 import type { OutboxWaiter } from "../relayer/outbox-waiter.js";
 import type { CheckpointTrees } from "./checkpoints/trees.js";
@@ -18,6 +19,7 @@ export interface Deps {
   clock: ChainClock;
   deployment: Deployment;
   outbox: OutboxWaiter;
+  feed: EventFeed;
   checkpointTrees: CheckpointTrees;
   logger: Logger;
   /** Absent where nobody watches, as in tests: then there is no /metrics. */

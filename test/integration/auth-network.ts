@@ -23,6 +23,7 @@ import { startPostgres } from "../../src/local/postgres.js";
 import { startGuardian } from "../../src/local/processes.js";
 import { createLogger } from "../../src/logger.js";
 import type { Address } from "../../src/protocol/types.js";
+import { createEventFeed } from "../../src/events/feed.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
 import { createCheckpointTrees } from "../../src/services/checkpoints/trees.js";
 import type { Deps } from "../../src/services/deps.js";
@@ -89,6 +90,7 @@ export async function startAuthNetwork() {
   const clock = createChainClock({ publicClient });
   await clock.refresh();
   const outbox = createOutboxWaiter({ pool });
+  const feed = await createEventFeed({ pool });
   const logs: string[] = [];
   const deps: Deps = {
     config: testConfig(postgres.url, rpcUrl),
@@ -98,6 +100,7 @@ export async function startAuthNetwork() {
     clock,
     deployment,
     outbox,
+    feed,
     checkpointTrees: createCheckpointTrees(),
     logger: createLogger("trace", { write: (line: string) => void logs.push(line) }),
   };
@@ -159,6 +162,7 @@ export async function startAuthNetwork() {
     async stop() {
       clock.stop();
       await outbox.stop();
+      await feed.stop();
       await pool.end();
       await postgres.stop();
       await node.stop();

@@ -41,7 +41,7 @@ export function streamEventsRoute(deps: Deps) {
     });
     // Before the status goes out: a refusal is still an error.
     const first = await chunks.next();
-    const outgoing: { destroy(): void } | undefined = c.env?.outgoing;
+    const { outgoing } = (c.env ?? {}) as { outgoing?: { destroy(): void } };
     const body = bodyOf(first.value ?? "", chunks, { closing, drop: () => outgoing?.destroy() });
     return c.body(body, 200, {
       "Content-Type": "text/event-stream; charset=utf-8",

@@ -1,0 +1,139 @@
+/**
+ * The newest part of the log in memory, kept fresh by one LISTEN connection, for any number of readers in this process.
+ * Readers take from it at their own pace: nothing is queued for any of them.
+ */
+import { drizzle } from "drizzle-orm/node-postgres";
+import pg from "pg";
+import * as schema from "../db/schema.js";
+import { EVENTS_APPENDED } from "./append.js";
+import type { EventRow } from "./filter.js";
+import { newestPosition, readAfter } from "./read.js";
+
+/** Events kept: a reader that is further behind reads from the database. */
+const KEPT = 1_000;
+const PAGE = 500;
+const POLL_INTERVAL_MS = 1_000;
+const RECONNECT_DELAY_MS = 500;
+
+export interface EventFeed {
+  /** Newest position that this process knows of. */
+  newest(): bigint;
+  /** Events after a position, oldest first; null where they are not in memory any more. */
+  after(position: bigint): readonly EventRow[] | null;
+  /** Resolves when the feed has something after the position, the time is over, or the feed stops. */
+  wait(position: bigint, options: { timeoutMs: number; signal: AbortSignal }): Promise<void>;
+  /** Aborted when the feed stops: its readers end then. */
+  stopped: AbortSignal;
+  stop(): Promise<void>;
+}
+
+/** Resolves once the end of the log is known. */
+export async function createEventFeed({
+  pool,
+  pollIntervalMs = POLL_INTERVAL_MS,
+}: {
+  pool: pg.Pool;
+  pollIntervalMs?: number;
+}): Promise<EventFeed> {
+  const db = drizzle(pool, { schema, casing: "snake_case" });
+  const stopping = new AbortController();
+  const waiting = new Set<() => void>();
+  let kept: EventRow[] = [];
+  let newest = await newestPosition(db);
+  let isReading = false;
+  let isAsked = false;
+
+  /** Reads on to the end of the log; a call while it reads makes it look once more. */
+  const refresh = async (): Promise<void> => {
+    isAsked = true;
+    if (isReading) return;
+    isReading = true;
+    try {
+      while (isAsked && !stopping.signal.aborted) {
+        isAsked = false;
+        const rows = await readAfter(db, newest, PAGE);
+        const last = rows.at(-1)?.position;
+        if (last == null) continue;
+        newest = last;
+        kept = [...kept, ...rows].slice(-KEPT);
+        isAsked ||= rows.length === PAGE;
+        for (const wake of [...waiting]) wake();
+      }
+    } catch {
+      // The database does not answer: the next poll asks again.
+    } finally {
+      isReading = false;
+    }
+  };
+
+  const poll = setInterval(() => void refresh(), pollIntervalMs).unref();
+  const listener = listen(pool, () => void refresh());
+
+  return {
+    newest: () => newest,
+    stopped: stopping.signal,
+    after(position) {
+      if (position >= newest) return [];
+      const first = kept[0]?.position ?? newest + 1n;
+      return position + 1n < first ? null : kept.slice(Number(position + 1n - first));
+    },
+    wait(position, { timeoutMs, signal }) {
+      if (newest > position || signal.aborted || stopping.signal.aborted) return Promise.resolve();
+      return new Promise((resolve) => {
+        const done = (): void => {
+          clearTimeout(timer);
+          waiting.delete(done);
+          signal.removeEventListener("abort", done);
+          resolve();
+        };
+        const timer = setTimeout(done, timeoutMs);
+        waiting.add(done);
+        signal.addEventListener("abort", done, { once: true });
+      });
+    },
+    async stop() {
+      clearInterval(poll);
+      stopping.abort();
+      for (const wake of [...waiting]) wake();
+      await listener.stop();
+    },
+  };
+}
+
+/** A connection of its own that hears of new events, opened again whenever it breaks. */
+function listen(pool: pg.Pool, onNotification: () => void): { stop(): Promise<void> } {
+  let client: pg.Client | undefined;
+  let reconnect: NodeJS.Timeout | undefined;
+  let isStopped = false;
+
+  const connect = async (): Promise<void> => {
+    const opened = new pg.Client({ ...pool.options, keepAlive: true, application_name: "event-feed" });
+    client = opened;
+    const lost = (): void => {
+      if (client !== opened) return;
+      client = undefined;
+      opened.end().catch(() => undefined);
+      if (!isStopped) reconnect = setTimeout(() => void connect(), RECONNECT_DELAY_MS).unref();
+    };
+    opened.on("notification", onNotification);
+    opened.on("error", lost);
+    opened.on("end", lost);
+    try {
+      await opened.connect();
+      await opened.query(`listen ${EVENTS_APPENDED}`);
+    } catch {
+      lost();
+    }
+  };
+  void connect();
+
+  return {
+    async stop() {
+      isStopped = true;
+      clearTimeout(reconnect);
+      const last = client;
+      client = undefined;
+      await last?.end().catch(() => undefined);
+    },
+  };
+}

@@ -1,0 +1,38 @@
+/** Which events a reader wants and may see: the same rule for rows in memory and in SQL. */
+import { and, eq, gt, inArray, lte, type SQL, sql } from "drizzle-orm";
+import { event } from "../db/schema.js";
+import type { EventType } from "../protocol/events.js";
+import type { Address } from "../protocol/types.js";
+
+export type EventRow = typeof event.$inferSelect;
+
+export interface EventFilter {
+  types?: readonly EventType[] | undefined;
+  contractId?: Address | undefined;
+  /** Only what concerns this agent. */
+  agent?: Address | undefined;
+}
+
+export function matches(row: EventRow, { types, contractId, agent }: EventFilter, reader: Address): boolean {
+  return (
+    (row.visibleTo === null || row.visibleTo.includes(reader)) &&
+    (types === undefined || types.includes(row.type)) &&
+    (contractId === undefined || row.contractId === contractId) &&
+    (agent === undefined || row.agents.includes(agent))
+  );
+}
+
+/** Positions above `after`, up to `end`. */
+export function matchesSql(
+  { types, contractId, agent }: EventFilter,
+  { reader, after, end }: { reader: Address; after: bigint; end: bigint },
+): SQL | undefined {
+  return and(
+    gt(event.position, after),
+    lte(event.position, end),
+    sql`(${event.visibleTo} is null or ${reader} = any(${event.visibleTo}))`,
+    types && inArray(event.type, [...types]),
+    contractId && eq(event.contractId, contractId),
+    agent && sql`${agent} = any(${event.agents})`,
+  );
+}

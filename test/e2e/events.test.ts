@@ -1,0 +1,402 @@
+/** The log of events: what is told of a contract's life, to whom, in which order, by polling and by stream. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { createDatabase } from "../../src/db/client.js";
+import { resolveComplaint } from "../../src/services/complaints/resolve-complaint.js";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import type { Agent } from "../support/agent.js";
+import { type EventStreamReader, openEventStream } from "../support/event-stream.js";
+import { openWorld, type World } from "../support/world.js";
+import { createdBy, DAY, HOUR, matchedBetween, untilStatus } from "./contract-actors.js";
+import { allEvents, eventually, latest, listEvents, typesOf, untilEvent } from "./event-actors.js";
+import { deliveredBetween, disputedBetween, expectOk, newJuror, vote } from "./jury-actors.js";
+
+let world: World;
+let client: Agent;
+let worker: Agent;
+let stranger: Agent;
+
+beforeAll(async () => {
+  world = await openWorld();
+  client = await world.newAgent({ usd: "10000" });
+  worker = await world.newAgent({ usd: "10000" });
+  stranger = await world.newAgent();
+});
+afterAll(() => world.close());
+
+const checkpointBody = async (from: number, to: number) => ({
+  fromSequence: from,
+  toSequence: to,
+  merkleRoot: "root",
+  lastReceiptHash: "receipt",
+  teeMeasurement: "measurement",
+  teeSignature: "signature",
+  checkpointedAt: await world.inSeconds(from - HOUR),
+  data: {},
+});
+
+describe("the log", () => {
+  test("tells a contract's life in order, with what the chain says of each step", async () => {
+    const { id } = await matchedBetween(world, client, worker);
+    const checkpoint = await worker.post<{ id: string }>(
+      `/v1/contracts/${id}/checkpoint`,
+      await checkpointBody(1, 5),
+    );
+    expect(checkpoint.status).toBe(201);
+    expectOk(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
+    expectOk(await client.post(`/v1/contracts/${id}/approve`));
+    const complaint = await worker.post<{ id: string }>(`/v1/contracts/${id}/complaints`, { evidence: {} });
+    expect(complaint.status).toBe(201);
+    await untilStatus(client, id, "settled-all-met");
+
+    const { pool, db } = createDatabase(world.info.databaseUrl, { maxConnections: 1 });
+    await resolveComplaint(db, { id: complaint.data.id, status: "dismissed", note: null });
+    await pool.end();
+
+    const events = await untilEvent(stranger, id, "complaint.resolved");
+    const chain = events.filter((event) => event.chain !== null);
+    expect(typesOf(chain)).toEqual([
+      "contract.created",
+      "contract.accepted",
+      "contract.delivered",
+      "contract.approved",
+      "contract.settled",
+      "payout.paid",
+    ]);
+    expect(new Set(typesOf(events))).toEqual(
+      new Set([...typesOf(chain), "checkpoint.accepted", "complaint.filed", "complaint.resolved"]),
+    );
+    const ids = events.map((event) => Number(event.id));
+    expect(ids).toEqual([...ids].sort((a, b) => a - b));
+    const order = typesOf(events);
+    expect(order.indexOf("checkpoint.accepted")).toBeGreaterThan(order.indexOf("contract.accepted"));
+    expect(order.indexOf("checkpoint.accepted")).toBeLessThan(order.indexOf("contract.delivered"));
+
+    const of = (type: string) => events.find((event) => event.type === type);
+    expect(of("contract.created")).toEqual({
+      id: expect.stringMatching(/^\d+$/),
+      type: "contract.created",
+      timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*\.000Z$/),
+      contractId: id,
+      agents: expect.arrayContaining([client.address]),
+      data: {
+        initiator: "client",
+        title: "Translate a page",
+        awardMethod: "open_tender",
+        budgetOrPrice: "50.0",
+        matchDeadline: expect.any(String),
+        deliveryDeadline: expect.any(String),
+      },
+      chain: {
+        blockNumber: expect.any(Number),
+        blockHash: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+        transactionHash: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+        logIndex: expect.any(Number),
+      },
+    });
+    expect(of("contract.accepted")).toMatchObject({
+      agents: [client.address, worker.address],
+      data: { client: client.address, worker: worker.address },
+    });
+    expect(of("checkpoint.accepted")).toMatchObject({
+      chain: null,
+      data: { checkpointId: checkpoint.data.id, fromSequence: 1, toSequence: 5 },
+    });
+    expect(of("contract.approved")?.data).toEqual({ criteriaMet: ["met", "met", "met"] });
+    expect(of("contract.settled")?.data).toEqual({
+      status: "settled-all-met",
+      payouts: { client: "0.0", worker: "50.0", treasury: "2.5" },
+    });
+    expect(of("payout.paid")?.data).toEqual({ payee: worker.address, role: "worker", amount: "50.0" });
+    expect(of("complaint.filed")?.data).toEqual({ complaintId: complaint.data.id, filedByRole: "worker" });
+    expect(of("complaint.resolved")).toMatchObject({
+      agents: [client.address, worker.address],
+      data: { complaintId: complaint.data.id, status: "dismissed" },
+    });
+  });
+
+  test("tells other ends: cancelled, declined, withdrawn", async () => {
+    const cancelled = await createdBy(world, client);
+    expectOk(await client.post(`/v1/contracts/${cancelled.id}/cancel`));
+    const declined = await createdBy(world, client, { awardMethod: "direct_award", worker: worker.address });
+    expectOk(await worker.post(`/v1/contracts/${declined.id}/accept`, { accept: false }));
+    const withdrawn = await matchedBetween(world, client, worker);
+    expectOk(await worker.post(`/v1/contracts/${withdrawn.id}/withdraw`));
+
+    for (const [contract, type, payees] of [
+      [cancelled, "contract.cancelled", ["client"]],
+      [declined, "contract.declined", ["client"]],
+      [withdrawn, "contract.withdrawn", ["client", "worker"]],
+    ] as const) {
+      const events = await untilEvent(client, contract.id, "payout.paid");
+      expect(typesOf(events)).toContain(type);
+      const paid = events.filter((event) => event.type === "payout.paid").map(({ data }) => data.role);
+      expect(paid).toEqual(payees);
+    }
+    const [created] = await allEvents(client, `contractId=${declined.id}&type=contract.created`);
+    expect(created?.agents, "the named worker hears of it").toContain(worker.address);
+  });
+
+  test("tells that somebody voted, and nothing of the votes before the tally", async () => {
+    const jurors = [await newJuror(world), await newJuror(world)] as const;
+    const { id } = await disputedBetween(world, client, worker);
+    for (const juror of jurors) await vote(juror, id, "met", "not met", "unclear");
+    const sealed = await allEvents(stranger, `contractId=${id}&type=vote.*`);
+    expect(sealed.map(({ type, data }) => ({ type, data }))).toEqual(
+      jurors.map(({ address }) => ({
+        type: "vote.sealed",
+        data: { backupAgent: address, bond: "7.5" },
+      })),
+    );
+
+    await world.increaseTime(DAY);
+    await untilStatus(client, id, "settled-partial");
+    await untilEvent(stranger, id, "contract.settled");
+    await eventually(
+      "both are paid",
+      async () =>
+        (await allEvents(stranger, `contractId=${id}&type=payout.paid`)).filter(
+          ({ data }) => data.role === "backup-agent",
+        ).length === 2,
+    );
+    const events = await allEvents(stranger, `contractId=${id}`);
+    expect(typesOf(events).filter((type) => type === "vote.opened")).toHaveLength(2);
+    for (const { type, data } of events.filter((event) => event.type.startsWith("vote."))) {
+      expect(Object.keys(data), type).not.toContain("votes");
+    }
+    const tallied = events.find(({ type }) => type === "contract.tallied");
+    expect(tallied?.data).toEqual({ criteriaMet: ["met", "not met", "unclear"] });
+    const paid = events.filter(({ type, data }) => type === "payout.paid" && data.role === "backup-agent");
+    expect(paid.map(({ agents }) => agents.at(-1)).sort()).toEqual(jurors.map((j) => j.address).sort());
+    expect(paid[0]?.data).toMatchObject({ amount: "7.5", reward: 24 });
+  });
+
+  test("tells releases of keys to the parties alone", async () => {
+    const { id } = await deliveredBetween(world, client, worker);
+    expectOk(await client.get(`/v1/contracts/${id}/keys`));
+    const events = await untilEvent(worker, id, "key.released");
+    expect(events.filter(({ type }) => type === "key.released")).toMatchObject([
+      { data: { field: "delivery", releasedTo: client.address, role: "client" } },
+    ]);
+    expect(typesOf(await allEvents(client, `contractId=${id}`))).toContain("key.released");
+    expect(typesOf(await allEvents(stranger, `contractId=${id}`))).not.toContain("key.released");
+  });
+
+  test("tells what time brings: deadlines that come near, and ends before the money moves", async () => {
+    const soon = { matchDeadline: await world.inSeconds(2 * HOUR) };
+    const unmatched = await createdBy(world, client, soon);
+    const absent = await matchedBetween(world, client, worker);
+    const silent = await deliveredBetween(world, client, worker);
+    const before = await allEvents(client, `contractId=${unmatched.id}`);
+    expect(typesOf(before)).toEqual(["contract.created"]);
+
+    await world.increaseTime(HOUR);
+    const near = await untilEvent(client, unmatched.id, "deadline.approaching");
+    expect(near.at(-1)).toMatchObject({
+      agents: [client.address],
+      data: { deadline: "matchDeadline", at: unmatched.matchDeadline },
+      chain: null,
+    });
+    await world.increaseTime(3 * DAY);
+    for (const [contract, type, status] of [
+      [unmatched, "contract.unmatched", "cancelled-unmatched"],
+      [absent, "contract.absent", "cancelled-absent"],
+      [silent, "contract.review-timeout", "settled-all-met"],
+    ] as const) {
+      await untilStatus(client, contract.id, status);
+      const events = await untilEvent(client, contract.id, "contract.settled");
+      const order = typesOf(events);
+      expect(order.filter((name) => name === type)).toHaveLength(1);
+      expect(order.indexOf(type)).toBeLessThan(order.indexOf("contract.settled"));
+      expect(events.find((event) => event.type === "contract.settled")?.data.status).toBe(status);
+    }
+    const timeout = (await allEvents(client, `contractId=${silent.id}`)).find(
+      ({ type }) => type === "contract.review-timeout",
+    );
+    expect(timeout).toMatchObject({
+      timestamp: silent.reviewDeadline,
+      data: { criteriaMet: ["met", "met", "met"] },
+    });
+  });
+});
+
+describe("reading it", () => {
+  test("goes on where it stopped, filters, and says where it is", async () => {
+    const start = await latest(client);
+    const { id } = await matchedBetween(world, client, worker);
+    await untilEvent(client, id, "contract.accepted");
+
+    const first = await listEvents(client, `after=${start}&contractId=${id}&limit=1`);
+    expect(typesOf(first.data)).toEqual(["contract.created"]);
+    expect(first).toMatchObject({ nextAfter: first.data[0]?.id, hasMore: true });
+    const second = await listEvents(client, `after=${first.nextAfter}&contractId=${id}`);
+    expect(typesOf(second.data)).toEqual(["contract.accepted"]);
+    expect(second.hasMore).toBe(false);
+    expect(BigInt(second.nextAfter)).toBeGreaterThanOrEqual(BigInt(second.data[0]?.id ?? 0));
+    expect(await listEvents(client, `after=${second.nextAfter}&contractId=${id}`)).toMatchObject({
+      data: [],
+    });
+
+    const mine = await listEvents(stranger, `after=${start}&agent=${worker.address}&type=contract.accepted`);
+    expect(mine.data.map(({ contractId }) => contractId)).toEqual([id]);
+    expect((await listEvents(stranger, `after=${start}&agent=${stranger.address}`)).data).toEqual([]);
+  });
+
+  test("refuses what it does not understand", async () => {
+    const ahead = (BigInt(await latest(client)) + 1_000_000n).toString();
+    for (const query of [
+      "after=-1",
+      "after=x",
+      "type=contract.nothing",
+      "agent=0x1",
+      "limit=0",
+      `after=${ahead}`,
+    ]) {
+      expect((await client.get(`/v1/events?${query}`)).status, query).toBe(400);
+    }
+    expect((await fetch(`${world.url}/v1/events`)).status).toBe(401);
+    expect((await fetch(`${world.url}/v1/events/stream`)).status).toBe(401);
+  });
+
+  test("misses no event that was written before another and committed after it", async () => {
+    const contractId = `0x${"ab".repeat(20)}`;
+    const start = await latest(client);
+    const stage = (connection: { query: World["pool"]["query"] }, source: string) =>
+      connection.query(
+        `insert into app.event (type, contract_id, agents, data, occurred_at, source)
+         values ('complaint.filed', $1, '{}', '{}', now(), $2)`,
+        [contractId, source],
+      );
+    const slow = await world.pool.connect();
+    await slow.query("begin");
+    await stage(slow, `slow:${start}`);
+    await stage(world.pool, `fast:${start}`);
+    await eventually(
+      "the second is in the log",
+      async () => (await listEvents(client, `after=${start}&contractId=${contractId}`)).data.length === 1,
+    );
+    const seen = await listEvents(client, `after=${start}&contractId=${contractId}`);
+    await slow.query("commit");
+    slow.release();
+    await eventually(
+      "the first comes behind it",
+      async () =>
+        (await listEvents(client, `after=${seen.nextAfter}&contractId=${contractId}`)).data.length === 1,
+    );
+  });
+
+  test("numbers without gaps, however many write and whoever rolls back", async () => {
+    const contractId = `0x${"cd".repeat(20)}`;
+    const start = BigInt(await latest(client));
+    const writers = Array.from({ length: 4 }, async (_, writer) => {
+      const connection = await world.pool.connect();
+      try {
+        for (let turn = 0; turn < 30; turn++) {
+          await connection.query("begin");
+          await connection.query(
+            `insert into app.event (type, contract_id, agents, data, occurred_at, source)
+             select 'complaint.filed', $1, '{}', '{}', now(), $2 from pg_sleep(random() * 0.01)`,
+            [contractId, `writer:${start}:${writer}:${turn}`],
+          );
+          await connection.query(turn % 5 === 0 ? "rollback" : "commit");
+        }
+      } finally {
+        connection.release();
+      }
+    });
+    const polled: string[] = [];
+    let after = start.toString();
+    const poll = async (): Promise<void> => {
+      const page = await listEvents(client, `after=${after}`);
+      polled.push(...page.data.map(({ id }) => id));
+      after = page.nextAfter;
+    };
+    const written = Promise.all(writers);
+    await eventually("all is read", async () => {
+      await poll();
+      const { rows } = await world.pool.query("select 1 from app.event where contract_id = $1", [contractId]);
+      return rows.length === 96 && BigInt(after) >= start + 96n;
+    });
+    await written;
+    await poll();
+    expect(polled.map(BigInt)).toEqual(polled.map((_, i) => start + BigInt(i) + 1n));
+    const { rows } = await world.pool.query(
+      "select count(*)::int as count, min(position)::int as first, max(position)::int as last from app.event",
+    );
+    expect(rows[0].count, "every position from 1 on is there once").toBe(rows[0].last);
+  });
+});
+
+describe("the stream", () => {
+  const open: EventStreamReader[] = [];
+  afterEach(async () => {
+    for (const stream of open.splice(0)) {
+      stream.close();
+      await stream.ended;
+    }
+  });
+  const stream = async (agent: Agent, query = "", lastEventId?: string) => {
+    const reader = await openEventStream(`${world.url}/v1/events/stream?${query}`, {
+      apiKey: agent.apiKey,
+      ...(lastEventId === undefined ? {} : { lastEventId }),
+    });
+    open.push(reader);
+    return reader;
+  };
+
+  test("tells what happens from now on, as it happens", async () => {
+    const all = await stream(stranger);
+    const mine = await stream(worker, `agent=${worker.address}&type=contract.*`);
+    expect(all.status).toBe(200);
+    expect(all.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+    const { id } = await matchedBetween(world, client, worker);
+    await eventually("both have heard", async () =>
+      [all, mine].every(({ messages }) => messages.some(({ event }) => event === "contract.accepted")),
+    );
+    expect(mine.messages.map(({ event }) => event)).toEqual(["contract.accepted"]);
+    const told = mine.messages[0];
+    expect(told?.data).toEqual((await allEvents(worker, `contractId=${id}&type=contract.accepted`))[0]);
+    expect(told?.id).toBe(told?.data.id);
+  });
+
+  test("goes on behind Last-Event-ID, without a gap and without a repetition", async () => {
+    const start = await latest(client);
+    const first = await stream(client, "", start);
+    const { id } = await matchedBetween(world, client, worker);
+    await eventually("it has heard", async () =>
+      first.messages.some(({ event }) => event === "contract.accepted"),
+    );
+    first.close();
+    const at = first.messages.at(-1)?.id as string;
+
+    expectOk(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
+    await untilEvent(client, id, "contract.delivered");
+    const second = await stream(client, "after=0", at);
+    expectOk<ContractView>(await client.post(`/v1/contracts/${id}/approve`));
+    await eventually("it is up to date", async () =>
+      second.messages.some(({ event }) => event === "contract.approved"),
+    );
+    const ids = [...first.messages, ...second.messages].map((message) => BigInt(message.id));
+    expect(ids).toEqual(ids.map((_, i) => BigInt(start) + BigInt(i) + 1n));
+  });
+
+  test("reads the whole log from 0, and then goes on with what is new", async () => {
+    const reader = await stream(stranger, "after=0&type=contract.created");
+    const expected = (await allEvents(stranger, "type=contract.created")).map(({ id }) => id);
+    await eventually("the past is read", async () => reader.messages.length >= expected.length);
+    const { id } = await createdBy(world, client);
+    await eventually("the new one is there", async () => reader.messages.at(-1)?.data.contractId === id);
+    expect(reader.messages.slice(0, expected.length).map((message) => message.id)).toEqual(expected);
+  });
+
+  test("is refused ahead of the log, and where an address has too many", async () => {
+    const ahead = await stream(client, "", (BigInt(await latest(client)) + 1_000_000n).toString());
+    expect(ahead.status).toBe(400);
+    const greedy = await world.newAgent();
+    for (let i = 0; i < 10; i++) expect((await stream(greedy)).status).toBe(200);
+    const refused = await stream(greedy);
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get("retry-after")).toBe("5");
+    open.at(-2)?.close();
+    await eventually("there is room again", async () => (await stream(greedy)).status === 200);
+  });
+});
