@@ -1,4 +1,5 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
+import { pageRoutes } from "../pages/routes.js";
 import { LIMITS } from "../protocol/limits.js";
 import type { Deps } from "../services/deps.js";
 import type { AppEnv } from "./env.js";
@@ -15,8 +16,8 @@ import { complaintRoutes } from "./routes/complaints/routes.js";
 import { contractRoutes } from "./routes/contracts/routes.js";
 import { discoveryRoutes } from "./routes/discovery/routes.js";
 import { docsRoutes } from "./routes/docs/routes.js";
-import { ledgerRoutes } from "./routes/ledger/routes.js";
 import { eventRoutes } from "./routes/events/routes.js";
+import { ledgerRoutes } from "./routes/ledger/routes.js";
 import { profileRoutes } from "./routes/profiles/routes.js";
 import { protocolRoutes } from "./routes/protocol/routes.js";
 import { recordRoutes } from "./routes/records/routes.js";
@@ -51,6 +52,7 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
 
   app.route("/", discoveryRoutes(deps));
   app.route("/", docsRoutes(app, deps));
+  app.route("/", pageRoutes(deps));
   app.notFound(notFound(app));
   return app;
 }

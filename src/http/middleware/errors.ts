@@ -12,7 +12,8 @@ export const onError: ErrorHandler<AppEnv> = (error, c) => {
   return errorResponse(c, served);
 };
 
-function toAppError(error: unknown, c: Context<AppEnv>): AppError {
+/** What is served for anything thrown. */
+export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
   if (error instanceof AppError) return error;
   if (error instanceof HTTPException) {
     if (error.status === 415) {

@@ -1,0 +1,26 @@
+/** Style, script and icon of the pages, under names that hold a hash of their bytes: cached for ever, never stale. */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { Hono } from "hono";
+import type { AppEnv } from "../http/env.js";
+
+const style = load("style.css", "text/css; charset=utf-8");
+const script = load("live.js", "text/javascript; charset=utf-8");
+const icon = load("icon.svg", "image/svg+xml");
+
+/** Paths that the layout links to. */
+export const ASSETS = { style: style.path, script: script.path, icon: icon.path } as const;
+
+export function mountAssets(router: Hono<AppEnv>): void {
+  for (const { path, bytes, type } of [style, script, icon]) {
+    router.get(path, (c) =>
+      c.body(bytes, 200, { "Content-Type": type, "Cache-Control": "public, max-age=31536000, immutable" }),
+    );
+  }
+}
+
+function load(name: string, type: string) {
+  const bytes = new Uint8Array(readFileSync(new URL(`./assets/${name}`, import.meta.url)));
+  const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 12);
+  return { path: `/assets/${hash}-${name}`, bytes, type };
+}

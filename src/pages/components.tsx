@@ -1,0 +1,95 @@
+/** Small parts that several pages show. */
+import type { PropsWithChildren } from "hono/jsx";
+import type { Outcome } from "../protocol/outcomes.js";
+import type { Status } from "../protocol/status.js";
+import { duration, moment, STATUS_WORDS, secondsOf, short } from "./format.js";
+import { useSite } from "./layout.js";
+
+export function StatusBadge({ status }: { status: Status }) {
+  const { label, tone } = STATUS_WORDS[status];
+  return (
+    <span class={`badge ${tone}`} title={status}>
+      {label}
+    </span>
+  );
+}
+
+const OUTCOME_TONES: Record<Outcome, string> = { met: "good", "not met": "bad", unclear: "mixed" };
+
+export function OutcomeBadge({ outcome }: { outcome: Outcome | null }) {
+  if (outcome === null) return <span class="badge quiet">undecided</span>;
+  return <span class={`badge ${OUTCOME_TONES[outcome]}`}>{outcome}</span>;
+}
+
+/** An amount of the stablecoin, with its symbol. */
+export function Amount({ value }: { value: string }) {
+  const { symbol } = useSite();
+  return (
+    <span class="amount">
+      {value} <span class="unit">{symbol}</span>
+    </span>
+  );
+}
+
+export function Time({ at }: { at: string }) {
+  return <time datetime={at}>{moment(at)}</time>;
+}
+
+/** A moment, and how far it is from `now` (seconds): the server's word at the time of the answer. */
+export function TimeLeft({ at, now }: { at: string; now: number }) {
+  const left = secondsOf(at) - now;
+  return (
+    <time datetime={at} title={moment(at)}>
+      {left > 0 ? `${duration(left)} left` : `${duration(-left)} ago`}
+    </time>
+  );
+}
+
+/** Link to an agent's page, with its display name where it has one: names are not unique, so the address stays. */
+export function AgentLink({ address, name = null }: { address: string; name?: string | null }) {
+  return (
+    <a href={`/agents/${address}`} title={address}>
+      {name !== null && <bdi class="name">{name}</bdi>}
+      {name !== null && " "}
+      <code>{short(address)}</code>
+    </a>
+  );
+}
+
+/** Something on chain: a link where an explorer is configured, else the bare value in full, to be looked up elsewhere. */
+export function ChainLink({ kind, value }: { kind: "tx" | "address" | "block"; value: string }) {
+  const { explorerUrl } = useSite();
+  if (explorerUrl === undefined) return kind === "block" ? value : <code class="whole">{value}</code>;
+  return (
+    <a href={`${explorerUrl}/${kind}/${value}`} title={value} rel="noreferrer">
+      {kind === "block" ? value : <code>{short(value)}</code>}
+    </a>
+  );
+}
+
+export function Transaction({ hash, block }: { hash: string; block: number }) {
+  return (
+    <span class="tx">
+      tx <ChainLink kind="tx" value={hash} /> in block <ChainLink kind="block" value={String(block)} />
+    </span>
+  );
+}
+
+/** A table that scrolls by itself where the screen is too narrow for it, also by keyboard. */
+export function ScrollTable({ label, children }: PropsWithChildren<{ label: string }>) {
+  return (
+    <section class="scroll" aria-label={label} tabindex={0}>
+      <table>{children}</table>
+    </section>
+  );
+}
+
+/** Stored JSON as text. */
+export function Json({ value, summary }: { value: unknown; summary: string }) {
+  return (
+    <details>
+      <summary>{summary}</summary>
+      <pre>{JSON.stringify(value, null, 2)}</pre>
+    </details>
+  );
+}

@@ -1,0 +1,224 @@
+import { parseDecimal } from "../../protocol/amounts.js";
+import type { LedgerEntry, LedgerView } from "../../services/contracts/get-ledger.js";
+import type { SettlementLeg, SettlementView } from "../../services/contracts/get-settlement.js";
+import { AgentLink, Amount, Time, Transaction } from "../components.js";
+import { type FlowEnd, FlowPicture } from "../flow-picture.js";
+import type { ContractPageData } from "./load.js";
+
+const ENTRY_WORDS: Record<LedgerEntry["name"], string> = {
+  price: "Price",
+  "worker-stake": "Worker Stake",
+  "dispute-bond": "Dispute Bond",
+  "jury-bond": "Backup Agent's bond",
+  payout: "Payout",
+  "jury-payout": "Backup Agent's payout",
+  "late-payout": "Payout, at a later try",
+};
+
+const LEG_WORDS: Record<SettlementLeg["name"], string> = {
+  "worker-pay": "Pay, after the fee",
+  "protocol-fee": "Protocol fee",
+  "price-refund": "Price refunded",
+  "slashed-stake-to-client": "Slashed stake, the client's part",
+  "slashed-stake-to-treasury": "Slashed stake, the treasury's part",
+  "stake-back": "Worker Stake back",
+  "dispute-bond-lost": "Dispute Bond, lost by the client",
+  "dispute-bond-back": "Dispute Bond back",
+  "deposit-refund": "Deposit back",
+  "jury-leftover": "Slashed bonds that no voter gets",
+  "jury-payout": "Bond and share of slashed bonds",
+};
+
+const PAYEE_WORDS: Record<SettlementLeg["to"], string> = {
+  client: "Client",
+  worker: "Worker",
+  treasury: "Treasury",
+  "backup-agent": "Backup Agents",
+};
+
+const ENDING_WORDS: Record<NonNullable<SettlementView["ending"]>, string> = {
+  approved: "The client approved.",
+  "review-timeout": "The review deadline passed, which counts as approval.",
+  dispute: "Backup Agents decided the dispute.",
+  absent: "The worker did not deliver in time.",
+  withdrawn: "The worker withdrew.",
+  declined: "The offer was declined.",
+  cancelled: "The initiator cancelled.",
+  unmatched: "Nobody accepted in time.",
+};
+
+const STATE_WORDS: Record<SettlementLeg["state"], string> = {
+  held: "held for review",
+  queued: "on its way",
+  confirmed: "paid",
+};
+
+/** The escrow's books, against what the token says it holds. */
+export function Escrow({ data: { contract, ledger, settlement } }: { data: ContractPageData }) {
+  return (
+    <section id="escrow" data-region="" class="panel">
+      <h2>Escrow</h2>
+      <FlowPicture
+        title="Money through the escrow"
+        from={sourcesOf(ledger)}
+        to={
+          settlement.legs.length === 0 ? [{ label: "Held", amount: base(ledger.held) }] : payeesOf(settlement)
+        }
+      />
+      <p class="equation" id="balance">
+        <span>
+          <Amount value={ledger.in} /> in
+        </span>{" "}
+        −{" "}
+        <span>
+          <Amount value={ledger.out} /> out
+        </span>{" "}
+        ={" "}
+        <strong>
+          <Amount value={ledger.held} /> held
+        </strong>
+      </p>
+      <Balance ledger={ledger} />
+      <ul class="entries">
+        {ledger.entries.map((entry) => (
+          <li>
+            <span class="what">
+              {ENTRY_WORDS[entry.name]}
+              {entry.party !== null && (
+                <>
+                  {entry.direction === "in" ? " from " : " to "}
+                  <AgentLink address={entry.party} />
+                </>
+              )}
+            </span>
+            <span class={`figure ${entry.direction}`}>
+              {entry.direction === "in" ? "+" : "−"}
+              {entry.amount}
+            </span>
+            <small>
+              <Time at={entry.at} />, <Transaction hash={entry.transactionHash} block={entry.blockNumber} />
+            </small>
+          </li>
+        ))}
+      </ul>
+      {contract.escrowedFunds === null && ledger.entries.length > 0 && (
+        <p class="meta">The price is paid by the buyer who accepts.</p>
+      )}
+    </section>
+  );
+}
+
+function Balance({ ledger: { asOfBlock, balance, held, unbooked } }: { ledger: LedgerView }) {
+  if (asOfBlock === null) return <p class="meta">The index is catching up: the balance is not known yet.</p>;
+  if (balance === null) {
+    return <p class="notice mixed">The node gave no balance for block {asOfBlock}; the books stand alone.</p>;
+  }
+  const isCovered = base(balance) >= base(held);
+  return (
+    <p class={isCovered ? "notice good" : "notice bad"}>
+      The token says <Amount value={balance} /> at block {asOfBlock}
+      {isCovered ? ": the books agree." : ": less than the books hold."}
+      {unbooked !== null && unbooked !== "0.0" && (
+        <>
+          {" "}
+          <Amount value={unbooked} /> beyond them came in outside of the escrow's calls.
+        </>
+      )}
+    </p>
+  );
+}
+
+/** Who gets what, leg by leg. */
+export function Settlement({ data: { settlement } }: { data: ContractPageData }) {
+  const { ending, legs, endedAt, settledAt, heldUntil } = settlement;
+  if (ending === null) return null;
+  return (
+    <section id="settlement" data-region="" class="panel">
+      <h2>Settlement</h2>
+      <p>
+        {ENDING_WORDS[ending]}{" "}
+        {endedAt !== null && (
+          <>
+            Ended <Time at={endedAt} />
+          </>
+        )}
+        {settledAt !== null ? (
+          <>
+            , paid out <Time at={settledAt} />.
+          </>
+        ) : heldUntil !== null ? (
+          <>
+            , payouts held for review until <Time at={heldUntil} />.
+          </>
+        ) : (
+          "; the payout is on its way."
+        )}
+      </p>
+      <table class="legs">
+        <caption class="hidden">Legs of the settlement</caption>
+        <thead>
+          <tr>
+            <th scope="col">What</th>
+            <th scope="col">To</th>
+            <th scope="col" class="number">
+              Amount
+            </th>
+            <th scope="col">State</th>
+          </tr>
+        </thead>
+        <tbody>
+          {legs.map((leg) => (
+            <tr>
+              <td>{LEG_WORDS[leg.name]}</td>
+              <td>
+                {leg.address === null || leg.to === "treasury" ? (
+                  PAYEE_WORDS[leg.to]
+                ) : (
+                  <>
+                    {leg.to === "backup-agent" ? "" : `${PAYEE_WORDS[leg.to]} `}
+                    <AgentLink address={leg.address} />
+                  </>
+                )}
+              </td>
+              <td class="number">{leg.amount}</td>
+              <td>{STATE_WORDS[leg.state]}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+const base = (decimal: string): bigint => parseDecimal(decimal) ?? 0n;
+
+function sourcesOf({ entries }: LedgerView): FlowEnd[] {
+  return grouped(
+    entries
+      .filter(({ direction }) => direction === "in")
+      .map(({ name, amount }) => ({
+        label: name === "jury-bond" ? "Jury bonds" : ENTRY_WORDS[name],
+        amount: base(amount),
+      })),
+  );
+}
+
+function payeesOf({ legs }: SettlementView): FlowEnd[] {
+  return grouped(
+    legs.map(({ to, amount, state }) => ({
+      label: PAYEE_WORDS[to],
+      amount: base(amount),
+      pending: state !== "confirmed",
+    })),
+  );
+}
+
+/** Ends of the same name become one; it is pending while a part of it is. */
+function grouped(ends: FlowEnd[]): FlowEnd[] {
+  const byLabel = new Map<string, FlowEnd>();
+  for (const { label, amount, pending = false } of ends) {
+    const end = byLabel.get(label) ?? { label, amount: 0n };
+    byLabel.set(label, { label, amount: end.amount + amount, pending: pending || end.pending === true });
+  }
+  return [...byLabel.values()];
+}

@@ -1,0 +1,215 @@
+import { ZERO_ADDRESS } from "../../protocol/types.js";
+import {
+  AgentLink,
+  Amount,
+  ChainLink,
+  Json,
+  OutcomeBadge,
+  StatusBadge,
+  Time,
+  TimeLeft,
+} from "../components.js";
+import { Clock } from "./clock.js";
+import type { ContractPageData } from "./load.js";
+import { Escrow, Settlement } from "./money.js";
+import { nextStep } from "./next-step.js";
+import { Checkpoints, Complaints } from "./reports.js";
+import { Timeline } from "./timeline.js";
+import { Votes } from "./votes.js";
+
+export function ContractPage({ data }: { data: ContractPageData }) {
+  return (
+    <article class="contract">
+      <Header data={data} />
+      <div class="columns">
+        <div>
+          <Task data={data} />
+          <Settlement data={data} />
+          <Votes data={data} />
+          <Timeline data={data} />
+          <Checkpoints data={data} />
+          <Complaints data={data} />
+          <Commitment data={data} />
+        </div>
+        <div class="aside">
+          <Clock data={data} />
+          <Parties data={data} />
+          <Escrow data={data} />
+        </div>
+      </div>
+    </article>
+  );
+}
+
+function Header({ data: { contract, now } }: { data: ContractPageData }) {
+  const { id, title, status, budgetOrPrice, createdAt, awardMethod, initiator } = contract;
+  const step = nextStep(contract);
+  return (
+    <header id="summary" data-region="" data-announce={`Status: ${status}`}>
+      <p class="crumbs">
+        <a href="/">Contracts</a>
+      </p>
+      <h1>
+        <bdi>{title}</bdi>
+      </h1>
+      <p class="figures">
+        <StatusBadge status={status} /> <Amount value={budgetOrPrice} />
+      </p>
+      <p class="meta">
+        {awardMethod === "open_tender" ? "Open tender" : "Direct award"}
+        {initiator === "worker" ? ", listed by the worker" : ""}, posted <Time at={createdAt} />. Escrow{" "}
+        <ChainLink kind="address" value={id} />
+      </p>
+      {step !== null && (
+        <p class="step">
+          {step.text}
+          {step.by !== null && (
+            <>
+              {": "}
+              <TimeLeft at={step.by} now={now} />
+              {step.otherwise !== null && `, then ${step.otherwise}`}
+            </>
+          )}
+          .
+        </p>
+      )}
+    </header>
+  );
+}
+
+function Task({ data: { contract, terms } }: { data: ContractPageData }) {
+  const { taskDescription, acceptanceCriteria, criteriaMet, supplementaryMaterials, delivery } = contract;
+  const rules = terms.document.applicationTerms?.criteria;
+  return (
+    <section id="task" data-region="" class="panel">
+      <h2>Task</h2>
+      <p class="text" dir="auto">
+        {taskDescription}
+      </p>
+      <h3>Acceptance criteria</h3>
+      <ol class="criteria">
+        {acceptanceCriteria.map((criterion, i) => (
+          <li>
+            <span class="text" dir="auto">
+              {criterion}
+            </span>
+            <OutcomeBadge outcome={criteriaMet?.[i] ?? null} />
+            {Array.isArray(rules) && rules[i] !== undefined && (
+              <small>
+                Rule: <code>{JSON.stringify(rules[i])}</code>
+              </small>
+            )}
+          </li>
+        ))}
+      </ol>
+      {terms.document.application !== null && (
+        <Json
+          summary={`Application: ${terms.document.application}`}
+          value={terms.document.applicationTerms}
+        />
+      )}
+      <Reference name="Supplementary materials" value={supplementaryMaterials} />
+      <Reference name="Delivery" value={delivery} />
+    </section>
+  );
+}
+
+/** References are encrypted; the keys go to the parties alone. */
+function Reference({ name, value }: { name: string; value: string | null }) {
+  if (value === null) return null;
+  return (
+    <details>
+      <summary>{name}: encrypted reference</summary>
+      <pre>{value}</pre>
+    </details>
+  );
+}
+
+function Parties({ data: { contract, terms, names } }: { data: ContractPageData }) {
+  const { client, worker, initiator, workerStake, backupAgents, disputeBond } = contract;
+  const { counterparty } = terms.escrowTerms;
+  const isReserved = initiator === "worker" && client === null && counterparty !== ZERO_ADDRESS;
+  const isNamed = initiator === "client" && worker !== null && workerStake === null;
+  return (
+    <section id="parties" data-region="" class="panel">
+      <h2>Parties</h2>
+      <dl class="pairs">
+        <dt>Client</dt>
+        <dd>
+          {client !== null ? (
+            <AgentLink address={client} name={names.client} />
+          ) : isReserved ? (
+            <>
+              reserved for <AgentLink address={counterparty} />
+            </>
+          ) : (
+            "nobody yet"
+          )}
+        </dd>
+        <dt>Worker</dt>
+        <dd>
+          {worker === null ? "nobody yet" : <AgentLink address={worker} name={names.worker} />}
+          {isNamed && " (named, has not accepted)"}
+        </dd>
+        {disputeBond !== null && (
+          <>
+            <dt>Backup Agents</dt>
+            <dd>
+              {backupAgents.length === 0 ? (
+                "nobody yet"
+              ) : (
+                <ul class="plain">
+                  {backupAgents.map((agent) => (
+                    <li>
+                      <AgentLink address={agent} />
+                    </li>
+                  ))}
+                </ul>
+              )}
+            </dd>
+          </>
+        )}
+        <dt>Deposits</dt>
+        <dd>
+          <ul class="plain">
+            <Deposit name="Price" value={contract.escrowedFunds} />
+            <Deposit name="Worker Stake" value={workerStake} />
+            <Deposit name="Dispute Bond" value={disputeBond} />
+          </ul>
+        </dd>
+      </dl>
+    </section>
+  );
+}
+
+function Deposit({ name, value }: { name: string; value: string | null }) {
+  if (value === null) return null;
+  return (
+    <li>
+      {name} <Amount value={value} />
+    </li>
+  );
+}
+
+/** What the escrow's address commits to. */
+function Commitment({ data: { terms } }: { data: ContractPageData }) {
+  return (
+    <section id="terms" class="panel">
+      <h2>Terms on chain</h2>
+      <p>
+        The escrow's address commits to every word above. Anybody can recompute it from{" "}
+        <a href={`/v1/contracts/${terms.contractId}/terms`}>the terms</a>.
+      </p>
+      <dl class="pairs">
+        <dt>Terms hash</dt>
+        <dd>
+          <code class="whole">{terms.termsHash}</code>
+        </dd>
+        <dt>Factory</dt>
+        <dd>
+          <ChainLink kind="address" value={terms.factory} />
+        </dd>
+      </dl>
+    </section>
+  );
+}

@@ -1,0 +1,162 @@
+import type { Child } from "hono/jsx";
+import { formatDecimal } from "../../protocol/amounts.js";
+import { outcomeAt } from "../../protocol/outcomes.js";
+import type { Address } from "../../protocol/types.js";
+import type { ChainEvent } from "../../services/contracts/read-timeline.js";
+import { isoTime } from "../../services/contracts/view.js";
+import { AgentLink, Amount, Time, Transaction } from "../components.js";
+import { secondsOf } from "../format.js";
+import type { ContractPageData } from "./load.js";
+
+/** What time alone brought about: no transaction did it. */
+const BY_THE_CLOCK: Record<string, string> = {
+  unmatched: "The match deadline passed: nobody had accepted.",
+  absent: "The delivery deadline passed without a delivery.",
+  "review-timeout": "The review deadline passed: the delivery counts as approved.",
+};
+
+interface Entry {
+  /** Seconds since 1970. */
+  at: number;
+  text: Child;
+  event: ChainEvent | null;
+}
+
+/** Everything that happened, oldest first. */
+export function Timeline({ data }: { data: ContractPageData }) {
+  return (
+    <section id="timeline" data-region="" class="panel">
+      <h2>Timeline</h2>
+      <ol class="timeline">
+        {entriesOf(data).map(({ at, text, event }) => (
+          <li>
+            <p>{text}</p>
+            <small>
+              <Time at={isoTime(at)} />
+              {event === null ? (
+                ", by the clock"
+              ) : (
+                <>
+                  , <Transaction hash={event.transactionHash} block={event.blockNumber} />
+                </>
+              )}
+            </small>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function entriesOf({ contract, events, settlement }: ContractPageData): Entry[] {
+  const entries = events.flatMap((event): Entry[] => {
+    const text = describe(event, contract);
+    return text === null ? [] : [{ at: event.timestamp, text, event }];
+  });
+  const { ending, endedAt } = settlement;
+  const text = ending === null ? undefined : BY_THE_CLOCK[ending];
+  if (text !== undefined && endedAt !== null) entries.push({ at: secondsOf(endedAt), text, event: null });
+  return entries.sort((a, b) => a.at - b.at);
+}
+
+/** One event in words; Sealed votes say nothing about their content. */
+function describe(
+  { name, args }: ChainEvent,
+  { initiator, acceptanceCriteria }: ContractPageData["contract"],
+): Child | null {
+  const amount = (value: unknown) => <Amount value={formatDecimal(BigInt(value as string))} />;
+  const agent = (value: unknown) => <AgentLink address={value as Address} />;
+  switch (name) {
+    case "WorkingContractCreated":
+      return (
+        <>
+          Posted by the {initiator}, who locked {amount(args.deposit)}.
+        </>
+      );
+    case "WorkingContractMatched":
+      return (
+        <>
+          Accepted by {agent(args.counterparty)}, who locked {amount(args.deposit)}.
+        </>
+      );
+    case "WorkingContractDeclined":
+      return "Declined by the one it was meant for.";
+    case "WorkingContractCancelled":
+      return "Cancelled by the initiator.";
+    case "WorkingContractWithdrawn":
+      return "The worker withdrew.";
+    case "WorkingContractDelivered":
+      return (
+        <>
+          The worker delivered. Hash of the delivery: <code class="whole">{String(args.deliveryHash)}</code>
+        </>
+      );
+    case "WorkingContractApproved":
+      return "The client approved.";
+    case "WorkingContractDisputed":
+      return (
+        <>
+          The client disputed and locked {amount(args.bond)}. Voting until{" "}
+          <Time at={isoTime(Number(args.votingClosesAt))} />.
+        </>
+      );
+    case "BackupAgentsDrawn":
+      return `${(args.backupAgents as string[]).length} Backup Agents were drawn.`;
+    case "VoteSealed":
+      return (
+        <>
+          {agent(args.backupAgent)} voted, sealed, and locked {amount(args.bond)}.
+        </>
+      );
+    case "VoteOpened":
+      return <>The ballot of {agent(args.backupAgent)} was opened.</>;
+    case "WorkingContractTallied":
+      return `The votes were tallied: ${acceptanceCriteria
+        .map((_, i) => `${i + 1} ${outcomeAt(Number(args.outcomes), i) ?? "unclear"}`)
+        .join(", ")}.`;
+    case "WorkingContractSettled": {
+      const payout = args.payout as Record<"client" | "worker" | "treasury", string>;
+      return (
+        <>
+          Settled: {amount(payout.client)} to the client, {amount(payout.worker)} to the worker,{" "}
+          {amount(payout.treasury)} to the treasury.
+        </>
+      );
+    }
+    case "VoteClaimed":
+      return (
+        <>
+          {agent(args.backupAgent)} was paid {amount(args.amount)}
+          {String(args.reward) === "0" ? "" : ` and ${String(args.reward)} tokens`}.
+        </>
+      );
+    case "RewardDeferred":
+      return <>The token reward of {agent(args.backupAgent)} waits: the day's cap was full.</>;
+    case "PayoutDeferred":
+      return (
+        <>
+          The token refused to pay {amount(args.amount)} to {agent(args.payee)}; it stays claimable.
+        </>
+      );
+    case "PayoutClaimed":
+      return (
+        <>
+          {agent(args.payee)} received {amount(args.amount)} at a later try.
+        </>
+      );
+    case "SurplusCredited":
+      return (
+        <>
+          A transfer of {amount(args.amount)} from outside was credited to {agent(args.payer)}.
+        </>
+      );
+    case "SurplusReturned":
+      return (
+        <>
+          A transfer of {amount(args.amount)} from outside was returned to {agent(args.payer)}.
+        </>
+      );
+    default:
+      return name;
+  }
+}

@@ -1,0 +1,34 @@
+import type { Context, ErrorHandler } from "hono";
+import type { AppEnv } from "../http/env.js";
+import { toAppError } from "../http/middleware/errors.js";
+
+/** A refusal as people read it; the status and headers are those of the API. */
+export const onPageError: ErrorHandler<AppEnv> = (error, c) => {
+  const { code, status, options } = toAppError(error, c);
+  if (status >= 500) c.get("logger").error({ err: error }, code);
+  const { retryAfterSeconds, headers } = options;
+  for (const [name, value] of Object.entries(headers ?? {})) c.header(name, value);
+  if (retryAfterSeconds !== undefined) c.header("Retry-After", String(retryAfterSeconds));
+  c.status(status);
+  return renderFault(c, { title: TITLES[status] ?? "Something went wrong", message: options.message });
+};
+
+const TITLES: Record<number, string> = {
+  400: "This cannot be shown",
+  404: "Nothing here",
+  429: "Too many requests",
+  503: "Not available right now",
+};
+
+export function renderFault(c: Context<AppEnv>, { title, message }: { title: string; message: string }) {
+  return c.render(
+    <>
+      <h1>{title}</h1>
+      <p>{message}</p>
+      <p>
+        <a href="/">All contracts</a>
+      </p>
+    </>,
+    { title },
+  );
+}

@@ -1,0 +1,226 @@
+import { STATUS_GROUPS } from "../../protocol/status.js";
+import type { Sort } from "../../services/contracts/list.js";
+import type { ContractView } from "../../services/contracts/view.js";
+import { AgentLink, Amount, StatusBadge, Time, TimeLeft } from "../components.js";
+import { nextStep } from "../contract/next-step.js";
+import { plural } from "../format.js";
+
+/** Query of the page as it was given; the same names as in `GET /v1/contracts`. */
+export type FeedQuery = Record<string, string>;
+
+export interface FeedProps {
+  query: FeedQuery;
+  /** Null where the query was refused: then `fault` says why. */
+  result: { contracts: ContractView[]; nextCursor: string | null } | null;
+  fault: string | null;
+  /** The chain's time in seconds. */
+  now: number;
+}
+
+const GROUPS = [
+  { value: "", label: "All" },
+  ...Object.keys(STATUS_GROUPS).map((group) => ({
+    value: group,
+    label: `${group.slice(0, 1).toUpperCase()}${group.slice(1)}`,
+  })),
+];
+
+const SORT_NAMES: Partial<Record<Sort, string>> = {
+  "-createdAt": "Newest first",
+  createdAt: "Oldest first",
+  "-budgetOrPrice": "Highest price first",
+  budgetOrPrice: "Lowest price first",
+  matchDeadline: "Match deadline first",
+  deliveryDeadline: "Delivery deadline first",
+  reviewDeadline: "Review deadline first",
+};
+
+/** The path of the feed with some of its query changed; empty values fall away, and so does the place in the list. */
+export function feedPath(query: FeedQuery, changes: FeedQuery): string {
+  const { cursor: _, ...kept } = query;
+  const search = new URLSearchParams(
+    Object.entries({ ...kept, ...changes }).filter(([, value]) => value !== ""),
+  ).toString();
+  return search === "" ? "/" : `/?${search}`;
+}
+
+export function FeedPage({ query, result, fault, now }: FeedProps) {
+  return (
+    <>
+      <h1>Working Contracts</h1>
+      <p class="lead">
+        Fixed-price work between autonomous agents. The money of each contract lies in an escrow of its own.
+      </p>
+      <nav class="tabs" aria-label="Status">
+        <ul>
+          {GROUPS.map(({ value, label }) => (
+            <li>
+              <a
+                href={feedPath(query, { status: value })}
+                aria-current={(query.status ?? "") === value ? "true" : undefined}
+              >
+                {label}
+              </a>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <Filters query={query} />
+      {fault !== null && (
+        <p class="notice bad" role="alert">
+          {fault}
+        </p>
+      )}
+      {result !== null && <Results {...result} query={query} now={now} />}
+    </>
+  );
+}
+
+function Filters({ query }: { query: FeedQuery }) {
+  const { q = "", status = "", sort = "-createdAt" } = query;
+  return (
+    <search>
+      <form class="filters" method="get" action="/">
+        {status !== "" && <input type="hidden" name="status" value={status} />}
+        <label class="wide">
+          Search
+          <input type="search" name="q" value={q} maxlength={200} placeholder="Title or description" />
+        </label>
+        <Choice
+          label="Award"
+          name="awardMethod"
+          chosen={query.awardMethod}
+          options={{ "": "Any", open_tender: "Open tender", direct_award: "Direct award" }}
+        />
+        <Choice
+          label="Posted by"
+          name="initiator"
+          chosen={query.initiator}
+          options={{ "": "Anybody", client: "Client", worker: "Worker" }}
+        />
+        <Choice
+          label="Kind"
+          name="application"
+          chosen={query.application}
+          options={{ "": "Any", usageticket: "Usage ticket" }}
+        />
+        <Choice label="Order" name="sort" chosen={sort} options={SORT_NAMES} />
+        <div class="actions">
+          <button type="submit">Apply</button>
+          <a href="/">Clear</a>
+        </div>
+      </form>
+    </search>
+  );
+}
+
+function Choice({
+  label,
+  name,
+  chosen = "",
+  options,
+}: {
+  label: string;
+  name: string;
+  chosen?: string | undefined;
+  options: Record<string, string>;
+}) {
+  return (
+    <label>
+      {label}
+      <select name={name}>
+        {Object.entries(options).map(([value, text]) => (
+          <option value={value} selected={value === chosen}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Results({
+  contracts,
+  nextCursor,
+  query,
+  now,
+}: {
+  contracts: ContractView[];
+  nextCursor: string | null;
+  query: FeedQuery;
+  now: number;
+}) {
+  return (
+    <section id="contracts" data-region="" aria-label="Contracts">
+      {contracts.length === 0 ? (
+        <p class="empty">No contract matches.</p>
+      ) : (
+        <ol class="feed">
+          {contracts.map((contract) => (
+            <li>
+              <Card contract={contract} now={now} />
+            </li>
+          ))}
+        </ol>
+      )}
+      <nav class="paging" aria-label="Pages">
+        {query.cursor !== undefined && <a href={feedPath(query, {})}>First page</a>}
+        {nextCursor !== null && (
+          <a rel="next" href={feedPath(query, { cursor: nextCursor })}>
+            Next page
+          </a>
+        )}
+      </nav>
+    </section>
+  );
+}
+
+export function Card({ contract, now }: { contract: ContractView; now: number }) {
+  const { id, title, status, client, worker, acceptanceCriteria, awardMethod, createdAt } = contract;
+  const step = nextStep(contract);
+  return (
+    <article class="card">
+      <h2>
+        <a href={`/contracts/${id}`}>
+          <bdi>{title}</bdi>
+        </a>
+      </h2>
+      <p class="figures">
+        <StatusBadge status={status} /> <Amount value={contract.budgetOrPrice} />
+      </p>
+      <p class="meta">
+        {awardMethod === "open_tender" ? "Open tender" : "Direct award"}
+        {contract.initiator === "worker" ? " by a worker" : ""},{" "}
+        {plural(acceptanceCriteria.length, "criterion", "criteria")}, posted <Time at={createdAt} />
+      </p>
+      <p class="meta">
+        {client === null ? (
+          "No client yet"
+        ) : (
+          <>
+            Client <AgentLink address={client} />
+          </>
+        )}
+        {" · "}
+        {worker === null ? (
+          "no worker yet"
+        ) : (
+          <>
+            worker <AgentLink address={worker} />
+          </>
+        )}
+      </p>
+      {step !== null && (
+        <p class="step">
+          {step.text}
+          {step.by !== null && (
+            <>
+              {": "}
+              <TimeLeft at={step.by} now={now} />
+            </>
+          )}
+        </p>
+      )}
+    </article>
+  );
+}

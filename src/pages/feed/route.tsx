@@ -1,0 +1,37 @@
+import type { Context } from "hono";
+import type { AppEnv } from "../../http/env.js";
+import { invalidInput } from "../../http/envelope.js";
+import { ListQuerySchema } from "../../http/routes/contracts/schema.js";
+import { listContracts } from "../../services/contracts/list.js";
+import type { Deps } from "../../services/deps.js";
+import { FeedPage, feedPath } from "./page.js";
+
+const PAGE_SIZE = "20";
+
+/** `/`: the same filters as `GET /v1/contracts`, where an empty field of the form counts as absent. */
+export function showFeed(deps: Pick<Deps, "db" | "clock">) {
+  return async (c: Context<AppEnv>) => {
+    const query = Object.fromEntries(Object.entries(c.req.query()).filter(([, value]) => value !== ""));
+    const now = deps.clock.now();
+    const parsed = ListQuerySchema.safeParse({ limit: PAGE_SIZE, ...query });
+    if (!parsed.success) {
+      c.status(400);
+      const fault = invalidInput(parsed.error.issues).options.message;
+      return c.render(<FeedPage query={query} result={null} fault={fault} now={now} />, {
+        title: "Contracts",
+        section: "/",
+      });
+    }
+    const { status, ...filter } = parsed.data;
+    const { data, nextCursor } = await listContracts(deps, { ...filter, statuses: status });
+    return c.render(
+      <FeedPage query={query} result={{ contracts: data, nextCursor }} fault={null} now={now} />,
+      {
+        title: "Contracts",
+        section: "/",
+        dataPath: feedPath(query, {}).replace("/", "/v1/contracts"),
+        live: {},
+      },
+    );
+  };
+}

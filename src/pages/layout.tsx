@@ -1,0 +1,145 @@
+/** The frame of every page for people. */
+import { createContext, type PropsWithChildren, useContext } from "hono/jsx";
+import { jsxRenderer } from "hono/jsx-renderer";
+import { EVENT_TYPES } from "../protocol/events.js";
+import type { Deps } from "../services/deps.js";
+import { ASSETS } from "./assets.js";
+
+/** What all pages of one service share. */
+export interface Site {
+  /** Name in the header: the service's domain. */
+  domain: string;
+  chainId: number;
+  /** Symbol of the stablecoin. */
+  symbol: string;
+  /** Block explorer without a trailing slash. */
+  explorerUrl: string | undefined;
+}
+
+const SiteContext = createContext<Site | null>(null);
+
+/** The site that the component is rendered on; throws outside of the layout. */
+export function useSite(): Site {
+  const site = useContext(SiteContext);
+  if (site === null) throw new Error("A page's component was rendered outside of the layout.");
+  return site;
+}
+
+export interface PageProps {
+  title: string;
+  /** Path of the navigation's entry that the page belongs to. */
+  section?: string;
+  /** The same facts from the API: path and query. */
+  dataPath?: string;
+  /** What of the event stream changes this page; a page without it stands still. */
+  live?: LiveScope;
+}
+
+/** Query of the event stream: an empty one means every event. */
+export type LiveScope = Record<string, string>;
+
+declare module "hono" {
+  interface ContextRenderer {
+    // biome-ignore lint/style/useShorthandFunctionType: hono merges this interface with its own.
+    (content: string | Promise<string>, page: PageProps): Response | Promise<Response>;
+  }
+}
+
+const SECTIONS = [
+  { path: "/", name: "Contracts" },
+  { path: "/simulator", name: "Simulator" },
+  { path: "/parameters", name: "Parameters" },
+  { path: "/docs", name: "API" },
+];
+
+const POLICY = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "script-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** Lets handlers answer with `c.render(<Page />, { title })`: a whole document under a strict content policy. */
+export function pageRenderer({ deployment, config }: Pick<Deps, "deployment" | "config">) {
+  const site: Site = {
+    domain: deployment.domain,
+    chainId: deployment.chainId,
+    symbol: deployment.asset.symbol,
+    explorerUrl: config.explorerUrl,
+  };
+  return jsxRenderer(({ children, title, section, dataPath, live }, c) => {
+    c.header("Content-Security-Policy", POLICY);
+    if (!c.res.headers.has("Cache-Control")) c.header("Cache-Control", "no-cache");
+    return (
+      <Layout site={site} title={title} section={section} dataPath={dataPath} live={live}>
+        {children}
+      </Layout>
+    );
+  });
+}
+
+type LayoutProps = PropsWithChildren<
+  { site: Site } & { [K in keyof PageProps]: PageProps[K] | undefined } & { title: string }
+>;
+
+function Layout({ site, title, section, dataPath, live, children }: LayoutProps) {
+  return (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>{`${title} · Working Contracts`}</title>
+        <link rel="icon" href={ASSETS.icon} type="image/svg+xml" />
+        <link rel="stylesheet" href={ASSETS.style} />
+        {dataPath !== undefined && <link rel="alternate" type="application/json" href={dataPath} />}
+        {live !== undefined && <script type="module" src={ASSETS.script} />}
+      </head>
+      <body>
+        <a class="skip" href="#main">
+          Skip to content
+        </a>
+        <header class="site">
+          <a class="brand" href="/">
+            Working Contracts
+          </a>
+          <nav class="menu" aria-label="Main">
+            <ul>
+              {SECTIONS.map(({ path, name }) => (
+                <li>
+                  <a href={path} aria-current={path === section ? "page" : undefined}>
+                    {name}
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </nav>
+        </header>
+        <main
+          id="main"
+          tabindex={-1}
+          data-live={live === undefined ? undefined : new URLSearchParams(live).toString()}
+          data-types={live === undefined ? undefined : EVENT_TYPES.join(" ")}
+        >
+          <SiteContext.Provider value={site}>{children}</SiteContext.Provider>
+        </main>
+        <footer class="site">
+          <p>
+            {site.domain} on chain {site.chainId}. The escrows decide about money and status; these pages only
+            show it.
+            {live !== undefined && <output id="live-state" class="live" hidden />}
+          </p>
+          {dataPath !== undefined && (
+            <p>
+              As data: <code>GET {dataPath}</code>
+            </p>
+          )}
+        </footer>
+      </body>
+    </html>
+  );
+}
