@@ -67,7 +67,11 @@ export const workingContract = onchainTable(
     byCreation: index().on(table.createdAt, table.id),
     byClient: index().on(table.client, table.createdAt, table.id),
     byWorker: index().on(table.worker, table.createdAt, table.id),
-    byPhase: index().on(table.phase, table.settled),
+    // What is due: one look by each deadline that can end a phase.
+    byMatchDeadline: index().on(table.phase, table.settled, table.matchDeadline),
+    byDeliveryDeadline: index().on(table.phase, table.settled, table.deliveryDeadline),
+    byReviewDeadline: index().on(table.phase, table.settled, table.reviewDeadline),
+    byEnd: index().on(table.phase, table.settled, table.endedAt),
   }),
 );
 
@@ -95,6 +99,8 @@ export const vote = onchainTable(
   (table) => ({
     pk: primaryKey({ columns: [table.contractId, table.backupAgent] }),
     byAgent: index().on(table.backupAgent, table.sealedAt),
+    byClaim: index().on(table.claimed, table.contractId),
+    byReward: index().on(table.rewardDeferred, table.contractId),
   }),
 );
 
@@ -112,7 +118,10 @@ export const draw = onchainTable(
 export const deferredPayout = onchainTable(
   "deferred_payout",
   (t) => ({ contractId: t.hex().notNull(), payee: t.hex().notNull(), amount: t.bigint().notNull() }),
-  (table) => ({ pk: primaryKey({ columns: [table.contractId, table.payee] }) }),
+  (table) => ({
+    pk: primaryKey({ columns: [table.contractId, table.payee] }),
+    byAmount: index().on(table.amount),
+  }),
 );
 
 export const delegation = onchainTable(
@@ -135,7 +144,7 @@ export const stake = onchainTable(
     since: t.bigint().notNull(),
     releasableAt: t.bigint(),
   }),
-  (table) => ({ bySince: index().on(table.since) }),
+  (table) => ({ bySince: index().on(table.since), byRelease: index().on(table.releasableAt) }),
 );
 
 /** Every event of every escrow, in order: timeline, settlement legs, audit. */

@@ -38,22 +38,29 @@ export async function findDue(
   return due;
 }
 
+/** Phases that end by themselves at a deadline, and those that an act has ended. */
+const ENDINGS = [
+  { phases: ["created"], endedAt: sql`c.match_deadline` },
+  { phases: ["matched"], endedAt: sql`c.delivery_deadline` },
+  { phases: ["delivered"], endedAt: sql`c.review_deadline` },
+  { phases: ["approved", "tallied", "declined", "cancelled", "withdrawn"], endedAt: sql`c.ended_at` },
+];
+
 async function dueSettlements(db: Executor, now: number): Promise<NewOperation[]> {
-  const endedAt = sql`case c.phase
-    when 'created' then c.match_deadline
-    when 'matched' then c.delivery_deadline
-    when 'delivered' then c.review_deadline
-    else c.ended_at end`;
-  const rows = await find<{ escrow: Address }>(
-    db,
-    sql`select c.id as escrow from onchain.working_contract c
-      where not c.settled
-        and c.phase in ('created', 'matched', 'delivered', 'approved', 'tallied', 'declined', 'cancelled', 'withdrawn')
-        and ${endedAt} + c.payout_hold <= ${now}
-        and ${notTried(sql`'settle:' || c.id`)}
-      order by ${endedAt}, c.id limit ${LIMIT}`,
-  );
-  return rows.map(settleOperation);
+  const due: { escrow: Address }[] = [];
+  for (const { phases, endedAt } of ENDINGS) {
+    // The first bound is the one that an index can use.
+    const rows = await find<{ escrow: Address }>(
+      db,
+      sql`select c.id as escrow from onchain.working_contract c
+        where not c.settled and c.phase in ${phases}
+          and ${endedAt} <= ${now} and ${endedAt} + c.payout_hold <= ${now}
+          and ${notTried(sql`'settle:' || c.id`)}
+        order by ${endedAt}, c.id limit ${LIMIT}`,
+    );
+    due.push(...rows);
+  }
+  return due.map(settleOperation);
 }
 
 async function dueDraws(db: Executor, now: number): Promise<NewOperation[]> {
@@ -101,20 +108,27 @@ async function dueTallies(db: Executor, now: number): Promise<NewOperation[]> {
   return rows.map(tallyOperation);
 }
 
-/** Payouts of voters, and rewards that a full daily cap put off, once a day. */
+/** Payouts of voters; and rewards that a full daily cap put off, once a day. */
 async function dueClaims(db: Executor, now: number): Promise<NewOperation[]> {
-  const onceKey = sql`'claim:' || c.id || ':' || v.backup_agent
-    || case when v.claimed then ':' || ${String(Math.floor(now / DAY))} else '' end`;
-  const rows = await find<{ escrow: Address; backupAgent: Address; onceKey: string }>(
+  const day = String(Math.floor(now / DAY));
+  const first = sql`'claim:' || c.id || ':' || v.backup_agent`;
+  const rows = [
+    ...(await claimsOf(db, now, sql`not v.claimed`, first)),
+    ...(await claimsOf(db, now, sql`v.reward_deferred and v.claimed`, sql`${first} || ':' || ${day}::text`)),
+  ];
+  return rows.map(claimOperation);
+}
+
+function claimsOf(db: Executor, now: number, isOpen: SQL, onceKey: SQL) {
+  return find<{ escrow: Address; backupAgent: Address; onceKey: string }>(
     db,
     sql`select c.id as escrow, v.backup_agent as "backupAgent", ${onceKey} as "onceKey"
-      from onchain.working_contract c
-      join onchain.vote v on v.contract_id = c.id and v.votes is not null and (not v.claimed or v.reward_deferred)
-      where c.phase = 'tallied' and c.ended_at + c.payout_hold <= ${now}
+      from onchain.vote v
+      join onchain.working_contract c on c.id = v.contract_id
+      where ${isOpen} and v.votes is not null and c.phase = 'tallied' and c.ended_at + c.payout_hold <= ${now}
         and ${notTried(onceKey)}
       order by c.ended_at, v.position limit ${LIMIT}`,
   );
-  return rows.map(claimOperation);
 }
 
 async function dueDeferred(db: Executor, now: number): Promise<NewOperation[]> {
@@ -151,10 +165,13 @@ export function lockedUntil(agent: SQL): SQL {
     where v.backup_agent = ${agent})`;
 }
 
-/** Neither on its way nor done, nor rejected so lately that another try would be too soon. */
+/**
+ * Neither on its way nor done, nor rejected so lately that another try would be too soon. Asked for each row by its key:
+ * as `not exists` it would be joined, with all operations that ever were.
+ */
 function notTried(onceKey: SQL, retrySeconds = RETRY_SECONDS): SQL {
-  return sql`not exists (
-    select 1 from app.operation o where o.once_key = ${onceKey} and o.state <> 'rejected')
+  return sql`(
+    select o.id from app.operation o where o.once_key = ${onceKey} and o.state <> 'rejected' limit 1) is null
     and coalesce((
       select max(r.created_at) + make_interval(secs => least(${retrySeconds} * power(2, count(*) - 1), ${DAY}))
       from (

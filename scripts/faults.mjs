@@ -1,0 +1,96 @@
+/**
+ * `npm run test:faults`: the fault suite. `-- --repeat N` runs it N times with new seeds, `-- --mutants [name…]` shows
+ * that the tests fail where a mechanism is switched off; other arguments go to vitest (files, -t pattern).
+ */
+import { spawn } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { MUTANTS } from "../test/faults/support/mutants.mjs";
+import { ensureInstalled } from "./install.mjs";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const COPIED = ["bin", "cache", "contracts", "out", "scripts", "src", "test"];
+const COPIED_FILES = [
+  "foundry.toml",
+  "package.json",
+  "package-lock.json",
+  "ponder.config.ts",
+  "tsconfig.json",
+  "vitest.config.ts",
+];
+
+ensureInstalled();
+const args = process.argv.slice(2);
+process.exit(args[0] === "--mutants" ? await runMutants(args.slice(1)) : await repeat(args));
+
+async function repeat(all) {
+  const at = all.indexOf("--repeat");
+  const times = at < 0 ? 1 : Number(all[at + 1]);
+  const rest = at < 0 ? all : all.toSpliced(at, 2);
+  let passed = 0;
+  for (let run = 1; run <= times; run++) {
+    const seed = process.env.FAULT_SEED ?? String(Date.now() % 1_000_000);
+    console.log(`\n== run ${run} of ${times}, FAULT_SEED=${seed}`);
+    const code = await vitest(ROOT, ["--project", "faults", ...rest], { FAULT_SEED: seed });
+    if (code === 0) passed++;
+  }
+  console.log(`\n${passed} of ${times} runs passed`);
+  return passed === times ? 0 : 1;
+}
+
+async function runMutants(names) {
+  const unknown = names.filter((name) => !MUTANTS.some((mutant) => mutant.name === name));
+  if (unknown.length > 0) throw new Error(`No such mutant: ${unknown.join(", ")}`);
+  const chosen = MUTANTS.filter(({ name }) => names.length === 0 || names.includes(name));
+  const survivors = [];
+  for (const mutant of chosen) {
+    console.log(`\n== mutant ${mutant.name}: ${mutant.tests} -t "${mutant.only}"`);
+    const result = await isKilled(mutant).then(
+      (killed) => (killed ? "noticed" : "SURVIVED"),
+      (error) => `NOT RUN (${error.message})`,
+    );
+    console.log(`   ${mutant.name}: ${result}`);
+    if (result !== "noticed") survivors.push(mutant.name);
+  }
+  console.log(`\n${chosen.length - survivors.length} of ${chosen.length} mutants noticed`);
+  return survivors.length === 0 ? 0 : 1;
+}
+
+/** Runs the mutant's tests on a copy of the sources; a copy that does not even start proves nothing. */
+async function isKilled({ file, edits, project, tests, only }) {
+  const copy = mkdtempSync(join(tmpdir(), "mutant-"));
+  try {
+    for (const name of [...COPIED, ...COPIED_FILES])
+      cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+    symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
+    let source = readFileSync(join(copy, file), "utf8");
+    for (const [from, to] of edits) {
+      if (source.split(from).length !== 2) throw new Error(`${file} does not have once: ${from}`);
+      source = source.replace(from, () => to);
+    }
+    writeFileSync(join(copy, file), source);
+    const report = join(copy, "report.json");
+    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
+    await vitest(copy, ["--project", project, ...reporters, tests, "-t", only]);
+    const { numFailedTests, numPassedTests } = JSON.parse(readFileSync(report, "utf8"));
+    if (numFailedTests + numPassedTests === 0) throw new Error("the mutant's tests did not run");
+    return numFailedTests > 0;
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+function vitest(cwd, args, env = {}) {
+  return new Promise((resolve) => {
+    const command = join(ROOT, "node_modules/.bin/vitest");
+    const child = spawn(command, ["run", ...args], {
+      cwd,
+      stdio: "inherit",
+      env: { ...process.env, ...env },
+    });
+    child.once("error", () => resolve(1));
+    child.once("close", resolve);
+  });
+}
