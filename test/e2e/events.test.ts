@@ -36,7 +36,9 @@ const checkpointBody = async (from: number, to: number) => ({
 
 describe("the log", () => {
   test("tells a contract's life in order, with what the chain says of each step", async () => {
-    const { id } = await matchedBetween(world, client, worker);
+    const { id } = await matchedBetween(world, client, worker, {
+      matchDeadline: await world.inSeconds(2 * HOUR),
+    });
     const checkpoint = await worker.post<{ id: string }>(
       `/v1/contracts/${id}/checkpoint`,
       await checkpointBody(1, 5),
@@ -222,7 +224,9 @@ describe("the log", () => {
 describe("reading it", () => {
   test("goes on where it stopped, filters, and says where it is", async () => {
     const start = await latest(client);
-    const { id } = await matchedBetween(world, client, worker);
+    const { id } = await matchedBetween(world, client, worker, {
+      matchDeadline: await world.inSeconds(2 * HOUR),
+    });
     await untilEvent(client, id, "contract.accepted");
 
     const first = await listEvents(client, `after=${start}&contractId=${id}&limit=1`);

@@ -40,6 +40,10 @@ export interface EscrowOptions {
   workerInitiated?: boolean;
   computedCriteria?: boolean;
   criteriaCount?: number;
+  /** Seconds until the match deadline; the others follow in steps of an hour. */
+  matchIn?: number;
+  /** Called with the address before anything is there. */
+  onAddress?: (escrow: Address) => Promise<void>;
 }
 
 export type Actors = Awaited<ReturnType<typeof createActors>>;
@@ -82,7 +86,7 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
 
     async termsOf(options: EscrowOptions): Promise<EscrowTerms> {
       const { timestamp } = await publicClient.getBlock();
-      const now = Number(timestamp);
+      const matchDeadline = Number(timestamp) + (options.matchIn ?? 3600);
       return {
         initiator: options.initiator.account.address,
         price: PRICE,
@@ -90,10 +94,10 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
         criteriaCount: options.criteriaCount ?? 3,
         workerInitiated: options.workerInitiated ?? false,
         computedCriteria: options.computedCriteria ?? false,
-        matchDeadline: now + 3600,
-        withdrawalDeadline: now + 7200,
-        deliveryDeadline: now + 10_800,
-        reviewDeadline: now + 14_400,
+        matchDeadline,
+        withdrawalDeadline: matchDeadline + 3600,
+        deliveryDeadline: matchDeadline + 7200,
+        reviewDeadline: matchDeadline + 10_800,
         termsHash: keccak256(stringToHex(options.title)),
         parameters: await publicClient.readContract({ ...factory, functionName: "parameters" }),
       };
@@ -103,6 +107,7 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
     async create(options: EscrowOptions): Promise<Address> {
       const terms = await this.termsOf(options);
       const address = await publicClient.readContract({ ...factory, functionName: "predict", args: [terms] });
+      await options.onAddress?.(address);
       const deposit = terms.workerInitiated ? PRICE / 20n : PRICE;
       await call(options.initiator, usd, "transfer", [address, deposit]);
       await call(options.initiator, factory, "create", [packTerms(terms), FROM_ALLOWANCE]);

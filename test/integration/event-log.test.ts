@@ -1,0 +1,267 @@
+/** The log against a chain that takes blocks back, an indexer that starts again, and several writers. */
+import { asc, eq, isNotNull } from "drizzle-orm";
+import { type Address, type Hex, keccak256, stringToHex } from "viem";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { migrate } from "../../src/db/client.js";
+import * as onchain from "../../src/db/onchain.js";
+import { event, terms } from "../../src/db/schema.js";
+import { appendRound, createAppender } from "../../src/events/appender.js";
+import { type Actors, createActors } from "./indexer-actors.js";
+import { type IndexerNetwork, startIndexerNetwork, until, type Wallet } from "./indexer-network.js";
+
+let network: IndexerNetwork;
+let actors: Actors;
+let client: Wallet;
+let worker: Wallet;
+let rival: Wallet;
+const running: { stop(): Promise<void> }[] = [];
+const logger = { info: () => {}, warn: () => {} };
+
+beforeAll(async () => {
+  network = await startIndexerNetwork();
+  await migrate(network.pool);
+  actors = await createActors(network, 4);
+  [client, worker, rival] = [network.wallet(1), network.wallet(2), network.wallet(3)];
+}, 120_000);
+
+afterEach(async () => {
+  for (const part of running.splice(0)) await part.stop();
+});
+afterAll(async () => {
+  await network?.stop();
+}, 60_000);
+
+function startAppender(): void {
+  const { db, publicClient } = network;
+  const appender = createAppender({ db, publicClient, logger });
+  running.push(appender);
+  appender.start();
+}
+
+/** An escrow whose terms this service holds: the others are none of the log's business. */
+const createKnown = (title: string): Promise<Address> =>
+  actors.create({ title, initiator: client, matchIn: 86_400, onAddress: (escrow) => hold(escrow, title) });
+
+async function hold(escrow: Address, title: string): Promise<void> {
+  await network.db.insert(terms).values({
+    id: escrow.toLowerCase(),
+    caller: client.account.address.toLowerCase(),
+    bodyHash: keccak256(stringToHex(title)),
+    document: "{}",
+    termsHash: keccak256(stringToHex(title)),
+    title,
+    taskDescription: "",
+    acceptanceCriteria: [],
+    awardMethod: "open_tender",
+    initiator: "client",
+    escrowTerms: {},
+  });
+}
+
+const headNumber = () => network.publicClient.getBlockNumber({ cacheTime: 0 });
+const indexed = async (blockNumber?: bigint) =>
+  onchain.waitForIndexed(network.db, { blockNumber: blockNumber ?? (await headNumber()), timeoutMs: 20_000 });
+
+const logOf = (escrow: Address) =>
+  network.db.select().from(event).where(eq(event.contractId, escrow)).orderBy(asc(event.position));
+const typesOf = async (escrow: Address) => (await logOf(escrow)).map(({ type }) => type);
+const untilTypes = async (escrow: Address, types: string[]) => {
+  await until(async () => (await typesOf(escrow)).length >= types.length).catch(() => undefined);
+  expect(await typesOf(escrow)).toEqual(types);
+};
+
+/** Every position from 1 on is there once, whatever happened. */
+async function expectWhole(): Promise<void> {
+  const rows = await network.db
+    .select({ position: event.position })
+    .from(event)
+    .where(isNotNull(event.position))
+    .orderBy(asc(event.position));
+  expect(rows.map(({ position }) => position)).toEqual(rows.map((_, i) => BigInt(i + 1)));
+}
+
+/** Replaces the newest blocks, down to and with `from`, by empty ones; see indexer-reorg.test.ts. */
+async function removeBlocks(from: bigint): Promise<void> {
+  await network.testClient.setIntervalMining({ interval: 0 });
+  const head = await headNumber();
+  await indexed(head);
+  const depth = Number(head - from) + 1;
+  await network.testClient.request({ method: "anvil_reorg" as never, params: [depth, []] as never });
+  await network.testClient.setIntervalMining({ interval: 1 });
+}
+
+async function mineAgain(raw: readonly Hex[]): Promise<void> {
+  for (const serializedTransaction of raw)
+    await network.publicClient.sendRawTransaction({ serializedTransaction });
+  await network.testClient.mine({ blocks: 1 });
+}
+
+const rawOf = (hash: Hex): Promise<Hex> =>
+  network.publicClient.request({
+    method: "eth_getRawTransactionByHash" as never,
+    params: [hash] as never,
+  });
+
+describe("the log of events", () => {
+  it("corrects what a reorganisation took away, and tells what came instead", async () => {
+    startAppender();
+    const escrow = await createKnown("contested");
+    const lost = await actors.accept(worker, escrow);
+    await untilTypes(escrow, ["contract.created", "contract.accepted"]);
+
+    await removeBlocks(lost.blockNumber);
+    await untilTypes(escrow, ["contract.created", "contract.accepted", "event.reverted"]);
+    const [, accepted, reverted] = await logOf(escrow);
+    expect(reverted).toMatchObject({
+      data: { eventId: String(accepted?.position), type: "contract.accepted" },
+      agents: accepted?.agents,
+      chainEventId: null,
+    });
+    expect(accepted?.revertedBy).toBe(reverted?.position);
+
+    const won = await actors.accept(rival, escrow);
+    await untilTypes(escrow, [
+      "contract.created",
+      "contract.accepted",
+      "event.reverted",
+      "contract.accepted",
+    ]);
+    expect((await logOf(escrow)).at(-1)).toMatchObject({
+      blockHash: won.blockHash,
+      data: { worker: rival.account.address.toLowerCase() },
+    });
+    await expectWhole();
+  });
+
+  it("undoes newest first, and tells again what is mined again in another block", async () => {
+    startAppender();
+    const before = await headNumber();
+    const escrow = await createKnown("moved");
+    const accepted = await actors.accept(worker, escrow);
+    await untilTypes(escrow, ["contract.created", "contract.accepted"]);
+    const raw: Hex[] = [];
+    for (let number = before + 1n; number <= accepted.blockNumber; number++) {
+      const { transactions } = await network.publicClient.getBlock({ blockNumber: number });
+      for (const hash of transactions) raw.push(await rawOf(hash));
+    }
+    await removeBlocks(before + 1n);
+    const undone = ["contract.created", "contract.accepted", "event.reverted", "event.reverted"];
+    await untilTypes(escrow, undone);
+    const log = await logOf(escrow);
+    expect(log.slice(2).map(({ data }) => data.type)).toEqual(["contract.accepted", "contract.created"]);
+
+    await mineAgain(raw);
+    await untilTypes(escrow, [...undone, "contract.created", "contract.accepted"]);
+    await expectWhole();
+  });
+
+  it("is the same after the indexer was killed and read the newest blocks again", async () => {
+    startAppender();
+    const escrow = await createKnown("restarted indexer");
+    await actors.accept(worker, escrow);
+    await untilTypes(escrow, ["contract.created", "contract.accepted"]);
+    network.killIndexer();
+    await until(async () => (await onchain.indexProgress(network.db)) === null, 60_000);
+    await actors.deliver(worker, escrow);
+    await until(async () => (await onchain.indexProgress(network.db)) !== null, 60_000);
+    await untilTypes(escrow, ["contract.created", "contract.accepted", "contract.delivered"]);
+    await indexed();
+    const all = await network.db.select().from(event);
+    expect(all.filter(({ type, contractId }) => type === "event.reverted" && contractId === escrow)).toEqual(
+      [],
+    );
+    await expectWhole();
+  }, 150_000);
+
+  it("finds what happened, and what was undone, while nobody wrote it", async () => {
+    startAppender();
+    const escrow = await createKnown("stopped writer");
+    const lost = await actors.accept(worker, escrow);
+    await untilTypes(escrow, ["contract.created", "contract.accepted"]);
+    await running.pop()?.stop();
+
+    await removeBlocks(lost.blockNumber);
+    await actors.accept(rival, escrow);
+    await actors.deliver(rival, escrow);
+    startAppender();
+    await untilTypes(escrow, [
+      "contract.created",
+      "contract.accepted",
+      "event.reverted",
+      "contract.accepted",
+      "contract.delivered",
+    ]);
+    await expectWhole();
+  });
+
+  it("is written once by several writers, of which some break off in the middle", async () => {
+    const { db, publicClient, pool } = network;
+    const escrows = [await createKnown("shared 1"), await createKnown("shared 2")];
+    for (let i = 0; i < 200; i++) {
+      await pool.query(
+        `insert into app.event (type, contract_id, agents, data, occurred_at, source)
+         values ('complaint.filed', $1, '{}', '{}', now(), $2)`,
+        [escrows[i % 2], `shared:${i}`],
+      );
+    }
+    const writers = Array.from({ length: 4 }, async () => {
+      for (let round = 0; round < 25; round++) {
+        await appendRound({ db, publicClient, logger }).catch(() => undefined);
+      }
+    });
+    const breaker = (async () => {
+      for (let i = 0; i < 20; i++) {
+        await pool.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity
+           where pid <> pg_backend_pid() and application_name = 'working-contracts' and xact_start is not null`,
+        );
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    })();
+    await Promise.all([...writers, breaker]);
+    startAppender();
+    for (const escrow of escrows) {
+      await until(
+        async () => (await logOf(escrow)).filter(({ position }) => position !== null).length === 101,
+      );
+    }
+    await expectWhole();
+  });
+
+  it("takes an end by time back, where a transaction turns out to have come before it, or nothing did", async () => {
+    startAppender();
+    const before = await headNumber();
+    const escrow = await createKnown("late news");
+    await untilTypes(escrow, ["contract.created"]);
+    const lastBlock = await headNumber();
+    // As if a branch that is gone by now had passed the deadline without a match.
+    await network.pool.query(
+      "update app.event_deadline set due_at = 0 where contract_id = $1 and name = 'unmatched'",
+      [escrow],
+    );
+    await untilTypes(escrow, ["contract.created", "contract.unmatched"]);
+    const accepted = await actors.accept(worker, escrow);
+    const corrected = ["contract.created", "contract.unmatched", "event.reverted", "contract.accepted"];
+    await untilTypes(escrow, corrected);
+    const log = await logOf(escrow);
+    expect(log[2]?.data).toEqual({ eventId: String(log[1]?.position), type: "contract.unmatched" });
+
+    await network.pool.query(
+      "update app.event_deadline set due_at = 0 where contract_id = $1 and name = 'absent'",
+      [escrow],
+    );
+    await untilTypes(escrow, [...corrected, "contract.absent"]);
+    expect(accepted.blockNumber).toBeGreaterThan(lastBlock);
+    await removeBlocks(before + 1n);
+    await untilTypes(escrow, [
+      ...corrected,
+      "contract.absent",
+      "event.reverted",
+      "event.reverted",
+      "event.reverted",
+    ]);
+    const undone = (await logOf(escrow)).slice(5).map(({ data }) => data.type);
+    expect(undone).toEqual(["contract.absent", "contract.accepted", "contract.created"]);
+    await expectWhole();
+  });
+});
