@@ -92,6 +92,9 @@ export const terms = app.table(
   (t) => [
     uniqueIndex("terms_by_attempt").on(t.caller, t.bodyHash),
     index("terms_pending").on(t.caller, t.firstQuotedAt).where(sql`opened_at is null`),
+    // Substring search (`q` of a list); needs the extension pg_trgm.
+    index("terms_title_search").using("gin", t.title.op("gin_trgm_ops")),
+    index("terms_description_search").using("gin", t.taskDescription.op("gin_trgm_ops")),
   ],
 );
 
@@ -237,7 +240,12 @@ export const operation = app.table(
     blockNumber: bigint("block_number", { mode: "bigint" }),
     blockHash: text("block_hash"),
     /** First answer that the caller got, replayed as it was. */
-    response: jsonb("response").$type<{ status: number; body: unknown; headers: Record<string, string> }>(),
+    response: jsonb("response").$type<{
+      status: number;
+      body: unknown;
+      headers: Record<string, string>;
+      transaction: string;
+    }>(),
     createdAt: at("created_at").notNull().defaultNow(),
     updatedAt: at("updated_at").notNull().defaultNow(),
   },
@@ -254,6 +262,9 @@ export const operation = app.table(
     index("operation_by_escrow").on(t.escrow, t.kind),
     index("operation_by_once_key").on(t.onceKey, t.id).where(sql`once_key is not null`),
     index("operation_by_batch").on(t.batchId, t.batchIndex).where(sql`batch_id is not null`),
+    index("operation_unanswered")
+      .on(t.caller, t.kind)
+      .where(sql`state <> 'rejected' and nonce is not null and response is null`),
     index("operation_delegation")
       .on(t.caller, t.id)
       .where(sql`kind in ('delegate', 'revoke-delegation') and state <> 'rejected'`),

@@ -4,6 +4,7 @@ import { relayAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { localAccount } from "../../src/local/network.js";
 import type { ContractView } from "../../src/services/contracts/view.js";
+import type { StakeView } from "../../src/services/stakes/view.js";
 import type { Agent } from "../support/agent.js";
 import { type Stack, startStack } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
@@ -15,7 +16,7 @@ let client: Agent;
 let worker: Agent;
 
 beforeAll(async () => {
-  stack = await startStack({ env: { SETTLEMENT_WAIT_MS: "1500" } });
+  stack = await startStack({ env: { SETTLEMENT_WAIT_MS: "1500", MINIMUM_PRICE: "0.000001" } });
   world = await openWorld(stack.info);
   client = await world.newAgent({ usd: "1000" });
   worker = await world.newAgent({ usd: "1000" });
@@ -176,3 +177,52 @@ async function operationOf(
     .poll(async () => (await world.pool.query(newest, [escrow])).rows.some(isAwaited), { timeout: 30_000 })
     .toBe(true);
 }
+
+test("a stake on its way is asked for once, paid once, and answered to whoever of its caller asks first", async () => {
+  const agent = await world.newAgent();
+  await world.grantTokens(agent.address, 1000);
+  const path = "/v1/agents/me/stake";
+  const body = { amount: "10" };
+  const quote = quoteOf(await agent.post(path, body));
+  const headers = paymentHeader(quote, await signPayment(world, agent, quote));
+  const second = paymentHeader(quote, await signPayment(world, agent, quote));
+  await withoutBlocks(async () => {
+    expect((await agent.post(path, body, headers)).error?.code).toBe("settlement_pending");
+    expect((await agent.post(path, body)).error?.code).toBe("settlement_pending");
+    expect((await agent.post(path, body, second)).error?.code).toBe("conflict");
+    const other = { amount: "20" };
+    const otherQuote = quoteOf(await agent.post(path, other));
+    const third = paymentHeader(otherQuote, await signPayment(world, agent, otherQuote));
+    expect((await agent.post(path, other, third)).error?.code).toBe("conflict");
+  });
+  // The payment is lost: the agent starts anew, as stock clients do.
+  const answered = async () => {
+    const { status, data, headers } = await agent.post<StakeView>(path, body);
+    return { status, staked: data?.staked, receipt: headers.get("payment-response") };
+  };
+  await expect
+    .poll(answered, { timeout: 15_000 })
+    .toEqual({ status: 200, staked: "10.0", receipt: expect.any(String) });
+  expect((await agent.post<StakeView>(path, body, headers)).headers.get("idempotent-replay")).toBe("true");
+  // What it asks for from now on is another stake.
+  expect(quoteOf(await agent.post(path, body)).amount).toBe(quote.amount);
+  expect((await agent.pay<StakeView>(path, body)).data?.staked).toBe("20.0");
+});
+
+test("a price whose stakes and bonds round down to nothing is carried through, by payments of zero", async () => {
+  const terms = { budgetOrPrice: "0.000001", acceptanceCriteria: ["One"] };
+  const listing = await worker.pay<ContractView>(
+    "/v1/contracts",
+    await draftBody(world, { ...terms, initiator: "worker" }),
+  );
+  expect(listing.data).toMatchObject({ status: "created", initiator: "worker", workerStake: "0.0" });
+  const bought = await client.pay<ContractView>(`/v1/contracts/${listing.data.id}/accept`, { accept: true });
+  expect(bought.data).toMatchObject({ status: "matched", escrowedFunds: "0.000001", workerStake: "0.0" });
+
+  const { id } = await matchedBetween(world, client, worker, terms);
+  await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" });
+  const underReview = async () => (await client.get<ContractView>(`/v1/contracts/${id}`)).data.status;
+  await expect.poll(underReview, { timeout: 15_000 }).toBe("under-review");
+  const disputed = await client.pay<ContractView>(`/v1/contracts/${id}/dispute`);
+  expect(disputed.data).toMatchObject({ status: "disputed", disputeBond: "0.0" });
+});

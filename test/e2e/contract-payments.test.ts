@@ -93,7 +93,8 @@ describe("a settled payment", () => {
   test("answers its repetition with the same bytes, and marks them", async () => {
     const body = JSON.stringify(await draftBody(world));
     const quote = quoteOf(await client.post("/v1/contracts", body));
-    const headers = paymentHeader(quote, await signPayment(world, client, quote));
+    const payment = await signPayment(world, client, quote);
+    const headers = paymentHeader(quote, payment);
     const first = await client.post<ContractView>("/v1/contracts", body, headers);
     expect(first.status).toBe(200);
     expect(first.data.id).toBe(quote.payTo);
@@ -105,6 +106,14 @@ describe("a settled payment", () => {
     expect(again.body).toEqual(first.body);
     expect(again.headers.get("idempotent-replay")).toBe("true");
     expect(again.headers.get("payment-response")).toBe(first.headers.get("payment-response"));
+
+    // As where a reorganisation has put it into another transaction since.
+    await world.pool.query("update app.operation set transaction_hash = $1 where nonce = $2", [
+      `0x${"ab".repeat(32)}`,
+      payment.nonce,
+    ]);
+    const later = await client.post<ContractView>("/v1/contracts", body, headers);
+    expect(later.headers.get("payment-response")).toBe(first.headers.get("payment-response"));
   });
 
   test("is worth nothing for another body, path or caller", async () => {

@@ -112,8 +112,8 @@ export async function openOnChain(
   await mined(world, opened);
 }
 
-/** A stranger sends a payment's authorization to the token, outside of any call. */
-export async function frontRun(world: World, stranger: Agent, payment: SignedPayment): Promise<void> {
+/** A stranger sends a payment's authorization to the token, outside of any call; answers the transaction's hash. */
+export async function frontRun(world: World, stranger: Agent, payment: SignedPayment): Promise<Hex> {
   const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
   const wallet = await walletOf(world, stranger);
   const sent = await wallet.writeContract({
@@ -123,6 +123,7 @@ export async function frontRun(world: World, stranger: Agent, payment: SignedPay
     args: [from, to, value, validAfter, validBefore, nonce, signature],
   });
   await mined(world, sent);
+  return sent;
 }
 
 /** What an escrow has paid to an address, in the smallest unit. */

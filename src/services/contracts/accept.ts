@@ -6,7 +6,8 @@ import type { Address } from "../../protocol/types.js";
 import { acceptOperation, declineOperation } from "../../relayer/operations.js";
 import type { Deps } from "../deps.js";
 import type { Answer } from "../payments/answer.js";
-import { type PaidAct, performPayment } from "../payments/perform-payment.js";
+import type { PaidAct } from "../payments/paid-act.js";
+import { performPayment } from "../payments/perform-payment.js";
 import { requireStatus } from "./parties.js";
 import { performAct } from "./perform-act.js";
 import { type ContractRow, loadContract, parametersOf, viewContract } from "./view.js";
@@ -60,6 +61,7 @@ async function prepareAccept(deps: Deps, { id, caller }: AcceptCall): Promise<Pa
   const { workerInitiated, price, matchDeadline } = row.chain;
 
   return {
+    kind: "accept",
     escrow: id,
     amount: workerInitiated ? price : workerStake(price, parametersOf(row)),
     resourceUrl: `${deps.config.baseUrl}/v1/contracts/${id}/accept`,

@@ -20,7 +20,8 @@ import { type Address, type EscrowTerms, type Parameters, ZERO_ADDRESS } from ".
 import { createOperation } from "../../relayer/operations.js";
 import type { Deps } from "../deps.js";
 import { type Answer, settlementPending } from "../payments/answer.js";
-import { type PaidAct, performPayment } from "../payments/perform-payment.js";
+import type { PaidAct } from "../payments/paid-act.js";
+import { performPayment } from "../payments/perform-payment.js";
 import { type ContractDraft, checkDeadlines, checkDraft, counterpartyOf } from "./draft.js";
 import { findLiveCreation, reserveAttempt, storeAttempt } from "./pending-attempts.js";
 import { parseStoredTerms } from "./stored-terms.js";
@@ -72,6 +73,7 @@ async function prepare(deps: Deps, call: CreateCall): Promise<PaidAct> {
   const amount = depositOf(escrowTerms);
 
   return {
+    kind: "create",
     escrow: id,
     amount,
     resourceUrl: `${deps.config.baseUrl}/v1/contracts`,

@@ -8,7 +8,8 @@ import { requireClient, requireStatus } from "../contracts/parties.js";
 import { loadContract, parametersOf, viewContract } from "../contracts/view.js";
 import type { Deps } from "../deps.js";
 import type { Answer } from "../payments/answer.js";
-import { type PaidAct, performPayment } from "../payments/perform-payment.js";
+import type { PaidAct } from "../payments/paid-act.js";
+import { performPayment } from "../payments/perform-payment.js";
 
 export interface DisputeCall {
   id: Address;
@@ -37,6 +38,7 @@ async function prepareDispute(deps: Deps, { id, caller }: DisputeCall): Promise<
   const { price, reviewDeadline } = row.chain;
 
   return {
+    kind: "dispute",
     escrow: id,
     amount: disputeBond(price, parametersOf(row)),
     resourceUrl: `${deps.config.baseUrl}/v1/contracts/${id}/dispute`,

@@ -4,6 +4,8 @@ import { and, eq, isNull } from "drizzle-orm";
 import { waitForIndexed } from "../../db/onchain.js";
 import { operation } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
+import type { X402Version } from "../../payments/quote.js";
+import { receiptHeaders } from "../../payments/receipt.js";
 import type { Address, Hex } from "../../protocol/types.js";
 import type { OperationRow } from "../../relayer/outbox.js";
 import type { Deps } from "../deps.js";
@@ -34,7 +36,12 @@ export function requestHash({ act, caller, rawBody }: CallIdentity): string {
 }
 
 export type Conclusion =
-  | { ok: true; operation: OperationRow; answer: Answer }
+  | {
+      ok: true;
+      answer: Answer;
+      /** Of the first answer: a reorganisation may have moved the operation to another one since. */
+      transaction: Hex;
+    }
   | { ok: false; rejected: OperationRow };
 
 /**
@@ -46,13 +53,13 @@ export async function conclude(
   stored: OperationRow,
   respond: (mined: OperationRow) => Promise<Success>,
 ): Promise<Conclusion> {
-  if (stored.response !== null) return { ok: true, operation: stored, answer: replayOf(stored.response) };
+  if (stored.response !== null) return replayOf(stored.response);
 
   const deadline = Date.now() + deps.config.settlementWaitMs;
   const row = await deps.outbox.waitFor(stored.id, { timeoutMs: deps.config.settlementWaitMs });
   if (row === null) throw settlementPending();
   if (row.state === "rejected") return { ok: false, rejected: row };
-  if (row.response !== null) return { ok: true, operation: row, answer: replayOf(row.response) };
+  if (row.response !== null) return replayOf(row.response);
 
   const visible = await waitForIndexed(deps.db, {
     blockNumber: row.blockNumber ?? 0n,
@@ -63,11 +70,30 @@ export async function conclude(
   if (!visible) throw settlementPending();
 
   const { data, headers = {} } = await respond(row);
-  return {
+  deps.logger.info(
+    {
+      operation: row.id.toString(),
+      kind: row.kind,
+      escrow: row.escrow,
+      transaction: row.transactionHash,
+      block: row.blockNumber?.toString(),
+    },
+    "operation applied",
+  );
+  return keepFirst(deps, row, {
     ok: true,
-    operation: row,
-    answer: await keepFirst(deps, row, { status: 200, headers, body: JSON.stringify({ data }) }),
-  };
+    answer: { status: 200, headers, body: JSON.stringify({ data }) },
+    transaction: row.transactionHash as Hex,
+  });
+}
+
+/** The receipt header of a settled payment; not stored with the answer, because a replay may use the other version. */
+export function receiptOf(
+  { deployment }: Pick<Deps, "deployment">,
+  paid: { version: X402Version; transaction: Hex; payer: Address; amount: bigint },
+): Record<string, string> {
+  const { version, ...outcome } = paid;
+  return receiptHeaders({ version, chainId: deployment.chainId, outcome: { success: true, ...outcome } });
 }
 
 /** 503 for a call whose outcome is not known yet: repeating it, byte for byte, picks the same operation up. */
@@ -81,26 +107,31 @@ export function settlementPending(): AppError {
   });
 }
 
+type Answered = Extract<Conclusion, { ok: true }>;
+
 /** Of several identical calls that end at once, one stores its answer and the others repeat it. */
-async function keepFirst(deps: Deps, row: OperationRow, answer: Answer): Promise<Answer> {
+async function keepFirst(deps: Deps, row: OperationRow, answered: Answered): Promise<Answered> {
+  const { answer, transaction } = answered;
   const { status, body, headers } = answer;
   const written = await deps.db
     .update(operation)
-    .set({ response: { status, body, headers } })
+    .set({ response: { status, body, headers, transaction } })
     .where(and(eq(operation.id, row.id), isNull(operation.response)))
     .returning({ id: operation.id });
-  if (written.length > 0) return answer;
+  if (written.length > 0) return answered;
   const [current] = await deps.db
     .select({ response: operation.response })
     .from(operation)
     .where(eq(operation.id, row.id));
-  return current?.response ? replayOf(current.response) : answer;
+  return current?.response ? replayOf(current.response) : answered;
 }
 
-function replayOf({ status, body, headers }: NonNullable<OperationRow["response"]>): Answer {
-  return {
+function replayOf(stored: NonNullable<OperationRow["response"]>): Answered {
+  const { status, headers, body, transaction } = stored;
+  const answer: Answer = {
     status: status as Answer["status"],
     headers: { ...headers, "Idempotent-Replay": "true" },
     body: String(body),
   };
+  return { ok: true, answer, transaction: transaction as Hex };
 }

@@ -2,31 +2,25 @@
  * Money that reached an escrow outside of the service's own calls: somebody sent the caller's authorization to the
  * token directly (docs/decisions.md 12). It is credited where the call can still be carried out, else sent back.
  */
-import { eq } from "drizzle-orm";
-import { type Log, parseAbi, parseAbiItem, parseEventLogs } from "viem";
+import { and, eq, inArray, ne } from "drizzle-orm";
+import { type Log, parseAbi, parseEventLogs, type TransactionReceipt } from "viem";
 import { escrowAbi } from "../../chain/abi.js";
-import { workingContract } from "../../db/onchain.js";
-import { terms } from "../../db/schema.js";
+import { escrowEvent, waitForIndexed, workingContract } from "../../db/onchain.js";
+import { operation, terms } from "../../db/schema.js";
 import type { PaymentAuthorization } from "../../payments/decode.js";
 import { workerStake } from "../../protocol/ledger.js";
 import type { Address, Hex } from "../../protocol/types.js";
-import { createOperation, returnSurplusOperation } from "../../relayer/operations.js";
-import { enqueue } from "../../relayer/outbox.js";
+import { createOperation, type NewOperation, returnSurplusOperation } from "../../relayer/operations.js";
+import { enqueue, findByAuthorization, type OperationRow } from "../../relayer/outbox.js";
 import { parseStoredTerms } from "../contracts/stored-terms.js";
 import type { Deps } from "../deps.js";
+import { settlementPending } from "./answer.js";
+import { findUse, isUsed, type UseDeps } from "./authorization-use.js";
 
 const tokenAbi = parseAbi([
-  "function authorizationState(address authorizer, bytes32 nonce) view returns (bool)",
   "function balanceOf(address account) view returns (uint256)",
   "event Transfer(address indexed from, address indexed to, uint256 value)",
 ]);
-const authorizationUsed = parseAbiItem(
-  "event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)",
-);
-
-/** Public nodes answer for some thousand blocks at once; two days of 2-second blocks are looked through. */
-const LOG_WINDOW = 9_000n;
-const LOG_WINDOWS = 10;
 
 /** Events of an escrow that say what became of a deposit in the same transaction. */
 const CONSUMING_EVENTS = new Set([
@@ -42,53 +36,131 @@ const CONSUMING_EVENTS = new Set([
  * Whether this very authorization moved its value to the escrow in a transaction in which the escrow itself took no
  * deposit. False for a cancelled authorization, and for one that the escrow consumed.
  */
-export async function isStrayPayment(deps: Deps, payment: PaymentAuthorization): Promise<boolean> {
-  const { publicClient, deployment } = deps;
-  const log = await findUse(deps, payment);
-  if (log === null || log.transactionHash === null) return false;
+export async function isStrayPayment(deps: UseDeps, payment: PaymentAuthorization): Promise<boolean> {
+  const use = await findUse(deps, payment);
+  return use !== null && isStray(deps, payment, use);
+}
 
-  const receipt = await publicClient.getTransactionReceipt({ hash: log.transactionHash });
-  const moved = parseEventLogs({ abi: tokenAbi, eventName: "Transfer", logs: receipt.logs }).some(
-    ({ address, args }) =>
-      address.toLowerCase() === deployment.asset.address &&
-      args.from.toLowerCase() === payment.from &&
-      args.to.toLowerCase() === payment.to &&
-      args.value === payment.value,
-  );
-  const consumed = parseEventLogs({ abi: escrowAbi, logs: receipt.logs }).some(
+function isStray(
+  { deployment }: UseDeps,
+  payment: PaymentAuthorization,
+  { logs }: TransactionReceipt,
+): boolean {
+  const consumed = parseEventLogs({ abi: escrowAbi, logs }).some(
     ({ address, eventName }) => address.toLowerCase() === payment.to && CONSUMING_EVENTS.has(eventName),
   );
-  return moved && !consumed;
+  return !consumed && hasTransfer(logs, deployment.asset.address, payment);
+}
+
+function hasTransfer(
+  logs: Log[],
+  token: Address,
+  { from, to, value }: Pick<PaymentAuthorization, "from" | "to" | "value">,
+): boolean {
+  return parseEventLogs({ abi: tokenAbi, eventName: "Transfer", logs }).some(
+    ({ address, args }) =>
+      address.toLowerCase() === token &&
+      args.from.toLowerCase() === from &&
+      args.to.toLowerCase() === to &&
+      args.value === value,
+  );
 }
 
 export interface Opening {
+  /** The transaction that moved the deposit. */
   transactionHash: Hex;
+  /** Where the escrow was opened. */
   blockNumber: bigint;
   blockHash: Hex;
 }
 
-/** The transaction in which somebody else opened the escrow with this very authorization; null where nobody did. */
+/**
+ * How somebody else opened the escrow with the caller's deposit: with this authorization itself, or from the balance
+ * that it had brought before. Null where another payment opened it.
+ */
 export async function findOpening(deps: Deps, payment: PaymentAuthorization): Promise<Opening | null> {
-  const log = await findUse(deps, payment);
-  if (log === null || log.transactionHash === null) return null;
-  const { logs, blockNumber, blockHash, transactionHash } = await deps.publicClient.getTransactionReceipt({
-    hash: log.transactionHash,
-  });
-  const opened = parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractCreated", logs }).some(
+  if (!(await isUsed(deps, payment))) return null;
+  const use = await findUse(deps, payment);
+  if (use === null) return null;
+  const { logs, transactionHash, blockNumber, blockHash } = use;
+  const openedAtOnce = parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractCreated", logs }).some(
     ({ address }) => address.toLowerCase() === payment.to,
   );
-  return opened ? { transactionHash, blockNumber, blockHash } : null;
+  if (openedAtOnce) return { transactionHash, blockNumber, blockHash };
+  if (!isStray(deps, payment, use)) return null;
+  const opened = await findOpeningFromBalance(deps, payment);
+  return opened === null ? null : { transactionHash, ...opened };
+}
+
+/**
+ * An escrow that was opened from its balance credits one deposit of its initiator: this one, unless another took it.
+ * Where more of the caller's money is there, the escrow is told first which authorization its deposit was.
+ */
+async function findOpeningFromBalance(
+  deps: Deps,
+  payment: PaymentAuthorization,
+): Promise<Pick<Opening, "blockNumber" | "blockHash"> | null> {
+  const { publicClient, deployment } = deps;
+  const deposit = await readDeposit(deps, payment);
+  if (deposit === null || deposit.amount !== payment.value) return null;
+  const { logs, blockNumber, blockHash } = await publicClient.getTransactionReceipt({
+    hash: deposit.openedBy,
+  });
+  if (hasTransfer(logs, deployment.asset.address, payment)) return null;
+
+  const opening = { blockNumber, blockHash };
+  if (deposit.credited.length > 0) return deposit.credited.includes(payment.nonce) ? opening : null;
+  if ((await surplusOf(deps, payment.to)) < payment.value) return opening;
+  if (!(await carriedOut(deps, await enqueueReturn(deps, payment)))) return opening;
+  const marked = await readDeposit(deps, payment);
+  return marked?.credited.includes(payment.nonce) === true ? opening : null;
+}
+
+/** The deposit of an open escrow, and the nonces of the payer's authorizations that were marked as having brought it. */
+async function readDeposit(
+  { db }: Deps,
+  payment: PaymentAuthorization,
+): Promise<{ openedBy: Hex; amount: bigint; credited: Hex[] } | null> {
+  const events = await db
+    .select({ name: escrowEvent.name, args: escrowEvent.args, hash: escrowEvent.transactionHash })
+    .from(escrowEvent)
+    .where(
+      and(
+        eq(escrowEvent.contractId, payment.to),
+        inArray(escrowEvent.name, ["WorkingContractCreated", "SurplusCredited"]),
+      ),
+    );
+  const created = events.find(({ name }) => name === "WorkingContractCreated");
+  if (created === undefined) return null;
+  const amount = BigInt(String(created.args.deposit));
+  const credited = events.filter(
+    ({ name, args }) =>
+      name === "SurplusCredited" &&
+      String(args.payer).toLowerCase() === payment.from &&
+      BigInt(String(args.amount)) === amount,
+  );
+  return { openedBy: created.hash, amount, credited: credited.map(({ args }) => args.nonce as Hex) };
+}
+
+/** Whether an operation was applied, and readers see it; throws 503 `settlement_pending` where that takes too long. */
+async function carriedOut(deps: Deps, stored: OperationRow): Promise<boolean> {
+  const timeoutMs = deps.config.settlementWaitMs;
+  const row = await deps.outbox.waitFor(stored.id, { timeoutMs });
+  if (row === null) throw settlementPending();
+  if (row.state === "rejected") return false;
+  const { blockNumber, blockHash } = row;
+  const target = {
+    blockNumber: blockNumber ?? 0n,
+    blockHash: blockHash as Hex,
+    escrow: stored.escrow as Hex,
+  };
+  if (!(await waitForIndexed(deps.db, { ...target, timeoutMs }))) throw settlementPending();
+  return true;
 }
 
 /** Whether the escrow address holds at least `amount`: before it is opened, all money there is its initiator's. */
-export async function holds(deps: Deps, escrow: Address, amount: bigint): Promise<boolean> {
-  const balance = await deps.publicClient.readContract({
-    address: deps.deployment.asset.address,
-    abi: tokenAbi,
-    functionName: "balanceOf",
-    args: [escrow],
-  });
-  return balance >= amount;
+export async function holds(deps: UseDeps, escrow: Address, amount: bigint): Promise<boolean> {
+  return (await balanceOf(deps, escrow)) >= amount;
 }
 
 /**
@@ -102,14 +174,17 @@ export async function rescueStrayPayment(
 ): Promise<boolean> {
   const { db, deployment } = deps;
   const escrow = payment.to;
+  if (payment.value === 0n) return false;
   const [row] = await db
     .select({ escrowTerms: terms.escrowTerms, phase: workingContract.phase })
     .from(terms)
     .leftJoin(workingContract, eq(workingContract.id, terms.id))
     .where(eq(terms.id, escrow));
   if (row === undefined || !(await isUsed(deps, payment))) return false;
+  // An operation that still carries it will credit it, or be refused and come here.
+  const key = { asset: deployment.asset.address, payer: payment.from, nonce: payment.nonce };
+  if ((await findByAuthorization(db, key)) !== undefined) return false;
 
-  const authorization = { ...payment, signature: withTokenV(payment.signature) };
   if (row.phase === null || row.phase === "none") {
     const onChain = parseStoredTerms(row.escrowTerms);
     const deposit = onChain.workerInitiated ? workerStake(onChain.price, onChain.parameters) : onChain.price;
@@ -121,24 +196,56 @@ export async function rescueStrayPayment(
         escrow,
         caller: payment.from,
         terms: onChain,
-        authorization,
+        authorization: { ...payment, signature: withTokenV(payment.signature) },
         requestHash: hash,
       }),
     );
     return true;
   }
+  if (await isReturning(deps, payment)) return true;
+  if ((await surplusOf(deps, escrow)) < payment.value) return false;
   if (!(await isStrayPayment(deps, payment))) return false;
-  await enqueue(
-    db,
-    returnSurplusOperation({
-      escrow,
-      payer: payment.from,
-      amount: payment.value,
-      authorization,
-      requestHash: hash,
-    }),
-  );
+  await enqueueReturn(deps, payment);
   return true;
+}
+
+function returnOf(payment: PaymentAuthorization): NewOperation {
+  const authorization = { ...payment, signature: withTokenV(payment.signature) };
+  const { from: payer, to: escrow, value: amount } = payment;
+  return returnSurplusOperation({ escrow, payer, amount, authorization });
+}
+
+async function enqueueReturn({ db }: Deps, payment: PaymentAuthorization): Promise<OperationRow> {
+  return (await enqueue(db, returnOf(payment))).operation;
+}
+
+/** Whether it is on its way back, or back. */
+async function isReturning({ db }: Deps, payment: PaymentAuthorization): Promise<boolean> {
+  const key = returnOf(payment).onceKey ?? "";
+  const rows = await db
+    .select({ id: operation.id })
+    .from(operation)
+    .where(and(eq(operation.onceKey, key), ne(operation.state, "rejected")))
+    .limit(1);
+  return rows.length > 0;
+}
+
+/** Money at an open escrow that its books do not account for. */
+async function surplusOf(deps: UseDeps, escrow: Address): Promise<bigint> {
+  const [balance, booked] = await Promise.all([
+    balanceOf(deps, escrow),
+    deps.publicClient.readContract({ address: escrow, abi: escrowAbi, functionName: "booked" }),
+  ]);
+  return balance - booked;
+}
+
+function balanceOf({ publicClient, deployment }: UseDeps, account: Address): Promise<bigint> {
+  return publicClient.readContract({
+    address: deployment.asset.address,
+    abi: tokenAbi,
+    functionName: "balanceOf",
+    args: [account],
+  });
 }
 
 /** Wallets that sign with v 0 or 1 are understood by the token only with 27 or 28. */
@@ -146,37 +253,4 @@ export function withTokenV(signature: Hex): Hex {
   if (signature.length !== 132) return signature;
   const v = Number.parseInt(signature.slice(-2), 16);
   return v < 27 ? `${signature.slice(0, -2) as Hex}${(v + 27).toString(16)}` : signature;
-}
-
-async function isUsed(
-  { publicClient, deployment }: Deps,
-  { from, nonce }: PaymentAuthorization,
-): Promise<boolean> {
-  return publicClient.readContract({
-    address: deployment.asset.address,
-    abi: tokenAbi,
-    functionName: "authorizationState",
-    args: [from, nonce],
-  });
-}
-
-async function findUse(
-  { publicClient, deployment }: Deps,
-  { from, nonce }: PaymentAuthorization,
-): Promise<Log | null> {
-  let toBlock = await publicClient.getBlockNumber({ cacheTime: 0 });
-  const first = BigInt(deployment.startBlock);
-  for (let window = 0; window < LOG_WINDOWS && toBlock >= first; window++) {
-    const fromBlock = toBlock - LOG_WINDOW > first ? toBlock - LOG_WINDOW : first;
-    const [log] = await publicClient.getLogs({
-      address: deployment.asset.address,
-      event: authorizationUsed,
-      args: { authorizer: from, nonce },
-      fromBlock,
-      toBlock,
-    });
-    if (log !== undefined) return log;
-    toBlock = fromBlock - 1n;
-  }
-  return null;
 }

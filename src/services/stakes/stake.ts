@@ -1,4 +1,7 @@
 /** POST /v1/agents/me/stake: protocol tokens in the registry make a Backup Agent eligible (docs/decisions.md 44). */
+import { and, desc, eq, inArray } from "drizzle-orm";
+import type { Executor } from "../../db/client.js";
+import { operation } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
 import type { HeaderReader, PaymentAsset } from "../../payments/quote.js";
 import { formatDecimal, TOKEN_DECIMALS } from "../../protocol/amounts.js";
@@ -6,7 +9,8 @@ import type { Address } from "../../protocol/types.js";
 import { stakeOperation } from "../../relayer/operations.js";
 import { isoTime } from "../contracts/view.js";
 import type { Answer } from "../payments/answer.js";
-import { type PaidAct, performPayment } from "../payments/perform-payment.js";
+import type { PaidAct } from "../payments/paid-act.js";
+import { performPayment } from "../payments/perform-payment.js";
 import { loadStake, type StakeDeps, TOKEN_UNIT, viewStake } from "./view.js";
 
 /** The EIP-712 domain of contracts/ProtocolToken.sol. */
@@ -44,14 +48,51 @@ async function prepareStake(deps: StakeDeps, { caller, amount: given }: StakeCal
     });
   }
   const amount = given ?? BigInt((await readParameters()).baEligibilityStake) * TOKEN_UNIT;
+  if (amount === 0n) {
+    throw new AppError("conflict", {
+      message:
+        "The eligibility stake is 0 now, so there is nothing to add; name an amount to stake all the same.",
+    });
+  }
+  const newest = await newestStake(db, caller);
   return {
+    kind: "stake",
     escrow: deployment.registry,
     amount,
     resourceUrl: `${config.baseUrl}/v1/agents/me/stake`,
     description: `Backup Agent stake of ${formatDecimal(amount, TOKEN_DECIMALS)} protocol tokens`,
     strayMoney: "impossible",
     operation: ({ authorization, requestHash, notAfter }) =>
-      stakeOperation({ deployment, agent: caller, amount, authorization, requestHash, notAfter }),
-    alreadyDone: () => new AppError("conflict", { message: "This stake was added already." }),
+      stakeOperation({
+        deployment,
+        agent: caller,
+        amount,
+        authorization,
+        requestHash,
+        notAfter,
+        onceKey: `stake:${caller}:${newest}`,
+      }),
+    alreadyDone: () =>
+      new AppError("conflict", {
+        message:
+          "Another stake of yours was added at this moment; this payment was not taken. Read GET /v1/agents/me/stake before you add more.",
+      }),
   };
+}
+
+/** The caller's newest stake that was added. It names the next one, so that of several at once only one is taken. */
+async function newestStake(db: Executor, caller: Address): Promise<bigint> {
+  const [row] = await db
+    .select({ id: operation.id })
+    .from(operation)
+    .where(
+      and(
+        eq(operation.caller, caller),
+        eq(operation.kind, "stake"),
+        inArray(operation.state, ["mined", "final"]),
+      ),
+    )
+    .orderBy(desc(operation.id))
+    .limit(1);
+  return row?.id ?? 0n;
 }

@@ -13,7 +13,8 @@ import { loadContract, parametersOf } from "../contracts/view.js";
 import { ensureDelegation } from "../delegation/ensure-delegation.js";
 import type { Deps } from "../deps.js";
 import type { Answer, Success } from "../payments/answer.js";
-import { type PaidAct, performPayment } from "../payments/perform-payment.js";
+import type { PaidAct } from "../payments/paid-act.js";
+import { performPayment } from "../payments/perform-payment.js";
 import { type BallotEntry, packBallot } from "./ballot.js";
 import { loadVoter, requireVoter, votingClosesAt } from "./eligibility.js";
 import { criterion, selectVotes, toVote } from "./view.js";
@@ -52,6 +53,7 @@ async function prepareVote(deps: Deps, { id, caller, votes }: VoteCall): Promise
   const ballot = { chainId: deps.deployment.chainId, escrow: id, voter: caller, votes: packed, salt };
   const commitment = voteCommitment(ballot);
   return {
+    kind: "vote",
     escrow: id,
     amount: voteDeposit(price, criteriaCount, parametersOf(row)),
     resourceUrl: `${deps.config.baseUrl}/v1/contracts/${id}/votes`,

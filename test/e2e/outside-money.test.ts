@@ -1,0 +1,125 @@
+/** Payments that strangers bring to the escrow: adopted where they did what was asked, else returned, never promised in vain. */
+import type { Hex } from "viem";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { factoryAbi } from "../../src/chain/abi.js";
+import { packTerms } from "../../src/protocol/terms.js";
+import type { TermsView } from "../../src/services/contracts/get-terms.js";
+import { parseStoredTerms } from "../../src/services/contracts/stored-terms.js";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import type { Agent } from "../support/agent.js";
+import { openWorld, type World } from "../support/world.js";
+import { createdBy, draftBody, paymentHeader, quoteOf, signPayment } from "./contract-actors.js";
+import { frontRun, mined, walletOf } from "./jury-actors.js";
+
+const PRICE = 50_000_000n;
+const SENT_BACK = expect.stringContaining("sent back");
+
+let world: World;
+let stranger: Agent;
+
+beforeAll(async () => {
+  world = await openWorld();
+  stranger = await world.newAgent();
+});
+afterAll(() => world.close());
+
+/** A stranger opens an escrow from the money that is there. */
+async function openFromBalance(id: Hex): Promise<void> {
+  const { data } = await stranger.get<TermsView>(`/v1/contracts/${id}/terms`);
+  const wallet = await walletOf(world, stranger);
+  const hash = await wallet.writeContract({
+    address: world.deployment.factory,
+    abi: factoryAbi,
+    functionName: "create",
+    args: [
+      packTerms(parseStoredTerms(data.escrowTerms)),
+      { validAfter: 0n, validBefore: 0n, nonce: `0x${"00".repeat(32)}`, signature: "0x" },
+    ],
+  });
+  await mined(world, hash);
+  await world.indexed();
+}
+
+test("a contract whose deposit and opening a stranger sent one after the other is its caller's success", async () => {
+  const client = await world.newAgent({ usd: "100" });
+  const body = JSON.stringify(await draftBody(world));
+  const quote = quoteOf(await client.post("/v1/contracts", body));
+  const payment = await signPayment(world, client, quote);
+  const moved = await frontRun(world, stranger, payment);
+  await openFromBalance(quote.payTo);
+
+  for (let i = 0; i < 2; i++) {
+    const created = await client.post<ContractView>("/v1/contracts", body, paymentHeader(quote, payment));
+    expect(created.status).toBe(200);
+    expect(created.data).toMatchObject({ id: quote.payTo, status: "created", escrowedFunds: "50.0" });
+    expect(JSON.parse(atob(created.headers.get("payment-response") ?? ""))).toMatchObject({
+      success: true,
+      transaction: moved,
+      amount: PRICE.toString(),
+    });
+  }
+  expect(await world.usdOf(quote.payTo)).toBe(PRICE);
+});
+
+test("of two payments that a stranger brought before it opened the escrow, one is the deposit and one comes back", async () => {
+  const client = await world.newAgent({ usd: "100" });
+  const body = JSON.stringify(await draftBody(world));
+  const quote = quoteOf(await client.post("/v1/contracts", body));
+  const [first, second] = [await signPayment(world, client, quote), await signPayment(world, client, quote)];
+  await frontRun(world, stranger, first);
+  await frontRun(world, stranger, second);
+  await openFromBalance(quote.payTo);
+
+  const post = (payment: typeof first) =>
+    client.post<ContractView>("/v1/contracts", body, paymentHeader(quote, payment));
+  expect((await post(first)).status).toBe(200);
+  expect((await post(second)).error).toMatchObject({ code: "duplicate_contract", hint: SENT_BACK });
+  await expect.poll(() => world.usdOf(client.address), { timeout: 15_000 }).toBe(PRICE);
+  await world.indexed();
+  expect((await post(first)).status).toBe(200);
+  expect(await world.usdOf(quote.payTo)).toBe(PRICE);
+});
+
+test("a second payment for a contract that the service opened comes back, once", async () => {
+  const client = await world.newAgent({ usd: "100" });
+  const body = JSON.stringify(await draftBody(world));
+  const quote = quoteOf(await client.post("/v1/contracts", body));
+  const stray = await signPayment(world, client, quote);
+  expect((await client.pay("/v1/contracts", body)).status).toBe(200);
+  await frontRun(world, stranger, stray);
+
+  const post = () => client.post("/v1/contracts", body, paymentHeader(quote, stray));
+  expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: SENT_BACK });
+  await expect.poll(() => world.usdOf(client.address), { timeout: 15_000 }).toBe(PRICE);
+  expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: SENT_BACK });
+  expect(await world.usdOf(quote.payTo)).toBe(PRICE);
+});
+
+test("a payment at the escrow whose operation loses the race comes back", async () => {
+  const client = await world.newAgent({ usd: "100" });
+  const [winner, loser] = [await world.newAgent({ usd: "10" }), await world.newAgent({ usd: "10" })];
+  const { id } = await createdBy(world, client);
+  const path = `/v1/contracts/${id}/accept`;
+  const quote = quoteOf(await loser.post(path, { accept: true }));
+  const stray = await signPayment(world, loser, quote);
+  await frontRun(world, stranger, stray);
+  const stored = async (agent: Agent) =>
+    (
+      await world.pool.query(
+        "select 1 from app.operation where kind = 'accept' and escrow = $1 and caller = $2",
+        [id, agent.address],
+      )
+    ).rowCount;
+
+  await world.testClient.setIntervalMining({ interval: 0 });
+  const winning = winner.pay<ContractView>(path, { accept: true });
+  await expect.poll(() => stored(winner), { timeout: 10_000 }).toBe(1);
+  const losing = loser.post(path, { accept: true }, paymentHeader(quote, stray));
+  await expect.poll(() => stored(loser), { timeout: 10_000 }).toBe(1);
+  await world.testClient.setIntervalMining({ interval: 1 });
+
+  expect((await winning).data).toMatchObject({ status: "matched", worker: winner.address });
+  expect((await losing).error).toMatchObject({ code: "conflict", hint: SENT_BACK });
+  await expect.poll(() => world.usdOf(loser.address), { timeout: 15_000 }).toBe(10_000_000n);
+  expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
+});

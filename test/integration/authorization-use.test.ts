@@ -1,0 +1,160 @@
+/** Finding where a payment was used, on nodes that answer for few blocks at once, or not at all. */
+import { randomBytes } from "node:crypto";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { authorizationTypes } from "@x402/evm";
+import type { Address, Hex } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { testUsdAbi } from "../../src/chain/abi.js";
+import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
+import { localAccount } from "../../src/local/network.js";
+import type { PaymentAuthorization } from "../../src/payments/decode.js";
+import { findUse } from "../../src/services/payments/authorization-use.js";
+import { openWorld, type World } from "../support/world.js";
+
+let world: World;
+let payment: PaymentAuthorization;
+let used: Hex;
+const servers: Server[] = [];
+
+beforeAll(async () => {
+  world = await openWorld();
+  payment = await signedPayment();
+  used = await send(payment);
+  await world.testClient.mine({ blocks: 300 });
+});
+afterAll(async () => {
+  for (const server of servers) server.close();
+  await world.close();
+});
+
+async function signedPayment(): Promise<PaymentAuthorization> {
+  const account = privateKeyToAccount(generatePrivateKey());
+  const { asset, chainId, registry } = world.deployment;
+  const message = {
+    from: account.address.toLowerCase() as Address,
+    to: registry,
+    value: 1n,
+    validAfter: BigInt((await world.chainNow()) - 600),
+    validBefore: BigInt((await world.chainNow()) + 86_400),
+    nonce: `0x${randomBytes(32).toString("hex")}` as Hex,
+  };
+  const signature = await account.signTypedData({
+    domain: { name: asset.name, version: asset.version, chainId, verifyingContract: asset.address },
+    types: authorizationTypes,
+    primaryType: "TransferWithAuthorization",
+    message,
+  });
+  const unnamed = { scheme: null, network: null, accepted: null, paymentIdentifier: null };
+  return { version: 2, ...unnamed, ...message, signature };
+}
+
+async function send({ from, to, value, validAfter, validBefore, nonce, signature }: PaymentAuthorization) {
+  await world.fundUsd(from, "1");
+  const { chain } = world.publicClient;
+  const sender = createSigningClient({ rpcUrl: world.info.rpcUrl, chain, account: localAccount(7) });
+  const hash = await sender.writeContract({
+    address: world.deployment.asset.address,
+    abi: testUsdAbi,
+    functionName: "transferWithAuthorization",
+    args: [from, to, value, validAfter, validBefore, nonce, signature],
+  });
+  await world.publicClient.waitForTransactionReceipt({ hash });
+  return hash;
+}
+
+interface RpcRequest {
+  id: number;
+  method: string;
+  params: { fromBlock: Hex; toBlock: Hex }[];
+}
+
+/** The chain as a provider serves it that answers eth_getLogs for `maxBlocks` at once, and else as `refuse` says. */
+async function provider(
+  maxBlocks: number,
+  refuse: (request: RpcRequest) => { status: number; error: { code: number; message: string } },
+) {
+  const asked: number[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const text = Buffer.concat(chunks).toString("utf8");
+    const calls = [JSON.parse(text)].flat() as RpcRequest[];
+    const logs = calls.find(({ method }) => method === "eth_getLogs");
+    const range = logs?.params[0];
+    const blocks = range === undefined ? 0 : Number(range.toBlock) - Number(range.fromBlock) + 1;
+    if (logs !== undefined) asked.push(blocks);
+    response.setHeader("content-type", "application/json");
+    if (logs !== undefined && blocks > maxBlocks) {
+      const { status, error } = refuse(logs);
+      response.statusCode = status;
+      const answers = calls.map(({ id }) => ({ jsonrpc: "2.0", id, error }));
+      response.end(JSON.stringify(text.startsWith("[") ? answers : answers[0]));
+      return;
+    }
+    const upstream = await fetch(world.info.rpcUrl, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: text,
+    });
+    response.end(await upstream.text());
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const rpcUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { publicClient } = createChainClients({ rpcUrl, chainId: world.deployment.chainId });
+  return { asked, deps: { publicClient, deployment: world.deployment } };
+}
+
+const tooWide = {
+  "an RPC error": () => ({ status: 200, error: { code: -32_005, message: "query exceeds max block range" } }),
+  "HTTP 400": () => ({ status: 400, error: { code: -32_602, message: "block range is too wide" } }),
+};
+
+describe("the transaction that used a payment is found", () => {
+  test("at once, where the node answers for many blocks", async () => {
+    const { deps, asked } = await provider(10_000, tooWide["an RPC error"]);
+    expect((await findUse(deps, payment))?.transactionHash).toBe(used);
+    expect(asked).toHaveLength(1);
+  });
+
+  test.each(Object.entries(tooWide))("on a node that refuses wide ranges with %s", async (_name, refuse) => {
+    const { deps, asked } = await provider(64, refuse);
+    expect((await findUse(deps, payment))?.transactionHash).toBe(used);
+    expect(Math.max(...asked)).toBeGreaterThan(64);
+    expect(asked.filter((blocks) => blocks <= 64).length).toBeGreaterThan(4);
+  });
+
+  test("by a search that ends where the payment was not valid yet", async () => {
+    const unused = await signedPayment();
+    const { deps, asked } = await provider(64, tooWide["an RPC error"]);
+    expect(await findUse(deps, { ...unused, validAfter: BigInt(await world.chainNow()) })).toBeNull();
+    expect(asked.filter((blocks) => blocks <= 64)).toHaveLength(1);
+  });
+});
+
+describe("a node that does not answer is a failure, never a payment that was not used:", () => {
+  test("refusing every range", async () => {
+    const { deps, asked } = await provider(0, tooWide["an RPC error"]);
+    await expect(findUse(deps, payment)).rejects.toThrow();
+    expect(asked.at(-1)).toBe(1);
+  });
+
+  test("not reachable: not asked again with smaller ranges", async () => {
+    const { deps, asked } = await provider(10_000, tooWide["an RPC error"]);
+    const { asked: none, deps: lost } = await provider(0, () => ({
+      status: 503,
+      error: { code: -32_000, message: "no backend" },
+    }));
+    expect(await findUse(deps, payment)).not.toBeNull();
+    await expect(findUse(lost, payment)).rejects.toThrow();
+    expect([asked.length, none.length]).toEqual([1, 1]);
+  });
+
+  test("answering for too few blocks to search them all", async () => {
+    const old = { ...payment, validAfter: 0n, nonce: `0x${randomBytes(32).toString("hex")}` as Hex };
+    const { deps } = await provider(1, tooWide["an RPC error"]);
+    await expect(findUse(deps, old)).rejects.toMatchObject({ code: "unavailable" });
+  });
+});
