@@ -41,8 +41,31 @@ export async function quoteFor(agent: Agent, path: string, body?: unknown): Prom
   return quoteOf(await agent.post(path, body));
 }
 
+/** A paid contract, with the body that it was posted with. */
+export async function posted(
+  scene: Scene,
+  client: Agent,
+  overrides: Json = {},
+): Promise<{ body: Json; contract: Json }> {
+  const body = await draft(scene, overrides);
+  return inTurn(client, async () => ({ body, contract: ok(await client.pay<Json>("/v1/contracts", body)) }));
+}
+
 export async function created(scene: Scene, client: Agent, overrides: Json = {}): Promise<Json> {
-  return ok(await client.pay<Json>("/v1/contracts", await draft(scene, overrides)));
+  return (await posted(scene, client, overrides)).contract;
+}
+
+const turns = new WeakMap<Agent, Promise<unknown>[]>();
+const LANES = 3;
+
+/** Of one agent's creations only a few are unpaid at a time: five are all that the service allows. */
+function inTurn<T>(agent: Agent, act: () => Promise<T>): Promise<T> {
+  const lanes =
+    turns.get(agent) ?? Array.from({ length: LANES }, () => Promise.resolve() as Promise<unknown>);
+  turns.set(agent, lanes);
+  const turn = (lanes.shift() as Promise<unknown>).then(act);
+  lanes.push(turn.catch(() => {}));
+  return turn;
 }
 
 export interface Pair {
@@ -112,6 +135,17 @@ export async function untilStatus(agent: Agent, id: string, ...statuses: string[
     if (statuses.includes(data?.status)) return data;
     if (performance.now() > giveUpAt)
       throw new Error(`${id} is ${data?.status}, not ${statuses.join(" or ")}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+/** Reads until the value is `expected`; throws after 20 seconds. */
+export async function eventually<T>(read: () => Promise<T>, expected: T): Promise<void> {
+  const giveUpAt = performance.now() + 20_000;
+  for (;;) {
+    const value = await read();
+    if (value === expected) return;
+    if (performance.now() > giveUpAt) throw new Error(`It stays ${value} and does not become ${expected}.`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }

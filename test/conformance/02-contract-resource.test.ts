@@ -1,0 +1,297 @@
+/** Resources: Contract, its amounts and its encrypted references. */
+import { compactDecrypt, importJWK } from "jose";
+import { describe, expect } from "vitest";
+import {
+  ballot,
+  created,
+  delivered,
+  disputed,
+  draft,
+  type Json,
+  matched,
+  newJuror,
+  newPair,
+  ok,
+  posted,
+  quoteFor,
+  untilStatus,
+} from "./support/actors.js";
+import { openScene } from "./support/scene.js";
+import { lazy, withJury, withMoney } from "./support/spec.js";
+
+const scene = await openScene();
+const pair = lazy(() => newPair(scene));
+/** An open tender with everything that Create takes, and the body it was posted with. */
+const open = lazy(async () =>
+  posted(scene, (await pair()).client, { supplementaryMaterials: "ipfs://materials" }),
+);
+const match = lazy(async () => matched(scene, await pair()));
+const delivery = lazy(async () => delivered(scene, await pair()));
+const listing = lazy(async () => created(scene, (await pair()).worker, { initiator: "worker" }));
+const dispute = lazy(async () => disputed(scene, await pair()));
+
+describe("Resources and their fields / Contract", () => {
+  withMoney("| id | string | Contract identifier. |", async () => {
+    const { client } = await pair();
+    const { contract } = await open();
+    expect(contract.id).toEqual(expect.any(String));
+    expect((await client.get<Json>(`/v1/contracts/${contract.id}`)).data.id).toBe(contract.id);
+  });
+
+  withMoney("| status | string | See States and transitions. |", async () => {
+    expect((await open()).contract.status).toBe("created");
+    expect((await match()).status).toBe("matched");
+    expect((await delivery()).status).toBe("under-review");
+  });
+
+  withMoney("| createdAt | string (timestamp) | |", async () => {
+    const { createdAt } = (await open()).contract;
+    expect(new Date(createdAt).toISOString()).toBe(createdAt);
+    expect(Math.abs(Date.parse(createdAt) / 1000 - (await scene.now()))).toBeLessThan(300);
+  });
+
+  withMoney(
+    "| initiator | string | `client` or `worker`. Present in responses for worker-initiated contracts. |",
+    async () => {
+      expect((await listing()).initiator).toBe("worker");
+      // Always there: docs/decisions.md.
+      expect((await open()).contract.initiator).toBe("client");
+    },
+  );
+
+  withMoney(
+    "| client | address or null | null for a worker-initiated contract until a Buyer accepts. |",
+    async () => {
+      const { client, worker } = await pair();
+      const listed = await created(scene, worker, { initiator: "worker" });
+      expect(listed.client).toBeNull();
+      const bought = ok(await client.pay<Json>(`/v1/contracts/${listed.id}/accept`, { accept: true }));
+      expect(bought.client).toBe(client.address);
+    },
+  );
+
+  withMoney(
+    "| worker | address or null | null for an open-tender contract until someone accepts. |",
+    async () => {
+      expect((await open()).contract.worker).toBeNull();
+      expect((await match()).worker).toBe((await pair()).worker.address);
+    },
+  );
+
+  withMoney("| title | string | Short human-readable name shown in the contract feed. |", async () => {
+    const { client } = await pair();
+    const { body, contract } = await open();
+    expect(contract.title).toBe(body.title);
+    const feed = ok(await client.get<Json[]>(`/v1/contracts?client=${client.address}&limit=200`));
+    expect(feed.find(({ id }) => id === contract.id)?.title).toBe(body.title);
+  });
+
+  withMoney("| taskDescription | string | Full spec, plain text or Markdown. |", async () => {
+    const { client } = await pair();
+    const taskDescription = "# Task\n\n* translate\r\n* `check`\n\n| a | b |\n|---|---|\n| 1 | <b>2</b> |";
+    expect((await created(scene, client, { taskDescription })).taskDescription).toBe(taskDescription);
+  });
+
+  withMoney(
+    "| acceptanceCriteria | array of string | Up to 10 individually checkable conditions; index is 0-based. |",
+    async () => {
+      const { body, contract } = await open();
+      expect(contract.acceptanceCriteria).toEqual(body.acceptanceCriteria);
+    },
+  );
+
+  withMoney(
+    "| criteriaMet | array or null | Per-criterion outcome (`met`, `not met`, `unclear`); null until decided. |",
+    async () => {
+      const { client } = await pair();
+      for (const undecided of [(await open()).contract, await match(), await delivery(), await dispute()]) {
+        expect(undecided.criteriaMet).toBeNull();
+      }
+      const { id } = await delivered(scene, await pair());
+      const approved = ok(await client.post<Json>(`/v1/contracts/${id}/approve`));
+      expect(approved.criteriaMet).toEqual(["met", "met", "met"]);
+    },
+  );
+
+  withMoney(
+    "| supplementaryMaterials | string or null | Reference (hash or URI) to supporting data; encrypted and access-gated. |",
+    async () => {
+      const { client } = await pair();
+      const stranger = await scene.newAgent();
+      const { contract } = await open();
+      expect((await match()).supplementaryMaterials).toBeNull();
+      expect(contract.supplementaryMaterials).not.toContain("ipfs://materials");
+      expect((await stranger.get(`/v1/contracts/${contract.id}/keys`)).status).toBe(403);
+      const { keys } = ok(await client.get<Json>(`/v1/contracts/${contract.id}/keys`));
+      expect(await decrypt(contract.supplementaryMaterials, keys)).toBe("ipfs://materials");
+    },
+  );
+
+  withMoney(
+    "| delivery | string or null | Reference (hash or URI) to the Worker's output, encrypted the same way. |",
+    async () => {
+      const { client } = await pair();
+      expect((await match()).delivery).toBeNull();
+      const { id, delivery: reference } = await delivery();
+      const { keys } = ok(await client.get<Json>(`/v1/contracts/${id}/keys`));
+      expect(await decrypt(reference, keys)).toBe("ipfs://output");
+    },
+  );
+
+  withMoney("| contractType | string | Only `fixed`. |", async () => {
+    const { client } = await pair();
+    expect((await open()).contract.contractType).toBe("fixed");
+    const refused = await client.post("/v1/contracts", await draft(scene, { contractType: "hourly" }));
+    expect(refused.status).toBe(400);
+  });
+
+  withMoney(
+    "| awardMethod | string | `direct_award` (called FDP) or `open_tender` (called FOP). |",
+    async () => {
+      const { client, worker } = await pair();
+      const award = await created(scene, client, { awardMethod: "direct_award", worker: worker.address });
+      expect(award.awardMethod).toBe("direct_award");
+      expect((await open()).contract.awardMethod).toBe("open_tender");
+    },
+  );
+
+  withMoney(
+    "| budgetOrPrice | string (decimal) in responses | Fixed price. Sent as a number or decimal value in requests. |",
+    async () => {
+      const { client } = await pair();
+      const prices = await Promise.all(
+        [12, 12.5, "12.50"].map(async (budgetOrPrice) => created(scene, client, { budgetOrPrice })),
+      );
+      expect(prices.map(({ budgetOrPrice }) => budgetOrPrice)).toEqual(["12.0", "12.5", "12.5"]);
+    },
+  );
+
+  for (const [name, row] of [
+    ["matchDeadline", "| matchDeadline | string (timestamp) | By which the contract must reach `matched`. |"],
+    [
+      "withdrawalDeadline",
+      "| withdrawalDeadline | string (timestamp) | Until which the Worker may withdraw with a partial stake slash. |",
+    ],
+    [
+      "deliveryDeadline",
+      "| deliveryDeadline | string (timestamp) | By which the matched Worker must deliver. |",
+    ],
+  ] as const) {
+    withMoney(row, async () => {
+      const { body, contract } = await open();
+      expect(Date.parse(contract[name])).toBe(Math.floor(Date.parse(body[name]) / 1000) * 1000);
+    });
+  }
+
+  withMoney(
+    "| reviewDeadline | string (timestamp) | By which the Client must approve or dispute. Never moved by delivery. |",
+    async () => {
+      const { worker } = await pair();
+      const before = await matched(scene, await pair());
+      const after = ok(await worker.post<Json>(`/v1/contracts/${before.id}/delivery`, { delivery: "x" }));
+      expect(after.reviewDeadline).toBe(before.reviewDeadline);
+    },
+  );
+
+  withMoney("| verificationMode | string | Only `privacy-preserving`. |", async () => {
+    const { client } = await pair();
+    expect((await open()).contract.verificationMode).toBe("privacy-preserving");
+    const refused = await client.post("/v1/contracts", await draft(scene, { verificationMode: "standard" }));
+    expect(refused.status).toBe(400);
+  });
+
+  withJury(
+    "| backupAgents | array of address | Starts empty; fills as Backup Agents stake by voting. |",
+    async () => {
+      const { client } = await pair();
+      const jurors = await Promise.all([newJuror(scene), newJuror(scene)]);
+      const { id, backupAgents } = await disputed(scene, await pair());
+      expect(backupAgents).toEqual([]);
+      for (const [i, juror] of jurors.entries()) {
+        ok(await juror.pay(`/v1/contracts/${id}/votes`, ballot("met", "met", "met")));
+        const { data } = await client.get<Json>(`/v1/contracts/${id}`);
+        expect(data.backupAgents).toEqual(jurors.slice(0, i + 1).map(({ address }) => address));
+      }
+    },
+  );
+
+  withMoney(
+    "| escrowedFunds | string (decimal) or null | Equals budgetOrPrice for a client-initiated contract once paid; null for a worker-initiated contract until a Buyer accepts. |",
+    async () => {
+      const { client } = await pair();
+      expect((await open()).contract.escrowedFunds).toBe("50.0");
+      const { id, escrowedFunds } = await listing();
+      expect(escrowedFunds).toBeNull();
+      const bought = ok(await client.pay<Json>(`/v1/contracts/${id}/accept`, { accept: true }));
+      expect(bought.escrowedFunds).toBe("50.0");
+    },
+  );
+
+  withMoney(
+    "Worker Stake = budgetOrPrice x workerStakeRatio (0.05 of price gives 2.5 on 50.0).",
+    async () => {
+      expect((await match()).workerStake).toBe("2.5");
+      expect((await matched(scene, await pair(), { budgetOrPrice: "7.3" })).workerStake).toBe("0.365");
+    },
+  );
+
+  withMoney("Null until staked.", async () => {
+    expect((await open()).contract.workerStake).toBeNull();
+  });
+
+  withMoney("Keeps the original amount after a withdrawal.", async () => {
+    const { client, worker } = await pair();
+    const { id } = await matched(scene, await pair());
+    expect(ok(await worker.post<Json>(`/v1/contracts/${id}/withdraw`)).workerStake).toBe("2.5");
+    expect((await untilStatus(client, id, "cancelled-withdrawn")).workerStake).toBe("2.5");
+  });
+
+  withMoney(
+    "| disputeBond | string (decimal) or null | Set on dispute; equals price x disputeBondRatio (2.5 on 50.0). |",
+    async () => {
+      expect((await delivery()).disputeBond).toBeNull();
+      expect((await dispute()).disputeBond).toBe("2.5");
+    },
+  );
+
+  withMoney("Amounts in responses are decimal strings.", async () => {
+    const { budgetOrPrice, escrowedFunds, workerStake, disputeBond } = await dispute();
+    for (const amount of [budgetOrPrice, escrowedFunds, workerStake, disputeBond]) {
+      expect(amount).toMatch(/^\d+\.\d+$/);
+    }
+  });
+
+  withMoney(
+    "Amounts in a payment quote (`maxAmountRequired`) are integer strings in the smallest unit of the stablecoin (50.0 is quoted as 50000000, that is 6 decimal places).",
+    async () => {
+      const agent = await scene.newAgent();
+      expect((await quoteFor(agent, "/v1/contracts", await draft(scene))).maxAmountRequired).toBe("50000000");
+    },
+  );
+
+  withMoney("The values of `supplementaryMaterials` and `delivery` are encrypted references", async () => {
+    for (const value of [(await open()).contract.supplementaryMaterials, (await delivery()).delivery]) {
+      expect(value.split(".")).toHaveLength(5);
+    }
+  });
+
+  withMoney("the Delivery decryption key is released to the Client on delivery", async () => {
+    const { client, worker } = await pair();
+    const { id } = await matched(scene, { client, worker });
+    const fields = async () =>
+      ok(await client.get<Json>(`/v1/contracts/${id}/keys`)).keys.map(({ field }: Json) => field);
+    expect(await fields()).not.toContain("delivery");
+    ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" }));
+    expect(await fields()).toContain("delivery");
+  });
+});
+
+/** The text of a compact JWE, by the one of the keys that its header names. */
+async function decrypt(jwe: string, keys: Json[]): Promise<string> {
+  const { plaintext } = await compactDecrypt(jwe, async ({ kid }) => {
+    const jwk = keys.find((key) => key.kid === kid);
+    if (jwk === undefined) throw new Error(`The key ${kid} was not released.`);
+    return importJWK(jwk, "A256GCM");
+  });
+  return new TextDecoder().decode(plaintext);
+}

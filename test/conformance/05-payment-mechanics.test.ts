@@ -1,0 +1,273 @@
+/** Payment mechanics shared by Create Contract, Accept, Dispute and Submit Votes; both versions of x402. */
+import { describe, expect } from "vitest";
+import type { Agent, Answer } from "../support/agent.js";
+import {
+  ballot,
+  created,
+  delivered,
+  disputed,
+  draft,
+  type Json,
+  newJuror,
+  newPair,
+  ok,
+} from "./support/actors.js";
+import { authorize, paymentRequired, type Quote, quoteOf, version1, version2 } from "./support/payment.js";
+import { openScene } from "./support/scene.js";
+import { lazy, withJury, withMoney } from "./support/spec.js";
+
+const scene = await openScene();
+const pair = lazy(() => newPair(scene));
+
+interface PaidCall {
+  agent: Agent;
+  path: string;
+  body: string | undefined;
+  amount: string;
+}
+
+/** Each paid call, ready to be made. */
+const CALLS: Record<string, () => Promise<PaidCall>> = {
+  "Create Contract": async () => {
+    const { client } = await newPair(scene);
+    return {
+      agent: client,
+      path: "/v1/contracts",
+      body: JSON.stringify(await draft(scene)),
+      amount: "50000000",
+    };
+  },
+  "Accept (accept=true)": async () => {
+    const { client, worker } = await newPair(scene);
+    const { id } = await created(scene, client);
+    return { agent: worker, path: `/v1/contracts/${id}/accept`, body: '{"accept":true}', amount: "2500000" };
+  },
+  Dispute: async () => {
+    const parties = await newPair(scene);
+    const { id } = await delivered(scene, parties);
+    return { agent: parties.client, path: `/v1/contracts/${id}/dispute`, body: undefined, amount: "2500000" };
+  },
+  "Submit Votes": async () => {
+    const juror = await newJuror(scene);
+    const { id } = await disputed(scene, await newPair(scene));
+    const body = JSON.stringify(ballot("met", "met", "met"));
+    return { agent: juror, path: `/v1/contracts/${id}/votes`, body, amount: "7500000" };
+  },
+};
+
+for (const [name, prepare] of Object.entries(CALLS)) {
+  describe(`Payment mechanics / ${name}`, () => {
+    const call = lazy(async () => {
+      const { agent, path, body, amount } = await prepare();
+      const unpaid = await agent.post(path, body);
+      const before = await scene.usdOf(agent.address);
+      return { agent, path, body, amount, unpaid, before };
+    });
+    const paid = lazy(async () => {
+      const { agent, path, body, unpaid } = await call();
+      const quote = quoteOf(unpaid);
+      const headers = version2(quote, await authorize(agent, quote, scene));
+      return { headers, answer: await agent.post<Json>(path, body, headers) };
+    });
+
+    withJury("Call without payment. Response is `402`.", async () => {
+      expect((await call()).unpaid.status).toBe(402);
+    });
+
+    withJury(
+      "The quote (payTo, amount, asset, network) is in a base64-encoded `Payment-Required` response header (x402 version 2), and the body is `{}`.",
+      async () => {
+        const { unpaid, amount } = await call();
+        expect(unpaid.headers.get("payment-required")).toMatch(/^[A-Za-z0-9+/]+=*$/);
+        const { x402Version, accepts } = paymentRequired(unpaid);
+        expect(x402Version).toBe(2);
+        expect(accepts).toHaveLength(1);
+        expect(accepts[0]).toMatchObject({
+          payTo: expect.stringMatching(/^0x[0-9a-f]{40}$/),
+          amount,
+          maxAmountRequired: amount,
+          asset: expect.stringMatching(/^0x[0-9a-f]{40}$/),
+          network: `eip155:${scene.chainId}`,
+        });
+        expect(unpaid.body).toEqual({});
+      },
+    );
+
+    withJury(
+      "The older version 1 form puts the quote in the body as `{ x402Version, accepts: [quote] }`.",
+      async () => {
+        const { agent, path, body, amount } = await prepare();
+        const unpaid = (await agent.post(path, body, { "x-402-version": "1" })) as Answer & {
+          body: { x402Version: number; accepts: Quote[] };
+        };
+        expect(unpaid.status).toBe(402);
+        expect(unpaid.body.x402Version).toBe(1);
+        expect(unpaid.body.accepts).toHaveLength(1);
+        expect(unpaid.body.accepts[0]).toMatchObject({ maxAmountRequired: amount, maxTimeoutSeconds: 60 });
+      },
+    );
+
+    withJury(
+      "When the transfer settles into the per-contract escrow the operation applies and its normal response is returned.",
+      async () => {
+        const { agent, amount, before } = await call();
+        const { answer } = await paid();
+        expect(answer.status).toBe(200);
+        expect(await scene.usdOf(agent.address)).toBe(before - BigInt(amount));
+        expect(answer.headers.get("payment-response")).toBeTruthy();
+      },
+    );
+
+    withJury("the `X-PAYMENT` header (v1, base64-encoded). Both are accepted.", async () => {
+      const { agent, path, body } = await prepare();
+      const v1 = await agent.post<Json>(path, body, { "x-402-version": "1" });
+      const [quote] = (v1.body as unknown as { accepts: [Quote] }).accepts;
+      const headers = version1(quote, await authorize(agent, quote, scene));
+      const answer = await agent.post(path, body, headers);
+      expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+      expect(answer.headers.get("x-payment-response")).toBeTruthy();
+    });
+
+    withJury("a repeated payment gets the same answer, and takes no second one", async () => {
+      const { agent, path, body } = await call();
+      const { headers, answer } = await paid();
+      const before = await scene.usdOf(agent.address);
+      const [again, andAgain] = await Promise.all([
+        agent.post(path, body, headers),
+        agent.post(path, body, headers),
+      ]);
+      for (const replay of [again, andAgain]) {
+        expect(replay.status).toBe(200);
+        expect(replay.body).toEqual(answer.body);
+        expect(replay.headers.get("idempotent-replay")).toBe("true");
+      }
+      expect(await scene.usdOf(agent.address)).toBe(before);
+    });
+
+    withJury("the same payment sent twice at the same moment is one payment", async () => {
+      const { agent, path, body, amount } = await prepare();
+      const quote = quoteOf(await agent.post(path, body));
+      const before = await scene.usdOf(agent.address);
+      const headers = version2(quote, await authorize(agent, quote, scene));
+      const answers = await Promise.all([1, 2, 3].map(() => agent.post(path, body, headers)));
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+      expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
+      expect(await scene.usdOf(agent.address)).toBe(before - BigInt(amount));
+    });
+
+    withJury("two payments at the same moment: one is taken, the other call is refused", async () => {
+      const { agent, path, body, amount } = await prepare();
+      const quote = quoteOf(await agent.post(path, body));
+      const before = await scene.usdOf(agent.address);
+      const payments = await Promise.all(
+        [1, 2].map(async () => version2(quote, await authorize(agent, quote, scene))),
+      );
+      const answers = await Promise.all(payments.map((headers) => agent.post(path, body, headers)));
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+      expect(await scene.usdOf(agent.address)).toBe(before - BigInt(amount));
+    });
+  });
+}
+
+describe("Payment mechanics / refused payments", () => {
+  const open = lazy(async () => {
+    const { client, worker } = await pair();
+    const { id } = await created(scene, client);
+    const path = `/v1/contracts/${id}/accept`;
+    return { worker, path, quote: quoteOf(await worker.post(path, { accept: true })) };
+  });
+  const strangers = lazy(() => scene.newAgent({ usd: "100" }));
+
+  const faults: [string, string, (quote: Quote) => Promise<Record<string, string>>][] = [
+    [
+      "a payment from another address",
+      "payer_mismatch",
+      async (quote) => version2(quote, await authorize(await strangers(), quote, scene)),
+    ],
+    [
+      "too little",
+      "invalid_exact_evm_payload_authorization_value",
+      async (quote) =>
+        version2(
+          quote,
+          await authorize((await pair()).worker, quote, { ...scene, changes: { value: 2_499_999n } }),
+        ),
+    ],
+    [
+      "too much",
+      "invalid_exact_evm_payload_authorization_value",
+      async (quote) =>
+        version2(
+          quote,
+          await authorize((await pair()).worker, quote, { ...scene, changes: { value: 2_500_001n } }),
+        ),
+    ],
+    [
+      "an expired authorization",
+      "invalid_exact_evm_payload_authorization_valid_before",
+      async (quote) =>
+        version2(
+          quote,
+          await authorize((await pair()).worker, quote, { ...scene, changes: { validBefore: 1n } }),
+        ),
+    ],
+    [
+      "a payment to somebody else",
+      "invalid_exact_evm_payload_recipient_mismatch",
+      async (quote) =>
+        version2(
+          quote,
+          await authorize((await pair()).worker, quote, { ...scene, changes: { to: quote.asset } }),
+        ),
+    ],
+    [
+      "a signature over another chain",
+      "invalid_exact_evm_payload_signature",
+      async (quote) =>
+        version2(quote, await authorize((await pair()).worker, quote, { chainId: scene.chainId + 1 })),
+    ],
+    ["no base64", "invalid_payload", async () => ({ "payment-signature": "{not base64}" })],
+    [
+      "base64 of no payment",
+      "invalid_x402_version",
+      async () => ({ "payment-signature": Buffer.from("{}").toString("base64") }),
+    ],
+    [
+      "a version 1 payment in the version 2 header",
+      "invalid_x402_version",
+      async (quote) => ({
+        "payment-signature": version1(quote, await authorize((await pair()).worker, quote, scene))[
+          "x-payment"
+        ] as string,
+      }),
+    ],
+  ];
+  for (const [name, reason, headers] of faults) {
+    withMoney(`${name} is 402 again, with the reason ${reason}`, async () => {
+      const { worker, path, quote } = await open();
+      const refused = await worker.post(path, { accept: true }, await headers(quote));
+      expect(refused.status).toBe(402);
+      expect(paymentRequired(refused).error).toBe(reason);
+    });
+  }
+
+  withMoney("an authorization that paid for one call pays for no other", async () => {
+    const { client } = await pair();
+    const [one, other] = [JSON.stringify(await draft(scene)), JSON.stringify(await draft(scene))];
+    const quote = quoteOf(await client.post("/v1/contracts", one));
+    const headers = version2(quote, await authorize(client, quote, scene));
+    ok(await client.post("/v1/contracts", one, headers));
+    expect((await client.post("/v1/contracts", other, headers)).error?.code).toBe("conflict");
+  });
+
+  withMoney("Repeat the call, with a byte-identical body", async () => {
+    const client = await scene.newAgent({ usd: "100" });
+    const body = await draft(scene);
+    const quote = quoteOf(await client.post("/v1/contracts", JSON.stringify(body)));
+    const headers = version2(quote, await authorize(client, quote, scene));
+    const reformatted = await client.post("/v1/contracts", JSON.stringify(body, null, 1), headers);
+    expect(reformatted.status).toBe(402);
+    expect(quoteOf(reformatted).payTo).not.toBe(quote.payTo);
+    expect(await scene.usdOf(client.address)).toBe(100_000_000n);
+  });
+});
