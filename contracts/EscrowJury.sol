@@ -21,9 +21,11 @@ abstract contract EscrowJury is EscrowCustody {
     /// @dev Commitments are larger than any opened ballot; a smaller one is as improbable as a hash collision.
     uint256 private constant LARGEST_OPENED = (1 << 27) - 1;
 
-    /// @dev 12 bits a counter; ten `met` counters, then ten `not met` counters.
+    /// @dev 12 bits a counter: ten of `met` votes, ten of `not met` votes, one of opened ballots.
     uint256 private constant COUNTER_BITS = 12;
     uint256 private constant MAX_VOTERS = (1 << COUNTER_BITS) - 1;
+    uint256 private constant NOT_MET_COUNTERS = 10 * COUNTER_BITS;
+    uint256 private constant OPENED_COUNTER = 20 * COUNTER_BITS;
 
     uint40 private constant OPENING_PERIOD = 24 hours;
     uint256 private constant DRAW_TRIES_PER_SEAT = 4;
@@ -106,9 +108,8 @@ abstract contract EscrowJury is EscrowCustody {
 
         uint256 amount = t.criteriaCount() * _voteBondOf(t);
         _ballots[backupAgent] = uint256(commitment);
-        jury_.sealedVotes += 1;
-        jury_.held += uint96(amount);
-        _jury = jury_;
+        _jury.sealedVotes = jury_.sealedVotes + 1;
+        _jury.held = jury_.held + uint96(amount);
 
         emit VoteSealed(backupAgent, commitment, amount);
 
@@ -131,12 +132,11 @@ abstract contract EscrowJury is EscrowCustody {
         _requireComplete(votes, t.criteriaCount());
 
         _ballots[backupAgent] = OPENED | votes;
-        _jury.openedVotes = jury_.openedVotes + 1;
-        uint256 counts = _counts;
+        uint256 counts = _counts + (1 << OPENED_COUNTER);
         for (uint256 i = 0; i < t.criteriaCount(); ++i) {
             Outcome outcome = _at(votes, i);
             if (outcome == Outcome.Met) counts += 1 << (i * COUNTER_BITS);
-            if (outcome == Outcome.NotMet) counts += 1 << ((10 + i) * COUNTER_BITS);
+            if (outcome == Outcome.NotMet) counts += 1 << (NOT_MET_COUNTERS + i * COUNTER_BITS);
         }
         _counts = counts;
 
@@ -148,15 +148,16 @@ abstract contract EscrowJury is EscrowCustody {
         bytes memory t = _terms();
         Jury memory jury_ = _jury;
         _requireStatus(t, _facts, Status.Disputed);
+        uint256 counts = _counts;
         uint40 dueAt = _votingClosesAt(t, jury_) + OPENING_PERIOD;
         require(
-            (_votingClosed(t, jury_) && jury_.openedVotes == jury_.sealedVotes) || block.timestamp >= dueAt,
+            (_votingClosed(t, jury_) && counts >> OPENED_COUNTER == jury_.sealedVotes) || block.timestamp >= dueAt,
             TallyNotDue(dueAt)
         );
 
         uint24 outcomes;
         for (uint256 i = 0; i < t.criteriaCount(); ++i) {
-            outcomes |= uint24(uint256(_majorityOf(_votesOn(i, jury_)))) << uint24(2 * i);
+            outcomes |= uint24(uint256(_majorityOf(_votesOn(i, counts, jury_)))) << uint24(2 * i);
         }
         _facts.phase = Phase.Tallied;
         _facts.outcomes = outcomes;
@@ -184,10 +185,10 @@ abstract contract EscrowJury is EscrowCustody {
 
         _pay(backupAgent, amount);
         // The token's daily cap may be reached: the money is paid all the same, the reward by a later claim.
-        try REWARD_TOKEN.mintReward(backupAgent, reward * TOKEN_UNIT) {
+        if (reward == 0 || _mintReward(backupAgent, reward)) {
             _ballots[backupAgent] = ballot | CLAIMED | REWARDED;
             emit VoteClaimed(backupAgent, amount, reward);
-        } catch {
+        } else {
             require(ballot & CLAIMED == 0, NothingToClaim(backupAgent));
             emit VoteClaimed(backupAgent, amount, 0);
             emit RewardDeferred(backupAgent, reward);
@@ -204,14 +205,20 @@ abstract contract EscrowJury is EscrowCustody {
         return _jury;
     }
 
+    /// @notice Ballots opened so far.
+    function openedVotes() external view returns (uint256) {
+        return _counts >> OPENED_COUNTER;
+    }
+
     /// @dev Slashed bonds that no voter gets.
     function _juryLeftover(bytes memory t) internal view returns (uint256 leftover) {
         Jury memory jury_ = _jury;
         if (jury_.sealedVotes == 0) return 0;
+        uint256 counts = _counts;
         uint256 bond = _voteBondOf(t);
         uint256 unclearSlash = Settlement.share(bond, t.baUnclearSlashRatio());
         for (uint256 i = 0; i < t.criteriaCount(); ++i) {
-            (uint256 pot, uint256 winners) = Settlement.pot(_votesOn(i, jury_), bond, unclearSlash);
+            (uint256 pot, uint256 winners) = Settlement.pot(_votesOn(i, counts, jury_), bond, unclearSlash);
             leftover += winners == 0 ? pot : pot % winners;
         }
     }
@@ -233,6 +240,7 @@ abstract contract EscrowJury is EscrowCustody {
         returns (uint256 amount, uint256 reward)
     {
         Jury memory jury_ = _jury;
+        uint256 counts = _counts;
         uint256 bond = _voteBondOf(t);
         uint256 unclearSlash = Settlement.share(bond, t.baUnclearSlashRatio());
         for (uint256 i = 0; i < t.criteriaCount(); ++i) {
@@ -242,7 +250,7 @@ abstract contract EscrowJury is EscrowCustody {
                 amount += bond;
                 if (cast == outcome) reward += t.tokenMintRewardReduced();
             } else if (cast == outcome) {
-                (uint256 pot, uint256 winners) = Settlement.pot(_votesOn(i, jury_), bond, unclearSlash);
+                (uint256 pot, uint256 winners) = Settlement.pot(_votesOn(i, counts, jury_), bond, unclearSlash);
                 amount += bond + pot / winners;
                 reward += t.tokenMintRewardFull();
             } else if (cast == Outcome.Unclear) {
@@ -251,16 +259,25 @@ abstract contract EscrowJury is EscrowCustody {
         }
     }
 
-    function _votesOn(uint256 criterion, Jury memory jury_)
+    /// @dev Whether the token minted it: beyond its daily cap it does not.
+    function _mintReward(address backupAgent, uint256 reward) private returns (bool) {
+        try REWARD_TOKEN.mintReward(backupAgent, reward * TOKEN_UNIT) {
+            return true;
+        } catch {
+            return false;
+        }
+    }
+
+    function _votesOn(uint256 criterion, uint256 counts, Jury memory jury_)
         private
-        view
+        pure
         returns (Settlement.CriterionVotes memory votes)
     {
-        uint256 counts = _counts;
+        uint256 opened = counts >> OPENED_COUNTER;
         votes.met = (counts >> (criterion * COUNTER_BITS)) & MAX_VOTERS;
-        votes.notMet = (counts >> ((10 + criterion) * COUNTER_BITS)) & MAX_VOTERS;
-        votes.unclear = jury_.openedVotes - votes.met - votes.notMet;
-        votes.unopened = jury_.sealedVotes - jury_.openedVotes;
+        votes.notMet = (counts >> (NOT_MET_COUNTERS + criterion * COUNTER_BITS)) & MAX_VOTERS;
+        votes.unclear = opened - votes.met - votes.notMet;
+        votes.unopened = jury_.sealedVotes - opened;
     }
 
     function _majorityOf(Settlement.CriterionVotes memory votes) private pure returns (Outcome) {

@@ -47,11 +47,13 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         /// Block whose hash seeds the draw.
         uint40 drawBlock;
         uint16 sealedVotes;
-        uint16 openedVotes;
         bool drawn;
         /// Money owed to voters and to payees that could not be paid.
         uint96 held;
     }
+
+    /// @dev The lower bit of each packed outcome.
+    uint24 private constant ODD_BITS = 0x555555;
 
     IWorkingContractFactory public immutable FACTORY;
     IEIP3009 public immutable ASSET;
@@ -189,7 +191,7 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
     }
 
     function _allMet(uint256 criteriaCount) internal pure returns (uint24) {
-        return uint24(0x555555 & ((1 << (2 * criteriaCount)) - 1));
+        return uint24(ODD_BITS & ((1 << (2 * criteriaCount)) - 1));
     }
 
     function _at(uint24 outcomes, uint256 criterion) internal pure returns (Outcome) {
@@ -198,10 +200,8 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
 
     /// @dev Exactly one outcome per criterion, and nothing beyond.
     function _requireComplete(uint24 outcomes, uint256 criteriaCount) internal pure {
-        require(outcomes >> (2 * criteriaCount) == 0, InvalidOutcomes(outcomes));
-        for (uint256 i = 0; i < criteriaCount; ++i) {
-            require(_at(outcomes, i) != Outcome.None, InvalidOutcomes(outcomes));
-        }
+        uint24 decided = (outcomes | (outcomes >> 1)) & ODD_BITS;
+        require(outcomes >> (2 * criteriaCount) == 0 && decided == _allMet(criteriaCount), InvalidOutcomes(outcomes));
     }
 
     /// @dev Money that the books account for in `f`.

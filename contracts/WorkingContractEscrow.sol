@@ -44,9 +44,8 @@ contract WorkingContractEscrow is EscrowJury {
         );
 
         uint256 amount = t.workerInitiated() ? t.price() : _stakeOf(t);
-        f.counterparty = party;
-        f.phase = Phase.Matched;
-        _facts = f;
+        _facts.counterparty = party;
+        _facts.phase = Phase.Matched;
 
         emit WorkingContractMatched(party, amount);
 
@@ -85,9 +84,8 @@ contract WorkingContractEscrow is EscrowJury {
         if (t.computedCriteria()) _requireComplete(outcomes, t.criteriaCount());
         else require(outcomes == 0, InvalidOutcomes(outcomes));
 
-        f.phase = Phase.Delivered;
-        f.outcomes = outcomes;
-        _facts = f;
+        _facts.phase = Phase.Delivered;
+        _facts.outcomes = outcomes;
 
         emit WorkingContractDelivered(deliveryHash, checkpointsRoot, outcomes);
     }
@@ -112,12 +110,12 @@ contract WorkingContractEscrow is EscrowJury {
         _requireStatus(t, f, Status.UnderReview);
         _requireActsFor(_clientOf(t, f));
 
-        f.outcomes = _outcomesOf(t, f);
-        f.phase = Phase.Approved;
-        f.endedAt = uint40(block.timestamp);
-        _facts = f;
+        uint24 outcomes = _outcomesOf(t, f);
+        _facts.outcomes = outcomes;
+        _facts.phase = Phase.Approved;
+        _facts.endedAt = uint40(block.timestamp);
 
-        emit WorkingContractApproved(f.outcomes);
+        emit WorkingContractApproved(outcomes);
     }
 
     /// @inheritdoc IWorkingContractEscrow

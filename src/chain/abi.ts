@@ -1532,11 +1532,6 @@ export const escrowAbi = [
             "internalType": "uint16"
           },
           {
-            "name": "openedVotes",
-            "type": "uint16",
-            "internalType": "uint16"
-          },
-          {
             "name": "drawn",
             "type": "bool",
             "internalType": "bool"
@@ -1608,6 +1603,19 @@ export const escrowAbi = [
     ],
     "outputs": [],
     "stateMutability": "nonpayable"
+  },
+  {
+    "type": "function",
+    "name": "openedVotes",
+    "inputs": [],
+    "outputs": [
+      {
+        "name": "",
+        "type": "uint256",
+        "internalType": "uint256"
+      }
+    ],
+    "stateMutability": "view"
   },
   {
     "type": "function",

@@ -271,15 +271,13 @@ describe("until the tally", () => {
     const before = await world.usdOf(c.address);
 
     await world.increaseTime(DAY);
-    const openedVotes = async () =>
-      (
-        await world.publicClient.readContract({
-          address: id as Address,
-          abi: escrowAbi,
-          functionName: "jury",
-        })
-      ).openedVotes;
-    await expect.poll(openedVotes, { timeout: 10_000 }).toBe(1);
+    const openedVotes = () =>
+      world.publicClient.readContract({
+        address: id as Address,
+        abi: escrowAbi,
+        functionName: "openedVotes",
+      });
+    await expect.poll(openedVotes, { timeout: 10_000 }).toBe(1n);
     await world.indexed();
     const { data: sealed } = await c.get<VoteView[]>(votesPath(id));
     expect(sealed.map(({ vote }) => vote)).toEqual(Array(6).fill(null));

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {IProtocolToken} from "../../../contracts/interfaces/IProtocolToken.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {Parameters} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
@@ -131,6 +132,17 @@ contract ClaimTest is BaseTest {
         escrow.claim(agents[2]);
         escrow.settle();
         assertBalance(address(escrow), 0, "escrow");
+    }
+
+    /// Nobody pays for minting nothing, and no state of the token can stand in the way of the money.
+    function test_GivenNoRewardDue() public {
+        escrow = _talliedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, NONE_MET));
+        vm.expectCall(address(token), abi.encodeWithSelector(IProtocolToken.mintReward.selector), 0);
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.VoteClaimed(agents[2], 0, 0);
+        escrow.claim(agents[2]);
+        _expectNothing(agents[2]);
+        escrow.claim(agents[2]);
     }
 
     function test_WhenClaimsComeBeforeOrAfterSettlement() public {

@@ -23,7 +23,11 @@ contract FiatTokenLike {
         _balanceAndBlacklist[to] += amount;
     }
 
-    function balanceOf(address account) external view returns (uint256) {
+    function setBlacklisted(address account, bool blacklisted) external {
+        _balanceAndBlacklist[account] = balanceOf(account) | (blacklisted ? 1 << 255 : 0);
+    }
+
+    function balanceOf(address account) public view returns (uint256) {
         return _balanceAndBlacklist[account] & ((1 << 255) - 1);
     }
 

@@ -41,14 +41,30 @@ contract ProtocolInvariantTest is Test {
         if (handler.violationCount() != 0) assertEq(handler.violations(0), "", "violation");
     }
 
-    /// No dead end: from wherever a history stopped, time and anybody's calls bring every unit out.
+    /// No dead end: from wherever a history stopped, time and anybody's calls bring every unit out; and with the
+    /// service gone for good the parties and voters get every unit by themselves.
     function afterInvariant() public {
+        uint256 stopped = vm.snapshotState();
+        _assertExit();
+        vm.revertToState(stopped);
+        _assertExitAlone();
+    }
+
+    function _assertExit() private {
         handler.exit();
         for (uint256 i = 0; i < handler.escrowCount(); ++i) {
             WorkingContractEscrow escrow = handler.escrows(i);
             assertEq(handler.balanceOf(escrow), handler.unpayable(escrow), "left in the escrow");
         }
         assertEq(handler.totalHeld(), handler.totalSupply(), "sum of all balances");
+    }
+
+    function _assertExitAlone() private {
+        (uint256 due, uint256 got) = handler.exitAlone();
+        assertEq(got, due, "what the escrows held is with the people");
+        for (uint256 i = 0; i < handler.escrowCount(); ++i) {
+            assertEq(handler.balanceOf(handler.escrows(i)), 0, "left in the escrow");
+        }
     }
 
     /// The histories above are only worth what they reach.

@@ -4,53 +4,13 @@ pragma solidity 0.8.37;
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {Authorization, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
-import {BaseTest} from "../Base.t.sol";
+import {ProtocolExits} from "./ProtocolExits.sol";
 
 /// @notice Random histories of several Working Contracts: legal acts in every state and by every way to pay, jumps in
 /// time, money that is broadcast outside of the protocol, blacklists, new parameters, and attempts that must fail.
 ///
 /// An act that should succeed and reverts fails the run.
-contract ProtocolHandler is BaseTest {
-    /// @dev Money at an escrow that no call of the escrow has taken.
-    struct Stranded {
-        WorkingContractEscrow escrow;
-        address payer;
-        uint256 amount;
-        Authorization authorization;
-    }
-
-    uint256 internal constant MAX_ESCROWS = 5;
-
-    WorkingContractEscrow[] public escrows;
-    address[] public actors;
-    address[] internal treasuries;
-    Stranded[] internal stranded;
-
-    mapping(WorkingContractEscrow escrow => uint256) public strandedAt;
-    mapping(WorkingContractEscrow escrow => bool) public settled;
-    mapping(WorkingContractEscrow escrow => mapping(address agent => uint24)) internal votesOf;
-    mapping(WorkingContractEscrow escrow => mapping(address agent => bool)) internal claimed;
-    mapping(WorkingContractEscrow escrow => Authorization) internal usedBy;
-    /// Authorization that brought the deposit before anybody opened the escrow.
-    mapping(WorkingContractEscrow escrow => Authorization) internal openedBy;
-    mapping(WorkingContractEscrow escrow => Status) internal lastStatus;
-
-    /// How often each status, and each number of opened votes at a tally, was seen.
-    mapping(Status status => uint256) public reached;
-    uint256[8] public talliesWith;
-    /// What must not happen, and did.
-    string[] public violations;
-
-    function setUp() public override {
-        super.setUp();
-        actors = [client, worker, _actor("client 2"), _actor("worker 2"), stranger];
-        for (uint256 i = 0; i < agents.length; ++i) {
-            actors.push(agents[i]);
-        }
-        treasuries = [treasury, makeAddr("treasury 2")];
-        _stakeAgents(7);
-    }
-
+contract ProtocolHandler is ProtocolExits {
     modifier recorded() {
         _;
         for (uint256 i = 0; i < escrows.length; ++i) {
@@ -185,15 +145,6 @@ contract ProtocolHandler is BaseTest {
         usd.setBlacklisted(account, true);
     }
 
-    function _liftBlacklist() private {
-        for (uint256 i = 0; i < actors.length; ++i) {
-            usd.setBlacklisted(actors[i], false);
-        }
-        for (uint256 i = 0; i < treasuries.length; ++i) {
-            usd.setBlacklisted(treasuries[i], false);
-        }
-    }
-
     function _change(uint256 seed) private {
         vm.startPrank(owner);
         factory.setTreasury(treasuries[seed % 2]);
@@ -222,82 +173,6 @@ contract ProtocolHandler is BaseTest {
         vm.stopPrank();
         if (openedBy[escrow].nonce != 0) _attackWithOpeningDeposit(escrow);
         if (usd.balanceOf(attacker) != 0) violations.push("the attacker has money");
-    }
-
-    /// Time and anybody's calls alone.
-    function exit() external {
-        uint40 end = _now();
-        for (uint256 i = 0; i < escrows.length; ++i) {
-            uint40 limit = escrows[i].terms().reviewDeadline + 14 days + 3 days;
-            if (limit > end) end = limit;
-            if (escrows[i].status() == Status.Disputed) {
-                uint40 tallyAt = _closesAt(escrows[i]) + 24 hours;
-                if (tallyAt + 3 days > end) end = tallyAt + 3 days;
-            }
-        }
-        vm.warp(end);
-        for (uint256 i = 0; i < escrows.length; ++i) {
-            if (escrows[i].status() == Status.Disputed) escrows[i].tally();
-        }
-        vm.warp(end + 3 days);
-        for (uint256 i = 0; i < escrows.length; ++i) {
-            _exit(escrows[i]);
-        }
-        for (uint256 i = stranded.length; i > 0; --i) {
-            if (!usd.isBlacklisted(stranded[i - 1].payer)) _returnStranded(i - 1, makeAddr("anybody"));
-        }
-    }
-
-    /// Starts another history, with other escrows.
-    function forget() external {
-        delete escrows;
-        delete stranded;
-    }
-
-    function escrowCount() external view returns (uint256) {
-        return escrows.length;
-    }
-
-    function violationCount() external view returns (uint256) {
-        return violations.length;
-    }
-
-    /// Everything that anybody holds, escrows included.
-    function totalHeld() external view returns (uint256 total) {
-        for (uint256 i = 0; i < actors.length; ++i) {
-            total += usd.balanceOf(actors[i]);
-        }
-        for (uint256 i = 0; i < escrows.length; ++i) {
-            total += usd.balanceOf(address(escrows[i]));
-        }
-        total += usd.balanceOf(treasuries[0]) + usd.balanceOf(treasuries[1]);
-    }
-
-    function totalSupply() external view returns (uint256) {
-        return usd.totalSupply();
-    }
-
-    function balanceOf(WorkingContractEscrow escrow) external view returns (uint256) {
-        return usd.balanceOf(address(escrow));
-    }
-
-    /// What may stay behind for ever: amounts of payees that the token refuses to pay.
-    function unpayable(WorkingContractEscrow escrow) external view returns (uint256 total) {
-        for (uint256 i = 0; i < actors.length; ++i) {
-            if (usd.isBlacklisted(actors[i])) total += escrow.deferred(actors[i]);
-        }
-        for (uint256 i = 0; i < treasuries.length; ++i) {
-            if (usd.isBlacklisted(treasuries[i])) total += escrow.deferred(treasuries[i]);
-        }
-        return total + strandedAt[escrow];
-    }
-
-    function stakedTokens() external view returns (uint256 booked, uint256 held) {
-        for (uint256 i = 0; i < agents.length; ++i) {
-            (uint96 amount,,,) = registry.stakes(agents[i]);
-            booked += amount;
-        }
-        held = token.balanceOf(address(registry));
     }
 
     // --- acts by status ---
@@ -350,7 +225,7 @@ contract ProtocolHandler is BaseTest {
 
     function _actDisputed(WorkingContractEscrow escrow) private {
         uint256 sealedVotes = escrow.jury().sealedVotes;
-        uint256 openedVotes = escrow.jury().openedVotes;
+        uint256 openedVotes = escrow.openedVotes();
         if ((_votingClosed(escrow) && sealedVotes == openedVotes) || _now() >= _closesAt(escrow) + 24 hours) {
             escrow.tally();
             ++talliesWith[openedVotes];
@@ -379,31 +254,6 @@ contract ProtocolHandler is BaseTest {
         if (escrow.deferred(payee) != 0 && !usd.isBlacklisted(payee)) escrow.claimDeferred(payee);
     }
 
-    function _exit(WorkingContractEscrow escrow) private {
-        vm.startPrank(makeAddr("anybody"));
-        if (!settled[escrow] && escrow.status() != Status.None) {
-            escrow.settle();
-            settled[escrow] = true;
-        }
-        vm.stopPrank();
-        for (uint256 i = 0; i < agents.length; ++i) {
-            _claim(escrow, agents[i], makeAddr("anybody"));
-        }
-        for (uint256 i = 0; i < actors.length + treasuries.length; ++i) {
-            address payee = i < actors.length ? actors[i] : treasuries[i - actors.length];
-            if (escrow.deferred(payee) != 0 && !usd.isBlacklisted(payee)) escrow.claimDeferred(payee);
-        }
-    }
-
-    function _claim(WorkingContractEscrow escrow, address agent, address caller) private {
-        uint256 ballot = escrow.ballotOf(agent);
-        bool opened = ballot != 0 && ballot < 1 << 27;
-        if (!opened || escrow.status() == Status.Disputed || claimed[escrow][agent]) return;
-        claimed[escrow][agent] = true;
-        vm.prank(caller);
-        escrow.claim(agent);
-    }
-
     // --- votes ---
 
     function _voteWhereAllowed(WorkingContractEscrow escrow, address agent, uint256 seed, uint256 common) private {
@@ -420,15 +270,6 @@ contract ProtocolHandler is BaseTest {
         bytes32 commitment = _commitment(escrow, agent, votesOf[escrow][agent]);
         vm.prank(caller);
         escrow.vote(agent, commitment, payment);
-    }
-
-    function _closesAt(WorkingContractEscrow escrow) private view returns (uint40) {
-        return escrow.jury().disputedAt + escrow.terms().parameters.baVotingWindow;
-    }
-
-    function _votingClosed(WorkingContractEscrow escrow) private view returns (bool) {
-        uint256 seats = escrow.terms().parameters.baRecruitCount;
-        return _now() >= _closesAt(escrow) || (seats != 0 && escrow.jury().sealedVotes == seats);
     }
 
     // --- money ---
@@ -449,18 +290,6 @@ contract ProtocolHandler is BaseTest {
         if (way % 4 == 1) return (true, payer, payment);
         if (way % 4 == 2) _frontRun(payer, address(escrow), amount, payment);
         return (true, operator, payment);
-    }
-
-    function _returnStranded(uint256 index, address caller) private {
-        Stranded memory s = stranded[index];
-        if (usd.isBlacklisted(s.payer)) return;
-        uint256 before = usd.balanceOf(s.payer);
-        vm.prank(caller);
-        s.escrow.returnSurplus(s.payer, s.amount, s.authorization);
-        if (usd.balanceOf(s.payer) != before + s.amount) violations.push("surplus went elsewhere");
-        strandedAt[s.escrow] -= s.amount;
-        stranded[index] = stranded[stranded.length - 1];
-        stranded.pop();
     }
 
     /// @dev Called as the attacker.

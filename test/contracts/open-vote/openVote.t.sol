@@ -103,7 +103,7 @@ contract OpenVoteTest is BaseTest {
         emit IWorkingContractEscrow.VoteOpened(agents[0], ALL_MET);
         vm.prank(stranger);
         escrow.openVote(agents[0], ALL_MET, _saltOf(agents[0]));
-        assertEq(escrow.jury().openedVotes, 1, "opened votes");
+        assertEq(escrow.openedVotes(), 1, "opened votes");
         assertEq(escrow.ballotOf(agents[0]), (1 << 24) | uint256(ALL_MET), "ballot");
         assertStatus(escrow, Status.Disputed);
         assertBalance(address(escrow), PRICE + STAKE + BOND + 7.5e6, "escrow");

@@ -89,13 +89,23 @@ contract SettleTest is BaseTest {
     function test_GivenCancelledOrUnmatched() public {
         _settleAndAssert(_escrowIn(Status.CancelledUnmatched), Status.CancelledUnmatched, 50e6, 0, 0);
         _settleAndAssert(_escrowIn(Status.CancelledByInitiator), Status.CancelledByInitiator, 50e6, 0, 0);
+
+        WorkingContractEscrow declined = _escrowIn(Status.Created);
+        vm.prank(worker);
+        declined.decline();
+        _settleAndAssert(declined, Status.CancelledUnmatched, 50e6, 0, 0);
     }
 
-    function test_GivenUnmatchedListing() public {
+    function test_GivenCancelledOrUnmatchedListing() public {
+        WorkingContractEscrow cancelled = _create(_newListing());
+        vm.prank(worker);
+        cancelled.cancel();
+        _settleAndAssert(cancelled, Status.CancelledByInitiator, 0, 2.5e6, 0);
+
         Terms memory t = _newListing();
-        WorkingContractEscrow escrow = _create(t);
+        WorkingContractEscrow unmatched = _create(t);
         vm.warp(t.matchDeadline);
-        _settleAndAssert(escrow, Status.CancelledUnmatched, 0, 2.5e6, 0);
+        _settleAndAssert(unmatched, Status.CancelledUnmatched, 0, 2.5e6, 0);
     }
 
     function test_GivenListingApproved() public {
@@ -249,5 +259,6 @@ contract SettleTest is BaseTest {
         assertBalance(treasury, before[2] + toTreasury, "treasury");
         assertBalance(address(escrow), 0, "escrow");
         assertEq(escrow.booked(), 0, "booked");
+        assertEq(token.totalSupply(), 0, "no tokens without a vote");
     }
 }

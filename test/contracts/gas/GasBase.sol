@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Test} from "forge-std/Test.sol";
+import {Vm} from "forge-std/Vm.sol";
+import {AgentDelegation} from "../../../contracts/AgentDelegation.sol";
+import {BackupAgentRegistry} from "../../../contracts/BackupAgentRegistry.sol";
+import {Dependencies} from "../../../contracts/EscrowState.sol";
+import {ProtocolToken} from "../../../contracts/ProtocolToken.sol";
+import {Relay} from "../../../contracts/Relay.sol";
+import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {WorkingContractFactory} from "../../../contracts/WorkingContractFactory.sol";
+import {IAgentDelegation} from "../../../contracts/interfaces/IAgentDelegation.sol";
+import {IEIP3009} from "../../../contracts/interfaces/IEIP3009.sol";
+import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
+import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
+import {IWorkingContractFactory} from "../../../contracts/interfaces/IWorkingContractFactory.sol";
+import {Authorization, Parameters, Terms} from "../../../contracts/types/Types.sol";
+import {FiatTokenLike, FiatTokenProxyLike} from "./FiatTokenLike.sol";
+
+/// @notice The protocol behind its Relay, with a token that costs what USDC costs, and the operations that the Relay
+/// carries. Whole transactions of the production code are measured: run with `isolate`.
+abstract contract GasBaseTest is Test {
+    uint256 internal constant BATCH = 10;
+    uint96 internal constant PRICE = 50e6;
+    uint256 internal constant SHARE = PRICE * 5 / 100;
+    bytes32 internal constant SALT = "salt";
+
+    bytes32 private constant TRANSFER_TYPEHASH = keccak256(
+        "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
+    );
+
+    FiatTokenLike internal usd;
+    ProtocolToken internal token;
+    Relay internal relay;
+    AgentDelegation internal delegation;
+    BackupAgentRegistry internal registry;
+    WorkingContractFactory internal factory;
+
+    Vm.Wallet internal client;
+    Vm.Wallet internal worker;
+    Vm.Wallet[] internal jurors;
+    address internal treasury = makeAddr("treasury");
+    /// Gas of everything measured so far.
+    uint256 internal total;
+    uint256 private _nextNonce = 1;
+
+    function setUp() public virtual {
+        vm.warp(1_800_000_000);
+        client = vm.createWallet("client");
+        worker = vm.createWallet("worker");
+        _deployProtocol();
+        usd.mint(client.addr, 1e15);
+        usd.mint(worker.addr, 1e15);
+        usd.mint(treasury, 1);
+        _delegate(client);
+        _delegate(worker);
+    }
+
+    function _deployProtocol() private {
+        usd = FiatTokenLike(address(new FiatTokenProxyLike(address(new FiatTokenLike()))));
+        uint64 n = vm.getNonce(address(this));
+        address registryAt = vm.computeCreateAddress(address(this), n + 2);
+        address tokenAt = vm.computeCreateAddress(address(this), n + 3);
+        IWorkingContractFactory factoryAt = IWorkingContractFactory(vm.computeCreateAddress(address(this), n + 4));
+        relay = Relay(deployCode("out/Relay.sol/Relay.json", abi.encode(address(this))));
+        delegation = AgentDelegation(
+            deployCode(
+                "out/AgentDelegation.sol/AgentDelegation.json", abi.encode(factoryAt, "working-contracts.example")
+            )
+        );
+        registry = BackupAgentRegistry(
+            deployCode(
+                "out/BackupAgentRegistry.sol/BackupAgentRegistry.json",
+                abi.encode(tokenAt, factoryAt, address(relay), delegation)
+            )
+        );
+        token = ProtocolToken(
+            deployCode(
+                "out/ProtocolToken.sol/ProtocolToken.json",
+                abi.encode(address(this), factoryAt, registryAt, uint128(1_000_000e18))
+            )
+        );
+        Dependencies memory dependencies = Dependencies({
+            factory: factoryAt,
+            asset: IEIP3009(address(usd)),
+            operator: address(relay),
+            delegation: delegation,
+            registry: registry,
+            rewardToken: token
+        });
+        factory = WorkingContractFactory(
+            deployCode(
+                "out/WorkingContractFactory.sol/WorkingContractFactory.json",
+                abi.encode(address(this), treasury, address(this), _parameters(), dependencies)
+            )
+        );
+        relay.setSigner(address(this), true);
+    }
+
+    /// @dev Adds staked Backup Agents, eligible from the next second on, that hold tokens and money already.
+    function _addJurors(uint256 count) internal {
+        for (uint256 i = 0; i < count; ++i) {
+            Vm.Wallet memory juror = vm.createWallet(string.concat("juror", vm.toString(jurors.length)));
+            jurors.push(juror);
+            usd.mint(juror.addr, 1e12);
+            _delegate(juror);
+            token.grant(juror.addr, 1001e18);
+            vm.startPrank(juror.addr);
+            token.approve(address(registry), type(uint256).max);
+            registry.stake(juror.addr, 1000e18, Authorization(0, 0, 0, ""));
+            vm.stopPrank();
+        }
+        vm.warp(vm.getBlockTimestamp() + 1);
+    }
+
+    // --- measuring ---
+
+    /// @dev Relays the operations in one transaction, which must apply all of them.
+    function _relay(IRelay.Operation[] memory operations) internal returns (uint256 gasUsed) {
+        vm.recordLogs();
+        relay.execute(operations);
+        gasUsed = vm.lastCallGas().gasTotalUsed;
+        Vm.Log[] memory logs = vm.getRecordedLogs();
+        for (uint256 i = 0; i < logs.length; ++i) {
+            if (logs[i].topics[0] != IRelay.OperationFailed.selector) continue;
+            revert(string.concat("operation failed: ", vm.toString(abi.decode(logs[i].data, (bytes)))));
+        }
+    }
+
+    function _measure(string memory name, IRelay.Operation memory operation) internal {
+        _measure(name, _one(operation));
+    }
+
+    function _measure(string memory name, IRelay.Operation[] memory operations) internal {
+        uint256 gasUsed = _relay(operations);
+        total += gasUsed;
+        vm.snapshotValue("operations-alone", name, gasUsed);
+    }
+
+    function _measureBatch(string memory name, IRelay.Operation[] memory operations) internal {
+        uint256 gasUsed = _relay(operations);
+        total += gasUsed;
+        vm.snapshotValue("operations-in-batch-of-ten", name, gasUsed / operations.length);
+    }
+
+    // --- operations ---
+
+    function _operation(address target, bytes memory data) internal pure returns (IRelay.Operation memory) {
+        return IRelay.Operation({target: target, gasLimit: 1_000_000, data: data});
+    }
+
+    function _one(IRelay.Operation memory operation) internal pure returns (IRelay.Operation[] memory operations) {
+        operations = new IRelay.Operation[](1);
+        operations[0] = operation;
+    }
+
+    /// @dev The same call on every escrow.
+    function _all(address[] memory escrows, bytes memory data)
+        internal
+        pure
+        returns (IRelay.Operation[] memory operations)
+    {
+        operations = new IRelay.Operation[](escrows.length);
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            operations[i] = _operation(escrows[i], data);
+        }
+    }
+
+    function _create(Terms memory terms) internal returns (IRelay.Operation memory) {
+        Authorization memory deposit = _authorize(client, factory.predict(terms), terms.price);
+        return
+            _operation(address(factory), abi.encodeCall(IWorkingContractFactory.create, (factory.pack(terms), deposit)));
+    }
+
+    function _accept(address escrow) internal returns (IRelay.Operation memory) {
+        Authorization memory deposit = _authorize(worker, escrow, SHARE);
+        return _operation(escrow, abi.encodeCall(IWorkingContractEscrow.accept, (worker.addr, deposit)));
+    }
+
+    function _deliver() internal pure returns (bytes memory) {
+        return abi.encodeCall(IWorkingContractEscrow.deliver, (_word(7), _word(8), 0));
+    }
+
+    function _dispute(address escrow) internal returns (IRelay.Operation memory) {
+        return _operation(escrow, abi.encodeCall(IWorkingContractEscrow.dispute, (_authorize(client, escrow, SHARE))));
+    }
+
+    function _vote(address escrow, Vm.Wallet memory juror, uint24 votes) internal returns (IRelay.Operation memory) {
+        uint256 criteria = WorkingContractEscrow(escrow).terms().criteriaCount;
+        bytes32 commitment = keccak256(abi.encode(block.chainid, escrow, juror.addr, votes, SALT));
+        Authorization memory bond = _authorize(juror, escrow, criteria * SHARE);
+        return _operation(escrow, abi.encodeCall(IWorkingContractEscrow.vote, (juror.addr, commitment, bond)));
+    }
+
+    function _openVote(address escrow, Vm.Wallet memory juror, uint24 votes)
+        internal
+        pure
+        returns (IRelay.Operation memory)
+    {
+        return _operation(escrow, abi.encodeCall(IWorkingContractEscrow.openVote, (juror.addr, votes, SALT)));
+    }
+
+    function _claim(address escrow, Vm.Wallet memory juror) internal pure returns (IRelay.Operation memory) {
+        return _operation(escrow, abi.encodeCall(IWorkingContractEscrow.claim, (juror.addr)));
+    }
+
+    function _register(Vm.Wallet memory agent) internal returns (IRelay.Operation memory) {
+        uint40 issuedAt = uint40(vm.getBlockTimestamp());
+        bytes memory text =
+            bytes(delegation.challengeText(agent.addr, address(relay), _word(1), issuedAt, issuedAt + 300));
+        bytes32 digest =
+            keccak256(abi.encodePacked("\x19Ethereum Signed Message:\n", bytes(vm.toString(text.length)), text));
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(agent, digest);
+        return _operation(
+            address(delegation),
+            abi.encodeCall(
+                IAgentDelegation.register,
+                (agent.addr, address(relay), _word(1), issuedAt, issuedAt + 300, abi.encodePacked(r, s, v))
+            )
+        );
+    }
+
+    function _delegate(Vm.Wallet memory agent) internal {
+        _relay(_one(_register(agent)));
+    }
+
+    // --- states ---
+
+    function _created(Terms memory terms) internal returns (address escrow) {
+        escrow = factory.predict(terms);
+        _relay(_one(_create(terms)));
+    }
+
+    function _matched(Terms memory terms) internal returns (address escrow) {
+        escrow = _created(terms);
+        _relay(_one(_accept(escrow)));
+    }
+
+    function _disputed(Terms memory terms) internal returns (address escrow) {
+        escrow = _matched(terms);
+        _relay(_one(_operation(escrow, _deliver())));
+        _relay(_one(_dispute(escrow)));
+    }
+
+    // --- values ---
+
+    function _authorize(Vm.Wallet memory payer, address to, uint256 value) internal returns (Authorization memory) {
+        return _authorizeAt(address(usd), payer, to, value);
+    }
+
+    function _authorizeAt(address asset, Vm.Wallet memory payer, address to, uint256 value)
+        internal
+        returns (Authorization memory authorization)
+    {
+        authorization.validBefore = vm.getBlockTimestamp() + 60;
+        authorization.nonce = keccak256(abi.encode(_nextNonce++));
+        bytes32 structHash = keccak256(
+            abi.encode(
+                TRANSFER_TYPEHASH,
+                payer.addr,
+                to,
+                value,
+                authorization.validAfter,
+                authorization.validBefore,
+                authorization.nonce
+            )
+        );
+        (uint8 v, bytes32 r, bytes32 s) =
+            vm.sign(payer, keccak256(abi.encodePacked("\x19\x01", IEIP3009(asset).DOMAIN_SEPARATOR(), structHash)));
+        authorization.signature = abi.encodePacked(r, s, v);
+    }
+
+    function _terms(uint8 criteria, uint256 salt) internal view returns (Terms memory) {
+        uint40 now_ = uint40(vm.getBlockTimestamp());
+        return Terms({
+            initiator: client.addr,
+            price: PRICE,
+            counterparty: address(0),
+            criteriaCount: criteria,
+            workerInitiated: false,
+            computedCriteria: false,
+            matchDeadline: now_ + 1 days,
+            withdrawalDeadline: now_ + 2 days,
+            deliveryDeadline: now_ + 3 days,
+            reviewDeadline: now_ + 4 days,
+            termsHash: _word(salt),
+            parameters: factory.parameters()
+        });
+    }
+
+    function _word(uint256 seed) internal pure returns (bytes32) {
+        return keccak256(abi.encode("word", seed));
+    }
+
+    function _parameters() internal pure returns (Parameters memory) {
+        return Parameters({
+            protocolFee: 500,
+            workerStakeRatio: 500,
+            disputeBondRatio: 500,
+            backupAgentBondRatio: 500,
+            earlyWithdrawalSlashRatio: 3000,
+            absentNoneMetClientShare: 8000,
+            baUnclearSlashRatio: 3000,
+            tokenMintRewardFull: 10,
+            tokenMintRewardReduced: 4,
+            baEligibilityStake: 1000,
+            baVotingWindow: 24 hours,
+            baRecruitCount: 0,
+            payoutHold: 0
+        });
+    }
+}

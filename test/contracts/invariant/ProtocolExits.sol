@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {Status} from "../../../contracts/types/Types.sol";
+import {ProtocolWorld} from "./ProtocolWorld.sol";
+
+/// @notice How a history ends, wherever it stopped: by anybody's calls, or by the people's own.
+abstract contract ProtocolExits is ProtocolWorld {
+    /// Time and anybody's calls alone.
+    function exit() external {
+        uint40 end = _now();
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            uint40 limit = escrows[i].terms().reviewDeadline + 14 days + 3 days;
+            if (limit > end) end = limit;
+            if (escrows[i].status() == Status.Disputed) {
+                uint40 tallyAt = _closesAt(escrows[i]) + 24 hours;
+                if (tallyAt + 3 days > end) end = tallyAt + 3 days;
+            }
+        }
+        vm.warp(end);
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            if (escrows[i].status() == Status.Disputed) escrows[i].tally();
+        }
+        vm.warp(end + 3 days);
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            _exit(escrows[i]);
+        }
+        for (uint256 i = stranded.length; i > 0; --i) {
+            if (!usd.isBlacklisted(stranded[i - 1].payer)) _returnStranded(i - 1, makeAddr("anybody"));
+        }
+    }
+
+    /// The service is gone from here on: parties and voters act for themselves, each vote is opened by its voter where
+    /// that is still possible, and nobody is blacklisted for ever. Returns what they had to get, and what they got.
+    function exitAlone() external returns (uint256 due, uint256 got) {
+        vm.prank(owner);
+        relay.setSigner(signer, false);
+        _liftBlacklist();
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            due += usd.balanceOf(address(escrows[i]));
+        }
+        got = _heldByPeople();
+        for (WorkingContractEscrow next = _nextToClose(); address(next) != address(0); next = _nextToClose()) {
+            _finishDisputeAlone(next);
+        }
+        uint40 end = _now();
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            uint40 limit = escrows[i].terms().reviewDeadline + 14 days;
+            if (limit > end) end = limit;
+        }
+        vm.warp(end + 3 days);
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            _collectAlone(escrows[i]);
+        }
+        for (uint256 i = stranded.length; i > 0; --i) {
+            _returnStranded(i - 1, stranded[i - 1].payer);
+        }
+        got = _heldByPeople() - got;
+    }
+
+    function _exit(WorkingContractEscrow escrow) private {
+        vm.startPrank(makeAddr("anybody"));
+        if (!settled[escrow] && escrow.status() != Status.None) {
+            escrow.settle();
+            settled[escrow] = true;
+        }
+        vm.stopPrank();
+        for (uint256 i = 0; i < agents.length; ++i) {
+            _claim(escrow, agents[i], makeAddr("anybody"));
+        }
+        for (uint256 i = 0; i < actors.length + treasuries.length; ++i) {
+            address payee = i < actors.length ? actors[i] : treasuries[i - actors.length];
+            if (escrow.deferred(payee) != 0 && !usd.isBlacklisted(payee)) escrow.claimDeferred(payee);
+        }
+    }
+
+    /// @dev The open dispute whose window closes first: going by that order nobody misses the time to open.
+    function _nextToClose() private view returns (WorkingContractEscrow next) {
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            if (escrows[i].status() != Status.Disputed) continue;
+            if (address(next) == address(0) || _closesAt(escrows[i]) < _closesAt(next)) next = escrows[i];
+        }
+    }
+
+    function _finishDisputeAlone(WorkingContractEscrow escrow) private {
+        if (!_votingClosed(escrow)) vm.warp(_closesAt(escrow));
+        bool openable = _now() < _closesAt(escrow) + 24 hours;
+        for (uint256 i = 0; i < agents.length; ++i) {
+            if (!openable || escrow.ballotOf(agents[i]) < 1 << 27) continue;
+            vm.prank(agents[i]);
+            _openVote(escrow, agents[i], votesOf[escrow][agents[i]]);
+        }
+        address party = escrow.client();
+        vm.prank(party);
+        escrow.tally();
+    }
+
+    function _collectAlone(WorkingContractEscrow escrow) private {
+        address initiator = escrow.terms().initiator;
+        if (!settled[escrow]) {
+            vm.prank(initiator);
+            escrow.settle();
+            settled[escrow] = true;
+        }
+        for (uint256 i = 0; i < agents.length; ++i) {
+            _claim(escrow, agents[i], agents[i]);
+        }
+        for (uint256 i = 0; i < actors.length + treasuries.length; ++i) {
+            address payee = i < actors.length ? actors[i] : treasuries[i - actors.length];
+            if (escrow.deferred(payee) != 0) escrow.claimDeferred(payee);
+        }
+    }
+}

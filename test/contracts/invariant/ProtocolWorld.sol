@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {Authorization, Status} from "../../../contracts/types/Types.sol";
+import {BaseTest} from "../Base.t.sol";
+
+/// @notice What a random history is about: escrows, people and what was seen of them.
+abstract contract ProtocolWorld is BaseTest {
+    /// @dev Money at an escrow that no call of the escrow has taken.
+    struct Stranded {
+        WorkingContractEscrow escrow;
+        address payer;
+        uint256 amount;
+        Authorization authorization;
+    }
+
+    uint256 internal constant MAX_ESCROWS = 5;
+
+    WorkingContractEscrow[] public escrows;
+    address[] public actors;
+    address[] internal treasuries;
+    Stranded[] internal stranded;
+
+    mapping(WorkingContractEscrow escrow => uint256) public strandedAt;
+    mapping(WorkingContractEscrow escrow => bool) public settled;
+    mapping(WorkingContractEscrow escrow => mapping(address agent => uint24)) internal votesOf;
+    mapping(WorkingContractEscrow escrow => mapping(address agent => bool)) internal claimed;
+    mapping(WorkingContractEscrow escrow => Authorization) internal usedBy;
+    /// Authorization that brought the deposit before anybody opened the escrow.
+    mapping(WorkingContractEscrow escrow => Authorization) internal openedBy;
+    mapping(WorkingContractEscrow escrow => Status) internal lastStatus;
+
+    /// How often each status, and each number of opened votes at a tally, was seen.
+    mapping(Status status => uint256) public reached;
+    uint256[8] public talliesWith;
+    /// What must not happen, and did.
+    string[] public violations;
+
+    function setUp() public override {
+        super.setUp();
+        actors = [client, worker, _actor("client 2"), _actor("worker 2"), stranger];
+        for (uint256 i = 0; i < agents.length; ++i) {
+            actors.push(agents[i]);
+        }
+        treasuries = [treasury, makeAddr("treasury 2")];
+        _stakeAgents(7);
+    }
+
+    /// Starts another history, with other escrows.
+    function forget() external {
+        delete escrows;
+        delete stranded;
+    }
+
+    function escrowCount() external view returns (uint256) {
+        return escrows.length;
+    }
+
+    function violationCount() external view returns (uint256) {
+        return violations.length;
+    }
+
+    /// Everything that anybody holds, escrows included.
+    function totalHeld() external view returns (uint256 total) {
+        total = _heldByPeople();
+        for (uint256 i = 0; i < escrows.length; ++i) {
+            total += usd.balanceOf(address(escrows[i]));
+        }
+    }
+
+    function _heldByPeople() internal view returns (uint256 total) {
+        for (uint256 i = 0; i < actors.length; ++i) {
+            total += usd.balanceOf(actors[i]);
+        }
+        total += usd.balanceOf(treasuries[0]) + usd.balanceOf(treasuries[1]);
+    }
+
+    function totalSupply() external view returns (uint256) {
+        return usd.totalSupply();
+    }
+
+    function balanceOf(WorkingContractEscrow escrow) external view returns (uint256) {
+        return usd.balanceOf(address(escrow));
+    }
+
+    /// What may stay behind for ever: amounts of payees that the token refuses to pay.
+    function unpayable(WorkingContractEscrow escrow) external view returns (uint256 total) {
+        for (uint256 i = 0; i < actors.length; ++i) {
+            if (usd.isBlacklisted(actors[i])) total += escrow.deferred(actors[i]);
+        }
+        for (uint256 i = 0; i < treasuries.length; ++i) {
+            if (usd.isBlacklisted(treasuries[i])) total += escrow.deferred(treasuries[i]);
+        }
+        return total + strandedAt[escrow];
+    }
+
+    function stakedTokens() external view returns (uint256 booked, uint256 held) {
+        for (uint256 i = 0; i < agents.length; ++i) {
+            (uint96 amount,,,) = registry.stakes(agents[i]);
+            booked += amount;
+        }
+        held = token.balanceOf(address(registry));
+    }
+
+    function _closesAt(WorkingContractEscrow escrow) internal view returns (uint40) {
+        return escrow.jury().disputedAt + escrow.terms().parameters.baVotingWindow;
+    }
+
+    function _votingClosed(WorkingContractEscrow escrow) internal view returns (bool) {
+        uint256 seats = escrow.terms().parameters.baRecruitCount;
+        return _now() >= _closesAt(escrow) || (seats != 0 && escrow.jury().sealedVotes == seats);
+    }
+
+    function _claim(WorkingContractEscrow escrow, address agent, address caller) internal {
+        uint256 ballot = escrow.ballotOf(agent);
+        bool opened = ballot != 0 && ballot < 1 << 27;
+        if (!opened || escrow.status() == Status.Disputed || claimed[escrow][agent]) return;
+        claimed[escrow][agent] = true;
+        vm.prank(caller);
+        escrow.claim(agent);
+    }
+
+    function _returnStranded(uint256 index, address caller) internal {
+        Stranded memory s = stranded[index];
+        if (usd.isBlacklisted(s.payer)) return;
+        uint256 before = usd.balanceOf(s.payer);
+        vm.prank(caller);
+        s.escrow.returnSurplus(s.payer, s.amount, s.authorization);
+        if (usd.balanceOf(s.payer) != before + s.amount) violations.push("surplus went elsewhere");
+        strandedAt[s.escrow] -= s.amount;
+        stranded[index] = stranded[stranded.length - 1];
+        stranded.pop();
+    }
+
+    function _liftBlacklist() internal {
+        for (uint256 i = 0; i < actors.length; ++i) {
+            usd.setBlacklisted(actors[i], false);
+        }
+        for (uint256 i = 0; i < treasuries.length; ++i) {
+            usd.setBlacklisted(treasuries[i], false);
+        }
+    }
+}
