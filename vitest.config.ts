@@ -6,6 +6,8 @@ export default defineConfig({
       { test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 20_000 } },
       withStack("integration"),
       withStack("e2e"),
+      faults(),
+      { test: { ...withStack("browser").test, globalSetup: "test/browser/support/global-setup.ts" } },
       {
         test: {
           ...withStack("conformance").test,
@@ -28,6 +30,20 @@ function withStack(name: string) {
       globalSetup: "test/support/global-setup.ts",
       fileParallelism: false,
       testTimeout: 120_000,
+      hookTimeout: 300_000,
+      teardownTimeout: 60_000,
+    },
+  };
+}
+
+/** Each file starts processes of its own and breaks them. */
+function faults() {
+  return {
+    test: {
+      name: "faults",
+      include: ["test/faults/**/*.test.ts"],
+      fileParallelism: false,
+      testTimeout: 300_000,
       hookTimeout: 300_000,
       teardownTimeout: 60_000,
     },

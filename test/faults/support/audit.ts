@@ -1,0 +1,231 @@
+/**
+ * The same questions after every fault. For each authorization that a client ever signed: it was applied exactly once
+ * or never moved, and the client has been told which. Escrows hold what was paid into them. Nothing is stuck. Chain,
+ * index and API say the same.
+ */
+import { type Address, parseAbiItem } from "viem";
+import { escrowAbi, testUsdAbi } from "../../../src/chain/abi.js";
+import { until } from "../../../src/local/processes.js";
+import { STATUSES } from "../../../src/protocol/status.js";
+import type { ContractView } from "../../../src/services/contracts/view.js";
+import type { Answer } from "../../support/agent.js";
+import type { Cluster } from "./cluster.js";
+import type { Customers, Payment } from "./customers.js";
+
+const transfer = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
+const used = parseAbiItem("event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)");
+
+const SETTLE_TIMEOUT_MS = 90_000;
+
+export interface AuditOptions {
+  /** Account nonces that somebody else's transactions used. */
+  foreignNonces?: number;
+  /** Money that strangers brought to escrows or that came back: these payments' escrows are not summed up. */
+  ignoredEscrows?: ReadonlySet<string>;
+}
+
+/** Every fault found, in words; empty where all is as it should be. */
+export async function audit(
+  cluster: Cluster,
+  customers: Customers,
+  options: AuditOptions = {},
+): Promise<string[]> {
+  const faults: string[] = [];
+  await Promise.all(
+    customers.payments
+      .filter(({ truth }) => truth === undefined)
+      .map((payment) =>
+        customers.settle(payment, SETTLE_TIMEOUT_MS).catch((error: Error) => {
+          faults.push(`${payment.path} of ${payment.agent.address} got no truth: ${error.message}`);
+        }),
+      ),
+  );
+  faults.push(...(await stuck(cluster)));
+  const moved = await movements(cluster, customers.payments, faults);
+  for (const payment of customers.payments) faults.push(...truthFaults(payment, moved.get(payment) ?? 0));
+  faults.push(...(await escrowFaults(cluster, customers, moved, options)));
+  if (cluster.hasIndexer) faults.push(...(await statusFaults(cluster, customers)));
+  faults.push(...(await nonceFaults(cluster, options)));
+  return faults;
+}
+
+/** Waits for the outbox to come to rest; what does not is named. */
+async function stuck({ pool }: Cluster): Promise<string[]> {
+  const open = async () =>
+    (
+      await pool.query<{ id: string; kind: string; state: string; reason: string | null }>(
+        "select id, kind, state, reason from app.operation where state not in ('final', 'rejected') order by id",
+      )
+    ).rows;
+  const openBatches = async () =>
+    (
+      await pool.query<{ id: string; state: string }>(
+        "select id, state from app.batch where state in ('sent', 'mined', 'quarantined') order by id",
+      )
+    ).rows;
+  const isAtRest = async () => (await open()).length + (await openBatches()).length === 0;
+  await until("the outbox comes to rest", isAtRest, { timeoutMs: SETTLE_TIMEOUT_MS }).catch(() => {});
+  return [
+    ...(await open()).map(
+      ({ id, kind, state, reason }) => `operation ${id} (${kind}) is ${state} (${reason})`,
+    ),
+    ...(await openBatches()).map(({ id, state }) => `batch ${id} is ${state}`),
+  ];
+}
+
+/** How often each authorization moved its money, by the token's own events. */
+async function movements(
+  { publicClient, deployment }: Cluster,
+  payments: Payment[],
+  faults: string[],
+): Promise<Map<Payment, number>> {
+  const asset = deployment.asset.address;
+  const uses = await publicClient.getLogs({ address: asset, event: used, fromBlock: 0n, strict: true });
+  const transfers = await publicClient.getLogs({
+    address: asset,
+    event: transfer,
+    fromBlock: 0n,
+    strict: true,
+  });
+  const key = (hash: string, from: string, to: string, value: bigint) =>
+    `${hash}${from}${to}${value}`.toLowerCase();
+  const seen = new Set(
+    transfers.map(({ transactionHash, args }) => key(transactionHash, args.from, args.to, args.value)),
+  );
+  const moved = new Map<Payment, number>();
+  for (const payment of payments) {
+    const { from, to, value, nonce } = payment.authorization;
+    const ours = uses.filter(({ args }) => args.authorizer.toLowerCase() === from && args.nonce === nonce);
+    const paid = ours.filter(({ transactionHash }) => seen.has(key(transactionHash, from, to, value)));
+    moved.set(payment, paid.length);
+    if (paid.length > 1) faults.push(`${payment.path}: ${nonce} of ${from} moved ${paid.length} times`);
+  }
+  return moved;
+}
+
+function truthFaults({ path, truth, statuses, authorization }: Payment, moved: number): string[] {
+  if (truth === undefined) return [];
+  const told = `${path} of ${authorization.from} was told ${statuses.join(", ")} (${truth.error?.code ?? ""})`;
+  if (truth.status === 200 && moved !== 1) return [`${told}, but its money moved ${moved} times`];
+  if (truth.status !== 200 && moved !== 0) return [`${told}, but its money moved`];
+  return [];
+}
+
+/** An escrow that has not paid out holds what its payments brought; one that has holds nothing. */
+async function escrowFaults(
+  { publicClient, deployment, pool }: Cluster,
+  { payments }: Customers,
+  moved: Map<Payment, number>,
+  { ignoredEscrows = new Set() }: AuditOptions,
+): Promise<string[]> {
+  const expected = new Map<Address, bigint>();
+  for (const payment of payments) {
+    const { to, value } = payment.authorization;
+    expected.set(to, (expected.get(to) ?? 0n) + value * BigInt(moved.get(payment) ?? 0));
+  }
+  const { rows } = await pool.query<{ id: Address }>(
+    "select distinct escrow as id from app.operation where kind in ('settle', 'claim') and state in ('mined', 'final')",
+  );
+  const settled = new Set(rows.map(({ id }) => id));
+  const faults: string[] = [];
+  for (const [escrow, paid] of expected) {
+    if (ignoredEscrows.has(escrow)) continue;
+    const balance = await publicClient.readContract({
+      address: deployment.asset.address,
+      abi: testUsdAbi,
+      functionName: "balanceOf",
+      args: [escrow],
+    });
+    const due = settled.has(escrow) ? 0n : paid;
+    if (balance !== due) faults.push(`escrow ${escrow} holds ${balance}, its payments say ${due}`);
+  }
+  return faults;
+}
+
+/** Every contract that was paid for: status on chain, in the index (by its phase), and from each API process. */
+async function statusFaults(cluster: Cluster, customers: Customers): Promise<string[]> {
+  const { publicClient, pool } = cluster;
+  const [reader] = customers.payments;
+  if (reader === undefined) return [];
+  const target = await publicClient.getBlockNumber({ cacheTime: 0 });
+  await indexedTo(cluster, target);
+  const ids = new Set(
+    customers.payments
+      .filter(({ truth }) => truth?.status === 200)
+      .map(({ authorization }) => authorization.to),
+  );
+  const faults: string[] = [];
+  for (const id of ids) {
+    let said: Record<string, unknown> = {};
+    const agrees = async (): Promise<boolean> => {
+      const onChain = await publicClient.readContract({
+        address: id,
+        abi: escrowAbi,
+        functionName: "status",
+      });
+      const { rows } = await pool.query<{ phase: string; hash: string; block: string }>(
+        `select c.phase, c.updated_block as block, c.updated_block_hash as hash from onchain.working_contract c where c.id = $1`,
+        [id],
+      );
+      const row = rows[0];
+      const block = row && (await publicClient.getBlock({ blockNumber: BigInt(row.block) }));
+      const answers: Answer<ContractView>[] = [];
+      for (const { url } of cluster.apis) {
+        const response = await fetch(`${url}/v1/contracts/${id}`, {
+          headers: { authorization: `Bearer ${reader.agent.apiKey}` },
+        });
+        answers.push((await response.json()) as Answer<ContractView>);
+      }
+      const chain = STATUSES[onChain - 1];
+      said = {
+        chain,
+        indexed: row?.phase,
+        block: block?.hash === row?.hash,
+        api: answers.map(({ data }) => data?.status),
+      };
+      return block?.hash === row?.hash && answers.every(({ data }) => data?.status === chain);
+    };
+    await until(`${id} is the same everywhere`, agrees, { timeoutMs: 20_000, intervalMs: 250 }).catch(() => {
+      faults.push(`contract ${id} differs: ${JSON.stringify(said)}`);
+    });
+  }
+  return faults;
+}
+
+/** Resolves once the views show that block; gives up after a minute and a half. */
+export async function indexedTo({ pool }: Cluster, target: bigint): Promise<void> {
+  const hasReached = async (): Promise<boolean> => {
+    const { rows } = await pool.query<{ block: string }>(
+      `select substring(progress.latest_checkpoint from 27 for 16) as block
+       from onchain._ponder_meta app, onchain._ponder_checkpoint progress
+       where app.key = 'app' and app.value ->> 'is_ready' = '1'`,
+    );
+    return BigInt(rows[0]?.block ?? -1) >= target;
+  };
+  await until(`the index reaches block ${target}`, hasReached, {
+    timeoutMs: SETTLE_TIMEOUT_MS,
+    intervalMs: 100,
+  });
+}
+
+/** No account nonce of a signer is left empty, and each that was used is accounted for. */
+async function nonceFaults(
+  { publicClient, pool, signers }: Cluster,
+  { foreignNonces = 0 }: AuditOptions,
+): Promise<string[]> {
+  const faults: string[] = [];
+  let unexplained = 0;
+  for (const { address } of signers) {
+    const onChain = await publicClient.getTransactionCount({ address });
+    const { rows } = await pool.query<{ nonce: string; state: string }>(
+      "select account_nonce as nonce, state from app.batch where signer = $1 order by account_nonce",
+      [address.toLowerCase()],
+    );
+    const nonces = rows.map(({ nonce }) => Number(nonce));
+    if (nonces.some((nonce) => nonce >= onChain)) faults.push(`${address} has used ${onChain} of its nonces`);
+    const taken = rows.filter(({ state }) => state !== "superseded").length;
+    unexplained += onChain - taken;
+  }
+  if (unexplained !== foreignNonces) faults.push(`${unexplained} nonces were used by foreign transactions`);
+  return faults;
+}

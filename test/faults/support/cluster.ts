@@ -1,0 +1,273 @@
+/**
+ * The service as it runs in production, on one machine: a database, a chain whose blocks the test makes, an indexer,
+ * and API and relayer processes of their own, each behind its own proxies. All new, and gone after `stop`.
+ */
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { createTestClient, type Hex, http, keccak256, parseEther, toHex } from "viem";
+import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import { createChainClients, createSigningClient } from "../../../src/chain/clients.js";
+import { deployProtocol, type ProtocolParameters } from "../../../src/chain/deploy.js";
+import { writeDeployment } from "../../../src/chain/deployment.js";
+import { createDatabase, migrate } from "../../../src/db/client.js";
+import { LOCAL_CHAIN_ID, startChain } from "../../../src/local/chain.js";
+import { compileContracts } from "../../../src/local/foundry.js";
+import { type Indexer, startIndexer } from "../../../src/local/indexer.js";
+import { localAccount } from "../../../src/local/network.js";
+import { freePort } from "../../../src/local/ports.js";
+import { startPostgres } from "../../../src/local/postgres.js";
+import { startGuardian, until } from "../../../src/local/processes.js";
+import { installGates } from "./gate.js";
+import { startRpcProxy } from "./rpc-proxy.js";
+import { prepareProcess, type ServiceProcess } from "./service-process.js";
+
+export type Cluster = Awaited<ReturnType<typeof startCluster>>;
+
+export interface ClusterOptions {
+  apis?: number;
+  relayers?: number;
+  /** Settings of every process, by their environment names. */
+  env?: Record<string, string>;
+  parameters?: Partial<ProtocolParameters>;
+  blockIntervalMs?: number;
+  /** Without an index there are no API answers: for tests of the relayer alone. */
+  withIndexer?: boolean;
+}
+
+const SIGNERS = 3;
+const BLOCK_INTERVAL_MS = 250;
+const ENVIRONMENT = {
+  MASTER_KEY: "22".repeat(32),
+  LOG_LEVEL: "info",
+  CONFIRMATIONS: "3",
+  // Short: a call that is not done by then is repeated, as a client has to do it.
+  SETTLEMENT_WAIT_MS: "4000",
+  READY_MAX_HEAD_AGE: "100000",
+  RATE_LIMIT_READS: "0",
+  RATE_LIMIT_WRITES: "0",
+  RATE_LIMIT_ANONYMOUS: "0",
+  RATE_LIMIT_CHALLENGES: "0",
+};
+
+export async function startCluster({
+  apis: apiCount = 2,
+  relayers: relayerCount = 2,
+  env = {},
+  parameters,
+  blockIntervalMs = BLOCK_INTERVAL_MS,
+  withIndexer = true,
+}: ClusterOptions = {}) {
+  const dir = mkdtempSync(join(tmpdir(), "faults-"));
+  // Postgres runs as another user where the tests run as root.
+  chmodSync(dir, 0o755);
+  const log = (name: string) => join(dir, "logs", `${name}.log`);
+  mkdirSync(join(dir, "logs"));
+  const reports: string[] = [];
+  const guardian = startGuardian();
+  const local = { guardian, report: (line: string) => void reports.push(line) };
+  let indexer: Indexer | undefined;
+  await compileContracts(() => {});
+  const [node, postgres] = await Promise.all([
+    startChain({
+      ...local,
+      dir: join(dir, "chain"),
+      port: await freePort(),
+      logPath: log("chain"),
+      blockTime: 1,
+      persistent: false,
+    }),
+    startPostgres({
+      ...local,
+      dir: join(dir, "postgres"),
+      fallbackDir: join(dir, "postgres-fallback"),
+      port: await freePort(),
+      password: "password",
+      database: "faults",
+      logPath: log("postgres"),
+      onRestarted: () => indexer?.restart(),
+    }),
+  ]);
+  const { publicClient, chain } = createChainClients({ rpcUrl: node.rpcUrl, chainId: LOCAL_CHAIN_ID });
+  const testClient = createTestClient({ chain, mode: "anvil", transport: http(node.rpcUrl) });
+  const ownerAccount = localAccount(0);
+  const owner = createSigningClient({ rpcUrl: node.rpcUrl, chain, account: ownerAccount });
+  const signers = Array.from({ length: SIGNERS }, (_, index) => accountOf(`fault signer ${index}`));
+  for (const { account } of signers) {
+    await testClient.setBalance({ address: account.address, value: parseEther("100") });
+  }
+  const deployment = await deployProtocol({
+    walletClient: owner,
+    publicClient,
+    owner: ownerAccount.address,
+    treasury: localAccount(9).address,
+    reviewer: localAccount(8).address,
+    signers: signers.map(({ account }) => account.address),
+    domain: "faults.test",
+    parameters,
+  });
+  const deploymentPath = join(dir, "deployment.json");
+  writeDeployment(deploymentPath, deployment);
+  const database = createDatabase(postgres.url, { maxConnections: 1 });
+  await migrate(database.pool);
+  await database.pool.end();
+  const gates = await installGates(postgres.url);
+
+  await testClient.setIntervalMining({ interval: 0 });
+  const blocks = createBlockProducer(() => testClient.mine({ blocks: 1 }), blockIntervalMs);
+  const indexerRpc = await startRpcProxy(node.rpcUrl);
+  if (withIndexer) {
+    indexer = await startIndexer({
+      ...local,
+      databaseUrl: postgres.url,
+      rpcUrl: indexerRpc.url,
+      deploymentPath,
+      port: await freePort(),
+      logPath: log("indexer"),
+    });
+  }
+
+  const process_ = (name: string, more: Record<string, string>): Promise<ServiceProcess> =>
+    prepareProcess({
+      name,
+      databaseUrl: postgres.url,
+      rpcUrl: node.rpcUrl,
+      guardian,
+      logPath: log(name),
+      env: { ...ENVIRONMENT, DEPLOYMENT: deploymentPath, ...env, ...more },
+    });
+  const keys = signers.map(({ key }) => key).join(",");
+  const apis = await Promise.all(
+    Array.from({ length: apiCount }, (_, index) => process_(`api-${index + 1}`, { ROLES: "api" })),
+  );
+  // Each may use any signer: who owns one is decided by its lock, and another takes it over.
+  const relayers = await Promise.all(
+    Array.from({ length: relayerCount }, (_, index) =>
+      process_(`relayer-${index + 1}`, { ROLES: "relayer,keeper", RELAYER_PRIVATE_KEYS: keys }),
+    ),
+  );
+  const all = [...apis, ...relayers];
+  await Promise.all(all.map((one) => one.start()));
+
+  const pool = new pg.Pool({ connectionString: postgres.url, max: 4, application_name: "fault-test" });
+  pool.on("connect", (client) => client.on("error", () => {}));
+  pool.on("error", () => {});
+  const cluster = {
+    dir,
+    apis,
+    relayers,
+    processes: all,
+    guardian,
+    postgres,
+    node,
+    indexerRpc,
+    get indexer(): Indexer {
+      if (indexer === undefined) throw new Error("This cluster has no indexer");
+      return indexer;
+    },
+    hasIndexer: withIndexer,
+    gates,
+    blocks,
+    pool,
+    publicClient,
+    testClient,
+    owner,
+    deployment,
+    signers: signers.map(({ account }) => account),
+    signerKeys: signers.map(({ key }) => key),
+    /** What supervisors said: restarts and their reasons. */
+    reports,
+    prepareProcess: process_,
+    chainTime: async (): Promise<number> => Number((await publicClient.getBlock()).timestamp),
+    /** The process from whose proxy a database backend is connected. */
+    processAt: (port: number): ServiceProcess => {
+      const found = all.find(({ database: proxy }) => proxy.hasPort(port));
+      if (found === undefined) throw new Error(`No process is connected from port ${port}`);
+      return found;
+    },
+    /** Calls as the owner of the protocol and of the test dollar, mined before it returns. */
+    async ownerCall(call: { to: Hex; data: Hex }): Promise<void> {
+      const hash = await owner.sendTransaction({ ...call, maxPriorityFeePerGas: 10n ** 10n });
+      const { status } = await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
+      if (status !== "success") throw new Error(`the owner's call ${hash} reverted`);
+    },
+    async moveTime(seconds: number): Promise<void> {
+      await testClient.increaseTime({ seconds });
+      await blocks.next();
+    },
+    /** Removes the newest `depth` blocks; what was in them is in no pool either. */
+    async reorganise(depth: number): Promise<void> {
+      await testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
+    },
+    /** Everything runs, no rule and no gate stands, blocks are made. */
+    async heal(): Promise<void> {
+      for (const one of all) {
+        one.rpc.setRule(null);
+        await one.rpc.refuse(false);
+        await one.database.setMode("pass");
+        one.thaw();
+      }
+      indexerRpc.setRule(null);
+      await indexerRpc.refuse(false);
+      await gates.stop();
+      blocks.resume();
+      await until("Postgres answers", async () => (await pool.query("select 1")).rowCount === 1, {
+        timeoutMs: 60_000,
+      });
+      await Promise.all(all.map((one) => one.start()));
+    },
+    async stop(): Promise<void> {
+      await gates.stop();
+      await Promise.all(all.map((one) => one.stop()));
+      await blocks.pause();
+      await pool.end();
+      await indexer?.stop();
+      await indexerRpc.stop();
+      await postgres.stop();
+      await node.stop();
+      await guardian.stop();
+      if (process.env.KEEP_LOGS === undefined) rmSync(dir, { recursive: true, force: true });
+      else console.log(`Logs kept in ${join(dir, "logs")}`);
+    },
+  };
+  return cluster;
+}
+
+/** The same account for the same words. */
+export function accountOf(words: string): { key: Hex; account: PrivateKeyAccount } {
+  const key = keccak256(toHex(words));
+  return { key, account: privateKeyToAccount(key) };
+}
+
+/** Makes blocks one at a time: anvil may break its state when two ways of mining, or a reorganisation, overlap. */
+function createBlockProducer(mine: () => Promise<unknown>, intervalMs: number) {
+  let stopped = false;
+  let turn: Promise<unknown> = Promise.resolve();
+  const next = (): Promise<unknown> => {
+    turn = turn.then(mine, mine);
+    return turn;
+  };
+  const produce = async (): Promise<void> => {
+    while (!stopped) {
+      await next().catch(() => {});
+      await delay(intervalMs);
+    }
+  };
+  let running = produce();
+  return {
+    /** Makes one block, also while paused. */
+    next,
+    /** Resolves once no block is being made. */
+    async pause(): Promise<void> {
+      stopped = true;
+      await running;
+    },
+    resume(): void {
+      if (!stopped) return;
+      stopped = false;
+      running = produce();
+    },
+  };
+}

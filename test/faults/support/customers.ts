@@ -1,0 +1,210 @@
+/**
+ * Agents who do what the documentation asks of them: a call without an answer, or with 503, is repeated byte for byte
+ * on whatever process answers. Every authorization that one of them ever signs is written down for the audit.
+ */
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { authorizationTypes } from "@x402/evm";
+import { type Address, encodeFunctionData, type Hex } from "viem";
+import { testUsdAbi } from "../../../src/chain/abi.js";
+import type { ContractView } from "../../../src/services/contracts/view.js";
+import { paymentHeader, type Quote, quoteOf, type SignedPayment } from "../../e2e/contract-actors.js";
+import { type Agent, type Answer, signIn } from "../../support/agent.js";
+import { accountOf, type Cluster } from "./cluster.js";
+
+/** An authorization, the call that it pays for, and what the caller was told. */
+export interface Payment {
+  agent: Agent;
+  path: string;
+  body: string;
+  headers: Record<string, string>;
+  authorization: SignedPayment;
+  /** Statuses of all answers, in order; 0 where there was none. */
+  statuses: number[];
+  /** The answer that said what became of it. */
+  truth: Answer<ContractView> | undefined;
+}
+
+export type Customers = ReturnType<typeof createCustomers>;
+
+const PATIENCE_MS = 90_000;
+const ATTEMPT_TIMEOUT_MS = 12_000;
+const PAUSE_MS = 300;
+const HOUR = 3600;
+const DAY = 24 * HOUR;
+const FUNDS = 10_000_000_000n;
+
+export function createCustomers(cluster: Cluster, name: string) {
+  const { deployment, publicClient } = cluster;
+  const payments: Payment[] = [];
+  let serial = 0;
+  let turn = 0;
+
+  /** Sends once to the next process in turn; null where nothing came back. */
+  async function attempt(
+    agent: Agent,
+    path: string,
+    body: string,
+    headers: Record<string, string> = {},
+    method = "POST",
+  ): Promise<Answer<ContractView> | null> {
+    const url = (cluster.apis[turn++ % cluster.apis.length] as (typeof cluster.apis)[number]).url;
+    try {
+      const response = await fetch(`${url}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${agent.apiKey}`, "content-type": "application/json", ...headers },
+        ...(method === "GET" || body === "" ? {} : { body }),
+        signal: AbortSignal.timeout(ATTEMPT_TIMEOUT_MS),
+      });
+      const json = JSON.parse(await response.text());
+      const { status, headers: answered } = response;
+      return { status, headers: answered, data: json.data, error: json.error, body: json };
+    } catch {
+      return null;
+    }
+  }
+
+  /** Repeats until the answer says what is the case. */
+  async function insist(
+    ask: () => Promise<Answer<ContractView> | null>,
+    { patienceMs = PATIENCE_MS, seen = [] as number[] } = {},
+  ): Promise<Answer<ContractView>> {
+    const giveUpAt = performance.now() + patienceMs;
+    for (;;) {
+      const answer = await ask();
+      seen.push(answer?.status ?? 0);
+      if (answer !== null && answer.status < 500 && answer.status !== 429) return answer;
+      if (performance.now() > giveUpAt) {
+        throw new Error(`No answer but ${seen.join(", ")}: ${JSON.stringify(answer?.body)}`);
+      }
+      await delay(PAUSE_MS);
+    }
+  }
+
+  async function sign(
+    agent: Agent,
+    quote: Quote,
+    changes: Partial<Omit<SignedPayment, "signature">> = {},
+  ): Promise<SignedPayment> {
+    const message = {
+      from: agent.address,
+      to: quote.payTo,
+      value: BigInt(quote.amount),
+      validAfter: 0n,
+      validBefore: BigInt((await cluster.chainTime()) + HOUR),
+      nonce: `0x${randomBytes(32).toString("hex")}` as Hex,
+      ...changes,
+    };
+    const signature = await agent.account.signTypedData({
+      domain: { ...quote.extra, chainId: deployment.chainId, verifyingContract: quote.asset },
+      types: authorizationTypes,
+      primaryType: "TransferWithAuthorization",
+      message,
+    });
+    return { ...message, signature };
+  }
+
+  /** Asks for the quote and signs it; null where the call is refused without one. */
+  async function quoted(
+    agent: Agent,
+    path: string,
+    body: string,
+    changes: Partial<Omit<SignedPayment, "signature">> = {},
+  ): Promise<{ payment: Payment } | { refusal: Answer<ContractView> }> {
+    const answer = await insist(() => attempt(agent, path, body));
+    if (answer.status !== 402) return { refusal: answer };
+    const quote = quoteOf(answer);
+    const authorization = await sign(agent, quote, changes);
+    const payment: Payment = {
+      agent,
+      path,
+      body,
+      headers: paymentHeader(quote, authorization),
+      authorization,
+      statuses: [],
+      truth: undefined,
+    };
+    payments.push(payment);
+    return { payment };
+  }
+
+  /** Sends the payment until its truth is known. */
+  async function settle(payment: Payment, patienceMs = PATIENCE_MS): Promise<Answer<ContractView>> {
+    const { agent, path, body, headers, statuses } = payment;
+    payment.truth = await insist(() => attempt(agent, path, body, headers), { patienceMs, seen: statuses });
+    return payment.truth;
+  }
+
+  async function pay(agent: Agent, path: string, body: unknown): Promise<Answer<ContractView>> {
+    const asked = await quoted(agent, path, typeof body === "string" ? body : JSON.stringify(body ?? {}));
+    return "refusal" in asked ? asked.refusal : settle(asked.payment);
+  }
+
+  async function draft(changes: Record<string, unknown> = {}): Promise<string> {
+    const now = await cluster.chainTime();
+    const at = (seconds: number) => new Date((now + seconds) * 1000).toISOString();
+    return JSON.stringify({
+      idempotencyKey: `${name} ${serial++}`,
+      title: "Translate a page",
+      taskDescription: "Translate the attached page into Latin.",
+      acceptanceCriteria: ["Every sentence is there", "The grammar is right"],
+      contractType: "fixed",
+      awardMethod: "open_tender",
+      budgetOrPrice: 50,
+      matchDeadline: at(HOUR),
+      withdrawalDeadline: at(DAY),
+      deliveryDeadline: at(2 * DAY),
+      reviewDeadline: at(3 * DAY),
+      ...changes,
+    });
+  }
+
+  return {
+    payments,
+    attempt,
+    insist,
+    sign,
+    quoted,
+    settle,
+    pay,
+    draft,
+    /** Agents who have signed in and have test dollars. */
+    async join(count: number, { funds = FUNDS } = {}): Promise<Agent[]> {
+      const accounts = Array.from({ length: count }, () => accountOf(`${name} agent ${serial++}`).account);
+      let nonce = await publicClient.getTransactionCount({
+        address: cluster.owner.account.address,
+        blockTag: "pending",
+      });
+      const hashes: Hex[] = [];
+      for (const { address } of accounts) {
+        const data = encodeFunctionData({ abi: testUsdAbi, functionName: "mint", args: [address, funds] });
+        hashes.push(
+          await cluster.owner.sendTransaction({
+            to: deployment.asset.address,
+            data,
+            gas: 120_000n,
+            nonce: nonce++,
+          }),
+        );
+      }
+      for (const hash of hashes) await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
+      const url = (cluster.apis[0] as (typeof cluster.apis)[number]).url;
+      return Promise.all(accounts.map((account) => signIn({ url, chainId: deployment.chainId, account })));
+    },
+    create: async (agent: Agent, changes: Record<string, unknown> = {}) =>
+      pay(agent, "/v1/contracts", await draft(changes)),
+    accept: (agent: Agent, id: string) => pay(agent, `/v1/contracts/${id}/accept`, { accept: true }),
+    act: (agent: Agent, id: string, act: string, body: unknown = undefined) =>
+      insist(() =>
+        attempt(agent, `/v1/contracts/${id}/${act}`, body === undefined ? "" : JSON.stringify(body)),
+      ),
+    read: (agent: Agent, id: string) => insist(() => attempt(agent, `/v1/contracts/${id}`, "", {}, "GET")),
+    usdOf: (address: Address) =>
+      publicClient.readContract({
+        address: deployment.asset.address,
+        abi: testUsdAbi,
+        functionName: "balanceOf",
+        args: [address],
+      }),
+  };
+}

@@ -1,0 +1,96 @@
+/**
+ * Stops a process at a write to the database, from outside: a trigger waits for an advisory lock that the test holds.
+ * The process can then be killed, and its write be dropped as if it had never left, or let through.
+ */
+import pg from "pg";
+import { until } from "../../../src/local/processes.js";
+
+/** Where a gate stands, each by the trigger that makes it. */
+const GATES = {
+  /** A paid call or act is about to be stored. */
+  operation_insert: "before insert on app.operation for each row",
+  /** A batch is signed and about to be stored. */
+  batch_insert: "before insert on app.batch for each row",
+  /** A receipt was read and is about to be written down. */
+  batch_mined: `before update on app.batch for each row
+    when (new.state in ('mined', 'final') and old.state not in ('mined', 'final'))`,
+  /** The answer is ready and about to be kept. */
+  answer_keep:
+    "before update on app.operation for each row when (old.response is null and new.response is not null)",
+} as const;
+export type GateName = keyof typeof GATES;
+
+const LOCK = 7_402_900;
+
+export interface Gate {
+  /** Stops every writer that comes by from now on. */
+  close(name: GateName): Promise<void>;
+  /** Resolves once a writer stands there: its backend, and the port from which it is connected. */
+  reached(name: GateName): Promise<{ pid: number; port: number }>;
+  /** Ends the writer's connection, so that its write has never happened. */
+  drop(writer: { pid: number }): Promise<void>;
+  open(name: GateName): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function installGates(databaseUrl: string): Promise<Gate> {
+  const connect = async (): Promise<pg.Client> => {
+    const client = new pg.Client({ connectionString: databaseUrl, application_name: "fault-gate" });
+    client.on("error", () => {});
+    await client.connect();
+    return client;
+  };
+  const once = async <Row extends pg.QueryResultRow>(
+    text: string,
+    values: unknown[] = [],
+  ): Promise<Row[]> => {
+    const client = await connect();
+    try {
+      return (await client.query<Row>(text, values)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  await once("create schema fault");
+  await once(`create function fault.pause() returns trigger language plpgsql as $$
+    begin
+      perform pg_advisory_xact_lock_shared(${LOCK}, hashtext(tg_argv[0]));
+      return new;
+    end $$`);
+  for (const [name, when] of Object.entries(GATES)) {
+    await once(`create trigger fault_${name} ${when} execute function fault.pause('${name}')`);
+  }
+
+  const closed = new Map<GateName, pg.Client>();
+  const open = async (name: GateName): Promise<void> => {
+    const holder = closed.get(name);
+    closed.delete(name);
+    await holder?.end().catch(() => {});
+  };
+  return {
+    async close(name) {
+      const holder = await connect();
+      await holder.query("select pg_advisory_lock($1, hashtext($2))", [LOCK, name]);
+      closed.set(name, holder);
+    },
+    async reached(name) {
+      let writer: { pid: number; port: number } | undefined;
+      const isThere = async (): Promise<boolean> => {
+        [writer] = await once<{ pid: number; port: number }>(
+          `select a.pid, a.client_port as port from pg_locks l join pg_stat_activity a on a.pid = l.pid
+           where l.locktype = 'advisory' and not l.granted and l.classid = $1
+             and l.objid = (hashtext($2)::bigint & 4294967295)`,
+          [LOCK, name],
+        );
+        return writer !== undefined;
+      };
+      await until(`a writer reaches ${name}`, isThere, { timeoutMs: 60_000, intervalMs: 20 });
+      return writer as { pid: number; port: number };
+    },
+    drop: async ({ pid }) => void (await once("select pg_terminate_backend($1, 5000)", [pid])),
+    open,
+    async stop() {
+      for (const name of [...closed.keys()]) await open(name);
+    },
+  };
+}

@@ -1,0 +1,102 @@
+/** Stands between one process and the chain's node, and answers as a rule says: late, wrongly, or not at all. */
+import { createServer, type Server, type ServerResponse } from "node:http";
+
+export interface RpcCall {
+  id: number;
+  method: string;
+  params: unknown[];
+}
+
+/** A JSON-RPC answer without its id. */
+export type RpcAnswer = { result: unknown } | { error: { code: number; message: string } };
+
+/** The connection is reset instead of an answer. */
+export const RESET = Symbol("reset");
+/** HTTP 500 instead of an answer. */
+export const BROKEN = Symbol("broken");
+
+/** Decides over one call; `forward` asks the node. A rule that waits holds the call back. */
+export type RpcRule = (
+  call: RpcCall,
+  forward: () => Promise<RpcAnswer>,
+) => Promise<RpcAnswer | typeof RESET | typeof BROKEN>;
+
+export interface RpcProxy {
+  url: string;
+  /** null lets everything through. */
+  setRule(rule: RpcRule | null): void;
+  /** No connection is accepted, or all are again. */
+  refuse(isRefusing: boolean): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startRpcProxy(target: string): Promise<RpcProxy> {
+  let rule: RpcRule | null = null;
+
+  const forward = async (call: RpcCall): Promise<RpcAnswer> => {
+    const answer = await fetch(target, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ jsonrpc: "2.0", ...call }),
+    });
+    return (await answer.json()) as RpcAnswer;
+  };
+
+  const answer = async (body: string, response: ServerResponse): Promise<void> => {
+    const request = JSON.parse(body) as RpcCall | RpcCall[];
+    const calls = Array.isArray(request) ? request : [request];
+    const answers = await Promise.all(
+      calls.map((call) => (rule === null ? forward(call) : rule(call, () => forward(call)))),
+    );
+    if (answers.includes(RESET)) response.socket?.resetAndDestroy();
+    else if (answers.includes(BROKEN)) response.writeHead(500).end("the node is broken");
+    else {
+      const bodies = (answers as RpcAnswer[]).map((one, index) => ({
+        ...one,
+        jsonrpc: "2.0",
+        id: calls[index]?.id,
+      }));
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify(Array.isArray(request) ? bodies : bodies[0]));
+    }
+  };
+
+  const open = (): Server =>
+    createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("error", () => {});
+      request.on("end", () => {
+        // The node itself may be away.
+        answer(Buffer.concat(chunks).toString("utf8"), response).catch(() => response.destroy());
+      });
+    });
+  let server = open();
+  const listen = (port: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      server.once("error", reject);
+      server.listen(port, "127.0.0.1", () => resolve());
+    });
+  await listen(0);
+  const { port } = server.address() as { port: number };
+  const close = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+
+  return {
+    url: `http://127.0.0.1:${port}`,
+    setRule(next) {
+      rule = next;
+    },
+    async refuse(isRefusing) {
+      if (isRefusing) await close();
+      else if (!server.listening) {
+        server = open();
+        await listen(port);
+      }
+    },
+    stop: close,
+  };
+}

@@ -1,0 +1,103 @@
+/** One process of the service, as `npm run serve` starts it, behind proxies of its own to database and node. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createWriteStream } from "node:fs";
+import { freePort } from "../../../src/local/ports.js";
+import { type Guardian, until } from "../../../src/local/processes.js";
+import { ROOT } from "../../../src/local/root.js";
+import { type RpcProxy, startRpcProxy } from "./rpc-proxy.js";
+import { startTcpProxy, type TcpProxy } from "./tcp-proxy.js";
+
+export interface ServiceProcess {
+  name: string;
+  url: string;
+  database: TcpProxy;
+  rpc: RpcProxy;
+  isRunning(): boolean;
+  /** Starts it where it is not running; resolves once it answers. Later settings stay. */
+  start(env?: Record<string, string>): Promise<void>;
+  /** kill -9; resolves once it is gone. */
+  kill(): Promise<void>;
+  /** SIGSTOP and SIGCONT. */
+  freeze(): void;
+  thaw(): void;
+  /** SIGTERM; resolves once it is gone. */
+  end(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface ServiceProcessOptions {
+  name: string;
+  databaseUrl: string;
+  rpcUrl: string;
+  guardian: Guardian;
+  logPath: string;
+  env: Record<string, string>;
+  /** Sources to run; the project's own by default. */
+  root?: string;
+}
+
+const START_TIMEOUT_MS = 120_000;
+
+export async function prepareProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
+  const { name, guardian, root = ROOT } = options;
+  const databaseUrl = new URL(options.databaseUrl);
+  const database = await startTcpProxy({ host: databaseUrl.hostname, port: Number(databaseUrl.port) });
+  databaseUrl.port = String(database.port);
+  const rpc = await startRpcProxy(options.rpcUrl);
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const log = createWriteStream(options.logPath, { flags: "a" });
+  const { DATABASE_URL: _, RPC_URL: __, ...inherited } = process.env;
+  let env: Record<string, string> = { ...options.env };
+  let child: ChildProcess | undefined;
+  let gone: Promise<void> = Promise.resolve();
+
+  const signal = async (kind: NodeJS.Signals): Promise<void> => {
+    child?.kill(kind);
+    await gone;
+  };
+  const process_: ServiceProcess = {
+    name,
+    url,
+    database,
+    rpc,
+    isRunning: () => child !== undefined,
+    async start(more = {}) {
+      if (child !== undefined) return;
+      env = { ...env, ...more };
+      const started = spawn(process.execPath, ["--import", "tsx", "scripts/serve.ts"], {
+        cwd: root,
+        stdio: ["ignore", "pipe", "pipe"],
+        env: { ...inherited, ...env, DATABASE_URL: databaseUrl.href, RPC_URL: rpc.url, PORT: String(port) },
+      });
+      child = started;
+      guardian.watch(started.pid ?? 0);
+      started.stdout.pipe(log, { end: false });
+      started.stderr.pipe(log, { end: false });
+      gone = new Promise((resolve) => {
+        started.once("close", () => {
+          guardian.forget(started.pid ?? 0);
+          if (child === started) child = undefined;
+          resolve();
+        });
+      });
+      const answers = async (): Promise<boolean> => {
+        if (child !== started) throw new Error(`${name} ended while it started`);
+        return (await fetch(`${url}/health`)).ok;
+      };
+      await until(`${name} answers`, answers, { timeoutMs: START_TIMEOUT_MS });
+    },
+    kill: () => signal("SIGKILL"),
+    freeze: () => void child?.kill("SIGSTOP"),
+    thaw: () => void child?.kill("SIGCONT"),
+    end: () => signal("SIGTERM"),
+    async stop() {
+      child?.kill("SIGCONT");
+      await signal("SIGKILL");
+      await database.stop();
+      await rpc.stop();
+      log.end();
+    },
+  };
+  return process_;
+}

@@ -1,0 +1,70 @@
+/** A TCP proxy that can fail as a network does: nothing arrives, nothing is accepted, what was open is cut. */
+import { createServer, type Server, Socket } from "node:net";
+
+export interface TcpProxy {
+  port: number;
+  /** `black-hole`: connections stay open and accepted, and not a byte gets through. `refuse`: none is accepted. */
+  setMode(mode: "pass" | "black-hole" | "refuse"): Promise<void>;
+  /** Resets all connections. */
+  cut(): void;
+  /** Whether the connection that the far end sees from this port is one of ours. */
+  hasPort(port: number): boolean;
+  stop(): Promise<void>;
+}
+
+export async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
+  const pairs = new Set<readonly [Socket, Socket]>();
+  let isHole = false;
+  const open = (): Server =>
+    createServer((near) => {
+      const far = new Socket();
+      const pair = [near, far] as const;
+      pairs.add(pair);
+      const end = (): void => {
+        pairs.delete(pair);
+        near.destroy();
+        far.destroy();
+      };
+      for (const socket of pair) socket.on("error", end).on("close", end);
+      // A hole swallows: what is sent meanwhile is lost with its connection.
+      near.on("data", (chunk) => isHole || far.write(chunk));
+      far.on("data", (chunk) => isHole || near.write(chunk));
+      far.connect(target);
+    });
+  let server = open();
+  const listen = (port: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      server.once("error", reject);
+      server.listen(port, "127.0.0.1", () => resolve());
+    });
+  await listen(0);
+  const { port } = server.address() as { port: number };
+  const cut = (): void => {
+    for (const [near, far] of pairs) {
+      near.resetAndDestroy();
+      far.resetAndDestroy();
+    }
+  };
+  const close = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      cut();
+    });
+
+  return {
+    port,
+    async setMode(mode) {
+      const wasHole = isHole;
+      isHole = mode === "black-hole";
+      if (wasHole && !isHole) cut();
+      if (mode === "refuse") await close();
+      else if (!server.listening) {
+        server = open();
+        await listen(port);
+      }
+    },
+    cut,
+    hasPort: (wanted) => [...pairs].some(([, far]) => far.localPort === wanted),
+    stop: close,
+  };
+}
