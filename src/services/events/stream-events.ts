@@ -15,6 +15,8 @@ export interface StreamRequest {
   after: bigint | null;
   filter: EventFilter;
   signal: AbortSignal;
+  /** Whose streams are counted together; the caller's where absent. */
+  countedAs?: string | undefined;
 }
 
 export interface EventStreams {
@@ -41,15 +43,15 @@ export function createEventStreams(
     lifetimeMs = LIMITS.streamLifetime * 1000,
   }: { maxStreams: number; heartbeatMs?: number; lifetimeMs?: number },
 ): EventStreams {
-  const open = new Map<Address, number>();
+  const open = new Map<string, number>();
   let total = 0;
   const reading = createSlots(MAX_READING);
 
-  const take = (caller: Address): void => {
+  const take = (caller: string): void => {
     const own = open.get(caller) ?? 0;
     if (own >= LIMITS.streamsPerAgent) {
       throw new AppError("too_many_streams", {
-        message: `This address has ${own} open streams, the most that are possible; close one first.`,
+        message: `You have ${own} open streams, the most that are possible; close one first.`,
         retryable: true,
         retryAfterSeconds: 5,
       });
@@ -64,18 +66,24 @@ export function createEventStreams(
     open.set(caller, own + 1);
     total += 1;
   };
-  const give = (caller: Address): void => {
+  const give = (caller: string): void => {
     const own = (open.get(caller) ?? 1) - 1;
     if (own === 0) open.delete(caller);
     else open.set(caller, own);
     total -= 1;
   };
 
-  async function* run({ caller, after, filter, signal }: StreamRequest): AsyncGenerator<string, void> {
+  async function* run({
+    caller,
+    after,
+    filter,
+    signal,
+    countedAs = caller,
+  }: StreamRequest): AsyncGenerator<string, void> {
     // Another process may have told the reader of an event that this one has not heard of yet.
     if (after !== null && after > feed.newest()) requireReached(after, await newestPosition(db));
     let at = after ?? feed.newest();
-    take(caller);
+    take(countedAs);
     const endsAt = performance.now() + lifetimeMs;
     try {
       yield `retry: ${RETRY_MS}\n${heartbeat(at)}`;
@@ -101,7 +109,7 @@ export function createEventStreams(
         if (performance.now() - waitingSince >= heartbeatMs - 1) yield heartbeat(at);
       }
     } finally {
-      give(caller);
+      give(countedAs);
     }
   }
 

@@ -1,8 +1,8 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { LIMITS } from "../../../protocol/limits.js";
 import type { Deps } from "../../../services/deps.js";
 import { createEventStreams } from "../../../services/events/stream-events.js";
 import { errorResponses } from "../../envelope.js";
+import { sendStream } from "../../event-stream.js";
 import { KEY_SECURITY, requireKey } from "../../middleware/auth.js";
 import { createRouter } from "../../router.js";
 import { EventStreamQuerySchema, LastEventIdSchema } from "./schema.js";
@@ -32,62 +32,8 @@ export function streamEventsRoute(deps: Deps) {
   return createRouter().openapi(route, async (c) => {
     const { after, filter } = c.req.valid("query");
     const position = c.req.valid("header")["last-event-id"] ?? after ?? null;
-    const closing = new AbortController();
-    const chunks = streams.open({
-      caller: c.get("caller"),
-      after: position,
-      filter,
-      signal: closing.signal,
-    });
-    // Before the status goes out: a refusal is still an error.
-    const first = await chunks.next();
-    const { outgoing } = (c.env ?? {}) as { outgoing?: { destroy(): void } };
-    const body = bodyOf(first.value ?? "", chunks, { closing, drop: () => outgoing?.destroy() });
-    return c.body(body, 200, {
-      "Content-Type": "text/event-stream; charset=utf-8",
-      "Cache-Control": "no-store",
-      // Proxies of the nginx kind hold answers back otherwise.
-      "X-Accel-Buffering": "no",
-    }) as never;
+    return (await sendStream(c, (signal) =>
+      streams.open({ caller: c.get("caller"), after: position, filter, signal }),
+    )) as never;
   });
-}
-
-/**
- * Asks for a chunk only when the reader has taken the one before: nothing piles up for a slow one. One that takes
- * nothing for too long is dropped.
- */
-function bodyOf(
-  first: string,
-  chunks: AsyncGenerator<string, void>,
-  { closing, drop }: { closing: AbortController; drop: () => void },
-): ReadableStream<Uint8Array> {
-  const encoder = new TextEncoder();
-  let stall: NodeJS.Timeout | undefined;
-  let pending: string | undefined = first;
-  const close = async (): Promise<void> => {
-    clearTimeout(stall);
-    closing.abort();
-    await chunks.return();
-  };
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        clearTimeout(stall);
-        const next = pending === undefined ? await chunks.next() : { done: false, value: pending };
-        pending = undefined;
-        if (closing.signal.aborted) return;
-        if (next.done || next.value === undefined) {
-          controller.close();
-          return;
-        }
-        controller.enqueue(encoder.encode(next.value));
-        stall = setTimeout(() => {
-          drop();
-          void close();
-        }, LIMITS.streamStall * 1000).unref();
-      },
-      cancel: close,
-    },
-    { highWaterMark: 0 },
-  );
 }

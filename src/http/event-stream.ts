@@ -1,0 +1,62 @@
+/** A text/event-stream answer that goes at its reader's pace. */
+import type { Context } from "hono";
+import { LIMITS } from "../protocol/limits.js";
+
+/** Sends the chunks that `open` gives until the reader leaves, which aborts the signal. Throws what the first chunk throws. */
+export async function sendStream(
+  c: Context,
+  open: (signal: AbortSignal) => AsyncGenerator<string, void>,
+): Promise<Response> {
+  const closing = new AbortController();
+  const chunks = open(closing.signal);
+  // Before the status goes out: a refusal is still an error.
+  const first = await chunks.next();
+  const { outgoing } = (c.env ?? {}) as { outgoing?: { destroy(): void } };
+  const body = bodyOf(first.value ?? "", chunks, { closing, drop: () => outgoing?.destroy() });
+  return c.body(body, 200, {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store",
+    // Proxies of the nginx kind hold answers back otherwise.
+    "X-Accel-Buffering": "no",
+  });
+}
+
+/**
+ * Asks for a chunk only when the reader has taken the one before: nothing piles up for a slow one. One that takes
+ * nothing for too long is dropped.
+ */
+function bodyOf(
+  first: string,
+  chunks: AsyncGenerator<string, void>,
+  { closing, drop }: { closing: AbortController; drop: () => void },
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  let stall: NodeJS.Timeout | undefined;
+  let pending: string | undefined = first;
+  const close = async (): Promise<void> => {
+    clearTimeout(stall);
+    closing.abort();
+    await chunks.return();
+  };
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        clearTimeout(stall);
+        const next = pending === undefined ? await chunks.next() : { done: false, value: pending };
+        pending = undefined;
+        if (closing.signal.aborted) return;
+        if (next.done || next.value === undefined) {
+          controller.close();
+          return;
+        }
+        controller.enqueue(encoder.encode(next.value));
+        stall = setTimeout(() => {
+          drop();
+          void close();
+        }, LIMITS.streamStall * 1000).unref();
+      },
+      cancel: close,
+    },
+    { highWaterMark: 0 },
+  );
+}
