@@ -1,0 +1,362 @@
+/** Endpoints of challenges and API keys. */
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { describe, expect } from "vitest";
+import type { Agent } from "../support/agent.js";
+import { type Json, ok, signedChallenge } from "./support/actors.js";
+import { caller } from "./support/call.js";
+import { openScene } from "./support/scene.js";
+import { lazy, says } from "./support/spec.js";
+
+const scene = await openScene();
+const bystander = lazy(() => scene.newAgent());
+
+function newAddress(): Pick<Agent, "address" | "account"> {
+  const account = privateKeyToAccount(generatePrivateKey());
+  return { account, address: account.address.toLowerCase() as `0x${string}` };
+}
+
+const keyPath = ({ address }: Pick<Agent, "address">) => `/v1/agents/${address}/api-key`;
+
+async function issue(agent: Pick<Agent, "address" | "account">, more: Json = {}): Promise<Json> {
+  const body = { ...(await signedChallenge(scene, agent)), ...more };
+  return ok(await scene.call<Json>("POST", keyPath(agent), { body }), 201);
+}
+
+async function revoke(agent: Pick<Agent, "address" | "account">, more: Json = {}) {
+  const body = { ...(await signedChallenge(scene, agent)), ...more };
+  return scene.call<Json>("POST", `${keyPath(agent)}/revoke`, { body });
+}
+
+const works = async (apiKey: string): Promise<boolean> => {
+  const call = caller(scene.url, { authorization: `Bearer ${apiKey}` });
+  return (await call("GET", "/v1/agents/me/api-keys")).status === 200;
+};
+
+describe("POST /v1/agents/{address}/challenge", () => {
+  says(
+    "No auth. Path: `address` string. No body. Response 200: `{ challengeId: string, message: string }`.",
+    async () => {
+      const answer = await scene.call("POST", `/v1/agents/${newAddress().address}/challenge`);
+      expect(answer.status).toBe(200);
+      expect(answer.data).toEqual({ challengeId: expect.any(String), message: expect.any(String) });
+    },
+  );
+
+  says(
+    "The server stores a random nonce for 5 minutes and returns `challengeId` and `message`.",
+    async () => {
+      const path = `/v1/agents/${newAddress().address}/challenge`;
+      const [one, other] = await Promise.all([
+        scene.call<Json>("POST", path),
+        scene.call<Json>("POST", path),
+      ]);
+      expect(one.data.challengeId).not.toBe(other.data.challengeId);
+      expect(one.data.message).not.toBe(other.data.message);
+    },
+  );
+
+  for (const address of ["0x12", "vitalik.eth", `0x${"zz".repeat(20)}`, `${"ab".repeat(20)}`]) {
+    says(`a malformed address (${address.slice(0, 12)}) is 400 \`invalid_request\``, async () => {
+      const refused = await scene.call("POST", `/v1/agents/${address}/challenge`);
+      expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
+    });
+  }
+});
+
+describe("POST /v1/agents/{address}/api-key", () => {
+  says("Response 201: `{ address, apiKey, keyId, label }` (label null if not sent).", async () => {
+    const agent = newAddress();
+    const [plain, labelled] = [await issue(agent), await issue(agent, { label: "ci" })];
+    const shape = { address: agent.address, apiKey: expect.any(String), keyId: expect.any(String) };
+    expect(plain).toEqual({ ...shape, label: null });
+    expect(labelled).toEqual({ ...shape, label: "ci" });
+  });
+
+  says("Path: `address` must equal the address the challenge was issued to.", async () => {
+    const [agent, other] = [newAddress(), newAddress()];
+    const body = await signedChallenge(scene, agent);
+    const refused = await scene.call("POST", keyPath(other), { body });
+    expect([refused.status, refused.error?.code]).toEqual([400, "invalid_challenge"]);
+    ok(await scene.call("POST", keyPath(agent), { body }), 201);
+  });
+
+  says(
+    "`challengeId` string required; `signature` string required (EIP-191 personal_sign over `message`); `label` string optional.",
+    async () => {
+      const agent = newAddress();
+      const body = await signedChallenge(scene, agent);
+      for (const wrong of [
+        {},
+        { challengeId: body.challengeId },
+        { signature: body.signature },
+        { ...body, challengeId: 1 },
+        { ...body, signature: null },
+        { ...body, label: 5 },
+      ]) {
+        const refused = await scene.call("POST", keyPath(agent), { body: wrong });
+        expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
+      }
+      ok(await scene.call("POST", keyPath(agent), { body }), 201);
+    },
+  );
+
+  says("Expired or invalid challenge: 400 `invalid_challenge`.", async () => {
+    const agent = newAddress();
+    const { signature } = await signedChallenge(scene, agent);
+    for (const challengeId of ["unknown", "00000000-0000-4000-8000-000000000000"]) {
+      const refused = await scene.call("POST", keyPath(agent), { body: { challengeId, signature } });
+      expect([refused.status, refused.error?.code]).toEqual([400, "invalid_challenge"]);
+    }
+  });
+
+  says("A challenge is redeemable once.", async () => {
+    const agent = newAddress();
+    const body = await signedChallenge(scene, agent);
+    const answers = await Promise.all([1, 2, 3, 4].map(() => scene.call("POST", keyPath(agent), { body })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 400, 400, 400]);
+    expect((await scene.call("POST", `${keyPath(agent)}/revoke`, { body })).error?.code).toBe(
+      "invalid_challenge",
+    );
+  });
+
+  says(
+    "Verification: the signing address is recovered from the signature and must equal the address the challenge was issued to.",
+    async () => {
+      const [agent, other] = [newAddress(), newAddress()];
+      const { challengeId, message } = ok(
+        await scene.call<Json>("POST", `/v1/agents/${agent.address}/challenge`),
+      ) as { challengeId: string; message: string };
+      const foreign = await other.account.signMessage({ message });
+      const refused = await scene.call("POST", keyPath(agent), { body: { challengeId, signature: foreign } });
+      expect([refused.status, refused.error?.code]).toEqual([401, "invalid_signature"]);
+      const own = await agent.account.signMessage({ message });
+      ok(await scene.call("POST", keyPath(agent), { body: { challengeId, signature: own } }), 201);
+    },
+  );
+
+  says("a challenge is dead after five bad signatures", async () => {
+    const agent = newAddress();
+    const { challengeId, signature } = await signedChallenge(scene, agent);
+    const bad = { challengeId, signature: `0x${"11".repeat(65)}` };
+    for (let i = 0; i < 5; i++) {
+      expect((await scene.call("POST", keyPath(agent), { body: bad })).error?.code).toBe("invalid_signature");
+    }
+    const late = await scene.call("POST", keyPath(agent), { body: { challengeId, signature } });
+    expect(late.error?.code).toBe("invalid_challenge");
+  });
+});
+
+describe("GET /v1/agents/me/api-keys", () => {
+  says(
+    "Response 200: array of `{ id, label, createdAt, revokedAt }`, listing active and revoked keys; metadata only.",
+    async () => {
+      const agent = newAddress();
+      const [first, second, third] = [
+        await issue(agent),
+        await issue(agent, { label: "b" }),
+        await issue(agent),
+      ];
+      ok(await revoke(agent, { keyId: second.keyId }));
+      const call = caller(scene.url, { authorization: `Bearer ${third.apiKey}` });
+      const list = ok(await call<Json[]>("GET", "/v1/agents/me/api-keys"));
+      expect(list.map(({ id }) => id)).toEqual([first.keyId, second.keyId, third.keyId]);
+      for (const row of list)
+        expect(Object.keys(row).sort()).toEqual(["createdAt", "id", "label", "revokedAt"]);
+      expect(list.map(({ revokedAt }) => revokedAt !== null)).toEqual([false, true, false]);
+    },
+  );
+
+  says("Bearer key required (any active key of the caller).", async () => {
+    const agent = newAddress();
+    const [one, other] = [await issue(agent), await issue(agent)];
+    expect(await Promise.all([works(one.apiKey), works(other.apiKey)])).toEqual([true, true]);
+    expect((await scene.call("GET", "/v1/agents/me/api-keys")).status).toBe(401);
+  });
+
+  says("lists the caller's keys and nobody else's", async () => {
+    const agent = newAddress();
+    const { apiKey, keyId } = await issue(agent);
+    const theirs = ok(await (await bystander()).get<Json[]>("/v1/agents/me/api-keys"));
+    expect(theirs.map(({ id }) => id)).not.toContain(keyId);
+    const call = caller(scene.url, { authorization: `Bearer ${apiKey}` });
+    expect(ok(await call<Json[]>("GET", "/v1/agents/me/api-keys"))).toHaveLength(1);
+  });
+});
+
+describe("POST /v1/agents/{address}/api-key/revoke", () => {
+  says("No bearer key; a fresh challenge and signature are required (same flow as issuance).", async () => {
+    const agent = newAddress();
+    const { apiKey } = await issue(agent);
+    const bearer = { authorization: `Bearer ${apiKey}` };
+    const byKey = await scene.call("POST", `${keyPath(agent)}/revoke`, { body: {}, headers: bearer });
+    expect(byKey.error?.code).toBe("invalid_request");
+    expect(await works(apiKey)).toBe(true);
+    expect((await revoke(agent)).data).toEqual({ address: agent.address, revokedCount: 1 });
+  });
+
+  says(
+    "With `keyId`, revokes only that key; without it, revokes every active key of the address.",
+    async () => {
+      const agent = newAddress();
+      const keys = [await issue(agent), await issue(agent), await issue(agent)];
+      const state = () => Promise.all(keys.map(({ apiKey }) => works(apiKey)));
+      expect((await revoke(agent, { keyId: keys[1]?.keyId })).data).toEqual({
+        address: agent.address,
+        revokedCount: 1,
+      });
+      expect(await state()).toEqual([true, false, true]);
+      expect((await revoke(agent)).data).toEqual({ address: agent.address, revokedCount: 2 });
+      expect(await state()).toEqual([false, false, false]);
+      expect((await revoke(agent)).data.revokedCount).toBe(0);
+    },
+  );
+
+  says("Response 200: `{ address, revokedCount: number }` (0 or 1 when keyId is given).", async () => {
+    const agent = newAddress();
+    const { keyId } = await issue(agent);
+    const revoked = await revoke(agent, { keyId });
+    expect(revoked.status).toBe(200);
+    expect(revoked.data).toEqual({ address: agent.address, revokedCount: 1 });
+  });
+
+  says("Unknown or inactive keyId: 404 `key_not_found`.", async () => {
+    const agent = newAddress();
+    const { keyId } = await issue(agent);
+    const foreign = ok(await (await bystander()).get<Json[]>("/v1/agents/me/api-keys"))[0]?.id;
+    for (const id of ["unknown", "00000000-0000-4000-8000-000000000000", foreign]) {
+      const refused = await revoke(agent, { keyId: id });
+      expect([refused.status, refused.error?.code]).toEqual([404, "key_not_found"]);
+    }
+    ok(await revoke(agent, { keyId }));
+    expect((await revoke(agent, { keyId })).error?.code).toBe("key_not_found");
+    expect((await (await bystander()).get("/v1/agents/me/api-keys")).status).toBe(200);
+  });
+
+  says("two revocations of one key at the same moment: one counts, the other finds it inactive", async () => {
+    const agent = newAddress();
+    const { keyId } = await issue(agent);
+    const answers = await Promise.all([revoke(agent, { keyId }), revoke(agent, { keyId })]);
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 404]);
+  });
+
+  says("nobody revokes another address's keys", async () => {
+    const [agent, other] = [newAddress(), newAddress()];
+    const { apiKey } = await issue(agent);
+    const body = await signedChallenge(scene, other);
+    const refused = await scene.call("POST", `${keyPath(agent)}/revoke`, { body });
+    expect(refused.error?.code).toBe("invalid_challenge");
+    const { challengeId } = await signedChallenge(scene, agent);
+    const forged = await scene.call("POST", `${keyPath(agent)}/revoke`, {
+      body: { challengeId, signature: body.signature },
+    });
+    expect(forged.error?.code).toBe("invalid_signature");
+    expect(await works(apiKey)).toBe(true);
+  });
+});
+
+describe("Authentication", () => {
+  const paths: [string, string][] = [
+    ["GET", "/v1/agents/me/api-keys"],
+    ["POST", "/v1/contracts"],
+    ["GET", "/v1/contracts"],
+    ["GET", `/v1/contracts/0x${"ab".repeat(20)}`],
+    ...[
+      "accept",
+      "delivery",
+      "approve",
+      "dispute",
+      "withdraw",
+      "cancel",
+      "checkpoint",
+      "complaints",
+      "votes",
+    ].map((act): [string, string] => ["POST", `/v1/contracts/0x${"ab".repeat(20)}/${act}`]),
+    ["GET", `/v1/contracts/0x${"ab".repeat(20)}/votes`],
+    ["GET", `/v1/contracts/0x${"ab".repeat(20)}/keys`],
+    ["GET", "/v1/votes"],
+    ["POST", "/v1/agents/me/profile"],
+    ["GET", `/v1/agents/0x${"ab".repeat(20)}/workload`],
+  ];
+  says(
+    "All others use the bearer key; the caller's address is the authenticated address, and role rules (client, worker, initiator, matched worker) are checked against it.",
+    async () => {
+      for (const [method, path] of paths) {
+        const { status, error, headers } = await scene.call(method, path);
+        expect([status, error?.code, headers.get("www-authenticate")], `${method} ${path}`).toEqual([
+          401,
+          "unauthorized",
+          "Bearer",
+        ]);
+      }
+    },
+  );
+
+  says(
+    "Endpoints without a bearer key: challenge, issue key, revoke key, List Checkpoints, List Complaints, Read Profile.",
+    async () => {
+      const agent = newAddress();
+      await issue(agent);
+      ok(await revoke(agent));
+      ok(await scene.call("GET", `/v1/agents/${agent.address}/profile`));
+      for (const list of ["checkpoints", "complaints"]) {
+        expect((await scene.call("GET", `/v1/contracts/0x${"ab".repeat(20)}/${list}`)).error?.code).toBe(
+          "not_found",
+        );
+      }
+    },
+  );
+
+  says("Send `Authorization: Bearer <API_KEY>` on every authenticated call.", async () => {
+    const { apiKey } = await issue(newAddress());
+    const revoked = await (async () => {
+      const agent = newAddress();
+      const key = await issue(agent);
+      ok(await revoke(agent));
+      return key.apiKey as string;
+    })();
+    const statuses = await Promise.all(
+      [
+        `Bearer ${apiKey}`,
+        `bearer ${apiKey}`,
+        apiKey,
+        `Basic ${apiKey}`,
+        "Bearer",
+        `Bearer ${apiKey}x`,
+        `Bearer ${apiKey.slice(0, -1)}`,
+        `Bearer ${apiKey} ${apiKey}`,
+        `Bearer ${apiKey.toUpperCase()}`,
+        `Bearer ${revoked}`,
+      ].map(
+        async (authorization) =>
+          (await scene.call("GET", "/v1/agents/me/api-keys", { headers: { authorization } })).status,
+      ),
+    );
+    expect(statuses).toEqual([200, 200, ...Array(8).fill(401)]);
+  });
+
+  says("A challenge is single-use; every new key or revocation needs a fresh challenge.", async () => {
+    const agent = newAddress();
+    const body = await signedChallenge(scene, agent);
+    ok(await scene.call("POST", keyPath(agent), { body }), 201);
+    for (const path of [keyPath(agent), `${keyPath(agent)}/revoke`]) {
+      expect((await scene.call("POST", path, { body })).error?.code).toBe("invalid_challenge");
+    }
+  });
+
+  says("Revocation is authorised by a fresh signature, not by the key.", async () => {
+    const agent = newAddress();
+    const { apiKey } = await issue(agent);
+    ok(await revoke(agent));
+    expect(await works(apiKey)).toBe(false);
+    // Without any key left the address can still revoke, and come back.
+    expect((await revoke(agent)).data.revokedCount).toBe(0);
+    expect(await works((await issue(agent)).apiKey)).toBe(true);
+  });
+
+  says("There is no limit on keys per address.", async () => {
+    const agent = newAddress();
+    const keys = [];
+    for (let i = 0; i < 12; i++) keys.push(await issue(agent));
+    expect((await Promise.all(keys.map(({ apiKey }) => works(apiKey)))).every(Boolean)).toBe(true);
+  });
+});

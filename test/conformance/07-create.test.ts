@@ -1,0 +1,313 @@
+/** POST /v1/contracts. */
+import { describe, expect } from "vitest";
+import { created, draft, type Json, newPair, ok, posted, quoteFor } from "./support/actors.js";
+import { authorize, quoteOf, version2 } from "./support/payment.js";
+import { openScene } from "./support/scene.js";
+import { lazy, says, withDatabase, withMoney } from "./support/spec.js";
+
+const scene = await openScene();
+const pair = lazy(() => newPair(scene));
+const somebody = `0x${"0d".repeat(20)}`;
+
+/** What an agent without money gets for a body that is changed in one place. */
+async function tried(overrides: Json) {
+  return (await scene.newAgent()).post("/v1/contracts", await draft(scene, overrides));
+}
+async function refusedFor(path: string, overrides: Json): Promise<void> {
+  const { status, error } = await tried(overrides);
+  expect([status, error?.code], JSON.stringify(overrides).slice(0, 200)).toEqual([400, "invalid_request"]);
+  const details = (error?.details ?? []) as Json[];
+  expect(details.map((detail) => detail.path.split(".")[0])).toContain(path);
+}
+async function quotedFor(overrides: Json): Promise<void> {
+  const { status, body } = await tried(overrides);
+  expect(status, JSON.stringify(body)).toBe(402);
+}
+
+describe("POST /v1/contracts", () => {
+  withMoney(
+    "quoted amount is price for a client-initiated contract and Worker Stake (budgetOrPrice x workerStakeRatio) for a worker-initiated one.",
+    async () => {
+      const agent = await scene.newAgent();
+      const amounts = await Promise.all(
+        [{}, { initiator: "client" }, { initiator: "worker" }].map(
+          async (initiator) =>
+            (await quoteFor(agent, "/v1/contracts", await draft(scene, initiator))).maxAmountRequired,
+        ),
+      );
+      expect(amounts).toEqual(["50000000", "50000000", "2500000"]);
+    },
+  );
+
+  withMoney(
+    "Response 200: the Contract with status `created`, criteriaMet null, delivery null, backupAgents empty.",
+    async () => {
+      const { contract } = await posted(scene, (await pair()).client);
+      expect(contract).toMatchObject({
+        status: "created",
+        criteriaMet: null,
+        delivery: null,
+        backupAgents: [],
+      });
+    },
+  );
+
+  withMoney("Client-initiated: escrowedFunds = budgetOrPrice, workerStake null.", async () => {
+    const contract = await created(scene, (await pair()).client, { budgetOrPrice: "12.34" });
+    expect(contract).toMatchObject({ budgetOrPrice: "12.34", escrowedFunds: "12.34", workerStake: null });
+  });
+
+  withMoney(
+    "Worker-initiated: client null, worker = caller, escrowedFunds null, workerStake = budgetOrPrice x workerStakeRatio, initiator `worker`.",
+    async () => {
+      const { worker } = await pair();
+      expect(await created(scene, worker, { initiator: "worker" })).toMatchObject({
+        client: null,
+        worker: worker.address,
+        escrowedFunds: null,
+        workerStake: "2.5",
+        initiator: "worker",
+      });
+    },
+  );
+
+  withMoney(
+    "409 `duplicate_contract` (an identical contract by the caller exists and no different idempotencyKey was given)",
+    async () => {
+      const { client, worker } = await newPair(scene);
+      const body = JSON.stringify(await draft(scene, { idempotencyKey: undefined }));
+      const { id } = ok(await client.pay<Json>("/v1/contracts", body));
+      const again = await client.post("/v1/contracts", body);
+      expect([again.status, again.error?.code, again.error?.details]).toEqual([
+        409,
+        "duplicate_contract",
+        { contractId: id },
+      ]);
+      const other = JSON.stringify({ ...JSON.parse(body), idempotencyKey: "another" });
+      expect((await client.post("/v1/contracts", other)).status).toBe(402);
+      // The same bytes of another caller are another contract.
+      expect((await worker.post("/v1/contracts", body)).status).toBe(402);
+    },
+  );
+
+  says(
+    "429 `too_many_pending_attempts` (5 unpaid attempts already; an abandoned quote frees its slot after 30 minutes)",
+    async () => {
+      const agent = await scene.newAgent();
+      const bodies = await Promise.all(Array.from({ length: 6 }, () => draft(scene)));
+      const answers = [];
+      for (const body of bodies) answers.push(await agent.post("/v1/contracts", body));
+      expect(answers.map(({ status }) => status)).toEqual([402, 402, 402, 402, 402, 429]);
+      expect(answers[5]?.error?.code).toBe("too_many_pending_attempts");
+      expect(Number(answers[5]?.headers.get("retry-after"))).toBeGreaterThan(29 * 60);
+      // Asking again uses no second slot.
+      expect((await agent.post("/v1/contracts", bodies[0])).status).toBe(402);
+      expect((await (await scene.newAgent()).post("/v1/contracts", bodies[5])).status).toBe(402);
+    },
+  );
+
+  says("six first attempts at the same moment: five quotes", async () => {
+    const agent = await scene.newAgent();
+    const bodies = await Promise.all(Array.from({ length: 6 }, () => draft(scene)));
+    const answers = await Promise.all(bodies.map((body) => agent.post("/v1/contracts", body)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([402, 402, 402, 402, 402, 429]);
+  });
+
+  withDatabase("an abandoned quote frees its slot after 30 minutes", async () => {
+    const agent = await scene.newAgent();
+    for (let i = 0; i < 5; i++) await agent.post("/v1/contracts", await draft(scene));
+    expect((await agent.post("/v1/contracts", await draft(scene))).status).toBe(429);
+    await scene.query(
+      "update app.terms set first_quoted_at = now() - interval '30 minutes' where caller = $1",
+      [agent.address],
+    );
+    expect((await agent.post("/v1/contracts", await draft(scene))).status).toBe(402);
+  });
+});
+
+describe("POST /v1/contracts / Body", () => {
+  says("| idempotencyKey | string | no | Up to 200 characters.", async () => {
+    await quotedFor({ idempotencyKey: "ü".repeat(200) });
+    await quotedFor({ idempotencyKey: undefined });
+    await refusedFor("idempotencyKey", { idempotencyKey: "x".repeat(201) });
+    await refusedFor("idempotencyKey", { idempotencyKey: "" });
+    await refusedFor("idempotencyKey", { idempotencyKey: 7 });
+  });
+  withMoney(
+    "Byte-identical bodies from the same caller are the same creation attempt (needed so the 402 and its retry resolve to the same payTo).",
+    async () => {
+      const agent = await scene.newAgent();
+      const body = JSON.stringify(await draft(scene));
+      const quotes = await Promise.all([1, 2, 3].map(() => quoteFor(agent, "/v1/contracts", body)));
+      expect(new Set(quotes.map(({ payTo }) => payTo)).size).toBe(1);
+      const spaced = await quoteFor(agent, "/v1/contracts", `${body} `);
+      expect(spaced.payTo).not.toBe(quotes[0]?.payTo);
+    },
+  );
+  withMoney("Not stored and not returned.", async () => {
+    const { body, contract } = await posted(scene, (await pair()).client);
+    expect(contract).not.toHaveProperty("idempotencyKey");
+    const { data } = await scene.call<Json>("GET", `/v1/contracts/${contract.id}/terms`);
+    expect(JSON.stringify(data)).not.toContain(body.idempotencyKey);
+    if (scene.target.can.includes("database")) {
+      const rows = await scene.query("select * from app.terms where id = $1", [contract.id]);
+      expect(JSON.stringify(rows)).not.toContain(body.idempotencyKey);
+    }
+  });
+  withMoney("The retry of a 402 reuses the first request's key.", async () => {
+    const { client } = await pair();
+    const body = JSON.stringify(await draft(scene));
+    const quote = quoteOf(await client.post("/v1/contracts", body));
+    const paid = await client.post<Json>(
+      "/v1/contracts",
+      body,
+      version2(quote, await authorize(client, quote, scene)),
+    );
+    expect(ok(paid).id).toBe(quote.payTo);
+  });
+  withMoney("To post several otherwise identical contracts give each its own key.", async () => {
+    const { client } = await pair();
+    const body = await draft(scene);
+    const ids = [];
+    for (const idempotencyKey of ["a", "b", "c"]) {
+      ids.push(ok(await client.pay<Json>("/v1/contracts", { ...body, idempotencyKey })).id);
+    }
+    expect(new Set(ids).size).toBe(3);
+  });
+  withMoney(
+    "`client`: caller pays price now and becomes client; worker stays null until someone accepts.",
+    async () => {
+      const { client } = await pair();
+      const contract = await created(scene, client, { initiator: "client" });
+      expect(contract).toMatchObject({ client: client.address, worker: null, escrowedFunds: "50.0" });
+    },
+  );
+  withMoney(
+    "`worker`: caller pays the Worker Stake now and becomes worker; client stays null until a Buyer accepts.",
+    async () => {
+      const { worker } = await pair();
+      const contract = await created(scene, worker, { initiator: "worker" });
+      expect(contract).toMatchObject({ client: null, worker: worker.address, workerStake: "2.5" });
+    },
+  );
+  says("`client` (default) or `worker`.", async () => {
+    await refusedFor("initiator", { initiator: "judge" });
+    await refusedFor("initiator", { initiator: 1 });
+  });
+  for (const name of ["title", "taskDescription"]) {
+    says(`| ${name} | string | yes | |`, async () => {
+      for (const value of [undefined, null, "", "  ", 5, ["x"]]) await refusedFor(name, { [name]: value });
+    });
+  }
+  says("| acceptanceCriteria | array of string | yes | Up to 10. |", async () => {
+    await quotedFor({ acceptanceCriteria: Array(10).fill("Good") });
+    for (const value of [undefined, null, [], Array(11).fill("Good"), "Good", [1], [null], [""], {}]) {
+      await refusedFor("acceptanceCriteria", { acceptanceCriteria: value });
+    }
+  });
+  says("| supplementaryMaterials | string | no | Reference to supporting data. |", async () => {
+    await quotedFor({ supplementaryMaterials: "ipfs://x" });
+    await quotedFor({ supplementaryMaterials: undefined });
+    await refusedFor("supplementaryMaterials", { supplementaryMaterials: 5 });
+    await refusedFor("supplementaryMaterials", { supplementaryMaterials: { cid: "x" } });
+  });
+  says(
+    "The only recognized value is the identifier of the token-usage ticket application (written here as `usageticket`); any other value is rejected.",
+    async () => {
+      await quotedFor({ application: "usageticket" });
+      await quotedFor({ application: undefined });
+      for (const application of ["chess", "UsageTicket", "", 1])
+        await refusedFor("application", { application });
+    },
+  );
+  withMoney(
+    "Structured application-specific terms, stored and returned as given, not validated.",
+    async () => {
+      const { client } = await pair();
+      const applicationTerms = { criteria: "nonsense", list: [1, { a: null }], ключ: "значение" };
+      const { id } = await created(scene, client, { application: "usageticket", applicationTerms });
+      const { document } = ok(await scene.call<Json>("GET", `/v1/contracts/${id}/terms`));
+      expect(document.applicationTerms).toEqual(applicationTerms);
+      await refusedFor("applicationTerms", { applicationTerms });
+      await refusedFor("applicationTerms", { application: "usageticket", applicationTerms: [1] });
+    },
+  );
+  says("| contractType | string | yes | Must be `fixed`. |", async () => {
+    for (const contractType of [undefined, "auction", "Fixed", null])
+      await refusedFor("contractType", { contractType });
+  });
+  says("| awardMethod | string | yes | `direct_award` or `open_tender`. |", async () => {
+    await quotedFor({ awardMethod: "direct_award", worker: somebody });
+    for (const awardMethod of [undefined, "lottery", "FDP", null])
+      await refusedFor("awardMethod", { awardMethod });
+  });
+  withMoney(
+    "| worker | string (address) | required when direct_award | Omit for open_tender. |",
+    async () => {
+      const { client, worker } = await pair();
+      const named = await created(scene, client, {
+        awardMethod: "direct_award",
+        worker: worker.account.address,
+      });
+      expect(named.worker).toBe(worker.address);
+      await refusedFor("worker", { awardMethod: "direct_award" });
+      await refusedFor("worker", { awardMethod: "direct_award", worker: "0x12" });
+      await refusedFor("worker", { awardMethod: "direct_award", worker: `0x${"00".repeat(20)}` });
+      await refusedFor("worker", { worker: somebody });
+      const self = await client.post(
+        "/v1/contracts",
+        await draft(scene, { awardMethod: "direct_award", worker: client.address }),
+      );
+      expect(self.error?.code).toBe("invalid_request");
+    },
+  );
+  says(
+    "| budgetOrPrice | number | yes | Fixed price; also the payment amount for a client-initiated contract. |",
+    async () => {
+      const agent = await scene.newAgent();
+      for (const [price, amount] of [
+        [50, "50000000"],
+        [0.01, "10000"],
+        ["0.123456", "123456"],
+        [1234567.5, "1234567500000"],
+      ]) {
+        const quote = await quoteFor(agent, "/v1/contracts", await draft(scene, { budgetOrPrice: price }));
+        expect(quote.maxAmountRequired).toBe(amount);
+      }
+      for (const budgetOrPrice of [undefined, null, 0, -1, "0.0000001", "1e2", "abc", "", [], {}, true]) {
+        await refusedFor("budgetOrPrice", { budgetOrPrice });
+      }
+    },
+  );
+  says(
+    "| matchDeadline, withdrawalDeadline, deliveryDeadline, reviewDeadline | string (timestamp) | yes | All four always required.",
+    async () => {
+      for (const name of ["matchDeadline", "withdrawalDeadline", "deliveryDeadline", "reviewDeadline"]) {
+        for (const value of [
+          undefined,
+          null,
+          "",
+          "tomorrow",
+          1_900_000_000,
+          "2030-01-01",
+          "2030-01-01T00:00:00",
+        ]) {
+          await refusedFor(name, { [name]: value });
+        }
+      }
+    },
+  );
+  says("| verificationMode | string | no | Must be `privacy-preserving`. |", async () => {
+    await quotedFor({ verificationMode: "privacy-preserving" });
+    await quotedFor({ verificationMode: undefined });
+    await refusedFor("verificationMode", { verificationMode: "standard" });
+  });
+  says(
+    "Only direct_award and open_tender with fixed and privacy-preserving are implemented; other combinations are rejected.",
+    async () => {
+      await refusedFor("contractType", { contractType: "auction" });
+      await refusedFor("awardMethod", { awardMethod: "auction" });
+      await refusedFor("verificationMode", { verificationMode: "standard" });
+    },
+  );
+});
