@@ -52,6 +52,10 @@ const roleList = z
 const EnvironmentSchema = z
   .object({
     DATABASE_URL: url("postgres:", "postgresql:"),
+    DATABASE_API_CONNECTIONS: wholeNumber(20, { min: 1, max: 1000 }),
+    DATABASE_READ_CONNECTIONS: wholeNumber(10, { min: 1, max: 1000 }),
+    DATABASE_WORK_CONNECTIONS: wholeNumber(10, { min: 2, max: 1000 }),
+    STATEMENT_TIMEOUT_MS: wholeNumber(10_000, { max: 600_000 }),
     RPC_URL: url("http:", "https:"),
     WS_RPC_URL: url("ws:", "wss:").optional(),
     DEPLOYMENT: z.string(),
@@ -92,6 +96,17 @@ const EnvironmentSchema = z
   })
   .transform((env) => ({
     databaseUrl: env.DATABASE_URL,
+    /** Apart from each other, so that no kind of work can take all connections. */
+    databaseConnections: {
+      /** Sign-in, payments, reads of one thing. */
+      api: env.DATABASE_API_CONNECTIONS,
+      /** Lists and searches. */
+      read: env.DATABASE_READ_CONNECTIONS,
+      /** Relayer, keeper, event log. */
+      work: env.DATABASE_WORK_CONNECTIONS,
+    },
+    /** Longest query of a request; 0 switches the limit off. */
+    statementTimeoutMs: env.STATEMENT_TIMEOUT_MS,
     rpcUrl: env.RPC_URL,
     /** Heads by subscription where given, else by polling. */
     wsRpcUrl: env.WS_RPC_URL,
@@ -129,8 +144,6 @@ const EnvironmentSchema = z
     },
     /** Event streams that this process keeps open at most. */
     eventStreams: env.EVENT_STREAMS,
-    /** Lets webhooks go to private and loopback addresses, without TLS: for local use only. */
-    webhooksToPrivateAddresses: env.WEBHOOKS_TO_PRIVATE_ADDRESSES,
     /** How many entries at the end of X-Forwarded-For our own proxies wrote; 0 ignores the header. */
     trustedProxies: env.TRUSTED_PROXIES,
     /** /ready answers 503 beyond these: seconds since the newest block, blocks the indexer is behind. */

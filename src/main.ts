@@ -51,8 +51,14 @@ export async function createService(
     await verifyDeployment({ publicClient, deployment, signers: accounts.map(({ address }) => address) });
 
     const onError = (error: Error): void => logger.warn({ error }, "a database connection broke");
-    const { pool, db } = createDatabase(config.databaseUrl, { onError });
-    closing.push(() => pool.end());
+    const connect = (options: { maxConnections: number; statementTimeoutMs?: number }) => {
+      const database = createDatabase(config.databaseUrl, { ...options, onError });
+      closing.push(() => database.pool.end());
+      return database;
+    };
+    const { api, read, work } = config.databaseConnections;
+    const { statementTimeoutMs } = config;
+    const { pool, db } = connect({ maxConnections: work });
     await migrate(pool);
 
     const clock = createChainClock({ publicClient });
@@ -60,7 +66,10 @@ export async function createService(
     await clock.refresh();
 
     const signers = accounts.map(({ address }) => address.toLowerCase() as Address);
-    const metrics = createMetrics({ db, publicClient, signers });
+    const serving = connect({ maxConnections: api, statementTimeoutMs });
+    const { pool: readPool, db: readDb } = connect({ maxConnections: read, statementTimeoutMs });
+    const pools = { work: pool, api: serving.pool, read: readPool };
+    const metrics = createMetrics({ db, pools, publicClient, signers });
     const { confirmations, roles } = config;
     if (roles.has("relayer")) {
       const caretaker = createCaretaker({
@@ -98,11 +107,11 @@ export async function createService(
       keeper.start();
     }
 
-    const shared = { config, db, pool, publicClient, clock, deployment, logger, metrics };
+    const shared = { config, ...serving, readDb, publicClient, clock, deployment, logger, metrics };
     let app = createProbeApp(shared);
     let endStreams = async (): Promise<void> => {};
     if (roles.has("api")) {
-      const outbox = createOutboxWaiter({ pool });
+      const outbox = createOutboxWaiter({ pool: serving.pool });
       closing.push(() => outbox.stop());
       const feed = await createEventFeed({ pool });
       endStreams = () => feed.stop();

@@ -20,10 +20,13 @@ export interface Metrics {
  */
 export function createMetrics({
   db,
+  pools,
   publicClient,
   signers,
 }: {
   db: Database;
+  /** This process's connections, by what they are for. */
+  pools: Record<string, Pick<Database["$client"], "totalCount" | "idleCount" | "waitingCount">>;
   publicClient: Pick<PublicClient, "getBalance" | "getBlockNumber">;
   /** Whose balance pays for the batches of this process. */
   signers: readonly Address[];
@@ -119,13 +122,15 @@ export function createMetrics({
   });
   new Gauge({
     name: "working_contracts_database_connections",
-    help: "Connections of this process's pool, and requests that wait for one",
-    labelNames: ["kind"],
+    help: "Connections of this process's pools, and requests that wait for one",
+    labelNames: ["pool", "kind"],
     registers,
     collect() {
-      this.set({ kind: "open" }, pool.totalCount);
-      this.set({ kind: "idle" }, pool.idleCount);
-      this.set({ kind: "waiting" }, pool.waitingCount);
+      for (const [name, { totalCount, idleCount, waitingCount }] of Object.entries(pools)) {
+        this.set({ pool: name, kind: "open" }, totalCount);
+        this.set({ pool: name, kind: "idle" }, idleCount);
+        this.set({ pool: name, kind: "waiting" }, waitingCount);
+      }
     },
   });
 

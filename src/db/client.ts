@@ -22,12 +22,19 @@ export function createDatabase(
   url: string,
   {
     maxConnections = 20,
+    statementTimeoutMs = 0,
     onError = () => {},
-  }: { maxConnections?: number; onError?: (error: Error) => void } = {},
+  }: {
+    maxConnections?: number;
+    /** Postgres ends queries that take longer; 0 for none. */
+    statementTimeoutMs?: number;
+    onError?: (error: Error) => void;
+  } = {},
 ): { pool: pg.Pool; db: Database } {
   const pool = new pg.Pool({
     connectionString: url,
     max: maxConnections,
+    ...(statementTimeoutMs > 0 && { statement_timeout: statementTimeoutMs }),
     connectionTimeoutMillis: 10_000,
     application_name: "working-contracts",
   });

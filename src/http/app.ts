@@ -1,7 +1,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import { pageRoutes } from "../pages/routes.js";
 import { LIMITS } from "../protocol/limits.js";
-import type { Deps } from "../services/deps.js";
+import { type Deps, reading } from "../services/deps.js";
 import type { AppEnv } from "./env.js";
 import { identify } from "./middleware/auth.js";
 import { notFound, onError } from "./middleware/errors.js";
@@ -30,6 +30,7 @@ import { workloadRoutes } from "./routes/workload/routes.js";
 /** The HTTP service, ready for `app.fetch` or `app.request`. Opens nothing: all it talks to is in `deps`. */
 export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   const app = createRouter();
+  const readOnly = reading(deps);
   app.onError(onError);
 
   app.use(requestContext(deps), securityHeaders, crossOrigin);
@@ -39,20 +40,20 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   app.route("/", protocolRoutes(deps));
   app.route("/", agentRoutes(deps));
   app.route("/", contractRoutes(deps));
-  app.route("/", ledgerRoutes(deps));
+  app.route("/", ledgerRoutes(readOnly));
   app.route("/", voteRoutes(deps));
   app.route("/", stakeRoutes(deps));
-  app.route("/", workloadRoutes(deps));
-  app.route("/", recordRoutes(deps));
+  app.route("/", workloadRoutes(readOnly));
+  app.route("/", recordRoutes(readOnly));
   app.route("/", checkpointRoutes(deps));
   app.route("/", complaintRoutes(deps));
   app.route("/", profileRoutes(deps));
   app.route("/", referenceKeyRoutes(deps));
-  app.route("/", eventRoutes(deps));
+  app.route("/", eventRoutes(readOnly));
 
   app.route("/", discoveryRoutes(deps));
   app.route("/", docsRoutes(app, deps));
-  app.route("/", pageRoutes(deps));
+  app.route("/", pageRoutes(readOnly));
   app.notFound(notFound(app));
   return app;
 }

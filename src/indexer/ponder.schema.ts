@@ -98,7 +98,8 @@ export const vote = onchainTable(
   }),
   (table) => ({
     pk: primaryKey({ columns: [table.contractId, table.backupAgent] }),
-    byAgent: index().on(table.backupAgent, table.sealedAt),
+    byTime: index().on(table.sealedAt, table.contractId, table.position),
+    byAgent: index().on(table.backupAgent, table.sealedAt, table.contractId, table.position),
     byClaim: index().on(table.claimed, table.contractId),
     byReward: index().on(table.rewardDeferred, table.contractId),
   }),

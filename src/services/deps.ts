@@ -14,6 +14,8 @@ import type { CheckpointTrees } from "./checkpoints/trees.js";
 export interface Deps {
   config: Config;
   db: Database;
+  /** Connections of their own for lists and whatever else may take long: see {@link reading}. */
+  readDb: Database;
   pool: Pool;
   publicClient: PublicClient;
   clock: ChainClock;
@@ -24,4 +26,9 @@ export interface Deps {
   logger: Logger;
   /** Absent where nobody watches, as in tests: then there is no /metrics. */
   metrics?: Metrics | undefined;
+}
+
+/** The same for calls that read much: however many wait for their rows, payments find a connection. */
+export function reading<D extends Pick<Deps, "db" | "readDb">>(deps: D): D {
+  return { ...deps, db: deps.readDb };
 }

@@ -226,3 +226,26 @@ test("a price whose stakes and bonds round down to nothing is carried through, b
   const disputed = await client.pay<ContractView>(`/v1/contracts/${id}/dispute`);
   expect(disputed.data).toMatchObject({ status: "disputed", disputeBond: "0.0" });
 });
+
+test("reads that hang take no connection from payments, and end as 503", async () => {
+  await stack.restartService({
+    DATABASE_READ_CONNECTIONS: "2",
+    STATEMENT_TIMEOUT_MS: "3000",
+    SETTLEMENT_WAIT_MS: "25000",
+  });
+  const blocker = await world.pool.connect();
+  try {
+    await blocker.query("begin; lock table app.complaint in access exclusive mode");
+    const { id } = await matchedBetween(world, client, worker);
+    const hanging = Array.from({ length: 30 }, () => client.get(`/v1/contracts/${id}/complaints`));
+    for (let i = 0; i < 3; i++) await matchedBetween(world, client, worker);
+    expect((await client.get(`/v1/contracts/${id}`)).status).toBe(200);
+    const [first] = await Promise.all(hanging.slice(0, 1));
+    expect(first?.error).toMatchObject({ code: "unavailable", retryable: true });
+    await blocker.query("rollback");
+    const statuses = (await Promise.all(hanging)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([200, 503]));
+  } finally {
+    blocker.release(true);
+  }
+});

@@ -16,6 +16,7 @@ import { createChainClock } from "../../src/chain/clock.js";
 import { deployProtocol } from "../../src/chain/deploy.js";
 import { type Config, parseConfig } from "../../src/config.js";
 import { createDatabase, migrate } from "../../src/db/client.js";
+import { createEventFeed } from "../../src/events/feed.js";
 import { createApp } from "../../src/http/app.js";
 import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../src/local/chain.js";
 import { freePort } from "../../src/local/ports.js";
@@ -23,7 +24,6 @@ import { startPostgres } from "../../src/local/postgres.js";
 import { startGuardian } from "../../src/local/processes.js";
 import { createLogger } from "../../src/logger.js";
 import type { Address } from "../../src/protocol/types.js";
-import { createEventFeed } from "../../src/events/feed.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
 import { createCheckpointTrees } from "../../src/services/checkpoints/trees.js";
 import type { Deps } from "../../src/services/deps.js";
@@ -95,6 +95,7 @@ export async function startAuthNetwork() {
   const deps: Deps = {
     config: testConfig(postgres.url, rpcUrl),
     db,
+    readDb: db,
     pool,
     publicClient,
     clock,

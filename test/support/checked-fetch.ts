@@ -10,8 +10,10 @@ const judges = new Map<string, Promise<Judge>>();
 const deviations: string[] = [];
 
 globalThis.fetch = async (input, init) => {
-  const { origin, pathname } = new URL(input instanceof Request ? input.url : input);
-  const method = init?.method ?? (input instanceof Request ? input.method : "GET");
+  // A server in this process may have replaced the global Request: told by what it has.
+  const request = typeof input === "object" && "url" in input ? input : null;
+  const { origin, pathname } = new URL(request?.url ?? (input as string | URL));
+  const method = init?.method ?? request?.method ?? "GET";
   const response = await plainFetch(input, init);
   // Other servers of the stack (node, indexer) have no such paths.
   if (!pathname.startsWith("/v1/")) return response;

@@ -1,7 +1,14 @@
 /** The last line of every failure: what is thrown on purpose is served, anything else is logged and hidden. */
 import type { Context, ErrorHandler, Hono, NotFoundHandler } from "hono";
 import { HTTPException } from "hono/http-exception";
-import { HttpRequestError, TimeoutError, WebSocketRequestError } from "viem";
+import {
+  ContractFunctionRevertedError,
+  ExecutionRevertedError,
+  HttpRequestError,
+  RpcRequestError,
+  TimeoutError,
+  WebSocketRequestError,
+} from "viem";
 import { AppError } from "../../errors.js";
 import type { AppEnv } from "../env.js";
 import { errorResponse } from "../envelope.js";
@@ -25,6 +32,15 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
     if (fault !== undefined) return fault;
     if (error.status === 400) return new AppError("invalid_request", { message: error.message });
   }
+  if ((error as { code?: unknown }).code === QUERY_CANCELED) {
+    return new AppError("unavailable", {
+      message:
+        "The query took too long; ask for less, by a filter or a smaller page, or repeat the call later.",
+      retryable: true,
+      retryAfterSeconds: 10,
+      cause: error,
+    });
+  }
   if (isOutage(error)) {
     return new AppError("unavailable", {
       message: "A part of the service cannot be reached right now; repeat the call.",
@@ -36,12 +52,21 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
   return new AppError("internal_error", { message: "Something went wrong on our side.", cause: error });
 }
 
+/** JSON-RPC: the call reverted. */
+const EXECUTION_REVERTED = 3;
+/** Postgres ended a query that ran into the limit (STATEMENT_TIMEOUT_MS). */
+const QUERY_CANCELED = "57014";
+
 /** Node's network errors, and Postgres on its way down or out of connections. */
 const OUTAGE_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P)/;
 
-/** Whether Postgres or the node could not be reached: repeating the call can help. */
-function isOutage(error: unknown): boolean {
+/** Whether Postgres or the node could not be reached, or did not answer: repeating the call can help. */
+export function isOutage(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    // What a contract answers is an answer.
+    if (cause instanceof ContractFunctionRevertedError || cause instanceof ExecutionRevertedError)
+      return false;
+    if (cause instanceof RpcRequestError) return cause.code !== EXECUTION_REVERTED;
     if (cause instanceof HttpRequestError || cause instanceof TimeoutError) return true;
     if (cause instanceof WebSocketRequestError) return true;
     const { code } = cause as { code?: unknown };

@@ -61,11 +61,16 @@ function filterSql(filter: VoteFilter, now: number): SQL | undefined {
   );
 }
 
-/** Within a ballot the criteria come in their own order, so their part of the key is turned around. */
+/**
+ * Within a ballot the criteria come in their own order, so their part of the key is turned around. The first condition
+ * says less than the second, but an index can answer it.
+ */
 function afterCursor(cursor: string | undefined): SQL | undefined {
   if (cursor === undefined) return undefined;
   const [sealedAt, contractId, position, index] = decodeCursor(cursor);
-  return sql`(${vote.sealedAt}, ${vote.contractId}, ${vote.position}, -${criterion})
+  return sql`(${vote.sealedAt}, ${vote.contractId}, ${vote.position})
+    <= (${sealedAt}::numeric, ${contractId}, ${position}::integer)
+    and (${vote.sealedAt}, ${vote.contractId}, ${vote.position}, -${criterion})
     < (${sealedAt}::numeric, ${contractId}, ${position}::integer, ${-index}::integer)`;
 }
 

@@ -1,4 +1,4 @@
-import type { Deps } from "../../../services/deps.js";
+import { type Deps, reading } from "../../../services/deps.js";
 import { createRouter } from "../../router.js";
 import { listCheckpointsRoute } from "./list.js";
 import { proveCheckpointRoute } from "./prove.js";
@@ -8,6 +8,6 @@ import { submitCheckpointRoute } from "./submit.js";
 export function checkpointRoutes(deps: Deps) {
   return createRouter()
     .route("/", submitCheckpointRoute(deps))
-    .route("/", listCheckpointsRoute(deps))
-    .route("/", proveCheckpointRoute(deps));
+    .route("/", listCheckpointsRoute(reading(deps)))
+    .route("/", proveCheckpointRoute(reading(deps)));
 }

@@ -1,4 +1,4 @@
-import type { Deps } from "../../../services/deps.js";
+import { type Deps, reading } from "../../../services/deps.js";
 import { createRouter } from "../../router.js";
 import { acceptContractRoute } from "./accept.js";
 import { approveContractRoute } from "./approve.js";
@@ -16,10 +16,10 @@ import { withdrawContractRoute } from "./withdraw.js";
 export function contractRoutes(deps: Deps) {
   return createRouter()
     .route("/", createContractRoute(deps))
-    .route("/", listContractsRoute(deps))
+    .route("/", listContractsRoute(reading(deps)))
     .route("/", getContractRoute(deps))
     .route("/", getTermsRoute(deps))
-    .route("/", getSettlementRoute(deps))
+    .route("/", getSettlementRoute(reading(deps)))
     .route("/", acceptContractRoute(deps))
     .route("/", deliverRoute(deps))
     .route("/", approveContractRoute(deps))

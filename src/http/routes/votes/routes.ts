@@ -1,4 +1,4 @@
-import type { Deps } from "../../../services/deps.js";
+import { type Deps, reading } from "../../../services/deps.js";
 import { createRouter } from "../../router.js";
 import { listVotesRoute } from "./list.js";
 import { listContractVotesRoute } from "./list-of-contract.js";
@@ -8,6 +8,6 @@ import { submitVotesRoute } from "./submit.js";
 export function voteRoutes(deps: Deps) {
   return createRouter()
     .route("/", submitVotesRoute(deps))
-    .route("/", listContractVotesRoute(deps))
-    .route("/", listVotesRoute(deps));
+    .route("/", listContractVotesRoute(reading(deps)))
+    .route("/", listVotesRoute(reading(deps)));
 }

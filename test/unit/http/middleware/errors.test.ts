@@ -1,0 +1,42 @@
+import {
+  ContractFunctionExecutionError,
+  ExecutionRevertedError,
+  HttpRequestError,
+  RpcRequestError,
+  TimeoutError,
+} from "viem";
+import { expect, it } from "vitest";
+import { testUsdAbi } from "../../../../src/chain/abi.js";
+import { isOutage } from "../../../../src/http/middleware/errors.js";
+
+const body = { method: "eth_call" };
+const url = "http://node";
+const rpc = (code: number) => new RpcRequestError({ body, url, error: { code, message: "no" } });
+const inCall = (cause: Error) =>
+  new ContractFunctionExecutionError(cause as never, {
+    abi: testUsdAbi,
+    functionName: "balanceOf",
+    args: [],
+  });
+
+it.each([
+  ["a node that is not there", inCall(new HttpRequestError({ body, url }))],
+  ["a node that takes too long", new TimeoutError({ body, url })],
+  ["a node that refuses to answer", inCall(rpc(-32_005))],
+  ["a node with a fault of its own", rpc(-32_603)],
+  ["a refused connection", Object.assign(new Error("connect"), { code: "ECONNREFUSED" })],
+  ["Postgres on its way down", Object.assign(new Error("terminating"), { code: "57P01" })],
+  ["a pool without a free connection", new Error("timeout exceeded when trying to connect")],
+])("calls %s an outage", (_name, error) => {
+  expect(isOutage(error)).toBe(true);
+});
+
+it.each([
+  ["a call that reverted", inCall(rpc(3))],
+  ["a call that reverted by its message", inCall(new ExecutionRevertedError({ cause: rpc(-32_000) }))],
+  ["a fault in the code", new TypeError("undefined is not a function")],
+  ["a broken constraint", Object.assign(new Error("duplicate key"), { code: "23505" })],
+  ["no error at all", "nothing"],
+])("calls %s none", (_name, error) => {
+  expect(isOutage(error)).toBe(false);
+});
