@@ -1,63 +1,196 @@
-/** Lists and searches that callers can shape are answered from indexes, however many rows there are. */
-import type { SQL } from "drizzle-orm";
-import { and, desc, eq, ilike, or, sql } from "drizzle-orm";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type Database } from "../../src/db/client.js";
-import { vote } from "../../src/db/onchain.js";
-import { operation, terms } from "../../src/db/schema.js";
-import { criterion, selectVotes } from "../../src/services/votes/view.js";
+/** What the loops of relayer and keeper read on a large database: what is open or due, never all that ever was. */
+import { sql } from "drizzle-orm";
+import pg from "pg";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { readDeployment } from "../../src/chain/deployment.js";
+import { createDatabase, migrate } from "../../src/db/client.js";
+import { findDue } from "../../src/keeper/due.js";
+import type { Address } from "../../src/protocol/types.js";
+import { claimOperations, hasWaiting } from "../../src/relayer/claim.js";
+import { createMemory, type SignerContext } from "../../src/relayer/context.js";
+import { hasOpen } from "../../src/relayer/follow.js";
+import { requireRoom } from "../../src/relayer/outbox.js";
 import { sharedStack } from "../support/world.js";
 
-const AGENT = `0x${"ab".repeat(20)}` as const;
+const ROWS = 100_000;
+const OPEN = 40;
+const NOW = 2_000_000_000;
+const SIGNER: Address = `0x${"51".repeat(20)}`;
 
-let db: Database;
-beforeAll(() => {
-  ({ db } = createDatabase(sharedStack().databaseUrl));
+let admin: pg.Client;
+let database: ReturnType<typeof createDatabase>;
+const { databaseUrl, deploymentPath } = sharedStack();
+
+/** A database of its own, with the tables and indexes of the running indexer. */
+beforeAll(async () => {
+  admin = new pg.Client({ connectionString: databaseUrl });
+  await admin.connect();
+  await admin.query("create database query_plans");
+  const url = new URL(databaseUrl);
+  url.pathname = "/query_plans";
+  // One connection: the counters of other sessions arrive late.
+  database = createDatabase(url.href, { maxConnections: 1 });
+  await migrate(database.pool);
+  await copyIndexTables();
+  await fill();
+}, 120_000);
+afterAll(async () => {
+  await database?.pool.end();
+  await admin?.query("drop database if exists query_plans");
+  await admin?.end();
 });
-afterAll(() => db.$client.end());
 
-/** How Postgres would answer if the tables were large: small ones it rather reads whole, and sorts. */
-async function planOf(query: SQL): Promise<string> {
-  return db.transaction(async (tx) => {
-    for (const way of ["seqscan", "sort", "hashjoin", "mergejoin"]) {
-      await tx.execute(sql.raw(`set local enable_${way} = off`));
+async function copyIndexTables(): Promise<void> {
+  const { rows: schemas } = await admin.query<{ schema: string }>(
+    "select table_schema as schema from information_schema.tables where table_name = 'working_contract' and table_type = 'BASE TABLE'",
+  );
+  const schema = schemas[0]?.schema ?? "";
+  await database.pool.query("create schema onchain");
+  for (const table of ["working_contract", "vote", "deferred_payout", "stake"]) {
+    const { rows: columns } = await admin.query<{ column: string }>(
+      `select format('%I %s', attname, format_type(atttypid, atttypmod)) as column from pg_attribute
+       where attrelid = format('%I.%I', $1::text, $2::text)::regclass and attnum > 0 and not attisdropped order by attnum`,
+      [schema, table],
+    );
+    await database.pool.query(
+      `create table onchain.${table} (${columns.map(({ column }) => column).join(", ")})`,
+    );
+    const { rows: indexes } = await admin.query<{ definition: string }>(
+      "select indexdef as definition from pg_indexes where schemaname = $1 and tablename = $2",
+      [schema, table],
+    );
+    for (const { definition } of indexes) {
+      await database.pool.query(definition.replace(`ON ${schema}.`, "ON onchain."));
     }
-    const { rows } = await tx.execute<{ "QUERY PLAN": string }>(sql`explain ${query}`);
-    return rows.map((row) => row["QUERY PLAN"]).join("\n");
-  });
+  }
 }
 
-test("searches by text use the trigram indexes of title and description", async () => {
-  const search = or(ilike(terms.title, "%needle%"), ilike(terms.taskDescription, "%needle%"));
-  const plan = await planOf(db.select({ id: terms.id }).from(terms).where(search).getSQL());
-  expect(plan).toContain("terms_title_search");
-  expect(plan).toContain("terms_description_search");
-  expect(plan).not.toContain("Seq Scan");
+/** History: settled contracts, claimed votes, final operations. In between, OPEN of each that are still to be done. */
+async function fill(): Promise<void> {
+  const done = `i > ${OPEN}`;
+  await insert("onchain.working_contract", {
+    id: "'0x' || lpad(to_hex(i), 40, '0')",
+    phase: `case when ${done} then (array['approved', 'tallied', 'cancelled', 'withdrawn'])[1 + i % 4]
+      else (array['created', 'matched', 'delivered', 'tallied'])[1 + i % 4] end`,
+    settled: done,
+    match_deadline: String(NOW - 100),
+    delivery_deadline: String(NOW - 100),
+    review_deadline: String(NOW - 100),
+    ended_at: String(NOW - 100),
+    payout_hold: "0",
+    disputed_at: "null",
+    ba_voting_window: "86400",
+    ba_recruit_count: "0",
+    drawn: "false",
+    sealed_votes: "0",
+    opened_votes: "0",
+  });
+  // As many again that go on: nothing of them is due.
+  await insert("onchain.working_contract", {
+    id: "'0x1' || lpad(to_hex(i), 39, '0')",
+    phase: "(array['created', 'matched', 'delivered'])[1 + i % 3]",
+    settled: "false",
+    match_deadline: String(NOW + 1000),
+    delivery_deadline: String(NOW + 2000),
+    review_deadline: String(NOW + 3000),
+    payout_hold: "0",
+    drawn: "false",
+  });
+  await insert("onchain.vote", {
+    contract_id: "'0x' || lpad(to_hex(i), 40, '0')",
+    backup_agent: `'0x${"ba".repeat(20)}'`,
+    votes: "1",
+    position: "0",
+    claimed: done,
+    reward_deferred: "false",
+  });
+  await insert("onchain.deferred_payout", {
+    contract_id: "'0x' || lpad(to_hex(i), 40, '0')",
+    payee: `'0x${"ba".repeat(20)}'`,
+    amount: `case when ${done} then 0 else 5 end`,
+  });
+  await insert("app.operation", {
+    kind: "'settle'",
+    escrow: "'0x' || lpad(to_hex(i + 500), 40, '0')",
+    target: "'0x'",
+    data: "'0x'",
+    gas_limit: "100000",
+    once_key: "'done:' || i",
+    state: `case when ${done} then 'final' else (array['queued', 'sent'])[1 + i % 2] end`,
+    batch_id: `case when ${done} then i / 10 end`,
+    signer: `'${SIGNER}'`,
+  });
+  await insert("app.batch", {
+    signer: `'${SIGNER}'`,
+    epoch: "1",
+    account_nonce: "i",
+    attempts: "'[]'::jsonb",
+    operation_ids: "array[i]",
+    state: "'final'",
+    block_number: "i",
+    block_hash: "'0x'",
+  });
+  await database.pool.query("insert into app.signer_epoch (signer, epoch) values ($1, 1)", [SIGNER]);
+  await database.pool.query("analyze");
+}
+
+async function insert(table: string, columns: Record<string, string>): Promise<void> {
+  const names = Object.keys(columns).join(", ");
+  await database.pool.query(
+    `insert into ${table} (${names}) select ${Object.values(columns).join(", ")} from generate_series(1, ${ROWS}) i`,
+  );
+}
+
+/** Rows that Postgres read in tables and indexes while `work` ran. */
+async function rowsRead(work: () => Promise<unknown>): Promise<number> {
+  const read = async (): Promise<number> => {
+    await database.pool.query("select pg_stat_force_next_flush()");
+    const { rows } = await database.pool.query<{ read: string }>(
+      `select (select sum(seq_tup_read) from pg_stat_user_tables)
+        + (select sum(idx_tup_read) from pg_stat_user_indexes) as read`,
+    );
+    return Number(rows[0]?.read);
+  };
+  const before = await read();
+  await work();
+  return (await read()) - before;
+}
+
+it("finds what is due among 200,000 contracts by looking at little more than that", async () => {
+  const deployment = readDeployment(deploymentPath);
+  const due = findDue(database.db, { now: NOW, deployment });
+  const read = await rowsRead(() => due);
+
+  expect((await due).filter(({ kind }) => kind === "settle")).toHaveLength(OPEN);
+  expect((await due).filter(({ kind }) => kind === "claim")).toHaveLength(OPEN / 4);
+  expect(read).toBeLessThan(OPEN * 50);
 });
 
-test.each([
-  ["of everybody", undefined],
-  ["of one agent", eq(vote.backupAgent, AGENT)],
-  [
-    "of one agent from a cursor on",
-    and(
-      eq(vote.backupAgent, AGENT),
-      sql`(${vote.sealedAt}, ${vote.contractId}, ${vote.position}) <= (1, ${AGENT}, 1)`,
-    ),
-  ],
-])("votes %s come in order from an index, ballot by ballot", async (_name, where) => {
-  const query = selectVotes(db, AGENT, where)
-    .orderBy(desc(vote.sealedAt), desc(vote.contractId), desc(vote.position), criterion)
-    .limit(50)
-    .getSQL();
-  const plan = await planOf(query);
-  expect(plan).toMatch(/Index (Only )?Scan Backward using \S+ on vote/);
-  expect(plan).toMatch(/Presorted Key: vote.sealed_at, vote.contract_id, vote."?position/);
+it("claims a batch beside 100,000 operations that are done", async () => {
+  const context = {
+    db: database.db,
+    signer: SIGNER,
+    epoch: 1n,
+    options: { maxBatchSize: 100 },
+    memory: createMemory(),
+  };
+  const head = { number: 5n, hash: "0x", timestamp: NOW, gasLimit: 60_000_000n, baseFeePerGas: 1n } as const;
+  let claimed = 0;
+  const read = await rowsRead(async () => {
+    await requireRoom(database.db);
+    expect(await hasOpen(context as SignerContext)).toBe(false);
+    expect(await hasWaiting(context as SignerContext)).toBe(true);
+    claimed = (await claimOperations(context as SignerContext, head)).operations.length;
+  });
+
+  expect(claimed).toBe(OPEN / 2);
+  expect(read).toBeLessThan(OPEN * 50);
 });
 
-test("a caller's unanswered payments are found by an index", async () => {
-  const unanswered = sql`state <> 'rejected' and nonce is not null and response is null`;
-  const where = and(eq(operation.caller, AGENT), eq(operation.kind, "stake"), unanswered);
-  const plan = await planOf(db.select({ id: operation.id }).from(operation).where(where).getSQL());
-  expect(plan).toContain("operation_unanswered");
+it("looks for batches that were given up by their operations", async () => {
+  const read = await rowsRead(() =>
+    database.db.execute(sql`
+      select id from app.batch where state in ('reverted', 'superseded') and operation_ids && '{5,6}'::bigint[]`),
+  );
+  expect(read).toBeLessThan(100);
 });

@@ -1,0 +1,63 @@
+/** Lists and searches that callers can shape are answered from indexes, however many rows there are. */
+import type { SQL } from "drizzle-orm";
+import { and, desc, eq, ilike, or, sql } from "drizzle-orm";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type Database } from "../../src/db/client.js";
+import { vote } from "../../src/db/onchain.js";
+import { operation, terms } from "../../src/db/schema.js";
+import { criterion, selectVotes } from "../../src/services/votes/view.js";
+import { sharedStack } from "../support/world.js";
+
+const AGENT = `0x${"ab".repeat(20)}` as const;
+
+let db: Database;
+beforeAll(() => {
+  ({ db } = createDatabase(sharedStack().databaseUrl));
+});
+afterAll(() => db.$client.end());
+
+/** How Postgres would answer if the tables were large: small ones it rather reads whole, and sorts. */
+async function planOf(query: SQL): Promise<string> {
+  return db.transaction(async (tx) => {
+    for (const way of ["seqscan", "sort", "hashjoin", "mergejoin"]) {
+      await tx.execute(sql.raw(`set local enable_${way} = off`));
+    }
+    const { rows } = await tx.execute<{ "QUERY PLAN": string }>(sql`explain ${query}`);
+    return rows.map((row) => row["QUERY PLAN"]).join("\n");
+  });
+}
+
+test("searches by text use the trigram indexes of title and description", async () => {
+  const search = or(ilike(terms.title, "%needle%"), ilike(terms.taskDescription, "%needle%"));
+  const plan = await planOf(db.select({ id: terms.id }).from(terms).where(search).getSQL());
+  expect(plan).toContain("terms_title_search");
+  expect(plan).toContain("terms_description_search");
+  expect(plan).not.toContain("Seq Scan");
+});
+
+test.each([
+  ["of everybody", undefined],
+  ["of one agent", eq(vote.backupAgent, AGENT)],
+  [
+    "of one agent from a cursor on",
+    and(
+      eq(vote.backupAgent, AGENT),
+      sql`(${vote.sealedAt}, ${vote.contractId}, ${vote.position}) <= (1, ${AGENT}, 1)`,
+    ),
+  ],
+])("votes %s come in order from an index, ballot by ballot", async (_name, where) => {
+  const query = selectVotes(db, AGENT, where)
+    .orderBy(desc(vote.sealedAt), desc(vote.contractId), desc(vote.position), criterion)
+    .limit(50)
+    .getSQL();
+  const plan = await planOf(query);
+  expect(plan).toMatch(/Index (Only )?Scan Backward using \S+ on vote/);
+  expect(plan).toMatch(/Presorted Key: vote.sealed_at, vote.contract_id, vote."?position/);
+});
+
+test("a caller's unanswered payments are found by an index", async () => {
+  const unanswered = sql`state <> 'rejected' and nonce is not null and response is null`;
+  const where = and(eq(operation.caller, AGENT), eq(operation.kind, "stake"), unanswered);
+  const plan = await planOf(db.select({ id: operation.id }).from(operation).where(where).getSQL());
+  expect(plan).toContain("operation_unanswered");
+});
