@@ -7,7 +7,7 @@ import { createLogger } from "../logger.js";
 import { createService } from "../main.js";
 import { takeLock } from "./lock.js";
 import { resetNetwork, startNetwork } from "./network.js";
-import { freePort } from "./ports.js";
+import { listenOnFreePort } from "./ports.js";
 import { startGuardian, until } from "./processes.js";
 import { type Environment, type LocalSettings, readSettings, wantedPort } from "./settings.js";
 
@@ -46,13 +46,17 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
     if (isStopping) return;
 
     const wanted = wantedPort(env);
-    const port = await freePort(wanted, env.HOST || undefined);
-    if (port !== wanted) report(`Port ${wanted} is in use: taking ${port}.`);
-    const config = settings.serviceConfig({ ...network, port });
     const logPath = join(settings.dir, "logs", "service.log");
-    const logger = createLogger(config.logLevel, destination({ dest: logPath, mkdir: true, sync: false }));
-    const service = await createService(config, { logger });
+    const logs = destination({ dest: logPath, mkdir: true, sync: false });
+    const { port, listening: service } = await listenOnFreePort(
+      { wanted, host: env.HOST || undefined },
+      async (candidate) => {
+        const config = settings.serviceConfig({ ...network, port: candidate });
+        return createService(config, { logger: createLogger(config.logLevel, logs) });
+      },
+    );
     closing.push(() => service.stop());
+    if (wanted !== 0 && port !== wanted) report(`Port ${wanted} is in use: taking ${port}.`);
     // The indexer says that it is up before it has read the newest blocks.
     await until("the service is ready", async () => isStopping || (await fetch(`${service.url}/ready`)).ok, {
       timeoutMs: READY_TIMEOUT_MS,

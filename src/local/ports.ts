@@ -15,3 +15,21 @@ function tryPort(port: number, host: string): Promise<number | null> {
     });
   });
 }
+
+/** Others may take a port between our look at it and our use of it. */
+const LISTEN_TRIES = 5;
+
+/** Runs `listen` with the wanted port where it is free, else with any other, also where the port is lost meanwhile. */
+export async function listenOnFreePort<T>(
+  { wanted, host }: { wanted: number; host?: string | undefined },
+  listen: (port: number) => Promise<T>,
+): Promise<{ port: number; listening: T }> {
+  for (let attempt = 1; ; attempt++) {
+    const port = await freePort(attempt === 1 ? wanted : 0, host);
+    try {
+      return { port, listening: await listen(port) };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE" || attempt === LISTEN_TRIES) throw error;
+    }
+  }
+}

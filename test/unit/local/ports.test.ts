@@ -1,0 +1,53 @@
+import { createServer, type Server } from "node:net";
+import { afterEach, expect, it } from "vitest";
+import { freePort, listenOnFreePort } from "../../../src/local/ports.js";
+
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close();
+});
+
+function listen(port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    servers.push(server);
+    server.once("error", reject);
+    server.listen({ port, host: "127.0.0.1", exclusive: true }, () => resolve(port));
+  });
+}
+
+it("takes the wanted port where it is free", async () => {
+  const wanted = await freePort();
+  expect(await listenOnFreePort({ wanted }, listen)).toEqual({ port: wanted, listening: wanted });
+});
+
+it("takes another where the wanted one is in use", async () => {
+  const wanted = await listen(await freePort());
+  const { port } = await listenOnFreePort({ wanted }, listen);
+  expect(port).not.toBe(wanted);
+});
+
+it("takes another where somebody is faster between the look at a port and its use", async () => {
+  const wanted = await freePort();
+  const tried: number[] = [];
+  const { port } = await listenOnFreePort({ wanted }, async (candidate) => {
+    tried.push(candidate);
+    if (tried.length < 3) await listen(candidate);
+    return listen(candidate);
+  });
+  expect(tried).toHaveLength(3);
+  expect(tried[0]).toBe(wanted);
+  expect(port).toBe(tried[2]);
+});
+
+it("gives up on ports that are lost again and again, and at once on any other fault", async () => {
+  const lost = listenOnFreePort({ wanted: 0 }, async (port) => listen(await listen(port)));
+  await expect(lost).rejects.toMatchObject({ code: "EADDRINUSE" });
+  let calls = 0;
+  const broken = listenOnFreePort({ wanted: 0 }, async () => {
+    calls++;
+    throw new Error("no database");
+  });
+  await expect(broken).rejects.toThrow("no database");
+  expect(calls).toBe(1);
+});
