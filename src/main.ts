@@ -20,6 +20,8 @@ import { createCaretaker } from "./relayer/caretaker.js";
 import { createOutboxWaiter } from "./relayer/outbox-waiter.js";
 import { createRelayer } from "./relayer/relayer.js";
 import { createCheckpointTrees } from "./services/checkpoints/trees.js";
+import { targetPolicy } from "./services/webhooks/require-target.js";
+import { createWebhookSender } from "./webhooks/sender.js";
 
 const KEEPER_INTERVAL_MS = 1000;
 /** Room for contract wallets' signatures in a payment header, and idle connections that outlive a client's own pause. */
@@ -102,6 +104,9 @@ export async function createService(
       const appender = createAppender({ db, publicClient, logger });
       closing.push(() => appender.stop());
       appender.start();
+      const sender = createWebhookSender({ db, keys: config, policy: targetPolicy(config), logger });
+      closing.push(() => sender.stop());
+      sender.start();
       const keeper = createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS });
       closing.push(() => keeper.stop());
       keeper.start();

@@ -1,4 +1,5 @@
 import { type RotationReport, rotateMasterKey } from "../../src/services/references/rotate-master-key.js";
+import { rotateWebhookSecrets } from "../../src/services/webhooks/rotate-secrets.js";
 import { masterKeys, OperatorError, withDatabase } from "./settings.js";
 
 /** `master-key rotate`: fails where a key could not be wrapped anew, after doing all the others. */
@@ -6,15 +7,23 @@ export async function rotate(args: string[]): Promise<void> {
   if (args.length > 0) throw new OperatorError("master-key rotate takes no arguments");
   const keys = masterKeys();
   const onBatch = ({ rewrapped }: RotationReport): void => console.log(`${rewrapped} keys wrapped anew`);
-  const { rewrapped, failed } = await withDatabase((db) => rotateMasterKey(db, keys, { onBatch }));
+  const { references, webhooks } = await withDatabase(async (db) => ({
+    references: await rotateMasterKey(db, keys, { onBatch }),
+    webhooks: await rotateWebhookSecrets(db, keys),
+  }));
+  const failed = [
+    ...references.failed.map(({ contractId, field, reason }) => `${contractId} ${field}: ${reason}`),
+    ...webhooks.failed.map((id) => `webhook ${id}: its secret could not be unwrapped`),
+  ];
   if (failed.length === 0) {
+    const rewrapped = references.rewrapped + webhooks.rewrapped;
     console.log(`Done: ${rewrapped} keys wrapped anew, nothing left under another master key.`);
     return;
   }
   throw new OperatorError(
     [
       `${failed.length} keys were left as they are; keep the master keys that they need:`,
-      ...failed.map(({ contractId, field, reason }) => `  ${contractId} ${field}: ${reason}`),
+      ...failed.map((line) => `  ${line}`),
     ].join("\n"),
   );
 }

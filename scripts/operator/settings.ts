@@ -5,7 +5,7 @@ import { z } from "zod";
 import { hex32, hex32List } from "../../src/config.js";
 import { createDatabase, type Database } from "../../src/db/client.js";
 import { ROOT } from "../../src/local/root.js";
-import type { MasterKeys } from "../../src/services/references/vault.js";
+import type { MasterKeys } from "../../src/master-key.js";
 
 /** The command cannot be carried out as it was given; the message is for the operator. */
 export class OperatorError extends Error {

@@ -25,6 +25,7 @@ import { referenceKeyRoutes } from "./routes/reference-keys/routes.js";
 import { stakeRoutes } from "./routes/stakes/routes.js";
 import { systemRoutes } from "./routes/system/routes.js";
 import { voteRoutes } from "./routes/votes/routes.js";
+import { webhookRoutes } from "./routes/webhooks/routes.js";
 import { workloadRoutes } from "./routes/workload/routes.js";
 
 /** The HTTP service, ready for `app.fetch` or `app.request`. Opens nothing: all it talks to is in `deps`. */
@@ -50,6 +51,7 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   app.route("/", profileRoutes(deps));
   app.route("/", referenceKeyRoutes(deps));
   app.route("/", eventRoutes(readOnly));
+  app.route("/", webhookRoutes(deps));
 
   app.route("/", discoveryRoutes(deps));
   app.route("/", docsRoutes(app, deps));

@@ -72,6 +72,7 @@ function localDefaults(masterKey: string): Environment {
     MASTER_KEY: masterKey,
     CONFIRMATIONS: LOCAL_CONFIRMATIONS,
     RATE_LIMIT_ANONYMOUS: LOCAL_RATE_LIMIT_ANONYMOUS,
+    WEBHOOKS_TO_PRIVATE_ADDRESSES: "true",
   };
 }
 

@@ -142,7 +142,9 @@ describe("the log", () => {
     const jurors = [await newJuror(world), await newJuror(world)] as const;
     const { id } = await disputedBetween(world, client, worker);
     for (const juror of jurors) await vote(juror, id, "met", "not met", "unclear");
-    const sealed = await allEvents(stranger, `contractId=${id}&type=vote.*`);
+    const sealedVotes = () => allEvents(stranger, `contractId=${id}&type=vote.*`);
+    await eventually("both votes are told", async () => (await sealedVotes()).length === 2);
+    const sealed = await sealedVotes();
     expect(sealed.map(({ type, data }) => ({ type, data }))).toEqual(
       jurors.map(({ address }) => ({
         type: "vote.sealed",

@@ -18,6 +18,9 @@ globalThis.fetch = async (input, init) => {
   // Other servers of the stack (node, indexer) have no such paths.
   if (!pathname.startsWith("/v1/")) return response;
 
+  // A stream has no end to wait for.
+  if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) return response;
+
   const judge = await judgeOf(origin);
   const body = await response.clone().text();
   const { status, headers } = response;

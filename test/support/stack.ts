@@ -42,12 +42,26 @@ export interface Stack {
 const DEFAULT_ENVIRONMENT = {
   MASTER_KEY: "11".repeat(32),
   LOG_LEVEL: "debug",
+  WEBHOOKS_TO_PRIVATE_ADDRESSES: "true",
   RATE_LIMIT_READS: "0",
   RATE_LIMIT_WRITES: "0",
   RATE_LIMIT_ANONYMOUS: "0",
   RATE_LIMIT_CHALLENGES: "0",
   RATE_LIMIT_PAGES: "0",
 };
+
+/** Settings of a service on that network, by their environment names. */
+export function serviceEnvironment(network: Network, port: number): Record<string, string | undefined> {
+  return {
+    ...DEFAULT_ENVIRONMENT,
+    RELAYER_PRIVATE_KEYS: localSignerKeys().join(","),
+    DATABASE_URL: network.databaseUrl,
+    RPC_URL: network.rpcUrl,
+    WS_RPC_URL: network.wsRpcUrl,
+    DEPLOYMENT: network.deploymentPath,
+    PORT: String(port),
+  };
+}
 
 /** Starts a stack of its own; the caller must stop it. */
 export async function startStack({
@@ -71,17 +85,7 @@ export async function startStack({
   });
   const port = await freePort();
   const configure = (more: Record<string, string>): Config =>
-    parseConfig({
-      ...DEFAULT_ENVIRONMENT,
-      RELAYER_PRIVATE_KEYS: localSignerKeys().join(","),
-      DATABASE_URL: network.databaseUrl,
-      RPC_URL: network.rpcUrl,
-      WS_RPC_URL: network.wsRpcUrl,
-      DEPLOYMENT: network.deploymentPath,
-      PORT: String(port),
-      ...env,
-      ...more,
-    });
+    parseConfig({ ...serviceEnvironment(network, port), ...env, ...more });
   const start = async (config: Config): Promise<Service> => {
     const logger = createLogger(config.logLevel, destination({ dest: logPath, mkdir: true, sync: false }));
     const service = await createService(config, { logger });

@@ -21,7 +21,7 @@ export const securityHeaders = createMiddleware<AppEnv>(async (c, next) => {
  */
 export const crossOrigin = cors({
   origin: "*",
-  allowMethods: ["GET", "HEAD", "POST", "OPTIONS"],
+  allowMethods: ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"],
   allowHeaders: [
     "Authorization",
     "Content-Type",
@@ -29,6 +29,7 @@ export const crossOrigin = cors({
     "X-PAYMENT",
     "X-402-Version",
     "X-Request-Id",
+    "Last-Event-ID",
     "Access-Control-Expose-Headers",
   ],
   exposeHeaders: [

@@ -2,7 +2,8 @@
 import { and, asc, eq, ne, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../db/client.js";
 import { referenceKey } from "../../db/schema.js";
-import { type MasterKeys, masterKeyId, type ReferenceField, unwrapKey, wrapKey } from "./vault.js";
+import { type MasterKeys, masterKeyId } from "../../master-key.js";
+import { type ReferenceField, unwrapKey, wrapKey } from "./vault.js";
 
 type ReferenceKeyRow = typeof referenceKey.$inferSelect;
 

@@ -2,11 +2,12 @@
  * Encrypted references at rest (docs/decisions.md 34): one random key per Working Contract and field, wrapped by the
  * operator's master key. What is stored and served is the compact JWE; plain text is held by nobody.
  */
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { and, eq } from "drizzle-orm";
-import { CompactEncrypt, compactDecrypt } from "jose";
+import { CompactEncrypt } from "jose";
 import type { Executor } from "../../db/client.js";
 import { referenceKey } from "../../db/schema.js";
+import { type MasterKeys, masterKeyId, unwrapSecret, wrappingKey, wrapSecret } from "../../master-key.js";
 import type { Hex } from "../../protocol/types.js";
 
 export type ReferenceField = "supplementaryMaterials" | "delivery";
@@ -14,12 +15,6 @@ export type ReferenceField = "supplementaryMaterials" | "delivery";
 export interface ReferencePlace {
   contractId: string;
   field: ReferenceField;
-}
-
-/** The operator's master keys: the one that wraps, and others whose wraps are still read while keys are rotated. */
-export interface MasterKeys {
-  masterKey: Hex;
-  masterKeysOld: readonly Hex[];
 }
 
 const KEY_BYTES = 32;
@@ -45,17 +40,7 @@ export async function readReferenceKey(
     .from(referenceKey)
     .where(and(eq(referenceKey.contractId, input.contractId), eq(referenceKey.field, input.field)));
   if (row === undefined) return null;
-  const wrappedBy = input.masterKeysOld.find((key) => masterKeyId(key) === row.masterKeyId);
-  return unwrapKey(row.wrappedKey, { ...input, masterKey: wrappedBy ?? input.masterKey });
-}
-
-/** Which master key wrapped a row: lets an operator rotate without trying each. */
-export function masterKeyId(masterKey: Hex): string {
-  return createHash("sha256")
-    .update("working-contracts master key id")
-    .update(bytesOf(masterKey))
-    .digest("hex")
-    .slice(0, 16);
+  return unwrapKey(row.wrappedKey, { ...input, masterKey: wrappingKey(input, row.masterKeyId) });
 }
 
 async function ensureReferenceKey(db: Executor, input: ReferencePlace & MasterKeys): Promise<Uint8Array> {
@@ -73,28 +58,17 @@ async function ensureReferenceKey(db: Executor, input: ReferencePlace & MasterKe
   return existing;
 }
 
-/** The place stands in the protected header, so that a row moved to another contract does not unwrap. */
-export async function wrapKey(
+export function wrapKey(
   key: Uint8Array,
   { contractId, field, masterKey }: ReferencePlace & { masterKey: Hex },
 ): Promise<string> {
-  return new CompactEncrypt(key)
-    .setProtectedHeader({ alg: "A256GCMKW", enc: "A256GCM", kid: masterKeyId(masterKey), contractId, field })
-    .encrypt(bytesOf(masterKey));
+  return wrapSecret(key, { masterKey, place: { contractId, field } });
 }
 
 /** Throws where the master key is another one, or the wrapped key belongs to another place. */
-export async function unwrapKey(
+export function unwrapKey(
   wrapped: string,
   { contractId, field, masterKey }: ReferencePlace & { masterKey: Hex },
 ): Promise<Uint8Array> {
-  const { plaintext, protectedHeader } = await compactDecrypt(wrapped, bytesOf(masterKey));
-  if (protectedHeader.contractId !== contractId || protectedHeader.field !== field) {
-    throw new Error(`The wrapped key stored for ${field} of ${contractId} belongs elsewhere`);
-  }
-  return plaintext;
-}
-
-function bytesOf(hex: Hex): Buffer {
-  return Buffer.from(hex.slice(2), "hex");
+  return unwrapSecret(wrapped, { masterKey, place: { contractId, field } });
 }

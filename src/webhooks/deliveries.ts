@@ -1,0 +1,217 @@
+/** One webhook's turn: what is to be sent, and what becomes of it. Every write holds only while the claim does. */
+import { and, asc, eq, isNotNull, lte, type SQL, sql } from "drizzle-orm";
+import type { Database } from "../db/client.js";
+import { event, webhook, webhookRetry } from "../db/schema.js";
+import type { EventRow } from "../events/filter.js";
+import { readPage } from "../events/read.js";
+import type { Address } from "../protocol/types.js";
+
+export type WebhookRow = typeof webhook.$inferSelect;
+
+/** After each failed attempt, in seconds: three days and a bit together (Standard Webhooks' own schedule). */
+const RETRY_DELAYS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400] as const;
+/** While its attempts fail, a webhook rests after each, doubling from 2 s up to this. */
+const MAX_PAUSE_SECONDS = 600;
+/** Failed events that wait for another attempt; with more, nothing new is begun. */
+const MAX_RETRIES = 1_000;
+/** Events that were given up stay listed; older ones go. */
+const MAX_GIVEN_UP = 100;
+/** Milliseconds, because the claim's end is also its name, and a Date holds no more. */
+const claimEnd = sql`date_trunc('milliseconds', now() + interval '60 seconds')`;
+const claimOf = ({ claimedUntil }: WebhookRow): SQL =>
+  sql`${claimedUntil?.toISOString() ?? null}::timestamptz`;
+const GONE = 410;
+
+export interface Outcome {
+  ok: boolean;
+  status: number | null;
+  error: string | null;
+  /** How long the answer took. */
+  seconds: number;
+}
+
+export interface Task {
+  row: EventRow;
+  /** Attempts so far; null for an event that is new to the webhook. */
+  attempts: number | null;
+}
+
+/** Takes webhooks that have something to do, longest waiting first. */
+export async function claimDue(db: Database, limit: number): Promise<WebhookRow[]> {
+  const { rows } = await db.execute<{ id: string }>(sql`
+    update app.webhook set claimed_until = ${claimEnd}
+    where id in (
+      select id from app.webhook
+      where disabled_at is null and next_attempt_at <= now()
+        and (claimed_until is null or claimed_until < now())
+      order by next_attempt_at limit ${limit} for update skip locked)
+    returning id`);
+  if (rows.length === 0) return [];
+  const ids = rows.map(({ id }) => sql`${id}`);
+  return db
+    .select()
+    .from(webhook)
+    .where(sql`${webhook.id} in (${sql.join(ids, sql`, `)})`);
+}
+
+/** The next thing to send: a retry that is due, else the next event. Null where there is nothing now. */
+export async function nextTask(db: Database, hook: WebhookRow): Promise<Task | null> {
+  const [retry] = await db
+    .select({ row: event, attempts: webhookRetry.attempts })
+    .from(webhookRetry)
+    .innerJoin(event, eq(event.position, webhookRetry.position))
+    .where(and(eq(webhookRetry.webhookId, hook.id), lte(webhookRetry.nextAttemptAt, sql`now()`)))
+    .orderBy(asc(webhookRetry.nextAttemptAt), asc(webhookRetry.position))
+    .limit(1);
+  if (retry !== undefined) return retry;
+  if (hook.sentUpTo >= hook.wantedUpTo || (await countRetries(db, hook.id)) >= MAX_RETRIES) return null;
+
+  const page = await readPage(db, {
+    filter: {
+      types: hook.types ?? undefined,
+      contractId: (hook.contractId ?? undefined) as Address | undefined,
+      agent: (hook.agent ?? undefined) as Address | undefined,
+    },
+    reader: hook.owner as Address,
+    after: hook.sentUpTo,
+    limit: 1,
+    newest: hook.wantedUpTo,
+  });
+  const [row] = page.rows;
+  if (row !== undefined) return { row, attempts: null };
+  // A stretch of the log without anything for it.
+  if (!(await holdClaim(db, hook, { sentUpTo: page.end }))) return null;
+  return page.hasMore ? nextTask(db, hook) : null;
+}
+
+/**
+ * Stores what became of an attempt. The result is how many seconds the webhook rests now; null where another process
+ * has it by now, or its owner changed it.
+ */
+export async function recordOutcome(
+  db: Database,
+  hook: WebhookRow,
+  { task, outcome }: { task: Task; outcome: Outcome },
+): Promise<number | null> {
+  const position = task.row.position as bigint;
+  const moved = task.attempts === null ? { sentUpTo: position } : {};
+  const wasFailing = hook.failures > 0;
+  const failures = outcome.ok ? 0 : hook.failures + 1;
+  const rest = restSeconds(outcome, failures);
+  return db.transaction(async (tx) => {
+    const held = await holdClaim(tx, hook, {
+      ...moved,
+      failures,
+      lastStatus: outcome.status,
+      lastError: outcome.error,
+      lastAttemptAt: sql`now()`,
+      ...(outcome.ok ? { lastSuccessAt: sql`now()`, failingSince: null } : {}),
+      ...(outcome.ok ? {} : { failingSince: sql`coalesce(failing_since, now())` }),
+      pausedUntil: sql`now() + make_interval(secs => ${rest})`,
+    });
+    if (!held) return null;
+    const mine = and(eq(webhookRetry.webhookId, hook.id), eq(webhookRetry.position, position));
+    if (outcome.ok) {
+      await tx.delete(webhookRetry).where(mine);
+      // It is there again: what failed meanwhile need not wait any longer.
+      if (wasFailing) {
+        await tx
+          .update(webhookRetry)
+          .set({ nextAttemptAt: sql`now()` })
+          .where(and(eq(webhookRetry.webhookId, hook.id), isNotNull(webhookRetry.nextAttemptAt)));
+      }
+    } else {
+      await storeRetry(tx, hook.id, { position, attempts: (task.attempts ?? 0) + 1, outcome });
+    }
+    return rest;
+  });
+}
+
+/** Gives a webhook back, and notes when there is something to do again. */
+export async function releaseClaim(db: Database, hook: WebhookRow): Promise<void> {
+  await db.execute(sql`
+    update app.webhook w set claimed_until = null,
+      next_attempt_at = greatest(
+        case when w.wanted_up_to > w.sent_up_to and
+            (select count(*) from app.webhook_retry r where r.webhook_id = w.id and r.next_attempt_at is not null) < ${MAX_RETRIES}
+          then now()
+          else (select min(r.next_attempt_at) from app.webhook_retry r where r.webhook_id = w.id) end,
+        case when w.wanted_up_to > w.sent_up_to
+          or exists (select 1 from app.webhook_retry r where r.webhook_id = w.id and r.next_attempt_at is not null)
+          then w.paused_until end)
+    where w.id = ${hook.id} and w.claimed_until = ${claimOf(hook)}`);
+}
+
+type Writer = Pick<Database, "update" | "insert" | "delete" | "execute">;
+type Changes = Parameters<ReturnType<Database["update"]>["set"]>[0];
+
+/** Writes only while the claim holds; the row in hand follows. */
+async function holdClaim(db: Writer, hook: WebhookRow, changes: Changes): Promise<boolean> {
+  const [held] = await db
+    .update(webhook)
+    .set({ ...changes, claimedUntil: claimEnd })
+    .where(
+      and(
+        eq(webhook.id, hook.id),
+        sql`${webhook.claimedUntil} = ${claimOf(hook)}`,
+        sql`${webhook.disabledAt} is null`,
+      ),
+    )
+    .returning();
+  if (held === undefined) return false;
+  Object.assign(hook, held);
+  return true;
+}
+
+/** A slow target rests three times as long as it took, so that it never holds a place for itself. */
+function restSeconds({ ok, seconds }: Outcome, failures: number): number {
+  const rest = seconds < 1 ? 0 : 3 * seconds;
+  return ok ? rest : Math.max(rest, Math.min(2 ** failures, MAX_PAUSE_SECONDS));
+}
+
+async function storeRetry(
+  tx: Writer,
+  webhookId: string,
+  { position, attempts, outcome }: { position: bigint; attempts: number; outcome: Outcome },
+): Promise<void> {
+  const delay = RETRY_DELAYS[attempts - 1];
+  const changes = {
+    attempts,
+    nextAttemptAt: delay === undefined ? null : sql`now() + make_interval(secs => ${delay})`,
+    lastStatus: outcome.status,
+    lastError: outcome.error,
+  };
+  await tx
+    .insert(webhookRetry)
+    .values({ webhookId, position, ...changes })
+    .onConflictDoUpdate({ target: [webhookRetry.webhookId, webhookRetry.position], set: changes });
+  if (outcome.status === GONE) return disable(tx, webhookId, { reason: "it answered 410 Gone", since: null });
+  if (delay !== undefined) return;
+  const reason = "every attempt of three days failed";
+  await disable(tx, webhookId, { reason, since: position });
+  await tx.execute(sql`
+    delete from app.webhook_retry where webhook_id = ${webhookId} and next_attempt_at is null and position in (
+      select position from app.webhook_retry where webhook_id = ${webhookId} and next_attempt_at is null
+      order by position desc offset ${MAX_GIVEN_UP})`);
+}
+
+/** With `since`, only where nothing has succeeded since that event was tried first. */
+async function disable(
+  tx: Writer,
+  webhookId: string,
+  { reason, since }: { reason: string; since: bigint | null },
+): Promise<void> {
+  const first = sql`(select first_attempt_at from app.webhook_retry
+    where webhook_id = ${webhookId} and position = ${since?.toString() ?? null}::bigint)`;
+  await tx
+    .update(webhook)
+    .set({ disabledAt: sql`now()`, disabledReason: reason })
+    .where(and(eq(webhook.id, webhookId), since === null ? undefined : sql`failing_since <= ${first}`));
+}
+
+async function countRetries(db: Database, webhookId: string): Promise<number> {
+  const { rows } = await db.execute<{ count: number }>(sql`
+    select count(*)::int as count from app.webhook_retry
+    where webhook_id = ${webhookId} and next_attempt_at is not null`);
+  return rows[0]?.count ?? 0;
+}

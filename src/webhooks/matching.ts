@@ -1,0 +1,52 @@
+/** Which webhooks want what is new in the log: one reader for all of them, so that one that wants nothing costs nothing. */
+import { eq, sql } from "drizzle-orm";
+import type { Database } from "../db/client.js";
+import { eventLog, eventReader } from "../db/schema.js";
+
+const READER = "webhooks";
+/** Events that one round looks at. */
+const BATCH = 200n;
+const LOCK = 7_402_004;
+
+/** Marks the webhooks that want something of the next events; true if there is more. One process at a time. */
+export async function matchRound(db: Database): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const { rows } = await tx.execute<{ taken: boolean }>(
+      sql`select pg_try_advisory_xact_lock(${LOCK}) as taken`,
+    );
+    if (rows[0]?.taken !== true) return false;
+    await tx.insert(eventReader).values({ name: READER, position: 0n }).onConflictDoNothing();
+    const [reader] = await tx.select().from(eventReader).where(eq(eventReader.name, READER));
+    const [log] = await tx.select().from(eventLog).where(eq(eventLog.id, 1));
+    if (reader === undefined || log === undefined || log.lastPosition <= reader.position) return false;
+
+    const after = reader.position;
+    const end = log.lastPosition < after + BATCH ? log.lastPosition : after + BATCH;
+    await tx.execute(sql`
+      with fresh as (
+        select * from app.event where position > ${after.toString()}::bigint and position <= ${end.toString()}::bigint
+      ), concerned as (
+        select w.id, e.position from fresh e join app.webhook w on w.agent = any(e.agents) where ${wants}
+        union
+        select w.id, e.position from fresh e join app.webhook w on w.agent is null where ${wants}
+      ), span as (
+        select id, min(position) as first, max(position) as last from concerned group by id
+      )
+      update app.webhook w set
+        sent_up_to = case when w.sent_up_to >= w.wanted_up_to then span.first - 1 else w.sent_up_to end,
+        wanted_up_to = greatest(w.wanted_up_to, span.last),
+        next_attempt_at = least(w.next_attempt_at, greatest(now(), w.paused_until))
+      from span where w.id = span.id`);
+    await tx.update(eventReader).set({ position: end }).where(eq(eventReader.name, READER));
+    return end < log.lastPosition;
+  });
+}
+
+const wants = sql`w.disabled_at is null
+  and e.position > w.sent_up_to
+  and (w.contract_id is null or w.contract_id = e.contract_id)
+  and (w.types is null or e.type = any(w.types))
+  and (e.visible_to is null or w.owner = any(e.visible_to))`;
+
+/** Everything that is new to a webhook which was behind, asleep or disabled: it looks through the log by itself. */
+export const wakeSql = sql`greatest(wanted_up_to, (select coalesce(max(last_position), 0) from app.event_log))`;

@@ -1,0 +1,139 @@
+/**
+ * Sends events to webhooks, in loops of its own with a bounded number of requests on their way: a target that is slow or
+ * dead holds up neither the service nor, for long, the others. Any number of processes may run one.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { BaseLogger } from "pino";
+import type { Database } from "../db/client.js";
+import { toEvent } from "../events/view.js";
+import type { MasterKeys } from "../master-key.js";
+import {
+  claimDue,
+  nextTask,
+  type Outcome,
+  recordOutcome,
+  releaseClaim,
+  type Task,
+  type WebhookRow,
+} from "./deliveries.js";
+import { matchRound } from "./matching.js";
+import { signedHeaders } from "./signing.js";
+import { postTo, type TargetPolicy, TargetRefused } from "./target.js";
+
+export interface WebhookSender {
+  start(): void;
+  /** Ends after the requests that are on their way. */
+  stop(): Promise<void>;
+}
+
+const INTERVAL_MS = 200;
+const MAX_BACKOFF_MS = 10_000;
+const CONCURRENCY = 40;
+const TIMEOUT_MS = 10_000;
+/** A turn: then the next webhook has its place. */
+const TURN_MS = 5_000;
+const LOG_EVERY_FAILURES = 30;
+
+export interface SenderDeps {
+  db: Database;
+  keys: MasterKeys;
+  policy: TargetPolicy;
+  logger: Pick<BaseLogger, "warn">;
+}
+
+export function createWebhookSender(deps: SenderDeps): WebhookSender {
+  const { db, logger } = deps;
+  const stopping = new AbortController();
+  const turns = new Set<Promise<void>>();
+  let running: Promise<unknown> | undefined;
+
+  const loop = async (name: string, round: () => Promise<boolean>): Promise<void> => {
+    let failures = 0;
+    while (!stopping.signal.aborted) {
+      let more = false;
+      try {
+        more = await round();
+        failures = 0;
+      } catch (error) {
+        failures += 1;
+        if (failures % LOG_EVERY_FAILURES === 1) logger.warn({ failures, error }, `webhooks: ${name} failed`);
+      }
+      if (more) continue;
+      const wait = Math.min(INTERVAL_MS * 2 ** Math.min(failures, 10), MAX_BACKOFF_MS);
+      await delay(wait, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  };
+
+  const begin = async (): Promise<boolean> => {
+    const free = CONCURRENCY - turns.size;
+    if (free === 0) return false;
+    const hooks = await claimDue(db, free);
+    for (const hook of hooks) {
+      const turn = takeTurn(deps, hook, stopping.signal)
+        .catch((error: unknown) => logger.warn({ error, webhook: hook.id }, "webhooks: turn failed"))
+        .finally(() => turns.delete(turn));
+      turns.add(turn);
+    }
+    return hooks.length === free;
+  };
+
+  return {
+    start() {
+      running ??= Promise.all([loop("matching", () => matchRound(db)), loop("claiming", begin)]);
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+      await Promise.all(turns);
+    },
+  };
+}
+
+/** Sends one event after another while they are taken, for a few seconds. */
+async function takeTurn(deps: SenderDeps, hook: WebhookRow, stopping: AbortSignal): Promise<void> {
+  const endsAt = performance.now() + TURN_MS;
+  while (!stopping.aborted && performance.now() < endsAt) {
+    const task = await nextTask(deps.db, hook);
+    if (task === null) break;
+    const outcome = await attempt(deps, hook, task);
+    const rest = await recordOutcome(deps.db, hook, { task, outcome });
+    if (rest === null || rest > 0) break;
+  }
+  await releaseClaim(deps.db, hook);
+}
+
+async function attempt({ keys, policy }: SenderDeps, hook: WebhookRow, { row }: Task): Promise<Outcome> {
+  const startedAt = performance.now();
+  const outcome = (status: number | null, error: string | null): Outcome => ({
+    ok: error === null,
+    status,
+    error,
+    seconds: (performance.now() - startedAt) / 1000,
+  });
+  try {
+    const event = toEvent(row);
+    const body = JSON.stringify(event);
+    const messageId = `evt_${event.id}`;
+    const status = await postTo(hook.url, {
+      body,
+      headers: {
+        "content-type": "application/json",
+        "user-agent": "working-contracts",
+        ...(await signedHeaders(hook, { keys, messageId, body, now: new Date() })),
+      },
+      timeoutMs: TIMEOUT_MS,
+      policy,
+    });
+    return outcome(status, status >= 200 && status < 300 ? null : `it answered ${status}`);
+  } catch (error) {
+    return outcome(null, describe(error));
+  }
+}
+
+/** For the webhook's owner: what went wrong on the way to its own address, and nothing about ours. */
+function describe(error: unknown): string {
+  if (error instanceof TargetRefused) return `the URL ${error.message}`;
+  const { name, code } = error as { name?: unknown; code?: unknown };
+  if (name === "AbortError" || name === "TimeoutError") return `no answer within ${TIMEOUT_MS / 1000} s`;
+  return typeof code === "string" ? `the connection failed (${code})` : "the connection failed";
+}

@@ -1,0 +1,145 @@
+/**
+ * Requests to addresses that strangers name. Only public ones are called: a name is resolved once, every address that
+ * it has is judged, and the connection goes to the address that was judged, so that a name which changes its mind
+ * reaches nothing inside. Redirects are not followed.
+ */
+import { lookup, Resolver } from "node:dns/promises";
+import http from "node:http";
+import https from "node:https";
+import { BlockList, isIP } from "node:net";
+
+export interface TargetPolicy {
+  /** For local use: private and loopback addresses, and plain HTTP. */
+  allowPrivate: boolean;
+  /** Name servers instead of the system's. */
+  nameServers?: readonly string[];
+}
+
+/** Why a URL is not called; the message is for its owner. */
+export class TargetRefused extends Error {
+  override readonly name = "TargetRefused";
+}
+
+const RESOLVE_TIMEOUT_MS = 2_000;
+/** Most of an answer's body is of no interest. */
+const MAX_ANSWER_BYTES = 8 * 1024;
+
+/** What IANA reserves within IPv4, and may not be called although it looks like an address of somebody's. */
+const RESERVED_V4 = blockList("ipv4", [
+  ["0.0.0.0", 8],
+  ["10.0.0.0", 8],
+  ["100.64.0.0", 10],
+  ["127.0.0.0", 8],
+  ["169.254.0.0", 16],
+  ["172.16.0.0", 12],
+  ["192.0.0.0", 24],
+  ["192.0.2.0", 24],
+  ["192.31.196.0", 24],
+  ["192.52.193.0", 24],
+  ["192.88.99.0", 24],
+  ["192.168.0.0", 16],
+  ["192.175.48.0", 24],
+  ["198.18.0.0", 15],
+  ["198.51.100.0", 24],
+  ["203.0.113.0", 24],
+  ["224.0.0.0", 4],
+  ["240.0.0.0", 4],
+]);
+/** Of IPv6 only global unicast is called, and within it not what carries an IPv4 address or is reserved. */
+const GLOBAL_V6 = blockList("ipv6", [["2000::", 3]]);
+const RESERVED_V6 = blockList("ipv6", [
+  ["2001::", 23],
+  ["2001:db8::", 32],
+  ["2002::", 16],
+  ["2620:4f:8000::", 48],
+  ["3fff::", 20],
+]);
+
+function blockList(family: "ipv4" | "ipv6", subnets: readonly (readonly [string, number])[]): BlockList {
+  const list = new BlockList();
+  for (const [network, prefix] of subnets) list.addSubnet(network, prefix, family);
+  return list;
+}
+
+export function isPublicAddress(address: string): boolean {
+  if (isIP(address) === 4) return !RESERVED_V4.check(address, "ipv4");
+  if (isIP(address) === 6) return GLOBAL_V6.check(address, "ipv6") && !RESERVED_V6.check(address, "ipv6");
+  return false;
+}
+
+/** Throws {@link TargetRefused} for a URL that would not be called now. */
+export async function checkTarget(url: string, policy: TargetPolicy): Promise<void> {
+  await addressOf(new URL(url), policy);
+}
+
+/** Posts once; resolves to the answer's status. Rejects with {@link TargetRefused}, or as the connection did. */
+export async function postTo(
+  target: string,
+  {
+    body,
+    headers,
+    timeoutMs,
+    policy,
+  }: { body: string; headers: Record<string, string>; timeoutMs: number; policy: TargetPolicy },
+): Promise<number> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  const url = new URL(target);
+  const { address, family } = await addressOf(url, policy);
+  const { request } = url.protocol === "https:" ? https : http;
+  return new Promise((resolve, reject) => {
+    const call = request(url, {
+      method: "POST",
+      headers: { ...headers, "Content-Length": Buffer.byteLength(body) },
+      // No connection is kept: each one was judged for one call.
+      agent: false,
+      signal,
+      lookup: (_hostname, options, callback) =>
+        options.all ? callback(null, [{ address, family }]) : callback(null, address, family),
+    });
+    call.on("error", reject);
+    call.on("response", (response) => {
+      let bytes = 0;
+      const done = (): void => {
+        resolve(response.statusCode ?? 0);
+        call.destroy();
+      };
+      response.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > MAX_ANSWER_BYTES) done();
+      });
+      response.on("end", done);
+      response.on("error", reject);
+    });
+    call.end(body);
+  });
+}
+
+async function addressOf(url: URL, policy: TargetPolicy): Promise<{ address: string; family: number }> {
+  if (url.protocol !== "https:" && !(policy.allowPrivate && url.protocol === "http:")) {
+    throw new TargetRefused("must be an https:// URL");
+  }
+  if (url.username !== "" || url.password !== "") throw new TargetRefused("must hold no user or password");
+  const hostname = url.hostname.replace(/^\[|\]$/g, "");
+  const addresses = isIP(hostname) === 0 ? await resolve(hostname, policy) : [hostname];
+  const [address] = addresses;
+  if (address === undefined) throw new TargetRefused(`names the host ${hostname}, which has no address`);
+  if (!policy.allowPrivate && !addresses.every(isPublicAddress)) {
+    throw new TargetRefused("leads to a private, local or reserved address");
+  }
+  return { address, family: isIP(address) };
+}
+
+/**
+ * Asks the name servers themselves: the system's own resolver would block a thread for every name that is slow, and
+ * knows names of the inside. Locally it is just that one.
+ */
+async function resolve(hostname: string, { allowPrivate, nameServers }: TargetPolicy): Promise<string[]> {
+  if (allowPrivate && nameServers === undefined) {
+    const found = await lookup(hostname, { all: true }).catch(() => []);
+    return found.map(({ address }) => address);
+  }
+  const resolver = new Resolver({ timeout: RESOLVE_TIMEOUT_MS, tries: 2 });
+  if (nameServers !== undefined) resolver.setServers([...nameServers]);
+  const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+  return answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
+}

@@ -1,0 +1,402 @@
+/** Webhooks from registration to delivery, with targets that answer, fail, hang and come back. */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Webhook } from "standardwebhooks";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { parseConfig } from "../../src/config.js";
+import type { EventView } from "../../src/events/view.js";
+import { freePort } from "../../src/local/ports.js";
+import { createLogger } from "../../src/logger.js";
+import { createService } from "../../src/main.js";
+import type { WebhookView } from "../../src/services/webhooks/view.js";
+import type { Agent, Answer } from "../support/agent.js";
+import { openWorld, type World } from "../support/world.js";
+import { createdBy, HOUR, matchedBetween } from "./contract-actors.js";
+import { allEvents, eventually, untilEvent } from "./event-actors.js";
+import { deliveredBetween, expectOk } from "./jury-actors.js";
+
+type NewWebhook = WebhookView & { secret: string };
+const PATH = "/v1/agents/me/webhooks";
+
+let world: World;
+let client: Agent;
+let worker: Agent;
+const open: Receiver[] = [];
+
+beforeAll(async () => {
+  world = await openWorld();
+  client = await world.newAgent({ usd: "10000" });
+  worker = await world.newAgent({ usd: "10000" });
+});
+afterAll(() => world.close());
+afterEach(async () => {
+  for (const receiver of open.splice(0)) receiver.close();
+  await world.pool.query("delete from app.webhook");
+  await world.pool.query("delete from app.webhook_retry");
+});
+
+interface Received {
+  headers: Record<string, string>;
+  body: string;
+  event: EventView;
+}
+
+interface Receiver {
+  url: string;
+  received: Received[];
+  /** What the next calls are answered with. */
+  answer(respond: (response: ServerResponse, received: Received) => void): void;
+  close(): void;
+}
+
+async function startReceiver(): Promise<Receiver> {
+  const received: Received[] = [];
+  let respond = (response: ServerResponse, _received: Received): unknown => response.writeHead(204).end();
+  const listener = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    const message = {
+      headers: request.headers as Record<string, string>,
+      body,
+      event: JSON.parse(body) as EventView,
+    };
+    received.push(message);
+    respond(response, message);
+  };
+  const server: Server = createServer((request, response) => void listener(request, response));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const receiver: Receiver = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    received,
+    answer: (next) => {
+      respond = next;
+    },
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+  open.push(receiver);
+  return receiver;
+}
+
+async function send<T>(agent: Agent, method: string, path: string, body?: unknown): Promise<Answer<T>> {
+  const response = await fetch(`${world.url}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${agent.apiKey}`, "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const json = (await response.json()) as { data: T; error: Answer["error"] };
+  return {
+    status: response.status,
+    headers: response.headers,
+    data: json.data,
+    error: json.error,
+    body: json,
+  };
+}
+
+async function register(agent: Agent, body: Record<string, unknown>): Promise<NewWebhook> {
+  const answer = await send<NewWebhook>(agent, "POST", PATH, body);
+  if (answer.status !== 201) throw new Error(JSON.stringify(answer.body));
+  return answer.data;
+}
+
+const read = async (agent: Agent, id: string): Promise<WebhookView> =>
+  (await send<WebhookView>(agent, "GET", `${PATH}/${id}`)).data;
+
+const typesAt = ({ received }: Receiver): string[] => received.map(({ event }) => event.type);
+
+/** As if the waits between attempts were over. */
+const skipWaits = (id: string) =>
+  Promise.all([
+    world.pool.query("update app.webhook_retry set next_attempt_at = now() where webhook_id = $1", [id]),
+    world.pool.query(
+      "update app.webhook set next_attempt_at = now(), paused_until = null where id = $1 and claimed_until is null",
+      [id],
+    ),
+  ]);
+
+describe("a webhook", () => {
+  test("is sent what concerns its owner, signed, as the log has it", async () => {
+    const receiver = await startReceiver();
+    const { secret } = await register(worker, { url: receiver.url });
+    await createdBy(world, client);
+    const { id } = await matchedBetween(world, client, worker, {
+      matchDeadline: await world.inSeconds(2 * HOUR),
+    });
+    expectOk(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
+    await eventually("it is sent", async () => typesAt(receiver).includes("contract.delivered"));
+
+    expect(typesAt(receiver)).toEqual(["contract.accepted", "contract.delivered"]);
+    const log = await allEvents(worker, `contractId=${id}&agent=${worker.address}`);
+    expect(receiver.received.map(({ event }) => event)).toEqual(
+      log.filter(({ type }) => type !== "contract.created"),
+    );
+    for (const { headers, body, event } of receiver.received) {
+      expect(headers["content-type"]).toBe("application/json");
+      expect(headers["webhook-id"]).toBe(`evt_${event.id}`);
+      expect(new Webhook(secret).verify(body, headers)).toEqual(event);
+      expect(() => new Webhook(secret).verify(body.replace("contract", "contrakt"), headers)).toThrow();
+    }
+  });
+
+  test("is sent what it chose: of others, of a contract, of some types", async () => {
+    const [everything, one, some] = [await startReceiver(), await startReceiver(), await startReceiver()];
+    const stranger = await world.newAgent();
+    const first = await createdBy(world, client);
+    await untilEvent(client, first.id, "contract.created");
+    await register(stranger, { url: everything.url, agent: null });
+    await register(stranger, { url: one.url, agent: null, contractId: first.id });
+    await register(client, { url: some.url, types: ["payout.paid", "key.*"] });
+
+    const { id } = await deliveredBetween(world, client, worker);
+    expectOk(await client.get(`/v1/contracts/${id}/keys`));
+    expectOk(await client.post(`/v1/contracts/${first.id}/cancel`));
+    await eventually(
+      "all is sent",
+      async () => typesAt(some).length === 2 && typesAt(everything).length >= 5,
+    );
+    expect(typesAt(some).sort()).toEqual(["key.released", "payout.paid"]);
+    expect(typesAt(everything), "keys are for the parties to know").not.toContain("key.released");
+    await eventually("the one contract is told of", async () => typesAt(one).length >= 3);
+    expect(new Set(one.received.map(({ event }) => event.contractId))).toEqual(new Set([first.id]));
+  });
+
+  test("is its owner's alone, can be changed and deleted, and shows its secret once", async () => {
+    const receiver = await startReceiver();
+    const created = await register(client, { url: receiver.url, description: "mine", types: ["contract.*"] });
+    expect(created.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    const { secret, ...shown } = created;
+    expect(shown).toMatchObject({
+      url: receiver.url,
+      description: "mine",
+      agent: client.address,
+      contractId: null,
+      status: "active",
+      pendingRetries: 0,
+      givenUp: [],
+    });
+    expect(shown.types).toContain("contract.settled");
+    const list = await send<WebhookView[]>(client, "GET", PATH);
+    expect(list.data).toEqual([shown]);
+    expect(JSON.stringify(list.body)).not.toContain(secret);
+
+    for (const [method, path, body] of [
+      ["GET", created.id, undefined],
+      ["PATCH", created.id, { description: "theirs" }],
+      ["DELETE", created.id, undefined],
+      ["POST", `${created.id}/replay`, { after: "0" }],
+    ] as const) {
+      expect((await send(worker, method, `${PATH}/${path}`, body)).status, method).toBe(404);
+    }
+    const changed = await send<WebhookView>(client, "PATCH", `${PATH}/${created.id}`, {
+      description: null,
+      types: null,
+    });
+    expect(changed.data).toEqual({ ...shown, description: null, types: null });
+    expect((await send(client, "DELETE", `${PATH}/${created.id}`)).data).toEqual({ id: created.id });
+    expect((await send(client, "GET", `${PATH}/${created.id}`)).status).toBe(404);
+  });
+
+  test("is refused where it makes no sense, and beyond ten of one address", async () => {
+    const greedy = await world.newAgent();
+    for (const body of [
+      {},
+      { url: "nonsense" },
+      { url: "ftp://example.com" },
+      { url: "http://127.0.0.1/", types: ["contract.nothing"] },
+      { url: "http://127.0.0.1/", types: [] },
+      { url: "http://127.0.0.1/", agent: "0x1" },
+      { url: `http://127.0.0.1/${"x".repeat(2048)}` },
+    ]) {
+      expect((await send(greedy, "POST", PATH, body)).status, JSON.stringify(body)).toBe(400);
+    }
+    const all = await Promise.all(
+      Array.from({ length: 12 }, () => send(greedy, "POST", PATH, { url: "http://127.0.0.1:9/" })),
+    );
+    expect(all.map(({ status }) => status).sort()).toEqual([...Array(10).fill(201), 429, 429]);
+    expect(all.find(({ status }) => status === 429)?.error?.code).toBe("too_many_webhooks");
+    expect((await fetch(`${world.url}${PATH}`)).status).toBe(401);
+  });
+});
+
+describe("a target that fails", () => {
+  test("gets the event again with the same id, until it takes it, and the events behind it meanwhile", async () => {
+    const receiver = await startReceiver();
+    const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
+    receiver.answer((response) => response.writeHead(500).end());
+    const first = await createdBy(world, client);
+    await eventually("the first attempt failed", async () => (await read(client, id)).status === "failing");
+    expect(await read(client, id)).toMatchObject({
+      status: "failing",
+      lastStatus: 500,
+      lastError: "it answered 500",
+      lastSuccessAt: null,
+      pendingRetries: 1,
+    });
+    receiver.answer((response, { event }) =>
+      response.writeHead(event.contractId === first.id ? 500 : 200).end(),
+    );
+    const second = await createdBy(world, client);
+    await skipWaits(id);
+    const attemptsAt = (contractId: string) =>
+      receiver.received.filter(({ event }) => event.contractId === contractId);
+    await eventually("the second is taken", async () => {
+      await skipWaits(id);
+      return attemptsAt(second.id).length === 1;
+    });
+    receiver.answer((response) => response.writeHead(200).end());
+    await eventually("the first is taken", async () => {
+      await skipWaits(id);
+      return (await read(client, id)).pendingRetries === 0;
+    });
+    expect(await read(client, id)).toMatchObject({ status: "active", lastStatus: 200, lastError: null });
+    const ids = attemptsAt(first.id).map(({ headers }) => headers["webhook-id"]);
+    expect(ids.length).toBeGreaterThan(1);
+    expect(new Set(ids).size).toBe(1);
+    expect(attemptsAt(second.id)).toHaveLength(1);
+  });
+
+  test("waits longer after each failure, over three days", async () => {
+    const receiver = await startReceiver();
+    receiver.answer((response) => response.writeHead(503).end());
+    const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
+    await createdBy(world, client);
+    const waits: number[] = [];
+    for (let attempt = 1; attempt <= 9; attempt++) {
+      const waitOf = async (): Promise<number | undefined> => {
+        const { rows } = await world.pool.query(
+          `select extract(epoch from r.next_attempt_at - w.last_attempt_at)::float as wait
+           from app.webhook_retry r join app.webhook w on w.id = r.webhook_id
+           where r.webhook_id = $1 and r.attempts = $2 and w.claimed_until is null`,
+          [id, attempt],
+        );
+        return rows[0]?.wait;
+      };
+      await eventually(`attempt ${attempt}`, async () => (await waitOf()) !== undefined);
+      waits.push(Math.round((await waitOf()) as number));
+      await skipWaits(id);
+    }
+    expect(waits).toEqual([5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
+    await eventually("it is disabled", async () => (await read(client, id)).status === "disabled");
+    expect(await read(client, id)).toMatchObject({
+      disabledReason: "every attempt of three days failed",
+      pendingRetries: 0,
+      givenUp: [expect.any(String)],
+    });
+    expect(receiver.received).toHaveLength(10);
+
+    await createdBy(world, client);
+    receiver.answer((response) => response.writeHead(200).end());
+    const on = await send<WebhookView>(client, "PATCH", `${PATH}/${id}`, { disabled: false });
+    expect(on.data).toMatchObject({ status: "active", disabledAt: null, disabledReason: null });
+    await eventually("what it missed is sent", async () => receiver.received.length === 11);
+
+    const [givenUp] = on.data.givenUp;
+    await send(client, "POST", `${PATH}/${id}/replay`, { eventId: givenUp });
+    await eventually("what was given up is sent", async () => receiver.received.length === 12);
+    expect(receiver.received.at(-1)?.event.id).toBe(givenUp);
+    expect((await read(client, id)).givenUp).toEqual([]);
+  });
+
+  test("is told nothing more once it says that it is gone, until its owner switches it on", async () => {
+    const receiver = await startReceiver();
+    const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
+    receiver.answer((response) => response.writeHead(410).end());
+    await createdBy(world, client);
+    await eventually("it is disabled", async () => (await read(client, id)).status === "disabled");
+    expect((await read(client, id)).disabledReason).toBe("it answered 410 Gone");
+    const replay = await send(client, "POST", `${PATH}/${id}/replay`, { after: "0" });
+    expect(replay.status).toBe(409);
+  });
+
+  test("holds up neither the service nor other targets, however many hang", async () => {
+    const dead = await startReceiver();
+    dead.answer(() => {});
+    const prompt = await startReceiver();
+    const owners = await Promise.all(Array.from({ length: 6 }, () => world.newAgent()));
+    for (const owner of owners) {
+      for (let i = 0; i < 10; i++) await register(owner, { url: dead.url, agent: null });
+    }
+    await register(worker, { url: prompt.url, types: ["contract.accepted"] });
+    const startedAt = performance.now();
+    await matchedBetween(world, client, worker);
+    await eventually("the other one is served", async () => prompt.received.length === 1);
+    expect(performance.now() - startedAt).toBeLessThan(20_000);
+    expect(dead.received.length, "calls on their way are bounded").toBeLessThanOrEqual(60);
+  });
+});
+
+describe("a replay", () => {
+  test("sends everything behind an event again, or skips what was not sent", async () => {
+    const receiver = await startReceiver();
+    const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
+    const contracts = [await createdBy(world, client), await createdBy(world, client)];
+    await eventually("both are sent", async () => receiver.received.length === 2);
+    const [first] = receiver.received;
+    await send(client, "POST", `${PATH}/${id}/replay`, { after: first?.event.id });
+    await eventually("the second is sent again", async () => receiver.received.length === 3);
+    expect(receiver.received.map(({ event }) => event.contractId)).toEqual([
+      contracts[0]?.id,
+      contracts[1]?.id,
+      contracts[1]?.id,
+    ]);
+    expect(receiver.received[2]?.headers["webhook-id"]).toBe(receiver.received[1]?.headers["webhook-id"]);
+
+    await send(client, "POST", `${PATH}/${id}/replay`, { eventId: first?.event.id });
+    await eventually("the first is sent again", async () => receiver.received.length === 4);
+    expect(receiver.received.at(-1)?.event).toEqual(first?.event);
+
+    for (const body of [{}, { after: "x" }, { eventId: "999999999" }, { after: "999999999" }]) {
+      expect((await send(client, "POST", `${PATH}/${id}/replay`, body)).status, JSON.stringify(body)).toBe(
+        400,
+      );
+    }
+    receiver.answer((response) => response.writeHead(500).end());
+    await createdBy(world, client);
+    await eventually("it fails", async () => (await read(client, id)).status === "failing");
+    await send(client, "POST", `${PATH}/${id}/replay`, { after: "latest" });
+    expect((await read(client, id)).pendingRetries).toBe(0);
+  });
+});
+
+describe("away from a local network", () => {
+  test("private and local addresses are refused when they are given", async () => {
+    const port = await freePort();
+    const service = await createService(
+      parseConfig({
+        DATABASE_URL: world.info.databaseUrl,
+        RPC_URL: world.info.rpcUrl,
+        DEPLOYMENT: world.info.deploymentPath,
+        MASTER_KEY: "11".repeat(32),
+        ROLES: "api",
+        PORT: String(port),
+      }),
+      { logger: createLogger("silent") },
+    );
+    try {
+      for (const url of [
+        "http://example.com/",
+        "https://127.0.0.1/",
+        "https://10.0.0.1/",
+        "https://[::1]/",
+        "https://[::ffff:127.0.0.1]/",
+        "https://169.254.169.254/latest/meta-data/",
+        "https://localhost/",
+      ]) {
+        const response = await fetch(`${service.url}${PATH}`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${client.apiKey}`, "content-type": "application/json" },
+          body: JSON.stringify({ url }),
+        });
+        expect(response.status, url).toBe(400);
+        expect(((await response.json()) as { error: { code: string } }).error.code).toBe("invalid_request");
+      }
+    } finally {
+      await service.stop();
+    }
+  });
+});

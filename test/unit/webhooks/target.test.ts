@@ -1,0 +1,191 @@
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, test } from "vitest";
+import { checkTarget, isPublicAddress, postTo, TargetRefused } from "../../../src/webhooks/target.js";
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+const PUBLIC = { allowPrivate: false };
+const LOCAL = { allowPrivate: true };
+
+async function receiver(listener: RequestListener): Promise<{ url: string; server: Server }> {
+  const server = createServer(listener);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  closing.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, server };
+}
+
+/** A name server that answers each question for an IPv4 address with the next of `answers`, and for IPv6 with none. */
+async function nameServer(...answers: string[]): Promise<{ address: string; asked: () => number }> {
+  const socket: Socket = createSocket("udp4");
+  let asked = 0;
+  socket.on("message", (query, from) => {
+    const end = query.indexOf(0, 12) + 5;
+    const question = query.subarray(12, end);
+    const isV4 = question.readUInt16BE(question.length - 4) === 1;
+    const answer = isV4 ? answers[Math.min(asked++, answers.length - 1)] : undefined;
+    const header = Buffer.from(query.subarray(0, 12));
+    header.writeUInt16BE(0x8180, 2);
+    header.writeUInt16BE(answer === undefined ? 0 : 1, 6);
+    header.writeUInt32BE(0, 8);
+    const record = Buffer.from([
+      0xc0,
+      0x0c,
+      0,
+      1,
+      0,
+      1,
+      0,
+      0,
+      0,
+      0,
+      0,
+      4,
+      ...(answer ?? "").split(".").map(Number),
+    ]);
+    const reply = answer === undefined ? [header, question] : [header, question, record];
+    socket.send(Buffer.concat(reply), from.port, from.address);
+  });
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  closing.push(() => socket.close());
+  return { address: `127.0.0.1:${socket.address().port}`, asked: () => asked };
+}
+
+const post = (url: string, policy: Parameters<typeof postTo>[1]["policy"], timeoutMs = 5_000) =>
+  postTo(url, { body: "{}", headers: { "content-type": "application/json" }, timeoutMs, policy });
+
+describe("an address", () => {
+  test.each([
+    "1.1.1.1",
+    "93.184.216.34",
+    "172.32.0.1",
+    "100.128.0.1",
+    "2606:4700:4700::1111",
+    "2a00:1450::1",
+  ])("%s is public", (address) => expect(isPublicAddress(address)).toBe(true));
+
+  test.each([
+    "0.0.0.0",
+    "10.1.2.3",
+    "100.64.0.1",
+    "127.0.0.1",
+    "127.255.255.254",
+    "169.254.169.254",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.168.1.1",
+    "192.0.2.1",
+    "198.18.0.1",
+    "203.0.113.9",
+    "224.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "::ffff:127.0.0.1",
+    "::ffff:8.8.8.8",
+    "64:ff9b::a00:1",
+    "fc00::1",
+    "fd12:3456::1",
+    "fe80::1",
+    "fec0::1",
+    "ff02::1",
+    "2001:db8::1",
+    "2001::1",
+    "2002:7f00:1::",
+    "3fff::1",
+    "localhost",
+  ])("%s is not", (address) => expect(isPublicAddress(address)).toBe(false));
+});
+
+describe("a URL", () => {
+  test.each([
+    "https://127.0.0.1/",
+    "https://127.1/",
+    "https://2130706433/",
+    "https://0x7f.0.0.1/",
+    "https://0177.0.0.1/",
+    "https://10.0.0.1:8443/",
+    "https://169.254.169.254/latest/meta-data/",
+    "https://[::1]/",
+    "https://[::ffff:127.0.0.1]/",
+    "https://[::ffff:a00:1]/",
+    "https://[fd00::1]/",
+    "https://[64:ff9b::7f00:1]/",
+    "https://localhost/",
+    "https://localhost./",
+    "http://93.184.216.34/",
+    "ftp://93.184.216.34/",
+    "https://user:password@93.184.216.34/",
+  ])("%s is refused", async (url) => {
+    await expect(checkTarget(url, PUBLIC)).rejects.toThrow(TargetRefused);
+    await expect(post(url, PUBLIC)).rejects.toThrow(TargetRefused);
+  });
+
+  test("with a public address is not", async () => {
+    await expect(checkTarget("https://93.184.216.34/events?x=1", PUBLIC)).resolves.toBeUndefined();
+  });
+
+  test("is refused where its name leads inside, today or only at the second look", async () => {
+    const inside = await nameServer("10.0.0.7");
+    const refusal = "leads to a private, local or reserved address";
+    await expect(
+      checkTarget("https://inside.example/", { ...PUBLIC, nameServers: [inside.address] }),
+    ).rejects.toThrow(refusal);
+
+    const fickle = await nameServer("93.184.216.34", "127.0.0.1");
+    const policy = { ...PUBLIC, nameServers: [fickle.address] };
+    await expect(checkTarget("https://fickle.example/", policy)).resolves.toBeUndefined();
+    await expect(post("https://fickle.example/", policy)).rejects.toThrow(refusal);
+  });
+
+  test("is asked for once for each call: what was judged is what is called", async () => {
+    const { url } = await receiver((_request, response) => response.end());
+    const names = await nameServer("127.0.0.1", "10.0.0.1");
+    const port = new URL(url).port;
+    expect(await post(`http://once.example:${port}/`, { ...LOCAL, nameServers: [names.address] })).toBe(200);
+    expect(names.asked()).toBe(1);
+  });
+
+  test("without an address is refused", async () => {
+    const nobody = await nameServer();
+    await expect(
+      checkTarget("https://nobody.example/", { ...PUBLIC, nameServers: [nobody.address] }),
+    ).rejects.toThrow("has no address");
+  });
+});
+
+describe("a call", () => {
+  test("gives the status, and follows no redirect", async () => {
+    let calls = 0;
+    const { url } = await receiver((request, response) => {
+      calls += 1;
+      if (request.url === "/") response.writeHead(302, { location: "/inside" }).end();
+      else response.end();
+    });
+    expect(await post(url, LOCAL)).toBe(302);
+    expect(calls).toBe(1);
+  });
+
+  test("ends where the target does not answer", async () => {
+    const { url } = await receiver(() => {});
+    await expect(post(url, LOCAL, 100)).rejects.toThrow();
+  });
+
+  test("does not wait for the end of an answer without one", async () => {
+    const { url } = await receiver((_request, response) => {
+      const more = setInterval(() => response.write("x".repeat(1024)), 1);
+      response.on("close", () => clearInterval(more));
+    });
+    expect(await post(url, LOCAL)).toBe(200);
+  });
+});
