@@ -1,0 +1,165 @@
+/** The whole service dies for good in the middle of a dispute: on chain everybody gets every unit out by themselves. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Address, parseEther, parseUnits } from "viem";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { escrowAbi, registryAbi } from "../../src/chain/abi.js";
+import { localAccount, type Network, startNetwork } from "../../src/local/network.js";
+import { freePort } from "../../src/local/ports.js";
+import { type Guardian, startGuardian, until } from "../../src/local/processes.js";
+import { ROOT } from "../../src/local/root.js";
+import { type Outcome, packOutcomes } from "../../src/protocol/outcomes.js";
+import type { Agent } from "../support/agent.js";
+import { serviceEnvironment } from "../support/stack.js";
+import { openWorld, type World } from "../support/world.js";
+import { createdBy, DAY } from "./contract-actors.js";
+import {
+  deliveredBetween,
+  disputedBetween,
+  mined,
+  newJuror,
+  openOnChain,
+  tokensOf,
+  vote,
+  walletOf,
+} from "./jury-actors.js";
+
+const START_TIMEOUT_MS = 120_000;
+const TREASURY = localAccount(9).address;
+
+let dir: string;
+let guardian: Guardian;
+let network: Network;
+let service: ChildProcess;
+let url: string;
+let world: World;
+
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), "service-gone-"));
+  // Postgres runs as another user where the tests run as root.
+  chmodSync(dir, 0o755);
+  guardian = startGuardian();
+  network = await startNetwork({
+    guardian,
+    dir,
+    persistent: false,
+    blockTime: 0.25,
+    postgresPassword: "test",
+    report: () => {},
+  });
+  const port = await freePort();
+  url = `http://127.0.0.1:${port}`;
+  service = spawn(process.execPath, ["--import", "tsx", "scripts/serve.ts"], {
+    cwd: ROOT,
+    stdio: ["ignore", "ignore", "inherit"],
+    // vitest's own BASE_URL and the like are not for the service.
+    env: { PATH: process.env.PATH, ...serviceEnvironment(network, port), LOG_LEVEL: "silent" },
+  });
+  guardian.watch(service.pid as number);
+  await until("the service is ready", async () => (await fetch(`${url}/ready`)).ok, {
+    timeoutMs: START_TIMEOUT_MS,
+  });
+  const { databaseUrl, rpcUrl, deploymentPath } = network;
+  const indexerUrl = network.parts.indexer.url;
+  world = await openWorld({ url, databaseUrl, rpcUrl, indexerUrl, deploymentPath, logs: join(dir, "logs") });
+});
+afterAll(async () => {
+  service?.kill("SIGKILL");
+  await world?.close();
+  await network?.stop();
+  await guardian?.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** API, relayer, keeper, indexer and database; what is left is the chain. */
+async function killEverythingButTheChain(): Promise<void> {
+  const gone = new Promise((resolve) => service.once("exit", resolve));
+  service.kill("SIGKILL");
+  await gone;
+  await network.parts.indexer.stop();
+  await network.parts.postgres?.stop();
+}
+
+/** The agent's own transaction to an escrow. */
+async function act(
+  agent: Agent,
+  id: string,
+  call:
+    | { functionName: "cancel" | "tally" | "settle"; args?: [] }
+    | { functionName: "claim"; args: [Address] },
+): Promise<void> {
+  const wallet = await walletOf(world, agent);
+  await mined(world, await wallet.writeContract({ address: id as Address, abi: escrowAbi, ...call }));
+}
+
+async function withdrawStake(juror: Agent): Promise<void> {
+  const wallet = await walletOf(world, juror);
+  const registry = { address: world.deployment.registry, abi: registryAbi, args: [juror.address] } as const;
+  await mined(world, await wallet.writeContract({ ...registry, functionName: "requestUnstake" }));
+  await pass(2 * DAY);
+  await mined(world, await wallet.writeContract({ ...registry, functionName: "withdrawStake" }));
+}
+
+/** Moves the chain's time; there is no index to wait for. */
+async function pass(seconds: number): Promise<void> {
+  await world.testClient.increaseTime({ seconds });
+  await world.testClient.mine({ blocks: 1 });
+}
+
+const usd = (amount: string) => parseUnits(amount, 6);
+
+test("parties and voters finish a dispute, a review and an open tender on chain, to the unit", async () => {
+  const client = await world.newAgent({ usd: "152.5" });
+  const worker = await world.newAgent({ usd: "5" });
+  const jury = await Promise.all([1, 2, 3].map(() => newJuror(world, { usd: "7.5" })));
+  const ballots: Outcome[][] = [
+    ["met", "met", "not met"],
+    ["met", "met", "not met"],
+    ["met", "unclear", "met"],
+  ];
+  const tender = await createdBy(world, client);
+  const delivered = await deliveredBetween(world, client, worker);
+  const disputed = await disputedBetween(world, client, worker);
+  const voters = await Promise.all(
+    jury.map(async (juror, i) => {
+      const words = ballots[i] as Outcome[];
+      const { salt } = await vote(juror, disputed.id, ...words);
+      return { juror, packed: packOutcomes(words), salt };
+    }),
+  );
+  const escrows = [tender.id, delivered.id, disputed.id] as Address[];
+  const holdings = () => Promise.all(escrows.map((escrow) => world.usdOf(escrow)));
+  expect(await holdings()).toEqual([usd("50"), usd("52.5"), usd("77.5")]);
+
+  await killEverythingButTheChain();
+  await expect(fetch(`${url}/health`)).rejects.toThrow();
+
+  await act(client, tender.id, { functionName: "cancel" });
+  await act(client, tender.id, { functionName: "settle" });
+  await pass(DAY);
+  for (const { juror, packed, salt } of voters) {
+    await openOnChain(world, juror, { id: disputed.id, packed, salt });
+  }
+  await act(worker, disputed.id, { functionName: "tally" });
+  await act(worker, disputed.id, { functionName: "settle" });
+  for (const { juror } of voters) {
+    await act(juror, disputed.id, { functionName: "claim", args: [juror.address] });
+  }
+  await pass(3 * DAY);
+  await act(worker, delivered.id, { functionName: "settle" });
+
+  expect(await holdings()).toEqual([0n, 0n, 0n]);
+  expect(await world.usdOf(client.address)).toBe(usd("50") + usd("18.166667"));
+  expect(await world.usdOf(worker.address)).toBe(usd("50") + usd("35"));
+  expect(await world.usdOf(TREASURY)).toBe(usd("2.5") + usd("1.833333"));
+  expect(await Promise.all(jury.map(({ address }) => world.usdOf(address)))).toEqual(
+    ["9.125", "9.125", "4.25"].map(usd),
+  );
+
+  for (const juror of jury) await withdrawStake(juror);
+  expect(await Promise.all(jury.map(({ address }) => tokensOf(world, address)))).toEqual(
+    [1030, 1030, 1010].map((tokens) => parseEther(String(tokens))),
+  );
+});
