@@ -56,6 +56,14 @@ export function AgentLink({ address, name = null }: { address: string; name?: st
   );
 }
 
+export function ContractLink({ id }: { id: string }) {
+  return (
+    <a href={`/contracts/${id}`} title={id}>
+      <code>{short(id)}</code>
+    </a>
+  );
+}
+
 /** Something on chain: a link where an explorer is configured, else the bare value in full, to be looked up elsewhere. */
 export function ChainLink({ kind, value }: { kind: "tx" | "address" | "block"; value: string }) {
   const { explorerUrl } = useSite();

@@ -1,6 +1,7 @@
-import type { Context, ErrorHandler } from "hono";
+import type { Context, ErrorHandler, NotFoundHandler } from "hono";
 import type { AppEnv } from "../http/env.js";
 import { toAppError } from "../http/middleware/errors.js";
+import { pageRenderer } from "./layout.js";
 
 /** A refusal as people read it; the status and headers are those of the API. */
 export const onPageError: ErrorHandler<AppEnv> = (error, c) => {
@@ -20,7 +21,7 @@ const TITLES: Record<number, string> = {
   503: "Not available right now",
 };
 
-export function renderFault(c: Context<AppEnv>, { title, message }: { title: string; message: string }) {
+function renderFault(c: Context<AppEnv>, { title, message }: { title: string; message: string }) {
   return c.render(
     <>
       <h1>{title}</h1>
@@ -31,4 +32,19 @@ export function renderFault(c: Context<AppEnv>, { title, message }: { title: str
     </>,
     { title },
   );
+}
+
+/** Answers unknown paths with a page where a browser asks for one, and otherwise as `api` does. */
+export function pageNotFound(
+  deps: Parameters<typeof pageRenderer>[0],
+  api: NotFoundHandler<AppEnv>,
+): NotFoundHandler<AppEnv> {
+  const render = pageRenderer(deps);
+  return async (c) => {
+    const isBrowser = c.req.method === "GET" && c.req.header("accept")?.includes("text/html") === true;
+    if (!isBrowser || c.req.path.startsWith("/v1/")) return api(c);
+    await render(c, async () => {});
+    c.status(404);
+    return renderFault(c, { title: "Nothing here", message: `There is nothing at ${c.req.path}.` });
+  };
 }

@@ -11,8 +11,8 @@ export interface FlowEnd {
 
 const WIDTH = 400;
 /** Width of the columns with the words, on both sides. */
-const COLUMN = 118;
-const LINE = 34;
+const COLUMN = 124;
+const LINE = 38;
 const GAP = 10;
 /** Height of all money together. */
 const THICKNESS = 110;
@@ -83,7 +83,7 @@ function Words({ end, x, anchor }: { end: Placed; x: number; anchor: "start" | "
       <tspan x={x} y={middle - 3}>
         {end.label}
       </tspan>
-      <tspan class="figure" x={x} y={middle + 12}>
+      <tspan class="figure" x={x} y={middle + 14}>
         {formatDecimal(end.amount)}
       </tspan>
     </text>

@@ -1,31 +1,46 @@
-import { Hono } from "hono";
+import { type Handler, Hono } from "hono";
 import { createMiddleware } from "hono/factory";
 import type { AppEnv } from "../http/env.js";
 import { clientAddress } from "../http/middleware/client-address.js";
 import { createRateLimiter, takeOrRefuse } from "../http/middleware/rate-limit.js";
 import { rawBody } from "../http/middleware/raw-body.js";
 import type { Deps } from "../services/deps.js";
+import { createParameterReader } from "../services/protocol/parameters.js";
+import { showAgent } from "./agent/route.js";
 import { mountAssets } from "./assets.js";
 import { showContract } from "./contract/route.js";
 import { onPageError } from "./error-page.js";
 import { showFeed } from "./feed/route.js";
 import { pageRenderer } from "./layout.js";
+import { streamChanges } from "./live.js";
+import { operatorPages } from "./operator/routes.js";
+import { showParameters } from "./parameters/route.js";
+import { showSimulator } from "./simulator/route.js";
 
 /** Of a form. */
 const BODY_BYTES = 4_096;
 
 /** The pages for people: what the API's services answer, as HTML. No key, no script needed, limited per client IP. */
-export function pageRoutes(deps: Deps): Hono<AppEnv> {
+export function pageRoutes(allDeps: Deps): Hono<AppEnv> {
+  const deps = { ...allDeps, readParameters: createParameterReader(allDeps) };
   const router = new Hono<AppEnv>();
   router.onError(onPageError);
   mountAssets(router);
 
-  const pages = {
-    "/": showFeed(deps),
-    "/contracts/:id": showContract(deps),
-  };
   const frame = [pageRenderer(deps), rawBody(BODY_BYTES), limitPages(deps)] as const;
-  for (const [path, show] of Object.entries(pages)) router.get(path, ...frame, show);
+  const show = (path: string, handler: Handler<AppEnv>) => router.get(path, ...frame, handler);
+  show("/", showFeed(deps));
+  show("/contracts/:id", showContract(deps));
+  show("/agents/:address", showAgent(deps));
+  show("/parameters", showParameters(deps));
+  show("/simulator", showSimulator(deps));
+  show("/live", streamChanges(deps));
+  if (deps.config.operatorKey !== undefined) {
+    const operator = operatorPages(deps, deps.config.operatorKey);
+    show("/operator", operator.show);
+    router.post("/operator", ...frame, operator.enter);
+    router.post("/operator/leave", ...frame, operator.leave);
+  }
   return router;
 }
 

@@ -14,10 +14,7 @@ let lastFetch = performance.now();
 let isStale = false;
 
 function schedule() {
-  if (document.hidden) {
-    isStale = true;
-    return;
-  }
+  if (document.hidden) return;
   const wait = Math.max(SETTLE_MS, lastFetch + MIN_INTERVAL_MS - performance.now());
   if (timer === undefined) timer = setTimeout(refresh, wait);
 }
@@ -78,22 +75,32 @@ function tell(text) {
   state.textContent = text;
 }
 
+let stream;
+
+/** One connection while somebody looks: a browser has but six for all tabs of a site. */
 function connect() {
   const { live, types } = main.dataset;
-  const stream = new EventSource(`/live?${live}`);
+  stream = new EventSource(`/live?${live}`);
   stream.addEventListener("open", () => tell("Live"));
   stream.addEventListener("error", () =>
     tell(stream.readyState === EventSource.CLOSED ? "Not live" : "Reconnecting"),
   );
   for (const type of types.split(" ")) stream.addEventListener(type, schedule);
-  addEventListener("pagehide", () => stream.close());
+}
+
+function follow() {
+  stream?.close();
+  if (document.hidden) return;
+  connect();
+  if (isStale) schedule();
 }
 
 setInterval(schedule, MINUTE);
 document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && isStale) schedule();
+  // Whatever happened while nobody looked is not known.
+  isStale = true;
+  follow();
 });
-addEventListener("pageshow", (event) => {
-  if (event.persisted) connect();
-});
-connect();
+addEventListener("pagehide", () => stream?.close());
+addEventListener("pageshow", (event) => event.persisted && follow());
+follow();

@@ -1,5 +1,5 @@
 import { LIMITS } from "../../protocol/limits.js";
-import { STATUS_GROUPS, type Status } from "../../protocol/status.js";
+import { STATUS_GROUPS, STATUSES, type Status } from "../../protocol/status.js";
 import type { ContractView } from "../../services/contracts/view.js";
 import { isoTime } from "../../services/contracts/view.js";
 import { Time, TimeLeft } from "../components.js";
@@ -11,30 +11,37 @@ interface Deadline {
   at: string;
   /** What may be done until then. */
   until: string;
-  /** Statuses in which it is this deadline that counts. */
+  /** Statuses in which the contract waits for it. */
   counts: readonly Status[];
+  /** What was done in time; then nothing waits for it any more. */
+  done?: string | undefined;
 }
 
 /** The deadlines and windows of a contract in the order of time, with what is left of each. */
 export function Clock({ data }: { data: ContractPageData }) {
   const { contract, now } = data;
-  const deadlines = deadlinesOf(data);
   return (
     <section id="clock" data-region="" class="panel">
       <h2>Deadlines</h2>
       <TimeBar contract={contract} now={now} />
       <ol class="clock">
-        {deadlines.map(({ name, at, until, counts }) => {
-          const isRunning = counts.includes(contract.status) && secondsOf(at) > now;
+        {deadlinesOf(data).map((deadline) => {
+          const isAhead = secondsOf(deadline.at) > now;
+          const isRunning = isAhead && deadline.counts.includes(contract.status);
           return (
             <li class={isRunning ? "running" : undefined}>
               <span class="what">
-                <strong>{name}</strong> {until}
+                <strong>{deadline.name}</strong> {deadline.until}
               </span>
               <span class="when">
-                <TimeLeft at={at} now={now} />
+                {deadline.done ??
+                  (isAhead && !isRunning && hasEnded(data) ? (
+                    "not needed"
+                  ) : (
+                    <TimeLeft at={deadline.at} now={now} />
+                  ))}
                 <small>
-                  <Time at={at} />
+                  <Time at={deadline.at} />
                 </small>
               </span>
             </li>
@@ -45,29 +52,45 @@ export function Clock({ data }: { data: ContractPageData }) {
   );
 }
 
+const hasEnded = ({ settlement }: ContractPageData): boolean => settlement.endedAt !== null;
+
+/** Every status: a window that stays open whatever becomes of the contract. */
+const ALWAYS: readonly Status[] = STATUSES;
+
 function deadlinesOf({ contract, settlement, events }: ContractPageData): Deadline[] {
+  const happened = (name: string) => events.find((event) => event.name === name);
+  const disputed = happened("WorkingContractDisputed");
+  const delivered = happened("WorkingContractDelivered") && "delivered";
   const list: Deadline[] = [
-    { name: "Match", at: contract.matchDeadline, until: "to be accepted", counts: ["created"] },
+    {
+      name: "Match",
+      at: contract.matchDeadline,
+      until: "to be accepted",
+      counts: ["created"],
+      done: happened("WorkingContractMatched") && "accepted",
+    },
     {
       name: "Withdrawal",
       at: contract.withdrawalDeadline,
       until: "for the worker to step back",
       counts: ["matched"],
+      done: happened("WorkingContractWithdrawn") ? "withdrawn" : delivered && "not needed",
     },
     {
       name: "Delivery",
       at: contract.deliveryDeadline,
       until: "for the worker to deliver",
       counts: ["matched"],
+      done: delivered,
     },
     {
       name: "Review",
       at: contract.reviewDeadline,
       until: "for the client to approve or dispute",
       counts: ["under-review"],
+      done: happened("WorkingContractApproved") ? "approved" : disputed && "disputed",
     },
   ];
-  const disputed = events.find(({ name }) => name === "WorkingContractDisputed");
   if (disputed !== undefined) {
     const at = isoTime(Number(disputed.args.votingClosesAt));
     list.push({ name: "Voting", at, until: "for Backup Agents to vote", counts: ["disputed"] });
@@ -76,9 +99,9 @@ function deadlinesOf({ contract, settlement, events }: ContractPageData): Deadli
     const { heldUntil: at } = settlement;
     list.push({ name: "Payout hold", at, until: "before anybody may pay out", counts: ["resolved"] });
   }
-  if (contract.client !== null && contract.worker !== null && contract.workerStake !== null) {
+  if (contract.client !== null && contract.escrowedFunds !== null && contract.workerStake !== null) {
     const at = isoTime(secondsOf(contract.reviewDeadline) + LIMITS.complaintWindow);
-    list.push({ name: "Complaints", at, until: "for either party to file one", counts: [] });
+    list.push({ name: "Complaints", at, until: "for either party to file one", counts: ALWAYS });
   }
   return list.sort((a, b) => secondsOf(a.at) - secondsOf(b.at));
 }

@@ -1,7 +1,6 @@
 /** Everything that a contract's page shows, from the services behind the API's routes. */
 
 import type { Address } from "../../protocol/types.js";
-import { ZERO_ADDRESS } from "../../protocol/types.js";
 import { listCheckpoints } from "../../services/checkpoints/list-checkpoints.js";
 import { listComplaints } from "../../services/complaints/list-complaints.js";
 import { getLedger } from "../../services/contracts/get-ledger.js";
@@ -12,9 +11,7 @@ import { viewContract } from "../../services/contracts/view.js";
 import type { Deps } from "../../services/deps.js";
 import { readProfile } from "../../services/profiles/read-profile.js";
 import { listVotes } from "../../services/votes/list-votes.js";
-
-/** Readers without a key are nobody: sealed votes stay sealed to them. */
-export const NOBODY: Address = ZERO_ADDRESS;
+import { NOBODY } from "../nobody.js";
 
 const VOTES = 200;
 const CHECKPOINTS = 20;

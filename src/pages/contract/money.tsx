@@ -4,6 +4,7 @@ import type { SettlementLeg, SettlementView } from "../../services/contracts/get
 import { AgentLink, Amount, Time, Transaction } from "../components.js";
 import { type FlowEnd, FlowPicture } from "../flow-picture.js";
 import type { ContractPageData } from "./load.js";
+import { LEG_WORDS, PAYEE_WORDS } from "./money-words.js";
 
 const ENTRY_WORDS: Record<LedgerEntry["name"], string> = {
   price: "Price",
@@ -13,27 +14,6 @@ const ENTRY_WORDS: Record<LedgerEntry["name"], string> = {
   payout: "Payout",
   "jury-payout": "Backup Agent's payout",
   "late-payout": "Payout, at a later try",
-};
-
-const LEG_WORDS: Record<SettlementLeg["name"], string> = {
-  "worker-pay": "Pay, after the fee",
-  "protocol-fee": "Protocol fee",
-  "price-refund": "Price refunded",
-  "slashed-stake-to-client": "Slashed stake, the client's part",
-  "slashed-stake-to-treasury": "Slashed stake, the treasury's part",
-  "stake-back": "Worker Stake back",
-  "dispute-bond-lost": "Dispute Bond, lost by the client",
-  "dispute-bond-back": "Dispute Bond back",
-  "deposit-refund": "Deposit back",
-  "jury-leftover": "Slashed bonds that no voter gets",
-  "jury-payout": "Bond and share of slashed bonds",
-};
-
-const PAYEE_WORDS: Record<SettlementLeg["to"], string> = {
-  client: "Client",
-  worker: "Worker",
-  treasury: "Treasury",
-  "backup-agent": "Backup Agents",
 };
 
 const ENDING_WORDS: Record<NonNullable<SettlementView["ending"]>, string> = {
@@ -96,7 +76,7 @@ export function Escrow({ data: { contract, ledger, settlement } }: { data: Contr
               {entry.amount}
             </span>
             <small>
-              <Time at={entry.at} />, <Transaction hash={entry.transactionHash} block={entry.blockNumber} />
+              <Transaction hash={entry.transactionHash} block={entry.blockNumber} />
             </small>
           </li>
         ))}

@@ -25,6 +25,9 @@ const GROUPS = [
   })),
 ];
 
+/** Filters of the API that the form does not offer, and other pages link to. */
+const NARROWING = ["client", "worker", "backupAgent", "minPrice", "maxPrice"];
+
 const SORT_NAMES: Partial<Record<Sort, string>> = {
   "-createdAt": "Newest first",
   createdAt: "Oldest first",
@@ -66,6 +69,15 @@ export function FeedPage({ query, result, fault, now }: FeedProps) {
         </ul>
       </nav>
       <Filters query={query} />
+      {NARROWING.some((name) => query[name] !== undefined) && (
+        <p class="notice mixed">
+          Only{" "}
+          {NARROWING.filter((name) => query[name] !== undefined)
+            .map((name) => `${name} ${query[name]}`)
+            .join(", ")}
+          . <a href={feedPath(query, Object.fromEntries(NARROWING.map((name) => [name, ""])))}>Show all</a>
+        </p>
+      )}
       {fault !== null && (
         <p class="notice bad" role="alert">
           {fault}
@@ -77,11 +89,13 @@ export function FeedPage({ query, result, fault, now }: FeedProps) {
 }
 
 function Filters({ query }: { query: FeedQuery }) {
-  const { q = "", status = "", sort = "-createdAt" } = query;
+  const { q = "", sort = "-createdAt" } = query;
   return (
     <search>
       <form class="filters" method="get" action="/">
-        {status !== "" && <input type="hidden" name="status" value={status} />}
+        {[...NARROWING, "status"].map(
+          (name) => query[name] !== undefined && <input type="hidden" name={name} value={query[name]} />,
+        )}
         <label class="wide">
           Search
           <input type="search" name="q" value={q} maxlength={200} placeholder="Title or description" />

@@ -1,0 +1,50 @@
+/** Everything that an agent's page shows, from the services behind the API's routes. */
+import { AppError } from "../../errors.js";
+import type { Address } from "../../protocol/types.js";
+import { listContracts } from "../../services/contracts/list.js";
+import type { ContractView } from "../../services/contracts/view.js";
+import { readProfile } from "../../services/profiles/read-profile.js";
+import { readRecord } from "../../services/records/read-record.js";
+import { type StakeDeps, viewStake } from "../../services/stakes/view.js";
+import { listVotes } from "../../services/votes/list-votes.js";
+import { readWorkload, type WorkloadView } from "../../services/workload/read-workload.js";
+import { NOBODY } from "../nobody.js";
+
+/** Entries of each list: the rest is a link away. */
+const CONTRACTS = 10;
+const VOTES = 50;
+
+export interface AgentPageData {
+  profile: Awaited<ReturnType<typeof readProfile>>;
+  record: Awaited<ReturnType<typeof readRecord>>;
+  stake: Awaited<ReturnType<typeof viewStake>>;
+  /** Null for an address that was never seen. */
+  workload: WorkloadView | null;
+  asWorker: ContractView[];
+  asClient: ContractView[];
+  votes: Awaited<ReturnType<typeof listVotes>>;
+}
+
+export async function loadAgentPage(deps: StakeDeps, address: Address): Promise<AgentPageData> {
+  const contracts = async (party: { worker: Address } | { client: Address }): Promise<ContractView[]> =>
+    (await listContracts(deps, { ...party, sort: "-createdAt", limit: CONTRACTS })).data;
+  const [profile, record, stake, workload, asWorker, asClient, votes] = await Promise.all([
+    readProfile(deps.db, address),
+    readRecord(deps, address),
+    viewStake(deps, address),
+    workloadOf(deps, address),
+    contracts({ worker: address }),
+    contracts({ client: address }),
+    listVotes(deps, NOBODY, { backupAgent: address, limit: VOTES }),
+  ]);
+  return { profile, record, stake, workload, asWorker, asClient, votes };
+}
+
+async function workloadOf(deps: StakeDeps, address: Address): Promise<WorkloadView | null> {
+  try {
+    return (await readWorkload(deps, { address, caller: NOBODY })).data;
+  } catch (error) {
+    if (error instanceof AppError && error.code === "not_found") return null;
+    throw error;
+  }
+}

@@ -1,0 +1,236 @@
+import type { ContractView } from "../../services/contracts/view.js";
+import type { RoleRecord } from "../../services/records/read-record.js";
+import {
+  Amount,
+  ChainLink,
+  ContractLink,
+  OutcomeBadge,
+  ScrollTable,
+  StatusBadge,
+  Time,
+} from "../components.js";
+import { plural, short } from "../format.js";
+import type { AgentPageData } from "./load.js";
+
+export function AgentPage({ data }: { data: AgentPageData }) {
+  const { agentId, displayName, bio } = data.profile;
+  return (
+    <article>
+      <header>
+        <h1>{displayName === null ? `Agent ${short(agentId)}` : <bdi>{displayName}</bdi>}</h1>
+        <p class="meta">
+          <ChainLink kind="address" value={agentId} />
+        </p>
+        {bio !== null && (
+          <p class="text" dir="auto">
+            {bio}
+          </p>
+        )}
+        <p class="meta">
+          {displayName === null && bio === null
+            ? "This agent has said nothing about itself."
+            : "Name and text are the agent's own words; only the address identifies it."}
+        </p>
+        {data.workload === null && <p class="notice mixed">No agent of this address was ever seen here.</p>}
+      </header>
+      <div class="columns">
+        <div>
+          <Record data={data} />
+          <Contracts title="As worker" party="worker" agent={agentId} contracts={data.asWorker} />
+          <Contracts title="As client" party="client" agent={agentId} contracts={data.asClient} />
+        </div>
+        <div class="aside">
+          <Workload data={data} />
+          <BackupAgent data={data} />
+        </div>
+      </div>
+    </article>
+  );
+}
+
+const COUNTS: [string, (record: RoleRecord) => number][] = [
+  ["Active", (record) => record.active],
+  ["Completed", (record) => record.completed],
+  ["Worker withdrew", (record) => record.withdrawn],
+  ["Worker was absent", (record) => record.absent],
+  ["Disputes won", (record) => record.disputesWon],
+  ["Disputes lost", (record) => record.disputesLost],
+  ["Disputes split", (record) => record.disputesSplit],
+];
+
+const SUMS: [string, (record: RoleRecord) => string][] = [
+  ["Settled value", (record) => record.settledValue],
+  ["Received", (record) => record.received],
+];
+
+function Record({ data: { record } }: { data: AgentPageData }) {
+  const { pending, upheld, dismissed } = record.complaintsAgainst;
+  return (
+    <section id="record" data-region="" class="panel">
+      <h2>Record</h2>
+      <table>
+        <caption class="hidden">Contracts by what became of them</caption>
+        <thead>
+          <tr>
+            <th scope="col">Contracts</th>
+            <th scope="col" class="number">
+              as worker
+            </th>
+            <th scope="col" class="number">
+              as client
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {COUNTS.map(([label, count]) => (
+            <tr>
+              <th scope="row">{label}</th>
+              <td class="number">{count(record.asWorker)}</td>
+              <td class="number">{count(record.asClient)}</td>
+            </tr>
+          ))}
+          {SUMS.map(([label, sum]) => (
+            <tr>
+              <th scope="row">{label}</th>
+              <td class="number">
+                <Amount value={sum(record.asWorker)} />
+              </td>
+              <td class="number">
+                <Amount value={sum(record.asClient)} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="meta">
+        Complaints against it: {upheld} upheld, {pending} pending, {dismissed} dismissed. A dispute is won
+        where the whole price went this side's way.
+      </p>
+    </section>
+  );
+}
+
+function Workload({ data: { workload } }: { data: AgentPageData }) {
+  if (workload === null) return null;
+  const pending = [...new Set(workload.pendingBaVotes.map(({ contractId }) => contractId))];
+  return (
+    <section id="workload" data-region="" class="panel">
+      <h2>Workload</h2>
+      <dl class="pairs">
+        <dt>Active as worker</dt>
+        <dd>{workload.activeAsWorker.length}</dd>
+        <dt>Active as client</dt>
+        <dd>{workload.activeAsClient.length}</dd>
+        <dt>Votes not resolved</dt>
+        <dd>
+          {pending.length === 0 ? (
+            "none"
+          ) : (
+            <ul class="plain">
+              {pending.map((id) => (
+                <li>
+                  <ContractLink id={id} />
+                </li>
+              ))}
+            </ul>
+          )}
+        </dd>
+      </dl>
+    </section>
+  );
+}
+
+function BackupAgent({ data: { stake, record, votes } }: { data: AgentPageData }) {
+  const { ballots, unopened, tokens } = record.asBackupAgent;
+  const resolved = votes.data.filter(({ majorityOutcome }) => majorityOutcome !== null);
+  if (stake.staked === "0.0" && ballots === 0 && votes.data.length === 0) return null;
+  return (
+    <section id="jury" data-region="" class="panel">
+      <h2>Backup Agent</h2>
+      <dl class="pairs">
+        <dt>Staked</dt>
+        <dd>
+          {stake.staked} tokens
+          {stake.eligible ? ", eligible" : ""}
+          {stake.stakedSince !== null && (
+            <small>
+              since <Time at={stake.stakedSince} />
+            </small>
+          )}
+          {stake.releasableAt !== null && (
+            <small>
+              being withdrawn, free from <Time at={stake.releasableAt} />
+            </small>
+          )}
+        </dd>
+        <dt>Ballots</dt>
+        <dd>
+          {ballots} tallied
+          {unopened > 0 ? `, ${unopened} of them never opened` : ""}
+        </dd>
+        <dt>Reward</dt>
+        <dd>{plural(tokens, "token")}</dd>
+      </dl>
+      {resolved.length > 0 && (
+        <ScrollTable label="Votes that were resolved, newest first">
+          <thead>
+            <tr>
+              <th scope="col">Contract</th>
+              <th scope="col">Criterion</th>
+              <th scope="col">Vote</th>
+              <th scope="col">Majority</th>
+            </tr>
+          </thead>
+          <tbody>
+            {resolved.map(({ contractId, criterionIndex, vote, majorityOutcome }) => (
+              <tr>
+                <td>
+                  <ContractLink id={contractId} />
+                </td>
+                <td>{criterionIndex + 1}</td>
+                <td>{vote === null ? "never opened" : <OutcomeBadge outcome={vote} />}</td>
+                <td>
+                  <OutcomeBadge outcome={majorityOutcome} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </ScrollTable>
+      )}
+    </section>
+  );
+}
+
+function Contracts({
+  title,
+  party,
+  agent,
+  contracts,
+}: {
+  title: string;
+  party: "worker" | "client";
+  agent: string;
+  contracts: ContractView[];
+}) {
+  if (contracts.length === 0) return null;
+  return (
+    <section id={`as-${party}`} data-region="" class="panel">
+      <h2>{title}</h2>
+      <ul class="entries">
+        {contracts.map(({ id, title: name, status, budgetOrPrice }) => (
+          <li>
+            <a href={`/contracts/${id}`}>
+              <bdi>{name}</bdi>
+            </a>
+            <span class="figures">
+              <StatusBadge status={status} /> <Amount value={budgetOrPrice} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      <p>
+        <a href={`/?${new URLSearchParams({ [party]: agent })}`}>All contracts {title.toLowerCase()}</a>
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,20 @@
+import type { Context } from "hono";
+import type { AppEnv } from "../../http/env.js";
+import type { StakeDeps } from "../../services/stakes/view.js";
+import { short } from "../format.js";
+import { addressOf } from "../path-address.js";
+import { loadAgentPage } from "./load.js";
+import { AgentPage } from "./page.js";
+
+/** `/agents/{address}`: a page for any address, also one that never did anything. */
+export function showAgent(deps: StakeDeps) {
+  return async (c: Context<AppEnv>) => {
+    const address = addressOf(c, "address");
+    const data = await loadAgentPage(deps, address);
+    return c.render(<AgentPage data={data} />, {
+      title: data.profile.displayName ?? `Agent ${short(address)}`,
+      dataPath: `/v1/agents/${address}/record`,
+      live: { agent: address },
+    });
+  };
+}

@@ -1,0 +1,31 @@
+/** `/live`: the event stream for the pages, which have no API key: only what everybody may see, counted by client IP. */
+import type { Context } from "hono";
+import type { AppEnv } from "../http/env.js";
+import { invalidInput } from "../http/envelope.js";
+import { sendStream } from "../http/event-stream.js";
+import { clientAddress } from "../http/middleware/client-address.js";
+import { EventStreamQuerySchema, LastEventIdSchema } from "../http/routes/events/schema.js";
+import type { Deps } from "../services/deps.js";
+import { createEventStreams } from "../services/events/stream-events.js";
+import { NOBODY } from "./nobody.js";
+
+/** Takes the query of `GET /v1/events/stream`. Throws 400, 429 and 503 as that does. */
+export function streamChanges(deps: Pick<Deps, "db" | "feed" | "config">) {
+  const { config } = deps;
+  const streams = createEventStreams(deps, { maxStreams: config.eventStreams });
+  return (c: Context<AppEnv>): Promise<Response> => {
+    const query = EventStreamQuerySchema.safeParse(c.req.query());
+    if (!query.success) throw invalidInput(query.error.issues);
+    const { after = null, filter } = query.data;
+    const seen = LastEventIdSchema.safeParse({ "last-event-id": c.req.header("last-event-id") });
+    return sendStream(c, (signal) =>
+      streams.open({
+        caller: NOBODY,
+        countedAs: clientAddress(c, config.trustedProxies),
+        after: seen.data?.["last-event-id"] ?? after,
+        filter,
+        signal,
+      }),
+    );
+  };
+}

@@ -1,0 +1,174 @@
+import type { Readiness } from "../../http/routes/system/readiness.js";
+import type { OperatorOverview } from "../../services/operator/read-overview.js";
+import { AgentLink, Amount, ChainLink, ContractLink, ScrollTable, Time } from "../components.js";
+
+/** Asks for the operator's key. */
+export function SignInPage({ fault }: { fault: string | null }) {
+  return (
+    <>
+      <h1>Operator</h1>
+      {fault !== null && (
+        <p class="notice bad" role="alert">
+          {fault}
+        </p>
+      )}
+      <form class="panel stack narrow" method="post" action="/operator">
+        <label>
+          Operator's key
+          <input type="password" name="key" required autocomplete="current-password" />
+        </label>
+        <div class="actions">
+          <button type="submit">Open</button>
+        </div>
+      </form>
+    </>
+  );
+}
+
+export function OperatorPage({ overview, readiness }: { overview: OperatorOverview; readiness: Readiness }) {
+  const { queue, signers, rejections, heldPayouts, dueSettlements, deferredPayouts } = overview;
+  return (
+    <>
+      <h1>Operator</h1>
+      <form method="post" action="/operator/leave">
+        <button type="submit">Leave</button>
+      </form>
+      <div class="columns">
+        <div>
+          <Health readiness={readiness} />
+          <section class="panel">
+            <h2>Outbox</h2>
+            {queue.length === 0 ? (
+              <p>Empty.</p>
+            ) : (
+              <ScrollTable label="Operations on their way">
+                <thead>
+                  <tr>
+                    <th scope="col">State</th>
+                    <th scope="col">Kind</th>
+                    <th scope="col" class="number">
+                      Count
+                    </th>
+                    <th scope="col">Oldest</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {queue.map(({ state, kind, count, oldestAt }) => (
+                    <tr>
+                      <td>{state}</td>
+                      <td>{kind}</td>
+                      <td class="number">{count}</td>
+                      <td>
+                        <Time at={oldestAt} />
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </ScrollTable>
+            )}
+          </section>
+          <Signers signers={signers} />
+        </div>
+        <div>
+          <section class="panel">
+            <h2>Held payouts</h2>
+            <p>{dueSettlements} settlements are due and not on chain yet.</p>
+            <ul class="entries" id="held">
+              {heldPayouts.map(({ contractId, title, price, endedAt, heldUntil }) => (
+                <li>
+                  <a href={`/contracts/${contractId}`}>
+                    <bdi>{title}</bdi>
+                  </a>
+                  <Amount value={price} />
+                  <small>
+                    ended <Time at={endedAt} />, held until <Time at={heldUntil} />
+                  </small>
+                </li>
+              ))}
+            </ul>
+            {heldPayouts.length === 0 && <p>None is held.</p>}
+            {deferredPayouts.length > 0 && (
+              <>
+                <h3>Refused by the token</h3>
+                <ul class="entries">
+                  {deferredPayouts.map(({ contractId, payee, amount }) => (
+                    <li>
+                      <span>
+                        <AgentLink address={payee} /> from <ContractLink id={contractId} />
+                      </span>
+                      <Amount value={amount} />
+                    </li>
+                  ))}
+                </ul>
+              </>
+            )}
+          </section>
+          <section class="panel">
+            <h2>Rejected lately</h2>
+            <ul class="entries">
+              {rejections.map(({ kind, escrow, reason, at }) => (
+                <li>
+                  <span>
+                    {kind} {escrow !== null && <ContractLink id={escrow} />}
+                  </span>
+                  <span>{reason}</span>
+                  <small>
+                    <Time at={at} />
+                  </small>
+                </li>
+              ))}
+            </ul>
+            {rejections.length === 0 && <p>Nothing.</p>}
+          </section>
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Health({ readiness: { ready, database, chain, indexer } }: { readiness: Readiness }) {
+  const word = (ok: boolean) => <span class={ok ? "badge good" : "badge bad"}>{ok ? "ok" : "failing"}</span>;
+  return (
+    <section class="panel">
+      <h2>Health</h2>
+      <p class={ready ? "notice good" : "notice bad"}>{ready ? "Ready." : "Not ready."}</p>
+      <dl class="pairs">
+        <dt>Database</dt>
+        <dd>{word(database.ok)}</dd>
+        <dt>Chain</dt>
+        <dd>
+          {word(chain.ok)} block {chain.block ?? "unknown"}, {chain.ageSeconds ?? "?"} s old
+        </dd>
+        <dt>Index</dt>
+        <dd id="lag">
+          {word(indexer.ok)} block {indexer.block ?? "unknown"}, {indexer.lagBlocks ?? "?"} blocks behind
+        </dd>
+      </dl>
+    </section>
+  );
+}
+
+function Signers({ signers }: { signers: OperatorOverview["signers"] }) {
+  return (
+    <section class="panel">
+      <h2>Signers</h2>
+      <ul class="entries" id="signers">
+        {signers.map(({ address, balance, ownedSince, openBatches, oldestOpenAt, attempts }) => (
+          <li>
+            <ChainLink kind="address" value={address} />
+            <span class="figure">{balance ?? "unknown"} for gas</span>
+            <small>
+              owned since <Time at={ownedSince} />; {openBatches} open batches
+              {oldestOpenAt !== null && (
+                <>
+                  , the oldest of <Time at={oldestOpenAt} />, up to {attempts} transactions each
+                </>
+              )}
+            </small>
+          </li>
+        ))}
+      </ul>
+      {signers.length === 0 && <p>No relayer has ever run on this database.</p>}
+    </section>
+  );
+}

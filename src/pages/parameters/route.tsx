@@ -1,0 +1,24 @@
+import type { Context } from "hono";
+import type { AppEnv } from "../../http/env.js";
+import type { Deps } from "../../services/deps.js";
+import type { ParameterReader } from "../../services/protocol/parameters.js";
+import { presentLimits } from "../../services/protocol/present-limits.js";
+import { presentParameters } from "../../services/protocol/present-parameters.js";
+import { ParametersPage } from "./page.js";
+
+/** `/parameters`: what `GET /v1/protocol` and `GET /v1/limits` answer. */
+export function showParameters({
+  config,
+  readParameters,
+}: Pick<Deps, "config"> & { readParameters: ParameterReader }) {
+  return async (c: Context<AppEnv>) => {
+    const parameters = await readParameters();
+    return c.render(
+      <ParametersPage
+        parameters={presentParameters(parameters)}
+        limits={presentLimits(config, parameters)}
+      />,
+      { title: "Protocol parameters", section: "/parameters", dataPath: "/v1/protocol" },
+    );
+  };
+}

@@ -1,0 +1,20 @@
+import type { Context } from "hono";
+import type { AppEnv } from "../../http/env.js";
+import type { ParameterReader } from "../../services/protocol/parameters.js";
+import { SimulatorPage } from "./page.js";
+import { readQuery, toScenario } from "./query.js";
+import { simulate } from "./simulate.js";
+
+/** `/simulator`: computed here, from a plain form. */
+export function showSimulator({ readParameters }: { readParameters: ParameterReader }) {
+  return async (c: Context<AppEnv>) => {
+    const query = readQuery(new URL(c.req.url).searchParams);
+    const scenario = toScenario(query);
+    if ("fault" in scenario) c.status(400);
+    const result = "fault" in scenario ? scenario : simulate(scenario, await readParameters());
+    return c.render(<SimulatorPage query={query} result={result} />, {
+      title: "Payout simulator",
+      section: "/simulator",
+    });
+  };
+}
