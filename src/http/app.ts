@@ -1,4 +1,5 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
+import { pageNotFound } from "../pages/error-page.js";
 import { pageRoutes } from "../pages/routes.js";
 import { LIMITS } from "../protocol/limits.js";
 import { type Deps, reading } from "../services/deps.js";
@@ -56,7 +57,7 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   app.route("/", discoveryRoutes(deps));
   app.route("/", docsRoutes(app, deps));
   app.route("/", pageRoutes(readOnly));
-  app.notFound(notFound(app));
+  app.notFound(pageNotFound(deps, notFound(app)));
   return app;
 }
 
