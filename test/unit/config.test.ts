@@ -11,9 +11,12 @@ const complete = {
 it("needs four settings, and has a default for every other", () => {
   expect(parseConfig(complete)).toEqual({
     databaseUrl: complete.DATABASE_URL,
+    databaseConnections: { api: 20, read: 10, work: 10 },
+    statementTimeoutMs: 10_000,
     rpcUrl: complete.RPC_URL,
     wsRpcUrl: undefined,
     deploymentPath: complete.DEPLOYMENT,
+    roles: new Set(["api"]),
     relayerPrivateKeys: [],
     masterKey: `0x${"ab".repeat(32)}`,
     masterKeysOld: [],
@@ -25,9 +28,13 @@ it("needs four settings, and has a default for every other", () => {
     x402V1Bodies: false,
     confirmations: 1,
     settlementWaitMs: 25_000,
-    rateLimits: { reads: 300, writes: 60, anonymous: 60, challenges: 10 },
+    rateLimits: { reads: 300, writes: 60, anonymous: 60, challenges: 10, pages: 120 },
+    eventStreams: 2000,
+    webhooksToPrivateAddresses: false,
     trustedProxies: 0,
     readiness: { maxHeadAge: 120, maxIndexLag: 30 },
+    explorerUrl: undefined,
+    operatorKey: undefined,
     logLevel: "info",
   });
 });

@@ -17,7 +17,7 @@ const codeOf = async (response: Response) =>
   ((await response.json()) as { error: { code: string } }).error.code;
 
 describe("unknown routes and methods", () => {
-  it.each(["/", "/v1", "/v1/nothing", "/v1/test/1", "/v2/protocol", "/v1/protocol/x", "/v1/PROTOCOL"])(
+  it.each(["/nowhere", "/v1", "/v1/nothing", "/v1/test/1", "/v2/protocol", "/v1/protocol/x", "/v1/PROTOCOL"])(
     "answers 404 not_found at %s",
     async (path) => {
       const response = await app.request(path);

@@ -33,6 +33,7 @@ export function testApp(settings: Record<string, string> = {}) {
     config: testConfig(settings),
     logger: createLogger("trace", { write: (line: string) => void logs.push(line) }),
     db,
+    deployment: { domain: "contracts.example", chainId: 84_532, asset: { symbol: "TUSD" } },
   } as never);
 
   const routes = createRouter();
