@@ -1,0 +1,369 @@
+/** Accept, delivery, approve, dispute, withdraw and cancel: roles, states, answers, races. */
+import { describe, expect } from "vitest";
+import {
+  created,
+  delivered,
+  disputed,
+  eventually,
+  type Json,
+  matched,
+  newPair,
+  ok,
+  type Pair,
+  quoteFor,
+} from "./support/actors.js";
+import { openScene } from "./support/scene.js";
+import { lazy, withMoney } from "./support/spec.js";
+
+const scene = await openScene();
+const pair = lazy(() => newPair(scene));
+const stranger = lazy(() => scene.newAgent({ usd: "100" }));
+const open = lazy(async () => created(scene, (await pair()).client));
+const match = lazy(async () => matched(scene, await pair()));
+const delivery = lazy(async () => delivered(scene, await pair()));
+
+const award = ({ worker }: Pair) => ({ awardMethod: "direct_award", worker: worker.address });
+const codes = (answers: { status: number; error: { code: string } | undefined }[]) =>
+  answers.map(({ status, error }) => error?.code ?? status).sort();
+
+describe("POST /v1/contracts/{id}/accept", () => {
+  withMoney("Body: `accept` boolean required.", async () => {
+    const { worker } = await pair();
+    const { id } = await open();
+    for (const body of [{}, { accept: "true" }, { accept: 1 }, { accept: null }, { accepted: true }]) {
+      const refused = await worker.post(`/v1/contracts/${id}/accept`, body);
+      expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
+    }
+  });
+
+  withMoney(
+    "`direct_award`: only the address in `worker` may call; others get 403 `forbidden`.",
+    async () => {
+      const parties = await pair();
+      const { id } = await created(scene, parties.client, award(parties));
+      for (const agent of [await stranger(), parties.client]) {
+        for (const accept of [true, false]) {
+          const refused = await agent.post(`/v1/contracts/${id}/accept`, { accept });
+          expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
+        }
+      }
+      expect((await parties.worker.post(`/v1/contracts/${id}/accept`, { accept: true })).status).toBe(402);
+    },
+  );
+
+  withMoney(
+    "`open_tender`: any qualifying agent may call with accept=true; the call whose Worker Stake payment settles first is matched atomically; every other caller, concurrent or later, gets 409 `conflict`.",
+    async () => {
+      const { client } = await pair();
+      const { id } = await created(scene, client);
+      const racers = await Promise.all([1, 2, 3].map(() => scene.newAgent({ usd: "2.5" })));
+      const path = `/v1/contracts/${id}/accept`;
+      const answers = await Promise.all(racers.map((agent) => agent.pay<Json>(path, { accept: true })));
+      expect(codes(answers)).toEqual([200, "conflict", "conflict"]);
+      const winner = answers.findIndex(({ status }) => status === 200);
+      const { data } = await client.get<Json>(`/v1/contracts/${id}`);
+      expect(data.worker).toBe(racers[winner]?.address);
+      const late = await (await stranger()).pay(path, { accept: true });
+      expect([late.status, late.error?.code]).toEqual([409, "conflict"]);
+      // The losers keep their money.
+      const balances = await Promise.all(racers.map(({ address }) => scene.usdOf(address)));
+      expect(balances).toEqual(racers.map((_, i) => (i === winner ? 0n : 2_500_000n)));
+    },
+  );
+
+  withMoney("accept=false is rejected with 400 `invalid_request`.", async () => {
+    const { id } = await open();
+    const refused = await (await stranger()).post(`/v1/contracts/${id}/accept`, { accept: false });
+    expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
+  });
+
+  withMoney("accept=true requires payment of the Worker Stake (402 quote then retry).", async () => {
+    const { worker } = await pair();
+    const quote = await quoteFor(worker, `/v1/contracts/${(await open()).id}/accept`, { accept: true });
+    expect(quote).toMatchObject({ maxAmountRequired: "2500000", payTo: (await open()).id });
+  });
+
+  withMoney("accept=false moves no money and completes at once.", async () => {
+    const parties = await newPair(scene);
+    const { id } = await created(scene, parties.client, award(parties));
+    const before = await scene.usdOf(parties.worker.address);
+    const declined = await parties.worker.post<Json>(`/v1/contracts/${id}/accept`, { accept: false });
+    expect([declined.status, declined.data?.status]).toEqual([200, "cancelled-unmatched"]);
+    expect(await scene.usdOf(parties.worker.address)).toBe(before);
+  });
+
+  withMoney("accept=true: status `matched`, workerStake set (worker set for open tender).", async () => {
+    expect(await match()).toMatchObject({
+      status: "matched",
+      workerStake: "2.5",
+      worker: (await pair()).worker.address,
+    });
+  });
+
+  withMoney(
+    "accept=false: status `cancelled-unmatched`, Escrowed Funds refunded to the Client.",
+    async () => {
+      const { worker } = await pair();
+      const client = await scene.newAgent({ usd: "50" });
+      const { id } = await created(scene, client, award({ client, worker }));
+      const declined = ok(await worker.post<Json>(`/v1/contracts/${id}/accept`, { accept: false }));
+      expect(declined.status).toBe("cancelled-unmatched");
+      await eventually(() => scene.usdOf(client.address), 50_000_000n);
+    },
+  );
+
+  withMoney("Contract not in `created`: 409 `conflict`.", async () => {
+    const parties = await pair();
+    const { id } = await matched(scene, parties, award(parties));
+    for (const accept of [true, false]) {
+      const refused = await parties.worker.post(`/v1/contracts/${id}/accept`, { accept });
+      expect([refused.status, refused.error?.code]).toEqual([409, "conflict"]);
+    }
+  });
+
+  withMoney("accepting and declining at the same moment: one of them happens", async () => {
+    const parties = await newPair(scene);
+    const { id } = await created(scene, parties.client, award(parties));
+    const path = `/v1/contracts/${id}/accept`;
+    const answers = await Promise.all([
+      parties.worker.pay<Json>(path, { accept: true }),
+      parties.worker.post<Json>(path, { accept: false }),
+    ]);
+    expect(codes(answers)).toEqual([200, "conflict"]);
+  });
+
+  withMoney("a client cannot accept its own tender", async () => {
+    const refused = await (await pair()).client.post(`/v1/contracts/${(await open()).id}/accept`, {
+      accept: true,
+    });
+    expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
+  });
+});
+
+describe("POST /v1/contracts/{id}/delivery", () => {
+  withMoney("caller must be the matched worker (else 403 `forbidden`).", async () => {
+    const { client } = await pair();
+    for (const agent of [client, await stranger()]) {
+      const refused = await agent.post(`/v1/contracts/${(await match()).id}/delivery`, { delivery: "x" });
+      expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
+    }
+  });
+
+  withMoney("Body: `delivery` string required.", async () => {
+    const { worker } = await pair();
+    for (const body of [{}, { delivery: "" }, { delivery: 5 }, { delivery: null }, { delivery: ["x"] }]) {
+      const refused = await worker.post(`/v1/contracts/${(await match()).id}/delivery`, body);
+      expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
+    }
+  });
+
+  withMoney("Only valid in `matched` (else 409 `conflict`)", async () => {
+    const { worker } = await pair();
+    const refused = await worker.post(`/v1/contracts/${(await delivery()).id}/delivery`, {
+      delivery: "again",
+    });
+    expect([refused.status, refused.error?.code]).toEqual([409, "conflict"]);
+  });
+
+  withMoney(
+    "Response 200: Contract with status `under-review` and delivery set; reviewDeadline unchanged.",
+    async () => {
+      const parties = await pair();
+      const before = await matched(scene, parties);
+      const after = ok(
+        await parties.worker.post<Json>(`/v1/contracts/${before.id}/delivery`, { delivery: "ipfs://x" }),
+      );
+      expect(after).toEqual({ ...before, status: "under-review", delivery: expect.any(String) });
+    },
+  );
+
+  withMoney("Releases the Delivery decryption key to the Client.", async () => {
+    const { client } = await pair();
+    const { keys } = ok(await client.get<Json>(`/v1/contracts/${(await delivery()).id}/keys`));
+    expect(keys.map(({ field }: Json) => field)).toEqual(["delivery"]);
+  });
+
+  withMoney("two deliveries at the same moment: one counts", async () => {
+    const { worker } = await pair();
+    const { id } = await matched(scene, await pair());
+    const deliver = (delivery: string) => worker.post<Json>(`/v1/contracts/${id}/delivery`, { delivery });
+    expect(codes(await Promise.all([deliver("ipfs://one"), deliver("ipfs://two")]))).toEqual([
+      200,
+      "conflict",
+    ]);
+  });
+});
+
+describe("POST /v1/contracts/{id}/approve", () => {
+  withMoney("caller must be the Client (else 403).", async () => {
+    for (const agent of [(await pair()).worker, await stranger()]) {
+      const refused = await agent.post(`/v1/contracts/${(await delivery()).id}/approve`);
+      expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
+    }
+  });
+
+  withMoney("Valid only in `under-review` before reviewDeadline (else 409).", async () => {
+    const { client } = await pair();
+    for (const { id } of [await open(), await match()]) {
+      const refused = await client.post(`/v1/contracts/${id}/approve`);
+      expect([refused.status, refused.error?.code]).toEqual([409, "conflict"]);
+    }
+  });
+
+  withMoney(
+    "Response 200: Contract with status `resolved` and criteriaMet all `met` (for the usage-ticket application the result computed at delivery is used).",
+    async () => {
+      const parties = await pair();
+      const plain = await delivered(scene, parties);
+      const approved = ok(await parties.client.post<Json>(`/v1/contracts/${plain.id}/approve`));
+      expect(approved).toEqual({ ...plain, status: "resolved", criteriaMet: ["met", "met", "met"] });
+
+      const criteria = [{ metric: "tokens", op: ">=", target: 1 }, null, null];
+      const ticket = await delivered(scene, parties, {
+        application: "usageticket",
+        applicationTerms: { criteria },
+      });
+      const outcome = ok(await parties.client.post<Json>(`/v1/contracts/${ticket.id}/approve`));
+      expect(outcome.status).toBe("resolved");
+      expect(outcome.criteriaMet).toEqual(ticket.criteriaMet);
+      expect(outcome.criteriaMet).toEqual(["not met", "unclear", "unclear"]);
+    },
+  );
+
+  withMoney("No body, no payment.", async () => {
+    const { client } = await pair();
+    const { id } = await delivered(scene, await pair());
+    const before = await scene.usdOf(client.address);
+    expect((await client.post(`/v1/contracts/${id}/approve`)).status).toBe(200);
+    expect(await scene.usdOf(client.address)).toBeGreaterThanOrEqual(before - 100_000_000n);
+  });
+
+  withMoney("two approvals at the same moment are one, and a later one is 409", async () => {
+    const { client } = await pair();
+    const { id } = await delivered(scene, await pair());
+    const approve = () => client.post<Json>(`/v1/contracts/${id}/approve`);
+    const answers = await Promise.all([approve(), approve()]);
+    expect(codes(answers)[0]).toBe(200);
+    for (const { status, data } of answers) if (status === 200) expect(data.status).toBe("resolved");
+    expect((await approve()).error?.code).toBe("conflict");
+  });
+});
+
+describe("POST /v1/contracts/{id}/dispute", () => {
+  withMoney("caller must be the Client (else 403).", async () => {
+    for (const agent of [(await pair()).worker, await stranger()]) {
+      const refused = await agent.post(`/v1/contracts/${(await delivery()).id}/dispute`);
+      expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
+    }
+  });
+
+  withMoney("Requires payment of the Dispute Bond (402 quote then retry).", async () => {
+    const quote = await quoteFor((await pair()).client, `/v1/contracts/${(await delivery()).id}/dispute`);
+    expect(quote).toMatchObject({ maxAmountRequired: "2500000", payTo: (await delivery()).id });
+  });
+
+  withMoney(
+    "Response 200: Contract with status `disputed`, disputeBond set, backupAgents starting empty and filling as agents stake through votes, up to baRecruitCount.",
+    async () => {
+      const before = await delivered(scene, await pair());
+      const after = ok(await (await pair()).client.pay<Json>(`/v1/contracts/${before.id}/dispute`));
+      expect(after).toEqual({ ...before, status: "disputed", disputeBond: "2.5", backupAgents: [] });
+    },
+  );
+
+  withMoney("approving and disputing at the same moment: one of them happens", async () => {
+    const { client } = await newPair(scene);
+    const { worker } = await pair();
+    const { id } = await delivered(scene, { client, worker });
+    const answers = await Promise.all([
+      client.post(`/v1/contracts/${id}/approve`),
+      client.pay(`/v1/contracts/${id}/dispute`),
+    ]);
+    expect(codes(answers)).toEqual([200, "conflict"]);
+  });
+});
+
+describe("POST /v1/contracts/{id}/withdraw", () => {
+  withMoney("caller must be the matched worker (else 403).", async () => {
+    for (const agent of [(await pair()).client, await stranger()]) {
+      const refused = await agent.post(`/v1/contracts/${(await match()).id}/withdraw`);
+      expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
+    }
+  });
+
+  withMoney("Valid only in `matched` before withdrawalDeadline (else 409 `conflict`).", async () => {
+    const refused = await (await pair()).worker.post(`/v1/contracts/${(await delivery()).id}/withdraw`);
+    expect([refused.status, refused.error?.code]).toEqual([409, "conflict"]);
+  });
+
+  withMoney(
+    "Response 200: Contract with status `cancelled-withdrawn`; workerStake keeps its original value.",
+    async () => {
+      const parties = await newPair(scene);
+      const before = await matched(scene, parties);
+      const balance = await scene.usdOf(parties.worker.address);
+      const after = ok(await parties.worker.post<Json>(`/v1/contracts/${before.id}/withdraw`));
+      expect(after).toEqual({ ...before, status: "cancelled-withdrawn" });
+      // 30% of the stake are the Client's.
+      await eventually(() => scene.usdOf(parties.worker.address), balance + 1_750_000n);
+    },
+  );
+
+  withMoney("two withdrawals at the same moment are one, and a later one is 409", async () => {
+    const { worker } = await pair();
+    const { id } = await matched(scene, await pair());
+    const withdraw = () => worker.post(`/v1/contracts/${id}/withdraw`);
+    expect(codes(await Promise.all([withdraw(), withdraw()]))[0]).toBe(200);
+    expect((await withdraw()).error?.code).toBe("conflict");
+  });
+});
+
+describe("POST /v1/contracts/{id}/cancel", () => {
+  withMoney(
+    "caller must be the Initiator (the client for a client-initiated contract, the worker for a worker-initiated one; else 403).",
+    async () => {
+      const parties = await pair();
+      const listing = await created(scene, parties.worker, { initiator: "worker" });
+      const offer = await created(scene, parties.client, award(parties));
+      for (const [agent, { id }] of [
+        [parties.worker, offer],
+        [await stranger(), offer],
+        [parties.client, listing],
+      ] as const) {
+        const refused = await agent.post(`/v1/contracts/${id}/cancel`);
+        expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
+      }
+      ok(await parties.client.post(`/v1/contracts/${offer.id}/cancel`));
+      ok(await parties.worker.post(`/v1/contracts/${listing.id}/cancel`));
+    },
+  );
+
+  withMoney("Valid only in `created` (else 409).", async () => {
+    const { client } = await pair();
+    for (const { id } of [await match(), await delivery(), await disputed(scene, await pair())]) {
+      const refused = await client.post(`/v1/contracts/${id}/cancel`);
+      expect([refused.status, refused.error?.code]).toEqual([409, "conflict"]);
+    }
+  });
+
+  withMoney(
+    "Response 200: Contract with status `cancelled-by-initiator`; the Initiator's own commitment is refunded in full.",
+    async () => {
+      const client = await scene.newAgent({ usd: "50" });
+      const before = await created(scene, client);
+      const after = ok(await client.post<Json>(`/v1/contracts/${before.id}/cancel`));
+      expect(after).toEqual({ ...before, status: "cancelled-by-initiator" });
+      await eventually(() => scene.usdOf(client.address), 50_000_000n);
+    },
+  );
+
+  withMoney("cancelling and accepting at the same moment: one of them happens", async () => {
+    const { client, worker } = await newPair(scene);
+    const { id } = await created(scene, client);
+    const answers = await Promise.all([
+      client.post(`/v1/contracts/${id}/cancel`),
+      worker.pay(`/v1/contracts/${id}/accept`, { accept: true }),
+    ]);
+    expect(codes(answers)).toEqual([200, "conflict"]);
+  });
+});

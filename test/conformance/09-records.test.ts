@@ -1,0 +1,364 @@
+/** Checkpoints, complaints, profiles, workload, protocol, and the lists. */
+import { describe, expect } from "vitest";
+import {
+  checkpointBody,
+  created,
+  delivered,
+  type Json,
+  matched,
+  newPair,
+  ok,
+  posted,
+  untilStatus,
+} from "./support/actors.js";
+import { openScene } from "./support/scene.js";
+import { lazy, says, withDatabase, withMoney } from "./support/spec.js";
+
+const scene = await openScene();
+const pair = lazy(() => newPair(scene));
+const stranger = lazy(() => scene.newAgent());
+const match = lazy(async () => matched(scene, await pair()));
+
+describe("POST /v1/contracts/{id}/checkpoint", () => {
+  withMoney("caller must be the matched worker (else 403).", async () => {
+    const { id } = await match();
+    for (const agent of [(await pair()).client, await stranger()]) {
+      const refused = await agent.post(`/v1/contracts/${id}/checkpoint`, await checkpointBody(scene));
+      expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
+    }
+  });
+
+  withMoney("Valid while status is `matched`; never changes status.", async () => {
+    const { client, worker } = await pair();
+    const { id } = await matched(scene, { client, worker });
+    ok(await worker.post(`/v1/contracts/${id}/checkpoint`, await checkpointBody(scene)), 201);
+    expect((await client.get<Json>(`/v1/contracts/${id}`)).data.status).toBe("matched");
+    ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "x" }));
+    const late = await worker.post(
+      `/v1/contracts/${id}/checkpoint`,
+      await checkpointBody(scene, { fromSequence: 11, toSequence: 11 }),
+    );
+    expect([late.status, late.error?.code]).toEqual([409, "conflict"]);
+  });
+
+  withMoney(
+    "Body (all required): `fromSequence` integer, `toSequence` integer (>= fromSequence), `merkleRoot` string, `lastReceiptHash` string, `teeMeasurement` string, `teeSignature` string, `checkpointedAt` string (timestamp), `data` object.",
+    async () => {
+      const { worker } = await pair();
+      const { id } = await match();
+      const good = await checkpointBody(scene);
+      for (const name of Object.keys(good)) {
+        for (const value of [undefined, null, name === "data" ? [1] : {}, true]) {
+          const refused = await worker.post(`/v1/contracts/${id}/checkpoint`, { ...good, [name]: value });
+          expect([refused.status, refused.error?.code], `${name}: ${value}`).toEqual([
+            400,
+            "invalid_request",
+          ]);
+        }
+      }
+      for (const wrong of [
+        { fromSequence: 1.5 },
+        { fromSequence: "1" },
+        { toSequence: 0 },
+        { fromSequence: 5, toSequence: 4 },
+      ]) {
+        expect((await worker.post(`/v1/contracts/${id}/checkpoint`, { ...good, ...wrong })).status).toBe(400);
+      }
+    },
+  );
+
+  withMoney("the first checkpoint of a contract must have fromSequence 1", async () => {
+    const { worker } = await pair();
+    const { id } = await matched(scene, await pair());
+    const refused = await worker.post(
+      `/v1/contracts/${id}/checkpoint`,
+      await checkpointBody(scene, { fromSequence: 2 }),
+    );
+    expect([refused.status, refused.error?.code]).toEqual([409, "conflict"]);
+  });
+
+  withMoney(
+    "each later one must have fromSequence equal to the previous toSequence + 1; checkpointedAt must be strictly after the previous checkpoint's; violations return 409 `conflict`.",
+    async () => {
+      const { worker } = await pair();
+      const { id } = await matched(scene, await pair());
+      const path = `/v1/contracts/${id}/checkpoint`;
+      const first = await checkpointBody(scene);
+      ok(await worker.post(path, first), 201);
+      const next = async (overrides: Json) =>
+        worker.post(path, await checkpointBody(scene, { fromSequence: 11, toSequence: 11, ...overrides }));
+      for (const wrong of [
+        { fromSequence: 10 },
+        { fromSequence: 12, toSequence: 12 },
+        { fromSequence: 1 },
+        { checkpointedAt: first.checkpointedAt },
+        { checkpointedAt: await scene.inSeconds(-100_000) },
+      ]) {
+        const refused = await next(wrong);
+        expect([refused.status, refused.error?.code]).toEqual([409, "conflict"]);
+      }
+      ok(await next({}), 201);
+    },
+  );
+
+  withMoney("two checkpoints for one place at the same moment: one passes", async () => {
+    const { worker } = await pair();
+    const { id } = await matched(scene, await pair());
+    const body = await checkpointBody(scene);
+    const submit = () => worker.post(`/v1/contracts/${id}/checkpoint`, body);
+    const statuses = (await Promise.all([submit(), submit(), submit()])).map(({ status }) => status);
+    expect(statuses.sort()).toEqual([201, 409, 409]);
+    expect((await submit()).error?.code).toBe("conflict");
+  });
+});
+
+describe("GET /v1/contracts/{id}/checkpoints", () => {
+  withMoney("No auth. Response 200: array of Checkpoint, oldest first.", async () => {
+    const { worker } = await pair();
+    const { id } = await matched(scene, await pair());
+    expect(ok(await scene.call<Json[]>("GET", `/v1/contracts/${id}/checkpoints`))).toEqual([]);
+    const stored = [];
+    for (let i = 1; i <= 3; i++) {
+      const body = await checkpointBody(scene, { fromSequence: i, toSequence: i });
+      stored.push(ok(await worker.post<Json>(`/v1/contracts/${id}/checkpoint`, body), 201));
+    }
+    expect(ok(await scene.call<Json[]>("GET", `/v1/contracts/${id}/checkpoints`))).toEqual(stored);
+  });
+});
+
+describe("POST /v1/contracts/{id}/complaints", () => {
+  withMoney("caller must be the contract's client or worker (else 403 `forbidden`).", async () => {
+    const refused = await (await stranger()).post(`/v1/contracts/${(await match()).id}/complaints`, {
+      evidence: {},
+    });
+    expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
+  });
+  withMoney("Body: `evidence` object required (stored as given).", async () => {
+    const { client } = await pair();
+    const path = `/v1/contracts/${(await match()).id}/complaints`;
+    for (const body of [{}, { evidence: null }, { evidence: "late" }, { evidence: [1] }, { evidence: 1 }]) {
+      const refused = await client.post(path, body);
+      expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
+    }
+    const evidence = { "": "", a: [[], {}, null, 0.1, -5, "\u0001"], ключ: { __proto__x: 1 } };
+    expect(ok(await client.post<Json>(path, { evidence }), 201).evidence).toEqual(evidence);
+  });
+  withMoney(
+    "Response 201: Complaint with status `pending`, resolvedAt and resolutionNote null.",
+    async () => {
+      const { worker } = await pair();
+      const filed = await worker.post<Json>(`/v1/contracts/${(await match()).id}/complaints`, {
+        evidence: { a: 1 },
+      });
+      expect(filed.status).toBe(201);
+      expect(filed.data).toMatchObject({ status: "pending", resolvedAt: null, resolutionNote: null });
+    },
+  );
+  withMoney("409 `conflict` when the contract has no counterparty yet", async () => {
+    const { client } = await pair();
+    const { id } = await created(scene, client);
+    const refused = await client.post(`/v1/contracts/${id}/complaints`, { evidence: {} });
+    expect([refused.status, refused.error?.code]).toEqual([409, "conflict"]);
+  });
+  withMoney("A complaint is reviewed directly (not by Backup Agents) and never moves funds.", async () => {
+    const parties = await newPair(scene);
+    const { id } = await matched(scene, parties);
+    const before = await scene.usdOf(id);
+    ok(await parties.client.post(`/v1/contracts/${id}/complaints`, { evidence: {} }), 201);
+    expect(await scene.usdOf(id)).toBe(before);
+  });
+});
+
+describe("GET /v1/contracts/{id}/complaints", () => {
+  withMoney("No auth. Response 200: array of Complaint, oldest first.", async () => {
+    const parties = await newPair(scene);
+    const { id } = await matched(scene, parties);
+    const filed = [];
+    for (const agent of [parties.client, parties.worker, parties.client]) {
+      filed.push(
+        ok(
+          await agent.post<Json>(`/v1/contracts/${id}/complaints`, { evidence: { by: agent.address } }),
+          201,
+        ),
+      );
+    }
+    expect(ok(await scene.call<Json[]>("GET", `/v1/contracts/${id}/complaints`))).toEqual(filed);
+  });
+});
+
+describe("POST /v1/agents/me/profile", () => {
+  const update = async (body: Json) => (await scene.newAgent()).post<Json>("/v1/agents/me/profile", body);
+
+  says("the authenticated address is the target.", async () => {
+    const [agent, other] = [await scene.newAgent(), await scene.newAgent()];
+    const body = { displayName: "Mine", agentId: other.address, address: other.address };
+    expect(ok(await agent.post<Json>("/v1/agents/me/profile", body), 201).agentId).toBe(agent.address);
+    expect(ok(await scene.call<Json>("GET", `/v1/agents/${other.address}/profile`)).displayName).toBeNull();
+  });
+  says(
+    "`displayName` string or null, up to 32 characters, must not contain `0x` in any letter case (else 400 `invalid_request`)",
+    async () => {
+      for (const displayName of [
+        "0x",
+        "Agent 0xABC",
+        "0X",
+        "a0Xb",
+        "０ｘ1",
+        "0\u200Bx",
+        "0\u0445x0x",
+        "x".repeat(33),
+        5,
+        [],
+      ]) {
+        const refused = await update({ displayName });
+        expect([refused.status, refused.error?.code], String(displayName)).toEqual([400, "invalid_request"]);
+      }
+      ok(await update({ displayName: "0 x", bio: "0xabc is fine in a bio" }), 201);
+    },
+  );
+  says(
+    "Invisible and bidirectional-override characters are stripped before validation and storage.",
+    async () => {
+      const dirty = `\u202E${"a".repeat(16)}\u200B\u200D\u2066${"b".repeat(16)}\uFEFF\u0007`;
+      const version = ok(await update({ displayName: dirty, bio: "\u202Eoib\u202C\u00AD" }), 201);
+      expect(version).toMatchObject({ displayName: `${"a".repeat(16)}${"b".repeat(16)}`, bio: "oib" });
+    },
+  );
+  says("An omitted field carries over its current value; `null` clears it.", async () => {
+    const agent = await scene.newAgent();
+    const set = async (body: Json) => ok(await agent.post<Json>("/v1/agents/me/profile", body), 201);
+    await set({ displayName: "Ada", bio: "Counts" });
+    expect(await set({ bio: "Counts more" })).toMatchObject({ displayName: "Ada", bio: "Counts more" });
+    expect(await set({ displayName: null })).toMatchObject({ displayName: null, bio: "Counts more" });
+    expect(await set({})).toMatchObject({ displayName: null, bio: "Counts more" });
+  });
+  withDatabase(
+    "At most 10 versions per rolling 24 hours per agent (else 429 `too_many_profile_updates`).",
+    async () => {
+      const agent = await scene.newAgent();
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, (_, i) => agent.post("/v1/agents/me/profile", { displayName: `v${i}` })),
+      );
+      expect(answers.map(({ status }) => status).sort()).toEqual([...Array(10).fill(201), 429, 429]);
+      const refused = await agent.post("/v1/agents/me/profile", {});
+      expect([refused.status, refused.error?.code]).toEqual([429, "too_many_profile_updates"]);
+      await scene.query(
+        "update app.profile set created_at = created_at - interval '24 hours' where id = (select min(id) from app.profile where agent = $1)",
+        [agent.address],
+      );
+      expect((await agent.post("/v1/agents/me/profile", {})).status).toBe(201);
+      expect((await agent.post("/v1/agents/me/profile", {})).status).toBe(429);
+    },
+  );
+  says("Response 201: `{ agentId, displayName, bio, createdAt }`.", async () => {
+    const version = ok(await update({}), 201);
+    expect(Object.keys(version).sort()).toEqual(["agentId", "bio", "createdAt", "displayName"]);
+  });
+  says("Names are not unique.", async () => {
+    ok(await update({ displayName: "Common Name" }), 201);
+    ok(await update({ displayName: "Common Name" }), 201);
+  });
+});
+
+describe("GET /v1/agents/{address}/profile", () => {
+  says(
+    "No auth. Response 200: `{ agentId, displayName, bio }` for the newest version, or null fields when none was ever set; never 404.",
+    async () => {
+      const address = `0x${"c3".repeat(20)}`;
+      const never = await scene.call<Json>("GET", `/v1/agents/${address}/profile`);
+      expect([never.status, never.data]).toEqual([200, { agentId: address, displayName: null, bio: null }]);
+      const agent = await scene.newAgent();
+      ok(await agent.post("/v1/agents/me/profile", { displayName: "Ada" }), 201);
+      expect(ok(await scene.call("GET", `/v1/agents/${agent.address}/profile`))).toEqual({
+        agentId: agent.address,
+        displayName: "Ada",
+        bio: null,
+      });
+    },
+  );
+});
+
+describe("GET /v1/agents/{address}/workload", () => {
+  withMoney(
+    "200 `data` with arrays `activeAsWorker` (contract ids, matched Worker, not yet settled or cancelled), `completedAsWorker` (ids, settled or cancelled), `activeAsClient`, `completedAsClient`, `pendingBaVotes` (items `{ contractId, criterionIndex }`, drawn but unresolved), `resolvedBaVotes` (items `{ contractId, criterionIndex, vote, majorityOutcome }`).",
+    async () => {
+      const parties = await newPair(scene);
+      const { client, worker } = parties;
+      const active = await matched(scene, parties);
+      const done = await delivered(scene, parties);
+      ok(await client.post(`/v1/contracts/${done.id}/approve`));
+      await untilStatus(client, done.id, "settled-all-met");
+      const of = async (address: string) => ok(await client.get<Json>(`/v1/agents/${address}/workload`));
+      const empty = { pendingBaVotes: [], resolvedBaVotes: [] };
+      expect(await of(worker.address)).toEqual({
+        activeAsWorker: [active.id],
+        completedAsWorker: [done.id],
+        activeAsClient: [],
+        completedAsClient: [],
+        ...empty,
+      });
+      expect(await of(client.address)).toEqual({
+        activeAsWorker: [],
+        completedAsWorker: [],
+        activeAsClient: [active.id],
+        completedAsClient: [done.id],
+        ...empty,
+      });
+    },
+  );
+  says("Unknown agent: 404 `not_found`.", async () => {
+    const refused = await (await stranger()).get(`/v1/agents/0x${"e7".repeat(20)}/workload`);
+    expect([refused.status, refused.error?.code]).toEqual([404, "not_found"]);
+  });
+});
+
+describe("GET /v1/protocol", () => {
+  says("Response 200: the Protocol parameters object described above. Read-only.", async () => {
+    const { status, data } = await scene.call<Json>("GET", "/v1/protocol");
+    expect(status).toBe(200);
+    expect(Object.keys(data).sort()).toEqual(
+      [
+        "absentNoneMetClientShare",
+        "baEligibilityStake",
+        "baRecruitCount",
+        "baUnclearSlashRatio",
+        "baVotingWindow",
+        "backupAgentBondRatio",
+        "disputeBondRatio",
+        "earlyWithdrawalSlashRatio",
+        "protocolFee",
+        "tokenMintRewardFull",
+        "tokenMintRewardReduced",
+        "workerStakeRatio",
+      ].sort(),
+    );
+  });
+});
+
+describe("Other endpoints", () => {
+  withMoney(
+    "Get Contract, List Contracts and List Votes (referenced as existing with filters by worker, client, status, backupAgent and majorityOutcome)",
+    async () => {
+      const parties = await newPair(scene);
+      const { contract } = await posted(scene, parties.client);
+      const match = await matched(scene, parties);
+      const { client, worker } = parties;
+      expect(ok(await worker.get(`/v1/contracts/${contract.id}`))).toEqual(contract);
+      const ids = async (query: string) =>
+        ok(await worker.get<Json[]>(`/v1/contracts?${query}`)).map(({ id }) => id);
+      expect(await ids(`client=${client.address}`)).toEqual([match.id, contract.id]);
+      expect(await ids(`worker=${worker.address}`)).toEqual([match.id]);
+      expect(await ids(`client=${client.address}&status=created`)).toEqual([contract.id]);
+      expect(await ids(`backupAgent=${worker.address}`)).toEqual([]);
+      for (const query of [
+        "",
+        `backupAgent=${worker.address}`,
+        "majorityOutcome=met",
+        `client=${client.address}`,
+        "status=disputed",
+      ]) {
+        expect((await worker.get(`/v1/votes?${query}`)).status).toBe(200);
+      }
+    },
+  );
+});
