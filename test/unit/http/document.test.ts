@@ -16,6 +16,7 @@ interface Documented {
   name: string;
   path: string;
   id: string | undefined;
+  tag: string;
   security: unknown;
   parameters: { name?: string }[];
   request: Media | undefined;
@@ -23,11 +24,13 @@ interface Documented {
 }
 
 let operations: Documented[];
+let tags: string[];
 let faultsOf: (media: Media, value: unknown) => string;
 
 beforeAll(async () => {
   const response = await testApp().app.request("/openapi.json");
   const document = (await response.json()) as ApiDocument;
+  tags = (document.tags ?? []).map(({ name }) => name);
   operations = operationsOf(document)
     // The fixtures' own.
     .filter(({ path }) => !path.startsWith("/v1/test/"))
@@ -35,6 +38,7 @@ beforeAll(async () => {
       name: `${method} ${path}`,
       path,
       id: operation.operationId,
+      tag: operation.tags?.[0] ?? "",
       security: operation.security,
       parameters: (operation.parameters ?? []) as { name?: string }[],
       request: (operation.requestBody as { content: Record<string, Media> } | undefined)?.content?.[
@@ -55,6 +59,10 @@ describe("the published document", () => {
     expect(operations.filter(({ id }) => id === undefined).map(({ name }) => name)).toEqual([]);
     const ids = operations.map(({ id }) => id);
     expect(ids).toEqual([...new Set(ids)]);
+  });
+
+  it("sorts every operation under a heading that it describes", () => {
+    expect(operations.filter(({ tag }) => !tags.includes(tag)).map(({ name }) => name)).toEqual([]);
   });
 
   it("has an example of every JSON body, and each fits its schema", () => {

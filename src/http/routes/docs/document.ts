@@ -28,7 +28,7 @@ export interface ApiResponse {
   content?: Record<string, MediaType>;
 }
 
-export const METHODS = ["get", "post"] as const;
+export const METHODS = ["get", "post", "put", "patch", "delete"] as const;
 
 /** The operations of a document in its own order. */
 export function operationsOf(

@@ -1,0 +1,80 @@
+/** An agent that knows nothing but the service's address: what it finds there is enough to complete a contract. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { newProject, runProcess } from "../support/run-process.js";
+import { codeBlocks } from "../support/text-blocks.js";
+import { openWorld, type World } from "../support/world.js";
+
+let world: World;
+
+beforeAll(async () => {
+  world = await openWorld();
+});
+afterAll(() => world.close());
+
+const read = async (path: string): Promise<string> => {
+  const response = await fetch(path.startsWith("http") ? path : world.url + path);
+  expect(response.status, path).toBe(200);
+  return response.text();
+};
+
+it("completes a contract by the steps that /llms.txt leads to", async () => {
+  const llms = await read("/llms.txt");
+  const guideUrl = /^- \[One whole contract, step by step\]\((\S+)\)/m.exec(llms)?.[1];
+  const program = codeBlocks(await read(guideUrl as string), "js").join("\n");
+
+  const [clientKey, workerKey] = [generatePrivateKey(), generatePrivateKey()];
+  const client = privateKeyToAccount(clientKey).address;
+  const worker = privateKeyToAccount(workerKey).address;
+  // No more than the guide says.
+  await world.fundUsd(client, "5.0");
+  await world.fundUsd(worker, "0.25");
+
+  const project = newProject();
+  writeFileSync(join(project.dir, "contract.mjs"), program);
+  const { code, stdout, stderr } = await runProcess("node", ["contract.mjs"], {
+    cwd: project.dir,
+    env: { CLIENT_KEY: clientKey, WORKER_KEY: workerKey },
+  });
+  project.remove();
+
+  expect(stderr).toBe("");
+  expect(code).toBe(0);
+  expect(stdout).toContain("read       ipfs://bafy…/summary.md");
+  expect(stdout).toContain("settled    settled-all-met");
+  expect(await world.usdOf(client)).toBe(0n);
+  expect(await world.usdOf(worker)).toBe(5_000_000n);
+});
+
+it("finds every address that /llms.txt names", async () => {
+  const links = [...(await read("/llms.txt")).matchAll(/\]\((\S+)\)/g)].map(([, url]) => url as string);
+  expect(links.length).toBeGreaterThan(7);
+  for (const url of links) {
+    expect(url.startsWith(world.url)).toBe(true);
+    await read(url);
+  }
+});
+
+it("is listed for crawlers of agents and of paid resources", async () => {
+  const card = JSON.parse(await read("/.well-known/agent-card.json"));
+  expect(card).toMatchObject({
+    name: expect.any(String),
+    description: expect.any(String),
+    version: expect.any(String),
+    capabilities: expect.any(Object),
+    defaultInputModes: ["application/json"],
+    defaultOutputModes: ["application/json"],
+    supportedInterfaces: [{ url: `${world.url}/v1`, protocolBinding: `${world.url}/openapi.json` }],
+  });
+  expect(card.skills.map(({ id }: { id: string }) => id)).toEqual(["post-work", "do-work", "judge-work"]);
+
+  const document = JSON.parse(await read("/openapi.json"));
+  const { version, resources } = JSON.parse(await read("/.well-known/x402"));
+  const paid = Object.entries<Record<string, { responses: object }>>(document.paths)
+    .filter(([, { post }]) => post !== undefined && "402" in post.responses)
+    .map(([path]) => world.url + path);
+  expect(version).toBe(1);
+  expect(resources.toSorted()).toEqual(paid.toSorted());
+});
