@@ -144,6 +144,8 @@ const EnvironmentSchema = z
     },
     /** Event streams that this process keeps open at most. */
     eventStreams: env.EVENT_STREAMS,
+    /** Lets webhooks go to private and loopback addresses, without TLS: for local use only. */
+    webhooksToPrivateAddresses: env.WEBHOOKS_TO_PRIVATE_ADDRESSES,
     /** How many entries at the end of X-Forwarded-For our own proxies wrote; 0 ignores the header. */
     trustedProxies: env.TRUSTED_PROXIES,
     /** /ready answers 503 beyond these: seconds since the newest block, blocks the indexer is behind. */
