@@ -6,83 +6,52 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { until } from "../../src/local/processes.js";
 import type { Agent } from "../support/agent.js";
-import { audit } from "./support/audit.js";
-import { type Cluster, startCluster } from "./support/cluster.js";
-import { type Customers, createCustomers } from "./support/customers.js";
 import type { GateName } from "./support/gate.js";
 import { RESET, type RpcCall } from "./support/rpc-proxy.js";
 import type { ServiceProcess } from "./support/service-process.js";
+import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
 
-let cluster: Cluster;
-let customers: Customers;
-let clients: Agent[];
-let workers: Agent[];
+let scene: Scene;
 
 beforeAll(async () => {
-  cluster = await startCluster();
-  customers = createCustomers(cluster, "crash");
-  clients = await customers.join(3);
-  workers = await customers.join(2);
+  scene = await openScene("crash");
 });
-afterEach(async () => {
-  await cluster.heal();
-});
-afterAll(() => cluster?.stop());
-
-/** Three creations and a race of two workers for a tender, all on their way at once; the tender is there before. */
-async function story(prepare: () => Promise<void> = async () => {}): Promise<{ done: Promise<void> }> {
-  const open = await customers.create(clients[0] as Agent);
-  expect(open.status).toBe(200);
-  await prepare();
-  const created = clients.map((client) => customers.create(client));
-  const raced = workers.map((worker) => customers.accept(worker, open.data.id));
-  const finish = async (): Promise<void> => {
-    expect((await Promise.all(created)).map(({ status }) => status)).toEqual([200, 200, 200]);
-    expect((await Promise.all(raced)).map(({ status }) => status).sort()).toEqual([200, 409]);
-  };
-  const done = finish();
-  // Awaited only after the fault.
-  done.catch(() => {});
-  return { done };
-}
-
-async function expectTruth(): Promise<void> {
-  expect(await audit(cluster, customers)).toEqual([]);
-}
+afterEach(() => scene.cluster.heal());
+afterAll(() => scene?.cluster.stop());
 
 describe("an API process killed", () => {
   it("before the outbox write: nothing was stored, and the repeated call stores it", async () => {
     const victim = await killAt("operation_insert", true);
     expect(victim.name).toMatch(/^api/);
-    await expectTruth();
+    await expectTruth(scene);
   });
 
   it("after the outbox write: the repeated call finds the operation on another process", async () => {
     const victim = await killAt("operation_insert", false);
     expect(victim.name).toMatch(/^api/);
-    await expectTruth();
+    await expectTruth(scene);
   });
 
   it("after indexing, before the answer is kept: the repeated call is answered anew", async () => {
     const victim = await killAt("answer_keep", true);
     expect(victim.name).toMatch(/^api/);
-    await expectTruth();
+    await expectTruth(scene);
   });
 
   it("with the answer kept but not sent: the repeated call gets that very answer", async () => {
     const victim = await killAt("answer_keep", false);
     expect(victim.name).toMatch(/^api/);
-    await expectTruth();
+    await expectTruth(scene);
   });
 
   it("while its clients wait for the chain: another process answers them", async () => {
-    await cluster.blocks.pause();
-    const done = withoutBlocks();
-    await waitingOperations(3);
+    const { cluster } = scene;
+    const { done } = await startStory(scene, () => cluster.blocks.pause());
+    await waitingOperations(4);
     await cluster.apis[0]?.kill();
     cluster.blocks.resume();
     await done;
-    await expectTruth();
+    await expectTruth(scene);
   });
 });
 
@@ -90,42 +59,43 @@ describe("a relayer process killed", () => {
   it("after signing, before the batch is stored: nothing was sent, the operations travel with another", async () => {
     const victim = await killAt("batch_insert", true);
     expect(victim.name).toMatch(/^relayer/);
-    await expectTruth();
+    await expectTruth(scene);
   });
 
   it("with the batch stored but not broadcast: its successor sends the same bytes", async () => {
     const victim = await killOnCall(({ method }) => method === "eth_sendRawTransaction", "before");
     expect(victim.name).toMatch(/^relayer/);
-    await expectTruth();
+    await expectTruth(scene);
   });
 
   it("after broadcast: its successor reads the receipt", async () => {
     const victim = await killOnCall(({ method }) => method === "eth_sendRawTransaction", "after");
     expect(victim.name).toMatch(/^relayer/);
-    await expectTruth();
+    await expectTruth(scene);
   });
 
   it("after mining, with the receipt in its hands: its successor reads it again", async () => {
     const victim = await killOnCall(({ method }) => method === "eth_getTransactionReceipt", "after");
     expect(victim.name).toMatch(/^relayer/);
-    await expectTruth();
+    await expectTruth(scene);
   });
 
   it("while it writes the receipt down: the write happens whole or not at all", async () => {
     const victim = await killAt("batch_mined", true);
     expect(victim.name).toMatch(/^relayer/);
-    await expectTruth();
+    await expectTruth(scene);
   });
 
   it("after it wrote the receipt down", async () => {
     const victim = await killAt("batch_mined", false);
     expect(victim.name).toMatch(/^relayer/);
-    await expectTruth();
+    await expectTruth(scene);
   });
 });
 
 describe("a client that goes away", () => {
   it("leaves its operation on its way, and finds the outcome when it comes back", async () => {
+    const { cluster, customers, clients } = scene;
     const client = clients[0] as Agent;
     const asked = await customers.quoted(client, "/v1/contracts", await customers.draft());
     if ("refusal" in asked) throw new Error("no quote");
@@ -149,20 +119,21 @@ describe("a client that goes away", () => {
     await until("its money has moved", async () => (await customers.usdOf(client.address)) < before, {
       timeoutMs: 30_000,
     });
-    await expectTruth();
+    await expectTruth(scene);
     expect(payment.truth?.status).toBe(200);
   });
 });
 
 /** Kills the process that comes to the gate. `isLost`: its write never arrives; otherwise it does. */
 async function killAt(gate: GateName, isLost: boolean): Promise<ServiceProcess> {
-  const run = await story(() => cluster.gates.close(gate));
+  const { cluster } = scene;
+  const { done } = await startStory(scene, () => cluster.gates.close(gate));
   const writer = await cluster.gates.reached(gate);
   const victim = cluster.processAt(writer.port);
   await victim.kill();
   if (isLost) await cluster.gates.drop(writer);
   await cluster.gates.open(gate);
-  await run.done;
+  await done;
   return victim;
 }
 
@@ -171,46 +142,36 @@ async function killOnCall(
   isAwaited: (call: RpcCall) => boolean,
   when: "before" | "after",
 ): Promise<ServiceProcess> {
+  const { cluster } = scene;
   let victim: ServiceProcess | undefined;
   let killed: Promise<void> | undefined;
-  for (const relayer of cluster.relayers) {
-    relayer.rpc.setRule(async (call, forward) => {
-      if (!isAwaited(call) || (victim !== undefined && victim !== relayer)) return forward();
-      if (when === "before") {
+  const lieInWait = async (): Promise<void> => {
+    for (const relayer of cluster.relayers) {
+      relayer.rpc.setRule(async (call, forward) => {
+        if (!isAwaited(call) || (victim !== undefined && victim !== relayer)) return forward();
+        if (when === "after") {
+          const answer = await forward();
+          if (!("result" in answer) || answer.result === null) return answer;
+          if (victim !== undefined && victim !== relayer) return answer;
+        }
         victim ??= relayer;
         killed ??= relayer.kill();
         return RESET;
-      }
-      const answer = await forward();
-      if (!("result" in answer) || answer.result === null) return answer;
-      victim ??= relayer;
-      if (victim !== relayer) return answer;
-      killed ??= relayer.kill();
-      return RESET;
-    });
-  }
-  const { done } = await story();
+      });
+    }
+  };
+  const { done } = await startStory(scene, lieInWait);
   await until("a relayer is killed", async () => killed !== undefined, { timeoutMs: 60_000 });
   await killed;
-  for (const relayer of cluster.relayers) relayer.rpc.setRule(null);
+  cluster.setRules(null);
   await done;
   if (victim === undefined) throw new Error("no relayer was killed");
   return victim;
 }
 
-async function withoutBlocks(): Promise<void> {
-  const answers = await Promise.all(clients.map((client) => customers.create(client)));
-  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-}
-
 async function waitingOperations(count: number): Promise<void> {
   const open = "select count(*)::int as count from app.operation where state in ('queued', 'sent')";
-  await until(
-    `${count} operations wait`,
-    async () => (await cluster.pool.query(open)).rows[0].count >= count,
-    {
-      timeoutMs: 30_000,
-      intervalMs: 20,
-    },
-  );
+  const areThere = async (): Promise<boolean> =>
+    (await scene.cluster.pool.query(open)).rows[0].count >= count;
+  await until(`${count} operations wait`, areThere, { timeoutMs: 30_000, intervalMs: 20 });
 }

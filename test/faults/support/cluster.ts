@@ -21,7 +21,7 @@ import { freePort } from "../../../src/local/ports.js";
 import { startPostgres } from "../../../src/local/postgres.js";
 import { startGuardian, until } from "../../../src/local/processes.js";
 import { installGates } from "./gate.js";
-import { startRpcProxy } from "./rpc-proxy.js";
+import { type RpcRule, startRpcProxy } from "./rpc-proxy.js";
 import { prepareProcess, type ServiceProcess } from "./service-process.js";
 
 export type Cluster = Awaited<ReturnType<typeof startCluster>>;
@@ -196,6 +196,20 @@ export async function startCluster({
     async moveTime(seconds: number): Promise<void> {
       await testClient.increaseTime({ seconds });
       await blocks.next();
+    },
+    /** How often the relayers raised an alarm, by their own metrics; a killed process has forgotten its own. */
+    async alarms(name: string): Promise<number> {
+      let count = 0;
+      for (const { url } of relayers.filter((one) => one.isRunning())) {
+        const text = await (await fetch(`${url}/metrics`)).text();
+        const line = new RegExp(`^working_contracts_relayer_alarms_total\\{name="${name}"\\} (\\d+)`, "m");
+        count += Number(line.exec(text)?.[1] ?? 0);
+      }
+      return count;
+    },
+    /** Every relayer and API process sees the node through this rule; null lets all through. */
+    setRules(rule: RpcRule | null): void {
+      for (const one of all) one.rpc.setRule(rule);
     },
     /** Removes the newest `depth` blocks; what was in them is in no pool either. */
     async reorganise(depth: number): Promise<void> {

@@ -13,7 +13,7 @@ export interface ServiceProcess {
   database: TcpProxy;
   rpc: RpcProxy;
   isRunning(): boolean;
-  /** Starts it where it is not running; resolves once it answers. Later settings stay. */
+  /** Starts it where it is not running; resolves once it answers. These settings replace earlier ones, and stay. */
   start(env?: Record<string, string>): Promise<void>;
   /** kill -9; resolves once it is gone. */
   kill(): Promise<void>;
@@ -36,6 +36,8 @@ export interface ServiceProcessOptions {
   root?: string;
 }
 
+/** Shifts the process's clock by CLOCK_OFFSET_SECONDS, before anything else is loaded. */
+const CLOCK = new URL("./shifted-clock.mjs", import.meta.url).href;
 const START_TIMEOUT_MS = 120_000;
 
 export async function prepareProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
@@ -47,8 +49,8 @@ export async function prepareProcess(options: ServiceProcessOptions): Promise<Se
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const log = createWriteStream(options.logPath, { flags: "a" });
-  const { DATABASE_URL: _, RPC_URL: __, ...inherited } = process.env;
-  let env: Record<string, string> = { ...options.env };
+  const { PATH = "", HOME = "" } = process.env;
+  let env: Record<string, string> = { PATH, HOME, ...options.env };
   let child: ChildProcess | undefined;
   let gone: Promise<void> = Promise.resolve();
 
@@ -65,27 +67,26 @@ export async function prepareProcess(options: ServiceProcessOptions): Promise<Se
     async start(more = {}) {
       if (child !== undefined) return;
       env = { ...env, ...more };
-      const started = spawn(process.execPath, ["--import", "tsx", "scripts/serve.ts"], {
+      const started = spawn(process.execPath, ["--import", "tsx", "--import", CLOCK, "scripts/serve.ts"], {
         cwd: root,
         stdio: ["ignore", "pipe", "pipe"],
-        env: { ...inherited, ...env, DATABASE_URL: databaseUrl.href, RPC_URL: rpc.url, PORT: String(port) },
+        env: { ...env, DATABASE_URL: databaseUrl.href, RPC_URL: rpc.url, PORT: String(port) },
       });
       child = started;
       guardian.watch(started.pid ?? 0);
       started.stdout.pipe(log, { end: false });
       started.stderr.pipe(log, { end: false });
+      const ended = new AbortController();
       gone = new Promise((resolve) => {
         started.once("close", () => {
+          ended.abort();
           guardian.forget(started.pid ?? 0);
           if (child === started) child = undefined;
           resolve();
         });
       });
-      const answers = async (): Promise<boolean> => {
-        if (child !== started) throw new Error(`${name} ended while it started`);
-        return (await fetch(`${url}/health`)).ok;
-      };
-      await until(`${name} answers`, answers, { timeoutMs: START_TIMEOUT_MS });
+      const answers = async (): Promise<boolean> => (await fetch(`${url}/health`)).ok;
+      await until(`${name} answers`, answers, { timeoutMs: START_TIMEOUT_MS, signal: ended.signal });
     },
     kill: () => signal("SIGKILL"),
     freeze: () => void child?.kill("SIGSTOP"),

@@ -7,6 +7,8 @@ export interface TcpProxy {
   setMode(mode: "pass" | "black-hole" | "refuse"): Promise<void>;
   /** Resets all connections. */
   cut(): void;
+  /** From now on not a byte of this one connection gets through, and neither end is told. */
+  swallow(port: number): void;
   /** Whether the connection that the far end sees from this port is one of ours. */
   hasPort(port: number): boolean;
   stop(): Promise<void>;
@@ -14,6 +16,7 @@ export interface TcpProxy {
 
 export async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
   const pairs = new Set<readonly [Socket, Socket]>();
+  const swallowed = new WeakSet<Socket>();
   let isHole = false;
   const open = (): Server =>
     createServer((near) => {
@@ -27,8 +30,9 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
       };
       for (const socket of pair) socket.on("error", end).on("close", end);
       // A hole swallows: what is sent meanwhile is lost with its connection.
-      near.on("data", (chunk) => isHole || far.write(chunk));
-      far.on("data", (chunk) => isHole || near.write(chunk));
+      const isLost = (): boolean => isHole || swallowed.has(far);
+      near.on("data", (chunk) => isLost() || far.write(chunk));
+      far.on("data", (chunk) => isLost() || near.write(chunk));
       far.connect(target);
     });
   let server = open();
@@ -64,6 +68,9 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
       }
     },
     cut,
+    swallow(wanted) {
+      for (const [, far] of pairs) if (far.localPort === wanted) swallowed.add(far);
+    },
     hasPort: (wanted) => [...pairs].some(([, far]) => far.localPort === wanted),
     stop: close,
   };

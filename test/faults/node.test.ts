@@ -1,0 +1,232 @@
+/**
+ * Rows 11 to 17: the chain's node and its pool. Guards: no failure of the node is a verdict; a broadcast's answer
+ * decides nothing; the same bytes go again; replacements keep nonce and operations; state follows from what the chain
+ * shows, never from what it does not.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { type Hex, parseTransaction } from "viem";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { BatchAttempt } from "../../src/db/schema.js";
+import { until } from "../../src/local/processes.js";
+import { BROKEN, RESET, type RpcRule } from "./support/rpc-proxy.js";
+import { expectTruth, openScene, type Scene, seededRandom, startStory } from "./support/story.js";
+
+const FAULT_MS = 4000;
+let scene: Scene;
+let foreignNonces = 0;
+
+beforeAll(async () => {
+  scene = await openScene("node");
+});
+afterEach(() => scene.cluster.heal());
+afterAll(() => scene?.cluster.stop());
+
+interface Attempts {
+  id: string;
+  attempts: BatchAttempt[];
+  state: string;
+}
+
+async function batches(): Promise<Attempts[]> {
+  const { rows } = await scene.cluster.pool.query<Attempts>(
+    "select id, attempts, state from app.batch order by id",
+  );
+  return rows;
+}
+
+describe("row 11: the node", () => {
+  const rules: Record<string, () => RpcRule> = {
+    freezes: () => {
+      const thawed = delay(FAULT_MS);
+      return async (_, forward) => {
+        await thawed;
+        return forward();
+      };
+    },
+    "answers 500": () => async () => BROKEN,
+    "resets connections": () => async () => RESET,
+    "is slow": () => async (_, forward) => {
+      await delay(600);
+      return forward();
+    },
+    "fails at random": () => {
+      const random = seededRandom(11);
+      return async (_, forward) => {
+        const dice = random(10);
+        if (dice === 0) return BROKEN;
+        if (dice === 1) return RESET;
+        if (dice === 2) return { error: { code: -32_603, message: "internal error" } };
+        return forward();
+      };
+    },
+  };
+  it.each(Object.keys(rules))("%s: operations wait, and nothing fails for good", async (name) => {
+    const { cluster } = scene;
+    const { done } = await startStory(scene, async () => cluster.setRules((rules[name] as () => RpcRule)()));
+    await delay(FAULT_MS);
+    cluster.setRules(null);
+    await done;
+    await expectTruth(scene, { foreignNonces });
+  });
+
+  it("refuses connections: operations wait, and nothing fails for good", async () => {
+    const { cluster } = scene;
+    const { done } = await startStory(scene);
+    for (const { rpc } of cluster.processes) await rpc.refuse(true);
+    await delay(FAULT_MS);
+    for (const { rpc } of cluster.processes) await rpc.refuse(false);
+    await done;
+    await expectTruth(scene, { foreignNonces });
+  });
+});
+
+it("row 12: a transaction was accepted and the answer lost: no failure, and no second transaction", async () => {
+  const { cluster } = scene;
+  const before = (await batches()).length;
+  const { done } = await startStory(scene, async () =>
+    cluster.setRules(async ({ method }, forward) => {
+      const answer = await forward();
+      return method === "eth_sendRawTransaction" ? RESET : answer;
+    }),
+  );
+  await done;
+  cluster.setRules(null);
+  await expectTruth(scene, { foreignNonces });
+  for (const { attempts } of (await batches()).slice(before)) expect(attempts).toHaveLength(1);
+});
+
+it("row 13: a node that shows old heads, old nonces and no receipts is believed in nothing that it hides", async () => {
+  const { cluster } = scene;
+  const random = seededRandom(13);
+  const old = await cluster.publicClient.request({
+    method: "eth_getBlockByNumber",
+    params: ["latest", false],
+  } as never);
+  const { done } = await startStory(scene, async () => {
+    for (const { rpc } of cluster.relayers) {
+      rpc.setRule(async ({ method, params }, forward) => {
+        const isLying = random(3) === 0;
+        if (!isLying) return forward();
+        if (method === "eth_getTransactionReceipt") return { result: null };
+        if (method === "eth_getBlockByNumber" && params[0] === "latest") return { result: old };
+        if (method === "eth_getTransactionCount") return { result: "0x0" };
+        return forward();
+      });
+    }
+  });
+  await done;
+  cluster.setRules(null);
+  await expectTruth(scene, { foreignNonces });
+});
+
+it("row 14: a transaction that the pool dropped is sent again", async () => {
+  const { cluster } = scene;
+  const { done } = await startStory(scene, () => cluster.blocks.pause());
+  const dropped = await sent();
+  for (const hash of dropped) await cluster.testClient.dropTransaction({ hash });
+  cluster.blocks.resume();
+  await done;
+  await expectTruth(scene, { foreignNonces });
+});
+
+it("row 15: ten times the fee: replaced with a quarter more on both fields, same nonce, same calls", async () => {
+  const { cluster } = scene;
+  const known = (await batches()).length;
+  let isUnderpriced = true;
+  const { done } = await startStory(scene, () => cluster.blocks.pause());
+  await sent();
+  // The first replacements are refused, as a node with other thresholds would do.
+  cluster.setRules(async ({ method }, forward) => {
+    if (method !== "eth_sendRawTransaction" || !isUnderpriced) return forward();
+    isUnderpriced = false;
+    return { error: { code: -32_000, message: "replacement transaction underpriced" } };
+  });
+  const { baseFeePerGas } = await cluster.publicClient.getBlock();
+  await cluster.testClient.setNextBlockBaseFeePerGas({
+    baseFeePerGas: (baseFeePerGas ?? 1n) * 10n + 10n ** 10n,
+  });
+  cluster.blocks.resume();
+  await done;
+  cluster.setRules(null);
+  await expectTruth(scene, { foreignNonces });
+  const replaced = (await batches()).slice(known).filter(({ attempts }) => attempts.length > 1);
+  expect(replaced.length).toBeGreaterThan(0);
+  for (const { attempts } of replaced) {
+    const transactions = attempts.map(({ raw }) => parseTransaction(raw));
+    const [first] = transactions;
+    for (const [index, next] of transactions.entries()) {
+      const previous = transactions[index - 1];
+      if (previous === undefined) continue;
+      expect([next.nonce, next.data, next.to]).toEqual([first?.nonce, first?.data, first?.to]);
+      expect((next.maxFeePerGas ?? 0n) * 100n).toBeGreaterThanOrEqual((previous.maxFeePerGas ?? 0n) * 125n);
+      expect((next.maxPriorityFeePerGas ?? 0n) * 100n).toBeGreaterThanOrEqual(
+        (previous.maxPriorityFeePerGas ?? 0n) * 125n,
+      );
+    }
+  }
+});
+
+it("row 16: beyond its highest fee the relayer waits, with an alarm", async () => {
+  const { cluster } = scene;
+  const before = await cluster.alarms("fee_cap_reached");
+  let isDear = true;
+  const { done } = await startStory(scene);
+  const raising = (async () => {
+    while (isDear) {
+      await cluster.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: 10n ** 12n });
+      await delay(100);
+    }
+  })();
+  await until("the alarm is raised", async () => (await cluster.alarms("fee_cap_reached")) > before, {
+    timeoutMs: 30_000,
+  });
+  isDear = false;
+  await raising;
+  await done;
+  await expectTruth(scene, { foreignNonces });
+});
+
+it("row 17: somebody else used the signer's nonce: an alarm, and the operations travel with another", async () => {
+  const { cluster } = scene;
+  const before = await cluster.alarms("foreign_nonce");
+  const { done } = await startStory(scene, () => cluster.blocks.pause());
+  const [hash] = await sent();
+  const transaction = await cluster.publicClient.getTransaction({ hash: hash as Hex });
+  const signer = cluster.signers.find(
+    ({ address }) => address.toLowerCase() === transaction.from.toLowerCase(),
+  );
+  if (signer === undefined) throw new Error("nobody signed it");
+  await cluster.testClient.dropTransaction({ hash: hash as Hex });
+  const foreign = await signer.signTransaction({
+    chainId: cluster.deployment.chainId,
+    type: "eip1559",
+    to: signer.address,
+    nonce: transaction.nonce,
+    gas: 21_000n,
+    maxFeePerGas: 10n ** 12n,
+    maxPriorityFeePerGas: 10n ** 11n,
+  });
+  await cluster.publicClient.sendRawTransaction({ serializedTransaction: foreign });
+  cluster.blocks.resume();
+  await done;
+  expect(await cluster.alarms("foreign_nonce")).toBeGreaterThan(before);
+  foreignNonces += 1;
+  await expectTruth(scene, { foreignNonces });
+});
+
+/** Hashes of the relayers' transactions that wait in the pool; at least one. */
+async function sent(): Promise<Hex[]> {
+  const { cluster } = scene;
+  let hashes: Hex[] = [];
+  const areThere = async (): Promise<boolean> => {
+    const { pending } = await cluster.testClient.getTxpoolContent();
+    const relay = cluster.deployment.relay;
+    hashes = Object.values(pending)
+      .flatMap((byNonce) => Object.values(byNonce))
+      .filter(({ to }) => to?.toLowerCase() === relay)
+      .map(({ hash }) => hash);
+    return hashes.length > 0;
+  };
+  await until("a batch waits in the pool", areThere, { timeoutMs: 30_000, intervalMs: 20 });
+  return hashes;
+}

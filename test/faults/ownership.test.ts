@@ -1,0 +1,88 @@
+/**
+ * Rows 3, 4, 18: who may sign. Guards: the advisory lock with its epoch, which every write of an owner checks; claims
+ * that lapse; a signer without gas leaves the queue to the others.
+ */
+import { parseEther } from "viem";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { until } from "../../src/local/processes.js";
+import type { ServiceProcess } from "./support/service-process.js";
+import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
+
+let scene: Scene;
+
+beforeAll(async () => {
+  scene = await openScene("ownership");
+});
+afterEach(() => scene.cluster.heal());
+afterAll(() => scene?.cluster.stop());
+
+it("row 4: of two processes with the same signers, each signer has one owner", async () => {
+  const { pool } = scene.cluster;
+  const locks = async () =>
+    (
+      await pool.query<{ port: number }>(
+        `select a.client_port as port from pg_locks l join pg_stat_activity a on a.pid = l.pid
+         where l.locktype = 'advisory' and l.granted and l.classid = 7402002`,
+      )
+    ).rows;
+  await until("every signer is owned", async () => (await locks()).length === scene.cluster.signers.length, {
+    timeoutMs: 20_000,
+  });
+  await (await startStory(scene)).done;
+  expect(await locks()).toHaveLength(scene.cluster.signers.length);
+  await expectTruth(scene);
+  const { rows } = await pool.query(
+    "select signer from app.batch group by signer having count(distinct epoch) > 1",
+  );
+  expect(rows).toEqual([]);
+});
+
+it("row 3: a relayer that was stopped while it lost its lock writes nothing when it goes on", async () => {
+  const { cluster } = scene;
+  let zombie: ServiceProcess | undefined;
+  const { done } = await startStory(scene, async () => {
+    for (const relayer of cluster.relayers) {
+      relayer.rpc.setRule(async ({ method }, forward) => {
+        const answer = await forward();
+        // It has judged its operations, and would sign next.
+        if (method === "eth_simulateV1" && zombie === undefined) {
+          zombie = relayer;
+          relayer.freeze();
+        }
+        return answer;
+      });
+    }
+  });
+  await until("a relayer is stopped", async () => zombie !== undefined, { timeoutMs: 30_000 });
+  const stopped = zombie as unknown as ServiceProcess;
+  const { rows: locks } = await cluster.pool.query<{ pid: number; port: number }>(
+    "select pid, client_port as port from pg_stat_activity where application_name = 'relayer-lock'",
+  );
+  const its = locks.filter(({ port }) => stopped.database.hasPort(port));
+  expect(its.length).toBeGreaterThan(0);
+  for (const { pid } of its) await cluster.pool.query("select pg_terminate_backend($1)", [pid]);
+  await done;
+
+  stopped.thaw();
+  cluster.setRules(null);
+
+  await expectTruth(scene);
+  const { rows } = await cluster.pool.query(
+    `select b.id from app.batch b join app.signer_epoch e on e.signer = b.signer
+     where b.epoch < e.epoch and b.created_at > e.taken_at`,
+  );
+  expect(rows).toEqual([]);
+});
+
+it("row 18: a signer without gas leaves its work to the others, with an alarm", async () => {
+  const { cluster } = scene;
+  const [poor] = cluster.signers;
+  const address = poor?.address ?? "0x";
+  await cluster.testClient.setBalance({ address, value: 0n });
+  const before = await cluster.publicClient.getTransactionCount({ address });
+  for (let round = 0; round < 4; round++) await (await startStory(scene)).done;
+  expect(await cluster.publicClient.getTransactionCount({ address })).toBe(before);
+  expect(await cluster.alarms("signer_without_gas")).toBeGreaterThan(0);
+  await cluster.testClient.setBalance({ address, value: parseEther("100") });
+  await expectTruth(scene);
+});

@@ -1,0 +1,75 @@
+/** What goes on while something breaks: creations, a race for a tender, a contract on its way to its end. */
+import { expect } from "vitest";
+import type { Agent } from "../../support/agent.js";
+import { type AuditOptions, audit } from "./audit.js";
+import { type Cluster, type ClusterOptions, startCluster } from "./cluster.js";
+import { type Customers, createCustomers } from "./customers.js";
+
+export interface Scene {
+  cluster: Cluster;
+  customers: Customers;
+  clients: Agent[];
+  workers: Agent[];
+}
+
+/** A cluster with three clients and two workers. */
+export async function openScene(name: string, options: ClusterOptions = {}): Promise<Scene> {
+  const cluster = await startCluster(options);
+  try {
+    const customers = createCustomers(cluster, name);
+    return { cluster, customers, clients: await customers.join(3), workers: await customers.join(2) };
+  } catch (error) {
+    await cluster.stop();
+    throw error;
+  }
+}
+
+/**
+ * Three creations, a race of two workers for a tender, and a delivery that is approved, all at once. What they stand on
+ * is there before `prepare` is called. `done` is to be awaited after the fault; it fails where any of them goes wrong.
+ */
+export async function startStory(
+  { customers, clients, workers }: Scene,
+  prepare: () => Promise<void> = async () => {},
+): Promise<{ done: Promise<void> }> {
+  const [client, worker] = [clients[0] as Agent, workers[0] as Agent];
+  const tender = await customers.create(client);
+  const matched = await customers.create(client);
+  expect([tender.status, matched.status]).toEqual([200, 200]);
+  expect((await customers.accept(worker, matched.data.id)).status).toBe(200);
+
+  await prepare();
+  const created = clients.map((one) => customers.create(one));
+  const raced = workers.map((one) => customers.accept(one, tender.data.id));
+  const finished = async (): Promise<string> => {
+    const { id } = matched.data;
+    // A repeated delivery whose first answer was lost meets its own effect: 409, and the status tells.
+    expect([200, 409]).toContain(
+      (await customers.act(worker, id, "delivery", { delivery: "ipfs://x" })).status,
+    );
+    expect([200, 409]).toContain((await customers.act(client, id, "approve")).status);
+    return (await customers.read(client, id)).data.status;
+  };
+  const finishing = finished();
+  const finish = async (): Promise<void> => {
+    expect((await Promise.all(created)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect((await Promise.all(raced)).map(({ status }) => status).sort()).toEqual([200, 409]);
+    expect(await finishing).toMatch(/^(resolved|settled-all-met)$/);
+  };
+  const done = finish();
+  done.catch(() => {});
+  return { done };
+}
+
+export async function expectTruth({ cluster, customers }: Scene, options: AuditOptions = {}): Promise<void> {
+  expect(await audit(cluster, customers, options)).toEqual([]);
+}
+
+/** Numbers below `limit`, the same for the same FAULT_SEED. */
+export function seededRandom(salt: number): (limit: number) => number {
+  let state = (Number(process.env.FAULT_SEED ?? 1) * 2_654_435_761 + salt) >>> 0;
+  return (limit) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * limit);
+  };
+}
