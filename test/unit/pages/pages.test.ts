@@ -1,7 +1,11 @@
 /** What holds for all pages, whatever they show. */
+import { Hono } from "hono";
+import { jsx } from "hono/jsx";
 import { describe, expect, it } from "vitest";
+import { Transaction } from "../../../src/pages/components.js";
 import { duration, percent } from "../../../src/pages/format.js";
-import { testApp } from "../http/fixtures.js";
+import { pageRenderer } from "../../../src/pages/layout.js";
+import { testApp, testConfig } from "../http/fixtures.js";
 
 const BROWSER = { accept: "text/html,application/xhtml+xml" };
 
@@ -66,6 +70,28 @@ describe("pages", () => {
     expect((await app.request("/?q=%00")).status).toBe(400);
     expect((await app.request("/contracts/0x12")).status).toBe(404);
     expect((await app.request("/live?contractId=nonsense")).status).toBe(400);
+  });
+});
+
+describe("chain data", () => {
+  const HASH = `0x${"12".repeat(32)}`;
+  const show = async (settings: Record<string, string>): Promise<string> => {
+    const deployment = { domain: "contracts.example", chainId: 84_532, asset: { symbol: "TUSD" } };
+    const app = new Hono();
+    app.use(pageRenderer({ config: testConfig(settings), deployment } as never));
+    app.get("/", (c) => c.render(jsx(Transaction, { hash: HASH, block: 77 }) as never, { title: "x" }));
+    return (await app.request("/")).text();
+  };
+
+  it("links to the explorer where one is configured", async () => {
+    const text = await show({ EXPLORER_URL: "https://explorer.example/" });
+    expect(text).toContain(`href="https://explorer.example/tx/${HASH}"`);
+    expect(text).toContain('href="https://explorer.example/block/77"');
+  });
+
+  it("is shown whole where there is none", async () => {
+    const text = await show({});
+    expect(text).toContain(`>${HASH}</code> in block 77`);
   });
 });
 
