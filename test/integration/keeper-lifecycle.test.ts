@@ -155,12 +155,13 @@ describe("the keeper", () => {
     const escrow = await delivered("disputed");
     await actors.dispute(client, escrow);
     for (const voter of voters) await sealVote(voter, escrow, VOTES);
+    const votes = () => network.db.select().from(vote).where(eq(vote.contractId, escrow));
+    await until(async () => (await votes()).length === voters.length, 60_000);
     expect(await operationsFor(`open-vote:${escrow}`)).toEqual([]);
 
     await pass(25 * HOUR);
 
     await settles(escrow, SETTLED_PARTIAL);
-    const votes = () => network.db.select().from(vote).where(eq(vote.contractId, escrow));
     await until(async () => (await votes()).every(({ claimed }) => claimed), 60_000);
     expect((await votes()).map(({ votes: opened, reward }) => [opened, reward])).toEqual(
       voters.map(() => [VOTES, 30]),

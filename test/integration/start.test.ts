@@ -73,7 +73,7 @@ function chainOf(rpcUrl: string) {
   return createTestClient({ mode: "anvil", transport: http(rpcUrl) }).extend(publicActions);
 }
 
-describe("npm start", () => {
+describe("npm start", { timeout: 300_000 }, () => {
   it("keeps keys, chain and time over a Ctrl-C and a kill -9, and leaves no process behind", async () => {
     const dir = join(parent, "kept");
     const first = start(dir);
