@@ -1,0 +1,382 @@
+/** The tables of errors and limits, and versioning. */
+import { describe, expect } from "vitest";
+import {
+  ballot,
+  checkpointBody,
+  created,
+  delivered,
+  disputed,
+  draft,
+  type Json,
+  matched,
+  newJuror,
+  newPair,
+  ok,
+  quoteFor,
+  signedChallenge,
+} from "./support/actors.js";
+import { authorize, paymentRequired, quoteOf, version1, version2 } from "./support/payment.js";
+import { openScene } from "./support/scene.js";
+import { lazy, says, withDatabase, withJury, withMoney } from "./support/spec.js";
+
+const scene = await openScene();
+const pair = lazy(() => newPair(scene));
+const match = lazy(async () => matched(scene, await pair()));
+const refusal = ({ status, error }: { status: number; error: { code: string } | undefined }) => [
+  status,
+  error?.code,
+];
+
+describe("Errors", () => {
+  says("| 400 | invalid_challenge | Challenge expired or otherwise invalid at key issuance. |", async () => {
+    const body = { challengeId: "gone", signature: `0x${"11".repeat(65)}` };
+    const refused = await scene.call("POST", `/v1/agents/0x${"ab".repeat(20)}/api-key`, { body });
+    expect(refusal(refused)).toEqual([400, "invalid_challenge"]);
+  });
+
+  withMoney(
+    "| 400 | invalid_request | accept=false on an open-tender contract; displayName containing `0x`. |",
+    async () => {
+      const { client, worker } = await pair();
+      const { id } = await created(scene, client);
+      const declined = await worker.post(`/v1/contracts/${id}/accept`, { accept: false });
+      const named = await worker.post("/v1/agents/me/profile", { displayName: "Mr 0xA" });
+      expect([refusal(declined), refusal(named)]).toEqual([
+        [400, "invalid_request"],
+        [400, "invalid_request"],
+      ]);
+    },
+  );
+
+  says(
+    "| 402 | (none; quote in `Payment-Required` header or v1 body) | Payment-carrying call made without payment. |",
+    async () => {
+      const agent = await scene.newAgent();
+      const body = await draft(scene);
+      const v2 = await agent.post("/v1/contracts", body);
+      const v1 = await agent.post<Json>("/v1/contracts", body, { "x-402-version": "1" });
+      expect([v2.status, v2.body, v1.status]).toEqual([402, {}, 402]);
+      expect(v1.body).toHaveProperty("accepts");
+      expect(v1.body).not.toHaveProperty("error.code");
+    },
+  );
+
+  withMoney(
+    "| 403 | forbidden | Caller lacks the role the operation needs (named worker, matched worker, client, initiator, client or worker). |",
+    async () => {
+      const parties = await pair();
+      const other = await scene.newAgent();
+      const named = await created(scene, parties.client, {
+        awardMethod: "direct_award",
+        worker: parties.worker.address,
+      });
+      const { id } = await match();
+      const done = await delivered(scene, parties);
+      for (const answer of [
+        await other.post(`/v1/contracts/${named.id}/accept`, { accept: true }),
+        await other.post(`/v1/contracts/${id}/delivery`, { delivery: "x" }),
+        await other.post(`/v1/contracts/${id}/withdraw`),
+        await other.post(`/v1/contracts/${id}/checkpoint`, await checkpointBody(scene)),
+        await other.post(`/v1/contracts/${done.id}/approve`),
+        await other.post(`/v1/contracts/${done.id}/dispute`),
+        await other.post(`/v1/contracts/${named.id}/cancel`),
+        await other.post(`/v1/contracts/${id}/complaints`, { evidence: {} }),
+        await other.get(`/v1/contracts/${id}/keys`),
+      ]) {
+        expect(refusal(answer)).toEqual([403, "forbidden"]);
+      }
+    },
+  );
+
+  says("| 404 | key_not_found | Revoke names a key that is not active for the address. |", async () => {
+    const agent = await scene.newAgent();
+    const body = { ...(await signedChallenge(scene, agent)), keyId: "nothing" };
+    const refused = await scene.call("POST", `/v1/agents/${agent.address}/api-key/revoke`, { body });
+    expect(refusal(refused)).toEqual([404, "key_not_found"]);
+  });
+
+  says("| 404 | not_found | Unknown agent (workload). |", async () => {
+    const refused = await (await scene.newAgent()).get(`/v1/agents/0x${"e8".repeat(20)}/workload`);
+    expect(refusal(refused)).toEqual([404, "not_found"]);
+  });
+
+  withJury(
+    "| 409 | conflict | Contract not in the required state; open-tender race lost; checkpoint sequence or time violation; no counterparty yet for a complaint; complaint window closed; Backup Agent already voted. |",
+    async () => {
+      const parties = await pair();
+      const { client, worker } = parties;
+      const juror = await newJuror(scene);
+      const [open, { id }, dispute] = await Promise.all([
+        created(scene, client),
+        match(),
+        disputed(scene, parties),
+      ]);
+      ok(await juror.pay(`/v1/contracts/${dispute.id}/votes`, ballot("met", "met", "met")));
+      for (const answer of [
+        await client.post(`/v1/contracts/${id}/cancel`),
+        await (await scene.newAgent()).post(`/v1/contracts/${id}/accept`, { accept: true }),
+        await worker.post(`/v1/contracts/${id}/checkpoint`, await checkpointBody(scene, { fromSequence: 9 })),
+        await client.post(`/v1/contracts/${open.id}/complaints`, { evidence: {} }),
+        await juror.post(`/v1/contracts/${dispute.id}/votes`, ballot("met", "met", "met")),
+      ]) {
+        expect(refusal(answer)).toEqual([409, "conflict"]);
+      }
+    },
+  );
+
+  withMoney(
+    "| 409 | duplicate_contract | Identical contract by the same caller without a distinct idempotencyKey. |",
+    async () => {
+      const { client } = await newPair(scene);
+      const body = await draft(scene);
+      ok(await client.pay("/v1/contracts", body));
+      expect(refusal(await client.post("/v1/contracts", body))).toEqual([409, "duplicate_contract"]);
+    },
+  );
+
+  says("| 429 | too_many_pending_attempts | 5 unpaid creation attempts outstanding. |", async () => {
+    const agent = await scene.newAgent();
+    for (let i = 0; i < 5; i++) quoteOf(await agent.post("/v1/contracts", await draft(scene)));
+    const refused = await agent.post("/v1/contracts", await draft(scene));
+    expect(refusal(refused)).toEqual([429, "too_many_pending_attempts"]);
+  });
+
+  says(
+    "| 429 | too_many_profile_updates | More than 10 profile versions in a rolling 24 hours. |",
+    async () => {
+      const agent = await scene.newAgent();
+      for (let i = 0; i < 10; i++) ok(await agent.post("/v1/agents/me/profile", {}), 201);
+      expect(refusal(await agent.post("/v1/agents/me/profile", {}))).toEqual([
+        429,
+        "too_many_profile_updates",
+      ]);
+    },
+  );
+
+  withMoney(
+    "Nobody is quoted for a call that would be refused: 401, 400, 404, 403, 409, 429, 402",
+    async () => {
+      const parties = await pair();
+      const { id } = await created(scene, parties.client, {
+        awardMethod: "direct_award",
+        worker: parties.worker.address,
+      });
+      const path = `/v1/contracts/${id}/accept`;
+      const unknown = `/v1/contracts/0x${"ab".repeat(20)}/accept`;
+      const other = await scene.newAgent();
+      const statuses = [
+        await scene.call("POST", unknown, { body: { accept: "no" } }),
+        await other.post(unknown, { accept: "no" }),
+        await other.post(unknown, { accept: true }),
+        await other.post(path, { accept: true }),
+        await parties.worker.post(path, { accept: true }),
+      ].map(({ status }) => status);
+      expect(statuses).toEqual([401, 400, 404, 403, 402]);
+    },
+  );
+});
+
+describe("Limits", () => {
+  says("| acceptanceCriteria entries | up to 10 | Create Contract |", async () => {
+    const agent = await scene.newAgent();
+    const post = async (count: number) =>
+      (await agent.post("/v1/contracts", await draft(scene, { acceptanceCriteria: Array(count).fill("x") })))
+        .status;
+    expect([await post(1), await post(10), await post(11), await post(0)]).toEqual([402, 402, 400, 400]);
+  });
+  says("| idempotencyKey length | up to 200 characters | Create Contract |", async () => {
+    const agent = await scene.newAgent();
+    const post = async (idempotencyKey: string) =>
+      (await agent.post("/v1/contracts", await draft(scene, { idempotencyKey }))).status;
+    expect([await post("k".repeat(200)), await post("😀".repeat(200)), await post("k".repeat(201))]).toEqual([
+      402, 402, 400,
+    ]);
+  });
+  says("| Unpaid creation attempts per caller | 5 at a time (429 beyond) | Create Contract |", async () => {
+    const agent = await scene.newAgent();
+    const statuses = [];
+    for (let i = 0; i < 7; i++) statuses.push((await agent.post("/v1/contracts", await draft(scene))).status);
+    expect(statuses).toEqual([402, 402, 402, 402, 402, 429, 429]);
+  });
+  withDatabase(
+    "| Unpaid creation attempt lifetime | 30 minutes, then the slot is freed | Create Contract |",
+    async () => {
+      const agent = await scene.newAgent();
+      for (let i = 0; i < 5; i++) quoteOf(await agent.post("/v1/contracts", await draft(scene)));
+      const age = (minutes: number) =>
+        scene.query(
+          "update app.terms set first_quoted_at = now() - make_interval(mins => $2) where caller = $1 and id = (select min(id) from app.terms where caller = $1)",
+          [agent.address, minutes],
+        );
+      await age(29);
+      expect((await agent.post("/v1/contracts", await draft(scene))).status).toBe(429);
+      await age(30);
+      expect((await agent.post("/v1/contracts", await draft(scene))).status).toBe(402);
+      expect((await agent.post("/v1/contracts", await draft(scene))).status).toBe(429);
+    },
+  );
+  says("| displayName length | 32 characters | Profile |", async () => {
+    const agent = await scene.newAgent();
+    const set = async (displayName: string) =>
+      (await agent.post("/v1/agents/me/profile", { displayName })).status;
+    expect([await set("n".repeat(32)), await set("😀".repeat(32)), await set("n".repeat(33))]).toEqual([
+      201, 201, 400,
+    ]);
+  });
+  says("| bio length | 280 characters | Profile |", async () => {
+    const agent = await scene.newAgent();
+    const set = async (bio: string) => (await agent.post("/v1/agents/me/profile", { bio })).status;
+    expect([await set("b".repeat(280)), await set("😀".repeat(280)), await set("b".repeat(281))]).toEqual([
+      201, 201, 400,
+    ]);
+  });
+  says(
+    "| Payment authorization timeout | 60 seconds (`maxTimeoutSeconds` in the v1 quote) | Payment flow |",
+    async () => {
+      const agent = await scene.newAgent();
+      const answer = await agent.post<Json>("/v1/contracts", await draft(scene), { "x-402-version": "1" });
+      expect((answer.body as Json).accepts[0].maxTimeoutSeconds).toBe(60);
+    },
+  );
+  says("| Backup Agent voting window | PT24H (`baVotingWindow`) | Voting |", async () => {
+    expect(ok(await scene.call<Json>("GET", "/v1/protocol")).baVotingWindow).toBe("PT24H");
+  });
+  withJury("| Backup Agent eligibility stake | 1000 tokens | Backup Agent selection |", async () => {
+    const [enough, short] = await Promise.all([
+      scene.newAgent({ usd: "100", tokens: 1000 }),
+      scene.newAgent({ usd: "100", tokens: 1000 }),
+    ]);
+    ok(await enough.pay("/v1/agents/me/stake", {}));
+    ok(await short.pay("/v1/agents/me/stake", { amount: "999.999999999999999999" }));
+    const { id } = await disputed(scene, await pair());
+    const vote = (agent: typeof enough) =>
+      agent.post(`/v1/contracts/${id}/votes`, ballot("met", "met", "met"));
+    expect((await vote(enough)).status).toBe(402);
+    expect(refusal(await vote(short))).toEqual([403, "forbidden"]);
+    expect(refusal(await vote(await scene.newAgent()))).toEqual([403, "forbidden"]);
+  });
+});
+
+describe("POST /v1/contracts/{id}/votes", () => {
+  const dispute = lazy(async () => disputed(scene, await pair()));
+  withJury(
+    'Body: `votes` array required, exactly one entry per criterion of the contract, each `{ criterionIndex: number (0-based), vote: "met" | "not met" | "unclear" }`.',
+    async () => {
+      const juror = await newJuror(scene);
+      const { id } = await disputed(scene, await pair());
+      const entry = (criterionIndex: unknown, vote: unknown) => ({ criterionIndex, vote });
+      const three = [entry(0, "met"), entry(1, "met"), entry(2, "met")];
+      for (const votes of [
+        undefined,
+        [],
+        three.slice(1),
+        [...three, entry(3, "met")],
+        [...three.slice(1), entry(1, "met")],
+        [...three.slice(1), entry(3, "met")],
+        [...three.slice(1), entry(-1, "met")],
+        [...three.slice(1), entry(0.5, "met")],
+        [...three.slice(1), entry("0", "met")],
+        [...three.slice(1), entry(0, "maybe")],
+        [...three.slice(1), entry(0, "not-met")],
+        [...three.slice(1), null],
+        "met",
+      ]) {
+        expect(refusal(await juror.post(`/v1/contracts/${id}/votes`, { votes }))).toEqual([
+          400,
+          "invalid_request",
+        ]);
+      }
+      expect((await juror.post(`/v1/contracts/${id}/votes`, { votes: three.toReversed() })).status).toBe(402);
+    },
+  );
+  withJury(
+    "The first and only call per Backup Agent per contract posts the full Backup Agent Bond via the payment flow and submits all votes together; no resubmission and no per-criterion calls. A second call returns 409 `conflict`.",
+    async () => {
+      const juror = await newJuror(scene);
+      const { id } = await disputed(scene, await pair());
+      const path = `/v1/contracts/${id}/votes`;
+      expect((await quoteFor(juror, path, ballot("met", "met", "met"))).maxAmountRequired).toBe("7500000");
+      ok(await juror.pay(path, ballot("met", "met", "met")));
+      expect(refusal(await juror.post(path, ballot("not met", "met", "met")))).toEqual([409, "conflict"]);
+      expect(refusal(await juror.post(path, ballot("met", "met", "met")))).toEqual([409, "conflict"]);
+    },
+  );
+  withJury(
+    "Response 200: array of Vote, one per criterion, with majorityOutcome, bondOutcome and reward null until resolved.",
+    async () => {
+      const juror = await newJuror(scene);
+      const { id } = await disputed(scene, await pair());
+      const votes = ok(
+        await juror.pay<Json[]>(`/v1/contracts/${id}/votes`, ballot("met", "unclear", "not met")),
+      );
+      const vote = {
+        contractId: id,
+        backupAgent: juror.address,
+        majorityOutcome: null,
+        bondOutcome: null,
+        reward: null,
+      };
+      expect(votes).toEqual([
+        { ...vote, criterionIndex: 0, vote: "met" },
+        { ...vote, criterionIndex: 1, vote: "unclear" },
+        { ...vote, criterionIndex: 2, vote: "not met" },
+      ]);
+    },
+  );
+  withJury(
+    "| Votes per Backup Agent per contract | one call, covering every criterion | Submit Votes |",
+    async () => {
+      const parties = await pair();
+      const { id } = await dispute();
+      for (const agent of [parties.client, parties.worker]) {
+        const refused = await agent.post(`/v1/contracts/${id}/votes`, ballot("met", "met", "met"));
+        expect(refusal(refused)).toEqual([403, "forbidden"]);
+      }
+    },
+  );
+});
+
+describe("Versioning", () => {
+  says("All paths carry the prefix `/v1`.", async () => {
+    const { paths } = (await scene.call<Json>("GET", "/openapi.json")).body as Json;
+    const unversioned = Object.keys(paths).filter((path) => !path.startsWith("/v1/"));
+    // Probes are no part of the API.
+    expect(unversioned.filter((path) => !["/health", "/ready"].includes(path))).toEqual([]);
+    expect((await fetch(`${scene.url}/protocol`)).status).toBe(404);
+  });
+  withMoney(
+    "Two payment-protocol versions are accepted: version 2 (`PAYMENT-SIGNATURE` request header, base64 `Payment-Required` response header, empty `{}` body on 402) and version 1 (`X-PAYMENT` request header, quote in the 402 body).",
+    async () => {
+      const { client } = await newPair(scene);
+      for (const version of [1, 2]) {
+        const body = JSON.stringify(await draft(scene));
+        const answer = await client.post<Json>("/v1/contracts", body, { "x-402-version": String(version) });
+        const quote = version === 2 ? quoteOf(answer) : (answer.body as Json).accepts[0];
+        const signed = await authorize(client, quote, scene);
+        const headers = version === 2 ? version2(quote, signed) : version1(quote, signed);
+        expect((await client.post("/v1/contracts", body, headers)).status).toBe(200);
+      }
+    },
+  );
+  says(
+    "The `auction` contract type and `standard` verification mode are not implemented and are rejected.",
+    async () => {
+      const agent = await scene.newAgent();
+      for (const wrong of [{ contractType: "auction" }, { verificationMode: "standard" }]) {
+        expect(refusal(await agent.post("/v1/contracts", await draft(scene, wrong)))).toEqual([
+          400,
+          "invalid_request",
+        ]);
+      }
+    },
+  );
+  says("both payment headers at once are refused", async () => {
+    const agent = await scene.newAgent();
+    const body = await draft(scene);
+    const quote = quoteOf(await agent.post("/v1/contracts", body));
+    const signed = await authorize(agent, quote, scene);
+    const both = { ...version1(quote, signed), ...version2(quote, signed) };
+    const refused = await agent.post("/v1/contracts", body, both);
+    expect([refused.status, paymentRequired(refused).error]).toEqual([402, "invalid_payload"]);
+  });
+});

@@ -1,0 +1,309 @@
+/** What time alone does: one story over eleven days, told first and judged afterwards. It comes last. */
+import { describe, expect } from "vitest";
+import type { Agent } from "../support/agent.js";
+import {
+  ballot,
+  checkpointBody,
+  created,
+  DAY,
+  delivered,
+  disputed,
+  eventually,
+  HOUR,
+  type Json,
+  matched,
+  newJuror,
+  newPair,
+  ok,
+  type Pair,
+  signedChallenge,
+  untilStatus,
+} from "./support/actors.js";
+import { openScene } from "./support/scene.js";
+import { lazy, withJuryAndClock } from "./support/spec.js";
+
+const scene = await openScene();
+const MINUTE = 60;
+
+const tell = lazy(async () => {
+  const [parties, buyer, lister, jurors, idle, late] = await Promise.all([
+    newPair(scene),
+    scene.newAgent({ usd: "50" }),
+    scene.newAgent({ usd: "2.5" }),
+    Promise.all([newJuror(scene), newJuror(scene), newJuror(scene)]),
+    newPair(scene),
+    newJuror(scene),
+  ]);
+  const { client, worker } = parties;
+  const criteria = [
+    { metric: "tokens", op: ">=", target: 10 },
+    { metric: "tokens", op: ">", target: 99 },
+    null,
+  ];
+  const ticket = async (): Promise<Json> => {
+    const terms = { application: "usageticket", applicationTerms: { criteria } };
+    const { id } = await matched(scene, parties, terms);
+    ok(
+      await worker.post(
+        `/v1/contracts/${id}/checkpoint`,
+        await checkpointBody(scene, { data: { tokens: 12 } }),
+      ),
+      201,
+    );
+    return ok(await worker.post<Json>(`/v1/contracts/${id}/delivery`, { delivery: "x" }));
+  };
+  const [tender, listing, absent, kept, reviewed, computed, judged] = await Promise.all([
+    created(scene, buyer),
+    created(scene, lister, { initiator: "worker" }),
+    matched(scene, idle),
+    matched(scene, parties),
+    delivered(scene, parties),
+    ticket(),
+    disputed(scene, parties),
+  ]);
+  const votes = ["met met unclear", "met met unclear", "not met,unclear,met"].map((words) =>
+    words.includes(",") ? words.split(",") : words.split(" "),
+  );
+  const votePath = `/v1/contracts/${judged.id}/votes`;
+  for (const [i, juror] of jurors.entries()) ok(await juror.pay(votePath, ballot(...(votes[i] as string[]))));
+  const sealed = ok(await client.get<Json[]>(votePath));
+  const stale = await signedChallenge(scene, client);
+  const idleMoney = await scene.usdOf(idle.client.address);
+
+  await scene.moveTime(5 * MINUTE);
+  const expired = await scene.call("POST", `/v1/agents/${client.address}/api-key`, { body: stale });
+
+  await scene.moveTime(HOUR);
+  const unmatched = await Promise.all([
+    untilStatus(client, tender.id, "cancelled-unmatched"),
+    untilStatus(client, listing.id, "cancelled-unmatched"),
+  ]);
+  const acceptedLate = await worker.post(`/v1/contracts/${tender.id}/accept`, { accept: true });
+  const cancelledLate = await buyer.post(`/v1/contracts/${tender.id}/cancel`);
+
+  await scene.moveTime(DAY);
+  await untilStatus(client, judged.id, "settled-partial", "settled-all-met", "settled-none-met");
+  const withdrawnLate = await untilRefused(worker, `/v1/contracts/${kept.id}/withdraw`);
+  const votedLate = await late.post(votePath, ballot("met", "met", "met"));
+  const tallied = ok(await client.get<Json[]>(votePath));
+  const keptLate = ok(await worker.post<Json>(`/v1/contracts/${kept.id}/delivery`, { delivery: "in time" }));
+
+  await scene.moveTime(DAY);
+  await untilStatus(client, absent.id, "cancelled-absent");
+  const deliveredLate = await idle.worker.post(`/v1/contracts/${absent.id}/delivery`, { delivery: "late" });
+  const checkpointLate = await idle.worker.post(
+    `/v1/contracts/${absent.id}/checkpoint`,
+    await checkpointBody(scene),
+  );
+
+  await scene.moveTime(DAY);
+  const approvedByTime = await untilStatus(client, reviewed.id, "settled-all-met");
+  const computedByTime = await untilStatus(client, computed.id, "settled-partial");
+  const disputedLate = await client.post(`/v1/contracts/${reviewed.id}/dispute`);
+  const approvedLate = await client.post(`/v1/contracts/${reviewed.id}/approve`);
+  const complain = (agent: Agent, id: string) =>
+    agent.post(`/v1/contracts/${id}/complaints`, { evidence: {} });
+  const complaints = await Promise.all(
+    [reviewed.id, judged.id, kept.id].map(async (id) => (await complain(client, id)).status),
+  );
+
+  await scene.moveTime(7 * DAY);
+  const complaintLate = await complain(client, reviewed.id);
+  return {
+    parties: parties as Pair,
+    idle,
+    buyer,
+    lister,
+    jurors,
+    judged,
+    sealed,
+    expired,
+    unmatched,
+    acceptedLate,
+    cancelledLate,
+    withdrawnLate,
+    votedLate,
+    tallied,
+    keptLate,
+    absent,
+    deliveredLate,
+    checkpointLate,
+    idleMoney,
+    reviewed,
+    approvedByTime,
+    computedByTime,
+    disputedLate,
+    approvedLate,
+    complaints,
+    complaintLate,
+    votes,
+  };
+});
+
+/** The service learns of a new time with the next block that it sees. */
+async function untilRefused(agent: Agent, path: string) {
+  // Only ever called where the chain's time is past the deadline: an act that slipped through would be an error.
+  for (let i = 0; ; i++) {
+    const answer = await agent.post(path);
+    if (answer.status === 409 || i === 50) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+const refusal = ({ status, error }: { status: number; error: { code: string } | undefined }) => [
+  status,
+  error?.code,
+];
+
+describe("Time", () => {
+  withJuryAndClock(
+    "| Challenge validity | 5 minutes, single redemption | Key issuance and revocation |",
+    async () => {
+      expect(refusal((await tell()).expired)).toEqual([400, "invalid_challenge"]);
+    },
+  );
+
+  withJuryAndClock(
+    "| created | Match Deadline passes without match | - | the contract is cancelled; the status value is not shown | |",
+    async () => {
+      const { buyer, lister, unmatched, acceptedLate, cancelledLate } = await tell();
+      expect(unmatched.map(({ status }) => status)).toEqual(["cancelled-unmatched", "cancelled-unmatched"]);
+      await eventually(() => scene.usdOf(buyer.address), 50_000_000n);
+      await eventually(() => scene.usdOf(lister.address), 2_500_000n);
+      expect([refusal(acceptedLate), refusal(cancelledLate)]).toEqual([
+        [409, "conflict"],
+        [409, "conflict"],
+      ]);
+    },
+  );
+
+  withJuryAndClock(
+    "| matched | Delivery Deadline passes without delivery | - | cancelled-absent | Worker treated as absent (stake slashed; Client receives absentNoneMetClientShare of it, rest to the Treasury). |",
+    async () => {
+      const { idle, idleMoney, absent } = await tell();
+      // The price back, and 80% of the stake.
+      await eventually(() => scene.usdOf(idle.client.address), idleMoney + 52_000_000n);
+      const { legs } = ok(await idle.client.get<Json>(`/v1/contracts/${absent.id}/settlement`));
+      const to = (payee: string) =>
+        legs.filter((leg: Json) => leg.to === payee).map(({ amount }: Json) => amount);
+      expect([to("client"), to("treasury"), to("worker")]).toEqual([["50.0", "2.0"], ["0.5"], []]);
+    },
+  );
+
+  withJuryAndClock(
+    "after the Delivery Deadline the contract has auto-cancelled and the call is rejected",
+    async () => {
+      const { deliveredLate, checkpointLate } = await tell();
+      expect([refusal(deliveredLate), refusal(checkpointLate)]).toEqual([
+        [409, "conflict"],
+        [409, "conflict"],
+      ]);
+    },
+  );
+
+  withJuryAndClock(
+    "A Worker's withdrawal after withdrawalDeadline is not possible; the Worker must deliver by deliveryDeadline or be treated as absent.",
+    async () => {
+      const { withdrawnLate, keptLate } = await tell();
+      expect(refusal(withdrawnLate)).toEqual([409, "conflict"]);
+      expect(keptLate.status).toBe("under-review");
+    },
+  );
+
+  withJuryAndClock(
+    "| under-review | Review Deadline passes with no dispute | - | treated as approved, same outcome as Approve | Disputing is no longer possible. |",
+    async () => {
+      const { approvedByTime, computedByTime, disputedLate, approvedLate } = await tell();
+      expect(approvedByTime).toMatchObject({ status: "settled-all-met", criteriaMet: ["met", "met", "met"] });
+      expect(computedByTime).toMatchObject({ criteriaMet: ["met", "not met", "unclear"] });
+      expect([refusal(disputedLate), refusal(approvedLate)]).toEqual([
+        [409, "conflict"],
+        [409, "conflict"],
+      ]);
+    },
+  );
+
+  withJuryAndClock("lets the Review Deadline pass, which counts as approval", async () => {
+    const { parties, reviewed } = await tell();
+    const settlement = ok(await parties.client.get<Json>(`/v1/contracts/${reviewed.id}/settlement`));
+    expect(settlement.legs.map(({ name, amount }: Json) => [name, amount])).toEqual([
+      ["worker-pay", "47.5"],
+      ["protocol-fee", "2.5"],
+      ["stake-back", "2.5"],
+    ]);
+  });
+
+  withJuryAndClock("and when the complaint window has closed.", async () => {
+    const { complaints, complaintLate } = await tell();
+    expect(complaints).toEqual([201, 201, 201]);
+    expect(refusal(complaintLate)).toEqual([409, "conflict"]);
+  });
+
+  withJuryAndClock(
+    "majorityOutcome per criterion is resolved when every Backup Agent has submitted or baVotingWindow has closed; bondOutcome then becomes returned, slashed or partially slashed",
+    async () => {
+      const { sealed, tallied, jurors, parties, judged, votedLate } = await tell();
+      for (const vote of sealed) {
+        expect([vote.vote, vote.majorityOutcome, vote.bondOutcome, vote.reward]).toEqual([
+          null,
+          null,
+          null,
+          null,
+        ]);
+      }
+      const of = (juror: Agent | undefined, name: string) =>
+        tallied.filter(({ backupAgent }) => backupAgent === juror?.address).map((vote) => vote[name]);
+      const [first, second, third] = jurors;
+      for (const juror of jurors) expect(of(juror, "majorityOutcome")).toEqual(["met", "met", "unclear"]);
+      for (const juror of [first, second])
+        expect(of(juror, "bondOutcome")).toEqual(["returned", "returned", "returned"]);
+      expect(of(third, "bondOutcome")).toEqual(["slashed", "partially slashed", "returned"]);
+      const { data } = await parties.client.get<Json>(`/v1/contracts/${judged.id}`);
+      expect(data.criteriaMet).toEqual(["met", "met", "unclear"]);
+      expect(refusal(votedLate)).toEqual([409, "conflict"]);
+    },
+  );
+
+  withJuryAndClock(
+    "reward is tokenMintRewardFull for matching a decisive majority and tokenMintRewardReduced for matching an `unclear` majority.",
+    async () => {
+      const { tallied, jurors } = await tell();
+      const rewards = jurors.map((juror) =>
+        tallied.filter(({ backupAgent }) => backupAgent === juror.address).map(({ reward }) => reward),
+      );
+      expect(rewards).toEqual([
+        [10, 10, 4],
+        [10, 10, 4],
+        [0, 0, 0],
+      ]);
+    },
+  );
+
+  withJuryAndClock(
+    "`unclear` against a decisive majority slashes baUnclearSlashRatio of that criterion's bond",
+    async () => {
+      const { parties, judged, jurors } = await tell();
+      const { legs } = ok(await parties.client.get<Json>(`/v1/contracts/${judged.id}/settlement`));
+      const third = legs.filter(
+        ({ address, to }: Json) => to === "backup-agent" && address === jurors[2]?.address,
+      );
+      // 0 of the first bond, 70% of the second, all of the third.
+      expect(third.map(({ amount }: Json) => amount)).toEqual(["4.25"]);
+    },
+  );
+
+  withJuryAndClock(
+    "A majority outcome per criterion drives bond returns, slashing and token rewards.",
+    async () => {
+      const { parties, judged, jurors } = await tell();
+      const { legs } = ok(await parties.client.get<Json>(`/v1/contracts/${judged.id}/settlement`));
+      const paid = jurors.map(({ address }) =>
+        legs
+          .filter((leg: Json) => leg.to === "backup-agent" && leg.address === address)
+          .map(({ amount }: Json) => amount),
+      );
+      // The slashed 2.5 and 0.75 are shared by the two that matched.
+      expect(paid).toEqual([["9.125"], ["9.125"], ["4.25"]]);
+    },
+  );
+});
