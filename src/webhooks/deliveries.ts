@@ -142,6 +142,14 @@ export async function releaseClaim(db: Database, hook: WebhookRow): Promise<void
     where w.id = ${hook.id} and w.claimed_until = ${claimOf(hook)}`);
 }
 
+/** Gives a webhook back untried, for a moment later. */
+export async function postpone(db: Database, hook: WebhookRow): Promise<void> {
+  await db
+    .update(webhook)
+    .set({ claimedUntil: null, nextAttemptAt: sql`now() + interval '1 second'` })
+    .where(and(eq(webhook.id, hook.id), sql`${webhook.claimedUntil} = ${claimOf(hook)}`));
+}
+
 type Writer = Pick<Database, "update" | "insert" | "delete" | "execute">;
 type Changes = Parameters<ReturnType<Database["update"]>["set"]>[0];
 

@@ -11,6 +11,7 @@ import {
   claimDue,
   nextTask,
   type Outcome,
+  postpone,
   recordOutcome,
   releaseClaim,
   type Task,
@@ -28,7 +29,9 @@ export interface WebhookSender {
 
 const INTERVAL_MS = 200;
 const MAX_BACKOFF_MS = 10_000;
-const CONCURRENCY = 40;
+/** Turns at once, and turns at once for one host: a dead one leaves room for the others. */
+const CONCURRENCY = 100;
+const PER_HOST = 4;
 const TIMEOUT_MS = 10_000;
 /** A turn: then the next webhook has its place. */
 const TURN_MS = 5_000;
@@ -45,6 +48,7 @@ export function createWebhookSender(deps: SenderDeps): WebhookSender {
   const { db, logger } = deps;
   const stopping = new AbortController();
   const turns = new Set<Promise<void>>();
+  const atHost = new Map<string, number>();
   let running: Promise<unknown> | undefined;
 
   const loop = async (name: string, round: () => Promise<boolean>): Promise<void> => {
@@ -69,9 +73,21 @@ export function createWebhookSender(deps: SenderDeps): WebhookSender {
     if (free === 0) return false;
     const hooks = await claimDue(db, free);
     for (const hook of hooks) {
+      const { host } = new URL(hook.url);
+      const busy = atHost.get(host) ?? 0;
+      if (busy >= PER_HOST) {
+        await postpone(db, hook);
+        continue;
+      }
+      atHost.set(host, busy + 1);
       const turn = takeTurn(deps, hook, stopping.signal)
         .catch((error: unknown) => logger.warn({ error, webhook: hook.id }, "webhooks: turn failed"))
-        .finally(() => turns.delete(turn));
+        .finally(() => {
+          turns.delete(turn);
+          const left = (atHost.get(host) ?? 1) - 1;
+          if (left === 0) atHost.delete(host);
+          else atHost.set(host, left);
+        });
       turns.add(turn);
     }
     return hooks.length === free;

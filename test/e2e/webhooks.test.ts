@@ -109,15 +109,18 @@ const read = async (agent: Agent, id: string): Promise<WebhookView> =>
 
 const typesAt = ({ received }: Receiver): string[] => received.map(({ event }) => event.type);
 
-/** As if the waits between attempts were over. */
-const skipWaits = (id: string) =>
-  Promise.all([
-    world.pool.query("update app.webhook_retry set next_attempt_at = now() where webhook_id = $1", [id]),
-    world.pool.query(
-      "update app.webhook set next_attempt_at = now(), paused_until = null where id = $1 and claimed_until is null",
-      [id],
-    ),
-  ]);
+/** As if the webhook had rested enough after its failures. */
+const skipRest = (id: string) =>
+  world.pool.query(
+    "update app.webhook set next_attempt_at = now(), paused_until = null where id = $1 and claimed_until is null",
+    [id],
+  );
+
+/** As if the time of every retry had come, too. */
+async function skipWaits(id: string): Promise<void> {
+  await world.pool.query("update app.webhook_retry set next_attempt_at = now() where webhook_id = $1", [id]);
+  await skipRest(id);
+}
 
 describe("a webhook", () => {
   test("is sent what concerns its owner, signed, as the log has it", async () => {
@@ -241,11 +244,10 @@ describe("a target that fails", () => {
       response.writeHead(event.contractId === first.id ? 500 : 200).end(),
     );
     const second = await createdBy(world, client);
-    await skipWaits(id);
     const attemptsAt = (contractId: string) =>
       receiver.received.filter(({ event }) => event.contractId === contractId);
     await eventually("the second is taken", async () => {
-      await skipWaits(id);
+      await skipRest(id);
       return attemptsAt(second.id).length === 1;
     });
     receiver.answer((response) => response.writeHead(200).end());
@@ -322,11 +324,9 @@ describe("a target that fails", () => {
       for (let i = 0; i < 10; i++) await register(owner, { url: dead.url, agent: null });
     }
     await register(worker, { url: prompt.url, types: ["contract.accepted"] });
-    const startedAt = performance.now();
     await matchedBetween(world, client, worker);
     await eventually("the other one is served", async () => prompt.received.length === 1);
-    expect(performance.now() - startedAt).toBeLessThan(20_000);
-    expect(dead.received.length, "calls on their way are bounded").toBeLessThanOrEqual(60);
+    expect(dead.received.length, "not one of the hanging calls had to end before").toBeLessThanOrEqual(4);
   });
 });
 
