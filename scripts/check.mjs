@@ -12,6 +12,7 @@ const CHECKS = {
   "TypeScript types": () => runBin("tsc", "-p", "."),
   "Solidity format": () => runBin("forge", "fmt", "--check"),
   "src/chain/abi.ts is of these contracts": () => runBin("tsx", "scripts/abi.ts", "--check"),
+  "src/client/api.ts is of these routes": () => runBin("tsx", "scripts/openapi.ts", "--check"),
   "migrations are of this schema": checkMigrations,
   "no dead code (knip)": () => runBin("knip", "--no-progress"),
 };

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ensureBuilt } from "./build.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -12,7 +13,10 @@ export function ensureInstalled() {
     console.error(`Node 20.11 or later is needed; this is ${process.version}.`);
     process.exit(1);
   }
-  if (isInstalled()) return;
+  if (isInstalled()) {
+    ensureBuilt();
+    return;
+  }
   console.log("Installing the dependencies (npm ci).");
   const npm = process.env.npm_execpath;
   const [command, args] = npm?.endsWith(".js") ? [process.execPath, [npm]] : ["npm", []];

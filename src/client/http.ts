@@ -1,0 +1,136 @@
+/** Requests over fetch: the envelope opened, and patience with what is only temporary. */
+import { ConnectionError, type ErrorCode, ServiceError } from "./errors.js";
+
+export interface Request {
+  method: "GET" | "POST";
+  /** With its query. */
+  path: string;
+  /** JSON text, repeated byte for byte. */
+  body?: string | undefined;
+  headers?: Record<string, string>;
+  /** Whether the call can be repeated where its answer was lost. */
+  repeatable: boolean;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  /** The whole body. */
+  json: { data?: unknown; error?: ErrorBody } & Record<string, unknown>;
+}
+
+interface ErrorBody {
+  code: ErrorCode;
+  message: string;
+  details?: unknown;
+  hint?: string;
+}
+
+export interface Http {
+  /** A success or a 402; throws ServiceError, or ConnectionError, once patience has run out. */
+  send(request: Request): Promise<Answer>;
+}
+
+export interface HttpOptions {
+  baseUrl: string;
+  fetch: typeof fetch;
+  /** How long one call is repeated while its outcome is unknown, in milliseconds. */
+  patienceMs: number;
+  onWaiting?: ((reason: string) => void) | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+const DEFAULT_PAUSE_MS = 1000;
+
+export function createHttp(options: HttpOptions): Http {
+  return {
+    async send(request) {
+      const giveUpAt = performance.now() + options.patienceMs;
+      for (;;) {
+        const attempt = await tryOnce(options, request);
+        if ("answer" in attempt) return attempt.answer;
+        const { error, pauseMs } = attempt;
+        if (pauseMs === null || performance.now() + pauseMs > giveUpAt) throw error;
+        options.onWaiting?.(error.message);
+        await pause(pauseMs, options.signal);
+      }
+    },
+  };
+}
+
+type Attempt = { answer: Answer } | { error: ServiceError | ConnectionError; pauseMs: number | null };
+
+async function tryOnce({ baseUrl, fetch, signal }: HttpOptions, request: Request): Promise<Attempt> {
+  const { method, path, body, headers = {}, repeatable } = request;
+  let response: Response;
+  let text: string;
+  try {
+    response = await fetch(baseUrl + path, {
+      method,
+      redirect: "error",
+      headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
+      ...(body === undefined ? {} : { body }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    text = await response.text();
+  } catch (cause) {
+    signal?.throwIfAborted();
+    const error = new ConnectionError(`${method} ${path}: ${reasonOf(cause)}`, { cause });
+    return { error, pauseMs: repeatable ? DEFAULT_PAUSE_MS : null };
+  }
+  const json = parse(text);
+  if (json !== null && (response.ok || response.status === 402)) {
+    return { answer: { status: response.status, headers: response.headers, json } };
+  }
+  return { error: refusalOf(response, json), pauseMs: pauseOf(response, json) };
+}
+
+function refusalOf(response: Response, json: Answer["json"] | null): ServiceError | ConnectionError {
+  const { status, headers } = response;
+  if (json?.error === undefined) return new ConnectionError(`HTTP ${status} with no answer of the service`);
+  const { code, message, details, hint } = json.error;
+  return new ServiceError({ code, status, message, details, hint, requestId: headers.get("x-request-id") });
+}
+
+/** How long to wait before the same call; null where it would be refused again. */
+function pauseOf({ status, headers }: Response, json: Answer["json"] | null): number | null {
+  const isTemporary =
+    status === 502 ||
+    status === 503 ||
+    status === 504 ||
+    (status === 429 && json?.error?.code === "rate_limited");
+  if (!isTemporary) return null;
+  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
+  return Number.isFinite(seconds) ? seconds * 1000 : DEFAULT_PAUSE_MS;
+}
+
+/** Rejects with the signal's reason where it is aborted meanwhile. */
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const abort = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}
+
+function parse(text: string): Answer["json"] | null {
+  try {
+    const json: unknown = JSON.parse(text);
+    return typeof json === "object" && json !== null ? (json as Answer["json"]) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** fetch hides the reason in `cause`. */
+function reasonOf(error: unknown): string {
+  const { cause, message } = error as { cause?: { message?: string }; message: string };
+  return cause?.message ?? message;
+}

@@ -1,0 +1,337 @@
+/** The client of agents: whole contracts in a few lines, and nothing signed that was not asked for. */
+import { decodePaymentRequiredHeader, encodePaymentRequiredHeader } from "@x402/core/http";
+import type { Address } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  type Agent,
+  type ConnectOptions,
+  type Contract,
+  connect,
+  OutcomeUnknown,
+  PaymentRejected,
+  RefusedToSign,
+  ServiceError,
+  SpendingLimitError,
+  settleOnChain,
+} from "../../src/client/index.js";
+import { openWorld, type World } from "../support/world.js";
+
+const DEADLINES = { match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" } as const;
+const WORK = {
+  title: " Summarise a paper ",
+  taskDescription: "One page.",
+  acceptanceCriteria: ["One page", " Names the method", "Names the limits"],
+  budgetOrPrice: 50,
+};
+
+let world: World;
+
+beforeAll(async () => {
+  world = await openWorld();
+});
+afterAll(() => world.close());
+
+async function newAgent(options: Partial<ConnectOptions> = {}, usd = "100"): Promise<Agent> {
+  const account = options.account ?? privateKeyToAccount(generatePrivateKey());
+  if (usd !== "0") await world.fundUsd(account.address, usd);
+  return connect({
+    baseUrl: world.url,
+    account,
+    spendingLimit: { perCall: "60", stake: "1000" },
+    ...options,
+  } as ConnectOptions);
+}
+
+async function newJuror(): Promise<Agent> {
+  const juror = await newAgent();
+  await world.grantTokens(juror.address as Address, 1000);
+  expect(await juror.stake()).toMatchObject({ staked: "1000.0", eligible: true });
+  return juror;
+}
+
+describe("a contract", () => {
+  it("goes from post to payout, with its references read on both sides", async () => {
+    const [client, worker] = await Promise.all([newAgent(), newAgent()]);
+    const posted = await client.create({
+      ...WORK,
+      ...(await client.deadlines(DEADLINES)),
+      worker: worker.address,
+      supplementaryMaterials: "ipfs://paper",
+    });
+    expect(posted).toMatchObject({ status: "created", awardMethod: "direct_award", escrowedFunds: "50.0" });
+
+    expect(await worker.reveal(posted.id, "supplementaryMaterials")).toBe("ipfs://paper");
+    expect(await worker.accept(posted.id)).toMatchObject({ status: "matched", workerStake: "2.5" });
+    await worker.checkpoint(posted.id, {
+      fromSequence: 1,
+      toSequence: 2,
+      merkleRoot: "0x01",
+      lastReceiptHash: "0x02",
+      teeMeasurement: "none",
+      teeSignature: "none",
+      checkpointedAt: new Date((await worker.now()) * 1000).toISOString(),
+      data: {},
+    });
+    expect(await worker.deliver(posted.id, "ipfs://summary")).toMatchObject({ status: "under-review" });
+    expect(await client.reveal(posted.id, "delivery")).toBe("ipfs://summary");
+    expect((await client.approve(posted.id)).status).toBe("resolved");
+
+    const settled = await client.waitFor(posted.id, "settled-*", { timeoutMs: 30_000, intervalMs: 100 });
+    expect(settled.status).toBe("settled-all-met");
+    expect((await client.settlement(posted.id)).legs.every(({ state }) => state === "confirmed")).toBe(true);
+    expect(await world.usdOf(worker.address as Address)).toBe(147_500_000n);
+    expect((await worker.workload()).completedAsWorker).toEqual([posted.id]);
+  });
+
+  it("is disputed, judged by staked Backup Agents and paid by their votes", async () => {
+    const [client, worker, juror, other] = await Promise.all([
+      newAgent(),
+      newAgent(),
+      newJuror(),
+      newJuror(),
+    ]);
+    const { id } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
+    await worker.accept(id);
+    await worker.deliver(id, "ipfs://summary");
+    expect(await client.dispute(id)).toMatchObject({ status: "disputed", disputeBond: "2.5" });
+    for (const voter of [juror, other]) {
+      const { votes, salt } = await voter.vote(id, ["met", "met", "not met"]);
+      expect(votes.map(({ vote }) => vote)).toEqual(["met", "met", "not met"]);
+      expect(salt).toMatch(/^0x[0-9a-f]{64}$/);
+    }
+    await world.increaseTime(86_400);
+
+    const settled = await client.waitFor(id, "settled-*", { timeoutMs: 60_000, intervalMs: 100 });
+    expect(settled).toMatchObject({ status: "settled-partial", criteriaMet: ["met", "met", "not met"] });
+    const { items } = await juror.votes({ contractId: id });
+    expect(items.every(({ bondOutcome, reward }) => bondOutcome === "returned" && reward === 10)).toBe(true);
+  });
+
+  it("is a listing that a Buyer takes, is declined, cancelled or given up", async () => {
+    const [client, worker] = await Promise.all([newAgent({}, "200"), newAgent({}, "200")]);
+    const terms = { ...WORK, ...(await client.deadlines(DEADLINES)) };
+    const listing = await worker.create({ ...terms, initiator: "worker", client: client.address });
+    expect(listing).toMatchObject({ initiator: "worker", workerStake: "2.5", client: null });
+    expect(await client.accept(listing.id)).toMatchObject({ status: "matched", escrowedFunds: "50.0" });
+    expect(await worker.withdraw(listing.id)).toMatchObject({ status: "cancelled-withdrawn" });
+
+    const award = await client.create({ ...terms, worker: worker.address });
+    expect(await worker.decline(award.id)).toMatchObject({ status: "cancelled-unmatched" });
+    const tender = await client.create(terms);
+    expect(await client.cancel(tender.id)).toMatchObject({ status: "cancelled-by-initiator" });
+    await expect(client.waitFor(tender.id, "matched")).rejects.toThrow("cancelled-by-initiator");
+    expect((await client.list({ client: client.address, status: "closed" })).items).toHaveLength(3);
+  });
+
+  it("is settled by anybody's own transaction where the service does not", async () => {
+    const client = await newAgent();
+    const { id } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
+    await client.cancel(id);
+    await client.waitFor(id, "cancelled-*");
+    await expect
+      .poll(async () => (await client.settlement(id)).settledAt, { timeout: 30_000 })
+      .not.toBeNull();
+    const stranger = privateKeyToAccount(generatePrivateKey());
+    await world.testClient.setBalance({ address: stranger.address, value: 10n ** 18n });
+    const settling = settleOnChain(id, {
+      rpcUrl: world.info.rpcUrl,
+      account: stranger,
+      network: client.network,
+    });
+    await expect(settling).rejects.toThrow("settle");
+  });
+});
+
+describe("an agent", () => {
+  it("keeps its key for later, and ends it", async () => {
+    const account = privateKeyToAccount(generatePrivateKey());
+    const first = await newAgent({ account, label: "first" }, "0");
+    const again = await newAgent({ account, apiKey: first.apiKey }, "0");
+    expect(await again.apiKeys()).toMatchObject([{ label: "first", revokedAt: null }]);
+    expect(await again.setProfile({ displayName: "Reader" })).toMatchObject({ displayName: "Reader" });
+    expect(await first.revokeKeys()).toBe(1);
+    await expect(again.apiKeys()).rejects.toMatchObject({ code: "unauthorized" });
+  });
+
+  it("learns why the service refused", async () => {
+    const agent = await newAgent({}, "0");
+    const refusal = agent.get(`0x${"00".repeat(20)}`);
+    await expect(refusal).rejects.toBeInstanceOf(ServiceError);
+    await expect(refusal).rejects.toMatchObject({
+      code: "not_found",
+      status: 404,
+      requestId: expect.any(String),
+    });
+    const draft = { ...WORK, ...(await agent.deadlines(DEADLINES)) };
+    await expect(agent.create(draft)).rejects.toBeInstanceOf(PaymentRejected);
+    await expect(agent.create(draft)).rejects.toMatchObject({ reason: "insufficient_funds" });
+  });
+});
+
+/** The service as an attacker between it and the agent shows it. */
+function lying(change: (url: URL, response: Response) => Promise<Response>): typeof fetch {
+  return async (input, init) => change(new URL(String(input)), await fetch(input, init));
+}
+
+/** A quote with one field changed. */
+function lyingQuote(field: string, value: string): typeof fetch {
+  return lying(async (_, response) => {
+    const header = response.headers.get("payment-required");
+    if (header === null) return response;
+    const required = decodePaymentRequiredHeader(header);
+    if (field === "resource") Object.assign(required.resource, { url: value });
+    else Object.assign(required.accepts[0] as object, { [field]: value });
+    const headers = new Headers(response.headers);
+    headers.set("payment-required", encodePaymentRequiredHeader(required));
+    return new Response(await response.text(), { status: 402, headers });
+  });
+}
+
+/** An account that counts what it signs. */
+function countingAccount() {
+  const account = privateKeyToAccount(generatePrivateKey());
+  let payments = 0;
+  return {
+    address: account.address,
+    signMessage: account.signMessage,
+    signTypedData: (data: Parameters<typeof account.signTypedData>[0]) => {
+      payments++;
+      return account.signTypedData(data);
+    },
+    payments: () => payments,
+  };
+}
+
+describe("nothing is signed", () => {
+  const elsewhere = `0x${"66".repeat(20)}`;
+
+  it.each([
+    ["payTo", "payTo", elsewhere],
+    ["amount", "amount", "50000001"],
+    ["amount", "maxAmountRequired", "50000001"],
+    ["asset", "asset", elsewhere],
+    ["network", "network", "eip155:1"],
+    ["scheme", "scheme", "upto"],
+    ["resource", "resource", "https://elsewhere.example/v1/contracts"],
+  ])("where the quote of a new contract has another %s (%s)", async (named, field, value) => {
+    const account = countingAccount();
+    const agent = await newAgent({ account, fetch: lyingQuote(field, value) }, "0");
+    const creation = agent.create({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
+    // Without terms at the address there is nothing to check it against.
+    if (named === "payTo") await expect(creation).rejects.toMatchObject({ code: "not_found" });
+    else await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field: named });
+    expect(account.payments()).toBe(0);
+  });
+
+  it("where the terms behind payTo are another contract's", async () => {
+    const other = await newAgent();
+    const { id } = await other.create({ ...WORK, ...(await other.deadlines(DEADLINES)) });
+    const account = countingAccount();
+    const agent = await newAgent({ account, fetch: lyingQuote("payTo", id) }, "0");
+    const creation = agent.create({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
+    await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field: "payTo" });
+    expect(account.payments()).toBe(0);
+  });
+
+  it("where an accepted contract's terms do not lead to its address", async () => {
+    const client = await newAgent();
+    const { id } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
+    const forged = (edit: (told: { escrowTerms: { price: string }; document: { title: string } }) => void) =>
+      lying(async (url, response) => {
+        if (!url.pathname.endsWith("/terms")) return response;
+        const body = (await response.json()) as { data: Parameters<typeof edit>[0] };
+        edit(body.data);
+        return Response.json(body);
+      });
+    for (const [field, edit] of [
+      ["payTo", (told: { escrowTerms: { price: string } }) => (told.escrowTerms.price = "10000000")],
+      ["terms", (told: { document: { title: string } }) => (told.document.title = "Rob a bank")],
+    ] as const) {
+      const account = countingAccount();
+      const worker = await newAgent({ account, fetch: forged(edit as never) }, "0");
+      await expect(worker.accept(id)).rejects.toMatchObject({ name: "RefusedToSign", field });
+      expect(account.payments()).toBe(0);
+    }
+  });
+
+  it("at a service on another network than the one that was written down", async () => {
+    const { network } = await newAgent({}, "0");
+    const pinned = { ...network, factory: elsewhere };
+    const signingIn = newAgent({ network: pinned }, "0");
+    await expect(signingIn).rejects.toBeInstanceOf(RefusedToSign);
+    await expect(signingIn).rejects.toMatchObject({ field: "challenge" });
+  });
+
+  it("beyond the caller's limits", async () => {
+    const draft = async (agent: Agent) => ({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
+    const account = countingAccount();
+    for (const spendingLimit of [undefined, { perCall: "49.999999" }, { perCall: "60", total: "49" }]) {
+      const agent = await newAgent({ account, ...(spendingLimit && { spendingLimit }) }, "0");
+      const silent =
+        spendingLimit === undefined ? await newAgent({ account, spendingLimit: {} }, "0") : agent;
+      await expect(silent.create(await draft(silent))).rejects.toBeInstanceOf(SpendingLimitError);
+    }
+    const asking = await newAgent(
+      {
+        account,
+        beforePayment: ({ decimal, currency }) => {
+          throw new Error(`no ${decimal} ${currency}`);
+        },
+      },
+      "0",
+    );
+    await expect(asking.create(await draft(asking))).rejects.toThrow("no 50.0 stablecoin");
+    expect(account.payments()).toBe(0);
+  });
+});
+
+describe("a paid call whose answer is lost", () => {
+  it("is repeated byte for byte, with the same payment, until there is one", async () => {
+    const sent: { body: unknown; payment: string | null }[] = [];
+    const flaky: typeof fetch = async (input, init) => {
+      const payment = new Headers(init?.headers).get("payment-signature");
+      const response = await fetch(input, init);
+      if (payment === null) return response;
+      sent.push({ body: init?.body, payment });
+      if (sent.length === 1) throw new TypeError("fetch failed");
+      if (sent.length === 2) {
+        const error = { code: "settlement_pending", message: "on its way" };
+        return Response.json({ error }, { status: 503, headers: { "retry-after": "0" } });
+      }
+      return response;
+    };
+    const account = countingAccount();
+    const agent = await newAgent({ account, fetch: flaky });
+    const posted = await agent.create({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
+    expect(posted.status).toBe("created");
+    expect(sent).toHaveLength(3);
+    expect(sent[1]).toEqual(sent[0]);
+    expect(sent[2]).toEqual(sent[0]);
+    expect(account.payments()).toBe(1);
+    expect(await world.usdOf(agent.address as Address)).toBe(50_000_000n);
+  });
+
+  it("can be resumed later where patience ran out", async () => {
+    let isDown = true;
+    const account = countingAccount();
+    const agent = await newAgent({
+      account,
+      patienceMs: 0,
+      fetch: async (input, init) => {
+        const response = await fetch(input, init);
+        if (isDown && new Headers(init?.headers).has("payment-signature"))
+          throw new TypeError("fetch failed");
+        return response;
+      },
+    });
+    const lost = await agent
+      .create({ ...WORK, ...(await agent.deadlines(DEADLINES)) })
+      .then(() => null)
+      .catch((error: unknown) => error);
+    expect(lost).toBeInstanceOf(OutcomeUnknown);
+    isDown = false;
+    expect(await (lost as OutcomeUnknown<Contract>).resume()).toMatchObject({ status: "created" });
+    expect(account.payments()).toBe(1);
+  });
+});
