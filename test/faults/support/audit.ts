@@ -142,7 +142,7 @@ async function escrowFaults(
   return faults;
 }
 
-/** Every contract that was paid for: status on chain, in the index (by its phase), and from each API process. */
+/** Every contract that was paid for: status on chain, in the index (by its phase), and from each API process that runs. */
 async function statusFaults(cluster: Cluster, customers: Customers): Promise<string[]> {
   const { publicClient, pool } = cluster;
   const [reader] = customers.payments;
@@ -155,7 +155,7 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
       .map(({ authorization }) => authorization.to),
   );
   const faults: string[] = [];
-  for (const id of ids) {
+  const check = async (id: Address): Promise<void> => {
     let said: Record<string, unknown> = {};
     const agrees = async (): Promise<boolean> => {
       const onChain = await publicClient.readContract({
@@ -170,7 +170,7 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
       const row = rows[0];
       const block = row && (await publicClient.getBlock({ blockNumber: BigInt(row.block) }));
       const answers: Answer<ContractView>[] = [];
-      for (const { url } of cluster.apis) {
+      for (const { url } of cluster.apis.filter((one) => one.isRunning())) {
         const response = await fetch(`${url}/v1/contracts/${id}`, {
           headers: { authorization: `Bearer ${reader.agent.apiKey}` },
         });
@@ -188,7 +188,8 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
     await until(`${id} is the same everywhere`, agrees, { timeoutMs: 20_000, intervalMs: 250 }).catch(() => {
       faults.push(`contract ${id} differs: ${JSON.stringify(said)}`);
     });
-  }
+  };
+  await Promise.all([...ids].map(check));
   return faults;
 }
 

@@ -67,4 +67,17 @@ export const MUTANTS = [
     tests: "test/integration/relayer-truth.test.ts",
     only: "given up was applied",
   },
+  {
+    name: "broadcast-before-commit",
+    file: "src/relayer/send.ts",
+    edits: [
+      [
+        '  await crashPoint("after_signing");',
+        '  await broadcast(context, attempt);\n  await crashPoint("after_signing");',
+      ],
+    ],
+    project: "faults",
+    tests: "test/faults/crash.test.ts",
+    only: "before the batch is stored",
+  },
 ];
