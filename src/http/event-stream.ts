@@ -2,17 +2,21 @@
 import type { Context } from "hono";
 import { LIMITS } from "../protocol/limits.js";
 
-/** Sends the chunks that `open` gives until the reader leaves, which aborts the signal. Throws what the first chunk throws. */
+/**
+ * Sends the chunks that `open` gives until the reader leaves, or has taken nothing for `stallMs`, which aborts the
+ * signal. Throws what the first chunk throws.
+ */
 export async function sendStream(
   c: Context,
   open: (signal: AbortSignal) => AsyncGenerator<string, void>,
+  { stallMs = LIMITS.streamStall * 1000 }: { stallMs?: number } = {},
 ): Promise<Response> {
   const closing = new AbortController();
   const chunks = open(closing.signal);
   // Before the status goes out: a refusal is still an error.
   const first = await chunks.next();
   const { outgoing } = (c.env ?? {}) as { outgoing?: { destroy(): void } };
-  const body = bodyOf(first.value ?? "", chunks, { closing, drop: () => outgoing?.destroy() });
+  const body = bodyOf(first.value ?? "", chunks, { closing, stallMs, drop: () => outgoing?.destroy() });
   return c.body(body, 200, {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
@@ -28,7 +32,7 @@ export async function sendStream(
 function bodyOf(
   first: string,
   chunks: AsyncGenerator<string, void>,
-  { closing, drop }: { closing: AbortController; drop: () => void },
+  { closing, stallMs, drop }: { closing: AbortController; stallMs: number; drop: () => void },
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let stall: NodeJS.Timeout | undefined;
@@ -53,7 +57,7 @@ function bodyOf(
         stall = setTimeout(() => {
           drop();
           void close();
-        }, LIMITS.streamStall * 1000).unref();
+        }, stallMs).unref();
       },
       cancel: close,
     },

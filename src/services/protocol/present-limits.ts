@@ -61,6 +61,16 @@ export function presentLimits(
       openingWindow: isoDuration(LIMITS.voteOpeningWindow),
       unstakingDelay: isoDuration(LIMITS.unstakingDelay),
     },
+    events: {
+      deadlineNotice: isoDuration(LIMITS.deadlineNotice),
+      streamsPerAgent: LIMITS.streamsPerAgent,
+      streamHeartbeat: isoDuration(LIMITS.streamHeartbeat),
+      streamLifetime: isoDuration(LIMITS.streamLifetime),
+      streamStall: isoDuration(LIMITS.streamStall),
+      webhooksPerAgent: LIMITS.webhooksPerAgent,
+      webhookUrlLength: LIMITS.webhookUrlLength,
+      webhookDescriptionLength: LIMITS.webhookDescriptionLength,
+    },
     profiles: {
       displayNameLength: LIMITS.displayNameLength,
       bioLength: LIMITS.bioLength,

@@ -56,9 +56,24 @@ export const LimitsSchema = z
       payoutHold: duration,
       maxPayoutHold: duration,
     }),
-    checkpoints: z.object({ perContract: z.number(), dataBytes: z.number(), stringLength: z.number(), clockSkew: duration }),
+    checkpoints: z.object({
+      perContract: z.number(),
+      dataBytes: z.number(),
+      stringLength: z.number(),
+      clockSkew: duration,
+    }),
     complaints: z.object({ window: duration, perRole: z.number(), evidenceBytes: z.number() }),
     votes: z.object({ votersPerContract: z.number(), openingWindow: duration, unstakingDelay: duration }),
+    events: z.object({
+      deadlineNotice: duration,
+      streamsPerAgent: z.number(),
+      streamHeartbeat: duration,
+      streamLifetime: duration,
+      streamStall: duration,
+      webhooksPerAgent: z.number(),
+      webhookUrlLength: z.number(),
+      webhookDescriptionLength: z.number(),
+    }),
     profiles: z.object({ displayNameLength: z.number(), bioLength: z.number(), versionsPerDay: z.number() }),
   })
   .openapi("Limits");

@@ -1,0 +1,69 @@
+import { once } from "node:events";
+import type { Server } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { serve } from "@hono/node-server";
+import { Hono } from "hono";
+import { afterEach, expect, test } from "vitest";
+import { sendStream } from "../../../src/http/event-stream.js";
+
+let server: Server;
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+/** A service with one endless answer, and what becomes of it. */
+async function serveStream(options: { chunk: string; stallMs: number }) {
+  let taken = 0;
+  let end: () => void = () => {};
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  async function* chunks(): AsyncGenerator<string, void> {
+    try {
+      for (;;) {
+        taken += 1;
+        yield options.chunk;
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    } finally {
+      end();
+    }
+  }
+  const app = new Hono();
+  app.get("/", (c) => sendStream(c, chunks, { stallMs: options.stallMs }));
+  server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }) as Server;
+  await once(server, "listening");
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  await once(socket, "connect");
+  socket.on("error", () => {});
+  socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  return { socket, ended, taken: () => taken };
+}
+
+test("a reader that takes nothing is dropped, and little was made for it", async () => {
+  const chunk = "x".repeat(64 * 1024);
+  const { socket, ended, taken } = await serveStream({ chunk, stallMs: 300 });
+  socket.pause();
+  await ended;
+  expect(taken() * chunk.length, "only what the sockets' own buffers hold").toBeLessThan(32 * 1024 * 1024);
+  const closed = once(socket, "close");
+  socket.resume();
+  await closed;
+});
+
+test("a reader that goes away ends what was made for it", async () => {
+  const { socket, ended } = await serveStream({ chunk: "data\n", stallMs: 60_000 });
+  await once(socket, "data");
+  socket.destroy();
+  await ended;
+});
+
+test("a reader that keeps up is kept", async () => {
+  const { socket, taken } = await serveStream({ chunk: "x".repeat(1024), stallMs: 300 });
+  socket.resume();
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  expect(socket.destroyed).toBe(false);
+  expect(taken()).toBeGreaterThan(10);
+  socket.destroy();
+});
