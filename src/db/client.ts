@@ -1,4 +1,5 @@
 /** Connection to Postgres, and the migrations of the tables we own. */
+import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { migrate as applyMigrations } from "drizzle-orm/node-postgres/migrator";
@@ -13,6 +14,8 @@ export type Executor = Database | Transaction;
 const MIGRATIONS = fileURLToPath(new URL("./migrations", import.meta.url));
 /** Any number will do, as long as nothing else locks it. */
 const MIGRATION_LOCK = 7_402_001;
+/** A connection on which nothing moves for so long is given up: the network may have forgotten it without a word. */
+const SILENCE_MS = 20_000;
 
 /**
  * Opens a pool and a drizzle handle on it. A connection that breaks, idle or in the middle of a transaction, is told to
@@ -37,6 +40,7 @@ export function createDatabase(
     ...(statementTimeoutMs > 0 && { statement_timeout: statementTimeoutMs }),
     connectionTimeoutMillis: 10_000,
     application_name: "working-contracts",
+    stream: openSocket,
   });
   // The pool listens to idle connections alone: one that breaks in use would end the process.
   pool.on("connect", (connection) => connection.on("error", onError));
@@ -44,17 +48,21 @@ export function createDatabase(
   return { pool, db: drizzle(pool, { schema, casing: "snake_case" }) };
 }
 
+function openSocket(): Socket {
+  const socket = new Socket();
+  return socket.setTimeout(SILENCE_MS, () => socket.destroy());
+}
+
 /** Brings the schema `app` to the newest version; safe when several processes start at once. */
 export async function migrate(pool: pg.Pool): Promise<void> {
-  const connection = await pool.connect();
+  // A connection of its own: a migration may be silent for longer than any query.
+  const { stream: _, ...options } = pool.options;
+  const connection = new pg.Client(options);
+  await connection.connect();
   try {
     await connection.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
-    try {
-      await applyMigrations(drizzle(connection), { migrationsFolder: MIGRATIONS });
-    } finally {
-      await connection.query("select pg_advisory_unlock($1)", [MIGRATION_LOCK]);
-    }
+    await applyMigrations(drizzle(connection), { migrationsFolder: MIGRATIONS });
   } finally {
-    connection.release();
+    await connection.end();
   }
 }

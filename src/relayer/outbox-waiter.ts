@@ -10,6 +10,8 @@ export type OperationRow = typeof operation.$inferSelect;
 export const OPERATION_DONE = "operation_done";
 
 const RECONNECT_DELAY_MS = 500;
+/** Often enough that a living connection never counts as silent (db/client.ts). */
+const PING_INTERVAL_MS = 5000;
 /** Ids in one query of the poll. */
 const MAX_IDS = 1000;
 const DONE: ReadonlySet<string> = new Set(["mined", "final", "rejected"]);
@@ -102,6 +104,10 @@ export function createOutboxWaiter({
     }
   };
   void listen();
+  const ping = setInterval(
+    () => void listener?.query("select 1").catch(() => undefined),
+    PING_INTERVAL_MS,
+  ).unref();
 
   return {
     waitFor(id, { timeoutMs, signal }) {
@@ -128,6 +134,7 @@ export function createOutboxWaiter({
     async stop() {
       stopped = true;
       clearInterval(poll);
+      clearInterval(ping);
       clearTimeout(reconnect);
       for (const resolvers of waiting.values()) for (const resolve of resolvers) resolve(null);
       const client = listener;
