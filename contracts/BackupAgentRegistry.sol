@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
-import {EnumerableSet} from "@openzeppelin/contracts/utils/structs/EnumerableSet.sol";
+import {Checkpoints} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol";
 import {IAgentDelegation} from "./interfaces/IAgentDelegation.sol";
 import {IBackupAgentRegistry} from "./interfaces/IBackupAgentRegistry.sol";
 import {IEIP3009} from "./interfaces/IEIP3009.sol";
@@ -13,7 +13,7 @@ import {Authorization} from "./types/Types.sol";
 
 /// @notice See {IBackupAgentRegistry}.
 contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
-    using EnumerableSet for EnumerableSet.AddressSet;
+    using Checkpoints for Checkpoints.Trace160;
     using SafeERC20 for IERC20;
 
     struct Stake {
@@ -23,6 +23,8 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
         uint40 lockedUntil;
         /// Zero while not unbonding.
         uint40 releasableAt;
+        /// One above the agent's slot in the pool; zero outside of it.
+        uint40 poolSlot;
     }
 
     uint40 public constant UNBONDING_PERIOD = 48 hours;
@@ -34,7 +36,11 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
     IAgentDelegation public immutable DELEGATION;
 
     mapping(address agent => Stake) public stakes;
-    EnumerableSet.AddressSet private _pool;
+
+    /// @dev Who sits in each slot of the pool, and how many slots are taken, over time: a draw is made from the pool as
+    /// it was before the dispute, so that nobody who sees the seed can change what it draws from.
+    mapping(uint256 slot => Checkpoints.Trace160) private _pool;
+    Checkpoints.Trace160 private _poolSize;
 
     constructor(IEIP3009 token, IWorkingContractFactory factory, address operator, IAgentDelegation delegation) {
         TOKEN = token;
@@ -52,9 +58,10 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
 
         s.amount += uint96(amount);
         s.since = uint40(block.timestamp);
-        stakes[agent] = s;
         // Stakes too small for a vote would cost next to nothing and crowd everybody else out of the draws.
-        if (s.amount >= FACTORY.parameters().baEligibilityStake * TOKEN_UNIT) _pool.add(agent);
+        bool joins = s.poolSlot == 0 && s.amount >= FACTORY.parameters().baEligibilityStake * TOKEN_UNIT;
+        if (joins) s.poolSlot = _joinPool(agent);
+        stakes[agent] = s;
 
         emit Staked(agent, amount, s.amount);
 
@@ -83,9 +90,10 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
         require(s.amount != 0, NotStaked(agent));
         require(s.releasableAt == 0, Unbonding(agent, s.releasableAt));
 
+        if (s.poolSlot != 0) _leavePool(s.poolSlot - 1);
         s.releasableAt = uint40(block.timestamp) + UNBONDING_PERIOD;
+        s.poolSlot = 0;
         stakes[agent] = s;
-        _pool.remove(agent);
 
         emit UnstakeRequested(agent, s.amount, s.releasableAt);
     }
@@ -119,12 +127,30 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IBackupAgentRegistry
-    function poolSize() external view returns (uint256) {
-        return _pool.length();
+    function poolSize(uint40 before) external view returns (uint256) {
+        return _poolSize.upperLookup(before - 1);
     }
 
     /// @inheritdoc IBackupAgentRegistry
-    function poolAt(uint256 index) external view returns (address) {
-        return _pool.at(index);
+    function poolAt(uint256 slot, uint40 before) external view returns (address) {
+        return address(_pool[slot].upperLookup(before - 1));
+    }
+
+    function _joinPool(address agent) private returns (uint40 poolSlot) {
+        uint160 size = _poolSize.latest();
+        _pool[size].push(uint96(block.timestamp), uint160(agent));
+        _poolSize.push(uint96(block.timestamp), size + 1);
+        return uint40(size) + 1;
+    }
+
+    /// @dev The last agent of the pool takes the slot that becomes free.
+    function _leavePool(uint256 slot) private {
+        uint160 last = _poolSize.latest() - 1;
+        if (slot != last) {
+            uint160 moved = _pool[last].latest();
+            _pool[slot].push(uint96(block.timestamp), moved);
+            stakes[address(moved)].poolSlot = uint40(slot) + 1;
+        }
+        _poolSize.push(uint96(block.timestamp), last);
     }
 }

@@ -68,11 +68,11 @@ abstract contract EscrowJury is EscrowCustody {
         }
 
         _jury.drawn = true;
-        uint256 pool = REGISTRY.poolSize();
+        uint256 pool = REGISTRY.poolSize(jury_.disputedAt);
         address[] memory chosen = new address[](seats);
         uint256 count;
         for (uint256 i = 0; i < seats * DRAW_TRIES_PER_SEAT && count < seats && pool != 0; ++i) {
-            address candidate = REGISTRY.poolAt(uint256(keccak256(abi.encode(seed, i))) % pool);
+            address candidate = REGISTRY.poolAt(uint256(keccak256(abi.encode(seed, i))) % pool, jury_.disputedAt);
             if (isDrawn[candidate] || _isParty(t, candidate)) continue;
             if (!REGISTRY.isEligible(candidate, _eligibilityStakeOf(t), jury_.disputedAt)) continue;
             isDrawn[candidate] = true;

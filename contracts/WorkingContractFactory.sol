@@ -22,6 +22,8 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
     uint256 public constant MAX_RECRUIT_COUNT = 31;
     uint256 public constant MAX_CRITERIA = 10;
     uint256 public constant MAX_DURATION = 365 days;
+    /// @dev All that an escrow can ever hold, 4,095 voters' bonds on ten criteria included, then fits 96 bits.
+    uint256 public constant MAX_PRICE = type(uint80).max;
 
     /// @dev How long a quote made under former parameters can still be paid.
     uint40 private constant PARAMETERS_GRACE = 1 days;
@@ -110,6 +112,7 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
         require(t.initiator() != address(0), InvalidTerms("initiator is zero"));
         require(t.initiator() != t.counterparty(), InvalidTerms("counterparty is the initiator"));
         require(t.price() != 0, InvalidTerms("price is zero"));
+        require(t.price() <= MAX_PRICE, InvalidTerms("price too high"));
         require(t.criteriaCount() != 0 && t.criteriaCount() <= MAX_CRITERIA, InvalidTerms("criteria count not 1 to 10"));
         require(
             t.matchDeadline() <= t.withdrawalDeadline() && t.withdrawalDeadline() <= t.deliveryDeadline()

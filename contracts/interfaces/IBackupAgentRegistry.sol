@@ -45,6 +45,10 @@ interface IBackupAgentRegistry {
     function lockForVote(address agent, uint256 required, uint40 before, uint40 until) external;
 
     function isEligible(address agent, uint256 required, uint40 before) external view returns (bool);
-    function poolSize() external view returns (uint256);
-    function poolAt(uint256 index) external view returns (address);
+
+    /// @notice How many agents a jury could be drawn from just before the time `before`.
+    function poolSize(uint40 before) external view returns (uint256);
+
+    /// @notice Who sat in a slot of that pool; slots count from zero.
+    function poolAt(uint256 slot, uint40 before) external view returns (address);
 }

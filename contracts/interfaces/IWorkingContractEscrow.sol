@@ -104,6 +104,9 @@ interface IWorkingContractEscrow {
     /// - Status is Disputed, the contract has a recruit count, and no draw was made.
     /// - The block after the seed's has begun.
     ///
+    /// Seats go to agents of the pool as it was before the dispute that are still eligible: nobody who sees the seed
+    /// can change anything but its own place.
+    ///
     /// Warning: whoever builds the seed's block can choose among the hashes it can reach, and with them among juries.
     function draw() external;
 

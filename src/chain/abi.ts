@@ -185,6 +185,19 @@ export const factoryAbi = [
   },
   {
     "type": "function",
+    "name": "MAX_PRICE",
+    "inputs": [],
+    "outputs": [
+      {
+        "name": "",
+        "type": "uint256",
+        "internalType": "uint256"
+      }
+    ],
+    "stateMutability": "view"
+  },
+  {
+    "type": "function",
     "name": "MAX_PROTOCOL_FEE",
     "inputs": [],
     "outputs": [
@@ -3363,9 +3376,14 @@ export const registryAbi = [
     "name": "poolAt",
     "inputs": [
       {
-        "name": "index",
+        "name": "slot",
         "type": "uint256",
         "internalType": "uint256"
+      },
+      {
+        "name": "before",
+        "type": "uint40",
+        "internalType": "uint40"
       }
     ],
     "outputs": [
@@ -3380,7 +3398,13 @@ export const registryAbi = [
   {
     "type": "function",
     "name": "poolSize",
-    "inputs": [],
+    "inputs": [
+      {
+        "name": "before",
+        "type": "uint40",
+        "internalType": "uint40"
+      }
+    ],
     "outputs": [
       {
         "name": "",
@@ -3478,6 +3502,11 @@ export const registryAbi = [
         "name": "releasableAt",
         "type": "uint40",
         "internalType": "uint40"
+      },
+      {
+        "name": "poolSlot",
+        "type": "uint40",
+        "internalType": "uint40"
       }
     ],
     "stateMutability": "view"
@@ -3563,6 +3592,11 @@ export const registryAbi = [
       }
     ],
     "anonymous": false
+  },
+  {
+    "type": "error",
+    "name": "CheckpointUnorderedInsertion",
+    "inputs": []
   },
   {
     "type": "error",

@@ -84,6 +84,7 @@ const REGISTRY_ERRORS = {
   NotAgentOrOperator: forbidden("Only the agent or the operator may do this"),
   ReentrancyGuardReentrantCall: conflict("The registry is in the middle of another call"),
   SafeERC20FailedOperation: conflict("The token refused the transfer"),
+  CheckpointUnorderedInsertion: broken("The chain's time went back"),
 } satisfies Record<ContractErrorName<typeof registryAbi>, ErrorMeaning>;
 
 const MEANINGS: Record<string, ErrorMeaning> = {

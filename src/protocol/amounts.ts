@@ -6,8 +6,11 @@ export const TOKEN_DECIMALS = 18;
 const BASIS_POINTS = 10_000n;
 const DECIMAL_PATTERN = /^(0|[1-9]\d{0,22})(?:\.(\d{1,18}))?$/;
 
-/** Largest amount that an escrow's price, or a stake, can hold (`uint96`). */
+/** Largest amount that a stake can hold (`uint96`). */
 export const MAX_AMOUNT = 2n ** 96n - 1n;
+
+/** Largest price that the factory takes: all that an escrow may ever hold then fits its books. */
+export const MAX_PRICE = 2n ** 80n - 1n;
 
 /**
  * Base units of a decimal such as `12.345678`, without going through a float. Null for anything else: sign, exponent,

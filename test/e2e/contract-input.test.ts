@@ -43,6 +43,11 @@ describe("creating", () => {
     ["a price of seven decimals", "budgetOrPrice", () => ({ budgetOrPrice: 1.0000001 })],
     ["a price with an exponent", "budgetOrPrice", () => ({ budgetOrPrice: "1e2" })],
     ["a price below the minimum", "budgetOrPrice", () => ({ budgetOrPrice: "0.009999" })],
+    [
+      "a price above the factory's highest",
+      "budgetOrPrice",
+      () => ({ budgetOrPrice: "1208925819614629174.706176" }),
+    ],
     ["no price", "budgetOrPrice", () => ({ budgetOrPrice: null })],
     ["an auction", "contractType", () => ({ contractType: "auction" })],
     ["an unknown award method", "awardMethod", () => ({ awardMethod: "lottery" })],

@@ -86,6 +86,17 @@ contract DeployTest is BaseTest {
         factory.deploy(_packed(t));
     }
 
+    function test_RevertWhen_PriceTooHigh() public {
+        t.price = uint96(factory.MAX_PRICE()) + 1;
+        _expectInvalid("price too high");
+        factory.deploy(_packed(t));
+        t.price -= 1;
+        factory.deploy(_packed(t));
+
+        uint256 deposits = 3 * factory.MAX_PRICE() + 4095 * 10 * factory.MAX_PRICE();
+        assertLe(deposits, type(uint96).max, "price, stake, bond and every voter's bonds");
+    }
+
     function test_RevertWhen_CriteriaCountNotOneToTen() public {
         t.criteriaCount = 0;
         _expectInvalid("criteria count not 1 to 10");

@@ -123,6 +123,40 @@ contract DrawTest is BaseTest {
         assertTrue(escrow.jury().drawn, "draw made");
     }
 
+    /// Else whoever sees the seed could stake or unstake until the jury suits: a draw would then be worth nothing.
+    /// forge-config: default.fuzz.runs = 250
+    function testFuzz_WhenPoolChangesAfterTheDispute(uint256 seed, uint256 leaving) public {
+        _stakeAgents(6);
+        _prepare(seed);
+        uint256 prepared = vm.snapshotState();
+        bytes32 drawn = keccak256(abi.encode(_draw()));
+        address leaver = agents[leaving % 6];
+        if (escrow.isDrawn(leaver)) leaver = address(0);
+        vm.revertToState(prepared);
+
+        _stake(agents[6], ELIGIBILITY_STAKE);
+        _stake(stranger, ELIGIBILITY_STAKE);
+        if (leaver != address(0)) {
+            vm.prank(leaver);
+            registry.requestUnstake(leaver);
+        }
+        assertEq(keccak256(abi.encode(_draw())), drawn, "the same jury");
+    }
+
+    /// Also where a chain gives several blocks the same time.
+    function test_WhenPoolChangesInTheSecondOfTheDispute() public {
+        _stakeAgents(6);
+        escrow = _disputed(_newTerms());
+        drawBlock = vm.getBlockNumber() + 1;
+        vm.roll(drawBlock + 1);
+        vm.setBlockhash(drawBlock, keccak256("seed"));
+        uint256 prepared = vm.snapshotState();
+        bytes32 drawn = keccak256(abi.encode(_draw()));
+        vm.revertToState(prepared);
+        _stake(agents[6], ELIGIBILITY_STAKE);
+        assertEq(keccak256(abi.encode(_draw())), drawn, "the same jury");
+    }
+
     function test_GivenAnotherSeed() public {
         _stakeAgents(7);
         _prepare(1);

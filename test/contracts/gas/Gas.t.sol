@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
+import {Vm} from "forge-std/Vm.sol";
 import {IAgentDelegation} from "../../../contracts/interfaces/IAgentDelegation.sol";
 import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRegistry.sol";
 import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
@@ -105,18 +106,18 @@ contract GasTest is GasBaseTest {
     }
 
     function test_DelegationAndStake() public {
-        _addJurors(1);
+        _addJurors(2);
         address juror = jurors[0].addr;
-        vm.warp(vm.getBlockTimestamp() + 1);
+        Vm.Wallet memory newcomer = vm.createWallet("newcomer");
+        token.grant(newcomer.addr, 1000e18);
         bytes memory revoking = abi.encodeCall(IAgentDelegation.revoke, (juror, address(relay)));
         _measure("revoke-delegation", _operation(address(delegation), revoking));
         vm.warp(vm.getBlockTimestamp() + 1);
-        _measure("delegate", _register(vm.createWallet("newcomer")));
+        _measure("delegate", _register(newcomer));
         _delegate(jurors[0]);
 
-        Authorization memory payment = _authorizeAt(address(token), jurors[0], address(registry), 1e18);
-        bytes memory staking = abi.encodeCall(IBackupAgentRegistry.stake, (juror, 1e18, payment));
-        _measure("stake", _operation(address(registry), staking));
+        _measure("stake, first", _stake(newcomer, 1000e18));
+        _measure("stake, further", _stake(jurors[0], 1e18));
         bytes memory leaving = abi.encodeCall(IBackupAgentRegistry.requestUnstake, (juror));
         _measure("request-unstake", _operation(address(registry), leaving));
         vm.warp(vm.getBlockTimestamp() + 48 hours);

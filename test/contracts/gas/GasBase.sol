@@ -11,6 +11,7 @@ import {Relay} from "../../../contracts/Relay.sol";
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {WorkingContractFactory} from "../../../contracts/WorkingContractFactory.sol";
 import {IAgentDelegation} from "../../../contracts/interfaces/IAgentDelegation.sol";
+import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRegistry.sol";
 import {IEIP3009} from "../../../contracts/interfaces/IEIP3009.sol";
 import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
@@ -219,6 +220,11 @@ abstract contract GasBaseTest is Test {
                 (agent.addr, address(relay), _word(1), issuedAt, issuedAt + 300, abi.encodePacked(r, s, v))
             )
         );
+    }
+
+    function _stake(Vm.Wallet memory agent, uint256 amount) internal returns (IRelay.Operation memory) {
+        Authorization memory payment = _authorizeAt(address(token), agent, address(registry), amount);
+        return _operation(address(registry), abi.encodeCall(IBackupAgentRegistry.stake, (agent.addr, amount, payment)));
     }
 
     function _delegate(Vm.Wallet memory agent) internal {

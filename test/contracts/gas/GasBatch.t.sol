@@ -158,11 +158,15 @@ contract GasBatchTest is GasBaseTest {
         _measureNext("delegate");
 
         for (uint256 i = 0; i < BATCH; ++i) {
-            Authorization memory payment = _authorizeAt(address(token), jurors[i], address(registry), 1e18);
-            bytes memory staking = abi.encodeCall(IBackupAgentRegistry.stake, (jurors[i].addr, 1e18, payment));
-            batch.push(_operation(address(registry), staking));
+            Vm.Wallet memory newcomer = vm.createWallet(string.concat("newcomer", vm.toString(i)));
+            token.grant(newcomer.addr, 1000e18);
+            batch.push(_stake(newcomer, 1000e18));
         }
-        _measureNext("stake");
+        _measureNext("stake, first");
+        for (uint256 i = 0; i < BATCH; ++i) {
+            batch.push(_stake(jurors[i], 1e18));
+        }
+        _measureNext("stake, further");
         for (uint256 i = 0; i < BATCH; ++i) {
             bytes memory leaving = abi.encodeCall(IBackupAgentRegistry.requestUnstake, (jurors[i].addr));
             batch.push(_operation(address(registry), leaving));

@@ -97,7 +97,7 @@ abstract contract ProtocolWorld is BaseTest {
 
     function stakedTokens() external view returns (uint256 booked, uint256 held) {
         for (uint256 i = 0; i < agents.length; ++i) {
-            (uint96 amount,,,) = registry.stakes(agents[i]);
+            (uint96 amount,,,,) = registry.stakes(agents[i]);
             booked += amount;
         }
         held = token.balanceOf(address(registry));

@@ -42,7 +42,7 @@ contract LockForVoteTest is BaseTest {
         vm.startPrank(escrow);
         registry.lockForVote(agents[0], ELIGIBILITY_STAKE, _now(), _now() + 10);
         registry.lockForVote(agents[0], ELIGIBILITY_STAKE, _now(), _now() + 5);
-        (,, uint40 lockedUntil,) = registry.stakes(agents[0]);
+        (,, uint40 lockedUntil,,) = registry.stakes(agents[0]);
         assertEq(lockedUntil, _now() + 10, "locked until");
     }
 }

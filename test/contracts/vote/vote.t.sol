@@ -217,7 +217,7 @@ contract VoteTest is BaseTest {
         assertBalance(agent, FUNDS - VOTE_BOND, "agent");
         assertBalance(address(escrow), PRICE + STAKE + BOND + VOTE_BOND, "escrow");
         assertEq(escrow.booked(), PRICE + STAKE + BOND + VOTE_BOND, "booked");
-        (,, uint40 lockedUntil,) = registry.stakes(agent);
+        (,, uint40 lockedUntil,,) = registry.stakes(agent);
         assertEq(lockedUntil, closesAt + 24 hours, "stake locked until");
     }
 }

@@ -67,7 +67,7 @@ contract WithdrawStakeTest is BaseTest {
         token.approve(address(registry), ELIGIBILITY_STAKE);
         registry.stake(agent, ELIGIBILITY_STAKE, _noAuthorization());
         assertTrue(registry.isEligible(agent, ELIGIBILITY_STAKE, _now() + 1), "eligible");
-        assertEq(registry.poolSize(), 2, "pool");
+        assertEq(registry.poolSize(_now() + 1), 2, "pool");
     }
 
     function _request() private {

@@ -1,5 +1,5 @@
 import { z } from "@hono/zod-openapi";
-import { parseDecimal } from "../../../protocol/amounts.js";
+import { MAX_PRICE, parseDecimal } from "../../../protocol/amounts.js";
 import { LEG_NAMES } from "../../../protocol/ledger.js";
 import { LIMITS } from "../../../protocol/limits.js";
 import { OUTCOMES } from "../../../protocol/outcomes.js";
@@ -67,7 +67,7 @@ const PriceSchema = z
   .string("must be a decimal above 0 with at most 6 decimals")
   .transform((text, context) => {
     const amount = parseDecimal(text);
-    if (amount !== null && amount > 0n) return amount;
+    if (amount !== null && amount > 0n && amount <= MAX_PRICE) return amount;
     context.addIssue({
       code: "custom",
       message: "must be a decimal above 0, with at most 6 decimals and no exponent",

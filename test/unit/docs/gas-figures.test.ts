@@ -1,0 +1,13 @@
+/** Figures in the documentation are those of the last gas measurements. */
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+
+const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8");
+
+it.each(["lifecycle", "hundred-voters"])("docs/decisions.md has every figure of %s.json", (snapshot) => {
+  const figures: Record<string, string> = JSON.parse(read(`test/contracts/snapshots/${snapshot}.json`));
+  const text = read("docs/decisions.md");
+  for (const [name, gas] of Object.entries(figures)) {
+    expect(text, name).toContain(Number(gas).toLocaleString("en-US"));
+  }
+});
