@@ -1,4 +1,5 @@
 /** Input that nobody sends by accident: each is refused with a clear 400, or handled as if it were harmless. */
+import canonicalize from "canonicalize";
 import { describe, expect, test } from "vitest";
 import { draft, type Json, matched, newPair, ok } from "./support/actors.js";
 import { openScene } from "./support/scene.js";
@@ -59,7 +60,8 @@ describe("JSON that is none, or means two things", () => {
   ];
   for (const [name, body] of bodies) {
     says(`${name} is 400 \`invalid_request\``, async () => {
-      const refused = await (await agent()).post("/v1/agents/me/profile", body as string);
+      const headers = { authorization: `Bearer ${(await agent()).apiKey}` };
+      const refused = await scene.call("POST", "/v1/agents/me/profile", { body, headers });
       expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
       expect(refused.error?.message.length).toBeLessThan(500);
     });
@@ -81,7 +83,8 @@ describe("JSON that is none, or means two things", () => {
       '{"__proto__":{"x":1},"constructor":[],"":" ","é":"\u202e","n":[-0.5,1e3,123.456,9007199254740991],"deep":[[[[[]]]]]}';
     const filed = await client.post<Json>(path, `{"evidence":${evidence}}`);
     expect(filed.status).toBe(201);
-    expect(JSON.stringify(filed.data.evidence)).toBe(JSON.stringify(JSON.parse(evidence)));
+    // The order of an object's keys means nothing in JSON.
+    expect(canonicalize(filed.data.evidence)).toBe(canonicalize(JSON.parse(evidence)));
     expect(Object.hasOwn(filed.data.evidence, "__proto__")).toBe(true);
     const list = ok(await scene.call<Json[]>("GET", `/v1/contracts/${(await match()).id}/complaints`));
     expect(list.map((complaint) => JSON.stringify(complaint.evidence))).toContain(

@@ -22,8 +22,10 @@ globalThis.fetch = async (input, init) => {
   if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) return response;
 
   const judge = await judgeOf(origin);
-  const body = await response.clone().text();
   const { status, headers } = response;
+  // A stream of events has no end to wait for.
+  const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
+  const body = isStream ? "" : await response.clone().text();
   const faults = judge.faultsOf({ method, path: pathname, status, headers, body });
   if (faults.length === 0) return response;
   const deviation = `${method} ${pathname} answered ${status}, not as published: ${faults.join("; ")}\n${body.slice(0, 2000)}`;

@@ -94,7 +94,7 @@ export function createJudge(published: OpenApiDocument): Judge {
       const type = headers.get("content-type")?.split(";")[0];
       const content = declared.content?.[type ?? ""];
       if (content === undefined) faults.push(`the content type ${type} is not published`);
-      else if (content.schema !== undefined)
+      else if (content.schema !== undefined && type === "application/json")
         faults.push(...faultsAt(`${pointer}/content/${escaped(type as string)}/schema`, parse(body), "body"));
       return faults;
     },

@@ -145,9 +145,10 @@ function encodeCursor(sort: Sort, key: string, id: string): string {
 function decodeCursor(sort: Sort, cursor: string): { key: string; id: string } {
   try {
     const [cursorSort, key, id, ...rest] = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
-    if (cursorSort === sort && /^\d{1,78}$/.test(key) && /^0x[0-9a-f]{40}$/.test(id) && rest.length === 0) {
-      return { key, id };
-    }
+    // A list of one string would pass for that string in a regular expression.
+    const isKey = typeof key === "string" && /^\d{1,78}$/.test(key);
+    const isId = typeof id === "string" && /^0x[0-9a-f]{40}$/.test(id);
+    if (cursorSort === sort && isKey && isId && rest.length === 0) return { key, id };
   } catch {
     // Falls through to the refusal.
   }

@@ -89,7 +89,9 @@ function decodeCursor(cursor: string): Key {
     const isIndex = (value: unknown) =>
       Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 31;
     const isKey =
+      typeof sealedAt === "string" &&
       /^\d{1,15}$/.test(sealedAt) &&
+      typeof contractId === "string" &&
       /^0x[0-9a-f]{40}$/.test(contractId) &&
       isIndex(position) &&
       isIndex(index);
