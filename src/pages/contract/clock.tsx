@@ -29,7 +29,7 @@ export function Clock({ data }: { data: ContractPageData }) {
           const isAhead = secondsOf(deadline.at) > now;
           const isRunning = isAhead && deadline.counts.includes(contract.status);
           return (
-            <li class={isRunning ? "running" : undefined}>
+            <li class={isRunning && deadline.counts !== ALWAYS ? "running" : undefined}>
               <span class="what">
                 <strong>{deadline.name}</strong> {deadline.until}
               </span>

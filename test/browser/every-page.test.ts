@@ -1,0 +1,199 @@
+/** What every page is held to: accessible, light and dark, wide and narrow, by keyboard, without scripts. */
+import type { Page } from "playwright-core";
+import { describe, expect, inject, test } from "vitest";
+import {
+  DESKTOP,
+  expectAccessible,
+  expectNoSidewaysScroll,
+  faultsOf,
+  PHONE,
+  screenshot,
+  useBrowser,
+} from "./support/browser.js";
+import { HOSTILE } from "./support/seed.js";
+
+const isSkipped = inject("chromium") === null;
+const seed = isSkipped ? (undefined as never) : inject("seed");
+const surfer = useBrowser();
+
+const PATHS: Record<string, string> = isSkipped
+  ? {}
+  : {
+      feed: "/",
+      "settled contract": `/contracts/${seed.disputed}`,
+      "approved contract": `/contracts/${seed.approved}`,
+      "voting contract": `/contracts/${seed.voting}`,
+      "hostile contract": `/contracts/${seed.hostile}`,
+      agent: `/agents/${seed.worker}`,
+      "backup agent": `/agents/${seed.juror}`,
+      simulator: "/simulator",
+      parameters: "/parameters",
+      "nothing here": "/nowhere",
+    };
+
+describe.skipIf(isSkipped)("every page", () => {
+  test.each(Object.entries(PATHS))("%s is accessible, fits, and runs without a fault", async (name, path) => {
+    const page = await surfer.open(path, { colorScheme: "light", viewport: DESKTOP });
+    const file = name.replaceAll(" ", "-");
+    await screenshot(page, `${file}-light`);
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+
+    // Narrow and dark, what can differ: the width and the contrast.
+    await page.setViewportSize(PHONE);
+    await page.emulateMedia({ colorScheme: "dark" });
+    await screenshot(page, `${file}-phone-dark`);
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page, { rules: ["color-contrast", "scrollable-region-focusable", "target-size"] });
+    expect(faultsOf(page).filter((fault) => !fault.includes("status of 404"))).toEqual([]);
+    await page.context().close();
+  });
+
+  test("follows the system's colours", async () => {
+    const [light, dark] = await Promise.all(
+      (["light", "dark"] as const).map(async (colorScheme) => {
+        const page = await surfer.open("/", { colorScheme });
+        return brightness(page);
+      }),
+    );
+    expect(light).toBeGreaterThan(200);
+    expect(dark).toBeLessThan(60);
+  });
+});
+
+describe.skipIf(isSkipped)("hostile text", () => {
+  test("is shown as it was written, wherever it was put", async () => {
+    const page = await surfer.open(`/contracts/${seed.hostile}`);
+    expect(await page.locator("h1").innerText()).toBe(HOSTILE);
+    expect(await page.title()).toBe(`${HOSTILE} · Working Contracts`);
+    expect(await page.locator("#task > .text").innerText()).toContain(HOSTILE);
+    expect(await page.locator(".criteria li .text").first().innerText()).toBe(HOSTILE);
+    for (const summary of await page.locator("summary").all()) await summary.click();
+    const inJson = JSON.stringify(HOSTILE);
+    expect(await page.locator("#task pre").first().innerText()).toContain(`"note": ${inJson}`);
+    expect(await page.locator(".criteria li small").first().innerText()).toContain(inJson);
+    const checkpoint = await page.locator("#checkpoints pre").innerText();
+    for (const field of [
+      "merkleRoot",
+      "lastReceiptHash",
+      "teeMeasurement",
+      "teeSignature",
+      inJson.slice(1, -1),
+    ]) {
+      expect(checkpoint).toContain(`"${field}": ${inJson}`);
+    }
+    expect(await page.locator("#complaints pre").innerText()).toContain(`${inJson}: ${inJson}`);
+    expect(await page.locator("#complaints .text").innerText()).toBe(HOSTILE);
+    await expectHarmless(page);
+
+    await page.goto(`/agents/${seed.hostileAgent}`);
+    expect(await page.locator("h1").innerText()).toBe('"><script>hacked=1</script>');
+    expect(await page.locator("header .text").innerText()).toBe(HOSTILE);
+    await expectHarmless(page);
+
+    await page.goto(`/?q=${encodeURIComponent(HOSTILE)}`);
+    expect(await page.locator(".card h2").innerText()).toBe(HOSTILE);
+    expect(await page.getByRole("searchbox").inputValue()).toBe(HOSTILE);
+    await expectHarmless(page);
+  });
+});
+
+describe.skipIf(isSkipped)("without scripts", () => {
+  test("the feed filters and pages, and every page is complete", async () => {
+    const page = await surfer.open("/", { javaScriptEnabled: false });
+    await page.getByRole("searchbox").fill("papers on soil");
+    await page.getByLabel("Award").selectOption("Open tender");
+    await page.getByRole("button", { name: "Apply" }).click();
+    expect(await page.locator(".card h2").allInnerTexts()).toEqual([
+      "Summarise twelve papers on soil carbon",
+    ]);
+    await page.locator(".card h2 a").click();
+    expect(await page.locator("h1").innerText()).toBe("Summarise twelve papers on soil carbon");
+    expect(await page.locator("#clock .running").first().innerText()).toMatch(/Review[\s\S]*2 d \d+ h left/);
+
+    await page.goto("/?status=closed&sort=budgetOrPrice");
+    await page.getByRole("navigation", { name: "Status" }).getByRole("link", { name: "Open" }).click();
+    expect(new URL(page.url()).search).toBe("?status=open&sort=budgetOrPrice");
+  });
+
+  test("the simulator computes", async () => {
+    const page = await surfer.open("/simulator", { javaScriptEnabled: false });
+    const price = page.getByRole("textbox", { name: "Price", exact: true });
+    await price.fill("12.345678");
+    await page.getByRole("button", { name: "Compute" }).click();
+    expect(await page.locator("#totals td").allInnerTexts()).toEqual([
+      "4.485595",
+      "8.641974",
+      "0.452676",
+      "5.555546",
+    ]);
+    await price.fill("-1");
+    await page.getByRole("button", { name: "Compute" }).click();
+    expect(await page.getByRole("alert").innerText()).toContain("above 0");
+  });
+});
+
+describe.skipIf(isSkipped)("by keyboard", () => {
+  test("everything that can be used is reached in order, and shows where the focus is", async () => {
+    const page = await surfer.open("/");
+    await page.keyboard.press("Tab");
+    expect(await focused(page)).toMatchObject({ text: "Skip to content", isVisible: true });
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    expect((await focused(page)).text).toBe("All");
+
+    const seen: string[] = [];
+    for (let i = 0; i < 12; i++) {
+      const { text, isVisible, outline } = await focused(page);
+      expect(isVisible, text).toBe(true);
+      expect(outline, text).toBeGreaterThanOrEqual(2);
+      seen.push(text);
+      await page.keyboard.press("Tab");
+    }
+    expect(seen.slice(0, 11)).toEqual([
+      ...["All", "Open", "Active", "Closed"],
+      ...["q", "awardMethod", "initiator", "application", "sort"],
+      ...["Apply", "Clear"],
+    ]);
+
+    await page.getByRole("searchbox").focus();
+    await page.keyboard.type("backups");
+    await page.keyboard.press("Enter");
+    await page.waitForURL("**q=backups**");
+    expect(await page.locator(".card h2").allInnerTexts()).toEqual(["Nightly backups, checked, for a month"]);
+  });
+
+  test("a table that scrolls can be scrolled", async () => {
+    const page = await surfer.open(`/contracts/${seed.disputed}`, { viewport: PHONE });
+    const table = page.getByRole("region", { name: "Votes by Backup Agent and criterion" });
+    await table.focus();
+    await page.keyboard.press("ArrowRight");
+    await page.waitForFunction("document.activeElement.scrollLeft > 0");
+  });
+});
+
+/** Of the page's ground, 0 to 255. */
+async function brightness(page: Page): Promise<number> {
+  const colour = await page.evaluate("getComputedStyle(document.body).backgroundColor");
+  const [red = 0, green = 0, blue = 0] = String(colour).match(/\d+/g)?.map(Number) ?? [];
+  return (red + green + blue) / 3;
+}
+
+async function expectHarmless(page: Page): Promise<void> {
+  expect(await page.evaluate("window.hacked")).toBeUndefined();
+  expect(await page.locator("main img, main script").count()).toBe(0);
+  expect(faultsOf(page)).toEqual([]);
+}
+
+function focused(page: Page): Promise<{ text: string; isVisible: boolean; outline: number }> {
+  return page.evaluate(`(() => {
+    const element = document.activeElement;
+    const box = element.getBoundingClientRect();
+    const { outlineStyle, outlineWidth } = getComputedStyle(element);
+    return {
+      text: element.name || element.innerText.trim(),
+      isVisible: box.width > 0 && box.left >= 0 && box.right <= innerWidth && box.top >= 0,
+      outline: outlineStyle === "none" ? 0 : parseFloat(outlineWidth),
+    };
+  })()`);
+}

@@ -1,0 +1,168 @@
+/** Pages and API speak of the same figures. */
+import type { Page } from "playwright-core";
+import { beforeAll, describe, expect, inject, test } from "vitest";
+import type { LedgerView } from "../../src/services/contracts/get-ledger.js";
+import type { SettlementView } from "../../src/services/contracts/get-settlement.js";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import type { ProtocolView } from "../../src/services/protocol/present-parameters.js";
+import type { RecordView } from "../../src/services/records/read-record.js";
+import type { VoteView } from "../../src/services/votes/view.js";
+import { useBrowser } from "./support/browser.js";
+
+const isSkipped = inject("chromium") === null;
+const seed = isSkipped ? (undefined as never) : inject("seed");
+const surfer = useBrowser();
+let page: Page;
+
+beforeAll(async () => {
+  if (!isSkipped) page = await surfer.open("/", { javaScriptEnabled: false });
+});
+
+async function api<T>(path: string): Promise<{ data: T; nextCursor: string | null }> {
+  const answer = await fetch(`${inject("stack").url}/v1${path}`, {
+    headers: { authorization: `Bearer ${seed.apiKey}` },
+  });
+  expect(answer.status, path).toBe(200);
+  return (await answer.json()) as { data: T; nextCursor: string | null };
+}
+
+/** The line of the balance; on the screen it may break anywhere. */
+async function equation(): Promise<string> {
+  return (await page.locator("#balance").innerText()).replaceAll(/\s+/g, " ");
+}
+
+const CONTRACTS = [
+  ...(["disputed", "approved", "voting", "open", "matched"] as const),
+  ...(["underReview", "listing", "withdrawn", "absent", "hostile"] as const),
+];
+
+describe.skipIf(isSkipped)("a contract's page", () => {
+  test.each(CONTRACTS)("%s: as the API says", async (name) => {
+    const id = seed[name];
+    const [{ data: contract }, { data: settlement }, { data: ledger }, { data: votes }] = await Promise.all([
+      api<ContractView>(`/contracts/${id}`),
+      api<SettlementView>(`/contracts/${id}/settlement`),
+      api<LedgerView>(`/contracts/${id}/ledger`),
+      api<VoteView[]>(`/contracts/${id}/votes`),
+    ]);
+    await page.goto(`/contracts/${id}`);
+
+    const summary = page.locator("#summary");
+    expect(await summary.locator(".badge").getAttribute("title")).toBe(contract.status);
+    expect(await summary.locator(".amount").innerText()).toBe(`${contract.budgetOrPrice} TUSD`);
+    expect(await page.locator(".criteria .badge").allInnerTexts()).toEqual(
+      contract.criteriaMet ?? contract.acceptanceCriteria.map(() => "undecided"),
+    );
+    const shownTimes = await page
+      .locator("#clock time")
+      .evaluateAll((times) => times.map((time) => (time as unknown as { dateTime: string }).dateTime));
+    const { matchDeadline, withdrawalDeadline, deliveryDeadline, reviewDeadline } = contract;
+    expect(shownTimes).toEqual(
+      expect.arrayContaining([matchDeadline, withdrawalDeadline, deliveryDeadline, reviewDeadline]),
+    );
+
+    expect(await equation()).toBe(`${ledger.in} TUSD in − ${ledger.out} TUSD out = ${ledger.held} TUSD held`);
+    expect(await page.locator("#escrow .notice").innerText()).toContain(
+      `The token says ${ledger.balance} TUSD`,
+    );
+    expect(ledger.balance).toBe(ledger.held);
+    expect(await page.locator("#escrow .entries .figure").allInnerTexts()).toEqual(
+      ledger.entries.map(({ direction, amount }) => `${direction === "in" ? "+" : "−"}${amount}`),
+    );
+    for (const { transactionHash } of ledger.entries) {
+      expect(await page.locator("#escrow .tx").allInnerTexts()).toContainEqual(
+        expect.stringContaining(transactionHash),
+      );
+    }
+
+    expect(await page.locator("#settlement .legs td.number").allInnerTexts()).toEqual(
+      settlement.legs.map(({ amount }) => amount),
+    );
+    const words = { held: "held for review", queued: "on its way", confirmed: "paid" };
+    expect(await page.locator("#settlement .legs td:nth-child(4)").allInnerTexts()).toEqual(
+      settlement.legs.map(({ state }) => words[state]),
+    );
+
+    const opened = votes.filter(({ majorityOutcome }) => majorityOutcome !== null);
+    expect(await page.locator("#votes tbody .badge").allInnerTexts()).toEqual(opened.map(({ vote }) => vote));
+    if (contract.status === "disputed") {
+      expect(await page.locator("#votes").innerText()).toContain(
+        `${contract.backupAgents.length} sealed ballots`,
+      );
+    }
+  });
+
+  test("holds the books of a stranger's money apart", async () => {
+    const { data: ledger } = await api<LedgerView>(`/contracts/${seed.withdrawn}/ledger`);
+    expect(ledger).toMatchObject({ in: "52.5", out: "52.5", held: "0.0", unbooked: "0.0" });
+  });
+});
+
+describe.skipIf(isSkipped)("the other pages", () => {
+  test("the feed's pages hold the API's list once, in its order", async () => {
+    const { data } = await api<ContractView[]>("/contracts?sort=-budgetOrPrice&limit=100");
+    const seen: string[] = [];
+    await page.goto("/?sort=-budgetOrPrice&limit=4");
+    for (;;) {
+      const links = await page
+        .locator(".card h2 a")
+        .evaluateAll((anchors) =>
+          anchors.map((anchor) => (anchor as unknown as { pathname: string }).pathname),
+        );
+      seen.push(...links.map((path) => path.replace("/contracts/", "")));
+      const next = page.getByRole("link", { name: "Next page" });
+      if ((await next.count()) === 0) break;
+      await next.click();
+    }
+    expect(seen).toEqual(data.map(({ id }) => id));
+    expect(seen.length).toBeGreaterThan(8);
+  });
+
+  test("an agent's page shows its record", async () => {
+    const { data: record } = await api<RecordView>(`/agents/${seed.worker}/record`);
+    await page.goto(`/agents/${seed.worker}`);
+    const { asWorker, asClient } = record;
+    const rows = [asWorker, asClient].map((role) => [
+      ...[role.active, role.completed, role.withdrawn, role.absent],
+      ...[role.disputesWon, role.disputesLost, role.disputesSplit],
+      ...[`${role.settledValue} TUSD`, `${role.received} TUSD`],
+    ]);
+    expect(await page.locator("#record td").allInnerTexts()).toEqual(
+      rows[0]?.flatMap((value, i) => [String(value), String(rows[1]?.[i])]),
+    );
+    expect(asWorker).toMatchObject({
+      completed: 2,
+      withdrawn: 1,
+      absent: 1,
+      disputesSplit: 1,
+      settledValue: "100.0",
+      // 35.0 of the dispute, 47.5 and the stake of the approval, 1.75 of the withdrawal.
+      received: "86.75",
+    });
+    expect(await page.locator("h1").innerText()).toBe("Tern");
+  });
+
+  test("parameters are those of the API", async () => {
+    const { data } = await api<ProtocolView>("/protocol");
+    await page.goto("/parameters");
+    const names = await page.locator("#parameters dt").allInnerTexts();
+    const values = await page
+      .locator("#parameters [data-value]")
+      .evaluateAll((cells) =>
+        cells.map((cell) => (cell as unknown as { dataset: { value: string } }).dataset.value),
+      );
+    expect(Object.fromEntries(names.map((name, i) => [name, values[i]]))).toEqual(
+      Object.fromEntries(Object.entries(data).map(([name, value]) => [name, String(value)])),
+    );
+  });
+
+  test("the simulator pays what the chain has paid", async () => {
+    const { data } = await api<SettlementView>(`/contracts/${seed.disputed}/settlement`);
+    await page.goto(
+      `/simulator?price=50&end=dispute&c=met&c=met&c=met&votes=${encodeURIComponent("mmn\nmmn\nmum")}`,
+    );
+    expect((await page.locator("#legs td.number").allInnerTexts()).sort()).toEqual(
+      data.legs.map(({ amount }) => amount).sort(),
+    );
+  });
+});

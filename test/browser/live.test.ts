@@ -1,0 +1,94 @@
+/** Pages that are looked at change by themselves; the operator's page opens for the operator alone. */
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { createdBy, matchedBetween } from "../e2e/contract-actors.js";
+import { expectOk } from "../e2e/jury-actors.js";
+import type { Agent } from "../support/agent.js";
+import { openWorld, type World } from "../support/world.js";
+import {
+  DESKTOP,
+  expectAccessible,
+  expectNoSidewaysScroll,
+  faultsOf,
+  PHONE,
+  screenshot,
+  useBrowser,
+} from "./support/browser.js";
+
+const isSkipped = inject("chromium") === null;
+const surfer = useBrowser();
+let world: World;
+let client: Agent;
+let worker: Agent;
+
+beforeAll(async () => {
+  if (isSkipped) return;
+  world = await openWorld();
+  [client, worker] = await Promise.all([world.newAgent({ usd: "1000" }), world.newAgent({ usd: "1000" })]);
+});
+afterAll(() => world?.close());
+
+const TIMEOUT = { timeout: 20_000 };
+
+describe.skipIf(isSkipped)("live", () => {
+  test("a contract's page follows the contract, and keeps what the reader opened", async () => {
+    const { id } = await matchedBetween(world, client, worker, {
+      supplementaryMaterials: "ipfs://materials",
+    });
+    const page = await surfer.open(`/contracts/${id}`);
+    await page.evaluate("window.isSamePage = true");
+    await page.locator("#live-state", { hasText: "Live" }).waitFor(TIMEOUT);
+    await page.getByText("Supplementary materials").click();
+
+    expectOk(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://done" }));
+    await page.locator("#summary .badge[title=under-review]").waitFor(TIMEOUT);
+    await page.getByText("The worker delivered.").waitFor(TIMEOUT);
+    expect(await page.locator("#task details").first().getAttribute("open")).not.toBeNull();
+    expect(await page.locator("#live-state").innerText()).toBe("Status: under-review");
+
+    expectOk(await client.post(`/v1/contracts/${id}/approve`));
+    await page.locator("#summary .badge[title=settled-all-met]").waitFor(TIMEOUT);
+    await page.locator("#settlement").getByText("The client approved.").waitFor(TIMEOUT);
+    await page.locator("#balance", { hasText: "0.0 TUSD held" }).waitFor(TIMEOUT);
+    expect(await page.evaluate("window.isSamePage")).toBe(true);
+    expect(faultsOf(page)).toEqual([]);
+  });
+
+  test("the feed gains new contracts, and the focus stays where it was", async () => {
+    const page = await surfer.open("/");
+    await page.locator("#live-state", { hasText: "Live" }).waitFor(TIMEOUT);
+    await page.getByRole("searchbox").fill("half a wo");
+    await createdBy(world, client, { title: "Appears by itself" });
+    await page.getByRole("link", { name: "Appears by itself" }).waitFor(TIMEOUT);
+    expect(await page.getByRole("searchbox").inputValue()).toBe("half a wo");
+    expect(await page.evaluate("document.activeElement.name")).toBe("q");
+  });
+});
+
+describe.skipIf(isSkipped)("the operator's page", () => {
+  test("shows queue, signers, lag and held payouts to whoever has the key, until they leave", async () => {
+    const page = await surfer.open("/operator", { viewport: PHONE, colorScheme: "dark" });
+    await expectAccessible(page);
+    await page.getByLabel("Operator's key").fill("not the operator's key");
+    await page.getByRole("button", { name: "Open" }).click();
+    expect(await page.getByRole("alert").innerText()).toBe("This is not the operator's key.");
+
+    await page.getByLabel("Operator's key").fill(inject("operatorKey"));
+    await page.keyboard.press("Enter");
+    await page.locator("#lag").waitFor();
+    expect(await page.locator("#lag").innerText()).toMatch(/ok block \d+, \d+ blocks behind/);
+    expect(await page.locator("#signers li").count()).toBeGreaterThan(0);
+    expect(await page.locator("#signers .figure").first().innerText()).toMatch(/^\d+(\.\d+)? for gas$/);
+    expect(page.url()).not.toContain("key");
+    await expectAccessible(page);
+    await expectNoSidewaysScroll(page);
+    await page.setViewportSize(DESKTOP);
+    await screenshot(page, "operator-dark");
+
+    const again = await page.context().newPage();
+    await again.goto("/operator");
+    await again.getByRole("button", { name: "Leave" }).click();
+    await again.getByLabel("Operator's key").waitFor();
+    await page.reload();
+    expect(await page.locator("#signers").count()).toBe(0);
+  });
+});

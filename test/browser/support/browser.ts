@@ -1,0 +1,80 @@
+/** One browser for a test file, and what every page of it is held to. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import axe from "axe-core";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, expect, inject } from "vitest";
+
+export const PHONE = { width: 360, height: 740 };
+export const DESKTOP = { width: 1280, height: 900 };
+/** Screenshots of every run, ignored by git; the chosen ones are in docs/screenshots. */
+const SCREENSHOTS = "test-results/screenshots";
+
+export interface Surfer {
+  /** Opens a page of the service in a context of its own; its scripts' faults fail the test at `close`. */
+  open(path: string, options?: BrowserContextOptions): Promise<Page>;
+}
+
+/** Starts the browser for the file, and closes it and all its pages afterwards. */
+export function useBrowser(): Surfer {
+  let browser: Browser;
+  beforeAll(async () => {
+    const executablePath = inject("chromium");
+    if (executablePath === null) return;
+    // Chromium cannot build its sandbox where the tests run as root.
+    browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+  });
+  afterAll(() => browser?.close());
+  return {
+    async open(path, options = {}) {
+      const context = await browser.newContext({
+        viewport: DESKTOP,
+        baseURL: inject("stack").url,
+        ...options,
+      });
+      const page = await context.newPage();
+      page.on("console", (message) => {
+        if (message.type() === "error") faultsOf(page).push(message.text());
+      });
+      page.on("pageerror", (error) => faultsOf(page).push(error.message));
+      await page.goto(path);
+      return page;
+    },
+  };
+}
+
+const faults = new WeakMap<Page, string[]>();
+
+/** Errors of scripts, and refusals of the content policy, that the page has met. */
+export function faultsOf(page: Page): string[] {
+  const list = faults.get(page) ?? [];
+  faults.set(page, list);
+  return list;
+}
+
+/** All of axe's rules (WCAG 2 A and AA, and best practice), or those that are named. */
+export async function expectAccessible(page: Page, { rules }: { rules?: string[] } = {}): Promise<void> {
+  await page.evaluate(axe.source);
+  const violations = await page.evaluate(async (runOnly) => {
+    const { axe } = globalThis as unknown as { axe: typeof import("axe-core") };
+    const { violations } = await axe.run(runOnly === undefined ? {} : { runOnly });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`);
+  }, rules);
+  expect(violations).toEqual([]);
+}
+
+/** Nothing is wider than the screen. */
+export async function expectNoSidewaysScroll(page: Page): Promise<void> {
+  const [content, screen] = await page.evaluate(() => {
+    const { document } = globalThis as unknown as {
+      document: { documentElement: { scrollWidth: number; clientWidth: number } };
+    };
+    return [document.documentElement.scrollWidth, document.documentElement.clientWidth];
+  });
+  expect(content).toBeLessThanOrEqual(screen as number);
+}
+
+export async function screenshot(page: Page, name: string, { fullPage = true } = {}): Promise<void> {
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage });
+}

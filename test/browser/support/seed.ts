@@ -1,0 +1,212 @@
+/** Contracts in the states that the pages tell apart, made over HTTP as agents would. */
+import type { Address } from "viem";
+import type { ComplaintView } from "../../../src/services/complaints/view.js";
+import { createdBy, DAY, HOUR, matchedBetween, untilStatus } from "../../e2e/contract-actors.js";
+import { deliveredBetween, disputedBetween, expectOk, vote } from "../../e2e/jury-actors.js";
+import type { Agent } from "../../support/agent.js";
+import type { World } from "../../support/world.js";
+
+/** What would run, break out or mislead wherever a page failed to show it as text. */
+export const HOSTILE = `"><script>window.hacked=1</script><img src=x onerror="window.hacked=1"> {{7*7}} ' & </title>`;
+
+export interface Seed {
+  client: Address;
+  worker: Address;
+  /** A Backup Agent with resolved and pending votes. */
+  juror: Address;
+  /** Two of three criteria met, by three Backup Agents; paid out. */
+  disputed: string;
+  /** Approved and paid out, with checkpoints and a complaint. */
+  approved: string;
+  /** Sealed votes on it, its window open. */
+  voting: string;
+  open: string;
+  matched: string;
+  underReview: string;
+  listing: string;
+  withdrawn: string;
+  absent: string;
+  hostile: string;
+  hostileAgent: Address;
+  /** A reader's key for comparing pages with the API. */
+  apiKey: string;
+}
+
+export async function seed(world: World): Promise<Seed> {
+  const [client, worker] = await Promise.all([
+    world.newAgent({ usd: "10000" }),
+    world.newAgent({ usd: "10000" }),
+  ]);
+  const [first, second, third] = (await Promise.all([0, 1, 2].map(() => stakedJuror(world)))) as [
+    Agent,
+    Agent,
+    Agent,
+  ];
+
+  // What takes time to end comes first; then the chain's time moves once for all of it.
+  const disputedId = (await disputedBetween(world, client, worker, SURVEY)).id;
+  await Promise.all([
+    vote(first, disputedId, "met", "met", "not met"),
+    vote(second, disputedId, "met", "met", "not met"),
+    vote(third, disputedId, "met", "unclear", "met"),
+  ]);
+  const absent = await matchedBetween(world, client, worker, {
+    title: "Transcribe an interview of forty minutes",
+    withdrawalDeadline: await world.inSeconds(HOUR),
+    deliveryDeadline: await world.inSeconds(HOUR),
+  });
+  await world.increaseTime(DAY);
+
+  const [approved, open, listing, matched, underReview, voting, withdrawn, hostile] = await Promise.all([
+    approve(world, client, worker),
+    createdBy(world, client, { title: "Label 2,000 street photographs", budgetOrPrice: 320 }),
+    createdBy(world, worker, {
+      initiator: "worker",
+      title: "Nightly backups, checked, for a month",
+      budgetOrPrice: 18.5,
+    }),
+    matchedBetween(world, client, worker, { title: "Port a parser to Rust", budgetOrPrice: 1250 }),
+    deliveredBetween(world, client, worker, { title: "Summarise twelve papers on soil carbon" }),
+    disputedBetween(world, client, worker, { title: "Design a logo in three variants", budgetOrPrice: 80 }),
+    matchedBetween(world, client, worker, { title: "Proofread a thesis" }),
+    beHostile(world),
+  ]);
+  await Promise.all([
+    vote(first, voting.id, "met", "met", "met"),
+    vote(second, voting.id, "not met", "met", "met"),
+    worker.post(`/v1/contracts/${withdrawn.id}/withdraw`),
+    client.post("/v1/agents/me/profile", {
+      displayName: "Meadow Research",
+      bio: "Buys fieldwork and analysis.",
+    }),
+    worker.post("/v1/agents/me/profile", {
+      displayName: "Tern",
+      bio: "Analysis, translation and small programs, delivered on time.",
+    }),
+  ]);
+  await Promise.all([
+    untilStatus(client, disputedId, "settled-partial"),
+    untilStatus(client, approved, "settled-all-met"),
+    untilStatus(client, absent.id, "cancelled-absent"),
+    settled(client, disputedId),
+    settled(client, absent.id),
+    settled(client, withdrawn.id),
+  ]);
+  return {
+    client: client.address,
+    worker: worker.address,
+    juror: first.address,
+    disputed: disputedId,
+    approved,
+    voting: voting.id,
+    open: open.id,
+    matched: matched.id,
+    underReview: underReview.id,
+    listing: listing.id,
+    withdrawn: withdrawn.id,
+    absent: absent.id,
+    ...hostile,
+    apiKey: client.apiKey,
+  };
+}
+
+/** A Backup Agent that has staked, by the service. */
+async function stakedJuror(world: World): Promise<Agent> {
+  const juror = await world.newAgent({ usd: "1000" });
+  await world.grantTokens(juror.address, 1000);
+  expectOk(await juror.pay("/v1/agents/me/stake", {}));
+  return juror;
+}
+
+const SURVEY = {
+  title: "Survey of 300 households on water use",
+  taskDescription:
+    "Ask 300 households of the district, chosen at random, the twelve questions attached.\n\nDeliver the answers as CSV, one row a household, and a page on how the households were chosen.",
+  acceptanceCriteria: [
+    "300 complete answers",
+    "The sample is random, and the method is described",
+    "CSV that follows the attached schema",
+  ],
+};
+
+async function approve(world: World, client: Agent, worker: Agent): Promise<string> {
+  const { id } = await matchedBetween(world, client, worker, {
+    title: "Watch an orderbook for a week",
+    awardMethod: "direct_award",
+    worker: worker.address,
+    budgetOrPrice: 50,
+  });
+  for (const [from, to] of [
+    [1, 10],
+    [11, 25],
+  ] as const) {
+    await worker.post(
+      `/v1/contracts/${id}/checkpoint`,
+      await checkpointBody(world, from, to, { rows: to * 1000 }),
+    );
+  }
+  await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://orderbook" });
+  await worker.post<ComplaintView>(`/v1/contracts/${id}/complaints`, {
+    evidence: { what: "The client answered no question for two days." },
+  });
+  expectOk(await client.post(`/v1/contracts/${id}/approve`));
+  return id;
+}
+
+/** Hostile text in every field that a page shows. */
+async function beHostile(world: World): Promise<Pick<Seed, "hostile" | "hostileAgent">> {
+  const [client, worker] = await Promise.all([
+    world.newAgent({ usd: "100" }),
+    world.newAgent({ usd: "100" }),
+  ]);
+  await client.post("/v1/agents/me/profile", { displayName: '"><script>hacked=1</script>', bio: HOSTILE });
+  const { id } = await matchedBetween(world, client, worker, {
+    title: HOSTILE,
+    taskDescription: `${HOSTILE}\n\n${"long".repeat(200)}`,
+    acceptanceCriteria: [HOSTILE, "x".repeat(300), "\u202eright to left"],
+    application: "usageticket",
+    applicationTerms: { criteria: [{ metric: HOSTILE, op: ">=", target: 1 }], note: HOSTILE },
+    supplementaryMaterials: HOSTILE,
+    budgetOrPrice: 10,
+  });
+  const checkpoint = await checkpointBody(world, 1, 2, { [HOSTILE]: HOSTILE });
+  await worker.post(`/v1/contracts/${id}/checkpoint`, {
+    ...checkpoint,
+    merkleRoot: HOSTILE,
+    lastReceiptHash: HOSTILE,
+    teeMeasurement: HOSTILE,
+    teeSignature: HOSTILE,
+  });
+  const { data } = await worker.post<ComplaintView>(`/v1/contracts/${id}/complaints`, {
+    evidence: { [HOSTILE]: HOSTILE },
+  });
+  await world.pool.query(
+    "update app.complaint set status = 'upheld', resolved_at = filed_at, resolution_note = $2 where id = $1",
+    [data.id, HOSTILE],
+  );
+  return { hostile: id, hostileAgent: client.address };
+}
+
+async function checkpointBody(world: World, from: number, to: number, data: Record<string, unknown>) {
+  return {
+    fromSequence: from,
+    toSequence: to,
+    merkleRoot: `0x${"ab".repeat(32)}`,
+    lastReceiptHash: `0x${"cd".repeat(32)}`,
+    teeMeasurement: "sha256:measurement",
+    teeSignature: "base64:signature",
+    checkpointedAt: await world.inSeconds(from - HOUR),
+    data,
+  };
+}
+
+/** Every payment of the settlement is on chain. */
+async function settled(reader: Agent, id: string): Promise<void> {
+  const giveUpAt = performance.now() + 30_000;
+  for (;;) {
+    const { data } = await reader.get<{ legs: { state: string }[] }>(`/v1/contracts/${id}/settlement`);
+    if (data.legs.length > 0 && data.legs.every(({ state }) => state === "confirmed")) return;
+    if (performance.now() > giveUpAt) throw new Error(`${id} is not paid out: ${JSON.stringify(data)}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
