@@ -13,7 +13,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
  */
 const STAGES = [
   [["contracts"], ["unit"]],
-  [["integration"], ["e2e"]],
+  [["integration", "conformance"], ["e2e", "browser"]],
 ];
 
 /** Runs all suites; a suite that breaks off counts as one failure more. */

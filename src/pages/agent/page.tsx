@@ -216,7 +216,7 @@ function Contracts({
   return (
     <section id={`as-${party}`} data-region="" class="panel">
       <h2>{title}</h2>
-      <ul class="entries">
+      <ul class="entries titles">
         {contracts.map(({ id, title: name, status, budgetOrPrice }) => (
           <li>
             <a href={`/contracts/${id}`}>

@@ -9,13 +9,14 @@ const PLACES = [
   "/usr/bin/google-chrome",
   "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 ];
+const APT = "/usr/bin/apt-get";
 const INSTALL_TIMEOUT_MS = 240_000;
 
 /** Path of the browser; null, with a word on why, where there is none and none can be installed. */
 export function findChromium(): string | null {
   const found = installed();
   if (found !== null) return found;
-  if (process.getuid?.() === 0 && existsSync("/usr/bin/apt-get")) {
+  if (process.getuid?.() === 0 && existsSync(APT)) {
     console.log("No Chromium here: installing Debian's.");
     // The package lists may be missing, or name a version that is gone.
     apt("update");
@@ -34,7 +35,7 @@ export function findChromium(): string | null {
 const installed = (): string | null => PLACES.find((path) => path !== undefined && existsSync(path)) ?? null;
 
 function apt(...args: string[]) {
-  return spawnSync("apt-get", ["--quiet", ...args], {
+  return spawnSync(APT, ["--quiet", ...args], {
     env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
     encoding: "utf8",
     timeout: INSTALL_TIMEOUT_MS,
