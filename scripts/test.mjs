@@ -13,7 +13,10 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
  */
 const STAGES = [
   [["contracts"], ["unit"]],
-  [["integration", "conformance"], ["e2e", "browser"]],
+  [
+    ["integration", "conformance"],
+    ["e2e", "browser"],
+  ],
 ];
 
 /** Runs all suites; a suite that breaks off counts as one failure more. */
