@@ -87,14 +87,7 @@ async function readRole(
     })
     .from(w)
     .innerJoin(terms, eq(terms.id, w.id))
-    .where(
-      and(
-        role,
-        isNotNull(w.matchedAt),
-        inArray(w.phase, phasesOf(statuses)),
-        inArray(status, statuses),
-      ),
-    )
+    .where(and(role, isNotNull(w.matchedAt), inArray(w.phase, phasesOf(statuses)), inArray(status, statuses)))
     .groupBy(sql`1`, sql`2`);
 
   const count = (wanted: (row: (typeof rows)[number]) => boolean) =>
