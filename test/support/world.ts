@@ -127,6 +127,17 @@ type IndexerStatus = Record<string, { block: { number: number } }>;
 
 const wallClock = Date.now;
 
+/** Runs it by the wall clock, which the service's webhooks are signed by, wherever the chain's time is. */
+export function byWallClock<T>(run: () => T): T {
+  const chainClock = Date.now;
+  Date.now = wallClock;
+  try {
+    return run();
+  } finally {
+    Date.now = chainClock;
+  }
+}
+
 /** Sets this process's clock ahead as far as the chain's is. */
 async function followChainTime(chainNow: () => Promise<number>): Promise<void> {
   const ahead = (await chainNow()) * 1000 - wallClock();
