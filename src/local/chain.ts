@@ -20,6 +20,8 @@ export interface ChainOptions {
   /** Where the state is kept. */
   dir: string;
   port: number;
+  /** LOCAL_CHAIN_ID where absent. */
+  chainId?: number;
   logPath: string;
   /** Seconds between blocks. */
   blockTime: number;
@@ -42,7 +44,7 @@ export interface LocalChain extends Supervised {
  * last second or two; the relayer sends what was lost again, as after a reorganisation.
  */
 export async function startChain(options: ChainOptions): Promise<LocalChain> {
-  const { dir, port, persistent } = options;
+  const { dir, port, persistent, chainId = LOCAL_CHAIN_ID } = options;
   mkdirSync(dir, { recursive: true });
   const files = {
     state: join(dir, "state.json.gz"),
@@ -67,7 +69,7 @@ export async function startChain(options: ChainOptions): Promise<LocalChain> {
       return {
         command: foundryBinary("anvil"),
         args: [
-          ...["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(LOCAL_CHAIN_ID)],
+          ...["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(chainId)],
           ...["--block-time", String(options.blockTime), "--gas-limit", String(BLOCK_GAS_LIMIT)],
           ...["--mnemonic", MNEMONIC, "--prune-history", "1000", "--no-request-size-limit", "--quiet"],
           ...(restore ? ["--load-state", files.unpacked] : []),
@@ -75,7 +77,7 @@ export async function startChain(options: ChainOptions): Promise<LocalChain> {
       };
     },
     async ready(signal) {
-      const isUp = async () => (await client.extend(publicActions).getChainId()) === LOCAL_CHAIN_ID;
+      const isUp = async () => (await client.extend(publicActions).getChainId()) === chainId;
       await until("the local chain answers", isUp, { timeoutMs: 60_000, signal });
       if (persistent) await catchUp(client, files.head);
     },
@@ -132,10 +134,15 @@ function keepState(client: TestClient, files: ChainFiles, report: (line: string)
   let isDirty = true;
   let isFailing = false;
 
+  const noteHead = ({ number, timestamp }: { number: bigint; timestamp: bigint }): void => {
+    const secondsAhead = Number(timestamp) - Math.floor(Date.now() / 1000);
+    replace(files.head, JSON.stringify({ number: Number(number), secondsAhead } satisfies SavedHead));
+  };
   const save = async (): Promise<void> => {
     const startedAt = Date.now();
     const dump = await client.dumpState();
     replace(files.state, Buffer.from(dump.slice(2), "hex"));
+    noteHead(await reader.getBlock());
     isDirty = false;
     pauseUntil = Date.now() + (Date.now() - startedAt) / SAVE_SHARE;
   };
@@ -148,10 +155,7 @@ function keepState(client: TestClient, files: ChainFiles, report: (line: string)
     for (let number = from; number <= head && !isDirty; number++) {
       isDirty = (await reader.getBlockTransactionCount({ blockNumber: number })) > 0;
     }
-    if (head !== seen) {
-      const secondsAhead = Number(block.timestamp) - Math.floor(Date.now() / 1000);
-      replace(files.head, JSON.stringify({ number: Number(head), secondsAhead } satisfies SavedHead));
-    }
+    if (head !== seen) noteHead(block);
     seen = head;
     if (isDirty && Date.now() >= pauseUntil) await save();
   };
