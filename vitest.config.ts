@@ -7,12 +7,13 @@ export default defineConfig({
       withStack("integration"),
       withStack("e2e"),
       faults(),
+      cluster(),
       { test: { ...withStack("browser").test, globalSetup: "test/browser/support/global-setup.ts" } },
       {
         test: {
           ...withStack("conformance").test,
           globalSetup: "test/conformance/support/global-setup.ts",
-          setupFiles: "test/support/checked-fetch.ts",
+          setupFiles: ["test/support/checked-fetch.ts", "test/conformance/support/patient-fetch.ts"],
           // The sentences of a file run at once; each waits for the chain most of its time.
           maxConcurrency: 24,
         },
@@ -46,6 +47,21 @@ function faults() {
       testTimeout: 300_000,
       hookTimeout: 300_000,
       teardownTimeout: 60_000,
+    },
+  };
+}
+
+/** The end-to-end tests again, on several processes of each kind; those with a stack of their own stay out. */
+function cluster() {
+  const files = [
+    ...["contract-lifecycle", "contract-payments", "disputes", "votes", "stakes", "outside-money"],
+    ...["contract-list", "checkpoints", "complaints", "events", "profiles", "usage-ticket", "workload"],
+  ];
+  return {
+    test: {
+      ...withStack("cluster").test,
+      include: files.map((name) => `test/e2e/${name}.test.ts`),
+      globalSetup: "test/support/cluster-setup.ts",
     },
   };
 }

@@ -296,4 +296,39 @@ describe("Time", () => {
       expect(paid).toEqual([["9.125"], ["9.125"], ["4.25"]]);
     },
   );
+
+  for (const sentence of ["Keys never expire.", "Keys do not expire."]) {
+    withJuryAndClock(sentence, async () => {
+      const { parties } = await tell();
+      const [key] = ok(await parties.client.get<Json[]>("/v1/agents/me/api-keys"));
+      expect(Date.parse(key?.createdAt) / 1000).toBeLessThan((await scene.now()) - 10 * DAY);
+      expect(key?.revokedAt).toBeNull();
+    });
+  }
+
+  withJuryAndClock(
+    "Time a Backup Agent has to respond before it counts as no vote; the same for every contract and criterion.",
+    async () => {
+      const { votedLate, tallied, jurors } = await tell();
+      expect(refusal(votedLate)).toEqual([409, "conflict"]);
+      const voters = new Set(tallied.map(({ backupAgent }) => backupAgent));
+      expect([...voters].sort()).toEqual(jurors.map(({ address }) => address).sort());
+    },
+  );
+
+  withJuryAndClock("Tokens minted for matching a decisive majority vote.", async () => {
+    const { tallied, jurors } = await tell();
+    const decisive = tallied.filter(
+      (vote) => vote.backupAgent === jurors[0]?.address && vote.majorityOutcome !== "unclear",
+    );
+    expect(decisive.map(({ reward }) => reward)).toEqual([10, 10]);
+  });
+
+  withJuryAndClock("Tokens minted for matching an `unclear` majority vote.", async () => {
+    const { tallied, jurors } = await tell();
+    const unclear = tallied.filter(
+      (vote) => vote.backupAgent === jurors[0]?.address && vote.majorityOutcome === "unclear",
+    );
+    expect(unclear.map(({ reward }) => reward)).toEqual([4]);
+  });
 });

@@ -23,9 +23,7 @@ globalThis.fetch = async (input, init) => {
 
   const judge = await judgeOf(origin);
   const { status, headers } = response;
-  // A stream of events has no end to wait for.
-  const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
-  const body = isStream ? "" : await response.clone().text();
+  const body = await response.clone().text();
   const faults = judge.faultsOf({ method, path: pathname, status, headers, body });
   if (faults.length === 0) return response;
   const deviation = `${method} ${pathname} answered ${status}, not as published: ${faults.join("; ")}\n${body.slice(0, 2000)}`;

@@ -45,7 +45,7 @@ export async function openScene(): Promise<Scene> {
   const target = inject("target");
   const call = caller(target.url);
   const chainId = await chainIdOf(call);
-  const transport = http(target.rpcUrl ?? "http://localhost");
+  const transport = http(target.rpcUrl ?? "http://localhost", { batch: true });
   const publicClient = createPublicClient({ transport, pollingInterval: 100 });
   const chain = { id: chainId, name: "target", nativeCurrency: { name: "", symbol: "", decimals: 18 } };
   const owner = localAccount(0).address;

@@ -9,12 +9,12 @@ declare module "vitest" {
   }
 }
 
-type Says = (sentence: string, run: (context: TestContext) => Promise<unknown>) => void;
+type Says = (sentence: string, run: (context: TestContext) => Promise<unknown>, timeoutMs?: number) => void;
 
 /** The sentences of one file run at once, each with agents of its own. */
 function needing(...abilities: Ability[]): Says {
-  return (sentence, run) => {
-    test.concurrent(sentence, async (context) => {
+  return (sentence, run, timeoutMs) => {
+    const judge = async (context: TestContext): Promise<void> => {
       const { can } = inject("target");
       const missing = abilities.filter((ability) => !can.includes(ability));
       if (missing.length > 0) {
@@ -22,14 +22,14 @@ function needing(...abilities: Ability[]): Says {
         context.skip(`needs ${missing.join(", ")}`);
       }
       await run(context);
-    });
+    };
+    test.concurrent(sentence, judge, timeoutMs);
   };
 }
 
 export const says = needing();
 export const withMoney = needing("money");
 export const withJury = needing("money", "tokens");
-export const withClock = needing("money", "clock");
 export const withJuryAndClock = needing("money", "tokens", "clock");
 export const withDatabase = needing("money", "database");
 export const withStack = needing("money", "stack");

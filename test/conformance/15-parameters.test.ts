@@ -1,0 +1,177 @@
+/** What the protocol parameters mean, told by the money that they move; and the transitions that carry them out. */
+import { describe, expect } from "vitest";
+import {
+  ballot,
+  checkpointBody,
+  created,
+  delivered,
+  disputed,
+  draft,
+  type Json,
+  matched,
+  newJuror,
+  newPair,
+  ok,
+  type Pair,
+  quoteFor,
+  untilStatus,
+} from "./support/actors.js";
+import { openScene } from "./support/scene.js";
+import { lazy, says, withJury, withMoney } from "./support/spec.js";
+
+const scene = await openScene();
+const pair = lazy(() => newPair(scene));
+const PRICE = { budgetOrPrice: "12.3", acceptanceCriteria: ["One", "Two"] };
+
+interface Leg {
+  to: string;
+  amount: string;
+}
+
+/** What each party is paid, by its role. */
+async function payouts({ client }: Pair, id: string): Promise<Record<string, string[]>> {
+  const { legs } = ok(await client.get<{ legs: Leg[] }>(`/v1/contracts/${id}/settlement`));
+  const paid: Record<string, string[]> = {};
+  for (const { to, amount } of legs) paid[to] = [...(paid[to] ?? []), amount];
+  return paid;
+}
+
+describe("Protocol parameters / Meaning", () => {
+  withMoney("Fraction of contract value taken from every settlement payout into the Treasury.", async () => {
+    const parties = await pair();
+    const { id } = await delivered(scene, parties, PRICE);
+    ok(await parties.client.post(`/v1/contracts/${id}/approve`));
+    await untilStatus(parties.client, id, "settled-all-met");
+    expect(await payouts(parties, id)).toEqual({ treasury: ["0.615"], worker: ["11.685", "0.615"] });
+  });
+
+  withMoney("Worker Stake as fraction of contract value.", async () => {
+    const { client, worker } = await pair();
+    const { id } = await created(scene, client, PRICE);
+    const quote = await quoteFor(worker, `/v1/contracts/${id}/accept`, { accept: true });
+    expect(quote.maxAmountRequired).toBe("615000");
+  });
+
+  withMoney("Dispute Bond as fraction of contract value.", async () => {
+    const parties = await pair();
+    const { id } = await delivered(scene, parties, PRICE);
+    const quote = await quoteFor(parties.client, `/v1/contracts/${id}/dispute`);
+    expect(quote.maxAmountRequired).toBe("615000");
+  });
+
+  withJury("Per-criterion Backup Agent bond as fraction of contract value.", async () => {
+    const juror = await newJuror(scene);
+    const { id } = await disputed(scene, await pair(), PRICE);
+    const quote = await quoteFor(juror, `/v1/contracts/${id}/votes`, ballot("met", "met"));
+    expect(quote.maxAmountRequired).toBe("1230000");
+  });
+
+  withMoney(
+    "Fraction of the slashed Worker Stake that goes to the Client (rest to the Treasury) when the Worker is absent or no criterion is met.",
+    async () => {
+      const parties = await pair();
+      const criteria = [1, 2].map(() => ({ metric: "tokens", op: ">=", target: 1 }));
+      const ticket = { ...PRICE, application: "usageticket", applicationTerms: { criteria } };
+      const { id } = await delivered(scene, parties, ticket);
+      ok(await parties.client.post(`/v1/contracts/${id}/approve`));
+      await untilStatus(parties.client, id, "settled-none-met");
+      expect(await payouts(parties, id)).toEqual({ client: ["12.3", "0.492"], treasury: ["0.123"] });
+    },
+  );
+
+  withJury("Flat token amount a Backup Agent must keep staked to be eligible for selection.", async () => {
+    const agent = await scene.newAgent({ tokens: 1000 });
+    const quote = await quoteFor(agent, "/v1/agents/me/stake", {});
+    expect(quote.maxAmountRequired).toBe((1000n * 10n ** 18n).toString());
+  });
+
+  withJury("Reserved; number of Backup Agents recruited; null until set.", async () => {
+    const jurors = await Promise.all([newJuror(scene), newJuror(scene)]);
+    const { id } = await disputed(scene, await pair(), PRICE);
+    // Without a number every eligible agent may vote.
+    for (const juror of jurors) ok(await juror.pay(`/v1/contracts/${id}/votes`, ballot("met", "met")));
+    const { data } = await (await pair()).client.get<Json>(`/v1/contracts/${id}`);
+    expect(data).toMatchObject({ status: "disputed", backupAgents: jurors.map(({ address }) => address) });
+  });
+});
+
+describe("States and transitions / Rows", () => {
+  says(
+    "Contract `status` values: `created`, `matched`, `under-review`, `disputed`, `resolved`, `cancelled-unmatched`, `cancelled-withdrawn`, `cancelled-by-initiator`, `cancelled-absent`.",
+    async () => {
+      const statuses = [
+        ...["created", "matched", "under-review", "disputed", "resolved", "settled-*"],
+        ...["cancelled-unmatched", "cancelled-withdrawn", "cancelled-by-initiator", "cancelled-absent"],
+      ];
+      const agent = await scene.newAgent();
+      for (const status of statuses) {
+        expect((await agent.get(`/v1/contracts?limit=1&status=${status}`)).status, status).toBe(200);
+      }
+      const { components } = (await scene.call<Json>("GET", "/openapi.json")).body as Json;
+      const published = components.schemas.Contract.properties.status.enum as string[];
+      const named = published.filter((status) => !status.startsWith("settled-"));
+      expect(named.sort()).toEqual(statuses.filter((status) => status !== "settled-*").sort());
+    },
+  );
+
+  withMoney(
+    "| matched | Withdraw | caller is the matched worker, before withdrawalDeadline | cancelled-withdrawn | Escrowed Funds refunded to the Client in full; Worker Stake split: earlyWithdrawalSlashRatio of it to the Client, remainder to the Worker. |",
+    async () => {
+      const parties = await pair();
+      const { id } = await matched(scene, parties, PRICE);
+      const withdrawn = ok(await parties.worker.post<Json>(`/v1/contracts/${id}/withdraw`));
+      expect(withdrawn.status).toBe("cancelled-withdrawn");
+      expect(await payouts(parties, id)).toEqual({ client: ["12.3", "0.1845"], worker: ["0.4305"] });
+    },
+  );
+
+  withMoney(
+    "| matched | Submit Checkpoint | caller is the matched worker | matched | No status change; any number allowed. |",
+    async () => {
+      const parties = await pair();
+      const contract = await matched(scene, parties, PRICE);
+      for (let i = 1; i <= 12; i++) {
+        const body = await checkpointBody(scene, { fromSequence: i, toSequence: i });
+        ok(await parties.worker.post(`/v1/contracts/${contract.id}/checkpoint`, body), 201);
+      }
+      expect((await parties.client.get(`/v1/contracts/${contract.id}`)).data).toEqual(contract);
+    },
+  );
+
+  withMoney(
+    "| under-review | Approve | caller is the Client, before reviewDeadline | resolved | criteriaMet set to `met` for every criterion (for the usage-ticket application the criteriaMet computed at delivery is kept). |",
+    async () => {
+      const parties = await pair();
+      const application = { application: "usageticket", applicationTerms: { criteria: [null, null] } };
+      for (const [overrides, outcome] of [
+        [{}, "met"],
+        [application, "unclear"],
+      ] as const) {
+        const { id } = await delivered(scene, parties, { ...PRICE, ...overrides });
+        const approved = ok(await parties.client.post<Json>(`/v1/contracts/${id}/approve`));
+        expect(approved).toMatchObject({ status: "resolved", criteriaMet: [outcome, outcome] });
+      }
+    },
+  );
+});
+
+describe("Versioning / Combinations", () => {
+  withMoney(
+    "Currently implemented contract combinations: fixed price with direct award or open tender, with privacy-preserving verification only.",
+    async () => {
+      const { worker } = await pair();
+      const agent = await scene.newAgent();
+      for (const [awardMethod, named] of [
+        ["direct_award", worker.address],
+        ["open_tender", undefined],
+      ]) {
+        const body = await draft(scene, {
+          awardMethod,
+          worker: named,
+          verificationMode: "privacy-preserving",
+        });
+        expect((await agent.post("/v1/contracts", body)).status).toBe(402);
+      }
+    },
+  );
+});

@@ -1,0 +1,286 @@
+/** Sentences that stand between the tables. */
+import { verifyMessage } from "viem";
+import { describe, expect } from "vitest";
+import {
+  checkpointBody,
+  created,
+  draft,
+  type Json,
+  matched,
+  newPair,
+  ok,
+  posted,
+  quoteFor,
+  signedChallenge,
+  untilStatus,
+} from "./support/actors.js";
+import { caller } from "./support/call.js";
+import { authorize, version1, version2 } from "./support/payment.js";
+import { openScene } from "./support/scene.js";
+import { lazy, says, withDatabase, withMoney } from "./support/spec.js";
+
+const scene = await openScene();
+const pair = lazy(() => newPair(scene));
+
+describe("Endpoints / Small print", () => {
+  says("All bodies are JSON.", async () => {
+    const agent = await scene.newAgent();
+    const { body: quoted, headers } = await agent.post("/v1/contracts", await draft(scene));
+    expect([quoted, headers.get("content-type")?.split(";")[0]]).toEqual([{}, "application/json"]);
+    const form = { "content-type": "application/x-www-form-urlencoded" };
+    expect((await agent.post("/v1/agents/me/profile", "displayName=Ada", form)).status).toBe(415);
+    expect((await agent.post("/v1/agents/me/profile", "displayName=Ada")).error?.code).toBe(
+      "invalid_request",
+    );
+  });
+
+  says("Unless said otherwise success is 200 and a failed call returns the error envelope.", async () => {
+    const { paths } = (await scene.call<Json>("GET", "/openapi.json")).body as Json;
+    const said: Record<string, number> = {
+      "post /v1/agents/{address}/api-key": 201,
+      "post /v1/contracts/{id}/checkpoint": 201,
+      "post /v1/contracts/{id}/complaints": 201,
+      "post /v1/agents/me/profile": 201,
+    };
+    for (const [path, item] of Object.entries(paths as Record<string, Json>)) {
+      // Webhooks and events are no part of the specification.
+      if (!path.startsWith("/v1/") || /webhooks|events/.test(path)) continue;
+      for (const [method, operation] of Object.entries(item)) {
+        const successes = Object.keys(operation.responses).filter((status) => status.startsWith("2"));
+        expect(successes, `${method} ${path}`).toEqual([String(said[`${method} ${path}`] ?? 200)]);
+        for (const [status, response] of Object.entries(operation.responses as Record<string, Json>)) {
+          if (status < "400" || status === "402") continue;
+          expect(JSON.stringify(response), `${method} ${path} ${status}`).toContain("#/components/");
+        }
+      }
+    }
+  });
+
+  withMoney("Sign a stablecoin transfer authorization for the quoted amount.", async () => {
+    const { client } = await pair();
+    const quote = await quoteFor(client, "/v1/contracts", await draft(scene));
+    const { signature, ...authorization } = await authorize(client, quote, scene);
+    expect(authorization).toMatchObject({ to: quote.payTo, value: BigInt(quote.maxAmountRequired) });
+    expect(signature).toMatch(/^0x[0-9a-f]{130}$/);
+  });
+
+  withMoney(
+    "Payment-carrying calls additionally carry a signed transfer authorization in `PAYMENT-SIGNATURE` or `X-PAYMENT`.",
+    async () => {
+      const client = await scene.newAgent({ usd: "100" });
+      const body = JSON.stringify(await draft(scene));
+      const quote = await quoteFor(client, "/v1/contracts", body);
+      const headers = version2(quote, await authorize(client, quote, scene));
+      // The key says who calls, the payment who pays: neither stands for the other.
+      const keyless = await scene.call("POST", "/v1/contracts", { body, headers });
+      expect([keyless.status, keyless.error?.code]).toEqual([401, "unauthorized"]);
+      const misplaced = { payment: headers["payment-signature"] as string };
+      expect((await client.post("/v1/contracts", body, misplaced)).status).toBe(402);
+      const second = await client.post("/v1/contracts", body, { "x-402-version": "1" });
+      const [v1] = (second.body as unknown as { accepts: [typeof quote] }).accepts;
+      ok(await client.post("/v1/contracts", body, version1(v1, await authorize(client, v1, scene))));
+    },
+  );
+});
+
+describe("Keys / Small print", () => {
+  says("Sign `message` locally with the address's private key using EIP-191 personal_sign.", async () => {
+    const { address, account } = await scene.newAgent();
+    const { message } = ok(await scene.call<Json>("POST", `/v1/agents/${address}/challenge`));
+    const signature = await account.signMessage({ message });
+    expect(await verifyMessage({ address, message, signature })).toBe(true);
+    for (const line of [address, `Chain ID: ${scene.chainId}`]) expect(message).toContain(line);
+  });
+
+  says("No bearer key (signature-based).", async () => {
+    const agent = await scene.newAgent();
+    for (const headers of [{}, { authorization: "Bearer nonsense" }] as Record<string, string>[]) {
+      const body = await signedChallenge(scene, agent);
+      ok(await scene.call("POST", `/v1/agents/${agent.address}/api-key`, { body, headers }), 201);
+    }
+  });
+
+  withDatabase("The plaintext key is returned once and only its hash is stored.", async () => {
+    const { address, account, apiKey } = await scene.newAgent();
+    const call = caller(scene.url, { authorization: `Bearer ${apiKey}` });
+    const list = await call("GET", "/v1/agents/me/api-keys");
+    expect(JSON.stringify(list.body)).not.toContain(apiKey);
+    const issued = await signedChallenge(scene, { address, account });
+    const { data } = await scene.call<Json>("POST", `/v1/agents/${address}/api-key`, { body: issued });
+    expect(data.apiKey).not.toBe(apiKey);
+    const tables = await scene.query<{ name: string }>(
+      "select format('%I.%I', table_schema, table_name) as name from information_schema.tables where table_schema = 'app' and table_type = 'BASE TABLE'",
+    );
+    for (const { name } of tables) {
+      const [row] = await scene.query(`select count(*)::int as found from ${name} t where t::text like $1`, [
+        `%${apiKey}%`,
+      ]);
+      expect(row?.found, name).toBe(0);
+    }
+  });
+
+  says("`keyId` string optional.", async () => {
+    const agent = await scene.newAgent();
+    const path = `/v1/agents/${agent.address}/api-key/revoke`;
+    for (const keyId of [null, 5, {}]) {
+      const body = { ...(await signedChallenge(scene, agent)), keyId };
+      expect((await scene.call("POST", path, { body })).error?.code).toBe("invalid_request");
+    }
+    const body = await signedChallenge(scene, agent);
+    expect(ok(await scene.call<Json>("POST", path, { body })).revokedCount).toBe(1);
+  });
+});
+
+describe("Work / Small print", () => {
+  withMoney("For the usage-ticket application criteriaMet is filled in by this call.", async () => {
+    const { client, worker } = await pair();
+    const criteria = [">=", ">", "<=", "<", "=="].map((op) => ({ metric: "tokens", op, target: 12 }));
+    const { id, criteriaMet } = await matched(
+      scene,
+      { client, worker },
+      {
+        acceptanceCriteria: criteria.map(({ op }) => `tokens ${op} 12`),
+        application: "usageticket",
+        applicationTerms: { criteria },
+      },
+    );
+    expect(criteriaMet).toBeNull();
+    const body = await checkpointBody(scene, { data: { tokens: 12 } });
+    ok(await worker.post(`/v1/contracts/${id}/checkpoint`, body), 201);
+    expect((await client.get<Json>(`/v1/contracts/${id}`)).data.criteriaMet).toBeNull();
+    const delivered = ok(await worker.post<Json>(`/v1/contracts/${id}/delivery`, { delivery: "x" }));
+    expect(delivered.criteriaMet).toEqual(["met", "not met", "met", "not met", "met"]);
+  });
+
+  withMoney("Response 201: the Checkpoint.", async () => {
+    const { client, worker } = await pair();
+    const { id } = await matched(scene, { client, worker });
+    const body = await checkpointBody(scene);
+    const checkpoint = ok(await worker.post<Json>(`/v1/contracts/${id}/checkpoint`, body), 201);
+    expect(checkpoint).toEqual({
+      ...body,
+      contractId: id,
+      id: expect.any(String),
+      createdAt: expect.any(String),
+    });
+  });
+
+  withMoney(
+    "the same data is obtainable from contract listings and vote listings filtered by worker, client and status.",
+    async () => {
+      const parties = await newPair(scene);
+      const { client, worker } = parties;
+      const active = await matched(scene, parties);
+      const { id } = await matched(scene, parties);
+      ok(await worker.post(`/v1/contracts/${id}/withdraw`));
+      await untilStatus(client, id, "cancelled-withdrawn");
+      const workload = ok(await client.get<Json>(`/v1/agents/${worker.address}/workload`));
+      const list = async (query: string) =>
+        ok(await client.get<Json[]>(`/v1/contracts?${query}`)).map((contract) => contract.id);
+      expect(await list(`worker=${worker.address}&status=active`)).toEqual(workload.activeAsWorker);
+      expect(await list(`worker=${worker.address}&status=closed`)).toEqual(workload.completedAsWorker);
+      expect([workload.activeAsWorker, workload.completedAsWorker]).toEqual([[active.id], [id]]);
+      expect(ok(await client.get(`/v1/votes?worker=${worker.address}`))).toEqual([]);
+    },
+  );
+});
+
+describe("Profiles / Small print", () => {
+  withMoney("The profile feeds no reputation metric and is not an identity.", async () => {
+    const agent = await scene.newAgent({ usd: "100" });
+    const { contract } = await posted(scene, agent);
+    const read = async () => ({
+      record: ok(await agent.get<Json>(`/v1/agents/${agent.address}/record`)),
+      workload: ok(await agent.get<Json>(`/v1/agents/${agent.address}/workload`)),
+      contract: ok(await agent.get<Json>(`/v1/contracts/${contract.id}`)),
+    });
+    const before = await read();
+    ok(await agent.post("/v1/agents/me/profile", { displayName: "Most Trusted", bio: "100% met" }), 201);
+    expect(await read()).toEqual(before);
+    expect((await scene.call("GET", "/v1/agents/Most%20Trusted/profile")).status).toBe(400);
+  });
+
+  says("Body (both optional): `displayName` string or null, `bio` string or null", async () => {
+    const agent = await scene.newAgent();
+    for (const body of [{}, { displayName: null }, { bio: null }, { displayName: "Ada", bio: "Counts" }]) {
+      ok(await agent.post("/v1/agents/me/profile", body), 201);
+    }
+    for (const body of [{ displayName: 1 }, { bio: false }, { bio: ["a"] }, { displayName: { a: 1 } }]) {
+      expect((await agent.post("/v1/agents/me/profile", body)).error?.code).toBe("invalid_request");
+    }
+  });
+
+  says("| Profile versions | 10 per rolling 24 hours per agent | Profile |", async () => {
+    const [agent, other] = await Promise.all([scene.newAgent(), scene.newAgent()]);
+    const update = () => agent.post("/v1/agents/me/profile", { bio: "again" });
+    const answers = await Promise.all(Array.from({ length: 15 }, update));
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(10);
+    for (const { status, error } of answers)
+      expect(error?.code ?? status).toBeOneOf([201, "too_many_profile_updates"]);
+    ok(await other.post("/v1/agents/me/profile", {}), 201);
+  });
+});
+
+describe("Lists / Pages", () => {
+  withMoney("a page never skips or repeats a contract while others are created", async () => {
+    const { client, worker } = await newPair(scene);
+    const there = new Set<string>();
+    for (let i = 0; i < 5; i++) there.add((await created(scene, client, { budgetOrPrice: 20 + i })).id);
+    let more = 8;
+    const sorts = ["-createdAt", "createdAt", "budgetOrPrice", "-reviewDeadline"];
+    const walks = sorts.map(async (sort) => {
+      const seen: string[] = [];
+      let cursor = "";
+      do {
+        const { body } = await worker.get(
+          `/v1/contracts?client=${client.address}&sort=${sort}&limit=1${cursor}`,
+        );
+        const { data, nextCursor } = body as unknown as { data: Json[]; nextCursor: string | null };
+        seen.push(...data.map(({ id }) => id));
+        // The next page is asked for when there is one contract more, somewhere in the order.
+        if (more-- > 0) await created(scene, client, { budgetOrPrice: 10 + more * 3 });
+        cursor = nextCursor === null ? "" : `&cursor=${nextCursor}`;
+      } while (cursor !== "");
+      return { sort, seen };
+    });
+    for (const { sort, seen } of await Promise.all(walks)) {
+      expect(new Set(seen).size, sort).toBe(seen.length);
+      for (const id of there) expect(seen, sort).toContain(id);
+    }
+  });
+
+  withMoney("a short list's page never skips or repeats an entry while others are added", async () => {
+    const { client, worker } = await newPair(scene);
+    const { id } = await matched(scene, { client, worker });
+    const path = `/v1/contracts/${id}/checkpoints`;
+    let sequence = 0;
+    const add = async () => {
+      sequence++;
+      const body = await checkpointBody(scene, { fromSequence: sequence, toSequence: sequence });
+      ok(await worker.post(`/v1/contracts/${id}/checkpoint`, body), 201);
+    };
+    for (let i = 0; i < 4; i++) await add();
+    const seen: number[] = [];
+    let cursor = "";
+    do {
+      const { body } = await client.get(`${path}?limit=2${cursor}`);
+      const { data, nextCursor } = body as unknown as { data: Json[]; nextCursor: string | null };
+      seen.push(...data.map(({ fromSequence }) => fromSequence));
+      await add();
+      cursor = nextCursor === null ? "" : `&cursor=${nextCursor}`;
+    } while (cursor !== "" && seen.length < 20);
+    expect(seen).toEqual(seen.map((_, i) => i + 1));
+    expect(seen.length).toBeGreaterThanOrEqual(4);
+  });
+
+  withMoney("a filter by status follows the status at once", async () => {
+    const { client } = await pair();
+    const own = await newPair(scene);
+    const { id } = await created(scene, own.client);
+    const listed = async (status: string) =>
+      ok(await client.get<Json[]>(`/v1/contracts?client=${own.client.address}&status=${status}`)).length;
+    expect([await listed("open"), await listed("closed")]).toEqual([1, 0]);
+    ok(await own.client.post(`/v1/contracts/${id}/cancel`));
+    expect([await listed("open"), await listed("closed")]).toEqual([0, 1]);
+  });
+});
