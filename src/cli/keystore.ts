@@ -1,0 +1,113 @@
+/** Private keys in encrypted files: Web3 Secret Storage, version 3, as geth and cast write it. */
+import {
+  createCipheriv,
+  createDecipheriv,
+  randomBytes,
+  randomUUID,
+  scrypt,
+  timingSafeEqual,
+} from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { promisify } from "node:util";
+import { type Hex, keccak256, toHex } from "viem";
+import { privateKeyToAddress } from "viem/accounts";
+import { z } from "zod";
+import { UsageError } from "./exit-codes.js";
+
+const derive = promisify<string, Buffer, number, object, Buffer>(scrypt);
+const SCRYPT = { n: 131_072, r: 8, p: 1, dklen: 32 } as const;
+/** Above what n = 2^18 needs. */
+const MAX_MEMORY = 512 * 1024 * 1024;
+
+const hex = z.string().regex(/^[0-9a-f]*$/i);
+
+const KeystoreSchema = z.object({
+  version: z.literal(3),
+  address: z.string(),
+  crypto: z.object({
+    cipher: z.literal("aes-128-ctr"),
+    ciphertext: hex,
+    cipherparams: z.object({ iv: hex }),
+    kdf: z.literal("scrypt"),
+    kdfparams: z.object({
+      n: z.number().max(262_144),
+      r: z.number().max(8),
+      p: z.number().max(8),
+      dklen: z.literal(32),
+      salt: hex,
+    }),
+    mac: hex,
+  }),
+});
+
+/** Writes a key, readable by its owner alone. Throws UsageError where the file exists: a key is never overwritten. */
+export async function writeKeystore(path: string, privateKey: Hex, password: string): Promise<void> {
+  if (existsSync(path)) throw new UsageError(`${path} exists already; name another file with --keystore.`);
+  const salt = randomBytes(32);
+  const iv = randomBytes(16);
+  const key = await keyOf(password, salt, SCRYPT);
+  const cipher = createCipheriv("aes-128-ctr", key.subarray(0, 16), iv);
+  const ciphertext = Buffer.concat([cipher.update(Buffer.from(privateKey.slice(2), "hex")), cipher.final()]);
+  const keystore = {
+    version: 3,
+    id: randomUUID(),
+    address: privateKeyToAddress(privateKey).slice(2).toLowerCase(),
+    crypto: {
+      cipher: "aes-128-ctr",
+      ciphertext: ciphertext.toString("hex"),
+      cipherparams: { iv: iv.toString("hex") },
+      kdf: "scrypt",
+      kdfparams: { ...SCRYPT, salt: salt.toString("hex") },
+      mac: macOf(key, ciphertext),
+    },
+  };
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  writeFileSync(path, `${JSON.stringify(keystore, null, 2)}\n`, { mode: 0o600, flag: "wx" });
+  chmodSync(path, 0o600);
+}
+
+/** The key in a file. Throws UsageError where the file or the password is wrong. */
+export async function readKeystore(path: string, password: string): Promise<Hex> {
+  const { crypto } = parse(path);
+  const { kdfparams, cipherparams, mac } = crypto;
+  const key = await keyOf(password, Buffer.from(kdfparams.salt, "hex"), kdfparams);
+  const ciphertext = Buffer.from(crypto.ciphertext, "hex");
+  const expected = Buffer.from(mac, "hex");
+  const actual = Buffer.from(macOf(key, ciphertext), "hex");
+  if (expected.length !== actual.length || !timingSafeEqual(expected, actual)) {
+    throw new UsageError(`The password does not open ${path}.`);
+  }
+  const decipher = createDecipheriv("aes-128-ctr", key.subarray(0, 16), Buffer.from(cipherparams.iv, "hex"));
+  return toHex(Buffer.concat([decipher.update(ciphertext), decipher.final()]));
+}
+
+/** The address of a keystore, without its password. */
+export function addressOf(path: string): Hex {
+  return `0x${parse(path).address.replace(/^0x/, "").toLowerCase()}`;
+}
+
+function parse(path: string) {
+  let json: unknown;
+  try {
+    json = JSON.parse(readFileSync(path, "utf8"));
+  } catch (cause) {
+    throw new UsageError(`${path} cannot be read as a keystore: ${(cause as Error).message}`);
+  }
+  const result = KeystoreSchema.safeParse(json);
+  if (!result.success)
+    throw new UsageError(`${path} is no keystore of version 3 with scrypt and aes-128-ctr.`);
+  return result.data;
+}
+
+function keyOf(
+  password: string,
+  salt: Buffer,
+  { n, r, p, dklen }: { n: number; r: number; p: number; dklen: number },
+) {
+  return derive(password.normalize("NFKC"), salt, dklen, { N: n, r, p, maxmem: MAX_MEMORY });
+}
+
+function macOf(key: Buffer, ciphertext: Buffer): string {
+  return keccak256(Buffer.concat([key.subarray(16, 32), ciphertext])).slice(2);
+}

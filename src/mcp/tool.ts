@@ -1,0 +1,23 @@
+/** How every tool answers: JSON text, or the service's own refusal as a tool error that the model can act on. */
+import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
+import { z } from "zod";
+
+export const ContractIdSchema = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/)
+  .describe("Contract id: the address of its escrow");
+
+export async function answer(perform: () => Promise<unknown>): Promise<CallToolResult> {
+  try {
+    return { content: [{ type: "text", text: JSON.stringify(await perform(), null, 2) }] };
+  } catch (error) {
+    return refusal(error as Error);
+  }
+}
+
+/** An error as the model sees it; with more that it should know. */
+export function refusal(error: Error, more: Record<string, string> = {}): CallToolResult {
+  const { name, message, code, hint } = error as Error & { code?: string; hint?: string };
+  const text = { error: code ?? name, message, ...(hint === undefined ? {} : { hint }), ...more };
+  return { isError: true, content: [{ type: "text", text: JSON.stringify(text) }] };
+}

@@ -1,0 +1,140 @@
+/** People and programs at the command line: a key, a folder and settings of their own. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import type { Address } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { run as runCommand } from "../../src/cli/main.js";
+import { ROOT } from "../../src/local/root.js";
+import { type Finished, newProject, runProcess } from "../support/run-process.js";
+import type { World } from "../support/world.js";
+
+/** The program itself. */
+export const WC = join(ROOT, "bin/wc.mjs");
+
+export interface User {
+  /** Lower case. */
+  address: Address;
+  key: string;
+  cwd: string;
+  env: Record<string, string>;
+  run(...args: string[]): Promise<Finished>;
+  /** Runs `wc` with `--json`, and parses what it prints; throws where it fails. */
+  json<T = Record<string, never>>(...args: string[]): Promise<T>;
+  /** The same in a process of its own. */
+  spawn(...args: string[]): Promise<Finished>;
+}
+
+export type Users = ReturnType<typeof openUsers>;
+
+/** Makes users; `close` removes what they left on disk. */
+export function openUsers(world: World) {
+  const folders: { dir: string; remove(): void }[] = [];
+  const newFolder = (): string => {
+    const folder = newProject();
+    folders.push(folder);
+    return folder.dir;
+  };
+  return {
+    newFolder,
+    async newUser({
+      usd = "100",
+      env: settings = {},
+    }: {
+      usd?: string;
+      env?: Record<string, string>;
+    } = {}): Promise<User> {
+      const cwd = newFolder();
+      const key = generatePrivateKey();
+      const { address } = privateKeyToAccount(key);
+      if (usd !== "0") await world.fundUsd(address, usd);
+      const env = {
+        WC_URL: world.url,
+        WC_CONFIG_DIR: join(cwd, "config"),
+        WC_PRIVATE_KEY: key,
+        RPC_URL: world.info.rpcUrl,
+        DEPLOYMENT: world.info.deploymentPath,
+        ...settings,
+      };
+      const run = (...args: string[]): Promise<Finished> => runHere(args, { cwd, env });
+      return {
+        address: address.toLowerCase() as Address,
+        key,
+        cwd,
+        env,
+        run,
+        async json<T>(...args: string[]) {
+          const { code, stdout, stderr } = await run("--json", ...args);
+          if (code !== 0) throw new Error(`wc ${args.join(" ")}: exit code ${code}\n${stderr}`);
+          return JSON.parse(stdout) as T;
+        },
+        spawn: (...args) => runProcess("node", [WC, ...args], { cwd, env }),
+      };
+    },
+    close(): void {
+      for (const folder of folders) folder.remove();
+    },
+  };
+}
+
+async function runHere(
+  args: string[],
+  place: { cwd: string; env: Record<string, string> },
+): Promise<Finished> {
+  let stdout = "";
+  let stderr = "";
+  const code = await runCommand(args, {
+    ...place,
+    stdout: (text) => {
+      stdout += text;
+    },
+    stderr: (text) => {
+      stderr += text;
+    },
+  });
+  return { code, stdout, stderr };
+}
+
+export interface Middle {
+  url: string;
+  close(): void;
+}
+
+/** Something between agent and service that changes data on its way back, or loses whole answers. */
+export async function openMiddle(
+  world: World,
+  {
+    change = () => {},
+    loses = () => false,
+  }: {
+    change?: (path: string, data: Record<string, unknown>) => void;
+    loses?: (headers: Record<string, unknown>) => boolean;
+  },
+): Promise<Middle> {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const passed = ["authorization", "content-type", "payment-signature"].flatMap((name) => {
+      const value = request.headers[name];
+      return typeof value === "string" ? [[name, value] as [string, string]] : [];
+    });
+    const honest = await fetch(world.url + request.url, {
+      method: request.method ?? "GET",
+      headers: passed,
+      ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
+    });
+    const body = (await honest.json()) as { data?: Record<string, unknown> };
+    if (loses(request.headers)) return void response.destroy();
+    if (body.data !== undefined) change(request.url ?? "", body.data);
+    const quote = honest.headers.get("payment-required");
+    response
+      .writeHead(honest.status, {
+        "content-type": "application/json",
+        ...(quote !== null && { "payment-required": quote }),
+      })
+      .end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, close: () => server.close() };
+}

@@ -1,0 +1,250 @@
+/** The command line, as people and scripts use it: results, files, exit codes; a process of its own where that matters. */
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ROOT } from "../../src/local/root.js";
+import { runProcess } from "../support/run-process.js";
+import { openWorld, type World } from "../support/world.js";
+import { openMiddle, openUsers, type User, type Users } from "./cli-actors.js";
+
+const POST = [
+  ...["post", "--title", "Summarise a paper", "--task", "One page.", "--price", "50"],
+  ...["--criterion", "One page", "--criterion", "Names the method"],
+];
+
+let world: World;
+let users: Users;
+const newUser: Users["newUser"] = (options) => users.newUser(options);
+
+beforeAll(async () => {
+  world = await openWorld();
+  users = openUsers(world);
+});
+afterAll(async () => {
+  users.close();
+  await world.close();
+});
+
+interface Shown {
+  id: string;
+  status: string;
+  plain: Record<string, string>;
+}
+interface Verified {
+  equal: boolean;
+  fields: { field: string; equal: boolean }[];
+}
+
+describe("a contract by command line", () => {
+  it("goes from post to payout, and is what the chain says at every step", async () => {
+    const [client, worker] = await Promise.all([newUser(), newUser()]);
+    const { id } = await client.json<Shown>(...POST, "--materials", "ipfs://paper");
+    const verify = async (user: User): Promise<void> => {
+      const { equal, fields } = await user.json<Verified>("verify", id);
+      expect(fields.filter((one) => !one.equal)).toEqual([]);
+      expect(equal).toBe(true);
+      expect(fields.length).toBeGreaterThan(30);
+    };
+    await verify(client);
+
+    const listed = await worker.spawn("list", "--status", "open", "--client", client.address);
+    expect(listed.stdout).toContain(id);
+    expect((await worker.json<Shown>("--max-pay", "2.5", "accept", id)).status).toBe("matched");
+    expect((await worker.json<Shown>("show", id)).plain).toEqual({ supplementaryMaterials: "ipfs://paper" });
+    await worker.json("deliver", id, "ipfs://summary");
+    expect((await client.run("show", id)).stdout).toContain("delivery: ipfs://summary");
+    await verify(client);
+
+    const [watched] = await Promise.all([
+      worker.run("watch", id, "--until", "settled-*", "--timeout", "60s"),
+      client.json("approve", id),
+    ]);
+    expect(watched).toMatchObject({ code: 0, stdout: "settled-all-met\n" });
+    expect(watched.stderr).toContain(`${id} is under-review`);
+    const settled = await client.run("settle", id);
+    expect(settled.stdout).toMatch(/worker-pay\s+worker\s+0x[0-9a-f]{40}\s+47\.5\s+confirmed/);
+    await verify(worker);
+  });
+
+  it("is disputed, judged and settled, down to each voter's payout", async () => {
+    const [client, worker, juror, other] = await Promise.all([newUser(), newUser(), newUser(), newUser()]);
+    for (const { address } of [juror, other]) await world.grantTokens(address, 1000);
+    await Promise.all([juror.json("stake", "1000"), other.json("--yes", "stake")]);
+    const { id } = await client.json<Shown>(...POST);
+    await worker.json("--yes", "accept", id);
+    await worker.json("deliver", id, "ipfs://summary");
+    expect((await client.json<Shown>("--yes", "dispute", id)).status).toBe("disputed");
+    await Promise.all([
+      juror.json("--yes", "vote", id, "met", "not-met"),
+      other.json("--yes", "vote", id, "met", "unclear"),
+    ]);
+    expect((await client.json<Verified>("verify", id)).equal).toBe(true);
+    await world.increaseTime(86_400);
+
+    const { legs } = await client.json<{ legs: { name: string; state: string }[] }>("settle", id);
+    expect(legs.filter(({ name }) => name === "jury-payout")).toHaveLength(2);
+    const verified = await client.json<Verified>("verify", id);
+    expect(verified.fields.filter(({ equal }) => !equal)).toEqual([]);
+    expect(verified.fields.map(({ field }) => field)).toContain(`transferred to ${juror.address}`);
+  });
+
+  it("is withdrawn, declined or cancelled", async () => {
+    const [client, worker] = await Promise.all([newUser({ usd: "200" }), newUser()]);
+    const award = await client.json<Shown>(...POST, "--worker", worker.address);
+    expect((await worker.json<Shown>("decline", award.id)).status).toBe("cancelled-unmatched");
+    const tender = await client.json<Shown>(...POST);
+    expect((await client.json<Shown>("cancel", tender.id)).status).toBe("cancelled-by-initiator");
+    const given = await client.json<Shown>(...POST);
+    await worker.json("--yes", "accept", given.id);
+    expect((await worker.json<Shown>("withdraw", given.id)).status).toBe("cancelled-withdrawn");
+    expect((await client.json<Verified>("verify", given.id)).equal).toBe(true);
+  });
+});
+
+describe("verify", () => {
+  it("points out each field that a service tells otherwise than the chain, and exits with 1", async () => {
+    const [client, worker] = await Promise.all([newUser(), newUser()]);
+    const { id } = await client.json<Shown>(...POST);
+    await worker.json("--yes", "accept", id);
+    await worker.json("withdraw", id);
+    await client.json("settle", id);
+    const path = `/v1/contracts/${id}`;
+    const differing = async (change: (path: string, data: Record<string, unknown>) => void) => {
+      const liar = await openMiddle(world, { change });
+      const { code, stdout, stderr } = await client.run("--url", liar.url, "--json", "verify", id);
+      liar.close();
+      expect(code).toBe(1);
+      const { equal, fields } = JSON.parse(stdout) as Verified;
+      expect(equal).toBe(false);
+      const named = fields.filter((one) => !one.equal).map(({ field }) => field);
+      expect(stderr).toContain(`${named.length} of ${fields.length} fields differ`);
+      return named;
+    };
+
+    const money = differing((called, data) => {
+      if (called === path)
+        Object.assign(data, { status: "resolved", budgetOrPrice: "5.0", worker: client.address });
+      if (called !== `${path}/settlement`) return;
+      const [first] = data.legs as { amount: string }[];
+      Object.assign(first as object, { amount: "1.0" });
+    });
+    // Text that was changed everywhere still does not lead to the hash that the chain holds.
+    const text = differing((called, data) => {
+      if (called === path) data.title = "Rob a bank";
+      if (called !== `${path}/terms`) return;
+      data.canonicalDocument = String(data.canonicalDocument).replace("Summarise a paper", "Rob a bank");
+    });
+
+    expect((await Promise.all([money, text]))[0]).toEqual([
+      "status",
+      "worker",
+      "budgetOrPrice",
+      expect.stringMatching(/^settlement\.\S+ to /),
+    ]);
+    expect(await text).toEqual(expect.arrayContaining(["text of the terms, hash", "title in the terms"]));
+  });
+
+  it("does not take an escrow of other contracts for a contract", async () => {
+    const user = await newUser({ usd: "0" });
+    const { code, stderr } = await user.run("verify", world.deployment.asset.address);
+    expect(code).toBe(1);
+    expect(stderr).toContain("There is no escrow");
+  });
+});
+
+describe("a payment", () => {
+  it("is not made beyond what the command line allows", async () => {
+    const [client, worker] = await Promise.all([newUser(), newUser()]);
+    const { id } = await client.json<Shown>(...POST);
+    const silent = await worker.spawn("accept", id);
+    expect(silent.code).toBe(4);
+    expect(silent.stderr).toContain("2.5");
+    const limited = await worker.run("--max-pay", "2.49", "accept", id);
+    expect(limited.code).toBe(4);
+    expect(await world.usdOf(worker.address)).toBe(100_000_000n);
+  });
+
+  it("is made once where its answers are lost", async () => {
+    const client = await newUser();
+    let lost = 0;
+    const middle = await openMiddle(world, {
+      loses: (headers) => headers["payment-signature"] !== undefined && lost++ < 2,
+    });
+    const posted = await client.run("--url", middle.url, "--patience", "0s", ...POST);
+    middle.close();
+    expect(posted.stdout).toContain("is created");
+    expect(posted.stderr).toContain("outcome not known yet");
+    expect(lost).toBe(3);
+    expect(await world.usdOf(client.address)).toBe(50_000_000n);
+  });
+});
+
+describe("exit codes", () => {
+  it("tell usage, refusal and silence apart", async () => {
+    const user = await newUser({ usd: "0" });
+    expect((await user.spawn("no-such-command")).code).toBe(2);
+    expect((await user.run("post", "--title", "x")).code).toBe(2);
+    expect((await user.run("show", `0x${"00".repeat(20)}`)).code).toBe(3);
+    const poor = await user.run(...POST);
+    expect(poor.code).toBe(4);
+    const other = await newUser({ usd: "0", env: { WC_PRIVATE_KEY: "" } });
+    expect((await other.run("list")).code).toBe(2);
+    const silent = await openMiddle(world, { loses: () => true });
+    expect((await user.run("--url", silent.url, "--patience", "0s", "list")).code).toBe(5);
+    silent.close();
+  });
+});
+
+describe("the key", () => {
+  it("lives in an encrypted file that its owner alone can read, and is never printed", async () => {
+    const password = "correct horse";
+    const imported = await newUser({ usd: "0", env: { WC_PASSWORD: password } });
+    const made = await imported.run("key", "import");
+    expect(made).toMatchObject({ code: 0, stdout: `${imported.address}\n` });
+    const path = /written to (\S+);/.exec(made.stderr)?.[1] as string;
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({ version: 3, crypto: { kdf: "scrypt" } });
+
+    const outputs = [made.stdout, made.stderr, readFileSync(path, "utf8")];
+    for (const args of [["key", "show"], ["key", "import"], ["list"], ["--help"]]) {
+      const { stdout, stderr } = await imported.run(...args);
+      outputs.push(stdout, stderr);
+    }
+    const apiKeys = join(imported.env.WC_CONFIG_DIR as string, "api-keys.json");
+    expect(statSync(apiKeys).mode & 0o777).toBe(0o600);
+    outputs.push(readFileSync(apiKeys, "utf8"));
+    expect(outputs.join("").toLowerCase()).not.toContain(imported.key.slice(2).toLowerCase());
+
+    // The file serves without the environment; another password does not, and an existing file stays.
+    const kept = readFileSync(path, "utf8");
+    const fromFile = await newUser({
+      usd: "0",
+      env: { WC_PRIVATE_KEY: "", WC_KEYSTORE: path, WC_PASSWORD: password },
+    });
+    expect((await fromFile.run("key", "check")).stdout).toContain(imported.address);
+    const wrong = await newUser({
+      usd: "0",
+      env: { WC_PRIVATE_KEY: "", WC_KEYSTORE: path, WC_PASSWORD: "wrong" },
+    });
+    expect((await wrong.run("key", "check")).code).toBe(2);
+    expect((await fromFile.run("key", "new")).code).toBe(2);
+    expect(readFileSync(path, "utf8")).toBe(kept);
+  });
+
+  it("opens in cast, and a new one is made with a password from a file", async () => {
+    const folder = users.newFolder();
+    const passwordFile = join(folder, "password");
+    writeFileSync(passwordFile, "correct horse\n");
+    const keystore = join(folder, "agent.json");
+    const user = await newUser({
+      usd: "0",
+      env: { WC_PRIVATE_KEY: "", WC_KEYSTORE: keystore, WC_PASSWORD_FILE: passwordFile },
+    });
+    const address = (await user.run("key", "new")).stdout.trim();
+    expect(existsSync(keystore)).toBe(true);
+    const cast = await runProcess(join(ROOT, "node_modules/.bin/cast"), [
+      ...["wallet", "address", "--keystore", keystore, "--password", "correct horse"],
+    ]);
+    expect(cast.stdout.trim().toLowerCase()).toBe(address);
+  });
+});

@@ -1,0 +1,15 @@
+/** Spends a dollar at a time from the ledger in argv until it refuses; prints how many. */
+import { createSpendingLedger } from "../../../src/mcp/spending-ledger.js";
+
+const DOLLAR = 1_000_000n;
+const ledger = createSpendingLedger(process.argv[2] as string, { perCall: DOLLAR, perDay: 25n * DOLLAR });
+let counted = 0;
+try {
+  for (;;) {
+    ledger.count({ amount: DOLLAR, decimal: "1.0", currency: "stablecoin", resource: "POST /v1/contracts" });
+    counted++;
+  }
+} catch (error) {
+  if ((error as Error).name !== "SpendingLimitError") throw error;
+}
+console.log(counted);
