@@ -43,9 +43,22 @@ export async function audit(
   faults.push(...(await stuck(cluster)));
   const moved = await movements(cluster, customers.payments, faults);
   for (const payment of customers.payments) faults.push(...truthFaults(payment, moved.get(payment) ?? 0));
-  faults.push(...(await escrowFaults(cluster, customers, moved, options)));
+  faults.push(...(await atRest(() => escrowFaults(cluster, customers, moved, options))));
   if (cluster.hasIndexer) faults.push(...(await statusFaults(cluster, customers)));
-  faults.push(...(await nonceFaults(cluster, options)));
+  faults.push(...(await atRest(() => nonceFaults(cluster, options))));
+  return faults;
+}
+
+/** The keeper may settle a contract while we look: what is wrong has to stay wrong. */
+async function atRest(look: () => Promise<string[]>): Promise<string[]> {
+  let faults = await look();
+  const isClean = async (): Promise<boolean> => {
+    faults = await look();
+    return faults.length === 0;
+  };
+  if (faults.length > 0) {
+    await until("nothing is wrong", isClean, { timeoutMs: 15_000, intervalMs: 500 }).catch(() => {});
+  }
   return faults;
 }
 

@@ -1,0 +1,406 @@
+/**
+ * Rows 22 to 26, 28, 29, 31, 32, 34: payments that others meddle with, that come many at once, or too late. Guards: the
+ * unique authorization and the request hash; simulation before anything is published; one competing payment for an
+ * escrow at a time; `notAfter`; the gas check of the Relay; the queue's bound, asked before a payment is quoted.
+ */
+import { type Address, encodeFunctionData, type Hex, parseAbi } from "viem";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { escrowAbi, relayAbi, testUsdAbi } from "../../src/chain/abi.js";
+import { createSigningClient } from "../../src/chain/clients.js";
+import { createDatabase } from "../../src/db/client.js";
+import { localAccount } from "../../src/local/network.js";
+import { until } from "../../src/local/processes.js";
+import { enqueue, MAX_QUEUED, type NewOperation } from "../../src/relayer/outbox.js";
+import type { Agent } from "../support/agent.js";
+import type { Payment } from "./support/customers.js";
+import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
+
+const tokenAbi = parseAbi([
+  "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
+  "function authorizationState(address authorizer, bytes32 nonce) view returns (bool)",
+]);
+
+const GOOD_ONES = 100;
+const TREASURY = localAccount(9).address;
+let scene: Scene;
+const ignoredEscrows = new Set<string>();
+
+beforeAll(async () => {
+  scene = await openScene("payments");
+});
+afterEach(() => scene.cluster.heal());
+afterAll(() => scene?.cluster.stop());
+
+async function signed(agent: Agent, path: string, body: string, changes = {}): Promise<Payment> {
+  const asked = await scene.customers.quoted(agent, path, body, changes);
+  if ("refusal" in asked) throw new Error(`refused: ${JSON.stringify(asked.refusal.body)}`);
+  return asked.payment;
+}
+
+/** A stranger hands the payer's signature to the token. */
+async function frontRun({ authorization }: Payment): Promise<void> {
+  const { cluster } = scene;
+  const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
+  const stranger = createSigningClient({
+    rpcUrl: cluster.node.rpcUrl,
+    chain: cluster.publicClient.chain,
+    account: localAccount(7),
+  });
+  const hash = await stranger.writeContract({
+    address: cluster.deployment.asset.address,
+    abi: tokenAbi,
+    functionName: "transferWithAuthorization",
+    args: [from, to, value, validAfter, validBefore, nonce, signature],
+  });
+  const { status } = await cluster.publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
+  expect(status).toBe("success");
+}
+
+const isUsed = ({ authorization: { from, nonce } }: Payment) =>
+  scene.cluster.publicClient.readContract({
+    address: scene.cluster.deployment.asset.address,
+    abi: tokenAbi,
+    functionName: "authorizationState",
+    args: [from, nonce],
+  });
+
+it("row 22: an authorization that a stranger broadcast first is credited to its payer", async () => {
+  const { customers, clients, workers } = scene;
+  const creation = await signed(clients[0] as Agent, "/v1/contracts", await customers.draft());
+  await frontRun(creation);
+  const created = await customers.settle(creation);
+  expect(created.status).toBe(200);
+
+  const body = JSON.stringify({ accept: true });
+  const acceptance = await signed(workers[0] as Agent, `/v1/contracts/${created.data.id}/accept`, body);
+  await frontRun(acceptance);
+  expect((await customers.settle(acceptance)).status).toBe(200);
+  await expectTruth(scene, { ignoredEscrows });
+});
+
+it("row 22: a loser's stake that a stranger broadcast is sent back", async () => {
+  const { cluster, customers, clients, workers } = scene;
+  const created = await customers.create(clients[0] as Agent);
+  const [winner, loser] = [workers[0] as Agent, workers[1] as Agent];
+  const path = `/v1/contracts/${created.data.id}/accept`;
+  const losing = await signed(loser, path, JSON.stringify({ accept: true }));
+  const before = await customers.usdOf(loser.address);
+  expect((await customers.accept(winner, created.data.id)).status).toBe(200);
+  await frontRun(losing);
+  expect(await customers.usdOf(loser.address)).toBeLessThan(before);
+
+  expect((await customers.settle(losing)).status).toBe(409);
+
+  const isBack = async (): Promise<boolean> => (await customers.usdOf(loser.address)) === before;
+  await until("the stake is back", isBack, { timeoutMs: 60_000 });
+  // It moved and came back: not a payment that was applied, nor one that never moved.
+  customers.payments.splice(customers.payments.indexOf(losing), 1);
+  ignoredEscrows.add(created.data.id);
+  expect(await cluster.alarms("batch_reverted")).toBe(0);
+  await expectTruth(scene, { ignoredEscrows });
+});
+
+it("row 23: a cancelled authorization pays for nothing, and one nonce pays once", async () => {
+  const { cluster, customers, clients } = scene;
+  const client = clients[1] as Agent;
+  const cancelled = await signed(client, "/v1/contracts", await customers.draft());
+  const { nonce } = cancelled.authorization;
+  const { asset, chainId } = cluster.deployment;
+  const signature = await client.account.signTypedData({
+    domain: { name: asset.name, version: asset.version, chainId, verifyingContract: asset.address },
+    types: {
+      CancelAuthorization: [
+        { name: "authorizer", type: "address" },
+        { name: "nonce", type: "bytes32" },
+      ],
+    },
+    primaryType: "CancelAuthorization",
+    message: { authorizer: client.address, nonce },
+  });
+  await cluster.ownerCall({
+    to: asset.address,
+    data: encodeFunctionData({
+      abi: parseAbi(["function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)"]),
+      args: [client.address, nonce, signature],
+    }),
+  });
+  expect((await customers.settle(cancelled)).status).toBe(402);
+
+  const first = await signed(client, "/v1/contracts", await customers.draft());
+  const second = await signed(client, "/v1/contracts", await customers.draft(), {
+    nonce: first.authorization.nonce,
+  });
+  const answers = await Promise.all([customers.settle(first), customers.settle(second)]);
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+  await expectTruth(scene, { ignoredEscrows });
+});
+
+it("row 24: gas and returndata bombs among a hundred others cost these nothing", async () => {
+  const { cluster } = scene;
+  // Harmless where the base fee is zero, as in a simulation: BASEFEE ISZERO, and on chain a loop, or a huge revert.
+  const bombs: [Address, Hex][] = [
+    [`0x${"b0".repeat(20)}`, "0x48156009575b6005565b00"],
+    [`0x${"b1".repeat(20)}`, "0x4815600c57620190006000fd5b00"],
+  ];
+  for (const relayer of cluster.relayers) relayer.freeze();
+  const database = createDatabase(cluster.postgres.url, { maxConnections: 1 });
+  const ids: bigint[] = [];
+  for (const [target, bytecode] of bombs) {
+    await cluster.testClient.setCode({ address: target, bytecode });
+    const bomb: NewOperation = {
+      kind: "claim-deferred",
+      escrow: null,
+      caller: null,
+      target,
+      data: "0x",
+      gasLimit: 100_000,
+      onceKey: `bomb:${target}`,
+    };
+    ids.push((await enqueue(database.db, bomb)).operation.id);
+  }
+  await database.pool.end();
+  const { rows: before } = await cluster.pool.query("select id from app.operation");
+  // Each may have five attempts at once.
+  const crowd = await scene.customers.join(GOOD_ONES / 5);
+  const creating = crowd.flatMap((client) => Array.from({ length: 5 }, () => scene.customers.create(client)));
+  const arrived = async (): Promise<boolean> =>
+    (await cluster.pool.query("select id from app.operation")).rows.length >= before.length + GOOD_ONES;
+  await until("the others are queued", arrived, { timeoutMs: 60_000 });
+  for (const relayer of cluster.relayers) relayer.thaw();
+
+  expect(new Set((await Promise.all(creating)).map(({ status }) => status))).toEqual(new Set([200]));
+  await expectTruth(scene, { ignoredEscrows });
+  const { rows } = await cluster.pool.query(
+    "select state, transaction_hash is not null as published from app.operation where id = any($1)",
+    [ids.map(String)],
+  );
+  expect(rows).toEqual([
+    { state: "rejected", published: true },
+    { state: "rejected", published: true },
+  ]);
+});
+
+it("row 25: too little gas reverts the whole batch instead of failing an operation", async () => {
+  const { cluster, customers, clients } = scene;
+  for (const relayer of cluster.relayers) relayer.freeze();
+  const payment = await signed(clients[2] as Agent, "/v1/contracts", await customers.draft());
+  expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
+    503,
+  );
+  const { rows } = await cluster.pool.query<{ target: Address; data: Hex; gas_limit: number }>(
+    "select target, data, gas_limit from app.operation where nonce = $1",
+    [payment.authorization.nonce],
+  );
+  const [stored] = rows;
+  if (stored === undefined) throw new Error("not stored");
+  // The owner allows itself, so as not to use a nonce of a signer.
+  const allow = (allowed: boolean) =>
+    encodeFunctionData({
+      abi: relayAbi,
+      functionName: "setSigner",
+      args: [cluster.owner.account.address, allowed],
+    });
+  const { relay } = cluster.deployment;
+  await cluster.ownerCall({ to: relay, data: allow(true) });
+  const hash = await cluster.owner.sendTransaction({
+    to: relay,
+    gas: BigInt(Math.floor(stored.gas_limit * 0.9)),
+    data: encodeFunctionData({
+      abi: relayAbi,
+      functionName: "execute",
+      args: [[{ target: stored.target, gasLimit: stored.gas_limit, data: stored.data }]],
+    }),
+  });
+  const { status } = await cluster.publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
+  expect(status).toBe("reverted");
+  expect(await isUsed(payment)).toBe(false);
+  await cluster.ownerCall({ to: relay, data: allow(false) });
+  for (const relayer of cluster.relayers) relayer.thaw();
+  expect((await customers.settle(payment)).status).toBe(200);
+  await expectTruth(scene, { ignoredEscrows });
+});
+
+it("row 26: an authorization that expires in the queue is told so, its money untouched", async () => {
+  const { cluster, customers, clients } = scene;
+  for (const relayer of cluster.relayers) relayer.freeze();
+  const validBefore = BigInt((await cluster.chainTime()) + 120);
+  const payment = await signed(clients[0] as Agent, "/v1/contracts", await customers.draft(), {
+    validBefore,
+  });
+  expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
+    503,
+  );
+  await cluster.moveTime(300);
+  for (const relayer of cluster.relayers) relayer.thaw();
+  expect((await customers.settle(payment)).status).toBe(402);
+  expect(await isUsed(payment)).toBe(false);
+  const { rows } = await cluster.pool.query(
+    "select state, reason, published_at from app.operation where nonce = $1",
+    [payment.authorization.nonce],
+  );
+  expect(rows).toEqual([{ state: "rejected", reason: "Expired", published_at: null }]);
+  await expectTruth(scene, { ignoredEscrows });
+});
+
+it("row 28: 60 identical requests are one operation with one answer; another body is refused", async () => {
+  const { cluster, customers, clients } = scene;
+  const payment = await signed(clients[1] as Agent, "/v1/contracts", await customers.draft());
+  const { agent, path, body, headers, authorization } = payment;
+  const copies = Array.from({ length: 60 }, () =>
+    customers.insist(() => customers.attempt(agent, path, body, headers)),
+  );
+  const answers = await Promise.all(copies);
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(new Set(answers.map((answer) => JSON.stringify(answer.body))).size).toBe(1);
+  const { rows } = await cluster.pool.query("select id from app.operation where nonce = $1", [
+    authorization.nonce,
+  ]);
+  expect(rows).toHaveLength(1);
+  const other = await customers.insist(async () =>
+    customers.attempt(agent, path, await customers.draft(), headers),
+  );
+  expect(other.status).toBe(409);
+  await expectTruth(scene, { ignoredEscrows });
+});
+
+it("row 28: acts that come out of order are refused, leave nothing behind, and work in their turn", async () => {
+  const { cluster, customers, clients, workers } = scene;
+  const [client, worker] = [clients[2] as Agent, workers[0] as Agent];
+  const { id } = (await customers.create(client)).data;
+  const deliver = () => customers.act(worker, id, "delivery", { delivery: "ipfs://x" });
+  const approve = () => customers.act(client, id, "approve");
+  const early = await Promise.all([approve(), deliver(), customers.act(worker, id, "withdraw")]);
+  for (const { status } of early) expect([403, 409]).toContain(status);
+  const ofAct = "select kind from app.operation where escrow = $1 and kind <> 'create'";
+  expect((await cluster.pool.query(ofAct, [id])).rows).toEqual([]);
+
+  expect((await customers.accept(worker, id)).status).toBe(200);
+  expect((await approve()).status).toBe(409);
+  expect([(await deliver()).status, (await approve()).status]).toEqual([200, 200]);
+  await expectTruth(scene, { ignoredEscrows });
+});
+
+it("row 29: of 32 agents who race for one tender over two processes one is matched", async () => {
+  const { cluster, customers, clients } = scene;
+  const agents = await customers.join(32);
+  const created = await customers.create(clients[2] as Agent);
+  const path = `/v1/contracts/${created.data.id}/accept`;
+  const stakes = await Promise.all(
+    agents.map((agent) => signed(agent, path, JSON.stringify({ accept: true }))),
+  );
+  const answers = await Promise.all(stakes.map((stake) => customers.settle(stake)));
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+  expect(answers.filter(({ status }) => status === 409)).toHaveLength(31);
+  // No loser's signature ever left the service.
+  const { rows } = await cluster.pool.query(
+    "select id from app.operation where escrow = $1 and kind = 'accept' and published_at is not null",
+    [created.data.id],
+  );
+  expect(rows).toHaveLength(1);
+  await expectTruth(scene, { ignoredEscrows });
+});
+
+it("row 31: while the token is paused payments wait, and are taken afterwards", async () => {
+  const { cluster, customers, clients } = scene;
+  const setPaused = (paused: boolean) =>
+    cluster.ownerCall({
+      to: cluster.deployment.asset.address,
+      data: encodeFunctionData({ abi: testUsdAbi, functionName: "setPaused", args: [paused] }),
+    });
+  const payment = await signed(clients[0] as Agent, "/v1/contracts", await customers.draft());
+  for (const relayer of cluster.relayers) relayer.freeze();
+  expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
+    503,
+  );
+  await setPaused(true);
+  for (const relayer of cluster.relayers) relayer.thaw();
+  const isHeld = async (): Promise<boolean> =>
+    (
+      await cluster.pool.query("select 1 from app.operation where nonce = $1 and reason = 'TokenPaused'", [
+        payment.authorization.nonce,
+      ])
+    ).rows.length === 1;
+  await until("the operation is held", isHeld, { timeoutMs: 30_000 });
+  await setPaused(false);
+  expect((await customers.settle(payment)).status).toBe(200);
+  await expectTruth(scene, { ignoredEscrows });
+});
+
+it("row 31: a payee whom the token refuses holds up nobody, and its share waits for it", async () => {
+  const { cluster, customers, clients, workers } = scene;
+  const [client, worker] = [clients[1] as Agent, workers[1] as Agent];
+  const { asset } = cluster.deployment;
+  const setBlacklisted = (blacklisted: boolean) =>
+    cluster.ownerCall({
+      to: asset.address,
+      data: encodeFunctionData({
+        abi: testUsdAbi,
+        functionName: "setBlacklisted",
+        args: [worker.address, blacklisted],
+      }),
+    });
+  const { id } = (await customers.create(client)).data;
+  const escrow = id as Address;
+  expect((await customers.accept(worker, id)).status).toBe(200);
+  expect((await customers.act(worker, id, "delivery", { delivery: "ipfs://x" })).status).toBe(200);
+  await setBlacklisted(true);
+  const [before, ofTreasury] = [await customers.usdOf(worker.address), await customers.usdOf(TREASURY)];
+  expect((await customers.act(client, id, "approve")).status).toBe(200);
+  const isSettled = async (): Promise<boolean> =>
+    (await customers.read(client, id)).data.status === "settled-all-met";
+  await until("it is settled", isSettled, { timeoutMs: 60_000 });
+  // The fee of 5 % is paid; 47.5 of the price and a stake of 2.5 wait for the Worker.
+  expect((await customers.usdOf(TREASURY)) - ofTreasury).toBeGreaterThanOrEqual(2_500_000n);
+  expect([await customers.usdOf(escrow), await customers.usdOf(worker.address)]).toEqual([
+    50_000_000n,
+    before,
+  ]);
+
+  await setBlacklisted(false);
+  await cluster.ownerCall({
+    to: escrow,
+    data: encodeFunctionData({ abi: escrowAbi, functionName: "claimDeferred", args: [worker.address] }),
+  });
+  expect((await customers.usdOf(worker.address)) - before).toBe(50_000_000n);
+  await expectTruth(scene, { ignoredEscrows });
+});
+
+it("row 32: with the queue full a call is refused before a payment is asked for or taken", async () => {
+  const { cluster, customers, clients } = scene;
+  const client = clients[1] as Agent;
+  const payment = await signed(client, "/v1/contracts", await customers.draft());
+  await cluster.pool.query(
+    `insert into app.operation (kind, target, data, gas_limit, state, retry_at)
+     select 'claim-deferred', '0x', '0x', 1, 'held', now() + interval '1 hour' from generate_series(1, $1)`,
+    [MAX_QUEUED],
+  );
+  const unpaid = await customers.attempt(client, "/v1/contracts", await customers.draft());
+  expect([unpaid?.status, unpaid?.headers.get("payment-required")]).toEqual([503, null]);
+  expect(Number(unpaid?.headers.get("retry-after"))).toBeGreaterThan(0);
+  const paid = await customers.attempt(client, payment.path, payment.body, payment.headers);
+  expect([paid?.status, paid?.error?.code]).toEqual([503, "unavailable"]);
+  expect(await isUsed(payment)).toBe(false);
+  await cluster.pool.query("delete from app.operation where target = '0x' and data = '0x'");
+  expect((await customers.settle(payment)).status).toBe(200);
+  await expectTruth(scene, { ignoredEscrows });
+});
+
+it("row 34: a deadline that passes before inclusion leaves the authorization unused", async () => {
+  const { cluster, customers, clients, workers } = scene;
+  const worker = workers[0] as Agent;
+  const created = await customers.create(clients[0] as Agent);
+  const path = `/v1/contracts/${created.data.id}/accept`;
+  const late = await signed(worker, path, JSON.stringify({ accept: true }), {
+    validBefore: BigInt((await cluster.chainTime()) + 100_000),
+  });
+  await cluster.blocks.pause();
+  expect((await customers.attempt(worker, path, late.body, late.headers))?.status).toBe(503);
+  // The next block comes after the match deadline.
+  await cluster.moveTime(3700);
+  cluster.blocks.resume();
+  expect((await customers.settle(late)).status).toBe(409);
+  expect(await isUsed(late)).toBe(false);
+  ignoredEscrows.add(created.data.id);
+  await (await startStory(scene)).done;
+  await expectTruth(scene, { ignoredEscrows });
+});
