@@ -1,6 +1,7 @@
 /** Composition root: builds every part of the service and wires them together. */
 import type { Server } from "node:http";
 import { serve } from "@hono/node-server";
+import type { Hono } from "hono";
 import type { Logger } from "pino";
 import { privateKeyToAccount } from "viem/accounts";
 import { createChainClients } from "./chain/clients.js";
@@ -35,10 +36,13 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-/** Starts the service; throws where the database or the chain cannot be used, leaving nothing open. */
+/**
+ * Starts the service, with `routes` beside its own. Throws where the database or the chain cannot be used, leaving
+ * nothing open.
+ */
 export async function createService(
   config: Config,
-  { logger = createLogger(config.logLevel) }: { logger?: Logger } = {},
+  { logger = createLogger(config.logLevel), routes }: { logger?: Logger; routes?: Hono | undefined } = {},
 ): Promise<Service> {
   const closing: (() => Promise<void> | void)[] = [];
   const stop = async (): Promise<void> => {
@@ -123,6 +127,7 @@ export async function createService(
       closing.push(endStreams);
       app = createApp({ ...shared, outbox, feed, checkpointTrees: createCheckpointTrees() });
     }
+    if (routes !== undefined) app.route("/", routes);
     const server = await listen(app, config);
     closing.push(() => drain(server));
     // A server with open streams would not drain.

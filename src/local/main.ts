@@ -9,6 +9,7 @@ import { takeLock } from "./lock.js";
 import { resetNetwork, startNetwork } from "./network.js";
 import { listenOnFreePort } from "./ports.js";
 import { startGuardian, until } from "./processes.js";
+import { createSandbox, type Sandbox } from "./sandbox/sandbox.js";
 import { type Environment, type LocalSettings, readSettings, wantedPort } from "./settings.js";
 
 const BLOCK_TIME_SECONDS = 1;
@@ -48,20 +49,26 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
     const wanted = wantedPort(env);
     const logPath = join(settings.dir, "logs", "service.log");
     const logs = destination({ dest: logPath, mkdir: true, sync: false });
+    let sandbox: Sandbox | undefined;
     const { port, listening: service } = await listenOnFreePort(
       { wanted, host: env.HOST || undefined },
       async (candidate) => {
         const config = settings.serviceConfig({ ...network, port: candidate });
-        return createService(config, { logger: createLogger(config.logLevel, logs) });
+        const { baseUrl } = config;
+        sandbox = network.parts.chain === undefined ? undefined : createSandbox({ ...network, baseUrl });
+        const logger = createLogger(config.logLevel, logs);
+        return createService(config, { logger, routes: sandbox?.routes });
       },
     );
     closing.push(() => service.stop());
+    closing.push(() => sandbox?.stop());
     if (wanted !== 0 && port !== wanted) report(`Port ${wanted} is in use: taking ${port}.`);
     // The indexer says that it is up before it has read the newest blocks.
     await until("the service is ready", async () => isStopping || (await fetch(`${service.url}/ready`)).ok, {
       timeoutMs: READY_TIMEOUT_MS,
     });
     if (isStopping) return;
+    sandbox?.start();
     const { databaseUrl, rpcUrl, deploymentPath } = network;
     const addressFile = join(settings.dir, "network.json");
     writeAddresses(addressFile, { baseUrl: service.url, databaseUrl, rpcUrl, deploymentPath });
@@ -130,7 +137,12 @@ function summary({
     `  Stablecoin      ${deployment.asset.address} (${deployment.asset.symbol})`,
     `  Data and logs   ${relative(process.cwd(), settings.dir) || "."}`,
     "",
-    ...(network.parts.chain === undefined ? [] : ["  Test money      npm run fund -- <address> <amount>"]),
+    ...(network.parts.chain === undefined
+      ? []
+      : [
+          "  Test money      npm run fund -- <address> <amount>",
+          `  Sandbox         ${url}/sandbox/... (docs/sandbox.md)`,
+        ]),
     "  Ctrl-C stops everything.",
     "",
   ].join("\n");

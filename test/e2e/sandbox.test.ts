@@ -1,0 +1,233 @@
+/** The sandbox as a newcomer's agent uses it, and its absence where the service runs for others. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parseConfig } from "../../src/config.js";
+import { freePort } from "../../src/local/ports.js";
+import { ROOT } from "../../src/local/root.js";
+import type { Play } from "../../src/local/sandbox/plays.js";
+import { createSandbox, type Sandbox } from "../../src/local/sandbox/sandbox.js";
+import { createLogger } from "../../src/logger.js";
+import { createService, type Service } from "../../src/main.js";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import type { Agent } from "../support/agent.js";
+import { openWorld, type World } from "../support/world.js";
+import { createdBy, DAY, untilStatus } from "./contract-actors.js";
+import { eventually } from "./event-actors.js";
+import { expectOk } from "./jury-actors.js";
+
+let world: World;
+let sandbox: Sandbox;
+let service: Service;
+
+beforeAll(async () => {
+  world = await openWorld();
+  const { rpcUrl } = world.info;
+  sandbox = createSandbox({ rpcUrl, deployment: world.deployment, baseUrl: world.url });
+  const config = parseConfig({ ...environment(), PORT: String(await freePort()) });
+  service = await createService(config, { logger: createLogger("silent"), routes: sandbox.routes });
+});
+afterAll(async () => {
+  sandbox.stop();
+  await service?.stop();
+  await world.close();
+});
+
+const environment = () => ({
+  DATABASE_URL: world.info.databaseUrl,
+  RPC_URL: world.info.rpcUrl,
+  DEPLOYMENT: world.info.deploymentPath,
+  MASTER_KEY: "11".repeat(32),
+  ROLES: "api",
+});
+
+async function call<T>(method: string, path: string, body?: unknown): Promise<{ status: number; data: T }> {
+  const response = await fetch(`${service.url}${path}`, {
+    method,
+    headers: { "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, ...((await response.json()) as { data: T }) };
+}
+
+async function play(script: Record<string, unknown>): Promise<Play> {
+  const { status, data } = await call<Play>("POST", "/sandbox/counterparties", script);
+  expect(status).toBe(201);
+  return data;
+}
+
+const ended = (id: string) =>
+  eventually("the counterparty is done", async () => {
+    const { data } = await call<Play>("GET", `/sandbox/counterparties/${id}`);
+    if (data.state === "failed") throw new Error(data.steps.join("; "));
+    return data.state === "done";
+  });
+
+const newcomer = (): Promise<Agent> => world.newAgent();
+
+describe("the sandbox", () => {
+  test("gives money and tokens", async () => {
+    const agent = await newcomer();
+    const gift = { address: agent.address, usd: "12.5", tokens: "3" };
+    expect(await call("POST", "/sandbox/faucet", gift)).toEqual({ status: 200, data: gift });
+    expect(await world.usdOf(agent.address)).toBe(12_500_000n);
+    for (const wrong of [
+      {},
+      { address: agent.address },
+      { address: "0x1", usd: "1" },
+      { ...gift, usd: "-1" },
+      { ...gift, usd: "0" },
+      { ...gift, usd: "1000000.1" },
+      { ...gift, tokens: "10001" },
+    ]) {
+      expect((await call("POST", "/sandbox/faucet", wrong)).status, JSON.stringify(wrong)).toBe(400);
+    }
+    expect(await world.usdOf(agent.address)).toBe(12_500_000n);
+  });
+
+  test("gives to many at once", async () => {
+    const addresses = Array.from({ length: 5 }, () => privateKeyToAddress(generatePrivateKey()));
+    const gifts = addresses.map((address) => call("POST", "/sandbox/faucet", { address, usd: "1" }));
+    expect((await Promise.all(gifts)).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    expect(await Promise.all(addresses.map(world.usdOf))).toEqual(addresses.map(() => 1_000_000n));
+  });
+
+  test("has a client that approves what the newcomer delivers", async () => {
+    const worker = await newcomer();
+    await call("POST", "/sandbox/faucet", { address: worker.address, usd: "10" });
+    const client = await play({ role: "client", title: "Write a haiku", price: "20" });
+    const id = client.contractId as string;
+    expect((await worker.get<ContractView>(`/v1/contracts/${id}`)).data).toMatchObject({
+      status: "created",
+      client: client.addresses[0],
+      title: "Write a haiku",
+    });
+    expectOk(await worker.pay(`/v1/contracts/${id}/accept`, { accept: true }));
+    expectOk(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://haiku" }));
+    await ended(client.id);
+    await untilStatus(worker, id, "settled-all-met");
+    expect(await world.usdOf(worker.address)).toBe(10_000_000n + 19_000_000n);
+  });
+
+  test("has a worker that delivers, and Backup Agents that judge what the newcomer disputes", async () => {
+    sandbox.start();
+    const client = await newcomer();
+    await call("POST", "/sandbox/faucet", { address: client.address, usd: "100" });
+    const { id } = await createdBy(world, client);
+    // The jury has to be there before the dispute.
+    const jury = await play({ role: "backup-agents", contractId: id, votes: ["met", "met", "not met"] });
+    expect(jury.addresses).toHaveLength(3);
+    const worker = await play({ role: "worker", contractId: id });
+    await ended(worker.id);
+    expectOk(await client.pay(`/v1/contracts/${id}/dispute`));
+    await ended(jury.id);
+    const { data } = await call<{ now: string }>("GET", "/sandbox/clock");
+    const moved = await call<{ now: string }>("POST", "/sandbox/clock", { advanceSeconds: DAY });
+    expect(moved.status).toBe(200);
+    expect(Date.parse(moved.data.now)).toBeGreaterThanOrEqual(Date.parse(data.now) + DAY * 1000);
+    await world.increaseTime(1);
+    const settled = await untilStatus(client, id, "settled-partial");
+    expect(settled.criteriaMet).toEqual(["met", "met", "not met"]);
+    expect(await world.usdOf(client.address), "client").toBe(100_000_000n - 52_500_000n + 18_166_667n);
+    const [address] = worker.addresses as [`0x${string}`];
+    expect(await world.usdOf(address), "worker").toBe(1_000_000_000_000n - 2_500_000n + 35_000_000n);
+  });
+
+  test("has a client that disputes, and one that never answers", async () => {
+    const worker = await newcomer();
+    await call("POST", "/sandbox/faucet", { address: worker.address, usd: "5" });
+    const jury: Play[] = [];
+    const plans = ["dispute", "nothing"] as const;
+    const [disputed, unanswered] = await Promise.all(
+      plans.map(async (plan) => {
+        const { id, contractId } = await play({ role: "client", plan });
+        expectOk(await worker.pay(`/v1/contracts/${contractId}/accept`, { accept: true }));
+        if (plan === "dispute") {
+          jury.push(await play({ role: "backup-agents", contractId, votes: ["not met", "not met"] }));
+        }
+        expectOk(await worker.post(`/v1/contracts/${contractId}/delivery`, { delivery: "ipfs://work" }));
+        await ended(id);
+        return contractId as string;
+      }),
+    );
+    await ended((jury[0] as Play).id);
+    // One day first: votes have to be opened within the day after the window.
+    await call("POST", "/sandbox/clock", { advanceSeconds: DAY });
+    await untilStatus(worker, disputed as string, "settled-none-met");
+    await call("POST", "/sandbox/clock", { advanceSeconds: 5 * DAY });
+    await world.increaseTime(1);
+    await untilStatus(worker, unanswered as string, "settled-all-met");
+    expect(await world.usdOf(worker.address)).toBe(5_000_000n - 5_000_000n + 50_000_000n);
+  });
+
+  test("has a worker that withdraws, and says why one could not play", async () => {
+    const client = await newcomer();
+    await call("POST", "/sandbox/faucet", { address: client.address, usd: "100" });
+    const { id } = await createdBy(world, client);
+    await ended((await play({ role: "worker", contractId: id, plan: "withdraw" })).id);
+    await untilStatus(client, id, "cancelled-withdrawn");
+    const late = await play({ role: "worker", contractId: id });
+    await eventually("it fails", async () => {
+      const { data } = await call<Play>("GET", `/sandbox/counterparties/${late.id}`);
+      return data.state === "failed" && data.steps.length > 0;
+    });
+    // A price below the least is the service's to refuse, at once.
+    const cheap = await play({ role: "client", price: "0.001" });
+    expect(cheap).toMatchObject({ state: "failed", contractId: null });
+    expect(cheap.steps.join()).toContain("0.01");
+    expect((await call("GET", "/sandbox/counterparties/nobody")).status).toBe(404);
+    expect((await call("POST", "/sandbox/counterparties", { role: "king" })).status).toBe(400);
+  });
+
+  test("moves the clock forward alone", async () => {
+    const at = async (): Promise<number> =>
+      Date.parse((await call<{ now: string }>("GET", "/sandbox/clock")).data.now) / 1000;
+    const before = await at();
+    for (const body of [
+      {},
+      { advanceSeconds: 0 },
+      { advanceSeconds: -1 },
+      { advanceSeconds: 401 * DAY },
+      { to: "2020-01-01T00:00:00Z" },
+      { to: await world.inSeconds(401 * DAY) },
+      { to: "tomorrow" },
+    ]) {
+      expect((await call("POST", "/sandbox/clock", body)).status, JSON.stringify(body)).toBe(400);
+    }
+    expect((await at()) - before, "a refused move moves nothing").toBeLessThan(60);
+
+    const moves = [{ advanceSeconds: 120 }, { advanceSeconds: 60 }, { to: await world.inSeconds(600) }];
+    const answers = await Promise.all(moves.map((body) => call("POST", "/sandbox/clock", body)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect((await at()) - before).toBeGreaterThanOrEqual(600);
+  });
+});
+
+describe("scripts/serve.ts", () => {
+  let child: ChildProcess;
+  afterAll(async () => {
+    child?.kill("SIGTERM");
+    await once(child, "close");
+  });
+
+  test("has none of it", async () => {
+    const port = await freePort();
+    child = spawn(join(ROOT, "node_modules/.bin/tsx"), [join(ROOT, "scripts/serve.ts")], {
+      env: { PATH: process.env.PATH, ...environment(), PORT: String(port), LOG_LEVEL: "silent" },
+      stdio: "ignore",
+    });
+    const url = `http://127.0.0.1:${port}`;
+    await eventually("it answers", async () => (await fetch(`${url}/health`)).ok);
+    for (const [method, path] of [
+      ["POST", "/sandbox/faucet"],
+      ["GET", "/sandbox/clock"],
+      ["POST", "/sandbox/clock"],
+      ["POST", "/sandbox/counterparties"],
+      ["GET", "/sandbox/counterparties/1"],
+    ] as const) {
+      expect((await fetch(`${url}${path}`, { method })).status, `${method} ${path}`).toBe(404);
+    }
+  });
+});
