@@ -1,0 +1,61 @@
+/** What is stored, and the money of everybody concerned: compared before and after a request. */
+import type { Address } from "viem";
+import type { Scene } from "../support/scene.js";
+
+/** Written by calls alone, each before its answer: a refusal leaves them as they are. */
+const WRITTEN_BY_CALLS = [
+  ...["api_key", "terms", "reference_key", "delivery", "checkpoint", "complaint", "profile"].map(
+    (table) => `app.${table}`,
+  ),
+  "app.sealed_vote",
+  "app.key_release",
+  "(select id, caller, kind, escrow, nonce, request_hash from app.operation where caller is not null)",
+  "(select id, owner, url, description, agent, contract_id, types, wrapped_secret from app.webhook)",
+];
+/** What follows from calls, when it comes to it: through relayer, chain, indexer and event log. */
+const FOLLOWING = [
+  ...["app.operation", "app.batch", "app.event"],
+  ...["working_contract", "vote", "draw", "stake", "delegation", "deferred_payout"].map(
+    (view) => `onchain.${view}`,
+  ),
+];
+
+export interface State {
+  written: string;
+  followed: string;
+}
+
+export interface StateReader {
+  read(): Promise<State>;
+  /** Resolves once nothing that was begun is still on its way. */
+  settled(): Promise<void>;
+}
+
+/** `holders` are agents and contracts whose stablecoins count as state. */
+export async function openState(scene: Scene, holders: readonly Address[]): Promise<StateReader> {
+  const sql = [...WRITTEN_BY_CALLS, ...FOLLOWING]
+    .map((source) => `select count(*), sum(hashtextextended(t::text, 0)) from ${source} t`)
+    .join(" union all ");
+  const read = async (): Promise<State> => {
+    const [rows, balances] = await Promise.all([scene.query(sql), Promise.all(holders.map(scene.usdOf))]);
+    return {
+      written: JSON.stringify(rows.slice(0, WRITTEN_BY_CALLS.length), null, 1),
+      followed: JSON.stringify([...rows.slice(WRITTEN_BY_CALLS.length), ...balances.map(String)], null, 1),
+    };
+  };
+  return {
+    read,
+    async settled() {
+      let before = "";
+      for (let quiet = 0; quiet < 4; ) {
+        const [open] = await scene.query<{ count: string }>(
+          "select count(*) from app.operation where state in ('queued', 'sent', 'mined', 'held')",
+        );
+        const { followed } = await read();
+        quiet = followed === before && open?.count === "0" ? quiet + 1 : 0;
+        before = followed;
+        await new Promise((resolve) => setTimeout(resolve, 250));
+      }
+    },
+  };
+}
