@@ -1,6 +1,10 @@
-/** The indexer alone, against a database and a chain that run elsewhere; its schema is named for its release. */
+/**
+ * The indexer alone, against a database and a chain that run elsewhere; its schema is named for its release. Ends with
+ * code 1, to be started again, where its database was started again or the chain went back beyond what it can follow.
+ */
 import { spawn } from "node:child_process";
 import { resolve } from "node:path";
+import { dropIndex, watchIndex } from "../src/local/index-watch.js";
 import { indexerCommand } from "../src/local/indexer-process.js";
 
 const { DATABASE_URL, RPC_URL, WS_RPC_URL, DEPLOYMENT, INDEXER_PORT = "42069" } = process.env;
@@ -8,7 +12,7 @@ if (!DATABASE_URL || !RPC_URL || !DEPLOYMENT) {
   console.error("DATABASE_URL, RPC_URL and DEPLOYMENT are required.");
   process.exit(1);
 }
-const { command, args, env } = indexerCommand({
+const { command, args, env, schema } = indexerCommand({
   databaseUrl: DATABASE_URL,
   rpcUrl: RPC_URL,
   wsRpcUrl: WS_RPC_URL || undefined,
@@ -17,4 +21,20 @@ const { command, args, env } = indexerCommand({
 });
 const child = spawn(command, args, { env, stdio: "inherit" });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
-child.on("exit", (code) => process.exit(code ?? 1));
+let reason: "database restarted" | "rows abandoned" | undefined;
+watchIndex({
+  databaseUrl: DATABASE_URL,
+  rpcUrl: RPC_URL,
+  onDatabaseRestarted() {
+    reason = "database restarted";
+    child.kill("SIGTERM");
+  },
+  onAbandoned() {
+    reason = "rows abandoned";
+    child.kill("SIGTERM");
+  },
+});
+child.on("exit", async (code) => {
+  if (reason === "rows abandoned") await dropIndex(DATABASE_URL, schema);
+  process.exit(reason === undefined ? (code ?? 1) : 1);
+});

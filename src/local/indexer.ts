@@ -1,4 +1,5 @@
 import pg from "pg";
+import { dropIndex, watchIndex } from "./index-watch.js";
 import { type IndexerOptions, indexerCommand } from "./indexer-process.js";
 import { type Guardian, type Supervised, supervise, until } from "./processes.js";
 import { ROOT } from "./root.js";
@@ -7,11 +8,15 @@ export interface Indexer extends Supervised {
   url: string;
 }
 
-/** Starts the indexer as a child process and resolves once it has read the chain's past. */
+/**
+ * Starts the indexer as a child process and resolves once it has read the chain's past. It is started again where its
+ * database was, and reads everything again where its rows rest on blocks that have left the chain for good.
+ */
 export async function startIndexer(
   options: IndexerOptions & { guardian: Guardian; logPath: string; report(line: string): void },
 ): Promise<Indexer> {
   const url = `http://127.0.0.1:${options.port}`;
+  let isAbandoned = false;
   const supervised = await supervise({
     name: "The indexer",
     guardian: options.guardian,
@@ -19,6 +24,8 @@ export async function startIndexer(
     report: options.report,
     async plan() {
       const command = indexerCommand(options);
+      if (isAbandoned) await dropIndex(options.databaseUrl, command.schema);
+      isAbandoned = false;
       await unlock(options.databaseUrl, command.schema);
       return { ...command, cwd: ROOT };
     },
@@ -28,7 +35,26 @@ export async function startIndexer(
         signal,
       }),
   });
-  return { ...supervised, url };
+  const watch = watchIndex({
+    ...options,
+    onDatabaseRestarted() {
+      options.report("The indexer's database was started again, and so is the indexer.");
+      supervised.restart();
+    },
+    onAbandoned() {
+      options.report("The chain went back beyond what the indexer can follow: it reads everything again.");
+      isAbandoned = true;
+      supervised.restart();
+    },
+  });
+  return {
+    ...supervised,
+    url,
+    async stop() {
+      watch.stop();
+      await supervised.stop();
+    },
+  };
 }
 
 /**

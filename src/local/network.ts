@@ -66,7 +66,6 @@ export async function startNetwork(options: NetworkOptions): Promise<Network> {
 
   try {
     const wanted = (name: keyof typeof WANTED_PORTS) => freePort(options.persistent ? WANTED_PORTS[name] : 0);
-    let indexer: Indexer | undefined;
     const startDatabase = async () =>
       kept(
         await startPostgres({
@@ -79,8 +78,6 @@ export async function startNetwork(options: NetworkOptions): Promise<Network> {
           logPath: log("postgres"),
           volatile: !options.persistent,
           report,
-          // Ponder commits without waiting for the disk: after a crash it must read again what may be missing.
-          onRestarted: () => indexer?.restart(),
         }),
       );
     const startBlocks = async () =>
@@ -107,7 +104,7 @@ export async function startNetwork(options: NetworkOptions): Promise<Network> {
         ? await useRemoteChain(options.remoteChain as RemoteChain)
         : await deployOnce(localChain, options);
 
-    indexer = kept(
+    const indexer = kept(
       await startIndexer({
         ...chain,
         guardian,

@@ -42,7 +42,6 @@ export interface PostgresOptions {
   /** Skips every flush to disk: for data that nobody needs after a crash. */
   volatile?: boolean;
   report(line: string): void;
-  onRestarted?(): void;
 }
 
 export interface Postgres extends Supervised {
@@ -77,7 +76,6 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
     guardian: options.guardian,
     logPath: options.logPath,
     report: options.report,
-    ...(options.onRestarted === undefined ? {} : { onRestarted: options.onRestarted }),
     async plan() {
       await endOrphan(dataDir);
       return {

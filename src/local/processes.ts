@@ -30,8 +30,6 @@ export interface SupervisedOptions {
   plan(): Promise<SpawnPlan>;
   /** Resolves once the child serves; the signal aborts when the child has died meanwhile. */
   ready(signal: AbortSignal): Promise<void>;
-  /** Called when a child that died is serving again. */
-  onRestarted?(): void;
   report(line: string): void;
 }
 
@@ -89,7 +87,6 @@ export async function supervise(options: SupervisedOptions): Promise<Supervised>
       void keepAlive(current, Date.now());
       await current.ready;
       options.report(`${options.name} is running again.`);
-      options.onRestarted?.();
     } catch (error) {
       // The dead child's own keepAlive tries the next start; only a plan that failed has none.
       if (current === run) void keepAlive(run, Date.now());

@@ -87,7 +87,6 @@ export async function startCluster({
       password: "password",
       database: "faults",
       logPath: log("postgres"),
-      onRestarted: () => indexer?.restart(),
     }),
   ]);
   const { publicClient, chain } = createChainClients({ rpcUrl: node.rpcUrl, chainId: LOCAL_CHAIN_ID });

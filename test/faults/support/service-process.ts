@@ -13,6 +13,7 @@ export interface ServiceProcess {
   database: TcpProxy;
   rpc: RpcProxy;
   isRunning(): boolean;
+  pid(): number | undefined;
   /** Starts it where it is not running; resolves once it answers. These settings replace earlier ones, and stay. */
   start(env?: Record<string, string>): Promise<void>;
   /** kill -9; resolves once it is gone. */
@@ -64,6 +65,7 @@ export async function prepareProcess(options: ServiceProcessOptions): Promise<Se
     database,
     rpc,
     isRunning: () => child !== undefined,
+    pid: () => child?.pid,
     async start(more = {}) {
       if (child !== undefined) return;
       env = { ...env, ...more };

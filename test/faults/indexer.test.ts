@@ -1,0 +1,110 @@
+/**
+ * Rows 9, 10 and 21: what fills the index fails. Guards: money is decided by receipts; an answer waits until the index
+ * shows its very block; the indexer is started again with its database, and reads everything again where its rows rest
+ * on blocks that are gone.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { until } from "../../src/local/processes.js";
+import type { Agent } from "../support/agent.js";
+import { indexedTo } from "./support/audit.js";
+import type { RpcRule } from "./support/rpc-proxy.js";
+import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
+
+/** Blocks after which Ponder calls a block of a local chain final. */
+const PONDER_FINALITY = 30;
+const LAG_FOR_MS = 10_000;
+let scene: Scene;
+
+beforeAll(async () => {
+  scene = await openScene("indexer");
+});
+afterEach(() => scene.cluster.heal());
+afterAll(() => scene?.cluster.stop());
+
+/** Every event of our escrows as the chain has it, and as the index has it. */
+async function expectNoHole(): Promise<void> {
+  const { publicClient, pool, deployment } = scene.cluster;
+  await indexedTo(scene.cluster, await publicClient.getBlockNumber({ cacheTime: 0 }));
+  const { rows } = await pool.query<{ contract_id: `0x${string}`; place: string }>(
+    "select contract_id, transaction_hash || log_index as place from onchain.escrow_event",
+  );
+  const ids = await pool.query<{ id: `0x${string}` }>("select id from onchain.working_contract");
+  const logs = await publicClient.getLogs({
+    address: ids.rows.map(({ id }) => id),
+    fromBlock: BigInt(deployment.startBlock),
+  });
+  const onChain = logs.map(({ transactionHash, logIndex }) => `${transactionHash}${logIndex}`);
+  expect(rows.map(({ place }) => place).sort()).toEqual(onChain.sort());
+  expect(onChain.length).toBeGreaterThan(0);
+}
+
+it("row 9: after a crash of Postgres the indexer starts again too, and leaves no hole", async () => {
+  const { cluster } = scene;
+  await (await startStory(scene)).done;
+  const { done } = await startStory(scene);
+  const earlier = cluster.indexer.pid();
+  const pid = cluster.postgres.pid() ?? 0;
+  process.kill(pid, "SIGKILL");
+  await until("Postgres is back", async () => (await cluster.pool.query("select 1")).rowCount === 1, {
+    timeoutMs: 60_000,
+  });
+  await done;
+  await until("the indexer is another one", async () => cluster.indexer.pid() !== earlier, {
+    timeoutMs: 60_000,
+  });
+  expect(cluster.reports).toContain("The indexer's database was started again, and so is the indexer.");
+  await expectTruth(scene);
+  await expectNoHole();
+});
+
+it("row 10: while the indexer is gone nobody gets a wrong answer, and its return shows what it missed", async () => {
+  const { cluster, customers, clients } = scene;
+  const { done } = await startStory(scene);
+  const pid = cluster.indexer.pid() ?? 0;
+  process.kill(pid, "SIGKILL");
+  const created = await customers.create(clients[0] as Agent);
+  expect(created.status).toBe(200);
+  // What was answered is there for the next reader: the answer waited for the index.
+  expect((await customers.read(clients[0] as Agent, created.data.id)).status).toBe(200);
+  await done;
+  await expectTruth(scene);
+  await expectNoHole();
+});
+
+it("row 10: a lagging indexer delays answers, and makes none of them wrong", async () => {
+  const { cluster } = scene;
+  const late: RpcRule = async (_, forward) => {
+    await delay(1500);
+    return forward();
+  };
+  const { done } = await startStory(scene, async () => cluster.indexerRpc.setRule(late));
+  await delay(LAG_FOR_MS);
+  cluster.indexerRpc.setRule(null);
+  await done;
+  await expectTruth(scene);
+});
+
+it("row 21: rows on blocks that the chain took back beyond the indexer's finality are read again", async () => {
+  const { cluster } = scene;
+  const { testClient, blocks } = cluster;
+  await blocks.pause();
+  const snapshot = await testClient.snapshot();
+  blocks.resume();
+  await (await startStory(scene)).done;
+  await expectTruth(scene);
+  await blocks.pause();
+  await testClient.mine({ blocks: 2 * PONDER_FINALITY + 5 });
+  await indexedTo(cluster, await cluster.publicClient.getBlockNumber({ cacheTime: 0 }));
+  await testClient.revert({ id: snapshot });
+  await testClient.mine({ blocks: 2 * PONDER_FINALITY + 10 });
+  blocks.resume();
+
+  const said = "The chain went back beyond what the indexer can follow: it reads everything again.";
+  await until("it is noticed", async () => cluster.reports.includes(said), { timeoutMs: 90_000 });
+  await until("the index is back", async () => (await fetch(`${cluster.indexer.url}/ready`)).ok, {
+    timeoutMs: 60_000,
+  });
+  await expectTruth(scene);
+  await expectNoHole();
+});
