@@ -1,0 +1,102 @@
+/**
+ * Rows 37 and 39: proofs that were used, made for another place, or are somebody else's; bodies made to break a parser.
+ * Guards: a challenge is redeemed once; its text names domain, chain and factory; parsing is bounded before it starts.
+ */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Agent } from "../support/agent.js";
+import { accountOf } from "./support/cluster.js";
+import { expectTruth, openScene, type Scene, seededRandom } from "./support/story.js";
+
+let scene: Scene;
+
+beforeAll(async () => {
+  scene = await openScene("abuse", { relayers: 1 });
+});
+afterAll(() => scene?.cluster.stop());
+
+async function post(path: string, body: string, headers: Record<string, string> = {}) {
+  const response = await fetch(`${scene.cluster.apis[0]?.url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body,
+  });
+  const answer = (await response.json().catch(() => null)) as {
+    data: { challengeId: string; message: string };
+  };
+  return { status: response.status, body: answer };
+}
+
+it("row 37: a challenge is good once, for its own text alone", async () => {
+  const { account } = accountOf("abuse challenger");
+  const path = `/v1/agents/${account.address}`;
+  const challenge = async () => (await post(`${path}/challenge`, "")).body.data;
+  const redeem = (challengeId: string, signature: string) =>
+    post(`${path}/api-key`, JSON.stringify({ challengeId, signature }));
+
+  const used = await challenge();
+  const signature = await account.signMessage({ message: used.message });
+  const both = await Promise.all([redeem(used.challengeId, signature), redeem(used.challengeId, signature)]);
+  expect(both.map(({ status }) => status).sort()).toEqual([201, 400]);
+  const next = await challenge();
+  expect((await redeem(next.challengeId, signature)).status).toBe(401);
+  const chain = String(scene.cluster.deployment.chainId);
+  const changes: [string, string][] = [
+    ["faults.test", "other.test"],
+    [chain, "1"],
+    [scene.cluster.deployment.factory.slice(2), "00".repeat(20)],
+  ];
+  for (const [from, to] of changes) {
+    const { challengeId, message } = await challenge();
+    const altered = message.replaceAll(new RegExp(from, "gi"), to);
+    expect(altered).not.toBe(message);
+    const forged = await account.signMessage({ message: altered });
+    expect((await redeem(challengeId, forged)).status).toBe(401);
+  }
+});
+
+it("row 39: oversized, deep, hostile and random bodies are refused, and leave no row", async () => {
+  const { cluster, clients, customers } = scene;
+  const [owner, other] = [clients[0] as Agent, clients[1] as Agent];
+  const created = await customers.create(owner);
+  const count = async () =>
+    (
+      await cluster.pool.query(
+        "select (select count(*) from app.operation) + (select count(*) from app.terms) as n",
+      )
+    ).rows[0].n;
+  const before = await count();
+  const random = seededRandom(39);
+  const valid = await customers.draft();
+  const bodies = [
+    "x".repeat(2 ** 20),
+    "[".repeat(100_000),
+    `{"a":`.repeat(50_000),
+    `{"__proto__":{"polluted":true},"title":1}`,
+    `{"title":"\\ud800","budgetOrPrice":1e999}`,
+    `{"budgetOrPrice":${"9".repeat(5000)}}`,
+    "\u0000",
+    ...Array.from({ length: 40 }, () => {
+      const at = random(valid.length);
+      return valid.slice(0, at) + String.fromCharCode(random(128)) + valid.slice(at + 1 + random(20));
+    }).filter((body) => {
+      try {
+        JSON.parse(body);
+        return false;
+      } catch {
+        return true;
+      }
+    }),
+  ];
+  const headers = { authorization: `Bearer ${other.apiKey}` };
+  for (const body of bodies) {
+    const { status } = await post("/v1/contracts", body, headers);
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(status).toBeLessThan(500);
+  }
+  for (const act of ["cancel", "approve", "withdraw", "dispute"]) {
+    const { status } = await post(`/v1/contracts/${created.data.id}/${act}`, "", headers);
+    expect([403, 409]).toContain(status);
+  }
+  expect(await count()).toBe(before);
+  await expectTruth(scene);
+});
