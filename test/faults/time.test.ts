@@ -1,0 +1,96 @@
+/**
+ * Rows 27, 35, 36: clocks, the keeper, and the service itself go wrong. Guards: the chain's time decides; statuses are
+ * computed from facts and time, not from the keeper's transactions; every contract can be ended by anybody on chain.
+ */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { escrowAbi } from "../../src/chain/abi.js";
+import { createSigningClient } from "../../src/chain/clients.js";
+import { localAccount } from "../../src/local/network.js";
+import { until } from "../../src/local/processes.js";
+import type { Agent } from "../support/agent.js";
+import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
+
+const DAY = 86_400;
+let scene: Scene;
+
+beforeAll(async () => {
+  scene = await openScene("time");
+});
+afterEach(() => scene.cluster.heal());
+afterAll(() => scene?.cluster.stop());
+
+it.each([
+  ["an hour ahead", 3600, 3600],
+  ["an hour behind", -3600, -3600],
+  ["apart by two minutes", 60, -60],
+])("row 27: hosts whose clocks are %s follow the chain's time", async (_, ofApis, ofRelayers) => {
+  await setClocks(ofApis, ofRelayers);
+  await (await startStory(scene)).done;
+  await expectTruth(scene);
+});
+
+it("row 35: without a keeper for days statuses are right all the same, and it catches up", async () => {
+  const { cluster, customers, clients, workers } = scene;
+  const [client, worker] = [clients[0] as Agent, workers[0] as Agent];
+  await setClocks(0, 0, { ROLES: "relayer" });
+  const unmatched = await customers.create(client);
+  const absent = await customers.create(client);
+  expect((await customers.accept(worker, absent.data.id)).status).toBe(200);
+  await cluster.moveTime(2 * DAY + 10);
+
+  const statuses = () =>
+    Promise.all(
+      [unmatched, absent].map(async ({ data }) => (await customers.read(client, data.id)).data.status),
+    );
+  const areRight = async (): Promise<boolean> =>
+    (await statuses()).join() === "cancelled-unmatched,cancelled-absent";
+  // Each process sees the new block within half a second.
+  await until("the statuses are right", areRight, { timeoutMs: 5000 });
+  await expectTruth(scene);
+
+  await setClocks(0, 0, { ROLES: "relayer,keeper" });
+  const isPaid = async (): Promise<boolean> =>
+    (await customers.usdOf(unmatched.data.id as `0x${string}`)) === 0n &&
+    (await customers.usdOf(absent.data.id as `0x${string}`)) === 0n;
+  await until("everything due is paid", isPaid, { timeoutMs: 60_000 });
+  await expectTruth(scene);
+});
+
+it("row 36: with the service gone for good anybody ends the contracts on chain", async () => {
+  const { cluster, customers, clients, workers } = scene;
+  const [client, worker] = [clients[1] as Agent, workers[1] as Agent];
+  const created = await customers.create(client);
+  expect((await customers.accept(worker, created.data.id)).status).toBe(200);
+  await Promise.all(cluster.processes.map((one) => one.kill()));
+  const before = await customers.usdOf(client.address);
+  await cluster.moveTime(2 * DAY + 10);
+  const stranger = createSigningClient({
+    rpcUrl: cluster.node.rpcUrl,
+    chain: cluster.publicClient.chain,
+    account: localAccount(6),
+  });
+  const hash = await stranger.writeContract({
+    address: created.data.id as `0x${string}`,
+    abi: escrowAbi,
+    functionName: "settle",
+  });
+  const { status } = await cluster.publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
+  expect(status).toBe("success");
+  // The price, and the Client's share of the absent Worker's stake.
+  expect((await customers.usdOf(client.address)) - before).toBe(52_000_000n);
+  expect(await customers.usdOf(created.data.id as `0x${string}`)).toBe(0n);
+});
+
+/** Starts every process again, its clock off by so many seconds. */
+async function setClocks(
+  ofApis: number,
+  ofRelayers: number,
+  relayerEnv: Record<string, string> = {},
+): Promise<void> {
+  const { apis, relayers, processes } = scene.cluster;
+  await Promise.all(processes.map((one) => one.kill()));
+  await Promise.all([
+    ...apis.map((one) => one.start({ CLOCK_OFFSET_SECONDS: String(ofApis) })),
+    ...relayers.map((one) => one.start({ CLOCK_OFFSET_SECONDS: String(ofRelayers), ...relayerEnv })),
+  ]);
+}
