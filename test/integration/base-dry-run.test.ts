@@ -1,0 +1,294 @@
+/**
+ * Base without Base: a new chain with its id, USDC's identity at USDC's address, the protocol deployed by the script, and
+ * the image's files run as the separate processes of deploy/, with the settings of deploy/base.env.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { decodePaymentRequiredHeader } from "@x402/core/http";
+import { ExactEvmScheme } from "@x402/evm";
+import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
+import pg from "pg";
+import { parseUnits, toHex } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { testUsdAbi } from "../../src/chain/abi.js";
+import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
+import { readDeployment } from "../../src/chain/deployment.js";
+import { NETWORKS, networkFaults } from "../../src/chain/networks.js";
+import { connect } from "../../src/client/connect.js";
+import { type LocalChain, startChain } from "../../src/local/chain.js";
+import { localAccount, localSignerKeys } from "../../src/local/network.js";
+import { freePort } from "../../src/local/ports.js";
+import { type Guardian, startGuardian, until } from "../../src/local/processes.js";
+import { ROOT } from "../../src/local/root.js";
+import { type Image, unpackImage } from "../support/image.js";
+import { placeIssuerToken } from "../support/issuer-token.js";
+import { runProcess } from "../support/run-process.js";
+import { sharedStack } from "../support/world.js";
+
+const { chainId, asset } = NETWORKS.base;
+const dir = mkdtempSync(join(tmpdir(), "base-dry-run-"));
+const deploymentPath = join(dir, "8453.json");
+const deployer = localAccount(6);
+let guardian: Guardian;
+let node: LocalChain;
+let clients: ReturnType<typeof createChainClients>;
+
+beforeAll(async () => {
+  guardian = startGuardian();
+  node = await startChain({
+    guardian,
+    chainId,
+    dir: join(dir, "chain"),
+    port: await freePort(),
+    logPath: join(dir, "chain.log"),
+    blockTime: 0.25,
+    persistent: false,
+    report: () => {},
+  });
+  clients = createChainClients({ rpcUrl: node.rpcUrl, chainId });
+});
+afterAll(async () => {
+  await node?.stop();
+  await guardian?.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const place = (identity: { name: string; version: string }) =>
+  placeIssuerToken({ rpcUrl: node.rpcUrl, chainId }, { address: asset.address, symbol: "USDC", ...identity });
+
+/** `npm run deploy`. */
+const deploy = (env: Record<string, string>) =>
+  runProcess(join(ROOT, "node_modules/.bin/tsx"), ["scripts/deploy.ts"], {
+    env: {
+      NETWORK: "base",
+      RPC_URL: node.rpcUrl,
+      DEPLOYER_PRIVATE_KEY: toHex(deployer.getHdKey().privateKey as Uint8Array),
+      SIGNERS: [1, 2].map((index) => localAccount(index).address).join(),
+      DOMAIN: "contracts.example",
+      DEPLOYMENT: deploymentPath,
+      ...env,
+    },
+  });
+
+describe("npm run deploy", () => {
+  it("sends nothing to a chain whose stablecoin is not the issuer's", async () => {
+    const { publicClient } = clients;
+    expect(await networkFaults(publicClient, "base-sepolia")).toEqual([
+      "base-sepolia is chain 84532, the node serves chain 8453.",
+    ]);
+    expect(await networkFaults(publicClient, "base")).toEqual([
+      `There is no contract at ${asset.address}, where base has its stablecoin.`,
+    ]);
+
+    // The bridged coin's name, say, and another version: what is signed for one is nothing to the other.
+    await place({ name: "USD Base Coin", version: "1" });
+    const { code, stderr } = await deploy({});
+    expect(code).toBe(1);
+    const lines = stderr.trim().split("\n");
+    expect(lines.slice(0, 2)).toEqual([
+      `name() of ${asset.address} is USD Base Coin, not USD Coin.`,
+      expect.stringMatching(/^DOMAIN_SEPARATOR\(\) of 0x\w{40} is 0x\w{64}, not 0x\w{64}\.$/),
+    ]);
+    expect(lines).toHaveLength(2);
+    expect(existsSync(deploymentPath)).toBe(false);
+    expect(await publicClient.getTransactionCount({ address: deployer.address })).toBe(0);
+  });
+
+  it("says each fault of its settings", async () => {
+    const both = await deploy({ ASSET: asset.address });
+    expect(both.stderr).toContain("NETWORK: give either NETWORK, which names its own stablecoin, or ASSET\n");
+    const unknown = await deploy({ NETWORK: "mainnet", DEPLOYER_PRIVATE_KEY: "0x1" });
+    expect(unknown.stderr).toContain("NETWORK: must be base or base-sepolia\n");
+    expect(unknown.stderr).toContain("DEPLOYER_PRIVATE_KEY: must be 32 bytes in hex\n");
+  });
+
+  it("deploys over the issuer's stablecoin, once", async () => {
+    await place(asset);
+    expect(await networkFaults(clients.publicClient, "base")).toEqual([]);
+    const poor = generatePrivateKey();
+    const without = await deploy({ DEPLOYER_PRIVATE_KEY: poor });
+    expect(without.stderr).toBe(
+      `The deployer ${privateKeyToAccount(poor).address} has nothing to pay gas with on chain 8453.\n`,
+    );
+
+    const { code, stdout, stderr } = await deploy({});
+    expect(stderr).toBe("");
+    expect(code).toBe(0);
+    expect(stdout).toContain(`Deployed and verified on chain 8453: ${deploymentPath}`);
+    expect(readDeployment(deploymentPath)).toMatchObject({
+      chainId,
+      networkName: "base",
+      asset: { ...asset, address: asset.address.toLowerCase(), symbol: "USDC" },
+    });
+    expect((await deploy({})).stderr).toContain("Deploy a second time with --again.");
+  });
+});
+
+describe("the processes of deploy/, on their image's files", () => {
+  const running: { name: string; child: ChildProcess }[] = [];
+  let image: Image;
+  let database: string;
+  let url: string;
+  let output = "";
+
+  beforeAll(async () => {
+    image = unpackImage();
+    database = await createDatabase();
+    const [api, relayer, keeper, indexer] = await Promise.all([
+      freePort(),
+      freePort(),
+      freePort(),
+      freePort(),
+    ]);
+    url = `http://127.0.0.1:${api}`;
+    const env = {
+      ...settingsOf("deploy/base.env"),
+      DATABASE_URL: database,
+      RPC_URL: node.rpcUrl,
+      DEPLOYMENT: deploymentPath,
+      MASTER_KEY: "22".repeat(32),
+      BASE_URL: url,
+      HOST: "127.0.0.1",
+      INDEXER_HOST: "127.0.0.1",
+      LOG_LEVEL: "warn",
+    };
+    await once(run("migrate", "scripts/migrate.ts", env), "close");
+    run("indexer", "scripts/indexer.ts", { ...env, INDEXER_PORT: String(indexer) });
+    run("api", "scripts/serve.ts", { ...env, ROLES: "api", PORT: String(api) });
+    run("keeper", "scripts/serve.ts", { ...env, ROLES: "keeper", PORT: String(keeper) });
+    const keys = localSignerKeys().join();
+    run("relayer", "scripts/serve.ts", {
+      ...env,
+      ROLES: "relayer",
+      RELAYER_PRIVATE_KEYS: keys,
+      PORT: String(relayer),
+    });
+    const ready = [api, relayer, keeper].map((port) =>
+      until("every process is ready", async () => (await fetch(`http://127.0.0.1:${port}/ready`)).ok, {
+        timeoutMs: 180_000,
+      }),
+    );
+    await Promise.race([Promise.all(ready), ...running.map(diedEarly)]);
+  });
+  afterAll(async () => {
+    for (const { child } of running) child.kill("SIGKILL");
+    image?.remove();
+  });
+
+  /** As the image runs it, with nothing of this process's environment. */
+  function run(name: string, script: string, env: Record<string, string>): ChildProcess {
+    const [command = "", ...args] = image.command.with(-1, script);
+    const { PATH = "", HOME = "" } = process.env;
+    const child = spawn(command, args, {
+      cwd: image.dir,
+      env: { PATH, HOME, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on("data", (chunk) => (output += `${name}: ${chunk}`));
+    }
+    if (name !== "migrate") running.push({ name, child });
+    return child;
+  }
+
+  const diedEarly = ({ name, child }: { name: string; child: ChildProcess }): Promise<never> =>
+    new Promise((_, reject) => {
+      child.once("exit", (code) => reject(new Error(`${name} ended with ${code}: ${output}`)));
+    });
+
+  it("take a payment in USDC from a stock x402 client with its own spending controls, and pay it out", async () => {
+    const payer = privateKeyToAccount(generatePrivateKey());
+    const payee = privateKeyToAccount(generatePrivateKey());
+    await mint(payer.address, "1");
+    await mint(payee.address, "1");
+    const client = await connect({ baseUrl: url, account: payer });
+    const worker = await connect({ baseUrl: url, account: payee, spendingLimit: { perCall: "1" } });
+    const before = image.files();
+
+    const body = JSON.stringify({
+      title: "Say hello",
+      taskDescription: "Say hello on Base.",
+      acceptanceCriteria: ["It says hello"],
+      contractType: "fixed",
+      awardMethod: "open_tender",
+      budgetOrPrice: "0.5",
+      ...(await client.deadlines({ match: "1h", withdrawal: "2h", delivery: "3h", review: "4h" })),
+    });
+    const request = {
+      method: "POST",
+      headers: { authorization: `Bearer ${client.apiKey}`, "content-type": "application/json" },
+      body,
+    };
+    const quoted = await fetch(`${url}/v1/contracts`, request);
+    expect(quoted.status).toBe(402);
+    const { accepts } = decodePaymentRequiredHeader(quoted.headers.get("payment-required") as string);
+    expect(accepts[0]).toMatchObject({
+      scheme: "exact",
+      network: "eip155:8453",
+      amount: "500000",
+      extra: { name: "USD Coin", version: "2" },
+    });
+    expect(accepts[0]?.asset.toLowerCase()).toBe(asset.address.toLowerCase());
+
+    const stock = new x402Client().register("eip155:8453", new ExactEvmScheme(payer));
+    const created = await wrapFetchWithPayment(fetch, stock)(`${url}/v1/contracts`, request);
+    expect(created.status).toBe(200);
+    const { id } = ((await created.json()) as { data: { id: string } }).data;
+    await worker.accept(id);
+    await worker.deliver(id, "hello");
+    await client.approve(id);
+    await client.waitFor(id, "settled-all-met", { timeoutMs: 60_000, intervalMs: 250 });
+    expect(await held(payer.address)).toBe(500_000n);
+    expect(await held(payee.address)).toBe(1_475_000n);
+    expect(image.files(), "the image can be mounted read-only").toEqual(before);
+  });
+
+  it("end by themselves at SIGTERM, within their grace", async () => {
+    const ends = running.map(async ({ name, child }) => {
+      child.kill("SIGTERM");
+      const [code] = await once(child, "close");
+      return `${name} ${code}`;
+    });
+    const names = ["indexer", "api", "keeper", "relayer"];
+    expect(await Promise.all(ends)).toEqual(names.map((name) => `${name} 0`));
+  }, 45_000);
+});
+
+/** A database of its own on the stack's Postgres. */
+async function createDatabase(): Promise<string> {
+  const stack = sharedStack().databaseUrl;
+  const admin = new pg.Client({ connectionString: stack });
+  await admin.connect();
+  await admin.query("create database base_dry_run");
+  await admin.end();
+  return Object.assign(new URL(stack), { pathname: "/base_dry_run" }).href;
+}
+
+function settingsOf(path: string): Record<string, string> {
+  const lines = readFileSync(join(ROOT, path), "utf8").split("\n");
+  return Object.fromEntries(lines.filter((line) => /^\w+=/.test(line)).map((line) => line.split("=")));
+}
+
+async function mint(to: `0x${string}`, amount: string): Promise<void> {
+  const owner = createSigningClient({ rpcUrl: node.rpcUrl, chain: clients.chain, account: localAccount(5) });
+  const hash = await owner.writeContract({
+    address: asset.address,
+    abi: testUsdAbi,
+    functionName: "mint",
+    args: [to, parseUnits(amount, 6)],
+  });
+  await clients.publicClient.waitForTransactionReceipt({ hash });
+}
+
+function held(address: `0x${string}`): Promise<bigint> {
+  return clients.publicClient.readContract({
+    address: asset.address,
+    abi: testUsdAbi,
+    functionName: "balanceOf",
+    args: [address],
+  });
+}

@@ -1,0 +1,46 @@
+/** The files that deploy/Dockerfile puts into the image, without Docker: what they do here, they do there. */
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ROOT } from "../../src/local/root.js";
+
+export interface Image {
+  dir: string;
+  /** Command line of its default process. */
+  command: string[];
+  /** Every file with the time of its last change: the same for as long as nothing writes into the image. */
+  files(): string[];
+  remove(): void;
+}
+
+/** Carries out the COPY and RUN lines of the last stage; the installed packages are this checkout's. */
+export function unpackImage(): Image {
+  const dir = mkdtempSync(join(tmpdir(), "image-"));
+  const dockerfile = readFileSync(join(ROOT, "deploy/Dockerfile"), "utf8").replaceAll(/\\\n\s*/g, "");
+  const lines = dockerfile.slice(dockerfile.lastIndexOf("\nFROM ")).split("\n");
+  for (const line of lines) {
+    const [instruction, ...words] = line.split(" ");
+    if (instruction === "RUN") {
+      const { status, stderr } = spawnSync("sh", ["-ec", words.join(" ")], { cwd: dir, encoding: "utf8" });
+      if (status !== 0) throw new Error(`${line}: ${stderr}`);
+    }
+    if (instruction !== "COPY") continue;
+    if (words[0]?.startsWith("--from=")) {
+      symlinkSync(join(ROOT, "node_modules"), join(dir, "node_modules"));
+      continue;
+    }
+    const target = words.at(-1) as string;
+    for (const source of words.slice(0, -1)) {
+      cpSync(join(ROOT, source), join(dir, target.endsWith("/") ? join(target, source) : target), {
+        recursive: true,
+      });
+    }
+  }
+  const command = JSON.parse(/^CMD (.*)$/m.exec(dockerfile)?.[1] ?? "[]");
+  const files = () =>
+    readdirSync(dir, { recursive: true, encoding: "utf8" })
+      .filter((path) => !path.startsWith("node_modules"))
+      .map((path) => `${path} ${statSync(join(dir, path), { throwIfNoEntry: false })?.mtimeMs}`);
+  return { dir, command, files, remove: () => rmSync(dir, { recursive: true, force: true }) };
+}
