@@ -32,8 +32,11 @@ export async function hasWaiting({ db }: SignerContext): Promise<boolean> {
 export interface Claim {
   /** In order of execution. */
   operations: OperationRow[];
-  /** Newest block that had a batch of any signer when the choice was made: no older state can judge these operations. */
-  newestBlock: bigint;
+  /**
+   * Newest block that had a batch of any signer when the choice was made, null where there is none: no older state can
+   * judge these operations, and no other branch of the chain.
+   */
+  newest: { number: bigint; hash: string } | null;
 }
 
 /**
@@ -42,7 +45,7 @@ export interface Claim {
  */
 export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
   const { signer, options } = context;
-  const { rows, expired, newestBlock } = await fenced(context, async (tx) => {
+  const { rows, expired, newest } = await fenced(context, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${CHOICE_LOCK})`);
     const ended = await tx.execute<{ id: string }>(sql`
       update app.operation set state = 'rejected', reason = 'Expired', retry_at = null, updated_at = now()
@@ -63,7 +66,7 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       where state in ('queued', 'held') and (retry_at is null or retry_at <= now())
         and (claimed_until is null or claimed_until < now() or signer = ${signer})
       order by id limit ${MAX_CANDIDATES}`);
-    const none = { rows: [], expired: ended.rows.length, newestBlock: 0n };
+    const none = { rows: [], expired: ended.rows.length, newest: null };
     if (candidates.rows.length === 0) return none;
     // A delegation that waits for its next try holds back the acts that need it.
     const busy = await tx.execute<BusyOperation & Record<string, unknown>>(sql`
@@ -81,17 +84,20 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       maxOperations: options.maxBatchSize,
     });
     if (ids.length === 0) return none;
-    const newest = await tx.execute<{ block: string | null }>(sql`
-      select max(block_number)::text as block from app.batch where state in ('mined', 'final')`);
+    const mined = await tx.execute<{ number: string; hash: string }>(sql`
+      select block_number::text as number, block_hash as hash from app.batch
+      where state in ('mined', 'final') and block_hash is not null order by block_number desc limit 1`);
+    const [last] = mined.rows;
     const claimed = await tx
       .update(operation)
       .set({ signer, claimedUntil: sql`now() + make_interval(secs => ${CLAIM_SECONDS})` })
       .where(inArray(operation.id, ids))
       .returning();
-    return { rows: claimed, expired: ended.rows.length, newestBlock: BigInt(newest.rows[0]?.block ?? 0) };
+    const newest = last === undefined ? null : { ...last, number: BigInt(last.number) };
+    return { rows: claimed, expired: ended.rows.length, newest };
   });
   if (expired > 0) context.metrics?.operations("rejected", expired);
-  return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), newestBlock };
+  return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), newest };
 }
 
 /** What becomes of claimed operations that do not travel now. */

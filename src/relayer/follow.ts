@@ -6,7 +6,7 @@ import { type Head, raiseAlarm, type SignerContext } from "./context.js";
 import { followGivenUp, recordGivenUp } from "./given-up.js";
 import { findNonceUse } from "./nonce-use.js";
 import { fenced } from "./ownership.js";
-import { findReceipt, isCanonical, isTrusted } from "./receipts.js";
+import { findReceipt, isCanonical, isTrusted, placeOf } from "./receipts.js";
 import { finaliseBatches, recordReceipt, reopenBatches, requeueBatch } from "./results.js";
 import { broadcast, signAttempt } from "./send.js";
 import { estimateFees, replacementFees } from "./transaction.js";
@@ -101,7 +101,7 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
   for (const one of open) {
     const receipt = await findReceipt(context, one.attempts);
     if (receipt !== null) {
-      if (!(await isTrusted(context, receipt, head))) {
+      if (!(await isTrusted(context, placeOf(receipt), head))) {
         inFlight += 1;
         continue;
       }

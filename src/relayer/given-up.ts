@@ -5,7 +5,7 @@
 import { and, arrayOverlaps, eq, inArray, sql } from "drizzle-orm";
 import { batch } from "../db/schema.js";
 import type { Head, SignerContext } from "./context.js";
-import { findReceipt, isTrusted } from "./receipts.js";
+import { findReceipt, isTrusted, placeOf } from "./receipts.js";
 import { recordReceipt } from "./results.js";
 
 /** For how long after the last word on it a batch that was given up is looked for at each new block. */
@@ -51,7 +51,7 @@ async function recordApplied(
 ): Promise<void> {
   for (const one of batches) {
     const receipt = await findReceipt(context, one.attempts);
-    if (receipt?.status !== "success" || !(await isTrusted(context, receipt, head))) continue;
+    if (receipt?.status !== "success" || !(await isTrusted(context, placeOf(receipt), head))) continue;
     context.logger.warn({ batch: one.id.toString(), hash: receipt.transactionHash }, "given up, yet applied");
     await recordReceipt(context, one, receipt, false);
   }

@@ -28,12 +28,17 @@ export async function isCanonical(
   return block === null ? null : block.hash === blockHash;
 }
 
-/** A receipt from beyond `head`, or from another branch, waits for a head that agrees with it. */
+/** Whether `head` stands on that block: one beyond it, or of another branch, waits for a head that agrees with it. */
 export async function isTrusted(
   context: Pick<SignerContext, "publicClient">,
-  { blockNumber, blockHash }: Pick<TransactionReceipt, "blockNumber" | "blockHash">,
+  { number, hash }: { number: bigint; hash: string },
   head: Head,
 ): Promise<boolean> {
-  if (blockNumber >= head.number) return blockHash === head.hash;
-  return (await isCanonical(context, blockNumber, blockHash)) === true;
+  if (number >= head.number) return hash === head.hash;
+  return (await isCanonical(context, number, hash)) === true;
+}
+
+/** The block that a receipt names. */
+export function placeOf({ blockNumber, blockHash }: TransactionReceipt): { number: bigint; hash: string } {
+  return { number: blockNumber, hash: blockHash };
 }

@@ -38,7 +38,12 @@ export async function recordReceipt(
       .set({ state, ...place, updatedAt: sql`now()` })
       .where(eq(batch.id, id));
     const operations = await tx
-      .select({ id: operation.id, state: operation.state, batchId: operation.batchId })
+      .select({
+        id: operation.id,
+        state: operation.state,
+        batchId: operation.batchId,
+        answered: sql<boolean>`${operation.response} is not null`,
+      })
       .from(operation)
       .where(inArray(operation.id, operationIds))
       .for("update");
@@ -56,6 +61,21 @@ export async function recordReceipt(
         if (isHere && row.state !== "rejected") ordinary.push(operationId);
         else if (!DONE.has(row.state))
           await adopt(tx, operationId, { batchId: id, batchIndex: index, state, place });
+      } else if (isHere && row.answered) {
+        // A reorganisation brought it before what it stands on. Its caller was told that it was applied: it goes again.
+        await tx
+          .update(operation)
+          .set({ ...WAITING, state: "queued", tries: sql`${operation.tries} + 1` })
+          .where(eq(operation.id, operationId));
+        logger.warn(
+          {
+            signer,
+            operation: operationId.toString(),
+            batch: id.toString(),
+            reason: failureReason(data, false),
+          },
+          "operation failed on chain after it was answered; queued again",
+        );
       } else if (isHere) {
         failed += 1;
         const reason = failureReason(data, false);
@@ -83,6 +103,17 @@ export async function recordReceipt(
   if (counts.failed > 0) metrics?.operations("rejected", counts.failed);
 }
 
+/** Of an operation that waits for another batch. */
+const WAITING = {
+  retryAt: null,
+  batchId: null,
+  batchIndex: null,
+  signer: null,
+  transactionHash: null,
+  blockNumber: null,
+  blockHash: null,
+  updatedAt: sql`now()`,
+};
 const DONE: ReadonlySet<string> = new Set(["mined", "final"]);
 
 /**

@@ -16,6 +16,7 @@ import { type Head, raiseAlarm, readHead, type SignerContext } from "./context.j
 import { recordGivenUp } from "./given-up.js";
 import type { OperationRow } from "./outbox.js";
 import { fenced } from "./ownership.js";
+import { isTrusted } from "./receipts.js";
 import { simulateOperations } from "./simulate.js";
 import { batchGas, encodeBatch, estimateFees, type Fees } from "./transaction.js";
 import { failureReason, judgeFailure } from "./verdict.js";
@@ -41,15 +42,18 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   }
 
   await crashPoint("before_claim");
-  const { operations: claimed, newestBlock } = await claimOperations(context, head);
+  const { operations: claimed, newest } = await claimOperations(context, head);
   if (claimed.length === 0) return false;
   let passed: OperationRow[] = [];
   let current: Head;
   try {
     // What the claim rests on may have been mined since `head`: on an older state it would look impossible.
     current = await readHead(publicClient);
-    if (current.number < newestBlock) {
-      logger.debug({ signer, head: current.number.toString() }, "the node is behind the outbox");
+    if (newest !== null && !(await isTrusted(context, newest, current))) {
+      logger.debug(
+        { signer, head: current.number.toString() },
+        "the node is behind the outbox, or elsewhere",
+      );
       await release(context, claimed);
       return false;
     }
@@ -115,6 +119,7 @@ async function judge(
       data: result.data,
       fromKeeper: row.caller === null,
       tries: row.tries,
+      answered: row.response !== null,
       tokenPaused:
         tokenPaused === true && (reason === "PaymentFailed" || reason === "SafeERC20FailedOperation"),
     });
@@ -124,7 +129,9 @@ async function judge(
   // One that was published may have failed because it is applied already: by a batch that was given up too early.
   await recordGivenUp(
     context,
-    judged.rejected.filter(({ row }) => row.publishedAt !== null).map(({ row }) => row.id),
+    [...judged.rejected, ...judged.held]
+      .filter(({ row }) => row.publishedAt !== null)
+      .map(({ row }) => row.id),
     head,
   );
   return judged;

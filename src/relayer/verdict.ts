@@ -16,8 +16,11 @@ const TOO_EARLY: ReadonlySet<string> = new Set([
   "NoDraw",
   "SurplusNotReturnable",
 ]);
-/** For how long a keeper's operation may be too early before it is dropped; the keeper brings it again. */
-const TOO_EARLY_TRIES = 8;
+/**
+ * Tries of an operation that waits for others, some four minutes: a keeper's that is too early (the keeper brings it
+ * again), or one that a reorganisation took back after its caller was told that it was applied.
+ */
+const WAITING_TRIES = 8;
 
 /** The Solidity error's name, or the relayer's own word for failures without one. */
 export function failureReason(data: Hex, outOfGas: boolean): string {
@@ -30,18 +33,21 @@ export function judgeFailure({
   data,
   fromKeeper,
   tries,
+  answered,
   tokenPaused,
 }: {
   reason: string;
   data: Hex;
   fromKeeper: boolean;
   tries: number;
+  /** Whether its caller was told that it was applied: what it stands on may be on its way again too. */
+  answered: boolean;
   /** Whether the stablecoin refuses all transfers at the moment. */
   tokenPaused: boolean;
 }): Verdict {
   if (tokenPaused) return { verdict: "hold", reason: "TokenPaused", data };
-  if (fromKeeper && TOO_EARLY.has(reason) && tries < TOO_EARLY_TRIES)
-    return { verdict: "hold", reason, data };
+  const mayWait = answered || (fromKeeper && TOO_EARLY.has(reason));
+  if (mayWait && tries < WAITING_TRIES) return { verdict: "hold", reason, data };
   return { verdict: "reject", reason, data };
 }
 

@@ -52,7 +52,10 @@ it("rows 1, 6, 11, 14, 15, 19 at random: exactly once all the same", async () =>
       await cluster.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: (baseFeePerGas ?? 1n) * 10n });
     },
   ];
-  const stories = [await startStory(scene), await startStory(scene)];
+  const stories = [
+    await startStory(scene, undefined, { mayGoBack: true }),
+    await startStory(scene, undefined, { mayGoBack: true }),
+  ];
   for (let round = 0; round < RANDOM_FAULTS; round++) {
     await faults[random(faults.length)]?.();
     await delay(random(600));

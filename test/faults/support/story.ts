@@ -1,9 +1,12 @@
 /** What goes on while something breaks: creations, a race for a tender, a contract on its way to its end. */
 import { expect } from "vitest";
+import { until } from "../../../src/local/processes.js";
 import type { Agent } from "../../support/agent.js";
 import { type AuditOptions, audit } from "./audit.js";
 import { type Cluster, type ClusterOptions, startCluster } from "./cluster.js";
 import { type Customers, createCustomers } from "./customers.js";
+
+const TAKEN_TIMEOUT_MS = 90_000;
 
 export interface Scene {
   cluster: Cluster;
@@ -24,6 +27,11 @@ export async function openScene(name: string, options: ClusterOptions = {}): Pro
   }
 }
 
+export interface StoryOptions {
+  /** What an act stands on may be taken back: it is repeated until it is taken, or shown; never once it was. */
+  mayGoBack?: boolean;
+}
+
 /**
  * Three creations, a race of two workers for a tender, and a delivery that is approved, all at once. What they stand on
  * is there before `prepare` is called. `done` is to be awaited after the fault; it fails where any of them goes wrong.
@@ -31,6 +39,7 @@ export async function openScene(name: string, options: ClusterOptions = {}): Pro
 export async function startStory(
   { customers, clients, workers }: Scene,
   prepare: () => Promise<void> = async () => {},
+  { mayGoBack = false }: StoryOptions = {},
 ): Promise<{ done: Promise<void> }> {
   const [client, worker] = [clients[0] as Agent, workers[0] as Agent];
   const tender = await customers.create(client);
@@ -41,20 +50,31 @@ export async function startStory(
   await prepare();
   const created = clients.map((one) => customers.create(one));
   const raced = workers.map((one) => customers.accept(one, tender.data.id));
-  const finished = async (): Promise<string> => {
-    const { id } = matched.data;
-    // A repeated delivery whose first answer was lost meets its own effect: 409, and the status tells.
-    expect([200, 409]).toContain(
-      (await customers.act(worker, id, "delivery", { delivery: "ipfs://x" })).status,
-    );
-    expect([200, 409]).toContain((await customers.act(client, id, "approve")).status);
-    return (await customers.read(client, id)).data.status;
+  const { id } = matched.data;
+  const statusOf = async (): Promise<string | undefined> => (await customers.read(client, id)).data?.status;
+  const take = async (agent: Agent, act: string, body: unknown, shown: RegExp): Promise<void> => {
+    const isTaken = async (): Promise<boolean> => {
+      const { status } = await customers.act(agent, id, act, body);
+      // A repeated act whose first answer was lost meets its own effect: 409, and the status tells.
+      expect(mayGoBack ? [200, 409, 404] : [200, 409]).toContain(status);
+      return status === 200 || !mayGoBack || shown.test((await statusOf()) ?? "");
+    };
+    await until(`${act} is taken`, isTaken, { timeoutMs: TAKEN_TIMEOUT_MS, intervalMs: 500 });
+  };
+  const ended = /^(resolved|settled-all-met)$/;
+  const finished = async (): Promise<string | undefined> => {
+    await take(worker, "delivery", { delivery: "ipfs://x" }, /^(under-review|resolved|settled-all-met)$/);
+    await take(client, "approve", undefined, ended);
+    // What was told comes true again, whatever is taken back.
+    const isEnded = async (): Promise<boolean> => ended.test((await statusOf()) ?? "");
+    if (mayGoBack) await until("the end shows", isEnded, { timeoutMs: TAKEN_TIMEOUT_MS });
+    return statusOf();
   };
   const finishing = finished();
   const finish = async (): Promise<void> => {
     expect((await Promise.all(created)).map(({ status }) => status)).toEqual([200, 200, 200]);
     expect((await Promise.all(raced)).map(({ status }) => status).sort()).toEqual([200, 409]);
-    expect(await finishing).toMatch(/^(resolved|settled-all-met)$/);
+    expect(await finishing).toMatch(ended);
   };
   const done = finish();
   done.catch(() => {});

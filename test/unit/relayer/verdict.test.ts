@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { escrowAbi } from "../../../src/chain/abi.js";
 import { failureReason, judgeFailure, retryDelay } from "../../../src/relayer/verdict.js";
 
-const facts = { data: "0x", fromKeeper: false, tries: 0, tokenPaused: false } as const;
+const facts = { data: "0x", fromKeeper: false, tries: 0, answered: false, tokenPaused: false } as const;
 
 describe("why an operation failed", () => {
   it("names the Solidity error", () => {
@@ -35,6 +35,14 @@ describe("why an operation failed", () => {
       "reject",
     );
     expect(judgeFailure({ ...facts, reason: "VotingOpen" }).verdict).toBe("reject");
+  });
+
+  it("holds, for a while, what a reorganisation took back after its caller was told that it was applied", () => {
+    const lost = { ...facts, reason: "WrongStatus", answered: true };
+    expect([judgeFailure(lost).verdict, judgeFailure({ ...lost, tries: 8 }).verdict]).toEqual([
+      "hold",
+      "reject",
+    ]);
   });
 
   it("waits longer after each try, up to a limit", () => {
