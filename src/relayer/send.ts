@@ -28,6 +28,12 @@ const MAX_KNOWN_NONCES = 1000;
 
 const pausableAbi = parseAbi(["function paused() view returns (bool)"]);
 
+/**
+ * A batch whose block is gone is sent again by its owner or caretaker long before so many blocks have passed; where
+ * neither can, the others go on.
+ */
+const BRANCH_DEPTH = 64n;
+
 /** Sends one batch where there is something to send. Answers whether it did. */
 export async function sendNext(context: SignerContext, head: Head): Promise<boolean> {
   const { memory, crashPoint, logger, signer } = context;
@@ -49,7 +55,8 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   try {
     // What the claim rests on may have been mined since `head`: on an older state it would look impossible.
     current = await readHead(publicClient);
-    if (newest !== null && !(await isTrusted(context, newest, current))) {
+    const isRecent = newest !== null && current.number < newest.number + BRANCH_DEPTH;
+    if (isRecent && !(await isTrusted(context, newest, current))) {
       logger.debug(
         { signer, head: current.number.toString() },
         "the node is behind the outbox, or elsewhere",

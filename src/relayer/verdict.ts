@@ -20,7 +20,7 @@ const TOO_EARLY: ReadonlySet<string> = new Set([
  * Tries of an operation that waits for others, some four minutes: a keeper's that is too early (the keeper brings it
  * again), or one that a reorganisation took back after its caller was told that it was applied.
  */
-const WAITING_TRIES = 8;
+export const WAITING_TRIES = 8;
 
 /** The Solidity error's name, or the relayer's own word for failures without one. */
 export function failureReason(data: Hex, outOfGas: boolean): string {
