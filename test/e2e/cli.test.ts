@@ -35,17 +35,19 @@ interface Verified {
   fields: { field: string; equal: boolean }[];
 }
 
+/** The API tells of the contract what the chain does. */
+async function expectVerified(user: User, id: string): Promise<string[]> {
+  const { equal, fields } = await user.json<Verified>("verify", id);
+  expect(fields.filter((one) => !one.equal)).toEqual([]);
+  expect(equal).toBe(true);
+  return fields.map(({ field }) => field);
+}
+
 describe("a contract by command line", () => {
   it("goes from post to payout, and is what the chain says at every step", async () => {
     const [client, worker] = await Promise.all([newUser(), newUser()]);
     const { id } = await client.json<Shown>(...POST, "--materials", "ipfs://paper");
-    const verify = async (user: User): Promise<void> => {
-      const { equal, fields } = await user.json<Verified>("verify", id);
-      expect(fields.filter((one) => !one.equal)).toEqual([]);
-      expect(equal).toBe(true);
-      expect(fields.length).toBeGreaterThan(30);
-    };
-    await verify(client);
+    expect((await expectVerified(client, id)).length).toBeGreaterThan(40);
 
     const listed = await worker.spawn("list", "--status", "open", "--client", client.address);
     expect(listed.stdout).toContain(id);
@@ -53,7 +55,7 @@ describe("a contract by command line", () => {
     expect((await worker.json<Shown>("show", id)).plain).toEqual({ supplementaryMaterials: "ipfs://paper" });
     await worker.json("deliver", id, "ipfs://summary");
     expect((await client.run("show", id)).stdout).toContain("delivery: ipfs://summary");
-    await verify(client);
+    await expectVerified(client, id);
 
     const [watched] = await Promise.all([
       worker.run("watch", id, "--until", "settled-*", "--timeout", "60s"),
@@ -63,7 +65,7 @@ describe("a contract by command line", () => {
     expect(watched.stderr).toContain(`${id} is under-review`);
     const settled = await client.run("settle", id);
     expect(settled.stdout).toMatch(/worker-pay\s+worker\s+0x[0-9a-f]{40}\s+47\.5\s+confirmed/);
-    await verify(worker);
+    await expectVerified(worker, id);
   });
 
   it("is disputed, judged and settled, down to each voter's payout", async () => {
@@ -78,14 +80,12 @@ describe("a contract by command line", () => {
       juror.json("--yes", "vote", id, "met", "not-met"),
       other.json("--yes", "vote", id, "met", "unclear"),
     ]);
-    expect((await client.json<Verified>("verify", id)).equal).toBe(true);
+    await expectVerified(client, id);
     await world.increaseTime(86_400);
 
     const { legs } = await client.json<{ legs: { name: string; state: string }[] }>("settle", id);
     expect(legs.filter(({ name }) => name === "jury-payout")).toHaveLength(2);
-    const verified = await client.json<Verified>("verify", id);
-    expect(verified.fields.filter(({ equal }) => !equal)).toEqual([]);
-    expect(verified.fields.map(({ field }) => field)).toContain(`transferred to ${juror.address}`);
+    expect(await expectVerified(client, id)).toContain(`transferred to ${juror.address}`);
   });
 
   it("is withdrawn, declined or cancelled", async () => {
@@ -97,7 +97,22 @@ describe("a contract by command line", () => {
     const given = await client.json<Shown>(...POST);
     await worker.json("--yes", "accept", given.id);
     expect((await worker.json<Shown>("withdraw", given.id)).status).toBe("cancelled-withdrawn");
-    expect((await client.json<Verified>("verify", given.id)).equal).toBe(true);
+    for (const { id } of [award, tender, given]) await expectVerified(client, id);
+  });
+
+  it("ends by time: nobody accepts, nothing is delivered, nothing is said", async () => {
+    const [client, worker] = await Promise.all([newUser({ usd: "200" }), newUser()]);
+    const hours = ["--match", "1h", "--withdrawal", "2h", "--delivery", "3h", "--review", "4h"];
+    const post = (): Promise<Shown> => client.json(...POST, ...hours);
+    const contracts = { unmatched: await post(), absent: await post(), "review-timeout": await post() };
+    await worker.json("--yes", "accept", contracts.absent.id);
+    await worker.json("--yes", "accept", contracts["review-timeout"].id);
+    await worker.json("deliver", contracts["review-timeout"].id, "ipfs://summary");
+    await world.increaseTime(5 * 3600);
+    for (const [ending, { id }] of Object.entries(contracts)) {
+      expect(await client.json("settle", id)).toMatchObject({ ending });
+      await expectVerified(client, id);
+    }
   });
 });
 

@@ -1,8 +1,11 @@
 /** The MCP server as language models meet it: the official client, over stdio, on the real service. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Contract, Settlement, Stake, Vote } from "../../src/client/index.js";
+import { ROOT } from "../../src/local/root.js";
 import { openWorld, type World } from "../support/world.js";
 import { openMiddle, openUsers, type User, type Users, WC } from "./cli-actors.js";
 
@@ -117,6 +120,10 @@ describe("the tools", () => {
 
   it("that write are marked so, and pay nothing unless an amount was allowed", async () => {
     const model = await openModel(["--allow-writes"]);
+    const documented = readFileSync(join(ROOT, "docs/mcp.md"), "utf8")
+      .split("## Caps")[0]
+      ?.match(/(?<=`)[a-z]+_?[a-z_]*(?=`[,.])/g);
+    expect(await namesOf(model)).toEqual(documented?.toSorted());
     const { tools } = await model.client.listTools();
     const writing = tools.filter(({ name }) => !READ_TOOLS.includes(name));
     expect(writing.map(({ name }) => name)).toContain("post_contract");

@@ -1,8 +1,6 @@
 /** `wc mcp`: the MCP server on stdin and stdout. */
 import { join } from "node:path";
-import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import type { Command } from "commander";
-import { createMcpServer } from "../../mcp/server.js";
 import { createSpendingLedger } from "../../mcp/spending-ledger.js";
 import { parseDecimal } from "../../protocol/amounts.js";
 import { signedIn } from "../agent.js";
@@ -38,6 +36,9 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
         beforePayment: (payment) => ledger.count(payment),
         patienceMs: settings.patienceMs,
       });
+      // Loaded here, so that no other command waits for it.
+      const { StdioServerTransport } = await import("@modelcontextprotocol/sdk/server/stdio.js");
+      const { createMcpServer } = await import("../../mcp/server.js");
       const server = createMcpServer({ agent, allowWrites: options.allowWrites === true });
       const closed = new Promise<void>((resolve) => {
         server.server.onclose = resolve;

@@ -1,0 +1,100 @@
+/** The README's quickstart: its blocks, just as they stand there, beside a local network. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Address } from "viem";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { parseConfig } from "../../src/config.js";
+import { freePort } from "../../src/local/ports.js";
+import { ROOT } from "../../src/local/root.js";
+import { createSandbox, type Sandbox } from "../../src/local/sandbox/sandbox.js";
+import { createLogger } from "../../src/logger.js";
+import { createService, type Service } from "../../src/main.js";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import { type Finished, newProject, runProcess } from "../support/run-process.js";
+import { codeBlocks } from "../support/text-blocks.js";
+import { openWorld, type World } from "../support/world.js";
+import { paidBy } from "./jury-actors.js";
+
+/** Where `npm start` serves unless told otherwise; the blocks say so. */
+const DEFAULT_URL = "http://127.0.0.1:3000";
+
+/** A dozen programs start one after another, perhaps on a busy machine. */
+const TIMEOUT_MS = 400_000;
+
+const quickstart =
+  /^## Quickstart$(.*?)^## /ms.exec(readFileSync(join(ROOT, "README.md"), "utf8"))?.[1] ?? "";
+const [js] = codeBlocks(quickstart, "js");
+const [curl, wc] = codeBlocks(quickstart, "sh");
+
+let world: World;
+let sandbox: Sandbox;
+let service: Service;
+let folder: ReturnType<typeof newProject>;
+
+/** As `npm start` does: the service with the sandbox, and a note where everything is. */
+beforeAll(async () => {
+  world = await openWorld();
+  folder = newProject();
+  const { rpcUrl, databaseUrl, deploymentPath } = world.info;
+  const port = await freePort();
+  const baseUrl = `http://127.0.0.1:${port}`;
+  sandbox = createSandbox({ rpcUrl, deployment: world.deployment, baseUrl });
+  const config = parseConfig({
+    DATABASE_URL: databaseUrl,
+    RPC_URL: rpcUrl,
+    DEPLOYMENT: deploymentPath,
+    MASTER_KEY: "11".repeat(32),
+    ROLES: "api",
+    PORT: String(port),
+  });
+  service = await createService(config, { logger: createLogger("silent"), routes: sandbox.routes });
+  writeFileSync(join(folder.dir, "network.json"), JSON.stringify({ baseUrl, rpcUrl, deploymentPath }));
+});
+afterAll(async () => {
+  sandbox.stop();
+  await service?.stop();
+  folder.remove();
+  await world.close();
+});
+
+async function execute(block: string | undefined, command: string, args: string[]): Promise<Finished> {
+  const finished = await runProcess(command, args, {
+    input: (block as string).replaceAll(DEFAULT_URL, service.url),
+    timeoutMs: TIMEOUT_MS,
+    env: { DATA_DIR: folder.dir, WC_CONFIG_DIR: join(folder.dir, "config") },
+  });
+  expect(finished, finished.stderr).toMatchObject({ code: 0 });
+  return finished;
+}
+
+/** The one contract that the output names is paid out, on chain too. */
+async function expectPaidOut(output: string): Promise<void> {
+  const reader = await world.newAgent();
+  const ids = [...new Set(output.match(/0x[0-9a-f]{40}\b/g))];
+  const answers = await Promise.all(ids.map((id) => reader.get<ContractView>(`/v1/contracts/${id}`)));
+  const contracts = answers.filter(({ status }) => status === 200).map(({ data }) => data);
+  expect(contracts).toMatchObject([{ status: "settled-all-met", budgetOrPrice: "50.0" }]);
+  const [{ id, worker } = {}] = contracts;
+  expect(await paidBy(world, id as string, worker as Address)).toBe(50_000_000n);
+}
+
+it("takes an agent with the client library from post to payout", { timeout: TIMEOUT_MS }, async () => {
+  const { stdout } = await execute(js, "node", ["--input-type=module", "-"]);
+  expect(stdout).toContain("delivered ipfs://sandbox/");
+  expect(stdout).toContain("worker-pay 47.5 to the worker");
+  await expectPaidOut(stdout);
+});
+
+it("takes an agent with curl from its first signature to payout", { timeout: TIMEOUT_MS }, async () => {
+  const { stdout } = await execute(curl, "bash", ["-eu"]);
+  expect(stdout).toMatch(/^matched\nunder-review$/m);
+  await expectPaidOut(stdout);
+});
+
+it("takes two agents with wc from new keys to a verified payout", { timeout: TIMEOUT_MS }, async () => {
+  const { stdout } = await execute(wc, "bash", ["-eu"]);
+  expect(stdout).toContain("delivery: ipfs://bafy…/summary.md");
+  expect(stdout).toMatch(/^=\s+status\s+settled-all-met\s+settled-all-met$/m);
+  expect(stdout).not.toContain("DIFFERS");
+  await expectPaidOut(stdout);
+});
