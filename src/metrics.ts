@@ -3,12 +3,22 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import type { PublicClient } from "viem";
 import type { Database } from "./db/client.js";
 import { indexedBlock } from "./db/onchain.js";
+import type { ErrorCode } from "./errors.js";
 import type { Address } from "./protocol/types.js";
 import type { RelayerMetrics } from "./relayer/context.js";
 
 export interface Metrics {
-  /** One answered request; `route` is the pattern, never the path: labels must not grow with the callers. */
-  observeRequest(request: { method: string; route: string; status: number; seconds: number }): void;
+  /**
+   * One answered request; `route` is the pattern, never the path: labels must not grow with the callers. `code` is the
+   * error code of a refusal; a 402 has none.
+   */
+  observeRequest(request: {
+    method: string;
+    route: string;
+    status: number;
+    code: ErrorCode | undefined;
+    seconds: number;
+  }): void;
   relayer: RelayerMetrics;
   /** The text that Prometheus scrapes. */
   expose(): Promise<{ contentType: string; text: string }>;
@@ -43,6 +53,12 @@ export function createMetrics({
     buckets: [0.005, 0.02, 0.1, 0.5, 1, 2, 5, 15, 30],
     registers,
   });
+  const errors = new Counter({
+    name: "working_contracts_http_errors_total",
+    help: "Answers of 400 and above, by the error code in their body",
+    labelNames: ["status", "code"],
+    registers,
+  });
   const operations = new Counter({
     name: "working_contracts_relayer_operations_total",
     help: "Operations by what became of them",
@@ -65,6 +81,18 @@ export function createMetrics({
     name: "working_contracts_relayer_batch_operations",
     help: "Operations in a batch",
     buckets: [1, 2, 5, 10, 20, 50, 100, 150],
+    registers,
+  });
+  const carried = new Histogram({
+    name: "working_contracts_relayer_operation_seconds",
+    help: "Time from storing an operation to its block",
+    buckets: [0.5, 1, 2, 3, 5, 10, 30, 60, 300],
+    registers,
+  });
+  const paid = new Counter({
+    name: "working_contracts_relayer_gas_paid_wei_total",
+    help: "What the transactions of a signer cost",
+    labelNames: ["signer"],
     registers,
   });
   const fee = new Gauge({
@@ -135,14 +163,21 @@ export function createMetrics({
   });
 
   return {
-    observeRequest: ({ method, route, status, seconds }) =>
-      requests.observe({ method, route, status: String(status) }, seconds),
+    observeRequest({ method, route, status, code, seconds }) {
+      requests.observe({ method, route, status: String(status) }, seconds);
+      if (status < 400) return;
+      errors.inc({ status: String(status), code: code ?? (status === 402 ? "payment_required" : "none") });
+    },
     relayer: {
       operations: (outcome, count) => operations.inc({ outcome }, count),
       batches: (event) => batches.inc({ event }),
       signed({ signer, operations: count, maxFeePerGas }) {
         batchSize.observe(count);
         fee.set({ signer }, Number(maxFeePerGas));
+      },
+      mined({ signer, gasPaid, seconds }) {
+        paid.inc({ signer }, Number(gasPaid));
+        for (const each of seconds) carried.observe(each);
       },
       alarm: (name) => alarms.inc({ name }),
     },

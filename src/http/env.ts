@@ -1,6 +1,6 @@
 /** What the middleware leaves on the context for handlers. */
 import type { Logger } from "pino";
-import type { AppError } from "../errors.js";
+import type { AppError, ErrorCode } from "../errors.js";
 import type { Address } from "../protocol/types.js";
 
 export interface AppEnv {
@@ -13,6 +13,8 @@ export interface AppEnv {
     identity: Address | null;
     /** Set by body.ts when the body is no JSON object, for onError to answer with. */
     bodyFault?: AppError;
+    /** Set where the answer is a refusal. */
+    errorCode?: ErrorCode;
   };
 }
 

@@ -65,6 +65,7 @@ export const jsonBody = <T extends z.ZodType>(schema: T) => ({
 /** The answer for an error thrown on purpose. */
 export function errorResponse(c: Context, error: AppError): Response {
   const { message, details, hint, retryable, retryAfterSeconds, headers } = error.options;
+  c.set("errorCode", error.code);
   for (const [name, value] of Object.entries(headers ?? {})) c.header(name, value);
   if (retryAfterSeconds !== undefined) c.header("Retry-After", String(retryAfterSeconds));
   const body = { code: error.code, message, details, hint, retryable };

@@ -6,6 +6,7 @@ import { pageRenderer } from "./layout.js";
 /** A refusal as people read it; the status and headers are those of the API. */
 export const onPageError: ErrorHandler<AppEnv> = (error, c) => {
   const { code, status, options } = toAppError(error, c);
+  c.set("errorCode", code);
   if (status >= 500) c.get("logger").error({ err: error }, code);
   const { retryAfterSeconds, headers } = options;
   for (const [name, value] of Object.entries(headers ?? {})) c.header(name, value);
@@ -45,6 +46,7 @@ export function pageNotFound(
     if (!isBrowser || c.req.path.startsWith("/v1/")) return api(c);
     await render(c, async () => {});
     c.status(404);
+    c.set("errorCode", "not_found");
     return renderFault(c, { title: "Nothing here", message: `There is nothing at ${c.req.path}.` });
   };
 }

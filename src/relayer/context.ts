@@ -13,6 +13,8 @@ export interface RelayerMetrics {
   batches(event: "sent" | "replaced" | "mined" | "final" | "reverted" | "reorganised" | "quarantined"): void;
   /** A transaction was signed: the first of a batch, or a replacement. */
   signed(transaction: { signer: Address; operations: number; maxFeePerGas: bigint }): void;
+  /** A transaction was mined: what it cost in wei, and how long each operation in it had been stored for. */
+  mined(transaction: { signer: Address; gasPaid: bigint; seconds: number[] }): void;
   alarm(name: AlarmName): void;
 }
 

@@ -143,6 +143,8 @@ async function settleReceipt(
   if (!deep) return;
   raiseAlarm(context, "batch_reverted", { batch: one.id.toString(), hash: receipt.transactionHash });
   context.metrics?.batches("reverted");
+  const gasPaid = receipt.gasUsed * receipt.effectiveGasPrice;
+  context.metrics?.mined({ signer: context.signer, gasPaid, seconds: [] });
   await requeueBatch(context, one.id, "reverted", receipt);
   forget(context, one.id);
 }

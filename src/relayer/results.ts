@@ -7,7 +7,7 @@ import { batch, operation } from "../db/schema.js";
 import { notifyDone } from "./claim.js";
 import type { SignerContext } from "./context.js";
 import { fenced } from "./ownership.js";
-import { failureReason, retryDelay } from "./verdict.js";
+import { failureReason, retryDelay, WAITING_TRIES } from "./verdict.js";
 
 /**
  * Writes down which of the batch's operations were applied and which failed. An operation that another batch has
@@ -43,12 +43,15 @@ export async function recordReceipt(
         state: operation.state,
         batchId: operation.batchId,
         answered: sql<boolean>`${operation.response} is not null`,
+        tries: operation.tries,
+        age: sql<number>`extract(epoch from now() - ${operation.createdAt})::float8`,
       })
       .from(operation)
       .where(inArray(operation.id, operationIds))
       .for("update");
     const rows = new Map(operations.map((row) => [row.id, row]));
     const ordinary: bigint[] = [];
+    const seconds: number[] = [];
     let applied = 0;
     let failed = 0;
     for (const [index, operationId] of operationIds.entries()) {
@@ -58,10 +61,11 @@ export async function recordReceipt(
       const isHere = row.batchId === id;
       if (data === undefined) {
         applied += 1;
+        if (row.state === "sent") seconds.push(row.age);
         if (isHere && row.state !== "rejected") ordinary.push(operationId);
         else if (!DONE.has(row.state))
           await adopt(tx, operationId, { batchId: id, batchIndex: index, state, place });
-      } else if (isHere && row.answered) {
+      } else if (isHere && row.answered && row.tries < WAITING_TRIES) {
         // A reorganisation brought it before what it stands on. Its caller was told that it was applied: it goes again.
         await tx
           .update(operation)
@@ -96,9 +100,10 @@ export async function recordReceipt(
         .where(inArray(operation.id, ordinary));
     }
     await notifyDone(tx, operationIds);
-    return { applied, failed };
+    return { applied, failed, seconds };
   });
   metrics?.batches(state);
+  metrics?.mined({ signer, gasPaid: receipt.gasUsed * receipt.effectiveGasPrice, seconds: counts.seconds });
   if (counts.applied > 0) metrics?.operations(state, counts.applied);
   if (counts.failed > 0) metrics?.operations("rejected", counts.failed);
 }

@@ -25,6 +25,7 @@ import { freePort } from "../../src/local/ports.js";
 import { startPostgres } from "../../src/local/postgres.js";
 import { startGuardian } from "../../src/local/processes.js";
 import { createLogger } from "../../src/logger.js";
+import { createMetrics } from "../../src/metrics.js";
 import { escrowAddress } from "../../src/protocol/terms.js";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "../../src/protocol/types.js";
 import { type Caretaker, createCaretaker } from "../../src/relayer/caretaker.js";
@@ -202,6 +203,7 @@ export async function startRelayerNetwork() {
   }
 
   const addressOf = ({ address }: PrivateKeyAccount) => address.toLowerCase() as Address;
+  const metrics = createMetrics({ db, pools: { work: pool }, publicClient, signers: signers.map(addressOf) });
 
   /** A paid creation by `client`, not stored yet. */
   async function creation(client: PrivateKeyAccount, changes: { value?: bigint; validBefore?: number } = {}) {
@@ -261,6 +263,7 @@ export async function startRelayerNetwork() {
     producer,
     waiter,
     logs,
+    metrics,
     signer,
     usd,
     chainTime,
@@ -283,6 +286,7 @@ export async function startRelayerNetwork() {
         deployment,
         confirmations,
         logger,
+        metrics: metrics.relayer,
         options: { pollIntervalMs: 20, ...options },
         crashPoint,
       });

@@ -361,6 +361,28 @@ describe("the relayer under faults", () => {
     });
   });
 
+  it("counted all of that for Prometheus, and logged no signature", async () => {
+    const { text } = await network.metrics.expose();
+    const name = "working_contracts_relayer";
+    for (const event of ["sent", "replaced", "mined", "final", "reverted", "reorganised", "quarantined"]) {
+      expect(text).toMatch(new RegExp(`^${name}_batches_total\\{event="${event}"\\} [1-9]`, "m"));
+    }
+    for (const outcome of ["mined", "rejected", "requeued"]) {
+      expect(text).toMatch(new RegExp(`^${name}_operations_total\\{outcome="${outcome}"\\} [1-9]`, "m"));
+    }
+    for (const alarm of ["fee_cap_reached", "foreign_nonce", "batch_reverted", "signer_without_gas"]) {
+      expect(text).toMatch(new RegExp(`^${name}_alarms_total\\{name="${alarm}"\\} [1-9]`, "m"));
+    }
+    expect(text).toMatch(new RegExp(`^${name}_batch_operations_bucket\\{le="20"\\} [1-9]`, "m"));
+    expect(text).toMatch(new RegExp(`^${name}_operation_seconds_count [1-9]`, "m"));
+    const address = network.addressOf(network.signer(1));
+    for (const gauge of ["max_fee_per_gas_wei", "gas_paid_wei_total", "signer_balance_wei"]) {
+      expect(text).toMatch(new RegExp(`^${name}_${gauge}\\{signer="${address}"\\} [1-9]`, "m"));
+    }
+    expect(network.logs.length).toBeGreaterThan(50);
+    expect(JSON.stringify(network.logs)).not.toMatch(/0x[0-9a-f]{128}/i);
+  });
+
   /** Stored while no block is made: the agents' money is minted first. */
   async function prepared(count: number): Promise<{ acts: NewOperation[]; rows: OperationRow[] }> {
     network.producer.resume();

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { destination } from "pino";
 import type { ProtocolParameters } from "../../src/chain/deploy.js";
 import { type Config, parseConfig } from "../../src/config.js";
-import { localSignerKeys, type Network, startNetwork } from "../../src/local/network.js";
+import { localSignerKeys, type Network, type RemoteChain, startNetwork } from "../../src/local/network.js";
 import { freePort } from "../../src/local/ports.js";
 import { startGuardian, until } from "../../src/local/processes.js";
 import { createLogger } from "../../src/logger.js";
@@ -51,7 +51,10 @@ const DEFAULT_ENVIRONMENT = {
 };
 
 /** Settings of a service on that network, by their environment names. */
-export function serviceEnvironment(network: Network, port: number): Record<string, string | undefined> {
+export function serviceEnvironment(
+  network: RemoteChain & { databaseUrl: string },
+  port: number,
+): Record<string, string | undefined> {
   return {
     ...DEFAULT_ENVIRONMENT,
     RELAYER_PRIVATE_KEYS: localSignerKeys().join(","),

@@ -26,9 +26,10 @@ export const requestContext = ({ logger, metrics }: Pick<Deps, "logger" | "metri
     const { method, path } = c.req;
     const { status } = c.res;
     const ms = performance.now() - startedAt;
-    metrics?.observeRequest({ method, route: routeOf(c), status, seconds: ms / 1000 });
+    const code = c.get("errorCode");
+    metrics?.observeRequest({ method, route: routeOf(c), status, code, seconds: ms / 1000 });
     const caller = c.get("identity") ?? undefined;
-    logger.info({ requestId, method, path, status, ms: Math.round(ms), caller }, "request");
+    logger.info({ requestId, method, path, status, code, ms: Math.round(ms), caller }, "request");
   });
 
 /** Pattern of the route that answered. */

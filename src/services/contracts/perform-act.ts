@@ -38,6 +38,10 @@ export async function performAct(deps: Deps, request: FreeRequest): Promise<Answ
       retryable: true,
     });
   }
+  if (!stored.existing) {
+    const { id, kind, escrow } = stored.operation;
+    deps.logger.info({ operation: id.toString(), kind, escrow }, "operation stored");
+  }
   return finish(deps, request, stored.operation);
 }
 

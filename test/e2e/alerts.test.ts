@@ -1,0 +1,82 @@
+/** Alerts are about metrics that the service has, and the runbook says what to do about each of them. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { ROOT } from "../../src/local/root.js";
+import type { AlarmName } from "../../src/relayer/context.js";
+import { sharedStack } from "../support/world.js";
+
+interface Rule {
+  alert: string;
+  expr: string;
+  for?: string;
+  labels: { severity: string };
+  annotations: { summary: string };
+}
+
+const { groups } = parse(readFileSync(join(ROOT, "ops/alerts.yml"), "utf8")) as {
+  groups: { rules: Rule[] }[];
+};
+const rules = groups.flatMap((group) => group.rules);
+const runbook = readFileSync(join(ROOT, "docs/runbook.md"), "utf8");
+
+/** Of the relayer; a new one does not compile until it is here. */
+const ALARMS = Object.keys({
+  signer_without_gas: true,
+  signer_not_allowed: true,
+  signer_missing: true,
+  fee_cap_reached: true,
+  foreign_nonce: true,
+  nonce_unexplained: true,
+  batch_reverted: true,
+  reorganisation_beyond_finality: true,
+  operation_failing: true,
+} satisfies Record<AlarmName, true>);
+
+/** Prometheus itself has this one. */
+const BUILT_IN = new Set(["up"]);
+
+test("every metric in a rule is one that the service exposes", async () => {
+  const text = await (await fetch(`${sharedStack().url}/metrics`)).text();
+  const exposed = new Set([...text.matchAll(/^# TYPE (\S+) (\S+)/gm)].map(([, name]) => name));
+  for (const histogram of text.matchAll(/^# TYPE (\S+) histogram/gm)) {
+    for (const part of ["bucket", "count", "sum"]) exposed.add(`${histogram[1]}_${part}`);
+  }
+  for (const { alert, expr } of rules) {
+    const used = [...expr.matchAll(/\b(?:working_contracts|process|nodejs)_\w+|\bup\b/g)].map(
+      ([name]) => name,
+    );
+    expect(used.length, alert).toBeGreaterThan(0);
+    for (const name of used) expect(exposed.has(name) || BUILT_IN.has(name), `${alert}: ${name}`).toBe(true);
+  }
+});
+
+test("every label in a rule is one that its metric has", async () => {
+  const text = readFileSync(join(ROOT, "src/metrics.ts"), "utf8");
+  const labels = new Set(
+    [...text.matchAll(/labelNames: \[([^\]]*)\]/g)].flatMap(([, list]) => (list ?? "").match(/\w+/g) ?? []),
+  );
+  for (const name of ["job", "instance", "le"]) labels.add(name);
+  for (const { alert, expr } of rules) {
+    for (const [, name] of expr.matchAll(/[{,](\w+)=~?"/g)) expect(labels, alert).toContain(name);
+  }
+});
+
+test("every alarm of the relayer has a rule", () => {
+  for (const alarm of ALARMS) {
+    expect(
+      rules.filter(({ expr }) => expr.includes(`name="${alarm}"`)),
+      alarm,
+    ).toHaveLength(1);
+  }
+});
+
+test("every rule says how urgent it is, and has its section in the runbook, and the other way round", () => {
+  const sections = [...runbook.matchAll(/^### (\w+)$/gm)].map(([, name]) => name);
+  expect(rules.map(({ alert }) => alert)).toEqual(sections);
+  for (const { labels, annotations } of rules) {
+    expect(["page", "ticket"]).toContain(labels.severity);
+    expect(annotations.summary).not.toBe("");
+  }
+});

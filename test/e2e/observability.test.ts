@@ -1,0 +1,170 @@
+/** What an operator sees of agents' calls, good and bad: metrics and logs; and what nobody may see in a log. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { localSignerKeys } from "../../src/local/network.js";
+import { until } from "../../src/local/processes.js";
+import type { Agent } from "../support/agent.js";
+import { openWorld, type World } from "../support/world.js";
+import { draftBody, paymentHeader, type Quote, quoteOf, signPayment } from "./contract-actors.js";
+import { newJuror, vote } from "./jury-actors.js";
+
+const MATERIALS = "ipfs://materials-that-nobody-may-log";
+const DELIVERY = "ipfs://delivery-that-nobody-may-log";
+
+let world: World;
+let client: Agent;
+let worker: Agent;
+let juror: Agent;
+/** All that must not be in a log. */
+const secrets: string[] = ["11".repeat(32), ...localSignerKeys(), MATERIALS, DELIVERY];
+
+beforeAll(async () => {
+  world = await openWorld();
+  [client, worker] = await Promise.all([world.newAgent({ usd: "1000" }), world.newAgent({ usd: "1000" })]);
+  juror = await newJuror(world);
+  secrets.push(...[client, worker, juror].map(({ apiKey }) => apiKey));
+});
+afterAll(() => world.close());
+
+const metrics = async () => (await fetch(`${world.url}/metrics`)).text();
+
+/** The value of a sample, 0 where it does not exist yet. */
+function sample(text: string, name: string): number {
+  const line = text.split("\n").find((each) => each.startsWith(`working_contracts_${name} `));
+  return line === undefined ? 0 : Number(line.split(" ").at(-1));
+}
+
+/** Calls, pays what is quoted, and remembers the payment as a secret. */
+async function pay(agent: Agent, path: string, body: unknown, requestId: string) {
+  const text = JSON.stringify(body);
+  const quote: Quote = quoteOf(await agent.post(path, text));
+  const payment = await signPayment(world, agent, quote);
+  const header = paymentHeader(quote, payment);
+  secrets.push(payment.signature.slice(2), ...Object.values(header));
+  return {
+    quote,
+    header,
+    text,
+    answer: await agent.post(path, text, { ...header, "x-request-id": requestId }),
+  };
+}
+
+test("a contract's life, and what agents do wrong in it, can be told from metrics and logs, and no secret can", async () => {
+  const before = await metrics();
+  const draft = await draftBody(world, { supplementaryMaterials: MATERIALS });
+  const created = await pay(client, "/v1/contracts", draft, "life-create");
+  expect(created.answer.status).toBe(200);
+  const path = `/v1/contracts/${created.quote.payTo}`;
+
+  // The same payment for another body; a broken signature; no key, a wrong key; a body that is none; no money.
+  const other = JSON.stringify({ ...draft, title: "Another" });
+  expect((await client.post("/v1/contracts", other, created.header)).status).toBe(409);
+  const quote = quoteOf(await client.post("/v1/contracts", other));
+  const forged = await signPayment(world, worker, quote, { from: client.address });
+  const forgedHeader = paymentHeader(quote, forged);
+  secrets.push(forged.signature.slice(2), ...Object.values(forgedHeader));
+  expect((await client.post("/v1/contracts", other, forgedHeader)).status).toBe(402);
+  expect((await fetch(`${world.url}${path}`)).status).toBe(401);
+  const wrongKey = `${client.apiKey.slice(0, -1)}x`;
+  secrets.push(wrongKey);
+  const withWrongKey = { headers: { authorization: `Bearer ${wrongKey}` } };
+  expect((await fetch(`${world.url}${path}`, withWrongKey)).status).toBe(401);
+  expect((await client.post("/v1/contracts", `{"title": "${DELIVERY}`)).status).toBe(400);
+  const poor = await world.newAgent();
+  secrets.push(poor.apiKey);
+  expect((await pay(poor, `${path}/accept`, { accept: true }, "life-poor")).answer.status).toBe(402);
+
+  expect((await pay(worker, `${path}/accept`, { accept: true }, "life-accept")).answer.status).toBe(200);
+  const delivered = await worker.post(
+    `${path}/delivery`,
+    { delivery: DELIVERY },
+    { "x-request-id": "life-deliver" },
+  );
+  expect(delivered.status).toBe(200);
+  const { data: keys } = await client.get<{ keys: { k: string }[] }>(`${path}/keys`);
+  secrets.push(...keys.keys.map(({ k }) => k));
+  expect((await pay(client, `${path}/dispute`, {}, "life-dispute")).answer.status).toBe(200);
+  const { salt } = await vote(juror, created.quote.payTo, "met", "met", "unclear");
+  secrets.push(salt.slice(2));
+  const webhook = await client.post<{ secret: string }>("/v1/agents/me/webhooks", {
+    url: "http://127.0.0.1:9/nobody",
+    events: ["contract.created"],
+  });
+  secrets.push(webhook.data.secret);
+
+  const after = await metrics();
+  const grown = (name: string) => sample(after, name) - sample(before, name);
+  const errors = { 400: "invalid_request", 401: "unauthorized", 402: "payment_required", 409: "conflict" };
+  for (const [status, code] of Object.entries(errors)) {
+    expect(grown(`http_errors_total{status="${status}",code="${code}"}`), code).toBeGreaterThan(0);
+  }
+  const request = (route: string, status: number) =>
+    `http_request_duration_seconds_count{method="POST",route="${route}",status="${status}"}`;
+  expect(grown(request("/v1/contracts/:id/delivery", 200))).toBe(1);
+  expect(grown(request("/v1/contracts", 409))).toBe(1);
+  expect(grown('relayer_batches_total{event="sent"}')).toBeGreaterThanOrEqual(4);
+  expect(grown("relayer_batch_operations_sum")).toBeGreaterThanOrEqual(5);
+  expect(grown("relayer_operation_seconds_count")).toBeGreaterThanOrEqual(5);
+  expect(sample(after, "index_lag_blocks")).toBeLessThan(30);
+
+  const lines = logLines();
+  for (const [id, kind] of [
+    ["life-create", "create"],
+    ["life-accept", "accept"],
+    ["life-deliver", "deliver"],
+    ["life-dispute", "dispute"],
+  ]) {
+    const ofRequest = lines.filter(({ requestId }) => requestId === id);
+    const stored = ofRequest.find(({ msg }) => msg === "operation stored");
+    expect(stored, id).toMatchObject({ kind, operation: expect.stringMatching(/^\d+$/) });
+    expect(ofRequest.find(({ msg }) => msg === "operation applied")).toMatchObject({
+      operation: stored?.operation,
+      transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+      block: expect.stringMatching(/^\d+$/),
+    });
+    expect(ofRequest.find(({ msg }) => msg === "request")).toMatchObject({ status: 200 });
+  }
+  expect(lines.find(({ requestId, msg }) => requestId === "life-poor" && msg === "request")).toMatchObject({
+    status: 402,
+  });
+
+  expect(secrets.every((secret) => secret.length > 20)).toBe(true);
+  for (const [name, text] of Object.entries(logs())) {
+    for (const secret of secrets) expect(text.includes(secret), `${name}: ${secret}`).toBe(false);
+    // What other stories left there, too: API keys, signatures and calldata, encrypted references, webhook secrets.
+    for (const form of [/wc_(test|live)_[0-9A-Za-z]{40}/, /0x[0-9a-f]{128}/i, /eyJ[\w-]{20}/, /whsec_/]) {
+      expect(form.exec(text)?.[0] ?? null, name).toBeNull();
+    }
+  }
+});
+
+test("the queue's depth and age are seen while the chain stands, and are gone once it has caught up", async () => {
+  const body = await draftBody(world);
+  await world.testClient.setIntervalMining({ interval: 0 });
+  let paid: ReturnType<typeof pay> | undefined;
+  try {
+    paid = pay(client, "/v1/contracts", body, "queue-create");
+    const isSeen = async () => sample(await metrics(), 'outbox_oldest_seconds{state="sent"}') > 1;
+    await until("the operation is on its way", isSeen, { timeoutMs: 20_000 });
+    expect(sample(await metrics(), 'outbox_operations{state="sent"}')).toBeGreaterThanOrEqual(1);
+  } finally {
+    await world.testClient.setIntervalMining({ interval: 1 });
+  }
+  expect((await paid).answer.status).toBe(200);
+  const isGone = async () => sample(await metrics(), 'outbox_operations{state="sent"}') === 0;
+  await until("nothing is on its way", isGone, { timeoutMs: 20_000 });
+});
+
+/** What every process of the stack wrote, by file. */
+function logs(): Record<string, string> {
+  const { logs: folder } = world.info;
+  return Object.fromEntries(
+    readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), "utf8")]),
+  );
+}
+
+function logLines(): Record<string, unknown>[] {
+  const lines = logs()["service.log"]?.split("\n") ?? [];
+  return lines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
+}
