@@ -1,0 +1,44 @@
+/** docs/faults.md names tests and mutants that are there, for every row of the fault matrix. */
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+// @ts-expect-error A plain module for a plain script.
+import { MUTANTS } from "../../faults/support/mutants.mjs";
+
+const ROOT = resolve(import.meta.dirname, "../../..");
+const ROWS = 40;
+const text = readFileSync(join(ROOT, "docs/faults.md"), "utf8");
+const rows = [...text.matchAll(/^\| (\d+) \|(.*)\|$/gm)].map(([, number, cells = ""]) => {
+  const [fault, , tests = "", failsWhen = ""] = cells.split(" | ").map((cell) => cell.trim());
+  return { number: Number(number), fault, tests, failsWhen };
+});
+const mutants = (MUTANTS as { name: string; file: string; tests: string; edits: [string, string][] }[]).map(
+  (mutant) => ({ ...mutant, source: readFileSync(join(ROOT, mutant.file), "utf8") }),
+);
+
+test("every row of the matrix is there", () => {
+  const numbers = new Set(rows.map(({ number }) => number));
+  expect([...numbers]).toEqual(Array.from({ length: ROWS }, (_, index) => index + 1));
+});
+
+test.each(rows)("row $number, $fault: its tests are there", ({ tests, failsWhen }) => {
+  expect(failsWhen).not.toBe("");
+  for (const reference of tests.split("; ")) {
+    const [, path = "", titles = ""] = /^`([^`]+)`(?:: (.*))?$/.exec(reference) ?? [];
+    const file = join(ROOT, "test", `${path}.test.ts`);
+    expect(existsSync(file) || existsSync(join(ROOT, "test", path)), reference).toBe(true);
+    for (const title of titles.split(", ").filter((one) => one !== "")) {
+      expect(readFileSync(file, "utf8"), reference).toContain(title);
+    }
+  }
+});
+
+test("every mutant is named, and every name is a mutant's", () => {
+  const named = new Set([...text.matchAll(/`([a-z]+(?:-[a-z]+)+)`/g)].map(([, name]) => name));
+  expect([...named].sort()).toEqual(mutants.map(({ name }) => name).sort());
+});
+
+test.each(mutants)("mutant $name finds what it changes", ({ source, edits, tests }) => {
+  for (const [from] of edits) expect(source.split(from)).toHaveLength(2);
+  expect(existsSync(join(ROOT, tests))).toBe(true);
+});
