@@ -1,18 +1,20 @@
 /**
- * Plays whole Working Contracts against the running service, over HTTP with unmodified x402 clients, then moves the
- * local chain's clock past every deadline and checks who holds what against the ledger, to the unit.
+ * Plays whole Working Contracts against the running service, over HTTP with unmodified x402 clients, some with the
+ * sandbox's counterparties; then has the sandbox move the clock past every deadline, and checks on the chain who holds
+ * what against the ledger, to the unit.
  */
 
 import { formatDecimal } from "../src/protocol/amounts.js";
 import { packOutcomes } from "../src/protocol/outcomes.js";
 import { type Agent, expectOk, signIn } from "./demo/agent.js";
+import { COUNTERPARTY_STORIES } from "./demo/counterparties.js";
 import { disputeStories, type Jury } from "./demo/disputes.js";
 import { JUROR_BOND } from "./demo/expected.js";
 import { connect, type Network } from "./demo/network.js";
 import { ALL_DEADLINES_AFTER, DAY, type Played, STORIES, type Stage } from "./demo/stories.js";
 
 const FUNDS = 1_000_000_000n;
-const ELIGIBILITY_STAKE = 1000n;
+const ELIGIBILITY_STAKE = "1000";
 /** The table's amounts have six decimals; tokens are shown whole. */
 const TOKEN_ROW_UNIT = 1_000_000n;
 const SETTLEMENT_TIMEOUT_MS = 60_000;
@@ -28,9 +30,10 @@ const network = await connect();
 const stage: Stage = {
   async newAgent(role) {
     const agent = await signIn({ name: role, baseUrl: network.baseUrl });
-    await network.fund(agent.address, FUNDS);
+    await network.sandbox.give({ address: agent.address, usd: formatDecimal(FUNDS) });
     return agent;
   },
+  sandbox: network.sandbox,
   now: network.now,
   voteOnChain: (agent, contractId) =>
     network.voteOnChain(agent.account, {
@@ -42,7 +45,7 @@ const stage: Stage = {
 };
 
 const jury = await newJury();
-const all = [...STORIES, ...disputeStories(jury)];
+const all = [...STORIES, ...disputeStories(jury), ...COUNTERPARTY_STORIES];
 console.log(`Playing ${all.length} Working Contracts against ${network.baseUrl}\n`);
 const treasuryBefore = await network.balanceOf(network.treasury);
 const stories = await Promise.all(all.map((story) => story(stage)));
@@ -82,9 +85,9 @@ async function newJury(): Promise<Jury> {
     ["Juror A", "Juror B", "Juror C", "Juror D"].map((name) => stage.newAgent(name)),
   );
   if (!a || !b || !c || !loner) throw new Error("four names make four agents");
-  for (const agent of [a, b, c, loner]) await network.grantTokens(agent.address, ELIGIBILITY_STAKE);
   await Promise.all(
     [a, b, c, loner].map(async (agent) => {
+      await network.sandbox.give({ address: agent.address, tokens: ELIGIBILITY_STAKE });
       const { staked } = expectOk(await agent.post("/v1/agents/me/stake", {}));
       stage.say("jury", `${agent.name} staked ${staked} tokens`);
     }),
@@ -147,6 +150,12 @@ async function rowsOf(network: Network, played: Played): Promise<Row[]> {
     ...(played.client === null ? [] : [row(played.client, expected.clientIn, expected.clientOut)]),
     ...(played.worker === null ? [] : [row(played.worker, expected.workerIn, expected.workerOut)]),
     ...played.bystanders.map((agent) => row(agent, 0n, 0n)),
+    ...played.counterparties.map(async ({ name, address, holds }) => ({
+      story,
+      who: name,
+      held: await network.balanceOf(address),
+      expected: holds,
+    })),
     {
       story,
       who: "escrow",
@@ -157,11 +166,11 @@ async function rowsOf(network: Network, played: Played): Promise<Row[]> {
 }
 
 function printTable(rows: readonly Row[]): void {
-  console.log(`\n${"story".padEnd(26)}${"who".padEnd(12)}${"holds".padStart(16)}${"ledger".padStart(16)}`);
+  console.log(`\n${"story".padEnd(26)}${"who".padEnd(16)}${"holds".padStart(16)}${"ledger".padStart(16)}`);
   for (const { story, who, held, expected } of rows) {
     const mark = held === expected ? "" : "   DIFFERS";
     console.log(
-      `${story.padEnd(26)}${who.padEnd(12)}${formatDecimal(held).padStart(16)}${formatDecimal(expected).padStart(16)}${mark}`,
+      `${story.padEnd(26)}${who.padEnd(16)}${formatDecimal(held).padStart(16)}${formatDecimal(expected).padStart(16)}${mark}`,
     );
   }
 }

@@ -9,7 +9,7 @@ const STREAMS = 1_000;
 const PER_AGENT = 10;
 const HOUR = 3_600;
 const IDLE_MS = 20_000;
-const PRICE = 50_000_000n;
+const PRICE = "50";
 
 const network = await connect();
 const { baseUrl } = network;
@@ -29,7 +29,7 @@ const after = await memory();
 const busyCall = await callDelay();
 
 const client = await signIn({ name: "client", baseUrl });
-await network.fund(client.address, PRICE);
+await network.sandbox.give({ address: client.address, usd: PRICE });
 const heard = Promise.all(streams.map((stream) => stream.next("contract.created")));
 const now = await network.now();
 const at = (hours: number) => new Date((now + hours * HOUR) * 1000).toISOString();
@@ -41,7 +41,7 @@ const created = expectOk(
     acceptanceCriteria: ["Measured"],
     contractType: "fixed",
     awardMethod: "open_tender",
-    budgetOrPrice: 50,
+    budgetOrPrice: PRICE,
     matchDeadline: at(2),
     withdrawalDeadline: at(3),
     deliveryDeadline: at(4),

@@ -1,15 +1,14 @@
-/** The running local network as the demo needs it: where it listens, test money, and a clock that can be moved. */
+/** The running local network as the demo needs it: where it listens, what its chain says, and its sandbox. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   type Address,
-  createTestClient,
+  createPublicClient,
   createWalletClient,
   defineChain,
   type Hash,
   http,
   parseEther,
-  publicActions,
   toHex,
   zeroHash,
 } from "viem";
@@ -18,16 +17,14 @@ import { escrowAbi, factoryAbi, protocolTokenAbi, testUsdAbi } from "../../src/c
 import { type Deployment, readDeployment } from "../../src/chain/deployment.js";
 import { localAccount } from "../../src/local/network.js";
 import { voteCommitment } from "../../src/protocol/vote-commitment.js";
+import { createSandbox, type Sandbox } from "./sandbox.js";
 
 const NETWORK_FILE = join(process.env.DATA_DIR || ".local", "network.json");
 
 export interface Network {
   baseUrl: string;
   deployment: Deployment;
-  /** Mints test stablecoin, in base units. */
-  fund(address: Address, amount: bigint): Promise<void>;
-  /** Grants protocol tokens, in whole tokens. */
-  grantTokens(address: Address, tokens: bigint): Promise<void>;
+  sandbox: Sandbox;
   balanceOf(address: Address): Promise<bigint>;
   /** Whole protocol tokens. */
   tokensOf(address: Address): Promise<bigint>;
@@ -61,15 +58,11 @@ export async function connect(): Promise<Network> {
     nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
     rpcUrls: { default: { http: [rpcUrl] } },
   });
-  const client = createTestClient({ mode: "anvil", chain, transport: http(rpcUrl) }).extend(publicActions);
-  const bank = createWalletClient({
-    account: localAccount(7),
-    chain,
-    transport: http(rpcUrl),
-  });
+  const client = createPublicClient({ chain, transport: http(rpcUrl), pollingInterval: 250 });
+  const bank = createWalletClient({ account: localAccount(7), chain, transport: http(rpcUrl) });
+  const sandbox = createSandbox(baseUrl);
 
   const now = async () => Number((await client.getBlock({ blockTag: "latest" })).timestamp);
-  const owner = createWalletClient({ account: localAccount(0), chain, transport: http(rpcUrl) });
   const token = { address: deployment.protocolToken, abi: protocolTokenAbi } as const;
   const asset = { address: deployment.asset.address, abi: testUsdAbi } as const;
   const followChainClock = async () => {
@@ -77,28 +70,11 @@ export async function connect(): Promise<Network> {
     Date.now = () => realNow() + Math.max(0, offset);
   };
   await followChainClock();
-  let nonce = await client.getTransactionCount({ address: bank.account.address, blockTag: "pending" });
 
   return {
     baseUrl,
     deployment,
-    async fund(address, amount) {
-      const hash = await bank.writeContract({
-        ...asset,
-        functionName: "mint",
-        args: [address, amount],
-        nonce: nonce++,
-      });
-      await client.waitForTransactionReceipt({ hash });
-    },
-    async grantTokens(address, tokens) {
-      const hash = await owner.writeContract({
-        ...token,
-        functionName: "grant",
-        args: [address, parseEther(String(tokens))],
-      });
-      await client.waitForTransactionReceipt({ hash });
-    },
+    sandbox,
     balanceOf: (address) => client.readContract({ ...asset, functionName: "balanceOf", args: [address] }),
     async tokensOf(address) {
       return (
@@ -113,7 +89,8 @@ export async function connect(): Promise<Network> {
         const { status } = await client.waitForTransactionReceipt({ hash });
         if (status !== "success") throw new Error(`the transaction ${hash} reverted`);
       };
-      await client.setBalance({ address: account.address, value: parseEther("1") });
+      // The sandbox gives no gas: this agent alone sends transactions of its own.
+      await mined(await bank.sendTransaction({ to: account.address, value: parseEther("1") }));
       const salt = toHex(crypto.getRandomValues(new Uint8Array(32)));
       const commitment = voteCommitment({ chainId: chain.id, escrow, voter: account.address, votes, salt });
       const fromAllowance = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" } as const;
@@ -142,8 +119,7 @@ export async function connect(): Promise<Network> {
     }),
     now,
     async moveClockTo(timestamp) {
-      await client.setNextBlockTimestamp({ timestamp: BigInt(timestamp) });
-      await client.mine({ blocks: 1 });
+      await sandbox.moveClockTo(timestamp);
       await followChainClock();
     },
   };

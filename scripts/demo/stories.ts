@@ -1,10 +1,13 @@
 /** What the demo plays: each story is one Working Contract, and says how the ledger must end. */
 
+import type { Address } from "viem";
 import { type Agent, expectOk, freshKey } from "./agent.js";
 import { type JurorRow, LEDGER, type LedgerRow } from "./expected.js";
+import type { Sandbox } from "./sandbox.js";
 
 export interface Stage {
   newAgent(role: string): Promise<Agent>;
+  sandbox: Sandbox;
   /** Seconds, on the chain's clock. */
   now(): Promise<number>;
   say(story: string, line: string): void;
@@ -22,6 +25,8 @@ export interface Played {
   worker: Agent | null;
   /** Agents that must end with what they began with. */
   bystanders: Agent[];
+  /** Of the sandbox, and what they must hold in the end. */
+  counterparties: { name: string; address: Address; holds: bigint }[];
   jurors: { agent: Agent; due: JurorRow }[];
   /** What remains to be done by hand once voting has closed. */
   afterVoting?: () => Promise<void>;
@@ -203,6 +208,7 @@ export function played(outcome: {
     client: outcome.client,
     worker: outcome.worker,
     bystanders: outcome.bystanders ?? [],
+    counterparties: [],
     jurors: [],
   };
 }

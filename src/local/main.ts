@@ -139,10 +139,7 @@ function summary({
     "",
     ...(network.parts.chain === undefined
       ? []
-      : [
-          "  Test money      npm run fund -- <address> <amount>",
-          `  Sandbox         ${url}/sandbox/... (docs/sandbox.md)`,
-        ]),
+      : ["  Test money      npm run fund -- <address> <amount>", `  Sandbox         ${url}/sandbox`]),
     "  Ctrl-C stops everything.",
     "",
   ].join("\n");

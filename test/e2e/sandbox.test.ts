@@ -68,6 +68,11 @@ const ended = (id: string) =>
 const newcomer = (): Promise<Agent> => world.newAgent();
 
 describe("the sandbox", () => {
+  test("describes itself", async () => {
+    const text = await (await fetch(`${service.url}/sandbox`)).text();
+    for (const path of ["faucet", "clock", "counterparties"]) expect(text).toContain(`/sandbox/${path}`);
+  });
+
   test("gives money and tokens", async () => {
     const agent = await newcomer();
     const gift = { address: agent.address, usd: "12.5", tokens: "3" };
@@ -221,6 +226,7 @@ describe("scripts/serve.ts", () => {
     const url = `http://127.0.0.1:${port}`;
     await eventually("it answers", async () => (await fetch(`${url}/health`)).ok);
     for (const [method, path] of [
+      ["GET", "/sandbox"],
       ["POST", "/sandbox/faucet"],
       ["GET", "/sandbox/clock"],
       ["POST", "/sandbox/clock"],

@@ -1,7 +1,10 @@
 /** What a newcomer's agent needs to try itself: money, a clock that can be moved, and somebody to play with. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Hono } from "hono";
 import { z } from "zod";
 import { AppError } from "../../errors.js";
+import { ROOT } from "../root.js";
 import { MAX_MOVE_SECONDS, type SandboxClock } from "./clock.js";
 import type { Faucet } from "./faucet.js";
 import type { Plays } from "./plays.js";
@@ -62,6 +65,9 @@ export function sandboxRoutes({
   plays: Plays;
 }): Hono {
   const router = new Hono();
+  const text = readFileSync(join(ROOT, "docs/sandbox.md"), "utf8");
+
+  router.get("/sandbox", (c) => c.body(text, 200, { "Content-Type": "text/markdown; charset=utf-8" }));
 
   router.post("/sandbox/faucet", async (c) => {
     const gift = parse(GiftSchema, await c.req.json().catch(() => undefined));
