@@ -57,10 +57,7 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
     current = await readHead(publicClient);
     const isRecent = newest !== null && current.number < newest.number + BRANCH_DEPTH;
     if (isRecent && !(await isTrusted(context, newest, current))) {
-      logger.debug(
-        { signer, head: current.number.toString() },
-        "the node is behind the outbox, or elsewhere",
-      );
+      logger.debug({ signer, head: current.number.toString() }, "the node is behind the outbox");
       await release(context, claimed);
       return false;
     }
