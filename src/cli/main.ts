@@ -1,5 +1,5 @@
 /** The program behind `wc`. */
-import { Command } from "commander";
+import { Command, CommanderError } from "commander";
 import { addContractCommands } from "./commands/contracts.js";
 import { addFollowCommands } from "./commands/follow.js";
 import { addKeyCommands } from "./commands/key.js";
@@ -8,6 +8,7 @@ import { addVerifyCommand } from "./commands/verify.js";
 import { type Context, createContext } from "./context.js";
 import { EXIT_HELP, exitCodeOf } from "./exit-codes.js";
 import { plain } from "./output.js";
+import { refusalOf } from "./refusal.js";
 import type { CommonOptions, World } from "./settings.js";
 
 /** Runs one command; the result is the exit code. */
@@ -19,7 +20,11 @@ export async function run(args: readonly string[], world: World): Promise<number
   } catch (error) {
     const code = exitCodeOf(error);
     // commander has written its own messages already.
-    if (!(error instanceof Error && "exitCode" in error)) world.stderr(`wc: ${describe(error)}\n`);
+    if (error instanceof CommanderError) return code;
+    const { json } = program.opts<CommonOptions>();
+    world.stderr(
+      `${json ? JSON.stringify({ error: refusalOf(error as Error) }) : `wc: ${describe(error)}`}\n`,
+    );
     return code;
   }
 }

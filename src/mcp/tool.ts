@@ -1,6 +1,7 @@
 /** How every tool answers: JSON text, or the service's own refusal as a tool error that the model can act on. */
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
+import { refusalOf } from "../cli/refusal.js";
 
 export const ContractIdSchema = z
   .string()
@@ -17,7 +18,7 @@ export async function answer(perform: () => Promise<unknown>): Promise<CallToolR
 
 /** An error as the model sees it; with more that it should know. */
 export function refusal(error: Error, more: Record<string, string> = {}): CallToolResult {
-  const { name, message, code, hint } = error as Error & { code?: string; hint?: string };
-  const text = { error: code ?? name, message, ...(hint === undefined ? {} : { hint }), ...more };
+  const { code, ...rest } = refusalOf(error);
+  const text = { error: code, ...rest, ...more };
   return { isError: true, content: [{ type: "text", text: JSON.stringify(text) }] };
 }

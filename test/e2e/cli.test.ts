@@ -202,6 +202,8 @@ describe("exit codes", () => {
     expect((await user.run("show", `0x${"00".repeat(20)}`)).code).toBe(3);
     const poor = await user.run(...POST);
     expect(poor.code).toBe(4);
+    const unknown = await user.run("--json", "show", `0x${"00".repeat(20)}`);
+    expect(JSON.parse(unknown.stderr)).toMatchObject({ error: { code: "not_found" } });
     const other = await newUser({ usd: "0", env: { WC_PRIVATE_KEY: "" } });
     expect((await other.run("list")).code).toBe(2);
     const silent = await openMiddle(world, { loses: () => true });
@@ -244,6 +246,16 @@ describe("the key", () => {
     expect((await wrong.run("key", "check")).code).toBe(2);
     expect((await fromFile.run("key", "new")).code).toBe(2);
     expect(readFileSync(path, "utf8")).toBe(kept);
+  });
+
+  it("has API keys that it can list and end", async () => {
+    const user = await newUser({ usd: "0" });
+    expect(await user.json("key", "list")).toMatchObject([{ label: "wc", revokedAt: null }]);
+    expect((await user.run("key", "revoke")).stdout).toBe("1 revoked\n");
+    // The next command signs in anew.
+    const { stdout } = await user.run("key", "list");
+    expect(stdout.match(/active$/gm)).toHaveLength(1);
+    expect(stdout.trim().split("\n")).toHaveLength(3);
   });
 
   it("opens in cast, and a new one is made with a password from a file", async () => {

@@ -1,14 +1,15 @@
-/** `wc key`: the private key of this command line. It is never printed. */
+/** `wc key`: the private key of this command line, which is never printed, and its address's API keys. */
 import type { Command } from "commander";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { loadAccount } from "../agent.js";
 import type { Context } from "../context.js";
 import { UsageError } from "../exit-codes.js";
 import { addressOf, writeKeystore } from "../keystore.js";
+import { plain, table } from "../output.js";
 import { askSecret } from "../prompt.js";
 
 export function addKeyCommands(program: Command, contextOf: (command: Command) => Context): void {
-  const key = program.command("key").description("make, import or show the key that signs");
+  const key = program.command("key").description("the key that signs, and the API keys of its address");
 
   key
     .command("new")
@@ -46,6 +47,30 @@ export function addKeyCommands(program: Command, contextOf: (command: Command) =
       const { settings, out } = contextOf(command);
       const address = (await loadAccount(settings)).address.toLowerCase();
       out.result({ address }, () => `${address} can sign`);
+    });
+
+  key
+    .command("list")
+    .description("list the API keys that the service has issued to this address")
+    .action(async (_, command: Command) => {
+      const { agent, out } = contextOf(command);
+      const keys = await (await agent()).apiKeys();
+      const rows = keys.map(({ id, label, createdAt, revokedAt }) => [
+        id,
+        plain(label ?? ""),
+        createdAt,
+        revokedAt ?? "active",
+      ]);
+      out.result(keys, () => table(["id", "label", "created", "revoked"], rows));
+    });
+
+  key
+    .command("revoke [keyId]")
+    .description("end one API key, or all of them and with them what the service may do for this address")
+    .action(async (keyId: string | undefined, _: unknown, command: Command) => {
+      const { agent, out } = contextOf(command);
+      const revokedCount = await (await agent()).revokeKeys(keyId);
+      out.result({ revokedCount }, () => `${revokedCount} revoked`);
     });
 }
 
