@@ -408,7 +408,7 @@ export const MUTANTS = [
     edits: [["!addresses.every(isPublicAddress)", "!addresses.some(isPublicAddress)"]],
     project: "unit",
     tests: "test/unit/webhooks/target.test.ts",
-    only: "leads inside",
+    only: "one of its addresses leads inside",
   },
   {
     name: "statuses-wait-for-keeper",

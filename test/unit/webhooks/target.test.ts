@@ -24,7 +24,10 @@ async function receiver(listener: RequestListener): Promise<{ url: string; serve
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, server };
 }
 
-/** A name server that answers each question for an IPv4 address with the next of `answers`, and for IPv6 with none. */
+/**
+ * A name server that answers each question for an IPv4 address with the next of `answers`, and for IPv6 with none. An
+ * answer may be several addresses, with commas between.
+ */
 async function nameServer(...answers: string[]): Promise<{ address: string; asked: () => number }> {
   const socket: Socket = createSocket("udp4");
   let asked = 0;
@@ -33,26 +36,14 @@ async function nameServer(...answers: string[]): Promise<{ address: string; aske
     const question = query.subarray(12, end);
     const isV4 = question.readUInt16BE(question.length - 4) === 1;
     const answer = isV4 ? answers[Math.min(asked++, answers.length - 1)] : undefined;
+    const addresses = answer === undefined ? [] : answer.split(",");
     const header = Buffer.from(query.subarray(0, 12));
     header.writeUInt16BE(0x8180, 2);
-    header.writeUInt16BE(answer === undefined ? 0 : 1, 6);
-    header.writeUInt32BE(0, 8);
-    const record = Buffer.from([
-      0xc0,
-      0x0c,
-      0,
-      1,
-      0,
-      1,
-      0,
-      0,
-      0,
-      0,
-      0,
-      4,
-      ...(answer ?? "").split(".").map(Number),
-    ]);
-    const reply = answer === undefined ? [header, question] : [header, question, record];
+    header.writeUInt16BE(addresses.length, 6);
+    const records = addresses.map((address) =>
+      Buffer.from([0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...address.split(".").map(Number)]),
+    );
+    const reply = [header, question, ...records];
     socket.send(Buffer.concat(reply), from.port, from.address);
   });
   socket.bind(0, "127.0.0.1");
@@ -146,6 +137,13 @@ describe("a URL", () => {
     const policy = { ...PUBLIC, nameServers: [fickle.address] };
     await expect(checkTarget("https://fickle.example/", policy)).resolves.toBeUndefined();
     await expect(post("https://fickle.example/", policy)).rejects.toThrow(refusal);
+  });
+
+  test("is refused where one of its addresses leads inside, though another does not", async () => {
+    const mixed = await nameServer("93.184.216.34,10.0.0.7");
+    await expect(
+      checkTarget("https://mixed.example/", { ...PUBLIC, nameServers: [mixed.address] }),
+    ).rejects.toThrow("leads to a private, local or reserved address");
   });
 
   test("is asked for once for each call: what was judged is what is called", async () => {
