@@ -10,6 +10,7 @@ import { LOCAL_CHAIN_ID, type LocalChain, startChain } from "../../src/local/cha
 import { localAccount } from "../../src/local/network.js";
 import { freePort } from "../../src/local/ports.js";
 import { type Guardian, startGuardian } from "../../src/local/processes.js";
+import { createFaucet } from "../../src/local/sandbox/faucet.js";
 
 const dir = mkdtempSync(join(tmpdir(), "deploy-test-"));
 const deployer = localAccount(0);
@@ -116,6 +117,17 @@ describe("a deployment", () => {
   it("refuses a token that does not count in 6 decimals", async () => {
     // The protocol token has 18, and all else that the description of an asset needs but a version.
     await expect(deploy({ asset: deployment.protocolToken })).rejects.toThrow();
+  });
+
+  it("has a bounded number of tokens to grant, and the faucet says when they are given", async () => {
+    const { address } = localAccount(0);
+    const faucet = createFaucet({ rpcUrl: node.rpcUrl, deployment: await deploy({ owner: address }) });
+    await faucet({ address, tokens: "1000000" });
+    await expect(faucet({ address, usd: "1", tokens: "1" })).rejects.toMatchObject({
+      code: "conflict",
+      message: expect.stringContaining("npm start -- --reset"),
+    });
+    await faucet({ address, usd: "1" });
   });
 
   it("is not accepted on another chain, nor with its parts mixed up", async () => {

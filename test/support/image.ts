@@ -1,6 +1,6 @@
 /** The files that deploy/Dockerfile puts into the image, without Docker: what they do here, they do there. */
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { cpSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ROOT } from "../../src/local/root.js";
@@ -41,6 +41,6 @@ export function unpackImage(): Image {
   const files = () =>
     readdirSync(dir, { recursive: true, encoding: "utf8" })
       .filter((path) => !path.startsWith("node_modules"))
-      .map((path) => `${path} ${statSync(join(dir, path), { throwIfNoEntry: false })?.mtimeMs}`);
+      .map((path) => `${path} ${lstatSync(join(dir, path)).mtimeMs}`);
   return { dir, command, files, remove: () => rmSync(dir, { recursive: true, force: true }) };
 }
