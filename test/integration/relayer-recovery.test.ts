@@ -361,6 +361,24 @@ describe("the relayer under faults", () => {
     });
   });
 
+  it("calls an operation final once its block is as deep as configured, and no earlier", async () => {
+    const confirmations = 4;
+    network.startRelayer({ signer: signer(), confirmations });
+    const { rows } = await prepared(1);
+    const row = rows[0] as OperationRow;
+    const stateOf = async () => (await network.rowOf(row))?.state;
+    await until(async () => (await stateOf()) === "sent");
+    for (let depth = 1; depth < confirmations; depth++) {
+      await network.testClient.mine({ blocks: 1 });
+      await until(async () => (await stateOf()) === "mined");
+      // A few rounds of the relayer: an early verdict would be seen.
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      expect(await stateOf(), `at depth ${depth}`).toBe("mined");
+    }
+    await network.testClient.mine({ blocks: 1 });
+    await until(async () => (await stateOf()) === "final");
+  });
+
   it("counted all of that for Prometheus, and logged no signature", async () => {
     const { text } = await network.metrics.expose();
     const name = "working_contracts_relayer";
