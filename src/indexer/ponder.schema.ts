@@ -67,10 +67,12 @@ export const workingContract = onchainTable(
     byCreation: index().on(table.createdAt, table.id),
     byClient: index().on(table.client, table.createdAt, table.id),
     byWorker: index().on(table.worker, table.createdAt, table.id),
-    // What is due: one look by each deadline that can end a phase.
-    byMatchDeadline: index().on(table.phase, table.settled, table.matchDeadline),
-    byDeliveryDeadline: index().on(table.phase, table.settled, table.deliveryDeadline),
-    byReviewDeadline: index().on(table.phase, table.settled, table.reviewDeadline),
+    // Each phase in the orders of the list. By the deadlines the keeper also finds what is due.
+    byPhase: index().on(table.phase, table.settled, table.createdAt, table.id),
+    byPrice: index().on(table.phase, table.settled, table.price, table.id),
+    byMatchDeadline: index().on(table.phase, table.settled, table.matchDeadline, table.id),
+    byDeliveryDeadline: index().on(table.phase, table.settled, table.deliveryDeadline, table.id),
+    byReviewDeadline: index().on(table.phase, table.settled, table.reviewDeadline, table.id),
     byEnd: index().on(table.phase, table.settled, table.endedAt),
   }),
 );

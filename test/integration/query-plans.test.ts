@@ -1,9 +1,7 @@
 /** What the loops of relayer and keeper read on a large database: what is open or due, never all that ever was. */
 import { sql } from "drizzle-orm";
-import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readDeployment } from "../../src/chain/deployment.js";
-import { createDatabase, migrate } from "../../src/db/client.js";
 import { findDue } from "../../src/keeper/due.js";
 import type { Address } from "../../src/protocol/types.js";
 import { claimOperations, hasWaiting } from "../../src/relayer/claim.js";
@@ -11,64 +9,27 @@ import { createMemory, type SignerContext } from "../../src/relayer/context.js";
 import { hasOpen } from "../../src/relayer/follow.js";
 import { requireRoom } from "../../src/relayer/outbox.js";
 import { sharedStack } from "../support/world.js";
+import { createLargeDatabase, type LargeDatabase } from "./index-tables.js";
 
 const ROWS = 100_000;
 const OPEN = 40;
 const NOW = 2_000_000_000;
 const SIGNER: Address = `0x${"51".repeat(20)}`;
 
-let admin: pg.Client;
-let database: ReturnType<typeof createDatabase>;
+let database: LargeDatabase;
 const { databaseUrl, deploymentPath } = sharedStack();
 
-/** A database of its own, with the tables and indexes of the running indexer. */
 beforeAll(async () => {
-  admin = new pg.Client({ connectionString: databaseUrl });
-  await admin.connect();
-  await admin.query("create database query_plans");
-  const url = new URL(databaseUrl);
-  url.pathname = "/query_plans";
-  // One connection: the counters of other sessions arrive late.
-  database = createDatabase(url.href, { maxConnections: 1 });
-  await migrate(database.pool);
-  await copyIndexTables();
+  const tables = ["working_contract", "vote", "deferred_payout", "stake"];
+  database = await createLargeDatabase(databaseUrl, { name: "query_plans", tables });
   await fill();
 }, 120_000);
-afterAll(async () => {
-  await database?.pool.end();
-  await admin?.query("drop database if exists query_plans");
-  await admin?.end();
-});
-
-async function copyIndexTables(): Promise<void> {
-  const { rows: schemas } = await admin.query<{ schema: string }>(
-    "select table_schema as schema from information_schema.tables where table_name = 'working_contract' and table_type = 'BASE TABLE'",
-  );
-  const schema = schemas[0]?.schema ?? "";
-  await database.pool.query("create schema onchain");
-  for (const table of ["working_contract", "vote", "deferred_payout", "stake"]) {
-    const { rows: columns } = await admin.query<{ column: string }>(
-      `select format('%I %s', attname, format_type(atttypid, atttypmod)) as column from pg_attribute
-       where attrelid = format('%I.%I', $1::text, $2::text)::regclass and attnum > 0 and not attisdropped order by attnum`,
-      [schema, table],
-    );
-    await database.pool.query(
-      `create table onchain.${table} (${columns.map(({ column }) => column).join(", ")})`,
-    );
-    const { rows: indexes } = await admin.query<{ definition: string }>(
-      "select indexdef as definition from pg_indexes where schemaname = $1 and tablename = $2",
-      [schema, table],
-    );
-    for (const { definition } of indexes) {
-      await database.pool.query(definition.replace(`ON ${schema}.`, "ON onchain."));
-    }
-  }
-}
+afterAll(() => database?.drop());
 
 /** History: settled contracts, claimed votes, final operations. In between, OPEN of each that are still to be done. */
 async function fill(): Promise<void> {
   const done = `i > ${OPEN}`;
-  await insert("onchain.working_contract", {
+  await database.insert("onchain.working_contract", ROWS, {
     id: "'0x' || lpad(to_hex(i), 40, '0')",
     phase: `case when ${done} then (array['approved', 'tallied', 'cancelled', 'withdrawn'])[1 + i % 4]
       else (array['created', 'matched', 'delivered', 'tallied'])[1 + i % 4] end`,
@@ -86,7 +47,7 @@ async function fill(): Promise<void> {
     opened_votes: "0",
   });
   // As many again that go on: nothing of them is due.
-  await insert("onchain.working_contract", {
+  await database.insert("onchain.working_contract", ROWS, {
     id: "'0x1' || lpad(to_hex(i), 39, '0')",
     phase: "(array['created', 'matched', 'delivered'])[1 + i % 3]",
     settled: "false",
@@ -96,7 +57,7 @@ async function fill(): Promise<void> {
     payout_hold: "0",
     drawn: "false",
   });
-  await insert("onchain.vote", {
+  await database.insert("onchain.vote", ROWS, {
     contract_id: "'0x' || lpad(to_hex(i), 40, '0')",
     backup_agent: `'0x${"ba".repeat(20)}'`,
     votes: "1",
@@ -104,12 +65,12 @@ async function fill(): Promise<void> {
     claimed: done,
     reward_deferred: "false",
   });
-  await insert("onchain.deferred_payout", {
+  await database.insert("onchain.deferred_payout", ROWS, {
     contract_id: "'0x' || lpad(to_hex(i), 40, '0')",
     payee: `'0x${"ba".repeat(20)}'`,
     amount: `case when ${done} then 0 else 5 end`,
   });
-  await insert("app.operation", {
+  await database.insert("app.operation", ROWS, {
     kind: "'settle'",
     escrow: "'0x' || lpad(to_hex(i + 500), 40, '0')",
     target: "'0x'",
@@ -120,7 +81,7 @@ async function fill(): Promise<void> {
     batch_id: `case when ${done} then i / 10 end`,
     signer: `'${SIGNER}'`,
   });
-  await insert("app.batch", {
+  await database.insert("app.batch", ROWS, {
     signer: `'${SIGNER}'`,
     epoch: "1",
     account_nonce: "i",
@@ -132,13 +93,6 @@ async function fill(): Promise<void> {
   });
   await database.pool.query("insert into app.signer_epoch (signer, epoch) values ($1, 1)", [SIGNER]);
   await database.pool.query("analyze");
-}
-
-async function insert(table: string, columns: Record<string, string>): Promise<void> {
-  const names = Object.keys(columns).join(", ");
-  await database.pool.query(
-    `insert into ${table} (${names}) select ${Object.values(columns).join(", ")} from generate_series(1, ${ROWS}) i`,
-  );
 }
 
 /** Rows that Postgres read in tables and indexes while `work` ran. */

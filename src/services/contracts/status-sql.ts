@@ -40,6 +40,38 @@ export function phasesOf(statuses: readonly Status[]): Phase[] {
   return [...new Set(statuses.flatMap((status) => phases[status]))];
 }
 
+/** Contracts of one phase that have been paid out, or have not: rows that lie together in the indexes of the lists. */
+export interface Partition {
+  phase: Phase;
+  settled: boolean;
+}
+
+/** Where the rows of a status lie. */
+export function partitionsOf(statuses: readonly Status[]): Partition[] {
+  return [false, true].flatMap((settled) =>
+    phasesOf(statuses.filter((status) => SETTLED_OF[status] !== !settled)).map((phase) => ({
+      phase,
+      settled,
+    })),
+  );
+}
+
+/** Whether contracts of a status have been paid out; null for those that may have been. */
+const SETTLED_OF: Record<Status, boolean | null> = {
+  created: false,
+  matched: false,
+  "under-review": false,
+  disputed: false,
+  resolved: false,
+  "settled-all-met": true,
+  "settled-none-met": true,
+  "settled-partial": true,
+  "cancelled-unmatched": null,
+  "cancelled-by-initiator": null,
+  "cancelled-withdrawn": null,
+  "cancelled-absent": null,
+};
+
 /** Packed outcomes hold two bits a criterion: 01 met, 10 not met, 11 unclear. */
 const bits = (packed: SQL): SQL => sql`bit_count((${packed})::bit(24))`;
 const low = sql`(${w.outcomes} & 5592405)`;

@@ -1,0 +1,69 @@
+/** A database of its own with the tables and indexes of service and indexer, for tests that need many rows. */
+import pg from "pg";
+import { createDatabase, migrate } from "../../src/db/client.js";
+
+const SLICE = 50_000;
+
+export interface LargeDatabase extends ReturnType<typeof createDatabase> {
+  /** Inserts `rows` rows whose columns are SQL expressions of `i`, 1 to `rows`. */
+  insert(table: string, rows: number, columns: Record<string, string>): Promise<void>;
+  drop(): Promise<void>;
+}
+
+/** Creates the database beside the stack's own, with empty tables: the service's, and copies of the indexer's `tables`. */
+export async function createLargeDatabase(
+  stackUrl: string,
+  { name, tables }: { name: string; tables: readonly string[] },
+): Promise<LargeDatabase> {
+  const admin = new pg.Client({ connectionString: stackUrl });
+  await admin.connect();
+  await admin.query(`drop database if exists ${name}`);
+  await admin.query(`create database ${name}`);
+  const url = new URL(stackUrl);
+  url.pathname = `/${name}`;
+  // One connection: the counters of other sessions arrive late.
+  const database = createDatabase(url.href, { maxConnections: 1 });
+  await migrate(database.pool);
+  await copyIndexTables(admin, database.pool, tables);
+  return {
+    ...database,
+    async insert(table, rows, columns) {
+      const names = Object.keys(columns).join(", ");
+      const values = Object.values(columns).join(", ");
+      // In slices: a connection is given up where nothing comes for long.
+      for (let from = 1; from <= rows; from += SLICE) {
+        const to = Math.min(rows, from + SLICE - 1);
+        await database.pool.query(
+          `insert into ${table} (${names}) select ${values} from generate_series(${from}, ${to}) i`,
+        );
+      }
+    },
+    async drop() {
+      await database.pool.end();
+      await admin.query(`drop database if exists ${name} with (force)`);
+      await admin.end();
+    },
+  };
+}
+
+async function copyIndexTables(admin: pg.Client, pool: pg.Pool, tables: readonly string[]): Promise<void> {
+  const { rows: schemas } = await admin.query<{ schema: string }>(
+    "select table_schema as schema from information_schema.tables where table_name = 'working_contract' and table_type = 'BASE TABLE'",
+  );
+  const schema = schemas[0]?.schema ?? "";
+  await pool.query("create schema onchain");
+  for (const table of tables) {
+    const { rows: columns } = await admin.query<{ column: string }>(
+      `select format('%I %s', attname, format_type(atttypid, atttypmod)) as column from pg_attribute
+       where attrelid = format('%I.%I', $1::text, $2::text)::regclass and attnum > 0 and not attisdropped order by attnum`,
+      [schema, table],
+    );
+    await pool.query(`create table onchain.${table} (${columns.map(({ column }) => column).join(", ")})`);
+    const { rows: indexes } = await admin.query<{ definition: string }>(
+      "select indexdef as definition from pg_indexes where schemaname = $1 and tablename = $2",
+      [schema, table],
+    );
+    for (const { definition } of indexes)
+      await pool.query(definition.replace(`ON ${schema}.`, "ON onchain."));
+  }
+}

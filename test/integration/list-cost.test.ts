@@ -1,0 +1,143 @@
+/**
+ * A page of contracts costs the same however many there are. `npm run measure:lists` shows it, plan by plan, with a
+ * million (LIST_CONTRACTS); among the other tests there are fewer.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type ContractFilter, listContracts, SORTS } from "../../src/services/contracts/list.js";
+import { sharedStack } from "../support/world.js";
+import { createLargeDatabase, type LargeDatabase } from "./index-tables.js";
+
+const FEW = 10;
+const MANY = Number(process.env.LIST_CONTRACTS || 30_000);
+const SHOWS_PLANS = process.env.LIST_CONTRACTS !== undefined;
+const PAGE = 5;
+/** Blocks of 8 KiB that Postgres may touch for a page: a few levels of 18 partitions' indexes, and the rows. */
+const MOST_BLOCKS = 400;
+const NOW = 2_000_000_000;
+const CLIENT = `0x${"c1".repeat(20)}` as const;
+
+let database: LargeDatabase;
+/** What Postgres was asked last. */
+let asked: { text: string; values: unknown[] };
+
+beforeAll(async () => {
+  const tables = ["working_contract", "vote"];
+  database = await createLargeDatabase(sharedStack().databaseUrl, { name: "list_cost", tables });
+  const { pool } = database;
+  const query = pool.query.bind(pool) as (...args: unknown[]) => unknown;
+  pool.query = ((config: string | { text: string }, values: unknown[] = []) => {
+    asked = { text: typeof config === "string" ? config : config.text, values };
+    return query(config, values);
+  }) as typeof pool.query;
+}, 120_000);
+afterAll(() => database?.drop());
+
+/** Contract `i` was created in second `i`. The newest hundredth is open; about ten are disputed; one client has ten. */
+async function fill(count: number): Promise<void> {
+  await database.pool.query("truncate onchain.working_contract, app.terms");
+  const id = "'0x' || substr(encode(sha256(i::text::bytea), 'hex'), 1, 40)";
+  const tenth = Math.max(1, Math.floor(count / 10));
+  const isOpen = `i > ${Math.floor(count * 0.99)}`;
+  const isDisputed = `i % ${tenth} = 0`;
+  const numbers = (names: string, value: string) =>
+    Object.fromEntries(names.split(" ").map((name) => [name, value]));
+  await database.insert("onchain.working_contract", count, {
+    id,
+    initiator: "'0x'",
+    worker_initiated: "false",
+    computed_criteria: "false",
+    price: "(1 + i::bigint * 7919 % 1000) * 1000000",
+    criteria_count: "3",
+    match_deadline: String(NOW + 1000),
+    withdrawal_deadline: String(NOW + 2000),
+    delivery_deadline: `${NOW} + i * 31 % 100000`,
+    review_deadline: `${NOW} + i * 37 % 100000`,
+    terms_hash: "'0x'",
+    ...numbers("protocol_fee worker_stake_ratio dispute_bond_ratio backup_agent_bond_ratio", "500"),
+    ...numbers("early_withdrawal_slash_ratio absent_none_met_client_share ba_unclear_slash_ratio", "3000"),
+    ...numbers("token_mint_reward_full token_mint_reward_reduced ba_eligibility_stake", "10"),
+    ...numbers("ba_voting_window ba_recruit_count payout_hold sealed_votes opened_votes", "0"),
+    phase: `case when ${isOpen} then 'created' when ${isDisputed} then 'disputed' else 'approved' end`,
+    client: `case when (i + 1) % ${tenth} = 0 then '${CLIENT}' else ${id} end`,
+    outcomes: "21",
+    created_at: "i",
+    matched_at: "i",
+    drawn: "false",
+    settled: `not (${isOpen} or ${isDisputed})`,
+    updated_block: "i",
+    updated_block_hash: "'0x'",
+  });
+  await database.insert("app.terms", count, {
+    id,
+    caller: "'0x'",
+    body_hash: "i::text",
+    document: "'{}'",
+    terms_hash: "'0x'",
+    title: "'Find needle ' || i || ' in a haystack'",
+    task_description: "'Look.'",
+    acceptance_criteria: `'["Found"]'`,
+    award_method: "'open_tender'",
+    initiator: "'client'",
+    escrow_terms: "'{}'",
+    opened_at: "now()",
+  });
+  await database.pool.query("vacuum analyze onchain.working_contract");
+  await database.pool.query("vacuum analyze app.terms");
+}
+
+interface Cost {
+  rows: number;
+  /** Blocks of 8 KiB, in memory or on disk. */
+  blocks: number;
+  plan: string;
+}
+
+async function costOf(filter: Partial<ContractFilter>): Promise<Cost> {
+  const deps = { db: database.db, clock: { now: () => NOW } as never };
+  const { data } = await listContracts(deps, { sort: "-createdAt", limit: PAGE, ...filter });
+  const { text, values } = asked;
+  const { rows } = await database.pool.query<{ "QUERY PLAN": string }>(
+    `explain (analyze, buffers, costs off, timing off) ${text}`,
+    values,
+  );
+  const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+  // The first line of buffers is that of the topmost node: it counts all below it.
+  const [, buffers = ""] = /Buffers: shared (.*)/.exec(plan) ?? [];
+  const blocks = [...buffers.matchAll(/(?:hit|read)=(\d+)/g)].reduce((sum, [, n]) => sum + Number(n), 0);
+  return { rows: data.length, blocks, plan };
+}
+
+/** From the middle of the list on; the cursor is what the API would have given there. */
+async function cursorInTheMiddle(): Promise<string> {
+  const { rows } = await database.pool.query(
+    "select id, created_at from onchain.working_contract order by created_at offset (select count(*) / 2 from app.terms) limit 1",
+  );
+  return Buffer.from(JSON.stringify(["-createdAt", String(rows[0].created_at), rows[0].id])).toString(
+    "base64url",
+  );
+}
+
+test(`a page of contracts costs the same at ${FEW} and at ${MANY.toLocaleString("en")}`, async () => {
+  const costs: Record<string, Record<number, Cost>> = {};
+  for (const count of [FEW, MANY]) {
+    await fill(count);
+    const pages: Record<string, Partial<ContractFilter>> = {
+      ...Object.fromEntries(SORTS.map((sort) => [`sort=${sort}`, { sort }])),
+      "a cursor in the middle": { cursor: await cursorInTheMiddle() },
+      "one client": { client: CLIENT },
+      "status=open": { statuses: ["created"] },
+      "status=disputed": { statuses: ["disputed"] },
+      "minPrice=100, by price": { minPrice: 100_000_000n, sort: "budgetOrPrice" },
+    };
+    for (const [name, filter] of Object.entries(pages)) {
+      costs[name] ??= {};
+      costs[name][count] = await costOf(filter);
+    }
+  }
+  for (const [name, { [FEW]: few, [MANY]: many }] of Object.entries(costs)) {
+    if (SHOWS_PLANS) console.log(`${name}: ${few?.blocks} and ${many?.blocks} blocks\n${many?.plan}\n`);
+    expect(few?.rows, name).toBeGreaterThan(0);
+    expect(many?.plan, name).not.toContain("Seq Scan");
+    expect(many?.blocks, `${name}\n${many?.plan}`).toBeLessThan(MOST_BLOCKS);
+  }
+}, 1_800_000);
