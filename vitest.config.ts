@@ -62,6 +62,8 @@ function cluster() {
       ...withStack("cluster").test,
       include: files.map((name) => `test/e2e/${name}.test.ts`),
       globalSetup: "test/support/cluster-setup.ts",
+      // An address's streams are counted by each process for itself.
+      testNamePattern: /^(?!.*where an address has too many)/,
     },
   };
 }

@@ -27,6 +27,8 @@ export interface StackInfo {
   indexerUrl: string;
   deploymentPath: string;
   logs: string;
+  /** For so long a process may not have seen the newest block's time; of one process alone tests wait for nothing. */
+  clockLagMs?: number;
 }
 
 export interface Stack {

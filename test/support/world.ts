@@ -1,4 +1,5 @@
 /** What tests do to a running stack: give money, move time, look at the chain, meet new agents. */
+import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import {
   type Address,
@@ -102,6 +103,8 @@ export async function openWorld(info: StackInfo = sharedStack()): Promise<World>
       await testClient.mine({ blocks: 1 });
       await followChainTime(chainNow);
       await world.indexed();
+      // No process tells its clock.
+      await delay(info.clockLagMs ?? 0);
     },
     async indexed() {
       const target = await publicClient.getBlockNumber({ cacheTime: 0 });

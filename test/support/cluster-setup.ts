@@ -1,0 +1,87 @@
+/**
+ * The stack of the project `cluster`: two API processes behind a load balancer, two relayer processes with the same
+ * signers, one keeper and one indexer, all on one Postgres. The end-to-end tests cannot tell it from one process.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+import { startNetwork } from "../../src/local/network.js";
+import { freePort } from "../../src/local/ports.js";
+import { startGuardian, until } from "../../src/local/processes.js";
+import { ROOT } from "../../src/local/root.js";
+import { startLoadBalancer } from "./round-robin.js";
+import { serviceEnvironment } from "./stack.js";
+
+const PROCESSES = [
+  ["api-1", "api"],
+  ["api-2", "api"],
+  ["relayer-1", "relayer"],
+  ["relayer-2", "relayer"],
+  ["keeper", "keeper"],
+] as const;
+const START_TIMEOUT_MS = 120_000;
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const dir = mkdtempSync(join(tmpdir(), "cluster-"));
+  // Postgres runs as another user where the tests run as root.
+  chmodSync(dir, 0o755);
+  const logs = join(dir, "logs");
+  mkdirSync(logs);
+  const guardian = startGuardian();
+  const options = { dir, guardian, persistent: false, blockTime: 0.25, postgresPassword: "test" };
+  const network = await startNetwork({ ...options, report: () => {} });
+  const balancerPort = await freePort();
+
+  const start = async (
+    name: string,
+    role: string,
+  ): Promise<{ url: string; child: ChildProcess; gone: Promise<void> }> => {
+    const port = await freePort();
+    const log = openSync(join(logs, `${name}.log`), "a");
+    const child = spawn(process.execPath, ["--import", "tsx", "scripts/serve.ts"], {
+      cwd: ROOT,
+      stdio: ["ignore", log, log],
+      env: {
+        PATH: process.env.PATH,
+        HOME: process.env.HOME,
+        ...serviceEnvironment(network, port),
+        BASE_URL: `http://127.0.0.1:${balancerPort}`,
+        ROLES: role,
+      },
+    });
+    guardian.watch(child.pid ?? 0);
+    const ended = new AbortController();
+    const gone = new Promise<void>((resolve) => child.once("close", () => resolve()));
+    void gone.then(() => ended.abort());
+    const url = `http://127.0.0.1:${port}`;
+    const isReady = async (): Promise<boolean> => (await fetch(`${url}/ready`)).ok;
+    await until(`${name} is ready`, isReady, { timeoutMs: START_TIMEOUT_MS, signal: ended.signal });
+    return { url, child, gone };
+  };
+  const processes = await Promise.all(PROCESSES.map(([name, role]) => start(name, role)));
+  const apis = processes.slice(0, 2).map(({ url }) => url);
+  const balancer = await startLoadBalancer(apis, balancerPort);
+
+  project.provide("stack", {
+    url: balancer.url,
+    databaseUrl: network.databaseUrl,
+    rpcUrl: network.rpcUrl,
+    indexerUrl: network.parts.indexer.url,
+    deploymentPath: network.deploymentPath,
+    logs,
+    // Each process polls the chain four times a second.
+    clockLagMs: 1000,
+  });
+  return async () => {
+    console.log(`Requests by API process: ${balancer.counts.join(", ")}`);
+    await balancer.stop();
+    for (const { child } of processes) child.kill("SIGTERM");
+    await Promise.all(processes.map(({ gone }) => gone));
+    await network.stop();
+    await guardian.stop();
+    if (process.env.KEEP_LOGS === undefined) rmSync(dir, { recursive: true, force: true });
+    else console.log(`Logs kept in ${logs}`);
+  };
+}

@@ -1,0 +1,42 @@
+/** An HTTP load balancer: each request goes to the next server in turn, streams included. */
+import { createServer, request, type Server } from "node:http";
+
+export interface LoadBalancer {
+  url: string;
+  /** Requests that each server got, in the order of `targets`. */
+  counts: readonly number[];
+  stop(): Promise<void>;
+}
+
+export async function startLoadBalancer(targets: readonly string[], port: number): Promise<LoadBalancer> {
+  const counts = targets.map(() => 0);
+  let turn = 0;
+  const server: Server = createServer((incoming, answer) => {
+    const index = turn++ % targets.length;
+    counts[index] = (counts[index] ?? 0) + 1;
+    const forwarded = request(new URL(incoming.url ?? "/", targets[index]), {
+      method: incoming.method,
+      headers: incoming.headers,
+    });
+    forwarded.on("response", (response) => {
+      answer.writeHead(response.statusCode ?? 502, response.headers);
+      response.pipe(answer);
+    });
+    forwarded.on("error", () => (answer.headersSent ? answer.destroy() : answer.writeHead(502).end()));
+    answer.on("close", () => forwarded.destroy());
+    incoming.pipe(forwarded);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, "127.0.0.1", () => resolve());
+  });
+  return {
+    url: `http://127.0.0.1:${port}`,
+    counts,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
