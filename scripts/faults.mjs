@@ -33,8 +33,13 @@ async function repeat(all) {
   for (let run = 1; run <= times; run++) {
     const seed = process.env.FAULT_SEED ?? String(Date.now() % 1_000_000);
     console.log(`\n== run ${run} of ${times}, FAULT_SEED=${seed}`);
+    const startedAt = performance.now();
     const code = await vitest(ROOT, ["--project", "faults", ...rest], { FAULT_SEED: seed });
     if (code === 0) passed++;
+    const seconds = Math.round((performance.now() - startedAt) / 1000);
+    console.log(
+      `\n== run ${run} of ${times} ${code === 0 ? "passed" : "FAILED"} in ${seconds} s, FAULT_SEED=${seed}`,
+    );
   }
   console.log(`\n${passed} of ${times} runs passed`);
   return passed === times ? 0 : 1;
