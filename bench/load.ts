@@ -1,0 +1,123 @@
+/** Closed-loop load: so many callers, each of which asks again as soon as it is answered. */
+import { Agent, request } from "node:http";
+import { performance } from "node:perf_hooks";
+
+/** What one call came to; null for a success. */
+export type Failure = string | null;
+
+export interface Load {
+  concurrency: number;
+  seconds: number;
+  succeeded: number;
+  failed: number;
+  /** Successes a second, by the wall clock from the first call to the last answer. */
+  perSecond: number;
+  /** Of the successes, in milliseconds. */
+  latency: { p50: number; p95: number; p99: number; max: number };
+  /** Reasons of failures, the most frequent first. */
+  failures: Record<string, number>;
+}
+
+/**
+ * Runs `call` in `concurrency` loops for so many seconds, then waits for what is on its way. `call` gets its loop's
+ * number and gives what it measured, in milliseconds; where it throws, as after {@link PATIENCE_MS}, it has failed.
+ */
+export async function runLoad(
+  { concurrency, seconds }: { concurrency: number; seconds: number },
+  call: (loop: number) => Promise<{ ms: number; failure: Failure }>,
+): Promise<Load> {
+  const latencies: number[] = [];
+  const failures = new Map<string, number>();
+  const startedAt = performance.now();
+  let lastAnswerAt = startedAt;
+  const endsAt = startedAt + seconds * 1000;
+  const loops = Array.from({ length: concurrency }, async (_, loop) => {
+    while (performance.now() < endsAt) {
+      const { ms, failure } = await call(loop).catch((error: Error) => ({ ms: 0, failure: error.message }));
+      if (failure === null) {
+        latencies.push(ms);
+        lastAnswerAt = performance.now();
+      } else failures.set(failure, (failures.get(failure) ?? 0) + 1);
+    }
+  });
+  await Promise.all(loops);
+  latencies.sort((a, b) => a - b);
+  const elapsed = Math.max(lastAnswerAt - startedAt, seconds * 1000) / 1000;
+  const failed = [...failures.values()].reduce((sum, count) => sum + count, 0);
+  return {
+    concurrency,
+    seconds,
+    succeeded: latencies.length,
+    failed,
+    perSecond: round(latencies.length / elapsed, 1),
+    latency: percentiles(latencies),
+    failures: Object.fromEntries([...failures].sort((a, b) => b[1] - a[1]).slice(0, 5)),
+  };
+}
+
+/** One line. */
+export function describeLoad({ perSecond, failed, latency, failures }: Load): string {
+  const { p50, p95, p99, max } = latency;
+  const reasons = Object.entries(failures).map(([reason, count]) => `${count} x ${reason}`);
+  return [
+    `${perSecond}/s`,
+    `p50 ${p50} p95 ${p95} p99 ${p99} max ${max} ms`,
+    `${failed} failed`,
+    ...reasons,
+  ].join(", ");
+}
+
+/** Of numbers in ascending order. */
+export function percentiles(sorted: readonly number[]): Load["latency"] {
+  const at = (share: number) =>
+    round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99), max: round(sorted.at(-1) ?? 0) };
+}
+
+export function round(value: number, digits = 0): number {
+  return Math.round(value * 10 ** digits) / 10 ** digits;
+}
+
+/** How long a caller waits for an answer, whoever owes it. */
+const PATIENCE_MS = 20_000;
+
+const connections = new Agent({ keepAlive: true, maxSockets: 256, keepAliveMsecs: 30_000 });
+
+export interface HttpAnswer {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  text: string;
+}
+
+/** One HTTP request on kept connections; cheaper than `fetch`, which would be measured with the server. */
+export function send(
+  url: string,
+  {
+    method = "GET",
+    headers = {},
+    body,
+  }: { method?: string; headers?: Record<string, string>; body?: string } = {},
+): Promise<HttpAnswer> {
+  return new Promise((resolve, reject) => {
+    const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
+    const sent = request(
+      url,
+      { method, agent: connections, headers: { ...headers, ...length } },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("error", reject);
+        response.on("end", () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text: Buffer.concat(chunks).toString("utf8"),
+          }),
+        );
+      },
+    );
+    sent.setTimeout(PATIENCE_MS, () => sent.destroy(new Error(`no answer in ${PATIENCE_MS / 1000} s`)));
+    sent.on("error", reject);
+    sent.end(body);
+  });
+}

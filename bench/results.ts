@@ -1,0 +1,72 @@
+/** Results as files, one for each day, and as the README's tables. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpus, loadavg, totalmem } from "node:os";
+import { join, relative } from "node:path";
+import { ROOT } from "../src/local/root.js";
+import type { Freshness } from "./freshness.js";
+import { round } from "./load.js";
+import type { ReadResult } from "./read-path.js";
+import type { StartUp } from "./start-up.js";
+import { tablesOf } from "./tables.js";
+import type { WriteResult } from "./write-path.js";
+
+export interface Results {
+  writes?: WriteResult[];
+  reads?: ReadResult[];
+  freshness?: Freshness;
+  /** MiB resident, by process: before any load, and after all of it. */
+  memory?: Record<"idle" | "loaded", Record<string, number>>;
+  startUp?: StartUp;
+}
+
+/** What the numbers were measured on. */
+interface About {
+  measuredAt: string;
+  node: string;
+  machine: { cpu: string; cores: number; memoryGiB: number };
+  /** Of the machine, over a minute, before anything was started: more than 0 means that it had other work. */
+  loadBefore: number;
+}
+
+const FOLDER = join(ROOT, "bench/results");
+const README = join(ROOT, "README.md");
+const START = "<!-- bench:start -->";
+const END = "<!-- bench:end -->";
+
+const [loadBefore = 0] = loadavg();
+
+/** Writes what was measured to the day's file; parts that were measured earlier that day stay. Answers its path. */
+export function saveResults(measured: Results): string {
+  const about: About = {
+    measuredAt: new Date().toISOString(),
+    node: process.version,
+    machine: {
+      cpu: cpus()[0]?.model ?? "unknown",
+      cores: cpus().length,
+      memoryGiB: Math.round(totalmem() / 2 ** 30),
+    },
+    loadBefore: round(loadBefore, 1),
+  };
+  const file = join(FOLDER, `${about.measuredAt.slice(0, 10)}.json`);
+  const earlier = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
+  mkdirSync(FOLDER, { recursive: true });
+  writeFileSync(file, `${JSON.stringify({ ...earlier, ...about, ...measured }, null, 2)}\n`);
+  return relative(ROOT, file);
+}
+
+/** Replaces what stands between the README's two marks by the newest results. */
+export function writeReadme(): void {
+  const newest = readdirSync(FOLDER)
+    .filter((name) => name.endsWith(".json"))
+    .sort()
+    .at(-1);
+  if (newest === undefined) throw new Error("There are no results yet: npm run bench");
+  const results = JSON.parse(readFileSync(join(FOLDER, newest), "utf8")) as Results & About;
+  const { machine, measuredAt, node } = results;
+  const about = `Measured on ${measuredAt.slice(0, 10)}, everything on one machine: ${machine.cores} cores (${machine.cpu}), ${machine.memoryGiB} GiB, Node.js ${node.slice(1)}.`;
+  const readme = readFileSync(README, "utf8");
+  const [start, end] = [readme.indexOf(START), readme.indexOf(END)];
+  if (start === -1 || end < start) throw new Error(`README.md lacks the marks ${START} and ${END}`);
+  const tables = `${START}\n\n${about}\n\n${tablesOf(results)}\n\n${END}`;
+  writeFileSync(README, readme.slice(0, start) + tables + readme.slice(end + END.length));
+}

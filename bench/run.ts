@@ -1,0 +1,60 @@
+/**
+ * `npm run bench`: measures on this machine, prints tables and writes bench/results/<date>.json. `-- write`, `read`,
+ * `start` measure one part; `read` is Get and List, freshness and memory. `-- --readme` puts the newest results' tables
+ * into README.md and measures nothing. `-- --seconds 3` makes every load shorter, for a first look.
+ */
+import { parseArgs } from "node:util";
+import { type Bed, startBed } from "./bed.js";
+import { measureFreshness } from "./freshness.js";
+import { measureReads } from "./read-path.js";
+import { type Results, saveResults, writeReadme } from "./results.js";
+import { measureStartUp } from "./start-up.js";
+import { tablesOf } from "./tables.js";
+import { createContract, measureWrites } from "./write-path.js";
+
+const PARTS = ["write", "read", "start"] as const;
+
+const { values, positionals: asked } = parseArgs({
+  allowPositionals: true,
+  options: { readme: { type: "boolean", default: false }, seconds: { type: "string", default: "12" } },
+});
+if (values.readme) {
+  writeReadme();
+  process.exit(0);
+}
+const seconds = Number(values.seconds);
+const parts = asked.length === 0 ? PARTS : PARTS.filter((part) => asked.includes(part));
+if (parts.length === 0 || !(seconds > 0)) {
+  console.error("Usage: npm run bench [-- write | read | start | --seconds <number> | --readme]");
+  process.exit(2);
+}
+const report = (line: string): void => console.log(`  ${line}`);
+const results: Results = {};
+if (parts.includes("write") || parts.includes("read")) {
+  const bed = await startBed();
+  try {
+    const idle = bed.memory();
+    if (parts.includes("write")) results.writes = await measureWrites(bed, { seconds, report });
+    if (parts.includes("read")) Object.assign(results, await measureReading(bed));
+    results.memory = { idle, loaded: bed.memory() };
+  } finally {
+    await bed.stop();
+  }
+}
+if (parts.includes("start")) results.startUp = await measureStartUp();
+const file = saveResults(results);
+console.log(`\n${tablesOf(results)}\n\nWritten to ${file}.`);
+
+async function measureReading(bed: Bed): Promise<Required<Pick<Results, "reads" | "freshness">>> {
+  const [reader] = await bed.newAgents(1);
+  if (reader === undefined) throw new Error("nobody to read");
+  const freshness = await measureFreshness(bed, reader);
+  await bed.mine("automine");
+  const { failure } = await createContract(bed, reader);
+  if (failure !== null) throw new Error(failure);
+  const listed = await fetch(`${bed.service.url}/v1/contracts?limit=1`, {
+    headers: { authorization: `Bearer ${reader.apiKey}` },
+  });
+  const { data } = (await listed.json()) as { data: { id: string }[] };
+  return { freshness, reads: await measureReads(bed, { id: data[0]?.id ?? "", reader, seconds, report }) };
+}
