@@ -92,6 +92,18 @@ describe("Keys / Small print", () => {
     for (const line of [address, `Chain ID: ${scene.chainId}`]) expect(message).toContain(line);
   });
 
+  says(
+    "The server recovers the signer and requires it to equal the address the challenge was issued to.",
+    async () => {
+      const [agent, other] = await Promise.all([scene.newAgent(), scene.newAgent()]);
+      const { challengeId } = await signedChallenge(scene, agent);
+      const { signature } = await signedChallenge(scene, other);
+      const path = `/v1/agents/${agent.address}/api-key`;
+      const refused = await scene.call("POST", path, { body: { challengeId, signature } });
+      expect([refused.status, refused.error?.code]).toEqual([401, "invalid_signature"]);
+    },
+  );
+
   says("No bearer key (signature-based).", async () => {
     const agent = await scene.newAgent();
     for (const headers of [{}, { authorization: "Bearer nonsense" }] as Record<string, string>[]) {

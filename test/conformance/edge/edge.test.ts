@@ -16,7 +16,7 @@ const REQUESTS = Number(process.env.EDGE_REQUESTS || 1_500);
 const PATIENCE = 1_000;
 const LARGEST_ANSWER = 2 * 1024 * 1024;
 const INSIDE =
-  /node_modules|node:internal|\bat .{1,80}:\d+:\d+|\.tsx?:\d|drizzle|select .{1,80} from|violates|ECONNREFUSED/i;
+  /node_modules|node:internal|\\n\s+at |\bat \S+ \([^)]*:\d+:\d+\)|\.[jt]sx?:\d|drizzle|select .{1,80} from|violates|ECONNREFUSED/i;
 
 const scene = await openScene();
 
