@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTestClient, http, publicActions } from "viem";
-import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { until } from "../../src/local/processes.js";
 import { ROOT } from "../../src/local/root.js";
 import { type Agent, signIn } from "../support/agent.js";
@@ -26,13 +26,13 @@ interface Addresses {
   rpcUrl: string;
 }
 
-afterEach(async () => {
-  for (const run of running.splice(0)) {
+afterAll(async () => {
+  for (const run of running) {
     run.child.kill("SIGTERM");
     await run.exited;
   }
+  rmSync(parent, { recursive: true, force: true });
 });
-afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
 /** Without the BASE_URL that Vite sets. */
 const { BASE_URL: _, ...inherited } = process.env;
@@ -74,85 +74,86 @@ function chainOf(rpcUrl: string) {
 }
 
 describe("npm start", { timeout: 300_000 }, () => {
-  it("keeps keys, chain and time over a Ctrl-C and a kill -9, and leaves no process behind", async () => {
-    const dir = join(parent, "kept");
-    const first = start(dir);
-    const before = await ready(first, dir);
-    const agent = await signIn({ url: before.baseUrl, chainId: 84_532 });
-    await chainOf(before.rpcUrl).increaseTime({ seconds: 100_000 });
-    await chainOf(before.rpcUrl).mine({ blocks: 3 });
-    const seen = await chainOf(before.rpcUrl).getBlock();
-    first.child.kill("SIGINT");
-    expect(await first.exited).toBe(0);
-    expect(childrenOf(dir)).toEqual([]);
-    expect(existsSync(join(dir, "network.json"))).toBe(false);
+  const dir = join(parent, "kept");
+  let run: Run;
+  let agent: Agent;
+  let seen: { number: bigint; timestamp: bigint };
 
-    const second = start(dir);
-    const between = await ready(second, dir);
-    expect(await keysOf(agent, between.baseUrl)).toBe(200);
-    const later = await chainOf(between.rpcUrl).getBlock();
-    expect(later.number).toBeGreaterThanOrEqual(seen.number);
-    expect(later.timestamp).toBeGreaterThanOrEqual(seen.timestamp);
-    second.child.kill("SIGKILL");
-    await second.exited;
+  /** What the run before left is there: the agent's key, and the chain at least as far and as late as it was seen. */
+  async function expectKept({ baseUrl, rpcUrl }: Addresses): Promise<void> {
+    expect(await keysOf(agent, baseUrl)).toBe(200);
+    const block = await chainOf(rpcUrl).getBlock();
+    expect(block.number).toBeGreaterThanOrEqual(seen.number);
+    expect(block.timestamp).toBeGreaterThanOrEqual(seen.timestamp);
+    seen = block;
+  }
 
-    const third = start(dir);
-    const after = await ready(third, dir);
-    expect(await keysOf(agent, after.baseUrl)).toBe(200);
-    const last = await chainOf(after.rpcUrl).getBlock();
-    expect(last.number).toBeGreaterThanOrEqual(later.number);
-    expect(last.timestamp).toBeGreaterThanOrEqual(later.timestamp);
-  });
-
-  it("refuses a second one in the same folder, and takes another port where its own is busy", async () => {
-    const dir = join(parent, "twice");
+  it("takes another port where its own is busy, and refuses a second one in the same folder", async () => {
     const busy = createServer();
     const port = await new Promise<number>((resolve) => {
       busy.listen(0, "127.0.0.1", () => resolve((busy.address() as { port: number }).port));
     });
-    const first = start(dir, { PORT: String(port) });
-    await ready(first, dir);
-    expect(first.output()).toContain(`Port ${port} is in use: taking `);
+    run = start(dir, { PORT: String(port) });
+    const { baseUrl, rpcUrl } = await ready(run, dir);
+    expect(run.output()).toContain(`Port ${port} is in use: taking `);
+    agent = await signIn({ url: baseUrl, chainId: 84_532 });
+    await chainOf(rpcUrl).increaseTime({ seconds: 100_000 });
+    await chainOf(rpcUrl).mine({ blocks: 3 });
+    seen = await chainOf(rpcUrl).getBlock();
 
-    const second = start(dir);
-    expect(await second.exited).toBe(1);
-    expect(second.output()).toBe(
-      `Already running in this folder (process ${first.child.pid}): stop that one first.\n`,
+    const other = start(dir);
+    expect(await other.exited).toBe(1);
+    expect(other.output()).toBe(
+      `Already running in this folder (process ${run.child.pid}): stop that one first.\n`,
     );
     busy.close();
   });
 
-  it("tells every fault of its settings in one line each, and starts nothing", async () => {
-    const dir = join(parent, "faulty");
-    const run = start(dir, { MASTER_KEY: "short", LOG_LEVEL: "loud" });
-    expect(await run.exited).toBe(1);
-    expect(run.output()).toBe("MASTER_KEY: must be 32 bytes in hex\nLOG_LEVEL: must be a pino level\n");
-    expect(existsSync(dir)).toBe(false);
+  it("keeps keys, chain and time over a Ctrl-C, and leaves no process behind", async () => {
+    run.child.kill("SIGINT");
+    expect(await run.exited).toBe(0);
+    expect(childrenOf(dir)).toEqual([]);
+    expect(existsSync(join(dir, "network.json"))).toBe(false);
+
+    run = start(dir);
+    await expectKept(await ready(run, dir));
+  });
+
+  it("keeps them over a kill -9", async () => {
+    run.child.kill("SIGKILL");
+    await run.exited;
+    run = start(dir);
+    await expectKept(await ready(run, dir));
   });
 
   it("begins anew with --reset", async () => {
-    const dir = join(parent, "reset");
-    const first = start(dir);
-    const before = await ready(first, dir);
-    const agent = await signIn({ url: before.baseUrl, chainId: 84_532 });
-    first.child.kill("SIGTERM");
-    await first.exited;
+    run.child.kill("SIGTERM");
+    await run.exited;
+    run = start(dir, {}, ["--reset"]);
+    const { baseUrl } = await ready(run, dir);
+    expect(await keysOf(agent, baseUrl)).toBe(401);
+    run.child.kill("SIGTERM");
+    await run.exited;
+  });
 
-    const second = start(dir, {}, ["--reset"]);
-    const after = await ready(second, dir);
-    expect(await keysOf(agent, after.baseUrl)).toBe(401);
+  it("tells every fault of its settings in one line each, and starts nothing", async () => {
+    const faulty = join(parent, "faulty");
+    const refused = start(faulty, { MASTER_KEY: "short", LOG_LEVEL: "loud" });
+    expect(await refused.exited).toBe(1);
+    expect(refused.output()).toBe("MASTER_KEY: must be 32 bytes in hex\nLOG_LEVEL: must be a pino level\n");
+    expect(existsSync(faulty)).toBe(false);
   });
 
   it.runIf(process.getuid?.() === 0)("runs in a folder that Postgres's own user cannot enter", async () => {
     const closed = join(parent, "closed");
     mkdirSync(closed, { mode: 0o700 });
-    const dir = join(closed, "data");
-    const run = start(dir);
-    await ready(run, dir);
-    const place = /its data is in (\S+)\.\n/.exec(run.output())?.[1] ?? "";
+    const inside = join(closed, "data");
+    const hidden = start(inside);
+    await ready(hidden, inside);
+    const place = /its data is in (\S+)\.\n/.exec(hidden.output())?.[1] ?? "";
     expect(existsSync(join(place, "data", "PG_VERSION"))).toBe(true);
-    run.child.kill("SIGTERM");
-    await run.exited;
+    hidden.child.kill("SIGTERM");
+    await hidden.exited;
     rmSync(place, { recursive: true });
   });
 });
