@@ -97,7 +97,10 @@ async function act(
 async function withdrawStake(juror: Agent): Promise<void> {
   const wallet = await walletOf(world, juror);
   const registry = { address: world.deployment.registry, abi: registryAbi, args: [juror.address] } as const;
-  await mined(world, await wallet.writeContract({ ...registry, functionName: "requestUnstake" }));
+  await mined(
+    world,
+    await wallet.writeContract({ ...registry, functionName: "requestUnstake", gas: 400_000n }),
+  );
   await pass(2 * DAY);
   await mined(world, await wallet.writeContract({ ...registry, functionName: "withdrawStake" }));
 }
