@@ -11,7 +11,7 @@ import { withDatabase } from "../support/spec.js";
 import { type EdgeRequest, edgeRequests } from "./requests.js";
 import { openState } from "./state.js";
 
-const REQUESTS = Number(process.env.EDGE_REQUESTS || 1_500);
+const REQUESTS = Number(process.env.EDGE_REQUESTS || 500);
 /** Milliseconds a request may take, state checks included, on a slow machine. */
 const PATIENCE = 1_000;
 const LARGEST_ANSWER = 2 * 1024 * 1024;
