@@ -4,10 +4,12 @@
  * shows, never from what it does not.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { type Hex, parseTransaction } from "viem";
+import { type Hex, keccak256, parseTransaction } from "viem";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { BatchAttempt } from "../../src/db/schema.js";
 import { until } from "../../src/local/processes.js";
+import type { ContractView } from "../../src/services/contracts/view.js";
+import type { Agent, Answer } from "../support/agent.js";
 import { BROKEN, RESET, type RpcRule } from "./support/rpc-proxy.js";
 import { expectTruth, openScene, type Scene, seededRandom, startStory } from "./support/story.js";
 
@@ -126,6 +128,32 @@ it("row 14: a transaction that the pool dropped is sent again", async () => {
   for (const hash of dropped) await cluster.testClient.dropTransaction({ hash });
   cluster.blocks.resume();
   await done;
+  await expectTruth(scene, { foreignNonces });
+});
+
+it("row 14: transactions that stall in the pool behind one that the node lost go through with it", async () => {
+  const { cluster, customers } = scene;
+  // An agent's operations go one after another: it takes several to have two batches of one signer on their way.
+  const agents = await customers.join(4 * cluster.signers.length);
+  await cluster.blocks.pause();
+  let lost = 0;
+  for (const { rpc } of cluster.relayers) {
+    rpc.setRule(async ({ method, params }, forward) => {
+      // Taken, by its answer, and forgotten.
+      if (method !== "eth_sendRawTransaction" || lost === cluster.signers.length) return forward();
+      lost += 1;
+      return { result: keccak256(params[0] as Hex) };
+    });
+  }
+  const creating: Promise<Answer<ContractView>>[] = [];
+  const isStalled = async (): Promise<boolean> => {
+    creating.push(customers.create(agents[creating.length % agents.length] as Agent));
+    return Object.keys((await cluster.testClient.getTxpoolContent()).queued).length > 0;
+  };
+  await until("a transaction stalls", isStalled, { timeoutMs: 60_000, intervalMs: 700 });
+  cluster.setRules(null);
+  cluster.blocks.resume();
+  expect(new Set((await Promise.all(creating)).map(({ status }) => status))).toEqual(new Set([200]));
   await expectTruth(scene, { foreignNonces });
 });
 
