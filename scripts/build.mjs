@@ -1,6 +1,7 @@
 /**
- * Builds the agents' client: `dist/`, a package of its own with the client's few dependencies alone. Does nothing where
- * it is newer than its sources. Runs by itself after `npm ci` and before every start and test.
+ * Builds `dist/`: the agents' client, a package of its own with the client's few dependencies alone, and the command line
+ * for this one. Does nothing where it is newer than its sources. Runs by itself after `npm ci` and before every start
+ * and test.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -10,11 +11,21 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const DIST = join(ROOT, "dist");
 const MANIFEST = join(DIST, "package.json");
-const SOURCES = ["src/client", "src/protocol", "tsconfig.client.json", "package.json"];
+const SOURCES = [
+  ...["src/client", "src/protocol", "src/cli", "src/mcp", "src/chain"],
+  ...["tsconfig.client.json", "package.json"],
+];
+/** What of it the client's package holds. */
+const CLIENT = ["client", "protocol"];
 const DEPENDENCIES = ["@x402/core", "@x402/evm", "canonicalize", "jose", "viem"];
 
+/** Whether `dist/` is what its sources say. */
+export function isBuilt() {
+  return existsSync(MANIFEST) && newest() <= statSync(MANIFEST).mtimeMs;
+}
+
 export function ensureBuilt() {
-  if (existsSync(MANIFEST) && newest() <= statSync(MANIFEST).mtimeMs) return;
+  if (isBuilt()) return;
   rmSync(DIST, { recursive: true, force: true });
   const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
   const { status } = spawnSync(process.execPath, [tsc, "-p", "tsconfig.client.json"], {
@@ -45,6 +56,7 @@ function manifest() {
     license,
     type,
     engines,
+    files: CLIENT,
     exports: { "./client": { types: "./client/index.d.ts", default: "./client/index.js" } },
     dependencies: Object.fromEntries(
       DEPENDENCIES.map((dependency) => [dependency, dependencies[dependency]]),
