@@ -24,7 +24,7 @@ interface About {
   measuredAt: string;
   node: string;
   machine: { cpu: string; cores: number; memoryGiB: number };
-  /** Of the machine, over a minute, before anything was started: more than 0 means that it had other work. */
+  /** Of the machine, over a minute, before anything was started: beyond 0.5 it had other work. */
   loadBefore: number;
 }
 
@@ -62,8 +62,9 @@ export function writeReadme(): void {
     .at(-1);
   if (newest === undefined) throw new Error("There are no results yet: npm run bench");
   const results = JSON.parse(readFileSync(join(FOLDER, newest), "utf8")) as Results & About;
-  const { machine, measuredAt, node } = results;
-  const about = `Measured on ${measuredAt.slice(0, 10)}, everything on one machine: ${machine.cores} cores (${machine.cpu}), ${machine.memoryGiB} GiB, Node.js ${node.slice(1)}.`;
+  const { machine, measuredAt, node, loadBefore: otherWork } = results;
+  const busy = otherWork < 0.5 ? "" : ` The machine had other work at the same time: load ${otherWork}.`;
+  const about = `Measured on ${measuredAt.slice(0, 10)}, everything on one machine: ${machine.cores} cores (${machine.cpu}), ${machine.memoryGiB} GiB, Node.js ${node.slice(1)}.${busy}`;
   const readme = readFileSync(README, "utf8");
   const [start, end] = [readme.indexOf(START), readme.indexOf(END)];
   if (start === -1 || end < start) throw new Error(`README.md lacks the marks ${START} and ${END}`);
