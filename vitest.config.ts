@@ -29,6 +29,7 @@ function withStack(name: string) {
       name,
       include: [`test/${name}/**/*.test.ts`],
       globalSetup: "test/support/global-setup.ts",
+      setupFiles: ["test/support/checked-fetch.ts"],
       fileParallelism: false,
       testTimeout: 120_000,
       hookTimeout: 300_000,

@@ -1,5 +1,6 @@
 /** GET /v1/contracts: filters, groups, order and pages. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../src/local/processes.js";
 import { STATUS_GROUPS } from "../../src/protocol/status.js";
 import type { ContractView } from "../../src/services/contracts/view.js";
 import type { Agent, Answer } from "../support/agent.js";
@@ -17,13 +18,17 @@ beforeAll(async () => {
   client = await world.newAgent({ usd: "10000" });
   worker = await world.newAgent({ usd: "10000" });
   ids.open = (await createdBy(world, client, { budgetOrPrice: 10, title: "Draw 100% of a_map" })).id;
+  await nextSecond();
   ids.matched = (await matchedBetween(world, client, worker, { budgetOrPrice: 20 })).id;
+  await nextSecond();
   ids.resolved = (await matchedBetween(world, client, worker, { budgetOrPrice: 30 })).id;
   await worker.post(`/v1/contracts/${ids.resolved}/delivery`, { delivery: "ipfs://x" });
   await client.post(`/v1/contracts/${ids.resolved}/approve`);
   await untilStatus(client, ids.resolved, "settled-all-met");
+  await nextSecond();
   ids.cancelled = (await createdBy(world, client, { budgetOrPrice: 40 })).id;
   await client.post(`/v1/contracts/${ids.cancelled}/cancel`);
+  await nextSecond();
   ids.ticket = (
     await createdBy(world, client, {
       budgetOrPrice: 50,
@@ -33,6 +38,12 @@ beforeAll(async () => {
   ).id;
 });
 afterAll(() => world.close());
+
+/** Contracts of the same second come in the order of their ids. */
+async function nextSecond(): Promise<void> {
+  const now = await world.chainNow();
+  await until("the second has passed", async () => (await world.chainNow()) > now, { timeoutMs: 30_000 });
+}
 
 type Page = { data: ContractView[]; nextCursor: string | null };
 
