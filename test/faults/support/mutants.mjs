@@ -295,7 +295,11 @@ export const MUTANTS = [
   {
     name: "reorganisation-unseen",
     file: "src/relayer/follow.ts",
-    edits: [["      if (!standing) {", "      if (standing === undefined) {"]],
+    // Either alone would do, the second more slowly: blocks are compared, and the chain's nonces with ours.
+    edits: [
+      ["      if (!standing) {", "      if (standing === undefined) {"],
+      ["  await checkShortNonces(context, head);\n", ""],
+    ],
     project: "faults",
     tests: "test/faults/reorg.test.ts",
     only: "series 1",
