@@ -1424,9 +1424,42 @@ export interface components {
                 logIndex: number;
             } | null;
         };
-        NewWebhook: components["schemas"]["Webhook"] & {
+        NewWebhook: {
+            id: string;
+            url: string;
+            description: string | null;
+            agent: string | null;
+            contractId: string | null;
+            types: ("contract.created" | "contract.accepted" | "contract.declined" | "contract.cancelled" | "contract.withdrawn" | "contract.delivered" | "contract.approved" | "contract.disputed" | "contract.drawn" | "contract.tallied" | "contract.settled" | "vote.sealed" | "vote.opened" | "payout.paid" | "payout.deferred" | "reward.deferred" | "surplus.credited" | "surplus.returned" | "contract.unmatched" | "contract.absent" | "contract.review-timeout" | "checkpoint.accepted" | "complaint.filed" | "complaint.resolved" | "key.released" | "deadline.approaching" | "event.reverted")[] | null;
+            /** @enum {string} */
+            status: "active" | "failing" | "disabled";
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            disabledAt: string | null;
+            disabledReason: string | null;
+            /** Format: date-time */
+            lastAttemptAt: string | null;
+            /** Format: date-time */
+            lastSuccessAt: string | null;
+            lastStatus: number | null;
+            lastError: string | null;
+            pendingRetries: number;
+            /** @description Ids of events that were given up after three days */
+            givenUp: string[];
             /** @description Signs every message by the rules of Standard Webhooks; shown this once */
             secret: string;
+        };
+        CreateWebhook: {
+            /** Format: uri */
+            url: string;
+            description?: string | null;
+            /** @description Only events that concern this agent; the caller where absent, everybody with null */
+            agent?: string;
+            /** @description Only events of this contract */
+            contractId?: string;
+            /** @description Types, and prefixes such as `contract.*` */
+            types?: string[] | null;
         };
         Webhook: {
             id: string;
@@ -1451,17 +1484,6 @@ export interface components {
             pendingRetries: number;
             /** @description Ids of events that were given up after three days */
             givenUp: string[];
-        };
-        CreateWebhook: {
-            /** Format: uri */
-            url: string;
-            description?: string | null;
-            /** @description Only events that concern this agent; the caller where absent, everybody with null */
-            agent?: string;
-            /** @description Only events of this contract */
-            contractId?: string;
-            /** @description Types, and prefixes such as `contract.*` */
-            types?: string[] | null;
         };
         UpdateWebhook: {
             /** Format: uri */

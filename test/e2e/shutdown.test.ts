@@ -44,7 +44,9 @@ async function launch(env: Record<string, string>): Promise<Process> {
   });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
-  await until("the process answers", async () => (await fetch(`${url}/health`)).ok, { timeoutMs: 60_000 });
+  await until("the process answers", async () => (await fetch(`${url}/v1/protocol`)).ok, {
+    timeoutMs: 60_000,
+  });
   return { child, url, output: () => output };
 }
 
