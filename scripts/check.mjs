@@ -1,48 +1,63 @@
 /** `npm run check`: everything that must hold beside the tests. Prints the output of what fails. */
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { ensureInstalled } from "./install.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const CHECKS = {
-  "contracts compile": () => runBin("forge", "build", "contracts"),
-  "TypeScript format and lint (Biome)": () => runBin("biome", "ci", "--colors=off", "--error-on-warnings"),
-  "TypeScript types": () => runBin("tsc", "-p", "."),
-  "Solidity format": () => runBin("forge", "fmt", "--check"),
-  "src/chain/abi.ts is of these contracts": () => runBin("tsx", "scripts/abi.ts", "--check"),
-  "src/client/api.ts is of these routes": () => runBin("tsx", "scripts/openapi.ts", "--check"),
-  "migrations are of this schema": checkMigrations,
-  "no dead code (knip)": () => runBin("knip", "--no-progress"),
-};
+/** The lanes run side by side, the checks of a lane one after another: the generated ABIs are of what was compiled. */
+const LANES = [
+  {
+    "contracts compile": () => runBin("forge", "build", "contracts"),
+    "Solidity format": () => runBin("forge", "fmt", "--check"),
+    "src/chain/abi.ts is of these contracts": () => runBin("tsx", "scripts/abi.ts", "--check"),
+  },
+  {
+    "TypeScript format and lint (Biome)": () => runBin("biome", "ci", "--colors=off", "--error-on-warnings"),
+    "TypeScript types": () => runBin("tsc", "-p", "."),
+    "src/client/api.ts is of these routes": () => runBin("tsx", "scripts/openapi.ts", "--check"),
+    "migrations are of this schema": checkMigrations,
+    "no dead code (knip)": () => runBin("knip", "--no-progress"),
+  },
+];
 
 /** Runs all checks; the result is how many failed. */
-export function runChecks() {
+export async function runChecks() {
+  const failed = await Promise.all(LANES.map(runLane));
+  return failed.reduce((sum, count) => sum + count, 0);
+}
+
+async function runLane(checks) {
   let failed = 0;
-  for (const [name, check] of Object.entries(CHECKS)) {
-    const fault = check();
-    console.log(`${fault === null ? "ok  " : "FAIL"}  ${name}`);
-    if (fault !== null) {
-      console.log(fault);
-      failed++;
-    }
+  for (const [name, check] of Object.entries(checks)) {
+    const fault = await check();
+    console.log(`${fault === null ? "ok  " : "FAIL"}  ${name}${fault === null ? "" : `\n${fault}`}`);
+    if (fault !== null) failed++;
   }
   return failed;
 }
 
+/** What the command said where it failed, and null where it did not. */
 function runBin(command, ...args) {
-  const { status, stdout, stderr, error } = spawnSync(join(ROOT, "node_modules/.bin", command), args, {
-    cwd: ROOT,
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "pipe"],
-    maxBuffer: 1 << 26,
+  return new Promise((resolve) => {
+    const child = spawn(join(ROOT, "node_modules/.bin", command), args, {
+      cwd: ROOT,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (chunk) => {
+        output += chunk;
+      });
+    }
+    child.once("error", (error) => resolve(error.message));
+    child.once("close", (code) => resolve(code === 0 ? null : output));
   });
-  return status === 0 ? null : `${error?.message ?? ""}${stdout}${stderr}`;
 }
 
 /** drizzle-kit has no dry run: it works on a copy of the migrations, and must add nothing to it. */
-function checkMigrations() {
+async function checkMigrations() {
   // drizzle-kit takes relative paths alone.
   const copy = "node_modules/.cache/migrations-check";
   rmSync(join(ROOT, copy), { recursive: true, force: true });
@@ -55,7 +70,7 @@ function checkMigrations() {
     `--out=./${copy}`,
     "--casing=snake_case",
   ];
-  const fault = runBin("drizzle-kit", "generate", ...options);
+  const fault = await runBin("drizzle-kit", "generate", ...options);
   if (fault !== null) return fault;
   const added = readdirSync(join(ROOT, copy)).length - before;
   return added === 0 ? null : "src/db/schema.ts has changed: run `npm run migrations` and commit the result.";
@@ -63,5 +78,5 @@ function checkMigrations() {
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   ensureInstalled();
-  process.exit(runChecks() === 0 ? 0 : 1);
+  process.exit((await runChecks()) === 0 ? 0 : 1);
 }

@@ -13,10 +13,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
  */
 const STAGES = [
   [["contracts"], ["unit"]],
-  [
-    ["integration", "conformance"],
-    ["e2e", "browser"],
-  ],
+  [["integration"], ["e2e"], ["conformance", "browser"]],
 ];
 
 /** Runs all suites; a suite that breaks off counts as one failure more. */

@@ -4,7 +4,7 @@ import { ensureInstalled } from "./install.mjs";
 import { closingLine, runTests } from "./test.mjs";
 
 ensureInstalled();
-const failedChecks = runChecks();
+const failedChecks = await runChecks();
 const { passed, failed } = await runTests();
 console.log(`\n${closingLine({ passed, failed: failed + failedChecks })}`);
 process.exit(failed + failedChecks === 0 ? 0 : 1);
