@@ -1,8 +1,8 @@
-/** `npm test`: all suites, one after another, and one closing line that adds them up. */
+/** `npm test`: all suites, what failed in them, and one closing line that adds them up. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { ensureInstalled } from "./install.mjs";
 
@@ -16,15 +16,21 @@ const STAGES = [
   [["integration"], ["e2e"], ["conformance", "browser"]],
 ];
 
-/** Runs all suites; a suite that breaks off counts as one failure more. */
+/** Lines of a failure's message that are repeated at the end of the run. */
+const MESSAGE_LINES = 12;
+
+/** Runs all suites and ends by naming what failed; a suite that breaks off counts as one failure more. */
 export async function runTests() {
   const total = { passed: 0, failed: 0 };
+  const failures = [];
   for (const lanes of STAGES) {
-    for (const { passed, failed } of (await Promise.all(lanes.map(runLane))).flat()) {
-      total.passed += passed;
-      total.failed += failed;
+    for (const result of (await Promise.all(lanes.map(runLane))).flat()) {
+      total.passed += result.passed;
+      total.failed += result.failed;
+      failures.push(...result.failures);
     }
   }
+  if (failures.length > 0) console.log(`\n== failed\n${failures.join("\n")}`);
   return total;
 }
 
@@ -33,12 +39,13 @@ async function runLane(names) {
   for (const name of names) {
     console.log(`   ${name}: running`);
     const startedAt = Date.now();
-    const { output, passed, failed } = name === "contracts" ? await runForge() : await runVitest(name);
+    const result = name === "contracts" ? await runForge() : await runVitest(name);
+    const { output, passed, failed, failures } = result;
     const seconds = Math.round((Date.now() - startedAt) / 1000);
     console.log(
       `\n== ${name}\n${output.trim()}\n   ${name}: ${passed} passed, ${failed} failed (${seconds} s)`,
     );
-    results.push({ passed, failed });
+    results.push({ passed, failed, failures: failures.map((failure) => `   ${name}: ${failure}`) });
   }
   return results;
 }
@@ -49,23 +56,23 @@ export function closingLine({ passed, failed }) {
 
 async function runForge() {
   const { code, stdout, stderr } = await run("forge", ["test", "--json"]);
-  const counts = { output: "", passed: 0, failed: 0 };
+  const counts = { output: "", passed: 0, failed: 0, failures: [] };
+  const brokenOff = (output) => ({ ...counts, output, failed: 1, failures: ["broke off; see its output"] });
   let suites;
   try {
     suites = JSON.parse(stdout.slice(stdout.indexOf("{")));
   } catch {
-    return { output: `${stdout}${stderr}`, passed: 0, failed: 1 };
+    return brokenOff(`${stdout}${stderr}`);
   }
   for (const [suite, { test_results: results }] of Object.entries(suites)) {
     for (const [test, { status, reason }] of Object.entries(results)) {
       if (status === "Success") counts.passed++;
       if (status !== "Failure") continue;
       counts.failed++;
-      counts.output += `   FAIL ${suite} ${test}: ${reason ?? "no reason given"}\n`;
+      counts.failures.push(`${suite} ${test}: ${reason ?? "no reason given"}`);
     }
   }
-  if (code !== 0 && counts.failed === 0) return { ...counts, output: stderr, failed: 1 };
-  return counts;
+  return code !== 0 && counts.failed === 0 ? brokenOff(stderr) : counts;
 }
 
 async function runVitest(name) {
@@ -85,15 +92,26 @@ function countVitest(report, code) {
   try {
     json = JSON.parse(readFileSync(report, "utf8"));
   } catch {
-    return { passed: 0, failed: 1 };
+    return { passed: 0, failed: 1, failures: ["broke off; see its output"] };
   }
-  // A file that does not even load has no failed test of its own.
-  const broken = json.testResults.filter(
-    ({ status, assertionResults }) =>
-      status === "failed" && !assertionResults.some((test) => test.status === "failed"),
-  ).length;
-  const failed = json.numFailedTests + broken;
-  return { passed: json.numPassedTests, failed: code !== 0 && failed === 0 ? 1 : failed };
+  const failures = json.testResults.flatMap((file) => failuresOf(file));
+  if (code !== 0 && failures.length === 0) failures.push(`ended with exit code ${code}; see its output`);
+  return { passed: json.numPassedTests, failed: failures.length, failures };
+}
+
+/** A file that does not even load has no failed test of its own. */
+function failuresOf({ name, status, message, assertionResults }) {
+  const file = relative(ROOT, name);
+  const failed = assertionResults.filter((test) => test.status === "failed");
+  if (failed.length === 0) return status === "failed" ? [`${file}\n${shortened(message)}`] : [];
+  return failed.map(({ fullName, failureMessages }) => {
+    return `${file}: ${fullName}\n${shortened(failureMessages.join("\n"))}`;
+  });
+}
+
+function shortened(message) {
+  const lines = message.split("\n").slice(0, MESSAGE_LINES);
+  return lines.map((line) => `      ${line.slice(0, 300)}`).join("\n");
 }
 
 /** Lanes run side by side, so each suite's output is kept until it ends. */
