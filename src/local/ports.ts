@@ -1,8 +1,21 @@
+import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
+
+/**
+ * Below the ports that outgoing connections take for themselves (32768 and up on Linux, 49152 and up by RFC 6335): a
+ * port that was found free stays so until its server listens, unless another server chooses the same one.
+ */
+const [LOWEST, HIGHEST] = [10_000, 32_767];
+const RANDOM_TRIES = 20;
 
 /** The wanted port where it is free, else any other; a port of 0 asks for any. */
 export async function freePort(wanted = 0, host = "127.0.0.1"): Promise<number> {
-  return (await tryPort(wanted, host)) ?? (await tryPort(0, host)) ?? wanted;
+  if (wanted !== 0 && (await tryPort(wanted, host)) !== null) return wanted;
+  for (let attempt = 1; attempt <= RANDOM_TRIES; attempt++) {
+    const port = await tryPort(randomInt(LOWEST, HIGHEST + 1), host);
+    if (port !== null) return port;
+  }
+  return (await tryPort(0, host)) ?? wanted;
 }
 
 function tryPort(port: number, host: string): Promise<number | null> {

@@ -1,5 +1,6 @@
 /** Stands between one process and the chain's node, and answers as a rule says: late, wrongly, or not at all. */
 import { createServer, type Server, type ServerResponse } from "node:http";
+import { freePort } from "../../../src/local/ports.js";
 
 export interface RpcCall {
   id: number;
@@ -77,8 +78,9 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
       server.once("error", reject);
       server.listen(port, "127.0.0.1", () => resolve());
     });
-  await listen(0);
-  const { port } = server.address() as { port: number };
+  // Not one of those that outgoing connections take: it is listened on again after a refusal.
+  const port = await freePort();
+  await listen(port);
   const close = (): Promise<void> =>
     new Promise((resolve) => {
       server.close(() => resolve());

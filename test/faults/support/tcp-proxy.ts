@@ -1,5 +1,6 @@
 /** A TCP proxy that can fail as a network does: nothing arrives, nothing is accepted, what was open is cut. */
 import { createServer, type Server, Socket } from "node:net";
+import { freePort } from "../../../src/local/ports.js";
 
 export interface TcpProxy {
   port: number;
@@ -41,8 +42,9 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
       server.once("error", reject);
       server.listen(port, "127.0.0.1", () => resolve());
     });
-  await listen(0);
-  const { port } = server.address() as { port: number };
+  // Not one of those that outgoing connections take: it is listened on again after a refusal.
+  const port = await freePort();
+  await listen(port);
   const cut = (): void => {
     for (const [near, far] of pairs) {
       near.resetAndDestroy();
