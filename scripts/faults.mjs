@@ -70,12 +70,15 @@ async function isKilled({ file, edits, project, tests, only }) {
     for (const name of [...COPIED, ...COPIED_FILES])
       cpSync(join(ROOT, name), join(copy, name), { recursive: true });
     symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
-    let source = readFileSync(join(copy, file), "utf8");
-    for (const [from, to] of edits) {
-      if (source.split(from).length !== 2) throw new Error(`${file} does not have once: ${from}`);
-      source = source.replace(from, () => to);
+    for (const [from, to, edited = file] of edits) {
+      const path = join(copy, edited);
+      const source = readFileSync(path, "utf8");
+      if (source.split(from).length !== 2) throw new Error(`${edited} does not have once: ${from}`);
+      writeFileSync(
+        path,
+        source.replace(from, () => to),
+      );
     }
-    writeFileSync(join(copy, file), source);
     const report = join(copy, "report.json");
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
     await vitest(copy, ["--project", project, ...reporters, tests, "-t", only]);

@@ -7,7 +7,7 @@
  * @typedef {object} Mutant
  * @property {string} name
  * @property {string} file
- * @property {[from: string, to: string][]} edits every `from` stands in the file exactly once
+ * @property {[from: string, to: string, file?: string][]} edits every `from` stands exactly once in its file
  * @property {string} project
  * @property {string} tests file of the tests
  * @property {string} only pattern of the tests that must fail
@@ -238,7 +238,7 @@ export const MUTANTS = [
     ],
     project: "faults",
     tests: "test/faults/node.test.ts",
-    only: "answers 500",
+    only: "fails every eth_call",
   },
   {
     name: "broadcast-answer-decides",
@@ -337,7 +337,11 @@ export const MUTANTS = [
   {
     name: "expiry-left-to-chain",
     file: "src/relayer/claim.ts",
-    edits: [["and not_after < ", "and not_after < 0 * "]],
+    // Either alone would do: what is over is ended, and what the simulation sees fail is not sent.
+    edits: [
+      ["and not_after < ", "and not_after < 0 * "],
+      ["if (result === undefined || result.success) {", "if (result !== null) {", "src/relayer/send.ts"],
+    ],
     project: "faults",
     tests: "test/faults/payments.test.ts",
     only: "row 26",
