@@ -1,16 +1,21 @@
-/** Closed-loop load: so many callers, each of which asks again as soon as it is answered. */
+/** Load: callers that call again as soon as they are answered, or all at the same moment. */
 import { Agent, request } from "node:http";
 import { performance } from "node:perf_hooks";
 
 /** What one call came to; null for a success. */
 export type Failure = string | null;
 
+/** What a caller measured, in milliseconds, and what became of it. */
+export interface Outcome {
+  ms: number;
+  failure: Failure;
+}
+
 export interface Load {
   concurrency: number;
-  seconds: number;
   succeeded: number;
   failed: number;
-  /** Successes a second, by the wall clock from the first call to the last answer. */
+  /** Successes a second, by the wall clock from the first call to the last success. */
   perSecond: number;
   /** Of the successes, in milliseconds. */
   latency: { p50: number; p95: number; p99: number; max: number };
@@ -20,38 +25,63 @@ export interface Load {
 
 /**
  * Runs `call` in `concurrency` loops for so many seconds, then waits for what is on its way. `call` gets its loop's
- * number and gives what it measured, in milliseconds; where it throws, as after {@link PATIENCE_MS}, it has failed.
+ * number; where it throws, as after {@link PATIENCE_MS}, it has failed.
  */
 export async function runLoad(
   { concurrency, seconds }: { concurrency: number; seconds: number },
-  call: (loop: number) => Promise<{ ms: number; failure: Failure }>,
+  call: (loop: number) => Promise<Outcome>,
 ): Promise<Load> {
+  const counted = count();
+  const endsAt = performance.now() + seconds * 1000;
+  const loops = Array.from({ length: concurrency }, async (_, loop) => {
+    while (performance.now() < endsAt) await counted.add(call(loop));
+  });
+  await Promise.all(loops);
+  return counted.load(concurrency, seconds * 1000);
+}
+
+/**
+ * Makes so many calls, each once: `concurrency` are prepared, then made at the same moment, and the next once all of
+ * these are answered. What preparing takes counts in {@link Load.perSecond}.
+ */
+export async function runWaves(
+  { concurrency, calls }: { concurrency: number; calls: number },
+  prepare: (caller: number) => Promise<() => Promise<Outcome>>,
+): Promise<Load> {
+  const counted = count();
+  for (let made = 0; made < calls; made += concurrency) {
+    const wave = Array.from({ length: Math.min(concurrency, calls - made) }, (_, caller) => prepare(caller));
+    await Promise.all((await Promise.all(wave)).map((call) => counted.add(call())));
+  }
+  return counted.load(concurrency);
+}
+
+/** Counts outcomes from now on. */
+function count() {
   const latencies: number[] = [];
   const failures = new Map<string, number>();
   const startedAt = performance.now();
-  let lastAnswerAt = startedAt;
-  const endsAt = startedAt + seconds * 1000;
-  const loops = Array.from({ length: concurrency }, async (_, loop) => {
-    while (performance.now() < endsAt) {
-      const { ms, failure } = await call(loop).catch((error: Error) => ({ ms: 0, failure: error.message }));
+  let lastSuccessAt = startedAt;
+  return {
+    async add(outcome: Promise<Outcome>): Promise<void> {
+      const { ms, failure } = await outcome.catch((error: Error) => ({ ms: 0, failure: error.message }));
       if (failure === null) {
         latencies.push(ms);
-        lastAnswerAt = performance.now();
+        lastSuccessAt = performance.now();
       } else failures.set(failure, (failures.get(failure) ?? 0) + 1);
-    }
-  });
-  await Promise.all(loops);
-  latencies.sort((a, b) => a - b);
-  const elapsed = Math.max(lastAnswerAt - startedAt, seconds * 1000) / 1000;
-  const failed = [...failures.values()].reduce((sum, count) => sum + count, 0);
-  return {
-    concurrency,
-    seconds,
-    succeeded: latencies.length,
-    failed,
-    perSecond: round(latencies.length / elapsed, 1),
-    latency: percentiles(latencies),
-    failures: Object.fromEntries([...failures].sort((a, b) => b[1] - a[1]).slice(0, 5)),
+    },
+    load(concurrency: number, atLeastMs = 0): Load {
+      latencies.sort((a, b) => a - b);
+      const elapsed = Math.max(lastSuccessAt - startedAt, atLeastMs) / 1000;
+      return {
+        concurrency,
+        succeeded: latencies.length,
+        failed: [...failures.values()].reduce((sum, times) => sum + times, 0),
+        perSecond: latencies.length === 0 ? 0 : round(latencies.length / elapsed, 1),
+        latency: percentiles(latencies),
+        failures: Object.fromEntries([...failures].sort((a, b) => b[1] - a[1]).slice(0, 5)),
+      };
+    },
   };
 }
 

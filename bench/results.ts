@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { cpus, loadavg, totalmem } from "node:os";
 import { join, relative } from "node:path";
 import { ROOT } from "../src/local/root.js";
+import type { Endurance } from "./endurance.js";
 import type { Freshness } from "./freshness.js";
 import { round } from "./load.js";
 import type { ReadResult } from "./read-path.js";
@@ -12,11 +13,14 @@ import type { WriteResult } from "./write-path.js";
 
 export interface Results {
   writes?: WriteResult[];
+  /** A fixed number of payments, each tried once, many at the same moment. */
+  waves?: WriteResult[];
   reads?: ReadResult[];
   freshness?: Freshness;
   /** MiB resident, by process: before any load, and after all of it. */
   memory?: Record<"idle" | "loaded", Record<string, number>>;
   startUp?: StartUp;
+  endurance?: Endurance;
 }
 
 /** What the numbers were measured on. */

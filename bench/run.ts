@@ -1,18 +1,19 @@
 /**
  * `npm run bench`: measures on this machine, prints tables and writes bench/results/<date>.json. `-- write`, `read`,
- * `start` measure one part; `read` is Get and List, freshness and memory. `-- --readme` puts the newest results' tables
- * into README.md and measures nothing. `-- --seconds 3` makes every load shorter, for a first look.
+ * `start`, `soak` measure one part; `read` is Get and List, freshness and memory. `-- --readme` puts the newest results'
+ * tables into README.md and measures nothing. `-- --seconds 3` makes every load shorter, for a first look.
  */
 import { parseArgs } from "node:util";
 import { type Bed, startBed } from "./bed.js";
+import { measureEndurance } from "./endurance.js";
 import { measureFreshness } from "./freshness.js";
 import { measureReads } from "./read-path.js";
 import { type Results, saveResults, writeReadme } from "./results.js";
 import { measureStartUp } from "./start-up.js";
 import { tablesOf } from "./tables.js";
-import { createContract, measureWrites } from "./write-path.js";
+import { createContract, measureWaves, measureWrites } from "./write-path.js";
 
-const PARTS = ["write", "read", "start"] as const;
+const PARTS = ["write", "read", "start", "soak"] as const;
 
 const { values, positionals: asked } = parseArgs({
   allowPositionals: true,
@@ -25,7 +26,7 @@ if (values.readme) {
 const seconds = Number(values.seconds);
 const parts = asked.length === 0 ? PARTS : PARTS.filter((part) => asked.includes(part));
 if (parts.length === 0 || !(seconds > 0)) {
-  console.error("Usage: npm run bench [-- write | read | start | --seconds <number> | --readme]");
+  console.error("Usage: npm run bench [-- write | read | start | soak | --seconds <number> | --readme]");
   process.exit(2);
 }
 const report = (line: string): void => console.log(`  ${line}`);
@@ -34,7 +35,10 @@ if (parts.includes("write") || parts.includes("read")) {
   const bed = await startBed();
   try {
     const idle = bed.memory();
-    if (parts.includes("write")) results.writes = await measureWrites(bed, { seconds, report });
+    if (parts.includes("write")) {
+      results.waves = await measureWaves(bed, { report });
+      results.writes = await measureWrites(bed, { seconds, report });
+    }
     if (parts.includes("read")) Object.assign(results, await measureReading(bed));
     results.memory = { idle, loaded: bed.memory() };
   } finally {
@@ -42,6 +46,7 @@ if (parts.includes("write") || parts.includes("read")) {
   }
 }
 if (parts.includes("start")) results.startUp = await measureStartUp();
+if (parts.includes("soak")) results.endurance = await measureEndurance();
 const file = saveResults(results);
 console.log(`\n${tablesOf(results)}\n\nWritten to ${file}.`);
 

@@ -1,36 +1,67 @@
 /** Results as Markdown tables, the same on the terminal and in the README. */
 import { SEEDED } from "./read-path.js";
 import type { Results } from "./results.js";
-import { CONCURRENCIES } from "./write-path.js";
+import { CONCURRENCIES, WAVE_PAYMENTS, type WriteResult } from "./write-path.js";
 
 const SYSTEMS = ["working-contracts", "facilitator", "facilitator + nonce manager"] as const;
 
 export function tablesOf(results: Results): string {
-  return [writeTable(results), readTable(results), otherTable(results)].filter(Boolean).join("\n\n");
+  return [
+    writeTable(results),
+    waveTable(results),
+    readTable(results),
+    otherTable(results),
+    soakTable(results),
+  ]
+    .filter(Boolean)
+    .join("\n\n");
 }
 
-function writeTable({ writes }: Results): string {
-  if (writes === undefined) return "";
+function writeTable({ writes = [] }: Results): string {
+  if (writes.length === 0) return "";
   const lines = [
     "Payments settled a second, payments that failed, p50 / p95 / p99 in ms of those settled. Each payer signs the next one as soon as it is answered. The facilitator is the official one with its example's settings, and with viem's nonce manager, on the same chain in the same run:",
     "",
     "| Chain | Payers | This service | Official facilitator | with nonce manager |",
     "| --- | ---: | --- | --- | --- |",
   ];
-  for (const mining of [...new Set(writes.map((write) => write.mining))]) {
+  for (const mining of new Set(writes.map((write) => write.mining))) {
     for (const concurrency of CONCURRENCIES) {
-      const cells = SYSTEMS.map((system) => {
-        const found = writes.find(
-          (write) => write.mining === mining && write.concurrency === concurrency && write.system === system,
-        );
-        if (found === undefined) return "";
-        const { perSecond, failed, latency } = found;
-        return `${perSecond}/s, ${failed} failed, ${latency.p50} / ${latency.p95} / ${latency.p99}`;
-      });
-      lines.push(`| ${mining} | ${concurrency} | ${cells.join(" | ")} |`);
+      const cells = cellsOf(
+        writes.filter((write) => write.mining === mining && write.concurrency === concurrency),
+        ({ perSecond, failed, latency: { p50, p95, p99 } }) =>
+          `${perSecond}/s, ${failed} failed, ${p50} / ${p95} / ${p99}`,
+      );
+      lines.push(`| ${mining} | ${concurrency} | ${cells} |`);
     }
   }
   return lines.join("\n");
+}
+
+function waveTable({ waves = [] }: Results): string {
+  if (waves.length === 0) return "";
+  const rows = CONCURRENCIES.slice(1).map((concurrency) => {
+    const cells = cellsOf(
+      waves.filter((wave) => wave.concurrency === concurrency),
+      ({ succeeded, perSecond }) => `${succeeded} of ${WAVE_PAYMENTS}, ${perSecond}/s`,
+    );
+    return `| ${concurrency} | ${cells} |`;
+  });
+  return [
+    `${WAVE_PAYMENTS} payments on 1 s blocks, each tried once, so many at the same moment, and the next when all of these are answered:`,
+    "",
+    "| At once | This service | Official facilitator | with nonce manager |",
+    "| ---: | --- | --- | --- |",
+    ...rows,
+  ].join("\n");
+}
+
+function cellsOf(results: readonly WriteResult[], describe: (result: WriteResult) => string): string {
+  const cells = SYSTEMS.map((system) => {
+    const found = results.find((result) => result.system === system);
+    return found === undefined ? "" : describe(found);
+  });
+  return cells.join(" | ");
 }
 
 function readTable({ reads }: Results): string {
@@ -61,4 +92,17 @@ function otherTable({ freshness, memory, startUp }: Results): string {
     rows.push(`| Memory of the ${name}: idle / after load | ${idle} / ${memory?.loaded[name]} MiB |`);
   }
   return rows.length === 0 ? "" : ["| | |", "| --- | ---: |", ...rows].join("\n");
+}
+
+function soakTable({ endurance }: Results): string {
+  if (endurance === undefined) return "";
+  const { minutes, agents, wrong, memory } = endurance;
+  const rows = Object.entries(memory).map(
+    ([name, { first, last, peak }]) => `| ${name} | ${first} | ${last} | ${peak} |`,
+  );
+  return [
+    `| Memory over a soak of ${minutes} minutes, ${agents} agents, ${wrong} findings (MiB) | first | last | at most |`,
+    "| --- | ---: | ---: | ---: |",
+    ...rows,
+  ].join("\n");
 }

@@ -5,7 +5,7 @@ import { authorizationTypes } from "@x402/evm";
 import type { Address, Hex } from "viem";
 import type { Agent } from "../test/support/agent.js";
 import type { Bed, Mining } from "./bed.js";
-import { describeLoad, type Failure, type Load, runLoad, send } from "./load.js";
+import { describeLoad, type Load, type Outcome, runLoad, runWaves, send } from "./load.js";
 
 export interface WriteResult extends Load {
   mining: Mining;
@@ -13,9 +13,16 @@ export interface WriteResult extends Load {
 }
 
 export const CONCURRENCIES = [1, 8, 32, 128] as const;
+/** Payments of {@link measureWaves}. */
+export const WAVE_PAYMENTS = 200;
 /** Payments, one after another, before a process is measured. */
 const WARM_UP = 20;
 const PRICE = "50";
+
+const SYSTEMS = ["facilitator", "facilitator + nonce manager", "working-contracts"] as const;
+
+/** Signs a payment; what it gives makes the paid call, and measures it. */
+type Prepare = (agent: Agent) => Promise<() => Promise<Outcome>>;
 
 /** All systems at all concurrencies on one chain, one after another. */
 export async function measureWrites(
@@ -23,22 +30,14 @@ export async function measureWrites(
   { seconds, report }: { seconds: number; report(line: string): void },
 ): Promise<WriteResult[]> {
   const agents = await bed.newAgents(Math.max(...CONCURRENCIES));
-  await warmUp(() => createContract(bed, agents[0] as Agent));
   const results: WriteResult[] = [];
   for (const mining of ["1 s blocks", "automine"] satisfies Mining[]) {
     for (const concurrency of CONCURRENCIES) {
-      for (const system of ["facilitator", "facilitator + nonce manager", "working-contracts"] as const) {
-        const measure = async (call: (agent: Agent) => ReturnType<typeof createContract>): Promise<Load> => {
+      for (const system of SYSTEMS) {
+        const load = await withSystem(bed, system, agents, async (prepare) => {
           await bed.mine(mining);
-          return runLoad({ concurrency, seconds }, (loop) => call(agents[loop] as Agent));
-        };
-        const load =
-          system === "working-contracts"
-            ? await measure((agent) => createContract(bed, agent))
-            : await withFacilitator(bed, system !== "facilitator", async (url) => {
-                await warmUp(() => settleDirectly(bed, url, agents[0] as Agent));
-                return measure((agent) => settleDirectly(bed, url, agent));
-              });
+          return runLoad({ concurrency, seconds }, async (loop) => (await prepare(agents[loop] as Agent))());
+        });
         results.push({ mining, system, ...load });
         report(`${mining}, ${concurrency} payers, ${system}: ${describeLoad(load)}`);
       }
@@ -47,8 +46,47 @@ export async function measureWrites(
   return results;
 }
 
+/** {@link WAVE_PAYMENTS} payments on 1 s blocks, each tried once, so many at the same moment. */
+export async function measureWaves(
+  bed: Bed,
+  { report }: { report(line: string): void },
+): Promise<WriteResult[]> {
+  const mining = "1 s blocks";
+  const agents = await bed.newAgents(Math.max(...CONCURRENCIES));
+  const results: WriteResult[] = [];
+  for (const concurrency of CONCURRENCIES.slice(1)) {
+    for (const system of SYSTEMS) {
+      const load = await withSystem(bed, system, agents, async (prepare) => {
+        await bed.mine(mining);
+        return runWaves({ concurrency, calls: WAVE_PAYMENTS }, (caller) => prepare(agents[caller] as Agent));
+      });
+      results.push({ mining, system, ...load });
+      report(`${WAVE_PAYMENTS} payments, ${concurrency} at once, ${system}: ${describeLoad(load)}`);
+    }
+  }
+  return results;
+}
+
+async function withSystem<T>(
+  bed: Bed,
+  system: WriteResult["system"],
+  [first]: Agent[],
+  use: (prepare: Prepare) => Promise<T>,
+): Promise<T> {
+  const measured = async (prepare: Prepare): Promise<T> => {
+    await warmUp(async () => (await prepare(first as Agent))());
+    return use(prepare);
+  };
+  await bed.mine("automine");
+  if (system === "working-contracts") return measured((agent) => prepareContract(bed, agent));
+  const withNonceManager = system !== "facilitator";
+  return withFacilitator(bed, withNonceManager, (url) =>
+    measured((agent) => prepareSettlement(bed, url, agent)),
+  );
+}
+
 /** A new process would be measured while its code is still being compiled. */
-async function warmUp(call: () => ReturnType<typeof createContract>): Promise<void> {
+async function warmUp(call: () => Promise<Outcome>): Promise<void> {
   for (let i = 0; i < WARM_UP; i++) {
     const { failure } = await call();
     if (failure !== null) throw new Error(`A payment before the measurement failed: ${failure}`);
@@ -61,7 +99,6 @@ async function withFacilitator<T>(
   withNonceManager: boolean,
   use: (url: string) => Promise<T>,
 ): Promise<T> {
-  await bed.mine("automine");
   const facilitator = await bed.startFacilitator(withNonceManager);
   try {
     return await use(facilitator.url);
@@ -72,7 +109,11 @@ async function withFacilitator<T>(
 }
 
 /** The whole exchange of an agent: quote, signature, paid call. Measured is the paid call. */
-export async function createContract(bed: Bed, agent: Agent): Promise<{ ms: number; failure: Failure }> {
+export async function createContract(bed: Bed, agent: Agent): Promise<Outcome> {
+  return (await prepareContract(bed, agent))();
+}
+
+async function prepareContract(bed: Bed, agent: Agent): ReturnType<Prepare> {
   const url = `${bed.service.url}/v1/contracts`;
   const headers = { authorization: `Bearer ${agent.apiKey}`, "content-type": "application/json" };
   const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
@@ -91,27 +132,28 @@ export async function createContract(bed: Bed, agent: Agent): Promise<{ ms: numb
   });
   const asked = await send(url, { method: "POST", headers, body });
   const quoteHeader = asked.headers["payment-required"];
-  if (asked.status !== 402 || typeof quoteHeader !== "string") return { ms: 0, failure: failureOf(asked) };
+  if (asked.status !== 402 || typeof quoteHeader !== "string") return unpaid(failureOf(asked));
   const [quote] = decodePaymentRequiredHeader(quoteHeader).accepts;
-  if (quote === undefined) return { ms: 0, failure: "no quote" };
+  if (quote === undefined) return unpaid("no quote");
   const payload = await sign(bed, agent, { payTo: quote.payTo as Address, amount: quote.amount });
   const payment = encodePaymentSignatureHeader({ x402Version: 2, accepted: quote, payload });
 
-  const startedAt = performance.now();
-  const paid = await send(url, {
-    method: "POST",
-    headers: { ...headers, "payment-signature": payment },
-    body,
-  });
-  return { ms: performance.now() - startedAt, failure: paid.status === 200 ? null : failureOf(paid) };
+  return async () => {
+    const startedAt = performance.now();
+    const paid = await send(url, {
+      method: "POST",
+      headers: { ...headers, "payment-signature": payment },
+      body,
+    });
+    return { ms: performance.now() - startedAt, failure: paid.status === 200 ? null : failureOf(paid) };
+  };
 }
 
+/** A call that could not be paid has failed. */
+const unpaid = (failure: string) => async (): Promise<Outcome> => ({ ms: 0, failure });
+
 /** What a resource server does with a payment: the facilitator verifies it, then settles it. */
-async function settleDirectly(
-  bed: Bed,
-  url: string,
-  agent: Agent,
-): Promise<{ ms: number; failure: Failure }> {
+async function prepareSettlement(bed: Bed, url: string, agent: Agent): ReturnType<Prepare> {
   const { asset, chainId } = bed.network.deployment;
   const payTo: Address = `0x${randomBytes(20).toString("hex")}`;
   const paymentRequirements = {
@@ -128,15 +170,15 @@ async function settleDirectly(
   const body = JSON.stringify({ paymentPayload, paymentRequirements });
   const call = { method: "POST", headers: { "content-type": "application/json" }, body };
 
-  const startedAt = performance.now();
-  const verified = await send(`${url}/verify`, call);
-  if (!verified.text.includes('"isValid":true'))
-    return { ms: 0, failure: `verify: ${reasonOf(verified.text)}` };
-  const settled = await send(`${url}/settle`, call);
-  const isSettled = settled.text.includes('"success":true');
-  return {
-    ms: performance.now() - startedAt,
-    failure: isSettled ? null : `settle: ${reasonOf(settled.text)}`,
+  return async () => {
+    const startedAt = performance.now();
+    const verified = await send(`${url}/verify`, call);
+    if (!verified.text.includes('"isValid":true'))
+      return { ms: 0, failure: `verify: ${reasonOf(verified.text)}` };
+    const settled = await send(`${url}/settle`, call);
+    const isSettled = settled.text.includes('"success":true');
+    const failure = isSettled ? null : `settle: ${reasonOf(settled.text)}`;
+    return { ms: performance.now() - startedAt, failure };
   };
 }
 

@@ -18,5 +18,5 @@ if (!(minutes > 0) || !(agents >= 3) || !Number.isInteger(seed)) {
   console.error("Usage: npm run soak -- --minutes <number> --agents <3 or more> [--seed <whole number>]");
   process.exit(2);
 }
-const checks = await soak({ minutes, agents, seed });
+const { checks } = await soak({ minutes, agents, seed });
 process.exit(checks.every(({ wrong }) => wrong.length === 0) ? 0 : 1);

@@ -4,7 +4,7 @@ import { startCluster } from "../../test/faults/support/cluster.js";
 import { createCustomers } from "../../test/faults/support/customers.js";
 import { ELIGIBILITY_STAKE, type Life, live, stakeSome } from "./agents.js";
 import { injectFaults } from "./faults.js";
-import { watchMemory } from "./memory.js";
+import { type Memory, watchMemory } from "./memory.js";
 import { createChance } from "./random.js";
 import { type Check, checkAll, printReport } from "./report.js";
 
@@ -25,8 +25,14 @@ const STEP = 20 * HOUR;
 const STEPS = 3;
 const STEP_TIMEOUT_MS = 120_000;
 
-/** Runs it, prints the report, and answers what was looked at and what was wrong. */
-export async function soak({ minutes, agents: count, seed, ...options }: SoakOptions): Promise<Check[]> {
+export interface SoakResult {
+  /** What was looked at, and what was wrong. */
+  checks: Check[];
+  memory: Memory;
+}
+
+/** Runs it and prints the report. */
+export async function soak({ minutes, agents: count, seed, ...options }: SoakOptions): Promise<SoakResult> {
   const cluster = await startCluster({
     parameters: { baVotingWindow: HOUR, baEligibilityStake: Number(ELIGIBILITY_STAKE) },
   });
@@ -37,7 +43,7 @@ export async function soak({ minutes, agents: count, seed, ...options }: SoakOpt
     await stakeSome(life);
 
     console.log(`${count} agents for ${minutes} minutes; --seed ${seed} makes the same choices again.`);
-    const memory = watchMemory(cluster);
+    const watch = watchMemory(cluster);
     const signal = AbortSignal.timeout(minutes * 60_000);
     const faulting = injectFaults(cluster, {
       chance: createChance(seed),
@@ -52,8 +58,9 @@ export async function soak({ minutes, agents: count, seed, ...options }: SoakOpt
     await cluster.heal();
     await endAll(life);
     const checks = await checkAll(life);
-    printReport(life, { checks, faults, minutes, seed, memory: memory.stop() });
-    return checks;
+    const memory = watch.stop();
+    printReport(life, { checks, faults, minutes, seed, memory });
+    return { checks, memory };
   } finally {
     await cluster.stop();
   }
