@@ -60,9 +60,9 @@ test("a reader that goes away ends what was made for it", async () => {
 });
 
 test("a reader that keeps up is kept", async () => {
-  const { socket, taken } = await serveStream({ chunk: "x".repeat(1024), stallMs: 300 });
+  const { socket, taken } = await serveStream({ chunk: "x".repeat(1024), stallMs: 3_000 });
   socket.resume();
-  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  await new Promise((resolve) => setTimeout(resolve, 4_000));
   expect(socket.destroyed).toBe(false);
   expect(taken()).toBeGreaterThan(10);
   socket.destroy();

@@ -52,7 +52,7 @@ async function nameServer(...answers: string[]): Promise<{ address: string; aske
   return { address: `127.0.0.1:${socket.address().port}`, asked: () => asked };
 }
 
-const post = (url: string, policy: Parameters<typeof postTo>[1]["policy"], timeoutMs = 5_000) =>
+const post = (url: string, policy: Parameters<typeof postTo>[1]["policy"], timeoutMs = 15_000) =>
   postTo(url, { body: "{}", headers: { "content-type": "application/json" }, timeoutMs, policy });
 
 describe("an address", () => {
