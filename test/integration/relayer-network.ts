@@ -38,6 +38,10 @@ import { createRelayer, type Relayer } from "../../src/relayer/relayer.js";
 export const PRICE = 50_000_000n;
 export const STAKE = 2_500_000n;
 const BLOCK_INTERVAL_MS = 150;
+/** How long tests wait for what the relayer does. */
+const PATIENCE_MS = 60_000;
+/** A request that is late must not be sent again: a block would be made twice, beside the first. */
+const RPC_TIMEOUT_MS = 60_000;
 const DAY = 86_400;
 const SIGNERS = 20;
 
@@ -104,7 +108,7 @@ export async function startRelayerNetwork() {
   await migrate(pool);
 
   const { publicClient, chain } = createChainClients({ rpcUrl: node.rpcUrl, chainId: LOCAL_CHAIN_ID });
-  const transport = http(node.rpcUrl);
+  const transport = http(node.rpcUrl, { timeout: RPC_TIMEOUT_MS });
   const testClient = createTestClient({ chain, mode: "anvil", transport });
   const owner = createWalletClient({ account: mnemonicToAccount(MNEMONIC), chain, transport });
   const signer = (index: number) => privateKeyToAccount(keccak256(toHex(`relayer test signer ${index}`)));
@@ -244,7 +248,7 @@ export async function startRelayerNetwork() {
     return (await enqueue(db, newOperation)).operation;
   }
 
-  async function outcome({ id }: { id: bigint }, timeoutMs = 20_000): Promise<OperationRow> {
+  async function outcome({ id }: { id: bigint }, timeoutMs = PATIENCE_MS): Promise<OperationRow> {
     const row = await waiter.waitFor(id, { timeoutMs });
     if (row === null) {
       const [now] = await db.select().from(operation).where(eq(operation.id, id));
@@ -381,7 +385,10 @@ function createBlockProducer(mine: () => Promise<unknown>) {
 }
 
 /** Waits until `condition` holds; fails after `timeoutMs`. */
-export async function until(condition: () => Promise<boolean> | boolean, timeoutMs = 20_000): Promise<void> {
+export async function until(
+  condition: () => Promise<boolean> | boolean,
+  timeoutMs = PATIENCE_MS,
+): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`Condition not met within ${timeoutMs} ms: ${condition}`);

@@ -19,16 +19,15 @@ describe("the relayer's queue", () => {
 
   beforeAll(async () => {
     network = await startRelayerNetwork();
-  }, 120_000);
+  });
   afterEach(() => network.stopRelayers());
   afterAll(() => network.stop());
 
   it("applies 100 concurrent operations through one signer, each exactly once", async () => {
     const clients = await network.agents(100);
     const acts = await Promise.all(clients.map((client) => network.creation(client)));
-    network.startRelayer();
-
     const rows = await Promise.all(acts.map((act) => network.store(act)));
+    network.startRelayer();
     const outcomes = await Promise.all(rows.map((row) => network.outcome(row)));
 
     expect(outcomes.map(fate)).toEqual(Array(100).fill("applied"));
@@ -202,7 +201,7 @@ describe("the relayer's queue", () => {
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'outbox-waiter'",
     );
 
-    const waits = Array.from({ length: 500 }, () => network.waiter.waitFor(row.id, { timeoutMs: 10_000 }));
+    const waits = Array.from({ length: 500 }, () => network.waiter.waitFor(row.id, { timeoutMs: 60_000 }));
     const tooShort = network.waiter.waitFor(row.id, { timeoutMs: 1 });
     network.startRelayer();
 

@@ -32,7 +32,7 @@ describe("the relayer under faults", () => {
 
   beforeAll(async () => {
     network = await startRelayerNetwork();
-  }, 120_000);
+  });
   beforeEach(() => {
     nextSigner += 1;
   });
@@ -192,7 +192,8 @@ describe("the relayer under faults", () => {
   });
 
   it("follows its operations through a reorganisation", async () => {
-    network.startRelayer({ signer: signer(), confirmations: 30 });
+    // More than the blocks that are made before the reorganisation.
+    network.startRelayer({ signer: signer(), confirmations: 1_000 });
     const { acts, rows } = await creations(4);
     await expectAppliedOnce(acts, rows);
     await network.producer.pause();
@@ -368,6 +369,8 @@ describe("the relayer under faults", () => {
     const row = rows[0] as OperationRow;
     const stateOf = async () => (await network.rowOf(row))?.state;
     await until(async () => (await stateOf()) === "sent");
+    const [sent] = await network.batchesOf(signer());
+    await until(async () => (await pending(sent?.attempts[0]?.hash as Address)) !== null);
     for (let depth = 1; depth < confirmations; depth++) {
       await network.testClient.mine({ blocks: 1 });
       await until(async () => (await stateOf()) === "mined");
