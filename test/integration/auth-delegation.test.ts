@@ -13,8 +13,8 @@ let client: ReturnType<typeof authClient>;
 beforeAll(async () => {
   network = await startAuthNetwork();
   client = authClient(network.app());
-}, 120_000);
-afterAll(() => network?.stop(), 60_000);
+});
+afterAll(() => network?.stop());
 
 const addressOf = (account: PrivateKeyAccount) => account.address.toLowerCase() as Address;
 
@@ -126,7 +126,7 @@ describe("delegation", () => {
     await delegate(addressOf(agent));
     await client.revoke(agent.address, await client.prove(agent));
     // The next challenge waits for the revocation, which arrives a moment later.
-    const waiting = client.prove(agent);
+    const waiting = authClient(network.app({ settlementWaitMs: 5_000 })).prove(agent);
     for (const operation of await operationsOf(addressOf(agent), "revoke-delegation"))
       await carryOut(operation);
     expect(await client.issue(agent.address, await waiting)).toMatchObject({ status: 201 });

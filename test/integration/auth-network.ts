@@ -65,6 +65,8 @@ export async function startAuthNetwork() {
     }),
   ]);
   const { rpcUrl } = node;
+  // A request that is late must not be sent again: time would be moved twice.
+  const transport = http(rpcUrl, { timeout: 60_000 });
   const { pool, db } = createDatabase(postgres.url);
   // Twice at once, as two processes that start together do.
   await Promise.all([migrate(pool), migrate(pool)]);
@@ -73,10 +75,10 @@ export async function startAuthNetwork() {
   const operator = createWalletClient({
     account: mnemonicToAccount(MNEMONIC),
     chain,
-    transport: http(rpcUrl),
+    transport,
     pollingInterval: 50,
   });
-  const testClient = createTestClient({ chain, mode: "anvil", transport: http(rpcUrl) });
+  const testClient = createTestClient({ chain, mode: "anvil", transport });
   const { address: owner } = operator.account;
   const deployment = await deployProtocol({
     walletClient: operator,
