@@ -74,7 +74,7 @@ const deploy = (env: Record<string, string>) =>
     },
   });
 
-describe("npm run deploy", () => {
+describe("npm run deploy", { timeout: 300_000 }, () => {
   it("sends nothing to a chain whose stablecoin is not the issuer's", async () => {
     const { publicClient } = clients;
     expect(await networkFaults(publicClient, "base-sepolia")).toEqual([

@@ -3,6 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
 import { sharedStack } from "../support/world.js";
 
+/** Poll's own is a second. */
+const SOON = { timeout: 30_000 };
+
 describe("a connection to Postgres that breaks", () => {
   const errors: Error[] = [];
   let opened: ReturnType<typeof createDatabase>;
@@ -27,7 +30,7 @@ describe("a connection to Postgres that breaks", () => {
     const broken = opened.db.transaction(async (tx) => {
       await terminate(await pidOf(tx));
       // The error arrives while nothing is asked on the connection.
-      await expect.poll(() => errors.length).toBeGreaterThan(0);
+      await expect.poll(() => errors.length, SOON).toBeGreaterThan(0);
       await tx.execute(sql`select 1`);
     });
 
@@ -38,6 +41,6 @@ describe("a connection to Postgres that breaks", () => {
   it("is replaced where it was idle", async () => {
     const pid = await pidOf(opened.db);
     await terminate(pid);
-    await expect.poll(() => pidOf(opened.db).catch(() => pid)).not.toBe(pid);
+    await expect.poll(() => pidOf(opened.db).catch(() => pid), SOON).not.toBe(pid);
   });
 });

@@ -2,7 +2,7 @@
 import pg from "pg";
 import { createDatabase, migrate } from "../../src/db/client.js";
 
-const SLICE = 50_000;
+const SLICE = 10_000;
 
 export interface LargeDatabase extends ReturnType<typeof createDatabase> {
   /** Inserts `rows` rows whose columns are SQL expressions of `i`, 1 to `rows`. */

@@ -29,7 +29,7 @@ beforeAll(async () => {
     asked = { text: typeof config === "string" ? config : config.text, values };
     return query(config, values);
   }) as typeof pool.query;
-}, 120_000);
+});
 afterAll(() => database?.drop());
 
 /** Contract `i` was created in second `i`. The newest hundredth is open; about ten are disputed; one client has ten. */

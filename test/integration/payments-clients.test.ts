@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { serve } from "@hono/node-server";
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from "@x402/core/http";
 import { authorizationTypes, ExactEvmScheme, eip3009ABI } from "@x402/evm";
@@ -35,6 +34,7 @@ import {
   wrapFetchWithPayment as wrapFetchWithPaymentV1,
 } from "x402-fetch";
 import { createChainClients } from "../../src/chain/clients.js";
+import { freePort } from "../../src/local/ports.js";
 import { decodePayment, type PaymentAuthorization } from "../../src/payments/decode.js";
 import {
   answerVersion,
@@ -580,15 +580,6 @@ async function startAnvil(): Promise<string> {
   });
   await probe.getBlockNumber();
   return `http://127.0.0.1:${port}`;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no free port");
-  return address.port;
 }
 
 function artifact(name: string): { abi: Abi; bytecode: { object: Hex } } {

@@ -62,7 +62,7 @@ beforeAll(async () => {
   harness = getContractAddress({ from: DEPLOYER.address, nonce: BigInt(nonce) });
   const hash = await walletClient.sendTransaction({ data: harnessArtifact().bytecode.object });
   await client.waitForTransactionReceipt({ hash });
-}, 60_000);
+});
 
 afterAll(() => stopAnvil?.());
 
@@ -227,7 +227,7 @@ describe("random lives of real escrows", () => {
     expect(counts.accepted.openVote, "vote commitments opened on chain").toBeGreaterThanOrEqual(200);
     expect(counts.accepted.settle, "payouts compared").toBe(LIVES);
     expect(counts.accepted.claim, "jury dues compared").toBeGreaterThanOrEqual(150);
-  }, 120_000);
+  }, 300_000);
 
   it("terms() reads back what was packed", async () => {
     const deployed = await client.getContractEvents({

@@ -23,7 +23,7 @@ beforeAll(async () => {
   const tables = ["working_contract", "vote", "deferred_payout", "stake"];
   database = await createLargeDatabase(databaseUrl, { name: "query_plans", tables });
   await fill();
-}, 120_000);
+});
 afterAll(() => database?.drop());
 
 /** History: settled contracts, claimed votes, final operations. In between, OPEN of each that are still to be done. */

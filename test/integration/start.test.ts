@@ -52,7 +52,7 @@ function start(dir: string, env: Record<string, string> = {}, args: string[] = [
 
 async function ready(run: Run, dir: string): Promise<Addresses> {
   const isReady = async () => run.child.exitCode !== null || run.output().includes("is ready after");
-  await until("npm start is ready", isReady, { timeoutMs: 120_000 });
+  await until("npm start is ready", isReady, { timeoutMs: 240_000 });
   if (run.child.exitCode !== null) throw new Error(`npm start ended early: ${run.output()}`);
   return JSON.parse(readFileSync(join(dir, "network.json"), "utf8"));
 }
