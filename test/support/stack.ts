@@ -95,7 +95,7 @@ export async function startStack({
     const logger = createLogger(config.logLevel, destination({ dest: logPath, mkdir: true, sync: false }));
     const service = await createService(config, { logger });
     await until("the service is ready", async () => (await fetch(`${service.url}/ready`)).ok, {
-      timeoutMs: 60_000,
+      timeoutMs: 180_000,
     });
     return service;
   };

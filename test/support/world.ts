@@ -55,7 +55,9 @@ export function sharedStack(): StackInfo {
 export async function openWorld(info: StackInfo = sharedStack()): Promise<World> {
   const deployment = readDeployment(info.deploymentPath);
   const { publicClient, chain } = createChainClients({ rpcUrl: info.rpcUrl, chainId: deployment.chainId });
-  const testClient = createTestClient({ mode: "anvil", chain, transport: http(info.rpcUrl) });
+  // A request that is late must not be sent again: time would be moved twice.
+  const transport = http(info.rpcUrl, { timeout: 60_000 });
+  const testClient = createTestClient({ mode: "anvil", chain, transport });
   const pool = new pg.Pool({ connectionString: info.databaseUrl, max: 4 });
   pool.on("error", () => {});
   const owner = createSigningClient({ rpcUrl: info.rpcUrl, chain, account: localAccount(0) });
@@ -112,7 +114,7 @@ export async function openWorld(info: StackInfo = sharedStack()): Promise<World>
         const status = (await (await fetch(`${info.indexerUrl}/status`)).json()) as IndexerStatus;
         return Object.values(status).every(({ block }) => BigInt(block.number) >= target);
       };
-      await until(`the indexer reaches block ${target}`, hasReached, { timeoutMs: 30_000 });
+      await until(`the indexer reaches block ${target}`, hasReached, { timeoutMs: 90_000 });
     },
     async newAgent({ usd: amount } = {}) {
       const agent = await signIn({ url: info.url, chainId: deployment.chainId });
