@@ -7,7 +7,13 @@ import * as onchain from "../../src/db/onchain.js";
 import { event, terms } from "../../src/db/schema.js";
 import { appendRound, createAppender } from "../../src/events/appender.js";
 import { type Actors, createActors } from "./indexer-actors.js";
-import { type IndexerNetwork, startIndexerNetwork, until, type Wallet } from "./indexer-network.js";
+import {
+  INDEXING_MS,
+  type IndexerNetwork,
+  startIndexerNetwork,
+  until,
+  type Wallet,
+} from "./indexer-network.js";
 
 let network: IndexerNetwork;
 let actors: Actors;
@@ -22,14 +28,14 @@ beforeAll(async () => {
   await migrate(network.pool);
   actors = await createActors(network, 4);
   [client, worker, rival] = [network.wallet(1), network.wallet(2), network.wallet(3)];
-}, 120_000);
+});
 
 afterEach(async () => {
   for (const part of running.splice(0)) await part.stop();
 });
 afterAll(async () => {
   await network?.stop();
-}, 60_000);
+});
 
 function startAppender(): void {
   const { db, publicClient } = network;
@@ -60,7 +66,10 @@ async function hold(escrow: Address, title: string): Promise<void> {
 
 const headNumber = () => network.publicClient.getBlockNumber({ cacheTime: 0 });
 const indexed = async (blockNumber?: bigint) =>
-  onchain.waitForIndexed(network.db, { blockNumber: blockNumber ?? (await headNumber()), timeoutMs: 20_000 });
+  onchain.waitForIndexed(network.db, {
+    blockNumber: blockNumber ?? (await headNumber()),
+    timeoutMs: INDEXING_MS,
+  });
 
 const logOf = (escrow: Address) =>
   network.db.select().from(event).where(eq(event.contractId, escrow)).orderBy(asc(event.position));
@@ -83,8 +92,12 @@ async function expectWhole(): Promise<void> {
 /** Replaces the newest blocks, down to and with `from`, by empty ones; see indexer-reorg.test.ts. */
 async function removeBlocks(from: bigint): Promise<void> {
   await network.testClient.setIntervalMining({ interval: 0 });
-  const head = await headNumber();
-  await indexed(head);
+  let head: bigint;
+  do {
+    head = await headNumber();
+    await indexed(head);
+    // A block that was being made just then is there by now.
+  } while ((await headNumber()) !== head);
   const depth = Number(head - from) + 1;
   await network.testClient.request({ method: "anvil_reorg" as never, params: [depth, []] as never });
   await network.testClient.setIntervalMining({ interval: 1 });
@@ -161,9 +174,9 @@ describe("the log of events", () => {
     await actors.accept(worker, escrow);
     await untilTypes(escrow, ["contract.created", "contract.accepted"]);
     network.killIndexer();
-    await until(async () => (await onchain.indexProgress(network.db)) === null, 60_000);
+    await until(async () => (await onchain.indexProgress(network.db)) === null);
     await actors.deliver(worker, escrow);
-    await until(async () => (await onchain.indexProgress(network.db)) !== null, 60_000);
+    await until(async () => (await onchain.indexProgress(network.db)) !== null);
     await untilTypes(escrow, ["contract.created", "contract.accepted", "contract.delivered"]);
     await indexed();
     const all = await network.db.select().from(event);
@@ -171,7 +184,7 @@ describe("the log of events", () => {
       [],
     );
     await expectWhole();
-  }, 150_000);
+  }, 300_000);
 
   it("finds what happened, and what was undone, while nobody wrote it", async () => {
     startAppender();

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { escrowAbi, factoryAbi } from "../../src/chain/abi.js";
 import * as onchain from "../../src/db/onchain.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE, PRICE } from "./indexer-actors.js";
-import { type IndexerNetwork, startIndexerNetwork, type Wallet } from "./indexer-network.js";
+import { INDEXING_MS, type IndexerNetwork, startIndexerNetwork, type Wallet } from "./indexer-network.js";
 
 let network: IndexerNetwork;
 let actors: Actors;
@@ -17,11 +17,11 @@ beforeAll(async () => {
   actors = await createActors(network, 8);
   [client, worker] = [network.wallet(1), network.wallet(2)];
   voters = [3, 4, 5].map((index) => network.wallet(index));
-}, 120_000);
+});
 
 afterAll(async () => {
   await network?.stop();
-}, 60_000);
+});
 
 const addressOf = (wallet: Wallet) => wallet.account.address.toLowerCase() as Address;
 
@@ -38,7 +38,7 @@ async function rowOf(escrow: Address) {
 async function caughtUp() {
   const blockNumber = await network.publicClient.getBlockNumber({ cacheTime: 0 });
   expect(
-    await onchain.waitForIndexed(network.db, { blockNumber, timeoutMs: 10_000 }),
+    await onchain.waitForIndexed(network.db, { blockNumber, timeoutMs: INDEXING_MS }),
     "indexed in time",
   ).toBe(true);
 }
@@ -472,13 +472,6 @@ describe("the index after a fault", () => {
     return Object.fromEntries(await Promise.all(tables.map(rowsOf)));
   }
 
-  async function caughtUpAgain() {
-    const blockNumber = await network.publicClient.getBlockNumber({ cacheTime: 0 });
-    expect(await onchain.waitForIndexed(network.db, { blockNumber, timeoutMs: 60_000 }), "caught up").toBe(
-      true,
-    );
-  }
-
   it("is the same after everything was dropped and indexed again", async () => {
     await caughtUp();
     const before = await snapshot();
@@ -492,9 +485,9 @@ describe("the index after a fault", () => {
     expect(await onchain.indexedBlock(network.db)).toBeNull();
 
     await network.startIndexer();
-    await caughtUpAgain();
+    await caughtUp();
     expect(await snapshot()).toEqual(before);
-  }, 60_000);
+  }, 300_000);
 
   it("is the same after the indexer was killed, and shows what it missed", async () => {
     // Escrows that were deployed live, and whose blocks became final, must still be followed afterwards.
@@ -511,7 +504,7 @@ describe("the index after a fault", () => {
     const missed = await actors.create({ title: "missed", initiator: client });
     await actors.accept(worker, older[0] as Address);
 
-    await caughtUpAgain();
+    await caughtUp();
     expect(await rowOf(missed)).toMatchObject({ phase: "created" });
     expect(await rowOf(older[0] as Address)).toMatchObject({ phase: "matched" });
     await actors.accept(worker, older[1] as Address);
@@ -521,5 +514,5 @@ describe("the index after a fault", () => {
     for (const [table, rows] of Object.entries(before)) {
       expect(after[table], table).toEqual(expect.arrayContaining(rows.filter((row) => !isMatchedSince(row))));
     }
-  }, 90_000);
+  }, 300_000);
 });

@@ -42,6 +42,14 @@ export interface IndexerNetwork {
   stop(): Promise<void>;
 }
 
+/**
+ * How long tests wait for what the indexer shows. Where its node fails to answer, Ponder asks the same again for a
+ * minute before it goes on.
+ */
+export const INDEXING_MS = 90_000;
+/** A request that is late must not be sent again: a block would be made twice. */
+const RPC_TIMEOUT_MS = 60_000;
+
 /** Everything is new, and gone after `stop`. */
 export async function startIndexerNetwork(): Promise<IndexerNetwork> {
   const directory = mkdtempSync(join(tmpdir(), "indexer-test-"));
@@ -61,16 +69,17 @@ export async function startIndexerNetwork(): Promise<IndexerNetwork> {
   const { pool, db } = createDatabase(databaseUrl);
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
   const options = { databaseUrl, rpcUrl, wsRpcUrl, deploymentPath };
+  const transport = http(rpcUrl, { timeout: RPC_TIMEOUT_MS });
   let indexer = network.parts.indexer;
 
   return {
     publicClient,
-    testClient: createTestClient({ chain, mode: "anvil", transport: http(rpcUrl) }),
+    testClient: createTestClient({ chain, mode: "anvil", transport }),
     wallet: (index) =>
       createWalletClient({
         account: localAccount(index),
         chain,
-        transport: http(rpcUrl),
+        transport,
         pollingInterval: 50,
       }),
     deployment,
@@ -98,8 +107,8 @@ export async function startIndexerNetwork(): Promise<IndexerNetwork> {
   };
 }
 
-/** Waits until `condition` holds; fails after half a minute. */
-export async function until(condition: () => Promise<boolean>, timeoutMs = 30_000): Promise<void> {
+/** Waits until `condition` holds; fails after `timeoutMs`. */
+export async function until(condition: () => Promise<boolean>, timeoutMs = INDEXING_MS): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`Condition not met within ${timeoutMs} ms: ${condition}`);

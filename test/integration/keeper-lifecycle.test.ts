@@ -12,7 +12,13 @@ import { createKeeper, type Keeper } from "../../src/keeper/keeper.js";
 import { voteCommitment } from "../../src/protocol/vote-commitment.js";
 import { createRelayer, type Relayer } from "../../src/relayer/relayer.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
-import { type IndexerNetwork, startIndexerNetwork, until, type Wallet } from "./indexer-network.js";
+import {
+  INDEXING_MS,
+  type IndexerNetwork,
+  startIndexerNetwork,
+  until,
+  type Wallet,
+} from "./indexer-network.js";
 
 const SETTLED_ALL_MET = 6;
 const SETTLED_PARTIAL = 8;
@@ -24,7 +30,7 @@ const HOUR = 3600;
 /** Criteria met, not met, met. */
 const VOTES = 0b01_10_01;
 
-describe("the keeper", () => {
+describe("the keeper", { timeout: 300_000 }, () => {
   let network: IndexerNetwork;
   let actors: Actors;
   let clock: ChainClock;
@@ -38,7 +44,6 @@ describe("the keeper", () => {
   beforeAll(async () => {
     network = await startIndexerNetwork();
     await migrate(network.pool);
-    await network.startIndexer();
     actors = await createActors(network, 8);
     [client, worker] = [network.wallet(2), network.wallet(3)];
     voters = [4, 5, 6].map((index) => network.wallet(index));
@@ -57,14 +62,14 @@ describe("the keeper", () => {
     // Two, as in two processes.
     keepers = [1, 2].map(() => createKeeper({ db, clock, deployment, logger, intervalMs: 200 }));
     for (const keeper of keepers) keeper.start();
-  }, 180_000);
+  });
 
   afterAll(async () => {
     await Promise.all(keepers.map((keeper) => keeper.stop()));
     await relayer?.stop();
     clock?.stop();
     await network?.stop();
-  }, 60_000);
+  });
 
   beforeEach(() => {
     serial += 1;
@@ -87,7 +92,7 @@ describe("the keeper", () => {
   /** A dispute that is not indexed yet would look like a review that time has ended. */
   async function pass(seconds: number): Promise<void> {
     const blockNumber = await network.publicClient.getBlockNumber({ cacheTime: 0 });
-    expect(await waitForIndexed(network.db, { blockNumber, timeoutMs: 30_000 })).toBe(true);
+    expect(await waitForIndexed(network.db, { blockNumber, timeoutMs: INDEXING_MS })).toBe(true);
     await network.testClient.increaseTime({ seconds });
     await network.testClient.mine({ blocks: 1 });
   }
@@ -98,7 +103,7 @@ describe("the keeper", () => {
     network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "booked" });
 
   const settles = (escrow: Address, status: number) =>
-    until(async () => (await statusOf(escrow)) === status && (await bookedAt(escrow)) === 0n, 60_000);
+    until(async () => (await statusOf(escrow)) === status && (await bookedAt(escrow)) === 0n);
 
   const operationsFor = (key: string) =>
     network.db
@@ -156,18 +161,18 @@ describe("the keeper", () => {
     await actors.dispute(client, escrow);
     for (const voter of voters) await sealVote(voter, escrow, VOTES);
     const votes = () => network.db.select().from(vote).where(eq(vote.contractId, escrow));
-    await until(async () => (await votes()).length === voters.length, 60_000);
+    await until(async () => (await votes()).length === voters.length);
     expect(await operationsFor(`open-vote:${escrow}`)).toEqual([]);
 
     await pass(25 * HOUR);
 
     await settles(escrow, SETTLED_PARTIAL);
-    await until(async () => (await votes()).every(({ claimed }) => claimed), 60_000);
+    await until(async () => (await votes()).every(({ claimed }) => claimed));
     expect((await votes()).map(({ votes: opened, reward }) => [opened, reward])).toEqual(
       voters.map(() => [VOTES, 30]),
     );
     for (const key of [`open-vote:${escrow}`, `claim:${escrow}`]) {
-      await until(async () => (await operationsFor(key)).every(({ state }) => state === "final"), 60_000);
+      await until(async () => (await operationsFor(key)).every(({ state }) => state === "final"));
       expect(await operationsFor(key)).toHaveLength(voters.length);
     }
   });
@@ -188,7 +193,6 @@ describe("the keeper", () => {
     await until(
       async () =>
         (await network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "jury" })).drawn,
-      60_000,
     );
   });
 
@@ -197,7 +201,7 @@ describe("the keeper", () => {
     await actors.blacklist(client.account.address, true);
     await actors.cancel(client, escrow);
     const tries = () => operationsFor(`claim-deferred:${escrow}`);
-    await until(async () => (await tries())[0]?.state === "rejected", 60_000);
+    await until(async () => (await tries())[0]?.state === "rejected");
     await actors.blacklist(client.account.address, false);
     const later = await delivered("meanwhile");
     await actors.approveDelivery(client, later);
@@ -209,7 +213,7 @@ describe("the keeper", () => {
       .set({ createdAt: sql`created_at - interval '2 hours'` })
       .where(like(operation.onceKey, `claim-deferred:${escrow}%`));
 
-    await until(async () => (await tries()).map(({ state }) => state).join() === "rejected,final", 60_000);
+    await until(async () => (await tries()).map(({ state }) => state).join() === "rejected,final");
     expect(await bookedAt(escrow)).toBe(0n);
   });
 });
