@@ -7,7 +7,7 @@ import type { ContractView } from "../../src/services/contracts/view.js";
 import type { ProtocolView } from "../../src/services/protocol/present-parameters.js";
 import type { RecordView } from "../../src/services/records/read-record.js";
 import type { VoteView } from "../../src/services/votes/view.js";
-import { useBrowser } from "./support/browser.js";
+import { leadOn, useBrowser } from "./support/browser.js";
 
 const isSkipped = inject("chromium") === null;
 const seed = isSkipped ? (undefined as never) : inject("seed");
@@ -112,7 +112,7 @@ describe.skipIf(isSkipped)("the other pages", () => {
       seen.push(...links.map((path) => path.replace("/contracts/", "")));
       const next = page.getByRole("link", { name: "Next page" });
       if ((await next.count()) === 0) break;
-      await next.click();
+      await leadOn(page, () => next.click());
     }
     expect(seen).toEqual(data.map(({ id }) => id));
     expect(seen.length).toBeGreaterThan(8);

@@ -9,6 +9,7 @@ import {
   expectAccessible,
   expectNoSidewaysScroll,
   faultsOf,
+  leadOn,
   PHONE,
   screenshot,
   useBrowser,
@@ -27,7 +28,8 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
-const TIMEOUT = { timeout: 20_000 };
+/** The chain, the index, the stream and the page's own pauses, one after another. */
+const TIMEOUT = { timeout: 60_000 };
 
 describe.skipIf(isSkipped)("live", () => {
   test("a contract's page follows the contract, and keeps what the reader opened", async () => {
@@ -73,8 +75,7 @@ describe.skipIf(isSkipped)("the operator's page", () => {
     expect(await page.getByRole("alert").innerText()).toBe("This is not the operator's key.");
 
     await page.getByLabel("Operator's key").fill(inject("operatorKey"));
-    await page.keyboard.press("Enter");
-    await page.locator("#lag").waitFor();
+    await leadOn(page, () => page.keyboard.press("Enter"));
     expect(await page.locator("#lag").innerText()).toMatch(/ok block \d+, \d+ blocks behind/);
     expect(await page.locator("#signers li").count()).toBeGreaterThan(0);
     expect(await page.locator("#signers .figure").first().innerText()).toMatch(/^\d+(\.\d+)? for gas$/);

@@ -10,6 +10,9 @@ export const DESKTOP = { width: 1280, height: 900 };
 /** Screenshots of every run, ignored by git; the chosen ones are in docs/screenshots. */
 const SCREENSHOTS = "test-results/screenshots";
 
+/** A browser shares its machine with other suites: patience with what it opens and waits for. */
+const PATIENCE_MS = 60_000;
+
 export interface Surfer {
   /** Opens a page of the service in a context of its own; its scripts' faults fail the test at `close`. */
   open(path: string, options?: BrowserContextOptions): Promise<Page>;
@@ -22,7 +25,7 @@ export function useBrowser(): Surfer {
     const executablePath = inject("chromium");
     if (executablePath === null) return;
     // Chromium cannot build its sandbox where the tests run as root.
-    browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+    browser = await chromium.launch({ executablePath, args: ["--no-sandbox"], timeout: 2 * PATIENCE_MS });
   });
   afterAll(() => browser?.close());
   return {
@@ -32,6 +35,7 @@ export function useBrowser(): Surfer {
         baseURL: inject("stack").url,
         ...options,
       });
+      context.setDefaultTimeout(PATIENCE_MS);
       const page = await context.newPage();
       page.on("console", (message) => {
         if (message.type() === "error") faultsOf(page).push(message.text());
@@ -50,6 +54,11 @@ export function faultsOf(page: Page): string[] {
   const list = faults.get(page) ?? [];
   faults.set(page, list);
   return list;
+}
+
+/** Does what opens another document, and waits for all of it: a click alone waits for its beginning at most. */
+export async function leadOn(page: Page, act: () => Promise<void>): Promise<void> {
+  await Promise.all([page.waitForEvent("load"), act()]);
 }
 
 /** All of axe's rules (WCAG 2 A and AA, and best practice), or those that are named. */
