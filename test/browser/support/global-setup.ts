@@ -15,13 +15,15 @@ declare module "vitest" {
 }
 
 const OPERATOR_KEY = "a key that only the operator knows";
+/** On a slow machine answers come late, and the index lags: both are no fault of a page. */
+const PATIENCE = { SETTLEMENT_WAIT_MS: "100000", READY_MAX_INDEX_LAG: "1000" };
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const chromium = findChromium();
   project.provide("chromium", chromium);
   if (chromium === null) return async () => {};
 
-  const stack = await startStack({ env: { OPERATOR_KEY } });
+  const stack = await startStack({ env: { OPERATOR_KEY, ...PATIENCE } });
   const wallClock = Date.now;
   try {
     const world = await openWorld(stack.info);

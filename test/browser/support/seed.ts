@@ -84,13 +84,11 @@ export async function seed(world: World): Promise<Seed> {
       bio: "Analysis, translation and small programs, delivered on time.",
     }),
   ]);
+  await Promise.all([disputedId, approved, absent.id, withdrawn.id].map((id) => settled(client, id)));
   await Promise.all([
     untilStatus(client, disputedId, "settled-partial"),
     untilStatus(client, approved, "settled-all-met"),
     untilStatus(client, absent.id, "cancelled-absent"),
-    settled(client, disputedId),
-    settled(client, absent.id),
-    settled(client, withdrawn.id),
   ]);
   return {
     client: client.address,
@@ -202,7 +200,7 @@ async function checkpointBody(world: World, from: number, to: number, data: Reco
 
 /** Every payment of the settlement is on chain. */
 async function settled(reader: Agent, id: string): Promise<void> {
-  const giveUpAt = performance.now() + 30_000;
+  const giveUpAt = performance.now() + 60_000;
   for (;;) {
     const { data } = await reader.get<{ legs: { state: string }[] }>(`/v1/contracts/${id}/settlement`);
     if (data.legs.length > 0 && data.legs.every(({ state }) => state === "confirmed")) return;
