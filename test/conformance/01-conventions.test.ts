@@ -13,6 +13,7 @@ import {
   newJuror,
   newPair,
   ok,
+  posted,
   quoteFor,
   signedChallenge,
   UNKNOWN,
@@ -128,10 +129,9 @@ describe("What the service does", () => {
     "A Client posts a Working Contract with a task, up to 10 acceptance criteria, four deadlines and a fixed price.",
     async () => {
       const { client } = await pair();
-      const body = await draft(scene, {
+      const { body, contract } = await posted(scene, client, {
         acceptanceCriteria: Array.from({ length: 10 }, (_, i) => `Part ${i}`),
       });
-      const contract = ok(await client.pay<Json>("/v1/contracts", body));
       expect(contract.acceptanceCriteria).toEqual(body.acceptanceCriteria);
       expect(contract).toMatchObject({ title: body.title, budgetOrPrice: "50.0", client: client.address });
     },
@@ -266,14 +266,14 @@ describe("What the service does", () => {
   });
 
   withMoney("a call that needs money first answers `402 Payment Required` with a quote", async () => {
-    const { client } = await pair();
-    expect((await quoteFor(client, "/v1/contracts", await draft(scene))).maxAmountRequired).toBe("50000000");
+    const agent = await scene.newAgent();
+    expect((await quoteFor(agent, "/v1/contracts", await draft(scene))).maxAmountRequired).toBe("50000000");
   });
 
   withMoney(
     "The caller signs a stablecoin transfer authorization (a signed transferWithAuthorization, EIP-3009 style) and repeats the identical call with it attached.",
     async () => {
-      const { client } = await pair();
+      const client = await scene.newAgent({ usd: "50" });
       const body = JSON.stringify(await draft(scene));
       const quote = await quoteFor(client, "/v1/contracts", body);
       const signed = await authorize(client, quote, scene);
