@@ -14,7 +14,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
     project.provide("target", await foreignTarget(process.env));
     return async () => {};
   }
-  const stack = await startStack();
+  // On a slow machine answers come late: the chapters judge them, and repeat no call that is told to be repeated.
+  const stack = await startStack({ env: { SETTLEMENT_WAIT_MS: "100000" } });
   project.provide("target", ownTarget(stack.info));
   return () => stack.stop();
 }

@@ -19,7 +19,7 @@ export function sendRaw(url: string, request: string | Buffer): Promise<RawAnswe
       if (answer === null) reject(new Error(`No answer to ${request.toString().slice(0, 200)}`));
       else resolve(answer);
     };
-    socket.setTimeout(20_000, finish);
+    socket.setTimeout(60_000, finish);
     socket.once("error", (error) => (chunks.length > 0 ? finish() : reject(error)));
     socket.once("close", finish);
     socket.on("data", (chunk) => {

@@ -45,7 +45,8 @@ export async function openScene(): Promise<Scene> {
   const target = inject("target");
   const call = caller(target.url);
   const chainId = await chainIdOf(call);
-  const transport = http(target.rpcUrl ?? "http://localhost", { batch: true });
+  // A node that is slow is waited for: a repeated transaction would be a second one.
+  const transport = http(target.rpcUrl ?? "http://localhost", { batch: true, timeout: 60_000 });
   const publicClient = createPublicClient({ transport, pollingInterval: 100 });
   const chain = { id: chainId, name: "target", nativeCurrency: { name: "", symbol: "", decimals: 18 } };
   const owner = localAccount(0).address;
@@ -175,7 +176,7 @@ async function untilServiceKnows(call: Call, time: number): Promise<void> {
     const { data } = await call<{ time: string }>("GET", "/v1/network");
     return Date.parse(data.time) / 1000 >= time;
   };
-  await until("the service knows the new time", isKnown, { timeoutMs: 20_000 });
+  await until("the service knows the new time", isKnown, { timeoutMs: 60_000 });
 }
 
 const wallClock = Date.now;

@@ -40,7 +40,7 @@ export async function startSecondProcess(
     if (child.exitCode !== null) throw new Error(`The second process ended: ${errors}`);
     return (await fetch(`${url}/ready`).catch(() => null))?.ok === true;
   };
-  await until("the second process is ready", isReady, { timeoutMs: 60_000 });
+  await until("the second process is ready", isReady, { timeoutMs: 120_000 });
   return {
     url,
     async stop() {
