@@ -1,11 +1,14 @@
-/** Now, as the chain sees it: the newest block's time, moving on with the wall clock until the next block. */
+/**
+ * Now, as the chain sees it: the newest block's time, moving on as time passes here until the next block. The host's
+ * clock has no part in it, wherever it stands and however it is set.
+ */
 import type { Hash, PublicClient } from "viem";
 
 export interface ChainHead {
   number: bigint;
   hash: Hash;
   timestamp: number;
-  /** Wall clock (milliseconds) when this process first saw the block. */
+  /** When this process first saw the block: milliseconds of `performance.now()`, which nobody sets. */
   seenAt: number;
 }
 
@@ -44,12 +47,12 @@ export function createChainClock({
     if (head !== null && block.hash === head.hash) return;
     const timestamp = Number(block.timestamp);
     const wentBack = head !== null && block.number <= head.number;
-    head = { number: block.number, hash: block.hash, timestamp, seenAt: Date.now() };
+    head = { number: block.number, hash: block.hash, timestamp, seenAt: performance.now() };
     newest = wentBack ? timestamp : Math.max(newest, timestamp);
   };
 
   const poll = async (): Promise<void> => {
-    // An unreachable node leaves the clock running on the wall clock; /ready reports the node itself.
+    // An unreachable node leaves the clock running; /ready reports the node itself.
     await observe().catch(() => undefined);
     if (!stopped) timer = setTimeout(poll, pollingIntervalMs).unref();
   };
@@ -58,7 +61,7 @@ export function createChainClock({
   return {
     now() {
       if (head === null) throw new Error("The chain clock was read before its first refresh.");
-      newest = Math.max(newest, head.timestamp + Math.floor((Date.now() - head.seenAt) / 1000));
+      newest = Math.max(newest, head.timestamp + Math.floor((performance.now() - head.seenAt) / 1000));
       return newest;
     },
     head: () => head,

@@ -351,7 +351,7 @@ export const MUTANTS = [
     file: "src/chain/clock.ts",
     edits: [
       [
-        "newest = Math.max(newest, head.timestamp + Math.floor((Date.now() - head.seenAt) / 1000));",
+        "newest = Math.max(newest, head.timestamp + Math.floor((performance.now() - head.seenAt) / 1000));",
         "newest = Math.floor(Date.now() / 1000);",
       ],
     ],
