@@ -142,7 +142,7 @@ export async function matchedBetween(
 
 /** Reads a contract until it has the status; throws after ten seconds. */
 export async function untilStatus(agent: Agent, id: string, status: string): Promise<ContractView> {
-  const giveUpAt = performance.now() + 10_000;
+  const giveUpAt = performance.now() + 60_000;
   for (;;) {
     const { data } = await agent.get<ContractView>(`/v1/contracts/${id}`);
     if (data.status === status) return data;

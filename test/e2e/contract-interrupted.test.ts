@@ -53,7 +53,7 @@ test("a payment on its way is 503 until it is mined, then the first answer", asy
     expect((await client.post("/v1/contracts", body)).error?.code).toBe("settlement_pending");
   });
   await expect
-    .poll(async () => (await client.post("/v1/contracts", body, headers)).status, { timeout: 15_000 })
+    .poll(async () => (await client.post("/v1/contracts", body, headers)).status, { timeout: 60_000 })
     .toBe(200);
   expect(await world.usdOf(client.address)).toBe(before - 50_000_000n);
 });
@@ -69,7 +69,7 @@ test("a restart of the service in between changes nothing", async () => {
   });
   await expect
     .poll(async () => (await client.post<ContractView>("/v1/contracts", body, headers)).data?.id, {
-      timeout: 15_000,
+      timeout: 60_000,
     })
     .toBe(quote.payTo);
   expect(await world.usdOf(client.address)).toBe(before - 50_000_000n);
@@ -81,7 +81,7 @@ test("an act without a payment is picked up by its repetition", async () => {
   // The first act of an agent brings its delegation: not what is tested here.
   expect((await worker.post(path, { delivery: "ipfs://x" })).status).toBe(200);
   const approve = `/v1/contracts/${id}/approve`;
-  await expect.poll(async () => (await client.post(approve)).status, { timeout: 15_000 }).toBe(200);
+  await expect.poll(async () => (await client.post(approve)).status, { timeout: 60_000 }).toBe(200);
   const next = await matchedBetween(world, client, worker);
   await withoutBlocks(async () => {
     const pending = await worker.post(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://y" });
@@ -95,7 +95,7 @@ test("an act without a payment is picked up by its repetition", async () => {
         (await worker.post<ContractView>(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://y" })).data
           ?.status,
       {
-        timeout: 15_000,
+        timeout: 60_000,
       },
     )
     .toBe("under-review");
@@ -201,7 +201,7 @@ test("a stake on its way is asked for once, paid once, and answered to whoever o
     return { status, staked: data?.staked, receipt: headers.get("payment-response") };
   };
   await expect
-    .poll(answered, { timeout: 15_000 })
+    .poll(answered, { timeout: 60_000 })
     .toEqual({ status: 200, staked: "10.0", receipt: expect.any(String) });
   expect((await agent.post<StakeView>(path, body, headers)).headers.get("idempotent-replay")).toBe("true");
   // What it asks for from now on is another stake.
@@ -222,7 +222,7 @@ test("a price whose stakes and bonds round down to nothing is carried through, b
   const { id } = await matchedBetween(world, client, worker, terms);
   await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" });
   const underReview = async () => (await client.get<ContractView>(`/v1/contracts/${id}`)).data.status;
-  await expect.poll(underReview, { timeout: 15_000 }).toBe("under-review");
+  await expect.poll(underReview, { timeout: 60_000 }).toBe("under-review");
   const disputed = await client.pay<ContractView>(`/v1/contracts/${id}/dispute`);
   expect(disputed.data).toMatchObject({ status: "disputed", disputeBond: "0.0" });
 });

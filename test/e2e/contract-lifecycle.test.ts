@@ -141,7 +141,7 @@ describe("a direct award", () => {
       worker: worker.address,
       escrowedFunds: "50.0",
     });
-    await expect.poll(() => world.usdOf(client.address), { timeout: 10_000 }).toBe(before);
+    await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(before);
   });
 });
 
@@ -211,7 +211,7 @@ describe("a worker-initiated listing", () => {
       escrowedFunds: null,
       workerStake: "2.5",
     });
-    await expect.poll(() => world.usdOf(worker.address), { timeout: 10_000 }).toBe(before);
+    await expect.poll(() => world.usdOf(worker.address), { timeout: 60_000 }).toBe(before);
   });
 });
 
@@ -223,7 +223,7 @@ describe("ways out", () => {
     const cancelled = await client.post<ContractView>(`/v1/contracts/${id}/cancel`);
     expect(cancelled.data.status).toBe("cancelled-by-initiator");
     expect((await client.post(`/v1/contracts/${id}/cancel`)).error?.code).toBe("conflict");
-    await expect.poll(() => world.usdOf(client.address), { timeout: 10_000 }).toBe(before);
+    await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(before);
   });
 
   test("withdraw splits the stake and refunds the client", async () => {
@@ -239,7 +239,7 @@ describe("ways out", () => {
       workerStake: "2.5",
       criteriaMet: null,
     });
-    await expect.poll(() => world.usdOf(client.address), { timeout: 10_000 }).toBe(clientBefore + 750_000n);
+    await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(clientBefore + 750_000n);
     expect(await world.usdOf(worker.address)).toBe(workerBefore - 750_000n);
   });
 
@@ -272,7 +272,7 @@ describe("ways out", () => {
     expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "late" })).error?.code).toBe(
       "conflict",
     );
-    await expect.poll(() => world.usdOf(client.address), { timeout: 10_000 }).toBe(102_000_000n);
+    await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(102_000_000n);
     expect(await world.usdOf(worker.address)).toBe(97_500_000n);
   });
 
@@ -295,6 +295,6 @@ describe("ways out", () => {
     const refused = await worker.post(`/v1/contracts/${id}/accept`, { accept: true });
     expect(refused.error?.code).toBe("conflict");
     expect(refused.error?.message).toContain("matchDeadline");
-    await expect.poll(() => world.usdOf(client.address), { timeout: 10_000 }).toBe(100_000_000n);
+    await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(100_000_000n);
   });
 });

@@ -306,7 +306,7 @@ describe("an authorization that a stranger sends to the token first", () => {
 
     const refused = await late.post(path, { accept: true }, paymentHeader(quote, payment));
     expect(refused.error?.code).toBe("conflict");
-    await expect.poll(() => world.usdOf(late.address), { timeout: 10_000 }).toBe(10_000_000n);
+    await expect.poll(() => world.usdOf(late.address), { timeout: 60_000 }).toBe(10_000_000n);
     expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
   });
 

@@ -28,7 +28,7 @@ export const latest = async (agent: Agent): Promise<string> =>
 
 /** Reads a contract's events until the newest is of the type; throws after fifteen seconds. */
 export async function untilEvent(agent: Agent, id: string, type: string): Promise<EventView[]> {
-  const giveUpAt = performance.now() + 15_000;
+  const giveUpAt = performance.now() + 60_000;
   for (;;) {
     const events = await allEvents(agent, `contractId=${id}`);
     if (events.some((event) => event.type === type)) return events;

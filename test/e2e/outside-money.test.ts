@@ -74,7 +74,7 @@ test("of two payments that a stranger brought before it opened the escrow, one i
     client.post<ContractView>("/v1/contracts", body, paymentHeader(quote, payment));
   expect((await post(first)).status).toBe(200);
   expect((await post(second)).error).toMatchObject({ code: "duplicate_contract", hint: SENT_BACK });
-  await expect.poll(() => world.usdOf(client.address), { timeout: 15_000 }).toBe(PRICE);
+  await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(PRICE);
   await world.indexed();
   expect((await post(first)).status).toBe(200);
   expect(await world.usdOf(quote.payTo)).toBe(PRICE);
@@ -90,7 +90,7 @@ test("a second payment for a contract that the service opened comes back, once",
 
   const post = () => client.post("/v1/contracts", body, paymentHeader(quote, stray));
   expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: SENT_BACK });
-  await expect.poll(() => world.usdOf(client.address), { timeout: 15_000 }).toBe(PRICE);
+  await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(PRICE);
   expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: SENT_BACK });
   expect(await world.usdOf(quote.payTo)).toBe(PRICE);
 });
@@ -113,13 +113,13 @@ test("a payment at the escrow whose operation loses the race comes back", async 
 
   await world.testClient.setIntervalMining({ interval: 0 });
   const winning = winner.pay<ContractView>(path, { accept: true });
-  await expect.poll(() => stored(winner), { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => stored(winner), { timeout: 60_000 }).toBe(1);
   const losing = loser.post(path, { accept: true }, paymentHeader(quote, stray));
-  await expect.poll(() => stored(loser), { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => stored(loser), { timeout: 60_000 }).toBe(1);
   await world.testClient.setIntervalMining({ interval: 1 });
 
   expect((await winning).data).toMatchObject({ status: "matched", worker: winner.address });
   expect((await losing).error).toMatchObject({ code: "conflict", hint: SENT_BACK });
-  await expect.poll(() => world.usdOf(loser.address), { timeout: 15_000 }).toBe(10_000_000n);
+  await expect.poll(() => world.usdOf(loser.address), { timeout: 60_000 }).toBe(10_000_000n);
   expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
 });

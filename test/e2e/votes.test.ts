@@ -137,7 +137,7 @@ describe("submitting", () => {
       const answer = await voter.post(votesPath(other.id), GOOD, paymentHeader(quote, payment));
       expect(answer.status, JSON.stringify(answer.body)).toBe(expected);
     }
-    await expect.poll(() => world.usdOf(voter.address), { timeout: 10_000 }).toBe(before - usd("7.5"));
+    await expect.poll(() => world.usdOf(voter.address), { timeout: 60_000 }).toBe(before - usd("7.5"));
     expect(await votesOn(voter, other.id, voter)).toHaveLength(3);
   });
 
@@ -277,7 +277,7 @@ describe("until the tally", () => {
         abi: escrowAbi,
         functionName: "openedVotes",
       });
-    await expect.poll(openedVotes, { timeout: 10_000 }).toBe(1n);
+    await expect.poll(openedVotes, { timeout: 60_000 }).toBe(1n);
     await world.indexed();
     const { data: sealed } = await c.get<VoteView[]>(votesPath(id));
     expect(sealed.map(({ vote }) => vote)).toEqual(Array(6).fill(null));
@@ -293,7 +293,7 @@ describe("until the tally", () => {
     await openOnChain(world, a, { id, packed: packOutcomes(["met", "not met", "unclear"]), salt: saltOfA });
     const settled = await untilStatus(client, id, "settled-partial");
     expect(settled.criteriaMet).toEqual(["met", "not met", "unclear"]);
-    await expect.poll(() => paidBy(world, id, a.address), { timeout: 10_000 }).toBe(usd("7.5"));
+    await expect.poll(() => paidBy(world, id, a.address), { timeout: 60_000 }).toBe(usd("7.5"));
     expect((await votesOn(c, id, a)).map(({ vote }) => vote)).toEqual(["met", "not met", "unclear"]);
     expect((await votesOn(c, id, b)).map(({ reward }) => reward)).toEqual([10, 10, 0]);
   });
@@ -430,7 +430,7 @@ describe("a panel of two", () => {
           [id],
         )
       ).rows;
-    await expect.poll(async () => (await drawn()).length, { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(async () => (await drawn()).length, { timeout: 60_000 }).toBeGreaterThan(0);
     const chosen = new Set((await drawn()).map(({ agent }) => agent));
     const [outsider, ...others] = [a, b, c].filter(({ address }) => !chosen.has(address)) as [
       Agent,
@@ -445,7 +445,7 @@ describe("a panel of two", () => {
     await world.increaseTime(12 * HOUR);
     // The service hears of the new time with the next head.
     const status = async () => (await outsider.post(votesPath(id), GOOD)).status;
-    await expect.poll(status, { timeout: 10_000 }).toBe(402);
+    await expect.poll(status, { timeout: 60_000 }).toBe(402);
     const second = others[0] ?? ([a, b, c].find(({ address }) => chosen.has(address)) as Agent);
     const third = [a, b, c].find((agent) => agent !== outsider && agent !== second) as Agent;
     await vote(outsider, id, "met", "met", "met");
