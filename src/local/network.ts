@@ -18,7 +18,8 @@ import type { Guardian, Supervised } from "./processes.js";
 const ACCOUNTS = { owner: 0, signers: [1, 2], reviewer: 8, treasury: 9 } as const;
 const DOMAIN = "localhost";
 const BEGIN_ANEW = "Run `npm start -- --reset` to delete the local data and begin anew.";
-const WANTED_PORTS = { chain: 8545, postgres: 54_329, indexer: 42_069 };
+/** Below those that outgoing connections take. */
+const WANTED_PORTS = { chain: 8545, postgres: 15_432, indexer: 32_069 };
 
 export interface NetworkOptions {
   guardian: Guardian;
@@ -65,14 +66,14 @@ export async function startNetwork(options: NetworkOptions): Promise<Network> {
   };
 
   try {
-    const wanted = (name: keyof typeof WANTED_PORTS) => freePort(options.persistent ? WANTED_PORTS[name] : 0);
+    const wanted = (name: keyof typeof WANTED_PORTS) => (options.persistent ? WANTED_PORTS[name] : 0);
     const startDatabase = async () =>
       kept(
         await startPostgres({
           guardian,
           dir: join(dir, "postgres"),
           fallbackDir: fallbackDir(dir),
-          port: await wanted("postgres"),
+          port: wanted("postgres"),
           password: options.postgresPassword,
           database: "working_contracts",
           logPath: log("postgres"),
@@ -85,7 +86,7 @@ export async function startNetwork(options: NetworkOptions): Promise<Network> {
         await startChain({
           guardian,
           dir: join(dir, "chain"),
-          port: await wanted("chain"),
+          port: await freePort(wanted("chain")),
           logPath: log("chain"),
           blockTime: options.blockTime,
           persistent: options.persistent,
@@ -109,7 +110,7 @@ export async function startNetwork(options: NetworkOptions): Promise<Network> {
         ...chain,
         guardian,
         databaseUrl,
-        port: await wanted("indexer"),
+        port: await freePort(wanted("indexer")),
         logPath: log("indexer"),
         report,
       }),

@@ -18,6 +18,7 @@ import {
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import pg from "pg";
+import { freePort } from "./ports.js";
 import { type Guardian, type Supervised, supervise, until } from "./processes.js";
 
 const PLATFORM_NAMES: Partial<Record<NodeJS.Platform, string>> = {
@@ -35,6 +36,7 @@ export interface PostgresOptions {
   dir: string;
   /** Used as root where that user cannot reach `dir`, as in a clone under /root. */
   fallbackDir: string;
+  /** Wanted; any other where it is in use. 0 for any. */
   port: number;
   password: string;
   database: string;
@@ -55,12 +57,14 @@ interface RunAs {
 }
 
 /** Initialises the data directory where it is new, starts Postgres and creates the database where it is missing. */
-export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
+export async function startPostgres(wanted: PostgresOptions): Promise<Postgres> {
   const runAs = process.getuid?.() === 0 ? unprivilegedUser() : undefined;
-  const native = reachableBinaries(options, runAs);
-  const dataDir = join(reachableDir(options, runAs), "data");
-  if (!existsSync(join(dataDir, "PG_VERSION"))) initialise({ ...options, native, dataDir, runAs });
+  const native = reachableBinaries(wanted, runAs);
+  const dataDir = join(reachableDir(wanted, runAs), "data");
+  if (!existsSync(join(dataDir, "PG_VERSION"))) initialise({ ...wanted, native, dataDir, runAs });
 
+  // Only now: what was free before the data were initialised may be taken.
+  const options = { ...wanted, port: await freePort(wanted.port) };
   const url = `postgres://${USER}:${options.password}@127.0.0.1:${options.port}/${options.database}`;
   const flags = {
     listen_addresses: "127.0.0.1",

@@ -57,7 +57,7 @@ export async function startAuthNetwork() {
       ...local,
       dir: join(directory, "postgres"),
       fallbackDir: join(directory, "postgres-fallback"),
-      port: await freePort(),
+      port: 0,
       password: "password",
       database: "auth",
       logPath: join(directory, "postgres.log"),

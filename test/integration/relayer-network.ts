@@ -97,7 +97,7 @@ export async function startRelayerNetwork() {
       ...local,
       dir: join(directory, "postgres"),
       fallbackDir: join(directory, "postgres-fallback"),
-      port: await freePort(),
+      port: 0,
       password: "password",
       database: "relayer",
       logPath: join(directory, "postgres.log"),

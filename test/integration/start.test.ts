@@ -34,12 +34,12 @@ afterAll(async () => {
   rmSync(parent, { recursive: true, force: true });
 });
 
-/** Without the BASE_URL that Vite sets. */
-const { BASE_URL: _, ...inherited } = process.env;
+/** None of the settings that this process may have. */
+const { PATH, HOME } = process.env;
 
 function start(dir: string, env: Record<string, string> = {}, args: string[] = []): Run {
   const child = spawn(process.execPath, [join(ROOT, "scripts/start.mjs"), ...args], {
-    env: { ...inherited, DATA_DIR: dir, PORT: "0", ...env },
+    env: { PATH, HOME, DATA_DIR: dir, PORT: "0", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";

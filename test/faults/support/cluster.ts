@@ -83,7 +83,7 @@ export async function startCluster({
       ...local,
       dir: join(dir, "postgres"),
       fallbackDir: join(dir, "postgres-fallback"),
-      port: await freePort(),
+      port: 0,
       password: "password",
       database: "faults",
       logPath: log("postgres"),
