@@ -8,12 +8,12 @@ import { ensureInstalled } from "./install.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /**
- * Stages run one after another, the lanes of a stage side by side, the suites of a lane one after another. The
- * contracts come first: every later suite deploys what they compile.
+ * Stages run one after another, the lanes of a stage side by side, the suites of a lane one after another; a part of a
+ * suite is its files' share. The contracts come first: every later suite deploys what they compile.
  */
 const STAGES = [
   [["contracts"], ["unit"]],
-  [["integration"], ["e2e"], ["conformance", "browser"]],
+  [["integration"], ["e2e 1/2", "browser"], ["conformance", "e2e 2/2"]],
 ];
 
 /** Lines of a failure's message that are repeated at the end of the run. */
@@ -75,12 +75,14 @@ async function runForge() {
   return code !== 0 && counts.failed === 0 ? brokenOff(stderr) : counts;
 }
 
-async function runVitest(name) {
+async function runVitest(suite) {
+  const [name, part] = suite.split(" ");
   const dir = mkdtempSync(join(tmpdir(), "vitest-report-"));
   const report = join(dir, "report.json");
   try {
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
-    const { code, stdout, stderr } = await run("vitest", ["run", "--project", name, ...reporters]);
+    const shard = part === undefined ? [] : [`--shard=${part}`];
+    const { code, stdout, stderr } = await run("vitest", ["run", "--project", name, ...shard, ...reporters]);
     return { output: `${stdout}${stderr}`, ...countVitest(report, code) };
   } finally {
     rmSync(dir, { recursive: true, force: true });
