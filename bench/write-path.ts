@@ -13,8 +13,8 @@ export interface WriteResult extends Load {
 }
 
 export const CONCURRENCIES = [1, 8, 32, 128] as const;
-/** Payments of {@link measureWaves}. */
-export const WAVE_PAYMENTS = 200;
+/** Payments of {@link measureWaves}; every wave is full. */
+export const WAVE_PAYMENTS = 256;
 /** Payments, one after another, before a process is measured. */
 const WARM_UP = 20;
 const PRICE = "50";
