@@ -1,7 +1,7 @@
 /**
- * `npm run bench`: measures on this machine, prints tables and writes bench/results/<date>.json. `-- write`, `read`,
- * `start`, `soak` measure one part; `read` is Get and List, freshness and memory. `-- --readme` puts the newest results'
- * tables into README.md and measures nothing. `-- --seconds 3` makes every load shorter, for a first look.
+ * `npm run bench`: measures on this machine, prints tables and writes bench/results/<date>.json. `-- waves`, `write`,
+ * `read`, `start`, `soak` measure one part; `read` is Get and List, freshness and memory. `-- --readme` puts the newest
+ * results' tables into README.md and measures nothing. `-- --seconds 3` makes every load shorter, for a first look.
  */
 import { parseArgs } from "node:util";
 import { type Bed, startBed } from "./bed.js";
@@ -13,7 +13,7 @@ import { measureStartUp } from "./start-up.js";
 import { tablesOf } from "./tables.js";
 import { createContract, measureWaves, measureWrites } from "./write-path.js";
 
-const PARTS = ["write", "read", "start", "soak"] as const;
+const PARTS = ["waves", "write", "read", "start", "soak"] as const;
 
 const { values, positionals: asked } = parseArgs({
   allowPositionals: true,
@@ -26,21 +26,23 @@ if (values.readme) {
 const seconds = Number(values.seconds);
 const parts = asked.length === 0 ? PARTS : PARTS.filter((part) => asked.includes(part));
 if (parts.length === 0 || !(seconds > 0)) {
-  console.error("Usage: npm run bench [-- write | read | start | soak | --seconds <number> | --readme]");
+  console.error(
+    "Usage: npm run bench [-- waves | write | read | start | soak | --seconds <number> | --readme]",
+  );
   process.exit(2);
 }
 const report = (line: string): void => console.log(`  ${line}`);
 const results: Results = {};
-if (parts.includes("write") || parts.includes("read")) {
+if (parts.some((part) => part !== "start" && part !== "soak")) {
   const bed = await startBed();
   try {
     const idle = bed.memory();
-    if (parts.includes("write")) {
-      results.waves = await measureWaves(bed, { report });
-      results.writes = await measureWrites(bed, { seconds, report });
+    if (parts.includes("waves")) results.waves = await measureWaves(bed, { report });
+    if (parts.includes("write")) results.writes = await measureWrites(bed, { seconds, report });
+    if (parts.includes("read")) {
+      Object.assign(results, await measureReading(bed));
+      results.memory = { idle, loaded: bed.memory() };
     }
-    if (parts.includes("read")) Object.assign(results, await measureReading(bed));
-    results.memory = { idle, loaded: bed.memory() };
   } finally {
     await bed.stop();
   }

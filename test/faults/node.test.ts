@@ -47,7 +47,8 @@ describe("row 11: the node", () => {
     },
     "answers 500": () => async () => BROKEN,
     // A round reads heads and receipts, and fails where operations are judged.
-    "fails every eth_call": () => async (call, forward) => (call.method === "eth_call" ? BROKEN : forward()),
+    "fails every simulation": () => async (call, forward) =>
+      call.method === "eth_simulateV1" ? BROKEN : forward(),
     "resets connections": () => async () => RESET,
     "is slow": () => async (_, forward) => {
       await delay(600);

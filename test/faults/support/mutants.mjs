@@ -238,7 +238,7 @@ export const MUTANTS = [
     ],
     project: "faults",
     tests: "test/faults/node.test.ts",
-    only: "fails every eth_call",
+    only: "fails every simulation",
   },
   {
     name: "broadcast-answer-decides",
