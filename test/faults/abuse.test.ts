@@ -22,6 +22,7 @@ async function post(path: string, body: string, headers: Record<string, string> 
   });
   const answer = (await response.json().catch(() => null)) as {
     data: { challengeId: string; message: string };
+    error?: { message: string };
   };
   return { status: response.status, body: answer };
 }
@@ -93,6 +94,9 @@ it("row 39: oversized, deep, hostile and random bodies are refused, and leave no
     expect(status).toBeGreaterThanOrEqual(400);
     expect(status).toBeLessThan(500);
   }
+  // Refused by its depth alone, before anything parses it.
+  const deep = await post("/v1/contracts", `{"title":${"[".repeat(100)}${"]".repeat(100)}}`, headers);
+  expect(deep.body.error?.message).toBe("The body is nested deeper than 64 levels.");
   for (const act of ["cancel", "approve", "withdraw", "dispute"]) {
     const { status } = await post(`/v1/contracts/${created.data.id}/${act}`, "", headers);
     expect([403, 409]).toContain(status);

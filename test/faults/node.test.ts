@@ -36,6 +36,14 @@ async function batches(): Promise<Attempts[]> {
   return rows;
 }
 
+/** Reasons of the relayer's refusals, but for the loser's of the race for a tender. */
+async function wrongVerdicts(): Promise<string[]> {
+  const { rows } = await scene.cluster.pool.query<{ reason: string }>(
+    "select reason from app.operation where state = 'rejected' and reason <> 'WrongStatus'",
+  );
+  return rows.map(({ reason }) => reason);
+}
+
 describe("row 11: the node", () => {
   const rules: Record<string, () => RpcRule> = {
     freezes: () => {
@@ -46,9 +54,6 @@ describe("row 11: the node", () => {
       };
     },
     "answers 500": () => async () => BROKEN,
-    // A round reads heads and receipts, and fails where operations are judged.
-    "fails every simulation": () => async (call, forward) =>
-      call.method === "eth_simulateV1" ? BROKEN : forward(),
     "resets connections": () => async () => RESET,
     "is slow": () => async (_, forward) => {
       await delay(600);
@@ -72,6 +77,21 @@ describe("row 11: the node", () => {
     cluster.setRules(null);
     await done;
     await expectTruth(scene, { foreignNonces });
+  });
+
+  it("fails every simulation of the relayers: operations wait, and nothing fails for good", async () => {
+    const { cluster } = scene;
+    const { done } = await startStory(scene, async () => {
+      for (const { rpc } of cluster.relayers) {
+        rpc.setRule(async ({ method }, forward) => (method === "eth_simulateV1" ? BROKEN : forward()));
+      }
+    });
+    await delay(FAULT_MS);
+    for (const { rpc } of cluster.relayers) rpc.setRule(null);
+    await done;
+    await expectTruth(scene, { foreignNonces });
+    // Some would be mended where their call is repeated.
+    expect(await wrongVerdicts()).toEqual([]);
   });
 
   it("refuses connections: operations wait, and nothing fails for good", async () => {

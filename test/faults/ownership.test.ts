@@ -26,7 +26,7 @@ it("row 4: of two processes with the same signers, each signer has one owner", a
       )
     ).rows;
   await until("every signer is owned", async () => (await locks()).length === scene.cluster.signers.length, {
-    timeoutMs: 20_000,
+    timeoutMs: 60_000,
   });
   await (await startStory(scene)).done;
   expect(await locks()).toHaveLength(scene.cluster.signers.length);

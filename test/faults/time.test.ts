@@ -45,7 +45,7 @@ it("row 35: without a keeper for days statuses are right all the same, and it ca
   const areRight = async (): Promise<boolean> =>
     (await statuses()).join() === "cancelled-unmatched,cancelled-absent";
   // Each process sees the new block within half a second.
-  await until("the statuses are right", areRight, { timeoutMs: 5000 });
+  await until("the statuses are right", areRight, { timeoutMs: 30_000 });
   await expectTruth(scene);
 
   await setClocks(0, 0, { ROLES: "relayer,keeper" });

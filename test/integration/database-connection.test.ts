@@ -35,6 +35,7 @@ describe("a connection to Postgres that breaks", () => {
     });
 
     await expect(broken).rejects.toThrow();
+    expect(errors).not.toEqual([]);
     expect(await pidOf(opened.db)).toEqual(expect.any(Number));
   });
 

@@ -57,7 +57,7 @@ async function atRest(look: () => Promise<string[]>): Promise<string[]> {
     return faults.length === 0;
   };
   if (faults.length > 0) {
-    await until("nothing is wrong", isClean, { timeoutMs: 15_000, intervalMs: 500 }).catch(() => {});
+    await until("nothing is wrong", isClean, { timeoutMs: 60_000, intervalMs: 500 }).catch(() => {});
   }
   return faults;
 }
@@ -198,7 +198,7 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
       };
       return block?.hash === row?.hash && answers.every(({ data }) => data?.status === chain);
     };
-    await until(`${id} is the same everywhere`, agrees, { timeoutMs: 20_000, intervalMs: 250 }).catch(() => {
+    await until(`${id} is the same everywhere`, agrees, { timeoutMs: 60_000, intervalMs: 250 }).catch(() => {
       faults.push(`contract ${id} differs: ${JSON.stringify(said)}`);
     });
   };
