@@ -38,13 +38,13 @@ function withStack(name: string) {
   };
 }
 
-/** Each file starts processes of its own and breaks them. */
+/** Each file starts processes of its own and breaks them; most of the time it waits for them. */
 function faults() {
   return {
     test: {
       name: "faults",
       include: ["test/faults/**/*.test.ts"],
-      fileParallelism: false,
+      maxWorkers: 3,
       testTimeout: 300_000,
       hookTimeout: 300_000,
       teardownTimeout: 60_000,
