@@ -80,7 +80,7 @@ describe("creating", () => {
     [
       "a match deadline that has come",
       "matchDeadline",
-      async () => ({ matchDeadline: await world.inSeconds(0) }),
+      async () => ({ matchDeadline: await world.inSeconds(-5) }),
     ],
     [
       "withdrawal before match",

@@ -76,7 +76,7 @@ export async function startCluster({
       dir: join(dir, "chain"),
       port: await freePort(),
       logPath: log("chain"),
-      blockTime: 1,
+      blockTime: 0.1,
       persistent: false,
     }),
     startPostgres({
