@@ -38,9 +38,15 @@ export function unpackImage(): Image {
     }
   }
   const command = JSON.parse(/^CMD (.*)$/m.exec(dockerfile)?.[1] ?? "[]");
+  const within = (name: string): string[] =>
+    lstatSync(join(dir, name)).isDirectory()
+      ? readdirSync(join(dir, name), { recursive: true, encoding: "utf8" }).map((path) => join(name, path))
+      : [];
   const files = () =>
-    readdirSync(dir, { recursive: true, encoding: "utf8" })
-      .filter((path) => !path.startsWith("node_modules"))
+    readdirSync(dir)
+      // This checkout's, where others write their caches meanwhile.
+      .filter((name) => name !== "node_modules")
+      .flatMap((name) => [name, ...within(name)])
       .map((path) => `${path} ${lstatSync(join(dir, path)).mtimeMs}`);
   return { dir, command, files, remove: () => rmSync(dir, { recursive: true, force: true }) };
 }

@@ -77,6 +77,17 @@ export async function openWorld(info: StackInfo = sharedStack()): Promise<World>
   await followChainTime(chainNow);
   const usd = { address: deployment.asset.address, abi: testUsdAbi } as const;
 
+  /** Waits until the service has seen a block of that time, where there is a service. */
+  async function serviceReaches(time: number): Promise<void> {
+    const hasReached = async (): Promise<boolean> => {
+      const response = await fetch(`${info.url}/v1/network`).catch(() => null);
+      if (response === null) return true;
+      const { data } = (await response.json()) as { data: { time: string } };
+      return Date.parse(data.time) / 1000 >= time;
+    };
+    await until("the service knows the new time", hasReached, { timeoutMs: 60_000 });
+  }
+
   const world: World = {
     url: info.url,
     info,
@@ -105,7 +116,8 @@ export async function openWorld(info: StackInfo = sharedStack()): Promise<World>
       await testClient.mine({ blocks: 1 });
       await followChainTime(chainNow);
       await world.indexed();
-      // No process tells its clock.
+      await serviceReaches(await chainNow());
+      // Behind a load balancer one process alone has told its clock.
       await delay(info.clockLagMs ?? 0);
     },
     async indexed() {
