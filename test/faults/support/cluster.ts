@@ -22,6 +22,7 @@ import { startPostgres } from "../../../src/local/postgres.js";
 import { startGuardian, until } from "../../../src/local/processes.js";
 import { installGates } from "./gate.js";
 import { type RpcRule, startRpcProxy } from "./rpc-proxy.js";
+import { bundleService } from "./service-bundle.js";
 import { prepareProcess, type ServiceProcess } from "./service-process.js";
 
 export type Cluster = Awaited<ReturnType<typeof startCluster>>;
@@ -70,6 +71,7 @@ export async function startCluster({
   const local = { guardian, report: (line: string) => void reports.push(line) };
   let indexer: Indexer | undefined;
   await compileContracts(() => {});
+  const script = join(dir, "serve.mjs");
   const [node, postgres] = await Promise.all([
     startChain({
       ...local,
@@ -88,6 +90,7 @@ export async function startCluster({
       database: "faults",
       logPath: log("postgres"),
     }),
+    bundleService(script),
   ]);
   const { publicClient, chain } = createChainClients({ rpcUrl: node.rpcUrl, chainId: LOCAL_CHAIN_ID });
   const testClient = createTestClient({ chain, mode: "anvil", transport: http(node.rpcUrl) });
@@ -134,6 +137,7 @@ export async function startCluster({
       databaseUrl: postgres.url,
       rpcUrl: node.rpcUrl,
       guardian,
+      script,
       logPath: log(name),
       env: { ...ENVIRONMENT, DEPLOYMENT: deploymentPath, ...env, ...more },
     });

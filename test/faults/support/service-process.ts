@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream } from "node:fs";
 import { freePort } from "../../../src/local/ports.js";
 import { type Guardian, until } from "../../../src/local/processes.js";
-import { ROOT } from "../../../src/local/root.js";
 import { type RpcProxy, startRpcProxy } from "./rpc-proxy.js";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.js";
 
@@ -33,8 +32,8 @@ export interface ServiceProcessOptions {
   guardian: Guardian;
   logPath: string;
   env: Record<string, string>;
-  /** Sources to run; the project's own by default. */
-  root?: string;
+  /** The service's code, bundled. */
+  script: string;
 }
 
 /** Shifts the process's clock by CLOCK_OFFSET_SECONDS, before anything else is loaded. */
@@ -42,7 +41,7 @@ const CLOCK = new URL("./shifted-clock.mjs", import.meta.url).href;
 const START_TIMEOUT_MS = 120_000;
 
 export async function prepareProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
-  const { name, guardian, root = ROOT } = options;
+  const { name, guardian, script } = options;
   const databaseUrl = new URL(options.databaseUrl);
   const database = await startTcpProxy({ host: databaseUrl.hostname, port: Number(databaseUrl.port) });
   databaseUrl.port = String(database.port);
@@ -69,8 +68,7 @@ export async function prepareProcess(options: ServiceProcessOptions): Promise<Se
     async start(more = {}) {
       if (child !== undefined) return;
       env = { ...env, ...more };
-      const started = spawn(process.execPath, ["--import", "tsx", "--import", CLOCK, "scripts/serve.ts"], {
-        cwd: root,
+      const started = spawn(process.execPath, ["--import", CLOCK, script], {
         stdio: ["ignore", "pipe", "pipe"],
         env: { ...env, DATABASE_URL: databaseUrl.href, RPC_URL: rpc.url, PORT: String(port) },
       });
