@@ -13,6 +13,8 @@ export interface Candidate {
   /** Seconds since 1970. */
   createdAt: number;
   tries: number;
+  /** Whether it was ever signed for broadcast. */
+  published: boolean;
 }
 
 /** An operation of which the chain's answer is not known yet. */
@@ -50,11 +52,17 @@ const SUSPECT_TRIES = 3;
 export function chooseOperations({
   candidates,
   busy,
+  promised = new Set(),
   gasBudget,
   maxOperations,
 }: {
   candidates: readonly Candidate[];
   busy: readonly BusyOperation[];
+  /**
+   * Escrows on which something waits to be applied again whose caller was told that it was: what never left the queue
+   * is behind it, and may be its rival.
+   */
+  promised?: ReadonlySet<string>;
   gasBudget: number;
   maxOperations: number;
 }): bigint[] {
@@ -81,6 +89,7 @@ export function chooseOperations({
       onEscrow === "exclusive" ||
       (exclusive && onEscrow === "shared") ||
       (exclusive && escrow !== null && taken.has(escrow)) ||
+      (!candidate.published && escrow !== null && promised.has(escrow)) ||
       (caller !== null && (busyCallers.has(caller) || closedCallers.has(caller))) ||
       (alone && chosen.length > 0) ||
       chosen.length >= maxOperations ||

@@ -22,21 +22,34 @@ const NOTIFY_IDS = 350;
 /** Tries after which an operation without a verdict is worth a person's look. */
 const ALARM_TRIES = 5;
 
+const WAITING = sql`exists (
+  select 1 from app.operation where state in ('queued', 'held') and (retry_at is null or retry_at <= now()))`;
+
 /** Whether anything waits that this signer might send. */
 export async function hasWaiting({ db }: SignerContext): Promise<boolean> {
-  const { rows } = await db.execute(sql`
-    select 1 from app.operation where state in ('queued', 'held') and (retry_at is null or retry_at <= now()) limit 1`);
-  return rows.length > 0;
+  const { rows } = await db.execute<{ waiting: boolean }>(sql`select ${WAITING} as waiting`);
+  return rows[0]?.waiting === true;
+}
+
+/** The same, and whether this signer has batches that are not decided for good. */
+export async function readWork({
+  db,
+  signer,
+}: SignerContext): Promise<{ isOpen: boolean; isWaiting: boolean }> {
+  const { rows } = await db.execute<{ open: boolean; waiting: boolean }>(sql`
+    select ${WAITING} as waiting, exists (
+      select 1 from app.batch where signer = ${signer} and state in ('sent', 'mined', 'quarantined')) as open`);
+  return { isOpen: rows[0]?.open === true, isWaiting: rows[0]?.waiting === true };
 }
 
 export interface Claim {
   /** In order of execution. */
   operations: OperationRow[];
   /**
-   * Newest block that had a batch of any signer when the choice was made, null where there is none: no older state can
-   * judge these operations, and no other branch of the chain.
+   * Blocks that these operations stand on: the newest with a batch of any signer, and those with what was done lately on
+   * their escrows. No older state can judge them, and no other branch of the chain.
    */
-  newest: { number: bigint; hash: string } | null;
+  standsOn: { number: bigint; hash: string }[];
 }
 
 /**
@@ -45,7 +58,7 @@ export interface Claim {
  */
 export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
   const { signer, options } = context;
-  const { rows, expired, newest } = await fenced(context, async (tx) => {
+  const { rows, expired, standsOn } = await fenced(context, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${CHOICE_LOCK})`);
     const ended = await tx.execute<{ id: string }>(sql`
       update app.operation set state = 'rejected', reason = 'Expired', retry_at = null, updated_at = now()
@@ -61,12 +74,12 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
 
     const candidates = await tx.execute<CandidateRow>(sql`
       select id::text, kind, escrow, caller, gas_limit, octet_length(data) as data_length, not_after::float8,
-        extract(epoch from created_at)::float8 as created_at, tries
+        extract(epoch from created_at)::float8 as created_at, tries, published_at is not null as published
       from app.operation
       where state in ('queued', 'held') and (retry_at is null or retry_at <= now())
         and (claimed_until is null or claimed_until < now() or signer = ${signer})
       order by id limit ${MAX_CANDIDATES}`);
-    const none = { rows: [], expired: ended.rows.length, newest: null };
+    const none = { rows: [], expired: ended.rows.length, standsOn: [] };
     if (candidates.rows.length === 0) return none;
     // A delegation that waits for its next try holds back the acts that need it.
     const busy = await tx.execute<BusyOperation & Record<string, unknown>>(sql`
@@ -77,27 +90,37 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       union all
       select kind, escrow, caller from app.operation
       where state = 'held' and retry_at > now() and kind in ('delegate', 'revoke-delegation')`);
+    const promised = await tx.execute<{ escrow: string }>(sql`
+      select distinct escrow from app.operation
+      where state in ('queued', 'held') and response is not null and escrow is not null`);
     const ids = chooseOperations({
       candidates: candidates.rows.map(candidateOf),
       busy: busy.rows,
+      promised: new Set(promised.rows.map(({ escrow }) => escrow)),
       gasBudget: gasBudget(head),
       maxOperations: options.maxBatchSize,
     });
     if (ids.length === 0) return none;
-    const mined = await tx.execute<{ number: string; hash: string }>(sql`
-      select block_number::text as number, block_hash as hash from app.batch
-      where state in ('mined', 'final') and block_hash is not null order by block_number desc limit 1`);
-    const [last] = mined.rows;
     const claimed = await tx
       .update(operation)
       .set({ signer, claimedUntil: sql`now() + make_interval(secs => ${CLAIM_SECONDS})` })
       .where(inArray(operation.id, ids))
       .returning();
-    const newest = last === undefined ? null : { ...last, number: BigInt(last.number) };
-    return { rows: claimed, expired: ended.rows.length, newest };
+    const escrows = claimed.map(({ escrow }) => escrow).filter((escrow) => escrow !== null);
+    const blocks = await tx.execute<{ number: string; hash: string }>(sql`
+      (select block_number::text as number, block_hash as hash from app.batch
+        where state in ('mined', 'final') and block_hash is not null order by block_number desc limit 1)
+      union
+      select block_number::text, block_hash from app.operation
+      where escrow = any(${sql.param(escrows)}::text[]) and state = 'mined' and block_hash is not null`);
+    return {
+      rows: claimed,
+      expired: ended.rows.length,
+      standsOn: blocks.rows.map(({ number, hash }) => ({ number: BigInt(number), hash })),
+    };
   });
   if (expired > 0) context.metrics?.operations("rejected", expired);
-  return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), newest };
+  return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), standsOn };
 }
 
 /** What becomes of claimed operations that do not travel now. */
@@ -188,6 +211,7 @@ interface CandidateRow extends Record<string, unknown> {
   not_after: number | null;
   created_at: number;
   tries: number;
+  published: boolean;
 }
 
 function candidateOf(row: CandidateRow): Candidate {
@@ -202,5 +226,6 @@ function candidateOf(row: CandidateRow): Candidate {
     notAfter: row.not_after,
     createdAt: row.created_at,
     tries: row.tries,
+    published: row.published,
   };
 }

@@ -26,13 +26,6 @@ const SAME_HEAD_MS = 500;
 /** Blocks between two broadcasts of the same bytes. */
 const REBROADCAST_BLOCKS = 2n;
 
-/** Whether this signer has batches that are not decided for good. */
-export async function hasOpen({ db, signer }: SignerContext): Promise<boolean> {
-  const { rows } = await db.execute(sql`
-    select 1 from app.batch where signer = ${signer} and state in ('sent', 'mined', 'quarantined') limit 1`);
-  return rows.length > 0;
-}
-
 /** Brings every open batch up to date with `head`, where there is a new one or some time has passed. */
 export async function followBatches(context: SignerContext, head: Head): Promise<void> {
   const { memory } = context;

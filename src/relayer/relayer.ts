@@ -5,7 +5,7 @@ import { relayAbi } from "../chain/abi.js";
 import type { Deployment } from "../chain/deployment.js";
 import type { Database } from "../db/client.js";
 import type { Address } from "../protocol/types.js";
-import { hasWaiting } from "./claim.js";
+import { readWork } from "./claim.js";
 import {
   type CrashPoint,
   createMemory,
@@ -16,7 +16,7 @@ import {
   readHead,
   type SignerContext,
 } from "./context.js";
-import { followBatches, hasOpen } from "./follow.js";
+import { followBatches } from "./follow.js";
 import { type Ownership, OwnershipLost, takeOwnership } from "./ownership.js";
 import { sendNext } from "./send.js";
 
@@ -131,8 +131,9 @@ export function createRelayer({
   const round = async (context: SignerContext, maySend: boolean): Promise<void> => {
     const { memory } = context;
     const overdue = memory.shortNonces > 0 || Date.now() - memory.followedAt > IDLE_LOOK_MS;
-    const open = overdue || (await hasOpen(context));
-    if (!open && !(await hasWaiting(context))) return;
+    const { isOpen, isWaiting } = await readWork(context);
+    const open = overdue || isOpen;
+    if (!open && !isWaiting) return;
     const head = await readHead(publicClient);
     if (open) await followBatches(context, head);
     else memory.inFlight = 0;

@@ -16,7 +16,7 @@ import { type Head, raiseAlarm, readHead, type SignerContext } from "./context.j
 import { recordGivenUp } from "./given-up.js";
 import type { OperationRow } from "./outbox.js";
 import { fenced } from "./ownership.js";
-import { isTrusted } from "./receipts.js";
+import { isCanonical, isTrusted } from "./receipts.js";
 import { simulateOperations } from "./simulate.js";
 import { batchGas, encodeBatch, estimateFees, type Fees } from "./transaction.js";
 import { failureReason, judgeFailure } from "./verdict.js";
@@ -48,21 +48,25 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   }
 
   await crashPoint("before_claim");
-  const { operations: claimed, newest } = await claimOperations(context, head);
+  const { operations: claimed, standsOn } = await claimOperations(context, head);
   if (claimed.length === 0) return false;
   let passed: OperationRow[] = [];
   let current: Head;
   try {
     // What the claim rests on may have been mined since `head`: on an older state it would look impossible.
     current = await readHead(publicClient);
-    const isRecent = newest !== null && current.number < newest.number + BRANCH_DEPTH;
-    if (isRecent && !(await isTrusted(context, newest, current))) {
+    if (!(await isOnOurBranch(context, standsOn, current))) {
       logger.debug({ signer, head: current.number.toString() }, "the node is behind the outbox");
       await release(context, claimed);
       return false;
     }
     const judged = await judge(context, claimed, current);
     await crashPoint("after_simulation");
+    // The node is asked by number, and may have changed its mind meanwhile.
+    if ((await isCanonical(context, current.number, current.hash)) !== true) {
+      await release(context, claimed);
+      return false;
+    }
     await storeUnsent(context, judged);
     passed = judged.passed;
   } catch (error) {
@@ -76,6 +80,17 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
     await release(context, passed);
     throw error;
   }
+}
+
+/** Whether `head` has these blocks, as far as they are near enough for a reorganisation. */
+async function isOnOurBranch(
+  context: SignerContext,
+  blocks: readonly { number: bigint; hash: string }[],
+  head: Head,
+): Promise<boolean> {
+  const near = blocks.filter(({ number }) => head.number < number + BRANCH_DEPTH);
+  const trusted = await Promise.all(near.map((block) => isTrusted(context, block, head)));
+  return !trusted.includes(false);
 }
 
 /** Claims lapse by themselves; giving them back at once spares the wait. */

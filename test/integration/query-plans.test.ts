@@ -4,9 +4,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { findDue } from "../../src/keeper/due.js";
 import type { Address } from "../../src/protocol/types.js";
-import { claimOperations, hasWaiting } from "../../src/relayer/claim.js";
+import { claimOperations, hasWaiting, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type SignerContext } from "../../src/relayer/context.js";
-import { hasOpen } from "../../src/relayer/follow.js";
 import { requireRoom } from "../../src/relayer/outbox.js";
 import { sharedStack } from "../support/world.js";
 import { createLargeDatabase, type LargeDatabase } from "./index-tables.js";
@@ -132,7 +131,7 @@ it("claims a batch beside 100,000 operations that are done", async () => {
   let claimed = 0;
   const read = await rowsRead(async () => {
     await requireRoom(database.db);
-    expect(await hasOpen(context as SignerContext)).toBe(false);
+    expect(await readWork(context as SignerContext)).toEqual({ isOpen: false, isWaiting: true });
     expect(await hasWaiting(context as SignerContext)).toBe(true);
     claimed = (await claimOperations(context as SignerContext, head)).operations.length;
   });

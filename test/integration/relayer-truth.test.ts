@@ -106,6 +106,51 @@ describe("what the relayer believes", () => {
     expect(await network.outcome(accepted)).toMatchObject({ reason: null });
   });
 
+  it("waits while a contract's own block is gone, though newer ones stand", async () => {
+    const [client, another, worker] = await network.agents(3);
+    const other = network.startRelayer({ signer: signer(), confirmations: 1000 });
+    const escrow = await network.created(client as never);
+    await network.created(another as never);
+    await other.stop();
+    const setHash = (hash: string) =>
+      network.pool.query("update app.operation set block_hash = $1 where escrow = $2", [hash, escrow]);
+    const { rows } = await network.pool.query<{ hash: string }>(
+      "select block_hash as hash from app.operation where escrow = $1",
+      [escrow],
+    );
+    await setHash(`0x${"00".repeat(32)}`);
+    const accepted = await network.store(await network.acceptance(worker as never, escrow));
+    nextSigner += 1;
+    const seen = network.logs.length;
+    network.startRelayer({ signer: signer() });
+    await until(() => network.logs.slice(seen).some(({ msg }) => msg === "the node is behind the outbox"));
+    expect(await network.rowOf(accepted)).toMatchObject({ state: "queued", reason: null });
+
+    await setHash(rows[0]?.hash as string);
+
+    expect(await network.outcome(accepted)).toMatchObject({ reason: null });
+  });
+
+  it("keeps a rival behind an acceptance that was answered before a reorganisation took it back", async () => {
+    const [client, answered, rival] = await network.agents(3);
+    const first = network.startRelayer({ signer: signer() });
+    const escrow = await network.created(client as never);
+    await first.stop();
+    const taken = await network.store(await network.acceptance(answered as never, escrow));
+    const answer = { status: 200, body: {}, headers: {}, transaction: `0x${"11".repeat(32)}` };
+    await network.pool.query(
+      `update app.operation set state = 'held', reason = 'WrongStatus', published_at = now(), response = $1,
+         retry_at = now() + interval '2 seconds' where id = $2`,
+      [answer, taken.id.toString()],
+    );
+    const waiting = await network.store(await network.acceptance(rival as never, escrow));
+
+    network.startRelayer({ signer: signer() });
+
+    expect(await network.outcome(taken)).toMatchObject({ reason: null });
+    expect(await network.outcome(waiting)).toMatchObject({ state: "rejected", reason: "WrongStatus" });
+  });
+
   it("sends what a removed signer has signed, and writes down what became of it", async () => {
     const { act, row } = await abandoned();
     expect((await network.rowOf(row))?.state).toBe("sent");

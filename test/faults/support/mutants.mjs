@@ -29,7 +29,7 @@ export const MUTANTS = [
     // Either alone would do: a fresh head, and a look at how new it has to be.
     edits: [
       ["current = await readHead(publicClient);", "current = head;"],
-      ["!(await isTrusted(context, newest, current))", "newest === undefined"],
+      ["!(await isOnOurBranch(context, standsOn, current))", "standsOn === undefined"],
     ],
     project: "integration",
     tests: "test/integration/relayer-truth.test.ts",
@@ -38,10 +38,26 @@ export const MUTANTS = [
   {
     name: "node-behind",
     file: "src/relayer/send.ts",
-    edits: [["!(await isTrusted(context, newest, current))", "newest === undefined"]],
+    edits: [["!(await isOnOurBranch(context, standsOn, current))", "standsOn === undefined"]],
     project: "integration",
     tests: "test/integration/relayer-truth.test.ts",
     only: "node is behind",
+  },
+  {
+    name: "newest-block-alone",
+    file: "src/relayer/claim.ts",
+    edits: [["and state = 'mined' and block_hash", "and state = 'mined' and false and block_hash"]],
+    project: "integration",
+    tests: "test/integration/relayer-truth.test.ts",
+    only: "own block is gone",
+  },
+  {
+    name: "promise-forgotten",
+    file: "src/relayer/choose.ts",
+    edits: [["!candidate.published && escrow", "false && escrow"]],
+    project: "integration",
+    tests: "test/integration/relayer-truth.test.ts",
+    only: "keeps a rival behind",
   },
   {
     name: "no-caretaker",

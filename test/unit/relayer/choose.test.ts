@@ -14,15 +14,20 @@ const candidate = (id: number, changes: Partial<Candidate> = {}): Candidate => (
   notAfter: null,
   createdAt: 1000,
   tries: 0,
+  published: false,
   ...changes,
 });
 
 const choose = (
   candidates: Candidate[],
-  busy: BusyOperation[] = [],
-  gasBudget = 16_000_000,
-  maxOperations = 100,
-) => chooseOperations({ candidates, busy, gasBudget, maxOperations }).map(Number);
+  given: {
+    busy?: BusyOperation[];
+    promised?: ReadonlySet<string>;
+    gasBudget?: number;
+    maxOperations?: number;
+  } = {},
+) =>
+  chooseOperations({ candidates, busy: [], gasBudget: 16_000_000, maxOperations: 100, ...given }).map(Number);
 
 describe("choosing a batch", () => {
   it("takes all operations that have nothing to do with each other, in the order of ids", () => {
@@ -34,6 +39,20 @@ describe("choosing a batch", () => {
     expect(choose([...rivals, candidate(4)])).toEqual([1, 4]);
   });
 
+  it("keeps a rival behind an acceptance that a reorganisation took back after it was answered", () => {
+    const rival = candidate(1, { escrow: "tender" });
+    const answered = candidate(2, { escrow: "tender", published: true });
+    const promised = new Set(["tender"]);
+    expect(choose([rival, answered, candidate(3)], { promised })).toEqual([2, 3]);
+    expect(choose([rival, candidate(3)], { promised })).toEqual([3]);
+  });
+
+  it("lets go first on such an escrow what was sent before: the answered one may stand on it", () => {
+    const creation = candidate(1, { kind: "create", escrow: "tender", published: true });
+    const answered = candidate(2, { escrow: "tender", published: true });
+    expect(choose([creation, answered], { promised: new Set(["tender"]) })).toEqual([1]);
+  });
+
   it("takes several votes on one escrow", () => {
     expect(choose([1, 2, 3].map((id) => candidate(id, { kind: "vote", escrow: "disputed" })))).toEqual([
       1, 2, 3,
@@ -43,27 +62,27 @@ describe("choosing a batch", () => {
   it("leaves an escrow alone while an act that decides about it is on its way", () => {
     const busy: BusyOperation[] = [{ kind: "dispute", escrow: "busy", caller: "client" }];
     const vote = candidate(1, { kind: "vote", escrow: "busy" });
-    expect(choose([vote, candidate(2)], busy)).toEqual([2]);
+    expect(choose([vote, candidate(2)], { busy })).toEqual([2]);
   });
 
   it("keeps a tally back while votes are being opened", () => {
     const busy: BusyOperation[] = [{ kind: "open-vote", escrow: "busy", caller: null }];
     const tally = candidate(1, { kind: "tally", escrow: "busy", caller: null });
     const opening = candidate(2, { kind: "open-vote", escrow: "busy", caller: null });
-    expect(choose([tally, opening], busy)).toEqual([2]);
+    expect(choose([tally, opening], { busy })).toEqual([2]);
   });
 
   it("keeps an agent's order: nothing of an agent travels before what it asked for earlier", () => {
     const delegate = candidate(1, { kind: "delegate", escrow: null, caller: "agent", gasLimit: 900_000 });
     const deliver = candidate(2, { kind: "deliver", caller: "agent", gasLimit: 50_000 });
     const other = candidate(3, { gasLimit: 700_000, notAfter: 1 });
-    expect(choose([delegate, deliver], [])).toEqual([1, 2]);
-    expect(choose([delegate, deliver, other], [], 1_000_000)).toEqual([3]);
+    expect(choose([delegate, deliver])).toEqual([1, 2]);
+    expect(choose([delegate, deliver, other], { gasBudget: 1_000_000 })).toEqual([3]);
   });
 
   it("waits for an agent's operation that another signer is sending", () => {
     const busy: BusyOperation[] = [{ kind: "delegate", escrow: null, caller: "agent" }];
-    expect(choose([candidate(1, { caller: "agent" })], busy)).toEqual([]);
+    expect(choose([candidate(1, { caller: "agent" })], { busy })).toEqual([]);
   });
 
   it("prefers the sooner deadline when not all fit, and makes an agent's earlier acts as urgent", () => {
@@ -71,13 +90,13 @@ describe("choosing a batch", () => {
     const late = candidate(1, { notAfter: 1100 });
     const delegation = candidate(2, { kind: "delegate", escrow: null, caller: "agent" });
     const soon = candidate(3, { caller: "agent", notAfter: 1010 });
-    expect(choose([late, delegation, soon], [], gas)).toEqual([2, 3]);
+    expect(choose([late, delegation, soon], { gasBudget: gas })).toEqual([2, 3]);
   });
 
   it("does not let deadlines starve what has none", () => {
     const gas = operationGas(candidate(0)) + 1;
     const old = candidate(1, { createdAt: 0 });
-    expect(choose([old, candidate(2, { notAfter: 500 })], [], gas)).toEqual([1]);
+    expect(choose([old, candidate(2, { notAfter: 500 })], { gasBudget: gas })).toEqual([1]);
   });
 
   it("sends a suspect alone", () => {
@@ -86,7 +105,9 @@ describe("choosing a batch", () => {
   });
 
   it("sends an operation larger than the budget alone rather than never", () => {
-    expect(choose([candidate(1, { gasLimit: 5_000_000 }), candidate(2)], [], 1_000_000)).toEqual([1]);
+    expect(choose([candidate(1, { gasLimit: 5_000_000 }), candidate(2)], { gasBudget: 1_000_000 })).toEqual([
+      1,
+    ]);
   });
 
   it("never breaks its limits on any queue", () => {
@@ -104,7 +125,7 @@ describe("choosing a batch", () => {
         fc.array(operation, { maxLength: 4 }),
         (queue, busy) => {
           const candidates = queue.map((one, index) => candidate(index + 1, one));
-          const chosen = choose(candidates, busy, 4_000_000, 6);
+          const chosen = choose(candidates, { busy, gasBudget: 4_000_000, maxOperations: 6 });
           const rows = chosen.map((id) => candidates[id - 1] as Candidate);
           expect(chosen).toEqual([...chosen].sort((a, b) => a - b));
           expect(chosen.length).toBeLessThanOrEqual(6);
