@@ -210,8 +210,9 @@ const waitersOf = new WeakMap<Executor, Set<Waiter>>();
 
 async function poll(db: Executor, waiters: Set<Waiter>): Promise<void> {
   while (waiters.size > 0) {
-    const visible = await visibleTargets(db, [...waiters]).catch(() => new Set<Waiter>());
-    for (const waiter of waiters) {
+    const asked = [...waiters];
+    const visible = await visibleTargets(db, asked).catch(() => new Set<Waiter>());
+    for (const waiter of asked) {
       if (!visible.has(waiter) && Date.now() < waiter.deadline) continue;
       waiters.delete(waiter);
       waiter.resolve(visible.has(waiter));

@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm";
 import type { Address, Hex } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as onchain from "../../src/db/onchain.js";
+import { respondFrom } from "../../src/services/payments/answer.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
 import {
   INDEXING_MS,
@@ -75,8 +76,15 @@ describe("a reorganisation", () => {
     expect(await reach({ ...lost, escrow }), "first match is visible").toBe(true);
     expect(await rowOf(escrow)).toMatchObject({ phase: "matched", worker: addressOf(worker) });
 
-    await removeBlocks(lost.blockNumber);
-    await until(async () => (await rowOf(escrow))?.phase === "created");
+    const target = { ...lost, escrow, timeoutMs: INDEXING_MS };
+    expect(await respondFrom(network.db, target, () => rowOf(escrow))).toMatchObject({ phase: "matched" });
+    const overtaken = respondFrom(network.db, target, async () => {
+      await removeBlocks(lost.blockNumber);
+      await until(async () => (await rowOf(escrow))?.phase === "created");
+    });
+    await expect(overtaken, "an answer made of what is gone").rejects.toMatchObject({
+      code: "settlement_pending",
+    });
     expect(await rowOf(escrow)).toMatchObject({
       worker: null,
       matchedAt: null,

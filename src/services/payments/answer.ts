@@ -1,7 +1,7 @@
 /** The end of every relayed call: wait for the chain and the indexer, answer once, and the same again ever after. */
 import { createHash } from "node:crypto";
 import { and, eq, isNull } from "drizzle-orm";
-import { waitForIndexed } from "../../db/onchain.js";
+import { type IndexedTarget, waitForIndexed } from "../../db/onchain.js";
 import { operation } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
 import type { X402Version } from "../../payments/quote.js";
@@ -46,7 +46,8 @@ export type Conclusion =
 
 /**
  * Waits until `stored` is mined and visible to readers, then answers with what `respond` makes of it; the first answer
- * is kept and repeated. Throws 503 `settlement_pending` where that takes longer than the configured wait.
+ * is kept and repeated. Throws 503 `settlement_pending` where that takes longer than the configured wait, and where a
+ * reorganisation took the block away meanwhile.
  */
 export async function conclude(
   deps: Deps,
@@ -61,15 +62,13 @@ export async function conclude(
   if (row.state === "rejected") return { ok: false, rejected: row };
   if (row.response !== null) return replayOf(row.response);
 
-  const visible = await waitForIndexed(deps.db, {
+  const block = {
     blockNumber: row.blockNumber ?? 0n,
     blockHash: (row.blockHash as Hex | null) ?? undefined,
     escrow: (row.escrow as Address | null) ?? undefined,
-    timeoutMs: Math.max(deadline - Date.now(), 1000),
-  });
-  if (!visible) throw settlementPending();
-
-  const { data, headers = {} } = await respond(row);
+  };
+  const timeoutMs = Math.max(deadline - Date.now(), 1000);
+  const { data, headers = {} } = await respondFrom(deps.db, { ...block, timeoutMs }, () => respond(row));
   deps.logger.info(
     {
       operation: row.id.toString(),
@@ -85,6 +84,22 @@ export async function conclude(
     answer: { status: 200, headers, body: JSON.stringify({ data }) },
     transaction: row.transactionHash as Hex,
   });
+}
+
+/**
+ * What `respond` makes of the views once they show `target`, and show it still when it is done: else it would tell of a
+ * contract that is not there, or not as far. Throws 503 `settlement_pending` otherwise.
+ */
+export async function respondFrom<T>(
+  db: Deps["db"],
+  target: IndexedTarget,
+  respond: () => Promise<T>,
+): Promise<T> {
+  if (!(await waitForIndexed(db, target))) throw settlementPending();
+  const [made] = await Promise.allSettled([respond()]);
+  if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 }))) throw settlementPending();
+  if (made.status === "rejected") throw made.reason;
+  return made.value;
 }
 
 /** The receipt header of a settled payment; not stored with the answer, because a replay may use the other version. */

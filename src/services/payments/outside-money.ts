@@ -1,10 +1,9 @@
 /** A paid call that is refused, whose money is on chain all the same: adopted where it did what was asked, else returned. */
-import { waitForIndexed } from "../../db/onchain.js";
 import { AppError } from "../../errors.js";
 import type { PaymentAuthorization } from "../../payments/decode.js";
 import type { Address } from "../../protocol/types.js";
 import type { Deps } from "../deps.js";
-import { type Answer, receiptOf, requestHash, settlementPending } from "./answer.js";
+import { type Answer, receiptOf, requestHash, respondFrom } from "./answer.js";
 import type { PaidRequest } from "./paid-act.js";
 import { findOpening, rescueStrayPayment } from "./stray-payment.js";
 
@@ -44,9 +43,8 @@ async function adoptOpening(deps: Deps, { request, payment, error }: Refused): P
 
   const { transactionHash, ...block } = opening;
   const timeoutMs = deps.config.settlementWaitMs;
-  if (!(await waitForIndexed(deps.db, { ...block, escrow: payment.to, timeoutMs })))
-    throw settlementPending();
-  const { data, headers } = await request.respond({ escrow: payment.to });
+  const target = { ...block, escrow: payment.to, timeoutMs };
+  const { data, headers } = await respondFrom(deps.db, target, () => request.respond({ escrow: payment.to }));
   const { version, from: payer, value: amount } = payment;
   return {
     status: 200,

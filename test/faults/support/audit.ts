@@ -64,26 +64,18 @@ async function atRest(look: () => Promise<string[]>): Promise<string[]> {
 
 /** Waits for the outbox to come to rest; what does not is named. */
 async function stuck({ pool }: Cluster): Promise<string[]> {
-  const open = async () =>
-    (
-      await pool.query<{ id: string; kind: string; state: string; reason: string | null }>(
-        "select id, kind, state, reason from app.operation where state not in ('final', 'rejected') order by id",
-      )
-    ).rows;
-  const openBatches = async () =>
-    (
-      await pool.query<{ id: string; state: string }>(
-        "select id, state from app.batch where state in ('sent', 'mined', 'quarantined') order by id",
-      )
-    ).rows;
-  const isAtRest = async () => (await open()).length + (await openBatches()).length === 0;
+  let open: string[] = [];
+  const isAtRest = async (): Promise<boolean> => {
+    const { rows } = await pool.query<{ what: string }>(`
+      select format('operation %s (%s) is %s (%s)', id, kind, state, reason) as what from app.operation
+      where state not in ('final', 'rejected')
+      union all
+      select format('batch %s is %s', id, state) from app.batch where state in ('sent', 'mined', 'quarantined')`);
+    open = rows.map(({ what }) => what);
+    return open.length === 0;
+  };
   await until("the outbox comes to rest", isAtRest, { timeoutMs: SETTLE_TIMEOUT_MS }).catch(() => {});
-  return [
-    ...(await open()).map(
-      ({ id, kind, state, reason }) => `operation ${id} (${kind}) is ${state} (${reason})`,
-    ),
-    ...(await openBatches()).map(({ id, state }) => `batch ${id} is ${state}`),
-  ];
+  return open;
 }
 
 /** How often each authorization moved its money, by the token's own events. */

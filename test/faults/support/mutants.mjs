@@ -44,6 +44,14 @@ export const MUTANTS = [
     only: "node is behind",
   },
   {
+    name: "answer-of-what-is-gone",
+    file: "src/services/payments/answer.ts",
+    edits: [["if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 })))", "if (target.timeoutMs < 0)"]],
+    project: "integration",
+    tests: "test/integration/indexer-reorg.test.ts",
+    only: "takes back a match",
+  },
+  {
     name: "newest-block-alone",
     file: "src/relayer/claim.ts",
     edits: [["and state = 'mined' and block_hash", "and state = 'mined' and false and block_hash"]],
