@@ -236,8 +236,8 @@ export const MUTANTS = [
     name: "answer-before-index",
     file: "src/services/payments/answer.ts",
     edits: [
-      ["  if (!visible) throw settlementPending();\n", ""],
-      ["timeoutMs: Math.max(deadline - Date.now(), 1000),", "timeoutMs: 0,"],
+      ["  if (!(await waitForIndexed(db, target))) throw settlementPending();\n", ""],
+      ["  if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 }))) throw settlementPending();\n", ""],
     ],
     project: "faults",
     tests: "test/faults/indexer.test.ts",
