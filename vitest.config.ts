@@ -44,7 +44,8 @@ function faults() {
     test: {
       name: "faults",
       include: ["test/faults/**/*.test.ts"],
-      maxWorkers: 3,
+      // Each file loads a core: more of them at once take longer than one after another.
+      maxWorkers: 2,
       testTimeout: 300_000,
       hookTimeout: 300_000,
       teardownTimeout: 60_000,

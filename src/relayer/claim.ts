@@ -142,9 +142,10 @@ export async function storeUnsent(context: SignerContext, unsent: Unsent): Promi
         where id = ${row.id.toString()}::bigint and state in ('queued', 'held')`);
     }
     for (const { row, reason, data } of held) {
+      const wait = retryDelay(row.tries, { answered: row.response !== null }) / 1000;
       await tx.execute(sql`
         update app.operation set state = 'held', reason = ${reason}, reason_data = ${data}, tries = tries + 1,
-          retry_at = now() + make_interval(secs => ${retryDelay(row.tries) / 1000}), claimed_until = null,
+          retry_at = now() + make_interval(secs => ${wait}), claimed_until = null,
           updated_at = now()
         where id = ${row.id.toString()}::bigint and state in ('queued', 'held')`);
     }

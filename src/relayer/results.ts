@@ -7,7 +7,7 @@ import { batch, operation } from "../db/schema.js";
 import { notifyDone } from "./claim.js";
 import type { SignerContext } from "./context.js";
 import { fenced } from "./ownership.js";
-import { failureReason, retryDelay, WAITING_TRIES } from "./verdict.js";
+import { ANSWERED_TRIES, failureReason, retryDelay } from "./verdict.js";
 
 /**
  * Writes down which of the batch's operations were applied and which failed. An operation that another batch has
@@ -65,7 +65,7 @@ export async function recordReceipt(
         if (isHere && row.state !== "rejected") ordinary.push(operationId);
         else if (!DONE.has(row.state))
           await adopt(tx, operationId, { batchId: id, batchIndex: index, state, place });
-      } else if (isHere && row.answered && row.tries < WAITING_TRIES) {
+      } else if (isHere && row.answered && row.tries < ANSWERED_TRIES) {
         // A reorganisation brought it before what it stands on. Its caller was told that it was applied: it goes again.
         await tx
           .update(operation)

@@ -16,11 +16,10 @@ const TOO_EARLY: ReadonlySet<string> = new Set([
   "NoDraw",
   "SurplusNotReturnable",
 ]);
-/**
- * Tries of an operation that waits for others, some four minutes: a keeper's that is too early (the keeper brings it
- * again), or one that a reorganisation took back after its caller was told that it was applied.
- */
-export const WAITING_TRIES = 8;
+/** Tries of a keeper's operation that is too early, some four minutes: then the keeper brings it again. */
+const EARLY_TRIES = 8;
+/** Tries of an operation that a reorganisation took back after its caller was told that it was applied: as long. */
+export const ANSWERED_TRIES = 34;
 
 /** The Solidity error's name, or the relayer's own word for failures without one. */
 export function failureReason(data: Hex, outOfGas: boolean): string {
@@ -46,15 +45,19 @@ export function judgeFailure({
   tokenPaused: boolean;
 }): Verdict {
   if (tokenPaused) return { verdict: "hold", reason: "TokenPaused", data };
-  const mayWait = answered || (fromKeeper && TOO_EARLY.has(reason));
-  if (mayWait && tries < WAITING_TRIES) return { verdict: "hold", reason, data };
+  const isEarly = fromKeeper && TOO_EARLY.has(reason) && tries < EARLY_TRIES;
+  if (isEarly || (answered && tries < ANSWERED_TRIES)) return { verdict: "hold", reason, data };
   return { verdict: "reject", reason, data };
 }
 
 const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 5 * 60_000;
+const LAST_ANSWERED_RETRY_MS = 8_000;
 
-/** How long to wait before the next try. */
-export function retryDelay(tries: number): number {
-  return Math.min(FIRST_RETRY_MS * 2 ** Math.min(tries, 20), LAST_RETRY_MS);
+/** Milliseconds until the next try; fewer where others wait behind what a caller was told. */
+export function retryDelay(tries: number, { answered = false } = {}): number {
+  return Math.min(
+    FIRST_RETRY_MS * 2 ** Math.min(tries, 20),
+    answered ? LAST_ANSWERED_RETRY_MS : LAST_RETRY_MS,
+  );
 }

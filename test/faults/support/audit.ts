@@ -40,16 +40,18 @@ export async function audit(
         }),
       ),
   );
+  await stuck(cluster);
+  faults.push(...(await atRest(() => moneyFaults(cluster, customers, options))));
   faults.push(...(await stuck(cluster)));
-  const moved = await movements(cluster, customers.payments, faults);
-  for (const payment of customers.payments) faults.push(...truthFaults(payment, moved.get(payment) ?? 0));
-  faults.push(...(await atRest(() => escrowFaults(cluster, customers, moved, options))));
   if (cluster.hasIndexer) faults.push(...(await statusFaults(cluster, customers)));
   faults.push(...(await atRest(() => nonceFaults(cluster, options))));
   return faults;
 }
 
-/** The keeper may settle a contract while we look: what is wrong has to stay wrong. */
+/**
+ * The keeper may settle a contract while we look, and what a reorganisation took beyond finality is noticed within
+ * seconds: what is wrong has to stay wrong.
+ */
 async function atRest(look: () => Promise<string[]>): Promise<string[]> {
   let faults = await look();
   const isClean = async (): Promise<boolean> => {
@@ -78,11 +80,19 @@ async function stuck({ pool }: Cluster): Promise<string[]> {
   return open;
 }
 
+async function moneyFaults(cluster: Cluster, customers: Customers, options: AuditOptions): Promise<string[]> {
+  const { payments } = customers;
+  const moved = await movements(cluster, payments);
+  return [
+    ...payments.flatMap((payment) => truthFaults(payment, moved.get(payment) ?? 0)),
+    ...(await escrowFaults(cluster, payments, moved, options)),
+  ];
+}
+
 /** How often each authorization moved its money, by the token's own events. */
 async function movements(
   { publicClient, deployment }: Cluster,
   payments: Payment[],
-  faults: string[],
 ): Promise<Map<Payment, number>> {
   const asset = deployment.asset.address;
   const uses = await publicClient.getLogs({ address: asset, event: used, fromBlock: 0n, strict: true });
@@ -103,23 +113,24 @@ async function movements(
     const ours = uses.filter(({ args }) => args.authorizer.toLowerCase() === from && args.nonce === nonce);
     const paid = ours.filter(({ transactionHash }) => seen.has(key(transactionHash, from, to, value)));
     moved.set(payment, paid.length);
-    if (paid.length > 1) faults.push(`${payment.path}: ${nonce} of ${from} moved ${paid.length} times`);
   }
   return moved;
 }
 
 function truthFaults({ path, truth, statuses, authorization }: Payment, moved: number): string[] {
-  if (truth === undefined) return [];
+  if (truth === undefined) {
+    return moved > 1 ? [`${path}: ${authorization.nonce} of ${authorization.from} moved ${moved} times`] : [];
+  }
   const told = `${path} of ${authorization.from} was told ${statuses.join(", ")} (${truth.error?.code ?? ""})`;
   if (truth.status === 200 && moved !== 1) return [`${told}, but its money moved ${moved} times`];
-  if (truth.status !== 200 && moved !== 0) return [`${told}, but its money moved`];
+  if (truth.status !== 200 && moved !== 0) return [`${told}, but its money moved ${moved} times`];
   return [];
 }
 
 /** An escrow that has not paid out holds what its payments brought; one that has holds nothing. */
 async function escrowFaults(
   { publicClient, deployment, pool }: Cluster,
-  { payments }: Customers,
+  payments: readonly Payment[],
   moved: Map<Payment, number>,
   { ignoredEscrows = new Set() }: AuditOptions,
 ): Promise<string[]> {

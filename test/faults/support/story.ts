@@ -73,10 +73,14 @@ export async function startStory(
   const finished = async (): Promise<string | undefined> => {
     await take(worker, "delivery", { delivery: "ipfs://x" }, /^(under-review|resolved|settled-all-met)$/);
     await take(client, "approve", undefined, ended);
+    let status = await statusOf();
+    const isEnded = async (): Promise<boolean> => {
+      status = await statusOf();
+      return ended.test(status ?? "");
+    };
     // What was told comes true again, whatever is taken back.
-    const isEnded = async (): Promise<boolean> => ended.test((await statusOf()) ?? "");
     if (mayGoBack) await until("the end shows", isEnded, { timeoutMs: TAKEN_TIMEOUT_MS });
-    return statusOf();
+    return status;
   };
   const finishing = finished();
   const finish = async (): Promise<void> => {

@@ -39,15 +39,18 @@ describe("why an operation failed", () => {
 
   it("holds, for a while, what a reorganisation took back after its caller was told that it was applied", () => {
     const lost = { ...facts, reason: "WrongStatus", answered: true };
-    expect([judgeFailure(lost).verdict, judgeFailure({ ...lost, tries: 8 }).verdict]).toEqual([
+    expect([judgeFailure(lost).verdict, judgeFailure({ ...lost, tries: 34 }).verdict]).toEqual([
       "hold",
       "reject",
     ]);
   });
 
   it("waits longer after each try, up to a limit", () => {
-    const delays = [0, 1, 2, 3, 50].map(retryDelay);
+    const delays = [0, 1, 2, 3, 50].map((tries) => retryDelay(tries));
     expect(delays).toEqual([...delays].sort((a, b) => a - b));
     expect(delays.at(-1)).toBe(300_000);
+    const answered = Array.from({ length: 34 }, (_, tries) => retryDelay(tries, { answered: true }));
+    expect(answered.at(-1)).toBe(8_000);
+    expect(answered.reduce((sum, delay) => sum + delay)).toBe(255_000);
   });
 });
