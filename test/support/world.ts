@@ -19,6 +19,7 @@ import { type Deployment, readDeployment } from "../../src/chain/deployment.js";
 import { localAccount } from "../../src/local/network.js";
 import { until } from "../../src/local/processes.js";
 import { type Agent, signIn } from "./agent.js";
+import { followChainTime, serviceReaches } from "./chain-time.js";
 import type { StackInfo } from "./stack.js";
 
 export interface World {
@@ -77,17 +78,6 @@ export async function openWorld(info: StackInfo = sharedStack()): Promise<World>
   await followChainTime(chainNow);
   const usd = { address: deployment.asset.address, abi: testUsdAbi } as const;
 
-  /** Waits until the service has seen a block of that time, where there is a service. */
-  async function serviceReaches(time: number): Promise<void> {
-    const hasReached = async (): Promise<boolean> => {
-      const response = await fetch(`${info.url}/v1/network`).catch(() => null);
-      if (response === null) return true;
-      const { data } = (await response.json()) as { data: { time: string } };
-      return Date.parse(data.time) / 1000 >= time;
-    };
-    await until("the service knows the new time", hasReached, { timeoutMs: 60_000 });
-  }
-
   const world: World = {
     url: info.url,
     info,
@@ -116,7 +106,7 @@ export async function openWorld(info: StackInfo = sharedStack()): Promise<World>
       await testClient.mine({ blocks: 1 });
       await followChainTime(chainNow);
       await world.indexed();
-      await serviceReaches(await chainNow());
+      await serviceReaches(info.url, await chainNow());
       // Behind a load balancer one process alone has told its clock.
       await delay(info.clockLagMs ?? 0);
     },
@@ -141,22 +131,3 @@ export async function openWorld(info: StackInfo = sharedStack()): Promise<World>
 }
 
 type IndexerStatus = Record<string, { block: { number: number } }>;
-
-const wallClock = Date.now;
-
-/** Runs it by the wall clock, which the service's webhooks are signed by, wherever the chain's time is. */
-export function byWallClock<T>(run: () => T): T {
-  const chainClock = Date.now;
-  Date.now = wallClock;
-  try {
-    return run();
-  } finally {
-    Date.now = chainClock;
-  }
-}
-
-/** Sets this process's clock ahead as far as the chain's is. */
-async function followChainTime(chainNow: () => Promise<number>): Promise<void> {
-  const ahead = (await chainNow()) * 1000 - wallClock();
-  Date.now = ahead > 2000 ? () => wallClock() + ahead : wallClock;
-}

@@ -15,8 +15,8 @@ import { inject } from "vitest";
 import { protocolTokenAbi, testUsdAbi } from "../../../src/chain/abi.js";
 import { createSigningClient } from "../../../src/chain/clients.js";
 import { localAccount } from "../../../src/local/network.js";
-import { until } from "../../../src/local/processes.js";
 import { type Agent, signIn } from "../../support/agent.js";
+import { followChainTime, serviceReaches } from "../../support/chain-time.js";
 import { type Call, caller } from "./call.js";
 import { type Quote, quoteOf } from "./payment.js";
 import { lazy } from "./spec.js";
@@ -136,7 +136,7 @@ export async function openScene(): Promise<Scene> {
       await testClient.increaseTime({ seconds });
       await testClient.mine({ blocks: 1 });
       await followChainTime(chainNow);
-      await untilServiceKnows(call, await chainNow());
+      await serviceReaches(target.url, await chainNow());
     },
     async query(sql, values) {
       return (await (await pool()).query(sql, values)).rows;
@@ -168,20 +168,4 @@ function probeBody(now: number) {
     deliveryDeadline: at(3),
     reviewDeadline: at(4),
   };
-}
-
-/** The service learns of a new time with the next block that it sees. */
-async function untilServiceKnows(call: Call, time: number): Promise<void> {
-  const isKnown = async (): Promise<boolean> => {
-    const { data } = await call<{ time: string }>("GET", "/v1/network");
-    return Date.parse(data.time) / 1000 >= time;
-  };
-  await until("the service knows the new time", isKnown, { timeoutMs: 60_000 });
-}
-
-const wallClock = Date.now;
-
-async function followChainTime(chainNow: () => Promise<number>): Promise<void> {
-  const ahead = (await chainNow()) * 1000 - wallClock();
-  Date.now = ahead > 2000 ? () => wallClock() + ahead : wallClock;
 }
