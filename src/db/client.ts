@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { migrate as applyMigrations } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
+import { ADVISORY_LOCKS } from "./advisory-locks.js";
 import * as schema from "./schema.js";
 
 export type Database = NodePgDatabase<typeof schema> & { $client: pg.Pool };
@@ -12,8 +13,6 @@ export type Transaction = Parameters<Parameters<NodePgDatabase<typeof schema>["t
 export type Executor = Database | Transaction;
 
 const MIGRATIONS = fileURLToPath(new URL("./migrations", import.meta.url));
-/** Any number will do, as long as nothing else locks it. */
-const MIGRATION_LOCK = 7_402_001;
 /** A connection on which nothing moves for so long is given up: the network may have forgotten it without a word. */
 const SILENCE_MS = 20_000;
 
@@ -60,7 +59,7 @@ export async function migrate(pool: pg.Pool): Promise<void> {
   const connection = new pg.Client(options);
   await connection.connect();
   try {
-    await connection.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    await connection.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.migrations]);
     await applyMigrations(drizzle(connection), { migrationsFolder: MIGRATIONS });
   } finally {
     await connection.end();

@@ -10,8 +10,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { eq, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
 import type { PublicClient } from "viem";
+import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
 import type { Database, Transaction } from "../db/client.js";
-import { indexProgress } from "../db/onchain.js";
+import { type IndexProgress, indexProgress } from "../db/onchain.js";
 import { eventLog } from "../db/schema.js";
 import type { Hex } from "../protocol/types.js";
 import { append, appendStaged, closeLog, type Log, revertChainEvents } from "./append.js";
@@ -29,7 +30,6 @@ const INTERVAL_MS = 150;
 const MAX_BACKOFF_MS = 10_000;
 /** Of each kind, in one transaction. */
 const BATCH = 200;
-const LOCK = 7_402_003;
 /** A process that stops in the middle of a round holds the others up no longer than this. */
 const ROUND_IDLE_TIMEOUT = "10s";
 /** Another process moved the log on since this round's snapshot. */
@@ -78,7 +78,11 @@ export function createAppender(deps: AppenderDeps): Appender {
   };
 }
 
-/** One round; the result tells whether there is more to do at once. */
+/**
+ * One round; the result tells whether there is more to do at once. How far the index is, is read before the transaction:
+ * undoing blocks, Ponder locks its tables and then its checkpoint, and whoever holds the checkpoint and waits for a table
+ * holds it up for a minute, and everybody else with it.
+ */
 export async function appendRound({ db, publicClient, logger }: AppenderDeps): Promise<boolean> {
   const progress = await indexProgress(db);
   if (progress !== null && !(await hasNews(db, progress.timestamp))) return false;
@@ -91,9 +95,9 @@ export async function appendRound({ db, publicClient, logger }: AppenderDeps): P
         const log = await openLog(tx);
         if (log === null) return false;
         const before = { ...log.state };
-        const reverted = await revertUndone(log, undone);
+        const reverted = await revertUndone(log, undone, progress);
         // Without an index there are no views to ask, and a failed query would end the transaction.
-        const moreOfChain = reverted > 0 || (progress !== null && (await appendFromChain(log)));
+        const moreOfChain = reverted > 0 || (progress !== null && (await appendFromChain(log, progress)));
         // What a call did may follow from what the chain shows: it goes behind it.
         const staged = moreOfChain ? 0 : await appendStaged(log, BATCH);
         if (log.state.lastPosition !== before.lastPosition || log.state.scannedId !== before.scannedId) {
@@ -124,19 +128,22 @@ async function hasNews(db: Database, now: number): Promise<boolean> {
 
 async function openLog(tx: Transaction): Promise<Log | null> {
   const { rows } = await tx.execute<{ taken: boolean }>(sql`
-    select pg_try_advisory_xact_lock(${LOCK}) as taken,
+    select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.eventLog}) as taken,
       set_config('idle_in_transaction_session_timeout', ${ROUND_IDLE_TIMEOUT}, true)`);
   if (rows[0]?.taken !== true) return null;
   const [state] = await tx.select().from(eventLog).where(eq(eventLog.id, 1)).for("update");
   return state === undefined ? null : { state, tx };
 }
 
-async function revertUndone(log: Log, undone: ReadonlySet<Hex>): Promise<number> {
+async function revertUndone(
+  log: Log,
+  undone: ReadonlySet<Hex>,
+  progress: IndexProgress | null,
+): Promise<number> {
   const { state, tx } = log;
   if (undone.size === 0) return 0;
   const tail = await readChainTail(tx);
   const lost = tail.filter(({ blockHash, indexed }) => !indexed && undone.has(blockHash as Hex));
-  const progress = await indexProgress(tx);
   const at = progress === null ? new Date() : new Date(progress.timestamp * 1000);
   const contractIds = await revertChainEvents(log, lost, at);
   await armDeadlines(tx, contractIds);
@@ -152,10 +159,9 @@ async function revertUndone(log: Log, undone: ReadonlySet<Hex>): Promise<number>
 }
 
 /** Appends what the index shows behind the last event looked at, and what time brought by then; true if there is more. */
-async function appendFromChain(log: Log): Promise<boolean> {
+async function appendFromChain(log: Log, progress: IndexProgress): Promise<boolean> {
   const { state, tx } = log;
-  const progress = await indexProgress(tx);
-  if (progress === null || !(await indexHolds(tx, state))) return false;
+  if (!(await indexHolds(tx, state))) return false;
 
   const rows = await readChainEvents(tx, { after: state.scannedId ?? "", limit: BATCH });
   const drafts = await draftsOf(tx, rows);

@@ -1,5 +1,6 @@
 /** Taking operations out of the queue for one signer, and giving back or ending those that will not be sent. */
 import { inArray, sql } from "drizzle-orm";
+import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
 import { operation } from "../db/schema.js";
 import { type BusyOperation, type Candidate, chooseOperations } from "./choose.js";
 import type { Head, SignerContext } from "./context.js";
@@ -10,8 +11,6 @@ import { fenced } from "./ownership.js";
 import { gasBudget } from "./transaction.js";
 import { retryDelay } from "./verdict.js";
 
-/** Held while choosing: two signers must not take operations that exclude each other. */
-const CHOICE_LOCK = 7_402_003;
 /** How long a signer may think about what it took; then others may take it. */
 const CLAIM_SECONDS = 30;
 /** Rows looked at in one choice; the queue's own bound is about the same. */
@@ -59,7 +58,7 @@ export interface Claim {
 export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
   const { signer, options } = context;
   const { rows, expired, standsOn } = await fenced(context, async (tx) => {
-    await tx.execute(sql`select pg_advisory_xact_lock(${CHOICE_LOCK})`);
+    await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.choice})`);
     const ended = await tx.execute<{ id: string }>(sql`
       update app.operation set state = 'rejected', reason = 'Expired', retry_at = null, updated_at = now()
       where id in (

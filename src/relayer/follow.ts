@@ -7,7 +7,7 @@ import { followGivenUp, recordGivenUp } from "./given-up.js";
 import { findNonceUse } from "./nonce-use.js";
 import { fenced } from "./ownership.js";
 import { findReceipt, isCanonical, isTrusted, placeOf } from "./receipts.js";
-import { finaliseBatches, recordReceipt, reopenBatches, requeueBatch } from "./results.js";
+import { finaliseBatches, recordFailures, recordReceipt, reopenBatches, requeueBatch } from "./results.js";
 import { broadcast, signAttempt } from "./send.js";
 import { estimateFees, replacementFees } from "./transaction.js";
 
@@ -79,7 +79,27 @@ async function followMined(context: SignerContext, head: Head): Promise<void> {
     for (const id of lost) forget(context, id);
     metrics?.batches("reorganised");
   }
-  if (final.length > 0) await finaliseBatches(context, final);
+  if (final.length > 0) await finaliseBatches(context, await withFailuresEnded(context, final));
+}
+
+/** Of batches that are deep enough, those with nothing left open: a failure counts from then on. */
+async function withFailuresEnded(context: SignerContext, ids: bigint[]): Promise<bigint[]> {
+  const open = await context.db
+    .select()
+    .from(batch)
+    .where(
+      and(
+        inArray(batch.id, ids),
+        sql`exists (select 1 from app.operation where batch_id = ${batch.id} and state = 'sent')`,
+      ),
+    );
+  const waiting = new Set<bigint>();
+  for (const one of open) {
+    const receipt = await findReceipt(context, one.attempts);
+    if (receipt?.blockHash === one.blockHash) await recordFailures(context, one, receipt);
+    else waiting.add(one.id);
+  }
+  return ids.filter((id) => !waiting.has(id));
 }
 
 async function followUnmined(context: SignerContext, head: Head): Promise<void> {

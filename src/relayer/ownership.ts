@@ -4,11 +4,10 @@
  */
 import { sql } from "drizzle-orm";
 import pg from "pg";
+import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
 import type { Database, Transaction } from "../db/client.js";
 import type { Address } from "../protocol/types.js";
 
-/** First half of the advisory lock's key; the second is a hash of the signer. */
-const LOCK_NAMESPACE = 7_402_002;
 const HEARTBEAT_MS = 1000;
 const HEARTBEAT_TIMEOUT_MS = 5000;
 /** An owner that stops in the middle of a write holds up its successor no longer than this. */
@@ -42,7 +41,7 @@ export async function takeOwnership(pool: pg.Pool, signer: Address): Promise<Own
     await client.connect();
     const locked = await client.query<{ taken: boolean }>(
       "select pg_try_advisory_lock($1, hashtext($2)) as taken",
-      [LOCK_NAMESPACE, signer],
+      [ADVISORY_LOCKS.signer, signer],
     );
     if (locked.rows[0]?.taken !== true) {
       await close();

@@ -7,12 +7,12 @@ import { batch, operation } from "../db/schema.js";
 import { notifyDone } from "./claim.js";
 import type { SignerContext } from "./context.js";
 import { fenced } from "./ownership.js";
-import { ANSWERED_TRIES, failureReason, retryDelay } from "./verdict.js";
+import { ANSWERED_TRIES, FAILED_TRIES, failureReason, retryDelay } from "./verdict.js";
 
 /**
  * Writes down which of the batch's operations were applied and which failed. An operation that another batch has
- * applied, or carries by now, is not called failed because of this one. Blocks that still have to pass make no
- * difference to `rejected`: a failure on chain moved nothing.
+ * applied, or carries by now, is not called failed because of this one. A failure counts once it is `deep`: until then a
+ * reorganisation can include the same bytes in another order, and apply what its caller would have been told is refused.
  */
 export async function recordReceipt(
   context: SignerContext,
@@ -20,18 +20,10 @@ export async function recordReceipt(
   receipt: TransactionReceipt,
   deep: boolean,
 ): Promise<void> {
-  const { deployment, metrics, logger, signer } = context;
-  const failures = new Map<number, Hex>();
-  const relayLogs = receipt.logs.filter(({ address }) => address.toLowerCase() === deployment.relay);
-  for (const { args } of parseEventLogs({ abi: relayAbi, eventName: "OperationFailed", logs: relayLogs })) {
-    failures.set(Number(args.index), args.reason);
-  }
+  const { metrics, logger, signer } = context;
+  const failures = failuresIn(context, receipt);
   const state = deep ? "final" : "mined";
-  const place = {
-    transactionHash: receipt.transactionHash,
-    blockNumber: receipt.blockNumber,
-    blockHash: receipt.blockHash,
-  };
+  const place = placeIn(receipt);
   const counts = await fenced(context, async (tx) => {
     await tx
       .update(batch)
@@ -80,17 +72,8 @@ export async function recordReceipt(
           },
           "operation failed on chain after it was answered; queued again",
         );
-      } else if (isHere) {
-        failed += 1;
-        const reason = failureReason(data, false);
-        await tx
-          .update(operation)
-          .set({ state: "rejected", reason, reasonData: data, ...place, updatedAt: sql`now()` })
-          .where(eq(operation.id, operationId));
-        logger.warn(
-          { signer, operation: operationId.toString(), batch: id.toString(), reason },
-          "operation failed on chain",
-        );
+      } else if (isHere && deep && row.state === "sent") {
+        if (await endFailed(context, tx, { ...row, batchId: id }, { data, place })) failed += 1;
       }
     }
     if (ordinary.length > 0) {
@@ -106,6 +89,69 @@ export async function recordReceipt(
   metrics?.mined({ signer, gasPaid: receipt.gasUsed * receipt.effectiveGasPrice, seconds: counts.seconds });
   if (counts.applied > 0) metrics?.operations(state, counts.applied);
   if (counts.failed > 0) metrics?.operations("rejected", counts.failed);
+}
+
+/** Ends what failed in a batch whose block is deep by now, as far as the failures had been left open. */
+export async function recordFailures(
+  context: SignerContext,
+  { id, operationIds }: { id: bigint; operationIds: bigint[] },
+  receipt: TransactionReceipt,
+): Promise<void> {
+  const failures = failuresIn(context, receipt);
+  const place = placeIn(receipt);
+  const failed = await fenced(context, async (tx) => {
+    const open = await tx
+      .select({ id: operation.id, tries: operation.tries })
+      .from(operation)
+      .where(and(eq(operation.batchId, id), eq(operation.state, "sent")))
+      .for("update");
+    let count = 0;
+    for (const row of open) {
+      const data = failures.get(operationIds.indexOf(row.id));
+      if (data === undefined) continue;
+      if (await endFailed(context, tx, { ...row, batchId: id }, { data, place })) count += 1;
+    }
+    await notifyDone(tx, operationIds);
+    return count;
+  });
+  if (failed > 0) context.metrics?.operations("rejected", failed);
+}
+
+/** Judged again on the state that made it fail, or rejected where that was tried: true then. */
+async function endFailed(
+  { logger, signer }: SignerContext,
+  tx: Transaction,
+  row: { id: bigint; batchId: bigint; tries: number },
+  { data, place }: { data: Hex; place: Place },
+): Promise<boolean> {
+  const reason = failureReason(data, false);
+  const isRejected = row.tries >= FAILED_TRIES;
+  await tx
+    .update(operation)
+    .set(
+      isRejected
+        ? { state: "rejected", reason, reasonData: data, ...place, updatedAt: sql`now()` }
+        : { ...WAITING, state: "queued", tries: row.tries + 1 },
+    )
+    .where(eq(operation.id, row.id));
+  logger.warn(
+    { signer, operation: row.id.toString(), batch: row.batchId.toString(), reason },
+    isRejected ? "operation failed on chain" : "operation failed on chain; judged again",
+  );
+  return isRejected;
+}
+
+/** Why each of the batch's operations failed that did, by its index. */
+function failuresIn({ deployment }: SignerContext, receipt: TransactionReceipt): Map<number, Hex> {
+  const logs = receipt.logs.filter(({ address }) => address.toLowerCase() === deployment.relay);
+  const failed = parseEventLogs({ abi: relayAbi, eventName: "OperationFailed", logs });
+  return new Map(failed.map(({ args }) => [Number(args.index), args.reason]));
+}
+
+type Place = ReturnType<typeof placeIn>;
+
+function placeIn({ transactionHash, blockNumber, blockHash }: TransactionReceipt) {
+  return { transactionHash, blockNumber, blockHash };
 }
 
 /** Of an operation that waits for another batch. */
@@ -132,7 +178,7 @@ async function adopt(
     batchId: bigint;
     batchIndex: number;
     state: "mined" | "final";
-    place: { transactionHash: string; blockNumber: bigint; blockHash: string };
+    place: Place;
   },
 ): Promise<void> {
   const { batchId, batchIndex, state, place } = applied;

@@ -21,6 +21,12 @@ const EARLY_TRIES = 8;
 /** Tries of an operation that a reorganisation took back after its caller was told that it was applied: as long. */
 export const ANSWERED_TRIES = 34;
 
+/**
+ * Times that an operation is judged again which failed on chain although its simulation succeeded: a reorganisation, or
+ * somebody else's transaction, changed what it stands on.
+ */
+export const FAILED_TRIES = 2;
+
 /** The Solidity error's name, or the relayer's own word for failures without one. */
 export function failureReason(data: Hex, outOfGas: boolean): string {
   if (data !== "0x") return decodeRevert(data)?.name ?? "UnknownError";

@@ -1,19 +1,19 @@
 /** Which webhooks want what is new in the log: one reader for all of them, so that one that wants nothing costs nothing. */
 import { eq, sql } from "drizzle-orm";
+import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
 import type { Database } from "../db/client.js";
 import { eventLog, eventReader } from "../db/schema.js";
 
 const READER = "webhooks";
 /** Events that one round looks at. */
 const BATCH = 200n;
-const LOCK = 7_402_004;
 
 /** Marks the webhooks that want something of the next events; true if there is more. One process at a time. */
 export async function matchRound(db: Database): Promise<boolean> {
   if (!(await isBehind(db))) return false;
   return db.transaction(async (tx) => {
     const { rows } = await tx.execute<{ taken: boolean }>(
-      sql`select pg_try_advisory_xact_lock(${LOCK}) as taken`,
+      sql`select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.webhookMatching}) as taken`,
     );
     if (rows[0]?.taken !== true) return false;
     await tx.insert(eventReader).values({ name: READER, position: 0n }).onConflictDoNothing();

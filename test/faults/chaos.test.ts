@@ -4,10 +4,11 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { expectTruth, openScene, type Scene, seededRandom, startStory } from "./support/story.js";
 
 const RANDOM_FAULTS = 10;
+const DEEPEST = 5;
 let scene: Scene;
 
 beforeAll(async () => {
-  scene = await openScene("chaos");
+  scene = await openScene("chaos", { env: { CONFIRMATIONS: String(DEEPEST + 1) } });
 });
 afterEach(() => scene.cluster.heal());
 afterAll(() => scene?.cluster.stop());
@@ -44,7 +45,7 @@ it("rows 1, 6, 11, 14, 15, 19 at random: exactly once all the same", async () =>
     },
     async () => {
       await cluster.blocks.pause();
-      await cluster.reorganise(1 + random(5));
+      await cluster.reorganise(1 + random(DEEPEST));
       cluster.blocks.resume();
     },
     async () => {

@@ -7,10 +7,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { expectTruth, openScene, type Scene, seededRandom, startStory } from "./support/story.js";
 
+const DEEPEST = 10;
 let scene: Scene;
 
 beforeAll(async () => {
-  scene = await openScene("reorg");
+  scene = await openScene("reorg", { env: { CONFIRMATIONS: String(DEEPEST + 2) } });
   // Deep enough that no reorganisation takes the agents' money with it: nobody would mint it again.
   await scene.cluster.testClient.mine({ blocks: 60 });
 });
@@ -29,7 +30,7 @@ it.each([1, 2, 3])("row 19: reorganisations of 1 to 10 blocks in the middle, ser
   const { done } = await startStory(scene, undefined, { mayGoBack: true });
   for (let times = 0; times < 4; times++) {
     await delay(300 + random(700));
-    await reorganise(1 + random(10));
+    await reorganise(1 + random(DEEPEST));
   }
   await done;
   await expectTruth(scene);

@@ -241,6 +241,34 @@ describe("the log of events", () => {
     await expectWhole();
   });
 
+  it("stands in nobody's way while the indexer undoes blocks", async () => {
+    startAppender();
+    await untilTypes(await createKnown("before"), ["contract.created"]);
+    for (const part of running.splice(0)) await part.stop();
+    const escrow = await createKnown("undoing");
+    await indexed();
+    const { db, publicClient, pool } = network;
+    const undoing = await pool.connect();
+    try {
+      // As Ponder locks: its tables, and then, while it holds them, its checkpoint.
+      await undoing.query("begin");
+      await undoing.query("lock table onchain.working_contract in access exclusive mode");
+      const round = appendRound({ db, publicClient, logger });
+      await until(async () => {
+        const { rows } = await pool.query("select 1 from pg_locks where not granted");
+        return rows.length > 0;
+      });
+      await undoing.query("set local lock_timeout = '5s'");
+      await undoing.query("lock table onchain._ponder_checkpoint in access exclusive mode");
+      await undoing.query("rollback");
+      await round;
+    } finally {
+      undoing.release(true);
+    }
+    startAppender();
+    await untilTypes(escrow, ["contract.created"]);
+  });
+
   it("takes an end by time back, where a transaction turns out to have come before it, or nothing did", async () => {
     startAppender();
     const before = await headNumber();

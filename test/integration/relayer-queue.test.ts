@@ -2,6 +2,7 @@ import type { Hex } from "viem";
 import { encodeFunctionData } from "viem";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { delegationAbi, testUsdAbi } from "../../src/chain/abi.js";
+import { ADVISORY_LOCKS } from "../../src/db/advisory-locks.js";
 import type { Address } from "../../src/protocol/types.js";
 import { cancelOperation, delegateOperation } from "../../src/relayer/operations.js";
 import { enqueue, type OperationRow, requireRoom } from "../../src/relayer/outbox.js";
@@ -38,6 +39,24 @@ describe("the relayer's queue", () => {
     const batches = await network.batchesOf(network.signer(0));
     expect(batches.length).toBeLessThanOrEqual(10);
     expect(batches.map(({ accountNonce }) => accountNonce)).toEqual(batches.map((_, index) => index));
+  });
+
+  it("applies operations while the log is written and webhooks are matched, however long that takes", async () => {
+    const others = await network.pool.connect();
+    try {
+      await others.query("begin");
+      for (const lock of [ADVISORY_LOCKS.eventLog, ADVISORY_LOCKS.webhookMatching]) {
+        await others.query("select pg_advisory_xact_lock($1)", [lock]);
+      }
+      network.startRelayer();
+      const [client] = await network.agents(1);
+      const row = await network.store(await network.creation(client as never));
+      expect(fate(await network.outcome(row))).toBe("applied");
+      // Still held: a connection that is silent for too long loses its locks.
+      await others.query("commit");
+    } finally {
+      others.release(true);
+    }
   });
 
   it("matches one of 8 competing workers, and never sends the others' authorizations", async () => {

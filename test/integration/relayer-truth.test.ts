@@ -1,3 +1,4 @@
+import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Address } from "../../src/protocol/types.js";
 import type { CrashPoint } from "../../src/relayer/context.js";
@@ -149,6 +150,37 @@ describe("what the relayer believes", () => {
 
     expect(await network.outcome(taken)).toMatchObject({ reason: null });
     expect(await network.outcome(waiting)).toMatchObject({ state: "rejected", reason: "WrongStatus" });
+  });
+
+  it("tells a failure on chain once its block is deep, and judges the operation again first", async () => {
+    const [client, worker, rival] = await network.agents(3);
+    const first = network.startRelayer({ signer: signer() });
+    const escrow = await network.created(client as never);
+    await first.stop();
+    const frozen = freezeAt("after_signing");
+    nextSigner += 1;
+    network.startRelayer({ signer: signer(), confirmations: 4, crashPoint: frozen.crashPoint });
+    const late = await network.store(await network.acceptance(worker as never, escrow));
+    await until(frozen.isReached);
+    // An agent may act on chain without the service.
+    const from = (rival as PrivateKeyAccount).address;
+    const { target, data } = await network.acceptance(rival as never, escrow);
+    await network.testClient.setBalance({ address: from, value: 10n ** 18n });
+    await network.testClient.impersonateAccount({ address: from });
+    const transaction = { from, to: target, data, gas: "0xf4240" };
+    await network.testClient.request({ method: "eth_sendTransaction", params: [transaction] } as never);
+    await until(async () => (await network.statusOf(escrow)) === MATCHED);
+    await network.producer.pause();
+
+    frozen.thaw();
+    await until(async () => (await network.batchesOf(signer())).length === 1);
+    await network.testClient.mine({ blocks: 1 });
+    await until(async () => (await network.batchesOf(signer()))[0]?.state === "mined");
+
+    expect(await network.waiter.waitFor(late.id, { timeoutMs: 1000 })).toBeNull();
+    expect(await network.rowOf(late)).toMatchObject({ state: "sent", tries: 0 });
+    network.producer.resume();
+    expect(await network.outcome(late)).toMatchObject({ state: "rejected", reason: "WrongStatus", tries: 1 });
   });
 
   it("sends what a removed signer has signed, and writes down what became of it", async () => {

@@ -52,6 +52,35 @@ export const MUTANTS = [
     only: "takes back a match",
   },
   {
+    name: "checkpoint-held",
+    file: "src/events/appender.ts",
+    edits: [
+      [
+        "if (!(await indexHolds(tx, state))) return false;",
+        "if ((await indexProgress(tx)) === null || !(await indexHolds(tx, state))) return false;",
+      ],
+    ],
+    project: "integration",
+    tests: "test/integration/event-log.test.ts",
+    only: "nobody's way",
+  },
+  {
+    name: "one-lock-for-two",
+    file: "src/db/advisory-locks.ts",
+    edits: [["eventLog: 7_402_005", "eventLog: 7_402_003"]],
+    project: "integration",
+    tests: "test/integration/relayer-queue.test.ts",
+    only: "while the log is written",
+  },
+  {
+    name: "failure-told-at-once",
+    file: "src/relayer/results.ts",
+    edits: [['isHere && deep && row.state === "sent"', 'isHere && row.state === "sent"']],
+    project: "integration",
+    tests: "test/integration/relayer-truth.test.ts",
+    only: "failure on chain",
+  },
+  {
     name: "newest-block-alone",
     file: "src/relayer/claim.ts",
     edits: [["and state = 'mined' and block_hash", "and state = 'mined' and false and block_hash"]],
