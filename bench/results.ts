@@ -58,20 +58,34 @@ export function saveResults(measured: Results): string {
   return relative(ROOT, file);
 }
 
-/** Replaces what stands between the README's two marks by the newest results. */
+/** Replaces what stands between the README's two marks by the newest results of each part. */
 export function writeReadme(): void {
-  const newest = readdirSync(FOLDER)
+  const days = readdirSync(FOLDER)
     .filter((name) => name.endsWith(".json"))
     .sort()
-    .at(-1);
-  if (newest === undefined) throw new Error("There are no results yet: npm run bench");
-  const results = JSON.parse(readFileSync(join(FOLDER, newest), "utf8")) as Results & About;
-  const { machine, measuredAt, node, loadBefore: otherWork } = results;
-  const busy = otherWork < 0.5 ? "" : ` The machine had other work at the same time: load ${otherWork}.`;
-  const about = `Measured on ${measuredAt.slice(0, 10)}, everything on one machine: ${machine.cores} cores (${machine.cpu}), ${machine.memoryGiB} GiB, Node.js ${node.slice(1)}.${busy}`;
+    .map((name) => JSON.parse(readFileSync(join(FOLDER, name), "utf8")) as Results & About);
+  if (days.length === 0) throw new Error("There are no results yet: npm run bench");
+  const newest: Results = Object.assign({}, ...days);
+  const about = days.flatMap((day) => {
+    const shown = PARTS.filter(({ key }) => newest[key] !== undefined && day[key] === newest[key]);
+    return shown.length === 0 ? [] : [describe(day, shown.map(({ name }) => name).join(", "))];
+  });
   const readme = readFileSync(README, "utf8");
   const [start, end] = [readme.indexOf(START), readme.indexOf(END)];
   if (start === -1 || end < start) throw new Error(`README.md lacks the marks ${START} and ${END}`);
-  const tables = `${START}\n\n${about}\n\n${tablesOf(results)}\n\n${END}`;
+  const tables = `${START}\n\n${about.join("\n")}\n\n${tablesOf(newest)}\n\n${END}`;
   writeFileSync(README, readme.slice(0, start) + tables + readme.slice(end + END.length));
+}
+
+const PARTS: readonly { key: keyof Results; name: string }[] = [
+  { key: "writes", name: "payments one after another" },
+  { key: "waves", name: "payments at once" },
+  { key: "reads", name: "reads" },
+  { key: "startUp", name: "start" },
+  { key: "endurance", name: "soak" },
+];
+
+function describe({ machine, measuredAt, node, loadBefore: otherWork }: About, parts: string): string {
+  const busy = otherWork < 0.5 ? "" : `; the machine had other work at the same time: load ${otherWork}`;
+  return `- ${measuredAt.slice(0, 10)}, ${parts}: everything on one machine, ${machine.cores} cores (${machine.cpu}), ${machine.memoryGiB} GiB, Node.js ${node.slice(1)}${busy}.`;
 }
