@@ -1,11 +1,15 @@
 /**
  * The indexer alone, against a database and a chain that run elsewhere; its schema is named for its release. Ends with
- * code 1, to be started again, where its database was started again or the chain went back beyond what it can follow.
+ * code 1, to be started again, where its database was started again, where the index stands still though the chain goes
+ * on, or where the chain went back beyond what it can follow.
  */
 import { spawn } from "node:child_process";
 import { resolve } from "node:path";
 import { dropIndex, watchIndex } from "../src/local/index-watch.js";
 import { indexerCommand } from "../src/local/indexer-process.js";
+
+/** One that hangs does not end by itself. */
+const KILL_AFTER_MS = 15_000;
 
 const { DATABASE_URL, RPC_URL, WS_RPC_URL, DEPLOYMENT, INDEXER_PORT = "42069" } = process.env;
 if (!DATABASE_URL || !RPC_URL || !DEPLOYMENT) {
@@ -21,18 +25,19 @@ const { command, args, env, schema } = indexerCommand({
 });
 const child = spawn(command, args, { env, stdio: "inherit" });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
-let reason: "database restarted" | "rows abandoned" | undefined;
+let reason: "database restarted" | "index stood still" | "rows abandoned" | undefined;
+const end = (why: NonNullable<typeof reason>): void => {
+  reason = why;
+  console.error(`The indexer ends: ${why}.`);
+  child.kill("SIGTERM");
+  setTimeout(() => child.kill("SIGKILL"), KILL_AFTER_MS).unref();
+};
 watchIndex({
   databaseUrl: DATABASE_URL,
   rpcUrl: RPC_URL,
-  onDatabaseRestarted() {
-    reason = "database restarted";
-    child.kill("SIGTERM");
-  },
-  onAbandoned() {
-    reason = "rows abandoned";
-    child.kill("SIGTERM");
-  },
+  onDatabaseRestarted: () => end("database restarted"),
+  onStandstill: () => end("index stood still"),
+  onAbandoned: () => end("rows abandoned"),
 });
 child.on("exit", async (code) => {
   if (reason === "rows abandoned") await dropIndex(DATABASE_URL, schema);

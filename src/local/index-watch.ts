@@ -14,44 +14,74 @@ export interface IndexWatchOptions {
   rpcUrl: string;
   /** The database was started again: the indexer has to start again too, and go on from its safe checkpoint. */
   onDatabaseRestarted(): void;
+  /** The chain went on and the index did not: the indexer has to start again. */
+  onStandstill(): void;
   /** Rows rest on a block that has left the chain for good: everything has to be read again. */
   onAbandoned(): void;
 }
 
 const INTERVAL_MS = 2000;
-/** For so long a row may rest on a block that left the chain: far longer than an indexer that works leaves it. */
-const PATIENCE_MS = 20_000;
+/** For so long the index may stand still while the chain goes on: far longer than an indexer that works takes. */
+const STANDSTILL_MS = 15_000;
+/** For so long a row may rest on a block that left the chain, in an index that goes on or was started again. */
+const ABANDONED_MS = 20_000;
 const TIMEOUT_MS = 10_000;
 const UNDEFINED_TABLE = "42P01";
 
-/** Looks every two seconds until stopped; a database or node that does not answer proves nothing. Tells each thing once. */
+/**
+ * Looks every two seconds until stopped; a database or node that does not answer proves nothing, and neither does an
+ * index that is still catching up. Tells each thing once.
+ */
 export function watchIndex(options: IndexWatchOptions): IndexWatch {
-  const { databaseUrl, rpcUrl, onDatabaseRestarted, onAbandoned } = options;
+  const { databaseUrl, rpcUrl, onDatabaseRestarted, onStandstill, onAbandoned } = options;
   const publicClient = createPublicClient({ transport: http(rpcUrl, { retryCount: 0 }) });
   let startedAt: string | undefined;
-  let suspect: { hash: Hex; since: number } | undefined;
+  let standing: { checkpoint: string; since: number } | undefined;
+  /** Whether the index went on, or was catching up, since it was last started: one that starts does neither. */
+  let hasMoved = false;
+  let gone: { hash: Hex; since: number; checkpoint: string; isReadAgain: boolean } | undefined;
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
 
   const look = async (): Promise<void> => {
-    const seen = await readDatabase(databaseUrl);
+    const { newest, progress, ...seen } = await readDatabase(databaseUrl);
     if (startedAt !== undefined && seen.startedAt !== startedAt) onDatabaseRestarted();
     startedAt = seen.startedAt;
-
-    const { newest } = seen;
-    const block = newest && (await publicClient.getBlock({ blockNumber: newest.number }).catch(() => null));
-    // A node that does not have the block says nothing about it.
-    if (!newest || !block || block.hash === newest.hash) {
-      if (block) suspect = undefined;
+    const now = performance.now();
+    if (progress === undefined) {
+      hasMoved = true;
+      standing = undefined;
+      if (gone !== undefined) gone = { ...gone, since: now, isReadAgain: true };
       return;
     }
-    if (suspect?.hash !== newest.hash) suspect = { hash: newest.hash, since: performance.now() };
-    if (performance.now() - suspect.since < PATIENCE_MS) return;
-    suspect = undefined;
-    onAbandoned();
+
+    const { checkpoint } = progress;
+    const head = await publicClient.getBlockNumber({ cacheTime: 0 });
+    // A node that does not have the block says nothing about it.
+    const block = newest && (await publicClient.getBlock({ blockNumber: newest.number }).catch(() => null));
+    if (!newest || block?.hash === newest.hash) gone = undefined;
+    else if (block && gone?.hash !== newest.hash) {
+      gone = { hash: newest.hash, since: now, checkpoint, isReadAgain: false };
+    }
+    if (standing !== undefined && standing.checkpoint !== checkpoint) hasMoved = true;
+    if (standing?.checkpoint !== checkpoint || (head <= progress.block && gone === undefined)) {
+      standing = { checkpoint, since: now };
+    }
+
+    const isFollowing = gone !== undefined && (gone.isReadAgain || gone.checkpoint !== checkpoint);
+    if (gone !== undefined && isFollowing && now - gone.since >= ABANDONED_MS) {
+      gone = undefined;
+      hasMoved = false;
+      onAbandoned();
+    } else if (hasMoved && now - standing.since >= STANDSTILL_MS) {
+      hasMoved = false;
+      onStandstill();
+    }
   };
   const watch = async (): Promise<void> => {
-    await look().catch(() => {});
+    await look().catch(() => {
+      standing = undefined;
+    });
     if (!stopped) timer = setTimeout(watch, INTERVAL_MS).unref();
   };
   timer = setTimeout(watch, 0).unref();
@@ -75,6 +105,8 @@ export async function dropIndex(databaseUrl: string, schema: string): Promise<vo
 
 interface Seen {
   startedAt: string;
+  /** How far the index is; undefined while it is catching up, or empty. */
+  progress: { checkpoint: string; block: bigint } | undefined;
   /** Where the newest row's event stands. */
   newest: { number: bigint; hash: Hex } | undefined;
 }
@@ -82,19 +114,26 @@ interface Seen {
 function readDatabase(databaseUrl: string): Promise<Seen> {
   const timeout = { connectionTimeoutMillis: TIMEOUT_MS, query_timeout: TIMEOUT_MS };
   return withClient({ connectionString: databaseUrl, ...timeout }, async (client) => {
-    const started = await client.query<{ at: string }>("select pg_postmaster_start_time()::text as at");
-    const events = await client
-      .query<{ number: string; hash: Hex }>(
-        "select block_number as number, block_hash as hash from onchain.escrow_event order by block_number desc limit 1",
-      )
-      .catch((error: { code?: string }) => {
-        if (error.code === UNDEFINED_TABLE) return { rows: [] };
+    const read = async <Row extends pg.QueryResultRow>(query: string): Promise<Row | undefined> => {
+      try {
+        return (await client.query<Row>(query)).rows[0];
+      } catch (error) {
+        if ((error as { code?: string }).code === UNDEFINED_TABLE) return undefined;
         throw error;
-      });
-    const [row] = events.rows;
+      }
+    };
+    const started = await read<{ at: string }>("select pg_postmaster_start_time()::text as at");
+    const progress = await read<{ checkpoint: string; block: string }>(
+      `select latest_checkpoint as checkpoint, substring(latest_checkpoint from 27 for 16) as block
+      from onchain._ponder_meta, onchain._ponder_checkpoint where key = 'app' and value ->> 'is_ready' = '1'`,
+    );
+    const newest = await read<{ number: string; hash: Hex }>(
+      "select block_number as number, block_hash as hash from onchain.escrow_event order by block_number desc limit 1",
+    );
     return {
-      startedAt: started.rows[0]?.at ?? "",
-      newest: row && { number: BigInt(row.number), hash: row.hash },
+      startedAt: started?.at ?? "",
+      progress: progress && { ...progress, block: BigInt(progress.block) },
+      newest: newest && { number: BigInt(newest.number), hash: newest.hash },
     };
   });
 }

@@ -10,7 +10,8 @@ export interface Indexer extends Supervised {
 
 /**
  * Starts the indexer as a child process and resolves once it has read the chain's past. It is started again where its
- * database was, and reads everything again where its rows rest on blocks that have left the chain for good.
+ * database was or where it stands still, and reads everything again where its rows rest on blocks that have left the
+ * chain for good.
  */
 export async function startIndexer(
   options: IndexerOptions & { guardian: Guardian; logPath: string; report(line: string): void },
@@ -39,6 +40,10 @@ export async function startIndexer(
     ...options,
     onDatabaseRestarted() {
       options.report("The indexer's database was started again, and so is the indexer.");
+      supervised.restart();
+    },
+    onStandstill() {
+      options.report("The index stood still while the chain went on: the indexer is started again.");
       supervised.restart();
     },
     onAbandoned() {

@@ -3,9 +3,10 @@ import { createServer } from "node:net";
 
 /**
  * Below the ports that outgoing connections take for themselves (32768 and up on Linux, 49152 and up by RFC 6335): a
- * port that was found free stays so until its server listens, unless another server chooses the same one.
+ * port that was found free stays so until its server listens, unless another server chooses the same one. Above 10080,
+ * the highest port that `fetch` refuses to call (Fetch Standard, "port blocking").
  */
-const [LOWEST, HIGHEST] = [10_000, 32_767];
+const [LOWEST, HIGHEST] = [10_081, 32_767];
 const RANDOM_TRIES = 20;
 
 /** The wanted port where it is free, else any other; a port of 0 asks for any. */

@@ -35,7 +35,7 @@ export interface SupervisedOptions {
 
 export interface Supervised {
   pid(): number | undefined;
-  /** Ends the child at once; it is then started again like after any other death. */
+  /** Ends the child, by force where it does not end by itself; it is then started again like after any other death. */
   restart(): void;
   stop(): Promise<void>;
 }
@@ -106,7 +106,7 @@ export async function supervise(options: SupervisedOptions): Promise<Supervised>
 
   return {
     pid: () => current?.child.pid,
-    restart: () => void current?.child.kill("SIGINT"),
+    restart: () => void current?.stop(),
     async stop() {
       stopping = true;
       await current?.stop();

@@ -1,7 +1,7 @@
 /**
  * Rows 9, 10 and 21: what fills the index fails. Guards: money is decided by receipts; an answer waits until the index
- * shows its very block; the indexer is started again with its database, and reads everything again where its rows rest
- * on blocks that are gone.
+ * shows its very block; the indexer is started again with its database and where it stands still, and reads everything
+ * again where its rows rest on blocks that are gone.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
@@ -87,6 +87,18 @@ it("row 10: a lagging indexer delays answers, and makes none of them wrong", asy
   cluster.indexerRpc.setRule(null);
   await done;
   await expectTruth(scene);
+});
+
+it("row 10: an indexer that hangs is ended and started again", async () => {
+  const { cluster } = scene;
+  const hung = cluster.indexer.pid() ?? 0;
+  const { done } = await startStory(scene, async () => void process.kill(hung, "SIGSTOP"));
+  const said = "The index stood still while the chain went on: the indexer is started again.";
+  await until("it is noticed", async () => cluster.reports.includes(said), { timeoutMs: 60_000 });
+  await done;
+  expect(cluster.indexer.pid()).not.toBe(hung);
+  await expectTruth(scene);
+  await expectNoHole();
 });
 
 it("row 21: rows on blocks that the chain took back beyond the indexer's finality are read again", async () => {

@@ -2,7 +2,7 @@
  * The service as it runs in production, on one machine: a database, a chain whose blocks the test makes, an indexer,
  * and API and relayer processes of their own, each behind its own proxies. All new, and gone after `stop`.
  */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -245,8 +245,9 @@ export async function startCluster({
       await postgres.stop();
       await node.stop();
       await guardian.stop();
-      if (process.env.KEEP_LOGS === undefined) rmSync(dir, { recursive: true, force: true });
-      else console.log(`Logs kept in ${join(dir, "logs")}`);
+      if (process.env.KEEP_LOGS === undefined) return rmSync(dir, { recursive: true, force: true });
+      writeFileSync(log("supervisor"), reports.join("\n"));
+      console.log(`Logs kept in ${join(dir, "logs")}`);
     },
   };
   return cluster;

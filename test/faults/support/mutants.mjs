@@ -273,9 +273,17 @@ export const MUTANTS = [
     only: "row 10",
   },
   {
+    name: "standstill-unseen",
+    file: "src/local/index-watch.ts",
+    edits: [["      onStandstill();\n", ""]],
+    project: "faults",
+    tests: "test/faults/indexer.test.ts",
+    only: "hangs",
+  },
+  {
     name: "abandoned-rows-unseen",
     file: "src/local/index-watch.ts",
-    edits: [["    onAbandoned();\n", ""]],
+    edits: [["      onAbandoned();\n", ""]],
     project: "faults",
     tests: "test/faults/indexer.test.ts",
     only: "row 21",
