@@ -23,7 +23,7 @@ export interface IndexWatchOptions {
 const INTERVAL_MS = 2000;
 /** For so long the index may stand still while the chain goes on: far longer than an indexer that works takes. */
 const STANDSTILL_MS = 15_000;
-/** For so long a row may rest on a block that left the chain, in an index that goes on or was started again. */
+/** For so long a row may rest on a block that left the chain, in an index that goes on. */
 const ABANDONED_MS = 20_000;
 const TIMEOUT_MS = 10_000;
 const UNDEFINED_TABLE = "42P01";
@@ -39,37 +39,41 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
   let standing: { checkpoint: string; since: number } | undefined;
   /** Whether the index went on, or was catching up, since it was last started: one that starts does neither. */
   let hasMoved = false;
-  let gone: { hash: Hex; since: number; checkpoint: string; isReadAgain: boolean } | undefined;
+  let gone: Gone | undefined;
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
 
   const look = async (): Promise<void> => {
-    const { newest, progress, ...seen } = await readDatabase(databaseUrl);
+    const { newest, progress, hasGone, ...seen } = await readDatabase(databaseUrl, gone);
     if (startedAt !== undefined && seen.startedAt !== startedAt) onDatabaseRestarted();
     startedAt = seen.startedAt;
+
     const now = performance.now();
+    // A row that was found to be gone is remembered: newer ones of the chain as it is now would hide it.
+    if (!hasGone) gone = undefined;
+    const suspect = gone ?? newest;
+    const block = suspect && (await publicClient.getBlock({ blockNumber: suspect.number }).catch(() => null));
+    // A node that does not have the block says nothing about it.
+    if (suspect && block) {
+      if (block.hash === suspect.hash) gone = undefined;
+      else gone ??= { ...suspect, since: now, checkpoint: progress?.checkpoint, isReadAgain: false };
+    }
     if (progress === undefined) {
       hasMoved = true;
       standing = undefined;
-      if (gone !== undefined) gone = { ...gone, since: now, isReadAgain: true };
+      if (gone !== undefined) gone.isReadAgain = true;
       return;
     }
 
     const { checkpoint } = progress;
     const head = await publicClient.getBlockNumber({ cacheTime: 0 });
-    // A node that does not have the block says nothing about it.
-    const block = newest && (await publicClient.getBlock({ blockNumber: newest.number }).catch(() => null));
-    if (!newest || block?.hash === newest.hash) gone = undefined;
-    else if (block && gone?.hash !== newest.hash) {
-      gone = { hash: newest.hash, since: now, checkpoint, isReadAgain: false };
-    }
     if (standing !== undefined && standing.checkpoint !== checkpoint) hasMoved = true;
     if (standing?.checkpoint !== checkpoint || (head <= progress.block && gone === undefined)) {
       standing = { checkpoint, since: now };
     }
 
-    const isFollowing = gone !== undefined && (gone.isReadAgain || gone.checkpoint !== checkpoint);
-    if (gone !== undefined && isFollowing && now - gone.since >= ABANDONED_MS) {
+    const isLeftBehind = gone?.checkpoint !== checkpoint && now - (gone?.since ?? now) >= ABANDONED_MS;
+    if (gone?.isReadAgain || isLeftBehind) {
       gone = undefined;
       hasMoved = false;
       onAbandoned();
@@ -103,20 +107,38 @@ export async function dropIndex(databaseUrl: string, schema: string): Promise<vo
   });
 }
 
+interface Place {
+  number: bigint;
+  hash: Hex;
+}
+
+/** Where rows stand whose block has left the chain. */
+interface Gone extends Place {
+  /** When that was noticed, by `performance.now()`, and how far the index was then. */
+  since: number;
+  checkpoint: string | undefined;
+  /** Whether the index has been catching up since then: what it left, it will not take back. */
+  isReadAgain: boolean;
+}
+
 interface Seen {
   startedAt: string;
   /** How far the index is; undefined while it is catching up, or empty. */
   progress: { checkpoint: string; block: bigint } | undefined;
   /** Where the newest row's event stands. */
-  newest: { number: bigint; hash: Hex } | undefined;
+  newest: Place | undefined;
+  hasGone: boolean;
 }
 
-function readDatabase(databaseUrl: string): Promise<Seen> {
+function readDatabase(databaseUrl: string, gone: Place | undefined): Promise<Seen> {
   const timeout = { connectionTimeoutMillis: TIMEOUT_MS, query_timeout: TIMEOUT_MS };
   return withClient({ connectionString: databaseUrl, ...timeout }, async (client) => {
-    const read = async <Row extends pg.QueryResultRow>(query: string): Promise<Row | undefined> => {
+    const read = async <Row extends pg.QueryResultRow>(
+      query: string,
+      values: unknown[] = [],
+    ): Promise<Row | undefined> => {
       try {
-        return (await client.query<Row>(query)).rows[0];
+        return (await client.query<Row>(query, values)).rows[0];
       } catch (error) {
         if ((error as { code?: string }).code === UNDEFINED_TABLE) return undefined;
         throw error;
@@ -130,7 +152,14 @@ function readDatabase(databaseUrl: string): Promise<Seen> {
     const newest = await read<{ number: string; hash: Hex }>(
       "select block_number as number, block_hash as hash from onchain.escrow_event order by block_number desc limit 1",
     );
+    const stillGone =
+      gone &&
+      (await read("select 1 from onchain.escrow_event where block_number = $1 and block_hash = $2 limit 1", [
+        gone.number.toString(),
+        gone.hash,
+      ]));
     return {
+      hasGone: stillGone !== undefined,
       startedAt: started?.at ?? "",
       progress: progress && { ...progress, block: BigInt(progress.block) },
       newest: newest && { number: BigInt(newest.number), hash: newest.hash },
