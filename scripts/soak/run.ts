@@ -1,4 +1,5 @@
 /** A soak from its start to its report: life under faults, then healing, the end of every contract, and the books. */
+import { setMaxListeners } from "node:events";
 import { until } from "../../src/local/processes.js";
 import { startCluster } from "../../test/faults/support/cluster.js";
 import { createCustomers } from "../../test/faults/support/customers.js";
@@ -45,6 +46,8 @@ export async function soak({ minutes, agents: count, seed, ...options }: SoakOpt
     console.log(`${count} agents for ${minutes} minutes; --seed ${seed} makes the same choices again.`);
     const watch = watchMemory(cluster);
     const signal = AbortSignal.timeout(minutes * 60_000);
+    // Every agent waits for it, and whoever injects faults.
+    setMaxListeners(count + 1, signal);
     const faulting = injectFaults(cluster, {
       chance: createChance(seed),
       signal,
