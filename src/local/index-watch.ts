@@ -56,12 +56,20 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
     // A node that does not have the block says nothing about it.
     if (suspect && block) {
       if (block.hash === suspect.hash) gone = undefined;
-      else gone ??= { ...suspect, since: now, checkpoint: progress?.checkpoint, isReadAgain: false };
+      else gone ??= { ...suspect, since: now, checkpoint: progress?.checkpoint, isTold: false };
+    }
+    if (gone?.isTold) return;
+    const hasPassed = gone?.checkpoint !== progress?.checkpoint && now - (gone?.since ?? now) >= ABANDONED_MS;
+    // A start takes all back that Ponder can take back, in the transaction that says that it is catching up.
+    if (gone !== undefined && (progress === undefined || hasPassed)) {
+      gone.isTold = true;
+      hasMoved = false;
+      onAbandoned();
+      return;
     }
     if (progress === undefined) {
       hasMoved = true;
       standing = undefined;
-      if (gone !== undefined) gone.isReadAgain = true;
       return;
     }
 
@@ -72,12 +80,7 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
       standing = { checkpoint, since: now };
     }
 
-    const isLeftBehind = gone?.checkpoint !== checkpoint && now - (gone?.since ?? now) >= ABANDONED_MS;
-    if (gone?.isReadAgain || isLeftBehind) {
-      gone = undefined;
-      hasMoved = false;
-      onAbandoned();
-    } else if (hasMoved && now - standing.since >= STANDSTILL_MS) {
+    if (hasMoved && now - standing.since >= STANDSTILL_MS) {
       hasMoved = false;
       onStandstill();
     }
@@ -117,8 +120,7 @@ interface Gone extends Place {
   /** When that was noticed, by `performance.now()`, and how far the index was then. */
   since: number;
   checkpoint: string | undefined;
-  /** Whether the index has been catching up since then: what it left, it will not take back. */
-  isReadAgain: boolean;
+  isTold: boolean;
 }
 
 interface Seen {
