@@ -34,6 +34,7 @@ const end = (why: NonNullable<typeof reason>): void => {
 };
 watchIndex({
   databaseUrl: DATABASE_URL,
+  schema,
   rpcUrl: RPC_URL,
   onDatabaseRestarted: () => end("database restarted"),
   onStandstill: () => end("index stood still"),

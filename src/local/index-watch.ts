@@ -11,6 +11,8 @@ export interface IndexWatch {
 
 export interface IndexWatchOptions {
   databaseUrl: string;
+  /** The indexer's own: the views in `onchain` may still show those of the release before it. */
+  schema: string;
   rpcUrl: string;
   /** The database was started again: the indexer has to start again too, and go on from its safe checkpoint. */
   onDatabaseRestarted(): void;
@@ -33,7 +35,7 @@ const UNDEFINED_TABLE = "42P01";
  * index that is still catching up. Tells each thing once.
  */
 export function watchIndex(options: IndexWatchOptions): IndexWatch {
-  const { databaseUrl, rpcUrl, onDatabaseRestarted, onStandstill, onAbandoned } = options;
+  const { databaseUrl, schema, rpcUrl, onDatabaseRestarted, onStandstill, onAbandoned } = options;
   const publicClient = createPublicClient({ transport: http(rpcUrl, { retryCount: 0 }) });
   let startedAt: string | undefined;
   let standing: { checkpoint: string; since: number } | undefined;
@@ -44,7 +46,7 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
   let timer: NodeJS.Timeout | undefined;
 
   const look = async (): Promise<void> => {
-    const { newest, progress, hasGone, ...seen } = await readDatabase(databaseUrl, gone);
+    const { newest, progress, hasGone, ...seen } = await readDatabase(databaseUrl, schema, gone);
     if (startedAt !== undefined && seen.startedAt !== startedAt) onDatabaseRestarted();
     startedAt = seen.startedAt;
 
@@ -132,7 +134,8 @@ interface Seen {
   hasGone: boolean;
 }
 
-function readDatabase(databaseUrl: string, gone: Place | undefined): Promise<Seen> {
+function readDatabase(databaseUrl: string, schema: string, gone: Place | undefined): Promise<Seen> {
+  const table = (name: string): string => `${pg.escapeIdentifier(schema)}.${name}`;
   const timeout = { connectionTimeoutMillis: TIMEOUT_MS, query_timeout: TIMEOUT_MS };
   return withClient({ connectionString: databaseUrl, ...timeout }, async (client) => {
     const read = async <Row extends pg.QueryResultRow>(
@@ -149,17 +152,18 @@ function readDatabase(databaseUrl: string, gone: Place | undefined): Promise<See
     const started = await read<{ at: string }>("select pg_postmaster_start_time()::text as at");
     const progress = await read<{ checkpoint: string; block: string }>(
       `select latest_checkpoint as checkpoint, substring(latest_checkpoint from 27 for 16) as block
-      from onchain._ponder_meta, onchain._ponder_checkpoint where key = 'app' and value ->> 'is_ready' = '1'`,
+      from ${table("_ponder_meta")}, ${table("_ponder_checkpoint")} where key = 'app' and value ->> 'is_ready' = '1'`,
     );
     const newest = await read<{ number: string; hash: Hex }>(
-      "select block_number as number, block_hash as hash from onchain.escrow_event order by block_number desc limit 1",
+      `select block_number as number, block_hash as hash from ${table("escrow_event")}
+      order by block_number desc limit 1`,
     );
     const stillGone =
       gone &&
-      (await read("select 1 from onchain.escrow_event where block_number = $1 and block_hash = $2 limit 1", [
-        gone.number.toString(),
-        gone.hash,
-      ]));
+      (await read(
+        `select 1 from ${table("escrow_event")} where block_number = $1 and block_hash = $2 limit 1`,
+        [gone.number.toString(), gone.hash],
+      ));
     return {
       hasGone: stillGone !== undefined,
       startedAt: started?.at ?? "",

@@ -17,6 +17,8 @@ export async function startIndexer(
   options: IndexerOptions & { guardian: Guardian; logPath: string; report(line: string): void },
 ): Promise<Indexer> {
   const url = `http://127.0.0.1:${options.port}`;
+  const command = indexerCommand(options);
+  const { schema } = command;
   let isAbandoned = false;
   const supervised = await supervise({
     name: "The indexer",
@@ -24,10 +26,9 @@ export async function startIndexer(
     logPath: options.logPath,
     report: options.report,
     async plan() {
-      const command = indexerCommand(options);
-      if (isAbandoned) await dropIndex(options.databaseUrl, command.schema);
+      if (isAbandoned) await dropIndex(options.databaseUrl, schema);
       isAbandoned = false;
-      await unlock(options.databaseUrl, command.schema);
+      await unlock(options.databaseUrl, schema);
       return { ...command, cwd: ROOT };
     },
     ready: (signal) =>
@@ -38,6 +39,7 @@ export async function startIndexer(
   });
   const watch = watchIndex({
     ...options,
+    schema,
     onDatabaseRestarted() {
       options.report("The indexer's database was started again, and so is the indexer.");
       supervised.restart();

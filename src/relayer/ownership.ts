@@ -27,6 +27,7 @@ export interface Ownership {
 
 /** Takes the signer, or answers null where another process has it. Rejects where the database cannot be asked. */
 export async function takeOwnership(pool: pg.Pool, signer: Address): Promise<Ownership | null> {
+  if (await isOwned(pool, signer)) return null;
   const client = new pg.Client({
     ...pool.options,
     keepAlive: true,
@@ -72,6 +73,18 @@ export async function takeOwnership(pool: pg.Pool, signer: Address): Promise<Own
     void close();
     throw error;
   }
+}
+
+/** Asked on a pooled connection: who waits for a signer would open one of its own every second. */
+async function isOwned(pool: pg.Pool, signer: Address): Promise<boolean> {
+  const { rows } = await pool.query<{ owned: boolean }>(
+    `select exists (
+      select 1 from pg_locks where locktype = 'advisory' and objsubid = 2 and granted
+        and database = (select oid from pg_database where datname = current_database())
+        and classid = $1::int::oid and objid = hashtext($2)::oid) as owned`,
+    [ADVISORY_LOCKS.signer, signer],
+  );
+  return rows[0]?.owned === true;
 }
 
 /** Runs one write of the signer's owner; throws {@link OwnershipLost}, and writes nothing, where it is owner no more. */
