@@ -170,7 +170,10 @@ export const MUTANTS = [
   {
     name: "no-lock",
     file: "src/relayer/ownership.ts",
-    edits: [["if (locked.rows[0]?.taken !== true) {", "if (locked.rows.length === 0) {"]],
+    edits: [
+      ["if (locked.rows[0]?.taken !== true) {", "if (locked.rows.length === 0) {"],
+      ["return rows[0]?.owned === true;", "return rows.length === 0;"],
+    ],
     project: "faults",
     tests: "test/faults/ownership.test.ts",
     only: "row 4",
