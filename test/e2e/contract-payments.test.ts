@@ -161,6 +161,15 @@ describe("the same bytes", () => {
     expect((await client.post("/v1/contracts", body, paidTwice)).error?.code).toBe("duplicate_contract");
   });
 
+  test("may be paid again where a reorganisation took the contract for good", async () => {
+    const body = JSON.stringify(await draftBody(world));
+    const { payTo } = quoteOf(await client.post("/v1/contracts", body));
+    // As an answer left it whose contract the chain took back, and whose operation was rejected since.
+    await world.pool.query("update app.terms set opened_at = now() where id = $1", [payTo]);
+    const created = await client.pay<ContractView>("/v1/contracts", body);
+    expect([created.status, created.data.id]).toEqual([200, payTo]);
+  });
+
   test("paid twice at once open one contract and take one payment", async () => {
     const payer = await world.newAgent({ usd: "200" });
     const body = JSON.stringify(await draftBody(world));

@@ -1,7 +1,7 @@
 /** POST /v1/contracts: from the first quote to the opened escrow. */
 import { createHash } from "node:crypto";
 import { and, eq, isNull } from "drizzle-orm";
-import { factoryAbi } from "../../chain/abi.js";
+import { escrowAbi, factoryAbi } from "../../chain/abi.js";
 import { workingContract } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
@@ -116,7 +116,8 @@ async function findAttempt(
   if (row === undefined) return null;
 
   const id = row.terms.id as Address;
-  if (row.terms.openedAt !== null || (row.phase !== null && row.phase !== "none")) throw duplicate(id);
+  if (row.phase !== null && row.phase !== "none") throw duplicate(id);
+  if (row.terms.openedAt !== null && !(await wasTakenBack(deps, id))) throw duplicate(id);
   const escrowTerms = parseStoredTerms(row.terms.escrowTerms);
   if (deps.clock.now() >= escrowTerms.matchDeadline) {
     throw new AppError("conflict", {
@@ -124,6 +125,14 @@ async function findAttempt(
     });
   }
   return { id, caller, bodyHash, escrowTerms, document: row.terms.document, draft, known: true };
+}
+
+/** Whether a contract that was opened is gone for good: a reorganisation took it, and its payment did not come again. */
+async function wasTakenBack({ db, publicClient }: Deps, id: Address): Promise<boolean> {
+  if (await findLiveCreation(db, id)) return false;
+  const code = await publicClient.getCode({ address: id });
+  if (code === undefined) return true;
+  return (await publicClient.readContract({ address: id, abi: escrowAbi, functionName: "status" })) === 0;
 }
 
 async function newAttempt(deps: Deps, { caller, rawBody, draft }: CreateCall): Promise<CreationAttempt> {

@@ -22,34 +22,56 @@ const tokenAbi = parseAbi([
   "event Transfer(address indexed from, address indexed to, uint256 value)",
 ]);
 
-/** Events of an escrow that say what became of a deposit in the same transaction. */
-const CONSUMING_EVENTS = new Set([
-  "WorkingContractCreated",
-  "WorkingContractMatched",
-  "WorkingContractDisputed",
-  "VoteSealed",
-  "SurplusCredited",
-  "SurplusReturned",
-]);
-
 /**
  * Whether this very authorization moved its value to the escrow in a transaction in which the escrow itself took no
- * deposit. False for a cancelled authorization, and for one that the escrow consumed.
+ * deposit of its payer. False for a cancelled authorization, and for one that the escrow consumed.
  */
 export async function isStrayPayment(deps: UseDeps, payment: PaymentAuthorization): Promise<boolean> {
   const use = await findUse(deps, payment);
   return use !== null && isStray(deps, payment, use);
 }
 
-function isStray(
-  { deployment }: UseDeps,
+async function isStray(
+  deps: UseDeps,
   payment: PaymentAuthorization,
   { logs }: TransactionReceipt,
-): boolean {
-  const consumed = parseEventLogs({ abi: escrowAbi, logs }).some(
-    ({ address, eventName }) => address.toLowerCase() === payment.to && CONSUMING_EVENTS.has(eventName),
+): Promise<boolean> {
+  if (!hasTransfer(logs, deps.deployment.asset.address, payment)) return false;
+  const events = parseEventLogs({ abi: escrowAbi, logs }).filter(
+    ({ address }) => address.toLowerCase() === payment.to,
   );
-  return !consumed && hasTransfer(logs, deployment.asset.address, payment);
+  for (const event of events) if (await isOfPayer(deps, payment, event)) return false;
+  return true;
+}
+
+type EscrowEvent = ReturnType<typeof parseEventLogs<typeof escrowAbi>>[number];
+
+/** Whether an event of the escrow is about a deposit of this payer: others can act in the same transaction. */
+async function isOfPayer(
+  { publicClient }: UseDeps,
+  { from, to, nonce }: PaymentAuthorization,
+  { eventName, args }: EscrowEvent,
+): Promise<boolean> {
+  const escrow = { address: to, abi: escrowAbi } as const;
+  switch (eventName) {
+    case "WorkingContractCreated": {
+      const { initiator } = await publicClient.readContract({ ...escrow, functionName: "terms" });
+      return initiator.toLowerCase() === from;
+    }
+    case "WorkingContractMatched":
+      return args.counterparty.toLowerCase() === from;
+    case "WorkingContractDisputed": {
+      const client = await publicClient.readContract({ ...escrow, functionName: "client" });
+      return client.toLowerCase() === from;
+    }
+    case "VoteSealed":
+      return args.backupAgent.toLowerCase() === from;
+    case "SurplusCredited":
+    case "SurplusReturned":
+      return args.payer.toLowerCase() === from && args.nonce === nonce;
+    default:
+      return false;
+  }
 }
 
 function hasTransfer(
@@ -87,7 +109,7 @@ export async function findOpening(deps: Deps, payment: PaymentAuthorization): Pr
     ({ address }) => address.toLowerCase() === payment.to,
   );
   if (openedAtOnce) return { transactionHash, blockNumber, blockHash };
-  if (!isStray(deps, payment, use)) return null;
+  if (!(await isStray(deps, payment, use))) return null;
   const opened = await findOpeningFromBalance(deps, payment);
   return opened === null ? null : { transactionHash, ...opened };
 }
