@@ -18,7 +18,7 @@ import type { Hex } from "../protocol/types.js";
 import { append, appendStaged, closeLog, type Log, revertChainEvents } from "./append.js";
 import { draftsOf, readChainEvents } from "./chain-events.js";
 import { armDeadlines, PHASE_TYPES, takeDueDeadlines } from "./deadlines.js";
-import { findUndoneBlocks, indexHolds, readChainTail } from "./rewind.js";
+import { findUndoneBlocks, indexHolds, readChainTail, TAIL } from "./rewind.js";
 
 export interface Appender {
   start(): void;
@@ -148,7 +148,8 @@ async function revertUndone(
   const contractIds = await revertChainEvents(log, lost, at);
   await armDeadlines(tx, contractIds);
 
-  const newest = tail.find((row) => !lost.includes(row));
+  // Where all that was looked at is undone, the next round goes on from the oldest of it.
+  const newest = tail.find((row) => !lost.includes(row)) ?? (tail.length === TAIL ? lost.at(-1) : undefined);
   const wasScanned = state.scannedHash !== null && undone.has(state.scannedHash as Hex);
   if (lost.length > 0 || wasScanned) {
     state.scannedId = newest?.chainEventId ?? null;

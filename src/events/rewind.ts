@@ -9,7 +9,7 @@ import type { Hex } from "../protocol/types.js";
 export type LogState = typeof eventLog.$inferSelect;
 
 /** Events of the log that are looked at in one round; the next round goes on where more are undone. */
-const LIMIT = 200;
+export const TAIL = 200;
 
 /**
  * Whether the index still has the event that was looked at last, and with it all before: what lies behind it is then
@@ -25,7 +25,7 @@ export async function indexHolds(db: Executor, { scannedId, scannedHash }: LogSt
 }
 
 /** Newest events of the chain in the log that are not undone, and whether the index has them. */
-export function readChainTail(db: Executor, limit = LIMIT) {
+export function readChainTail(db: Executor, limit = TAIL) {
   return db
     .select({ ...getTableColumns(event), indexed: isNotNull(escrowEvent.id).mapWith(Boolean) })
     .from(event)

@@ -241,6 +241,43 @@ describe("the log of events", () => {
     await expectWhole();
   });
 
+  it("undoes more than it looks at in one round, and tells nothing else again", async () => {
+    const GONE = 450;
+    const escrow = await createKnown("deep");
+    const { db, publicClient, pool } = network;
+    const appender = createAppender({ db, publicClient, logger });
+    appender.start();
+    await untilTypes(escrow, ["contract.created"]);
+    await appender.stop();
+    const [created] = await logOf(escrow);
+    const goneBlock = `0x${"de".repeat(32)}`;
+    await pool.query(
+      `insert into app.event (position, type, contract_id, agents, data, occurred_at, source, chain_event_id,
+         block_number, block_hash, transaction_hash, log_index)
+       select last_position + n, 'contract.cancelled', contract_id, agents, data, occurred_at, 'gone:' || n,
+         chain_event_id || '-' || lpad(n::text, 3, '0'), block_number, $2, transaction_hash, log_index
+       from app.event, app.event_log, generate_series(1, $3) n where event.position = $1`,
+      [created?.position?.toString(), goneBlock, GONE],
+    );
+    await pool.query(
+      `update app.event_log set last_position = last_position + $1, scanned_id = $2, scanned_hash = $3`,
+      [GONE, `${created?.chainEventId}-${GONE}`, goneBlock],
+    );
+
+    startAppender();
+
+    const undone = async (): Promise<number> =>
+      (await logOf(escrow)).filter(({ type }) => type === "event.reverted").length;
+    await until(async () => (await undone()) === GONE);
+    const rows = await logOf(escrow);
+    expect(
+      rows.filter(({ blockHash, revertedBy }) => blockHash === goneBlock && revertedBy === null),
+    ).toEqual([]);
+    expect(rows.filter(({ type }) => type === "contract.created")).toHaveLength(1);
+    expect(rows).toHaveLength(1 + 2 * GONE);
+    await expectWhole();
+  });
+
   it("stands in nobody's way while the indexer undoes blocks", async () => {
     startAppender();
     await untilTypes(await createKnown("before"), ["contract.created"]);
