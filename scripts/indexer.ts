@@ -1,12 +1,15 @@
 /**
- * The indexer alone, against a database and a chain that run elsewhere; its schema is named for its release. Ends with
- * code 1, to be started again, where its database was started again, where the index stands still though the chain goes
- * on, or where the chain went back beyond what it can follow.
+ * The indexer alone, against a database and a chain that run elsewhere; its schema is named for its release. Any number
+ * may be started: one indexes, the others wait to take its place. Ends with code 1, to be started again, where it lost
+ * its database or that was started again, where the index stands still though the chain goes on, or where the chain went
+ * back beyond what it can follow.
  */
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { resolve } from "node:path";
 import { dropIndex, watchIndex } from "../src/local/index-watch.js";
+import { takeIndexerLock } from "../src/local/indexer-lock.js";
 import { indexerCommand } from "../src/local/indexer-process.js";
+import { startGuardian } from "../src/local/processes.js";
 
 /** One that hangs does not end by itself. */
 const KILL_AFTER_MS = 15_000;
@@ -23,15 +26,27 @@ const { command, args, env, schema } = indexerCommand({
   deploymentPath: resolve(DEPLOYMENT),
   port: Number(INDEXER_PORT),
 });
-const child = spawn(command, args, { env, stdio: "inherit" });
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
-let reason: "database restarted" | "index stood still" | "rows abandoned" | undefined;
+let child: ChildProcess | undefined;
+let reason: "database lost" | "database restarted" | "index stood still" | "rows abandoned" | undefined;
 const end = (why: NonNullable<typeof reason>): void => {
-  reason = why;
+  reason ??= why;
   console.error(`The indexer ends: ${why}.`);
+  if (child === undefined) process.exit(1);
   child.kill("SIGTERM");
-  setTimeout(() => child.kill("SIGKILL"), KILL_AFTER_MS).unref();
+  setTimeout(() => child?.kill("SIGKILL"), KILL_AFTER_MS).unref();
 };
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.on(signal, () => (child === undefined ? process.exit(0) : child.kill(signal)));
+}
+
+await takeIndexerLock(DATABASE_URL, schema, {
+  onWaiting: () => console.error("Another indexer fills this index: waiting to take its place."),
+  onLost: () => end("database lost"),
+});
+// The guardian ends Ponder where this process is killed: the next one must not find it at work.
+const guardian = startGuardian();
+child = spawn(command, args, { env, stdio: "inherit" });
+guardian.watch(child.pid ?? 0);
 watchIndex({
   databaseUrl: DATABASE_URL,
   schema,
@@ -41,6 +56,7 @@ watchIndex({
   onAbandoned: () => end("rows abandoned"),
 });
 child.on("exit", async (code) => {
+  guardian.forget(child?.pid ?? 0);
   if (reason === "rows abandoned") await dropIndex(DATABASE_URL, schema);
   process.exit(reason === undefined ? (code ?? 1) : 1);
 });

@@ -7,4 +7,6 @@ export const ADVISORY_LOCKS = {
   choice: 7_402_003,
   webhookMatching: 7_402_004,
   eventLog: 7_402_005,
+  /** First half of a key whose second is a hash of the index's schema. */
+  indexer: 7_402_006,
 } as const;
