@@ -81,6 +81,8 @@ const PARTS: readonly { key: keyof Results; name: string }[] = [
   { key: "writes", name: "payments one after another" },
   { key: "waves", name: "payments at once" },
   { key: "reads", name: "reads" },
+  { key: "freshness", name: "from block to row" },
+  { key: "memory", name: "memory" },
   { key: "startUp", name: "start" },
   { key: "endurance", name: "soak" },
 ];

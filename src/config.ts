@@ -1,4 +1,5 @@
 /** The service's settings: the environment parsed once. */
+import { parseGwei } from "viem";
 import { z } from "zod";
 
 export const hex32 = z
@@ -75,6 +76,7 @@ const EnvironmentSchema = z
       .default("0.01"),
     X402_V1_BODIES: flag,
     CONFIRMATIONS: wholeNumber(1, { min: 1, max: 1000 }),
+    MAX_FEE_PER_GAS_GWEI: wholeNumber(500, { min: 1, max: 1_000_000 }),
     SETTLEMENT_WAIT_MS: wholeNumber(25_000, { max: 600_000 }),
     RATE_LIMIT_READS: wholeNumber(300),
     RATE_LIMIT_WRITES: wholeNumber(60),
@@ -132,6 +134,8 @@ const EnvironmentSchema = z
     /** Serve version 1 quotes in every 402 body. */
     x402V1Bodies: env.X402_V1_BODIES,
     confirmations: env.CONFIRMATIONS,
+    /** Highest fee per gas (wei) that the relayer ever signs: above it operations wait. */
+    maxFeePerGas: parseGwei(String(env.MAX_FEE_PER_GAS_GWEI)),
     /** How long a request waits for its operation before 503 settlement_pending. */
     settlementWaitMs: env.SETTLEMENT_WAIT_MS,
     /** Requests a minute; 0 switches a limit off. */

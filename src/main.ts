@@ -75,8 +75,8 @@ export async function createService(
     const serving = connect({ maxConnections: api, statementTimeoutMs });
     const { pool: readPool, db: readDb } = connect({ maxConnections: read, statementTimeoutMs });
     const pools = { work: pool, api: serving.pool, read: readPool };
-    const metrics = createMetrics({ db, pools, publicClient, signers });
-    const { confirmations, roles } = config;
+    const { confirmations, maxFeePerGas, roles } = config;
+    const metrics = createMetrics({ db, pools, publicClient, signers, maxFeePerGas });
     if (roles.has("relayer")) {
       const caretaker = createCaretaker({
         db,
@@ -100,6 +100,7 @@ export async function createService(
         confirmations,
         logger,
         metrics: metrics.relayer,
+        options: { maxFeePerGas },
       });
       closing.push(() => relayer.stop());
       relayer.start();

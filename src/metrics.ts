@@ -5,7 +5,7 @@ import type { Database } from "./db/client.js";
 import { indexedBlock } from "./db/onchain.js";
 import type { ErrorCode } from "./errors.js";
 import type { Address } from "./protocol/types.js";
-import type { RelayerMetrics } from "./relayer/context.js";
+import { ALARM_NAMES, type RelayerMetrics } from "./relayer/context.js";
 
 export interface Metrics {
   /**
@@ -33,6 +33,7 @@ export function createMetrics({
   pools,
   publicClient,
   signers,
+  maxFeePerGas,
 }: {
   db: Database;
   /** This process's connections, by what they are for. */
@@ -40,6 +41,8 @@ export function createMetrics({
   publicClient: Pick<PublicClient, "getBalance" | "getBlockNumber">;
   /** Whose balance pays for the batches of this process. */
   signers: readonly Address[];
+  /** Highest fee per gas (wei) that they may offer. */
+  maxFeePerGas: bigint;
 }): Metrics {
   const pool = db.$client;
   const register = new Registry();
@@ -77,6 +80,9 @@ export function createMetrics({
     labelNames: ["name"],
     registers,
   });
+  // A counter's rise can be seen only from a value that was scraped before it.
+  for (const name of ALARM_NAMES) alarms.inc({ name }, 0);
+  errors.inc({ status: "500", code: "internal_error" }, 0);
   const batchSize = new Histogram({
     name: "working_contracts_relayer_batch_operations",
     help: "Operations in a batch",
@@ -101,6 +107,11 @@ export function createMetrics({
     labelNames: ["signer"],
     registers,
   });
+  new Gauge({
+    name: "working_contracts_relayer_fee_cap_wei",
+    help: "Highest fee per gas that any transaction may offer",
+    registers,
+  }).set(Number(maxFeePerGas));
   new Gauge({
     name: "working_contracts_relayer_signer_balance_wei",
     help: "What a signer can still pay for gas",

@@ -118,10 +118,19 @@ test("a contract's life, and what agents do wrong in it, can be told from metric
     const ofRequest = lines.filter(({ requestId }) => requestId === id);
     const stored = ofRequest.find(({ msg }) => msg === "operation stored");
     expect(stored, id).toMatchObject({ kind, operation: expect.stringMatching(/^\d+$/) });
-    expect(ofRequest.find(({ msg }) => msg === "operation applied")).toMatchObject({
+    const applied = ofRequest.find(({ msg }) => msg === "operation applied");
+    expect(applied).toMatchObject({
       operation: stored?.operation,
       transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),
       block: expect.stringMatching(/^\d+$/),
+    });
+    const ofOperation = lines.filter(
+      ({ operations }) => Array.isArray(operations) && operations.includes(stored?.operation),
+    );
+    expect(ofOperation.map(({ msg }) => msg)).toContain("batch sent");
+    expect(ofOperation.find(({ msg }) => /^batch (mined|final)$/.test(String(msg)))).toMatchObject({
+      hash: applied?.transaction,
+      block: applied?.block,
     });
     expect(ofRequest.find(({ msg }) => msg === "request")).toMatchObject({ status: 200 });
   }

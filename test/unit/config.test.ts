@@ -27,6 +27,7 @@ it("needs four settings, and has a default for every other", () => {
     minimumPrice: "0.01",
     x402V1Bodies: false,
     confirmations: 1,
+    maxFeePerGas: 500_000_000_000n,
     settlementWaitMs: 25_000,
     rateLimits: { reads: 300, writes: 60, anonymous: 60, challenges: 10, pages: 120 },
     eventStreams: 2000,
