@@ -10,7 +10,7 @@ export interface Candidate {
   gasLimit: number;
   dataLength: number;
   notAfter: number | null;
-  /** Seconds since 1970. */
+  /** Seconds, by the chain's clock as `notAfter` is. */
   createdAt: number;
   tries: number;
   /** Whether it was ever signed for broadcast. */

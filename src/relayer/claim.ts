@@ -52,33 +52,41 @@ export interface Claim {
 }
 
 /**
- * Claims the next batch. Operations whose time has passed on the chain's clock end here as `Expired`, unsent; one that
- * was published before is claimed all the same, as only the chain can say that it was not applied.
+ * Ends waiting operations whose time has passed on the chain's clock as `Expired`, unsent. One that was published before
+ * goes on, as only the chain can say that it was not applied.
  */
-export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
-  const { signer, options } = context;
-  const { rows, expired, standsOn } = await fenced(context, async (tx) => {
-    await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.choice})`);
-    const ended = await tx.execute<{ id: string }>(sql`
+export async function endExpired(context: SignerContext, head: Head): Promise<void> {
+  const { signer, logger, metrics } = context;
+  const ids = await fenced(context, async (tx) => {
+    const { rows } = await tx.execute<{ id: string }>(sql`
       update app.operation set state = 'rejected', reason = 'Expired', retry_at = null, updated_at = now()
       where id in (
         select id from app.operation where state in ('queued', 'held') and not_after < ${head.timestamp}
           and published_at is null and (claimed_until is null or claimed_until < now() or signer = ${signer})
-        order by id limit ${MAX_EXPIRED})
+        order by id limit ${MAX_EXPIRED} for update skip locked)
       returning id::text`);
-    await notifyDone(
-      tx,
-      ended.rows.map(({ id }) => BigInt(id)),
-    );
+    const ended = rows.map(({ id }) => id);
+    await notifyDone(tx, ended.map(BigInt));
+    return ended;
+  });
+  if (ids.length === 0) return;
+  metrics?.operations("rejected", ids.length);
+  logger.info({ operations: ids }, "operations expired");
+}
 
+/** Claims the next batch. */
+export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
+  const { signer, options } = context;
+  const { rows, standsOn } = await fenced(context, async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.choice})`);
     const candidates = await tx.execute<CandidateRow>(sql`
       select id::text, kind, escrow, caller, gas_limit, octet_length(data) as data_length, not_after::float8,
-        extract(epoch from created_at)::float8 as created_at, tries, published_at is not null as published
+        ${head.timestamp} - extract(epoch from now() - created_at)::float8 as created_at, tries, published_at is not null as published
       from app.operation
       where state in ('queued', 'held') and (retry_at is null or retry_at <= now())
         and (claimed_until is null or claimed_until < now() or signer = ${signer})
       order by id limit ${MAX_CANDIDATES}`);
-    const none = { rows: [], expired: ended.rows.length, standsOn: [] };
+    const none = { rows: [], standsOn: [] };
     if (candidates.rows.length === 0) return none;
     // A delegation that waits for its next try holds back the acts that need it.
     const busy = await tx.execute<BusyOperation & Record<string, unknown>>(sql`
@@ -114,11 +122,9 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       where escrow = any(${sql.param(escrows)}::text[]) and state = 'mined' and block_hash is not null`);
     return {
       rows: claimed,
-      expired: ended.rows.length,
       standsOn: blocks.rows.map(({ number, hash }) => ({ number: BigInt(number), hash })),
     };
   });
-  if (expired > 0) context.metrics?.operations("rejected", expired);
   return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), standsOn };
 }
 

@@ -19,16 +19,18 @@ export interface RelayerMetrics {
 }
 
 /** Conditions that an operator has to look at; each is logged as an error with `alarm`. */
-export type AlarmName =
-  | "signer_without_gas"
-  | "signer_not_allowed"
-  | "fee_cap_reached"
-  | "foreign_nonce"
-  | "nonce_unexplained"
-  | "signer_missing"
-  | "batch_reverted"
-  | "reorganisation_beyond_finality"
-  | "operation_failing";
+export const ALARM_NAMES = [
+  "signer_without_gas",
+  "signer_not_allowed",
+  "fee_cap_reached",
+  "foreign_nonce",
+  "nonce_unexplained",
+  "signer_missing",
+  "batch_reverted",
+  "reorganisation_beyond_finality",
+  "operation_failing",
+] as const;
+export type AlarmName = (typeof ALARM_NAMES)[number];
 
 /** Moments between which a crash must lose nothing and repeat nothing. */
 export type CrashPoint =
@@ -71,6 +73,8 @@ export interface SignerContext {
 
 /** What the loop remembers between rounds; losing it costs time, never an operation. */
 export interface SignerMemory {
+  /** Newest block by whose time the waiting operations were ended that are too late. */
+  sweptHead: Hex | null;
   /** Newest block that the open batches were compared with, and when (milliseconds). */
   followedHead: Hex | null;
   followedAt: number;
@@ -84,6 +88,11 @@ export interface SignerMemory {
   missingSince: Map<bigint, bigint>;
   /** Next block in which the search for the transaction that used a quarantined batch's nonce looks. */
   searchedTo: Map<bigint, bigint>;
+  /**
+   * The account nonce that the chain waits for, where the first open batch has a higher one, and the block at which it
+   * was first seen so.
+   */
+  gap: { nonce: number; since: bigint } | null;
   /** Rounds in a row in which the chain knew fewer transactions of the signer than we do. */
   shortNonces: number;
   /** Wall clock (milliseconds) until which nothing new is sent. */
@@ -103,6 +112,7 @@ export interface Head {
 
 export function createMemory(): SignerMemory {
   return {
+    sweptHead: null,
     followedHead: null,
     followedAt: 0,
     inFlight: 0,
@@ -110,6 +120,7 @@ export function createMemory(): SignerMemory {
     waitingSince: new Map(),
     missingSince: new Map(),
     searchedTo: new Map(),
+    gap: null,
     shortNonces: 0,
     pausedUntil: 0,
     alarmedAt: new Map(),

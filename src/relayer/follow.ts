@@ -1,5 +1,5 @@
 /** What became of the signed batches: receipts, depth, reorganisations, lost and stuck transactions. */
-import { and, asc, desc, eq, gte, inArray, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gte, inArray, lte, sql } from "drizzle-orm";
 import { parseTransaction, type TransactionReceipt } from "viem";
 import { type BatchAttempt, batch } from "../db/schema.js";
 import { type Head, raiseAlarm, type SignerContext } from "./context.js";
@@ -8,12 +8,12 @@ import { findNonceUse } from "./nonce-use.js";
 import { fenced } from "./ownership.js";
 import { findReceipt, isCanonical, isTrusted, placeOf } from "./receipts.js";
 import { finaliseBatches, recordFailures, recordReceipt, reopenBatches, requeueBatch } from "./results.js";
-import { broadcast, signAttempt } from "./send.js";
+import { broadcast, broadcastAll, signAttempt } from "./send.js";
 import { estimateFees, replacementFees } from "./transaction.js";
 
 type Batch = typeof batch.$inferSelect;
 
-/** Open batches looked at in one round; more than are ever open at once. */
+/** Batches of one kind looked at in one round; the next round goes on. */
 const MAX_OPEN = 200;
 /** Heads in a row that must miss a transaction whose nonce is used before we believe that it is lost. */
 const MISSING_HEADS = 3n;
@@ -44,41 +44,81 @@ export async function followBatches(context: SignerContext, head: Head): Promise
  * their block and are looked for again.
  */
 async function followMined(context: SignerContext, head: Head): Promise<void> {
-  const { db, signer, options, metrics, logger } = context;
-  const mined = await db
-    .select({ id: batch.id, state: batch.state, blockNumber: batch.blockNumber, blockHash: batch.blockHash })
+  const lost: Place[] = [];
+  for (const place of await newestPlaces(context, MAX_OPEN)) {
+    const standing = await stands(context, place);
+    // A node that does not have the block says nothing about it.
+    if (standing === null) return;
+    if (standing) break;
+    lost.push(place);
+  }
+  await reopen(context, lost);
+  await finaliseDeep(context, head);
+}
+
+interface Place {
+  id: bigint;
+  state: Batch["state"];
+  blockNumber: bigint | null;
+  blockHash: string | null;
+}
+
+const PLACE = {
+  id: batch.id,
+  state: batch.state,
+  blockNumber: batch.blockNumber,
+  blockHash: batch.blockHash,
+};
+
+function newestPlaces({ db, signer }: SignerContext, limit: number): Promise<Place[]> {
+  return db
+    .select(PLACE)
     .from(batch)
     .where(and(eq(batch.signer, signer), inArray(batch.state, ["mined", "final"])))
     .orderBy(desc(batch.blockNumber), desc(batch.accountNonce))
+    .limit(limit);
+}
+
+/** Whether a batch's block is in the chain; null where the node does not have it. */
+async function stands(context: SignerContext, { blockNumber, blockHash }: Place): Promise<boolean | null> {
+  if (blockNumber === null || blockHash === null) return null;
+  return isCanonical(context, blockNumber, blockHash);
+}
+
+async function reopen(context: SignerContext, lost: readonly Place[]): Promise<void> {
+  if (lost.length === 0) return;
+  const { signer, logger, metrics } = context;
+  const ids = lost.map(({ id }) => id);
+  const lostFinal = lost.filter(({ state }) => state === "final").length;
+  logger.warn({ signer, batches: ids.map(String) }, "blocks with batches left the chain");
+  if (lostFinal > 0) raiseAlarm(context, "reorganisation_beyond_finality", { batches: lostFinal });
+  await reopenBatches(context, ids);
+  for (const id of ids) forget(context, id);
+  metrics?.batches("reorganised");
+}
+
+/**
+ * Batches that are deep enough, oldest first, each by its own block: what was written down on two branches would be
+ * vouched for by the newest one alone.
+ */
+async function finaliseDeep(context: SignerContext, head: Head): Promise<void> {
+  const { db, signer, options } = context;
+  const deepest = head.number - BigInt(options.confirmations) + 1n;
+  const deep = await db
+    .select(PLACE)
+    .from(batch)
+    .where(and(eq(batch.signer, signer), eq(batch.state, "mined"), lte(batch.blockNumber, deepest)))
+    .orderBy(asc(batch.blockNumber))
     .limit(MAX_OPEN);
-  const lost: bigint[] = [];
-  let lostFinal = 0;
-  const checked = new Map<string, boolean>();
-  const final: bigint[] = [];
-  let anchored = false;
-  for (const { id, state, blockNumber, blockHash } of mined) {
-    if (blockNumber === null || blockHash === null) continue;
-    if (!anchored) {
-      const standing = checked.get(blockHash) ?? (await isCanonical(context, blockNumber, blockHash));
-      // A node that does not have the block says nothing about it.
-      if (standing === null) return;
-      checked.set(blockHash, standing);
-      if (!standing) {
-        lost.push(id);
-        if (state === "final") lostFinal += 1;
-        continue;
-      }
-      anchored = true;
-    }
-    if (state === "mined" && head.number - blockNumber + 1n >= BigInt(options.confirmations)) final.push(id);
+  const standing = new Map<string | null, boolean | null>();
+  for (const place of deep) {
+    if (!standing.has(place.blockHash)) standing.set(place.blockHash, await stands(context, place));
   }
-  if (lost.length > 0) {
-    logger.warn({ signer, batches: lost.map(String) }, "blocks with batches left the chain");
-    if (lostFinal > 0) raiseAlarm(context, "reorganisation_beyond_finality", { batches: lostFinal });
-    await reopenBatches(context, lost);
-    for (const id of lost) forget(context, id);
-    metrics?.batches("reorganised");
-  }
+  await reopen(
+    context,
+    deep.filter(({ blockHash }) => standing.get(blockHash) === false),
+  );
+  const final = deep.filter(({ blockHash }) => standing.get(blockHash) === true).map(({ id }) => id);
   if (final.length > 0) await finaliseBatches(context, await withFailuresEnded(context, final));
 }
 
@@ -111,10 +151,11 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
     .orderBy(asc(batch.accountNonce))
     .limit(MAX_OPEN);
   let inFlight = 0;
+  let gap: number | null = null;
   for (const one of open) {
     const receipt = await findReceipt(context, one.attempts);
     if (receipt !== null) {
-      if (!(await isTrusted(context, placeOf(receipt), head))) {
+      if (!(await isTrusted(context, placeOf(receipt), head)) || !(await isAnchored(context))) {
         inFlight += 1;
         continue;
       }
@@ -130,12 +171,29 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
       continue;
     }
     memory.missingSince.delete(one.id);
+    if (inFlight === 0 && nonce < one.accountNonce) gap = nonce;
     inFlight += 1;
     if (one.state === "quarantined") await setState(context, one.id, "sent");
     if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;
     await rebroadcast(context, one, head);
   }
   memory.inFlight = inFlight;
+  if (gap === null || gap !== memory.gap?.nonce)
+    memory.gap = gap === null ? null : { nonce: gap, since: head.number };
+}
+
+/**
+ * Whether the newest block that was written down is in the chain now: nothing is written down beside it that may come
+ * from another branch.
+ */
+async function isAnchored(context: SignerContext): Promise<boolean> {
+  const [newest] = await newestPlaces(context, 1);
+  return newest === undefined || (await stands(context, newest)) === true;
+}
+
+/** Whether the transactions that wait stand behind an account nonce that nobody has used for some blocks. */
+export function isBehindGap({ memory }: SignerContext, head: Head): boolean {
+  return memory.gap !== null && head.number - memory.gap.since >= MISSING_HEADS;
 }
 
 async function settleReceipt(
@@ -214,14 +272,25 @@ async function replaceIfStuck(context: SignerContext, one: Batch, head: Head): P
     }
     return false;
   }
-  const { to, data, nonce, gas } = parseTransaction(last.raw);
+  const { to, data, nonce, gas = 0n } = parseTransaction(last.raw);
+  const balance = await publicClient.getBalance({ address: signer });
+  if (balance < gas * fees.maxFeePerGas) {
+    if (memory.broadcastAt.get(one.id) !== head.number) {
+      raiseAlarm(context, "signer_without_gas", {
+        batch: one.id.toString(),
+        balance: balance.toString(),
+        needed: (gas * fees.maxFeePerGas).toString(),
+      });
+    }
+    return false;
+  }
   const attempt = await signAttempt(context, {
     chainId: context.deployment.chainId,
     type: "eip1559",
     to: to ?? context.deployment.relay,
     data: data ?? "0x",
     nonce: nonce ?? one.accountNonce,
-    gas: gas ?? 0n,
+    gas,
     ...fees,
     head,
   });
@@ -234,7 +303,13 @@ async function replaceIfStuck(context: SignerContext, one: Batch, head: Head): P
   metrics?.batches("replaced");
   metrics?.signed({ signer, operations: one.operationIds.length, maxFeePerGas: fees.maxFeePerGas });
   logger.warn(
-    { signer, batch: one.id.toString(), hash: attempt.hash, replaces: last.hash },
+    {
+      signer,
+      batch: one.id.toString(),
+      hash: attempt.hash,
+      replaces: last.hash,
+      operations: one.operationIds.map(String),
+    },
     "batch replaced",
   );
   memory.broadcastAt.set(one.id, head.number);
@@ -253,12 +328,10 @@ function feesOf(attempt: BatchAttempt) {
 /** The node may have dropped the transaction, or never got it. */
 async function rebroadcast(context: SignerContext, one: Batch, head: Head): Promise<void> {
   const { memory } = context;
-  const last = one.attempts.at(-1);
   const at = memory.broadcastAt.get(one.id);
-  if (last === undefined || (at !== undefined && head.number - at < REBROADCAST_BLOCKS && head.number >= at))
-    return;
+  if (at !== undefined && head.number - at < REBROADCAST_BLOCKS && head.number >= at) return;
   memory.broadcastAt.set(one.id, head.number);
-  await broadcast(context, last);
+  await broadcastAll(context, one.attempts);
 }
 
 /**
@@ -292,10 +365,7 @@ async function checkShortNonces(context: SignerContext, head: Head): Promise<voi
     context,
     missing.filter(({ state }) => state === "final").map(({ id }) => id),
   );
-  for (const { attempts } of missing) {
-    const last = attempts.at(-1);
-    if (last !== undefined) await broadcast(context, last);
-  }
+  for (const { attempts } of missing) await broadcastAll(context, attempts);
 }
 
 async function setState(

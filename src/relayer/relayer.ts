@@ -5,7 +5,7 @@ import { relayAbi } from "../chain/abi.js";
 import type { Deployment } from "../chain/deployment.js";
 import type { Database } from "../db/client.js";
 import type { Address } from "../protocol/types.js";
-import { readWork } from "./claim.js";
+import { endExpired, readWork } from "./claim.js";
 import {
   type CrashPoint,
   createMemory,
@@ -16,9 +16,9 @@ import {
   readHead,
   type SignerContext,
 } from "./context.js";
-import { followBatches } from "./follow.js";
+import { followBatches, isBehindGap } from "./follow.js";
 import { type Ownership, OwnershipLost, takeOwnership } from "./ownership.js";
-import { sendNext } from "./send.js";
+import { fillGap, sendNext } from "./send.js";
 
 export interface Relayer {
   start(): void;
@@ -137,6 +137,11 @@ export function createRelayer({
     const head = await readHead(publicClient);
     if (open) await followBatches(context, head);
     else memory.inFlight = 0;
+    if (isWaiting && memory.sweptHead !== head.hash) {
+      await endExpired(context, head);
+      memory.sweptHead = head.hash;
+    }
+    if (maySend && memory.shortNonces === 0 && isBehindGap(context, head)) return fillGap(context, head);
     while (maySend && memory.shortNonces === 0 && memory.inFlight < settings.maxInFlight) {
       if (!(await sendNext(context, head))) return;
       memory.inFlight += 1;

@@ -85,6 +85,17 @@ export async function recordReceipt(
     await notifyDone(tx, operationIds);
     return { applied, failed, seconds };
   });
+  logger.info(
+    {
+      signer,
+      batch: id.toString(),
+      hash: place.transactionHash,
+      block: place.blockNumber.toString(),
+      operations: operationIds.map(String),
+      ...(failures.size > 0 && { failed: [...failures.keys()].map((index) => String(operationIds[index])) }),
+    },
+    `batch ${state}`,
+  );
   metrics?.batches(state);
   metrics?.mined({ signer, gasPaid: receipt.gasUsed * receipt.effectiveGasPrice, seconds: counts.seconds });
   if (counts.applied > 0) metrics?.operations(state, counts.applied);
@@ -261,8 +272,8 @@ export async function requeueBatch(
         })
         .where(eq(operation.id, row.id));
     }
-    return rows.length;
+    return rows.map((row) => row.id.toString());
   });
-  context.metrics?.operations("requeued", requeued);
+  context.metrics?.operations("requeued", requeued.length);
   context.logger.warn({ batch: id.toString(), state, operations: requeued }, "operations queued again");
 }

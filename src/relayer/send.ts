@@ -26,6 +26,11 @@ const PAUSE_MS = 5000;
 /** Batches of one signer that are looked at to find its next account nonce. */
 const MAX_KNOWN_NONCES = 1000;
 
+/** Failures of our contracts that a token which is paused can be behind. */
+const TRANSFER_FAILURES: ReadonlySet<string> = new Set(["PaymentFailed", "SafeERC20FailedOperation"]);
+/** Of these the token's own error comes through, whatever it is called. */
+const PAYS_OUT: ReadonlySet<string> = new Set(["return-surplus", "claim-deferred"]);
+
 const pausableAbi = parseAbi(["function paused() view returns (bool)"]);
 
 /**
@@ -139,8 +144,7 @@ async function judge(
       fromKeeper: row.caller === null,
       tries: row.tries,
       answered: row.response !== null,
-      tokenPaused:
-        tokenPaused === true && (reason === "PaymentFailed" || reason === "SafeERC20FailedOperation"),
+      tokenPaused: tokenPaused === true && (TRANSFER_FAILURES.has(reason) || PAYS_OUT.has(row.kind)),
     });
     const list = verdict.verdict === "reject" ? judged.rejected : judged.held;
     list.push({ row, reason: verdict.reason, data: verdict.data });
@@ -172,11 +176,26 @@ async function isPaused(publicClient: SignerContext["publicClient"], asset: Hex)
   }
 }
 
+/**
+ * An empty batch for an account nonce below our own that a foreign transaction had used and a reorganisation gave back:
+ * nothing that was signed after it can be mined before it.
+ */
+export async function fillGap(context: SignerContext, head: Head): Promise<void> {
+  const { publicClient, options, memory } = context;
+  const nonce = memory.gap?.nonce;
+  memory.gap = null;
+  const fees = await estimateFees(publicClient, head, options.maxFeePerGas);
+  if (fees === null) raiseAlarm(context, "fee_cap_reached", { baseFeePerGas: head.baseFeePerGas.toString() });
+  else if (await signAndSend(context, [], fees, head, nonce)) raiseAlarm(context, "foreign_nonce", { nonce });
+}
+
+/** `wanted`: sent with this account nonce or not at all. */
 async function signAndSend(
   context: SignerContext,
   operations: OperationRow[],
   fees: Fees,
   head: Head,
+  wanted?: number,
 ): Promise<boolean> {
   const { publicClient, signer, deployment, memory, crashPoint, metrics, logger } = context;
   const [balance, chainNonce] = await Promise.all([
@@ -194,8 +213,8 @@ async function signAndSend(
     return false;
   }
   const nonce = await nextNonce(context, chainNonce);
-  if (nonce === null) {
-    memory.shortNonces = Math.max(memory.shortNonces, 1);
+  if (nonce === null) memory.shortNonces = Math.max(memory.shortNonces, 1);
+  if (nonce === null || (wanted !== undefined && nonce !== wanted)) {
     await release(context, operations);
     return false;
   }
@@ -238,7 +257,13 @@ async function signAndSend(
   metrics?.batches("sent");
   metrics?.signed({ signer, operations: operations.length, maxFeePerGas: fees.maxFeePerGas });
   logger.info(
-    { signer, batch: id.toString(), nonce, operations: operations.length, hash: attempt.hash },
+    {
+      signer,
+      batch: id.toString(),
+      nonce,
+      hash: attempt.hash,
+      operations: operations.map((row) => row.id.toString()),
+    },
     "batch sent",
   );
   memory.broadcastAt.set(id, head.number);
@@ -273,6 +298,14 @@ export async function broadcast(
   } catch (error) {
     logger.debug({ signer, hash, error }, "broadcast answered with an error");
   }
+}
+
+/**
+ * All transactions of one batch, oldest first: where the node lost them and the newest costs more than the signer has,
+ * an older one may still be mined.
+ */
+export async function broadcastAll(context: SignerContext, attempts: readonly BatchAttempt[]): Promise<void> {
+  for (const attempt of attempts) await broadcast(context, attempt);
 }
 
 /**

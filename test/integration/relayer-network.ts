@@ -33,7 +33,7 @@ import type { CrashPoint, RelayerOptions } from "../../src/relayer/context.js";
 import { acceptOperation, createOperation, type NewOperation } from "../../src/relayer/operations.js";
 import { enqueue, type OperationRow } from "../../src/relayer/outbox.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
-import { createRelayer, type Relayer } from "../../src/relayer/relayer.js";
+import { createRelayer, DEFAULT_OPTIONS, type Relayer } from "../../src/relayer/relayer.js";
 
 export const PRICE = 50_000_000n;
 export const STAKE = 2_500_000n;
@@ -64,7 +64,7 @@ export interface Logged {
 }
 
 /** Throws the node's refusal, or answers in its place with `{ result }`; anything else lets the request through. */
-export type Intercept = (method: string) => Promise<unknown>;
+export type Intercept = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
 export interface RelayerSetup {
   signer?: PrivateKeyAccount;
@@ -140,8 +140,8 @@ export async function startRelayerNetwork() {
   });
 
   function interceptedClient(intercept: Intercept) {
-    const request = async (call: { method: string }) => {
-      const answer = await intercept(call.method);
+    const request = async (call: { method: string; params?: readonly unknown[] }) => {
+      const answer = await intercept(call.method, call.params ?? []);
       if (typeof answer === "object" && answer !== null && "result" in answer) return answer.result;
       return publicClient.request(call as never);
     };
@@ -207,7 +207,13 @@ export async function startRelayerNetwork() {
   }
 
   const addressOf = ({ address }: PrivateKeyAccount) => address.toLowerCase() as Address;
-  const metrics = createMetrics({ db, pools: { work: pool }, publicClient, signers: signers.map(addressOf) });
+  const metrics = createMetrics({
+    db,
+    pools: { work: pool },
+    publicClient,
+    signers: signers.map(addressOf),
+    maxFeePerGas: DEFAULT_OPTIONS.maxFeePerGas,
+  });
 
   /** A paid creation by `client`, not stored yet. */
   async function creation(client: PrivateKeyAccount, changes: { value?: bigint; validBefore?: number } = {}) {

@@ -1,10 +1,11 @@
 import type { Hex } from "viem";
-import { encodeFunctionData } from "viem";
+import { encodeFunctionData, parseAbi } from "viem";
+import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { delegationAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { ADVISORY_LOCKS } from "../../src/db/advisory-locks.js";
 import type { Address } from "../../src/protocol/types.js";
-import { cancelOperation, delegateOperation } from "../../src/relayer/operations.js";
+import { cancelOperation, delegateOperation, returnSurplusOperation } from "../../src/relayer/operations.js";
 import { enqueue, type OperationRow, requireRoom } from "../../src/relayer/outbox.js";
 import { PRICE, type RelayerNetwork, STAKE, startRelayerNetwork, until } from "./relayer-network.js";
 
@@ -193,6 +194,57 @@ describe("the relayer's queue", () => {
 
     expect(await network.outcome(row)).toMatchObject({ state: "rejected", reason: "Expired", batchId: null });
     expect(await network.isUsed(act)).toBe(false);
+  });
+
+  it("ends what expired in the queue also while fees are beyond its cap", async () => {
+    const [client] = await network.agents(1);
+    network.startRelayer({ options: { maxFeePerGas: 1n } });
+    const act = await network.creation(client as never, { validBefore: (await network.chainTime()) + 100 });
+    const row = await network.store(act);
+    await until(() => network.logs.some(({ alarm }) => alarm === "fee_cap_reached"));
+    await network.testClient.increaseTime({ seconds: 200 });
+
+    expect(await network.outcome(row)).toMatchObject({ state: "rejected", reason: "Expired", batchId: null });
+  });
+
+  it("holds a return of stray money while the token is paused, and carries it out afterwards", async () => {
+    const [client, payer] = await network.agents(2);
+    network.startRelayer();
+    const escrow = await network.created(client as never);
+    const authorization = await network.authorize(payer as never, escrow, STAKE);
+    const { address, abi } = network.usd;
+    const from = (payer as PrivateKeyAccount).address;
+    const before = await network.balanceOf(from as Address);
+    const { validAfter, validBefore, nonce, signature } = authorization;
+    await network.ownerCall({
+      to: address,
+      data: encodeFunctionData({
+        abi: parseAbi([
+          "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
+        ]),
+        args: [from, escrow, STAKE, validAfter, validBefore, nonce, signature],
+      }),
+    });
+    const setPaused = (paused: boolean) =>
+      network.ownerCall({
+        to: address,
+        data: encodeFunctionData({ abi, functionName: "setPaused", args: [paused] }),
+      });
+    await setPaused(true);
+    const returning = returnSurplusOperation({
+      escrow,
+      payer: network.addressOf(payer as never),
+      amount: STAKE,
+      authorization,
+    });
+    const row = await network.store(returning);
+    await until(async () => (await network.rowOf(row))?.state !== "queued");
+    expect(await network.rowOf(row)).toMatchObject({ state: "held", reason: "TokenPaused" });
+
+    await setPaused(false);
+
+    expect(fate(await network.outcome(row))).toBe("applied");
+    expect(await network.balanceOf(from as Address)).toBe(before);
   });
 
   it("holds payments while the token is paused, and takes them afterwards", async () => {

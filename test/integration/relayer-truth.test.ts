@@ -1,3 +1,4 @@
+import { type Hex, parseTransaction, toHex } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Address } from "../../src/protocol/types.js";
@@ -234,6 +235,119 @@ describe("what the relayer believes", () => {
 
     await expectApplied(act, row);
     expect(await network.batchesOf(signer())).toHaveLength(1);
+  });
+
+  it("looks again for a batch whose block is not the chain's, though a newer one stands", async () => {
+    network.startRelayer({ signer: signer(), confirmations: 8 });
+    const first = await stored();
+    await expectApplied(first.act, first.row);
+    const second = await stored();
+    await expectApplied(second.act, second.row);
+    const [older] = await network.batchesOf(signer());
+    const abandonedBlock = `0x${"ab".repeat(32)}`;
+    for (const table of ["batch", "operation"]) {
+      await network.pool.query(`update app.${table} set block_hash = $1 where block_hash = $2`, [
+        abandonedBlock,
+        older?.blockHash,
+      ]);
+    }
+
+    await until(async () => (await network.batchesOf(signer())).every(({ state }) => state === "final"));
+
+    expect((await network.batchesOf(signer()))[0]?.blockHash).toBe(older?.blockHash);
+    expect((await network.rowOf(first.row))?.blockHash).toBe(older?.blockHash);
+  });
+
+  it("writes nothing down beside a block that its node does not show", async () => {
+    let hidden: string | undefined;
+    network.startRelayer({
+      signer: signer(),
+      confirmations: 1000,
+      intercept: async (method, [block]) =>
+        method === "eth_getBlockByNumber" && block === hidden ? { result: null } : undefined,
+    });
+    const first = await stored();
+    await expectApplied(first.act, first.row);
+    hidden = toHex((await network.rowOf(first.row))?.blockNumber ?? 0n);
+    const second = await stored();
+    const secondHash = async () => (await network.batchesOf(signer()))[1]?.attempts[0]?.hash as Hex;
+    await until(async () => (await secondHash()) !== undefined);
+    const { blockNumber } = await network.publicClient.waitForTransactionReceipt({
+      hash: await secondHash(),
+    });
+    await until(async () => (await network.publicClient.getBlockNumber({ cacheTime: 0 })) > blockNumber + 5n);
+    expect((await network.rowOf(second.row))?.state).toBe("sent");
+
+    hidden = undefined;
+
+    await expectApplied(second.act, second.row);
+  });
+
+  it("fills an account nonce that a reorganisation gave back from a foreign transaction", async () => {
+    const [client] = await network.agents(1);
+    const before = await network.publicClient.getBlockNumber({ cacheTime: 0 });
+    const foreign = await signer().signTransaction({
+      chainId: network.deployment.chainId,
+      type: "eip1559",
+      to: signer().address,
+      nonce: 0,
+      gas: 21_000n,
+      maxFeePerGas: 10n ** 12n,
+      maxPriorityFeePerGas: 10n ** 11n,
+    });
+    const hash = await network.publicClient.sendRawTransaction({ serializedTransaction: foreign });
+    await network.publicClient.waitForTransactionReceipt({ hash });
+    network.startRelayer({ signer: signer(), confirmations: 1000 });
+    const act = await network.creation(client as never);
+    const row = await network.store(act);
+    await expectApplied(act, row);
+    await network.producer.pause();
+    const depth = Number((await network.publicClient.getBlockNumber({ cacheTime: 0 })) - before);
+    await network.testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
+    expect(await network.balanceOf(act.escrow as Address)).toBe(0n);
+    network.producer.resume();
+
+    await until(async () => (await network.balanceOf(act.escrow as Address)) === PRICE);
+
+    await until(async () => (await network.batchesOf(signer())).every(({ state }) => state === "mined"));
+    expect(
+      (await network.batchesOf(signer())).map(({ accountNonce, operationIds }) => [
+        accountNonce,
+        operationIds,
+      ]),
+    ).toEqual([
+      [1, [row.id]],
+      [0, []],
+    ]);
+    expect(alarms("foreign_nonce")).toBeGreaterThan(0);
+  });
+
+  it("keeps to what the signer can pay for when it replaces, and sends the older transaction again", async () => {
+    const { act, row } = await stored();
+    await network.producer.pause();
+    network.startRelayer({ signer: signer(), options: { maxInFlight: 1 } });
+    await until(async () => (await network.batchesOf(signer())).length === 1);
+    const [sent] = await network.batchesOf(signer());
+    const hash = sent?.attempts[0]?.hash as Hex;
+    const { gas, maxFeePerGas = 0n } = parseTransaction(sent?.attempts[0]?.raw as Hex);
+    await network.testClient.setBalance({ address: signer().address, value: (gas ?? 0n) * maxFeePerGas });
+    let isDear = true;
+    const raising = (async () => {
+      while (isDear) {
+        await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: maxFeePerGas + 1n });
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    })();
+    network.producer.resume();
+    await until(() => alarms("signer_without_gas") > 0);
+    await network.testClient.dropTransaction({ hash });
+    isDear = false;
+    await raising;
+    await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: maxFeePerGas / 4n });
+
+    await expectApplied(act, row);
+
+    expect((await network.batchesOf(signer()))[0]?.attempts).toHaveLength(1);
   });
 
   it("finds out that a batch which it had given up was applied after a reorganisation", async () => {
