@@ -1,13 +1,15 @@
 /** Faults at random: processes killed or frozen, database and node cut off, blocks taken back, time that leaps. */
 import { setTimeout as delay } from "node:timers/promises";
 import { until } from "../../src/local/processes.js";
-import type { Cluster } from "../../test/faults/support/cluster.js";
+import { type Cluster, FATES } from "../../test/faults/support/cluster.js";
 import { BROKEN, RESET } from "../../test/faults/support/rpc-proxy.js";
 import type { Chance } from "./random.js";
 
 type Fault = (cluster: Cluster, chance: Chance) => Promise<void>;
 
 const HOUR = 3600;
+const CLOCK_SKEW = 60;
+const POSTGRES_TIMEOUT_MS = 60_000;
 
 const FAULTS: Record<string, { weight: number; inject: Fault }> = {
   "kill -9 of an API": {
@@ -87,6 +89,39 @@ const FAULTS: Record<string, { weight: number; inject: Fault }> = {
       await one.database.setMode("pass");
     },
   },
+  "kill -9 of Postgres": {
+    weight: 1,
+    inject: async ({ postgres, pool }) => {
+      const pid = postgres.pid();
+      if (pid !== undefined) process.kill(pid, "SIGKILL");
+      const isBack = async (): Promise<boolean> =>
+        postgres.pid() !== pid && (await pool.query("select 1")).rowCount === 1;
+      await until("Postgres is back", isBack, { timeoutMs: POSTGRES_TIMEOUT_MS });
+    },
+  },
+  "transactions dropped": {
+    weight: 2,
+    inject: async ({ testClient }) => {
+      const { pending } = await testClient.getTxpoolContent();
+      const waiting = Object.values(pending).flatMap((byNonce) => Object.values(byNonce));
+      for (const { hash } of waiting) await testClient.dropTransaction({ hash });
+    },
+  },
+  "ten times the fee": {
+    weight: 1,
+    inject: async ({ testClient, publicClient }) => {
+      const { baseFeePerGas } = await publicClient.getBlock();
+      await testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: (baseFeePerGas ?? 1n) * 10n });
+    },
+  },
+  "wrong clock": {
+    weight: 1,
+    inject: async ({ processes }, chance) => {
+      const one = chance.pick(processes);
+      await one.kill();
+      await one.start({ CLOCK_OFFSET_SECONDS: String(chance.between(-CLOCK_SKEW, CLOCK_SKEW)) });
+    },
+  },
   "indexer ended": {
     weight: 1,
     inject: async (cluster) => cluster.indexer.restart(),
@@ -97,7 +132,7 @@ const FAULTS: Record<string, { weight: number; inject: Fault }> = {
       // Blocks and reorganisations must not overlap: anvil would lose its state.
       await cluster.blocks.pause();
       try {
-        await cluster.reorganise(chance.between(1, 2));
+        await cluster.reorganise(chance.between(1, 2), chance.pick(FATES));
       } finally {
         cluster.blocks.resume();
       }

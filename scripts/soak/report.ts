@@ -15,8 +15,8 @@ export interface Check {
 /** Which question of the audit a fault belongs to, by its words. */
 const AUDITED: [string, RegExp][] = [
   ["nothing is stuck in the outbox", /^(operation|batch) \d+/],
-  ["escrow balances are what was paid in and out", /^escrow /],
-  ["chain, index and API agree", /^contract /],
+  ["escrows hold, or paid, what the ledger says", /^escrow /],
+  ["chain, outbox, index and API agree", /^(contract|block of batch) /],
   ["account nonces are all accounted for", /nonces/],
 ];
 const SIGNATURES = "every signature was applied once or never, as its signer was told";

@@ -53,6 +53,7 @@ it("row 37: a challenge is good once, for its own text alone", async () => {
     const forged = await account.signMessage({ message: altered });
     expect((await redeem(challengeId, forged)).status).toBe(401);
   }
+  await expectTruth(scene);
 });
 
 it("row 39: oversized, deep, hostile and random bodies are refused, and leave no row", async () => {

@@ -4,16 +4,18 @@
  * shows, never from what it does not.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { type Hex, keccak256, parseTransaction } from "viem";
+import { type Hex, keccak256, parseTransaction, toHex } from "viem";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { BatchAttempt } from "../../src/db/schema.js";
 import { until } from "../../src/local/processes.js";
 import type { ContractView } from "../../src/services/contracts/view.js";
 import type { Agent, Answer } from "../support/agent.js";
-import { BROKEN, RESET, type RpcRule } from "./support/rpc-proxy.js";
+import { BROKEN, RESET, type RpcAnswer, type RpcCall, type RpcRule } from "./support/rpc-proxy.js";
 import { expectTruth, openScene, type Scene, seededRandom, startStory } from "./support/story.js";
 
 const FAULT_MS = 4000;
+/** Fewer than CONFIRMATIONS. */
+const ABANDONED_BLOCKS = 2;
 let scene: Scene;
 let foreignNonces = 0;
 
@@ -105,13 +107,16 @@ describe("row 11: the node", () => {
   });
 });
 
-it("row 12: a transaction was accepted and the answer lost: no failure, and no second transaction", async () => {
+it.each<[string, typeof RESET | RpcAnswer]>([
+  ["the answer lost", RESET],
+  ["an error answered", { error: { code: -32_000, message: "insufficient funds for gas * price + value" } }],
+])("row 12: a transaction was accepted and %s: no failure, and no second transaction", async (_, told) => {
   const { cluster } = scene;
   const before = (await batches()).length;
   const { done } = await startStory(scene, async () =>
     cluster.setRules(async ({ method }, forward) => {
       const answer = await forward();
-      return method === "eth_sendRawTransaction" ? RESET : answer;
+      return method === "eth_sendRawTransaction" ? told : answer;
     }),
   );
   await done;
@@ -128,7 +133,7 @@ it("row 13: a node that shows old heads, old nonces and no receipts is believed 
     params: ["latest", false],
   } as never);
   const { done } = await startStory(scene, async () => {
-    for (const { rpc } of cluster.relayers) {
+    for (const { rpc } of cluster.processes) {
       rpc.setRule(async ({ method, params }, forward) => {
         const isLying = random(3) === 0;
         if (!isLying) return forward();
@@ -143,6 +148,47 @@ it("row 13: a node that shows old heads, old nonces and no receipts is believed 
   cluster.setRules(null);
   await expectTruth(scene, { foreignNonces });
 });
+
+it("row 13: a node that stays on a branch the chain has left is followed back, and nobody is told what was only there", async () => {
+  const { cluster } = scene;
+  const { done } = await startStory(scene, undefined, { mayGoBack: true });
+  await until("a batch is mined", async () => (await batches()).some(({ state }) => state === "mined"), {
+    timeoutMs: 30_000,
+    intervalMs: 20,
+  });
+  await cluster.blocks.pause();
+  const branch = await recordBranch(ABANDONED_BLOCKS);
+  await cluster.reorganise(ABANDONED_BLOCKS);
+  for (const { rpc } of [cluster.relayers[0], cluster.apis[0]].filter((one) => one !== undefined)) {
+    rpc.setRule(async (call, forward) => branch(call) ?? forward());
+  }
+  cluster.blocks.resume();
+  await delay(FAULT_MS);
+  cluster.setRules(null);
+  await done;
+  await expectTruth(scene, { foreignNonces });
+});
+
+/** Answers about the newest blocks as they are now, and about what was mined in them. */
+async function recordBranch(depth: number): Promise<(call: RpcCall) => RpcAnswer | undefined> {
+  const { testClient } = scene.cluster;
+  const ask = (method: string, ...params: unknown[]) => testClient.request({ method, params } as never);
+  const recorded = new Map<string, unknown>();
+  const head = BigInt((await ask("eth_blockNumber")) as Hex);
+  const latest = (await ask("eth_getBlockByNumber", "latest", false)) as { transactions: Hex[] };
+  recorded.set("eth_blockNumber", toHex(head)).set("eth_getBlockByNumber latest", latest);
+  for (let number = head; number > head - BigInt(depth); number--) {
+    const block = (await ask("eth_getBlockByNumber", toHex(number), false)) as { transactions: Hex[] };
+    recorded.set(`eth_getBlockByNumber ${toHex(number)}`, block);
+    for (const hash of block.transactions) {
+      recorded.set(`eth_getTransactionReceipt ${hash}`, await ask("eth_getTransactionReceipt", hash));
+    }
+  }
+  return ({ method, params }) => {
+    const result = recorded.get([method, ...params.slice(0, 1)].join(" "));
+    return result === undefined ? undefined : { result };
+  };
+}
 
 it("row 14: a transaction that the pool dropped is sent again", async () => {
   const { cluster } = scene;

@@ -10,8 +10,10 @@ import { createSigningClient } from "../../src/chain/clients.js";
 import { createDatabase } from "../../src/db/client.js";
 import { localAccount } from "../../src/local/network.js";
 import { until } from "../../src/local/processes.js";
+import { acceptOperation } from "../../src/relayer/operations.js";
 import { enqueue, MAX_QUEUED, type NewOperation } from "../../src/relayer/outbox.js";
 import type { Agent } from "../support/agent.js";
+import { accountOf } from "./support/cluster.js";
 import type { Payment } from "./support/customers.js";
 import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
 
@@ -100,6 +102,66 @@ it("row 22: a loser's stake that a stranger broadcast is sent back", async () =>
   await expectTruth(scene, { ignoredEscrows });
 });
 
+it("row 22: a loser's stake that a stranger brings in the winner's own transaction is sent back", async () => {
+  const { cluster, customers, clients, workers } = scene;
+  const { deployment } = cluster;
+  const created = await customers.create(clients[0] as Agent);
+  const escrow = created.data.id as Address;
+  const [winner, loser] = [workers[0] as Agent, workers[1] as Agent];
+  const path = `/v1/contracts/${escrow}/accept`;
+  const [losing, winning] = [
+    await signed(loser, path, JSON.stringify({ accept: true })),
+    await signed(winner, path, JSON.stringify({ accept: true })),
+  ];
+  const before = await customers.usdOf(loser.address);
+  const { from, to, value, validAfter, validBefore, nonce, signature } = losing.authorization;
+  const accepting = acceptOperation({
+    deployment,
+    escrow,
+    caller: winner.address,
+    authorization: winning.authorization,
+  });
+  const calls = [
+    {
+      target: deployment.asset.address,
+      gasLimit: 150_000,
+      data: encodeFunctionData({
+        abi: tokenAbi,
+        functionName: "transferWithAuthorization",
+        args: [from, to, value, validAfter, validBefore, nonce, signature],
+      }),
+    },
+    { target: accepting.target as Address, gasLimit: 250_000, data: accepting.data as Hex },
+  ];
+  const { relay } = deployment;
+  const allow = (allowed: boolean) =>
+    cluster.ownerCall({
+      to: relay,
+      data: encodeFunctionData({
+        abi: relayAbi,
+        functionName: "setSigner",
+        args: [cluster.owner.account.address, allowed],
+      }),
+    });
+  await allow(true);
+  await cluster.ownerCall({
+    to: relay,
+    data: encodeFunctionData({ abi: relayAbi, functionName: "execute", args: [calls] }),
+  });
+  await allow(false);
+  expect([await isUsed(losing), await isUsed(winning)]).toEqual([true, true]);
+  expect(await customers.usdOf(loser.address)).toBeLessThan(before);
+
+  expect((await customers.settle(losing)).status).toBe(409);
+
+  const isBack = async (): Promise<boolean> => (await customers.usdOf(loser.address)) === before;
+  await until("the stake is back", isBack, { timeoutMs: 60_000 });
+  // Both moved without a call of the service.
+  for (const payment of [losing, winning]) customers.payments.splice(customers.payments.indexOf(payment), 1);
+  ignoredEscrows.add(escrow);
+  await expectTruth(scene, { ignoredEscrows });
+});
+
 it("row 23: a cancelled authorization pays for nothing, and one nonce pays once", async () => {
   const { cluster, customers, clients } = scene;
   const client = clients[1] as Agent;
@@ -145,18 +207,21 @@ it("row 24: gas and returndata bombs among a hundred others cost these nothing",
   for (const relayer of cluster.relayers) relayer.freeze();
   const database = createDatabase(cluster.postgres.url, { maxConnections: 1 });
   const ids: bigint[] = [];
+  const act = { kind: "claim-deferred", escrow: null, caller: null } as const;
   for (const [target, bytecode] of bombs) {
     await cluster.testClient.setCode({ address: target, bytecode });
-    const bomb: NewOperation = {
-      kind: "claim-deferred",
-      escrow: null,
-      caller: null,
-      target,
-      data: "0x",
-      gasLimit: 100_000,
-      onceKey: `bomb:${target}`,
-    };
+    const bomb: NewOperation = { ...act, target, data: "0x", gasLimit: 100_000, onceKey: `bomb:${target}` };
     ids.push((await enqueue(database.db, bomb)).operation.id);
+  }
+  // Cheap ones, so that a hundred fit into the bombs' batch.
+  const spenders = Array.from(
+    { length: GOOD_ONES },
+    (_, index) => accountOf(`spender ${index}`).account.address,
+  );
+  for (const spender of spenders) {
+    const data = encodeFunctionData({ abi: testUsdAbi, functionName: "approve", args: [spender, 1n] });
+    const target = cluster.deployment.asset.address;
+    await enqueue(database.db, { ...act, target, data, gasLimit: 60_000, onceKey: `good:${spender}` });
   }
   await database.pool.end();
   const { rows: before } = await cluster.pool.query("select id from app.operation");
@@ -175,6 +240,22 @@ it("row 24: gas and returndata bombs among a hundred others cost these nothing",
       from app.operation where id = any($1) order by id`,
     [ids.map(String)],
   );
+  for (const id of ids) {
+    const { rows: batches } = await cluster.pool.query(
+      "select 1 from app.batch where $1 = any(operation_ids) and cardinality(operation_ids) > $2",
+      [id.toString(), GOOD_ONES],
+    );
+    expect(batches).not.toEqual([]);
+  }
+  for (const spender of spenders) {
+    const allowed = await cluster.publicClient.readContract({
+      address: cluster.deployment.asset.address,
+      abi: testUsdAbi,
+      functionName: "allowance",
+      args: [cluster.deployment.relay, spender],
+    });
+    expect(allowed).toBe(1n);
+  }
   // Of the huge revert no more than this was copied, or paid for.
   expect(rows).toEqual([
     { state: "rejected", published: true, bytes: 0 },

@@ -5,9 +5,14 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { expectTruth, openScene, type Scene, seededRandom, startStory } from "./support/story.js";
+import { until } from "../../src/local/processes.js";
+import type { Agent } from "../support/agent.js";
+import { FATES, type Fate } from "./support/cluster.js";
+import { expectTruth, openScene, type Scene, seededRandom, shuffled, startStory } from "./support/story.js";
 
 const DEEPEST = 10;
+const SERIES = 3;
+const IN_EACH = 4;
 let scene: Scene;
 
 beforeAll(async () => {
@@ -18,21 +23,71 @@ beforeAll(async () => {
 afterEach(() => scene.cluster.heal());
 afterAll(() => scene?.cluster.stop());
 
-async function reorganise(depth: number): Promise<void> {
+async function reorganise(depth: number, fate?: Fate): Promise<void> {
   const { blocks } = scene.cluster;
   await blocks.pause();
-  await scene.cluster.reorganise(depth);
+  await scene.cluster.reorganise(depth, fate);
   blocks.resume();
 }
 
-it.each([1, 2, 3])("row 19: reorganisations of 1 to 10 blocks in the middle, series %i", async (series) => {
-  const random = seededRandom(series);
+/** Each depth at least once, each fate equally often, in an order by FAULT_SEED. */
+const random = seededRandom(19);
+const depths = shuffled(
+  Array.from({ length: SERIES * IN_EACH }, (_, index) => 1 + (index % DEEPEST)),
+  random,
+);
+const fates = shuffled(
+  depths.map((_, index) => FATES[index % FATES.length] as Fate),
+  random,
+);
+const reorganisations = depths.map((depth, at) => ({ depth, fate: fates[at] as Fate }));
+const series = Array.from({ length: SERIES }, (_, index) => {
+  const planned = reorganisations.slice(index * IN_EACH, (index + 1) * IN_EACH);
+  const words = planned.map(({ depth, fate }) => `${depth} ${fate}`).join(", ");
+  return [`${index + 1}: ${words}`, planned] as const;
+});
+
+it.each(series)("row 19: reorganisations of 1 to 10 blocks in the middle, series %s", async (_, planned) => {
   const { done } = await startStory(scene, undefined, { mayGoBack: true });
-  for (let times = 0; times < 4; times++) {
+  for (const { depth, fate } of planned) {
     await delay(300 + random(700));
-    await reorganise(1 + random(DEEPEST));
+    await reorganise(depth, fate);
   }
   await done;
+  await expectTruth(scene);
+});
+
+it("row 19: a batch that is kept in another block stays what it is, and only its place changes", async () => {
+  const { cluster, customers, clients } = scene;
+  expect((await customers.create(clients[0] as Agent)).status).toBe(200);
+  await cluster.blocks.next();
+  await cluster.blocks.pause();
+  const newest = async () => {
+    const { rows } = await cluster.pool.query<{
+      state: string;
+      hash: `0x${string}`;
+      number: string;
+      block: string;
+      attempts: number;
+    }>(
+      `select state, transaction_hash as hash, block_number as number, block_hash as block,
+        jsonb_array_length(attempts) as attempts from app.batch order by id desc limit 1`,
+    );
+    const [row] = rows;
+    if (row === undefined) throw new Error("there is no batch");
+    return row;
+  };
+  const before = await newest();
+  expect(before.state).toBe("mined");
+  const head = await cluster.publicClient.getBlockNumber({ cacheTime: 0 });
+  await cluster.reorganise(Number(head - BigInt(before.number)) + 1, "kept");
+  cluster.blocks.resume();
+  const { blockHash } = await cluster.publicClient.getTransactionReceipt({ hash: before.hash });
+  expect(blockHash).not.toBe(before.block);
+  await until("the outbox has the new block", async () => (await newest()).block === blockHash, {
+    timeoutMs: 30_000,
+  });
+  expect(await newest()).toMatchObject({ hash: before.hash, attempts: 1 });
   await expectTruth(scene);
 });
 

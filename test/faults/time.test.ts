@@ -79,6 +79,8 @@ it("row 36: with the service gone for good anybody ends the contracts on chain",
   // The price, and the Client's share of the absent Worker's stake.
   expect((await customers.usdOf(client.address)) - before).toBe(52_000_000n);
   expect(await customers.usdOf(created.data.id as `0x${string}`)).toBe(0n);
+  await cluster.heal();
+  await expectTruth(scene);
 });
 
 /** Starts every process again, its clock off by so many seconds. */

@@ -1,12 +1,15 @@
 /**
  * The same questions after every fault. For each authorization that a client ever signed: it was applied exactly once
- * or never moved, and the client has been told which. Escrows hold what was paid into them. Nothing is stuck. Chain,
- * index and API say the same.
+ * or never moved, and the client has been told which. What escrows took in they hold, or paid to whom the ledger says,
+ * by their events alone. Nothing is stuck. Chain, outbox, index and API say the same.
  */
-import { type Address, parseAbiItem } from "viem";
+import { type Address, createPublicClient, http, type PublicClient, parseAbiItem } from "viem";
 import { escrowAbi, testUsdAbi } from "../../../src/chain/abi.js";
+import { readEscrow } from "../../../src/cli/verify/read-chain.js";
+import { rebuild } from "../../../src/cli/verify/rebuild.js";
 import { until } from "../../../src/local/processes.js";
-import { STATUSES } from "../../../src/protocol/status.js";
+import { parseDecimal } from "../../../src/protocol/amounts.js";
+import { STATUSES, type StatusFacts, statusOf } from "../../../src/protocol/status.js";
 import type { ContractView } from "../../../src/services/contracts/view.js";
 import type { Answer } from "../../support/agent.js";
 import type { Cluster } from "./cluster.js";
@@ -45,6 +48,7 @@ export async function audit(
   faults.push(...(await stuck(cluster)));
   if (cluster.hasIndexer) faults.push(...(await statusFaults(cluster, customers)));
   faults.push(...(await atRest(() => nonceFaults(cluster, options))));
+  faults.push(...(await atRest(() => placeFaults(cluster))));
   return faults;
 }
 
@@ -83,10 +87,23 @@ async function stuck({ pool }: Cluster): Promise<string[]> {
 async function moneyFaults(cluster: Cluster, customers: Customers, options: AuditOptions): Promise<string[]> {
   const { payments } = customers;
   const moved = await movements(cluster, payments);
-  return [
-    ...payments.flatMap((payment) => truthFaults(payment, moved.get(payment) ?? 0)),
-    ...(await escrowFaults(cluster, payments, moved, options)),
-  ];
+  const paidIn = new Map<Address, bigint>();
+  for (const payment of payments) {
+    const { to, value } = payment.authorization;
+    paidIn.set(to, (paidIn.get(to) ?? 0n) + value * BigInt(moved.get(payment) ?? 0));
+  }
+  const chain = batchingClient(cluster);
+  const escrows = await Promise.all(
+    [...paidIn]
+      .filter(([escrow]) => options.ignoredEscrows?.has(escrow) !== true)
+      .map(([escrow, paid]) => escrowFaults(chain, cluster, { escrow, paid })),
+  );
+  return [...payments.flatMap((payment) => truthFaults(payment, moved.get(payment) ?? 0)), ...escrows.flat()];
+}
+
+/** Asks the node itself, many questions in one request. */
+function batchingClient({ node, publicClient: { chain } }: Cluster): PublicClient {
+  return createPublicClient({ chain, transport: http(node.rpcUrl, { batch: { batchSize: 100 } }) });
 }
 
 /** How often each authorization moved its money, by the token's own events. */
@@ -127,64 +144,69 @@ function truthFaults({ path, truth, statuses, authorization }: Payment, moved: n
   return [];
 }
 
-/** An escrow that has not paid out holds what its payments brought; one that has holds nothing. */
+/**
+ * What came into an escrow is there, but for what went out; that went to whom the ledger says, by the escrow's events;
+ * and once it is settled the ledger divides all of it.
+ */
 async function escrowFaults(
-  { publicClient, deployment, pool }: Cluster,
-  payments: readonly Payment[],
-  moved: Map<Payment, number>,
-  { ignoredEscrows = new Set() }: AuditOptions,
+  chain: PublicClient,
+  { deployment }: Cluster,
+  { escrow, paid }: { escrow: Address; paid: bigint },
 ): Promise<string[]> {
-  const expected = new Map<Address, bigint>();
-  for (const payment of payments) {
-    const { to, value } = payment.authorization;
-    expected.set(to, (expected.get(to) ?? 0n) + value * BigInt(moved.get(payment) ?? 0));
+  const balance = await chain.readContract({
+    address: deployment.asset.address,
+    abi: testUsdAbi,
+    functionName: "balanceOf",
+    args: [escrow],
+  });
+  if (paid === 0n) return balance === 0n ? [] : [`escrow ${escrow} holds ${balance}, and nobody paid`];
+  try {
+    const { transfers, settlement } = rebuild(await readEscrow(chain, { id: escrow, deployment }));
+    const wrong = transfers.filter(({ moved, due }) => moved !== due);
+    const out = transfers.reduce((sum, { moved }) => sum + BigInt(moved), 0n);
+    const divided = settlement.legs.reduce((sum, { amount }) => sum + (parseDecimal(amount) ?? 0n), 0n);
+    return [
+      ...wrong.map(
+        ({ payee, moved, due }) => `escrow ${escrow} paid ${moved} to ${payee}, the ledger says ${due}`,
+      ),
+      ...(balance === paid - out
+        ? []
+        : [`escrow ${escrow} holds ${balance}: ${paid} came in, ${out} went out`]),
+      ...(settlement.settledAt === null || divided === paid
+        ? []
+        : [`escrow ${escrow} took ${paid}, and the ledger divides ${divided}`]),
+    ];
+  } catch (error) {
+    return [`escrow ${escrow} took ${paid}: ${(error as Error).message}`];
   }
-  const { rows } = await pool.query<{ id: Address }>(
-    "select distinct escrow as id from app.operation where kind in ('settle', 'claim') and state in ('mined', 'final')",
-  );
-  const settled = new Set(rows.map(({ id }) => id));
-  const faults: string[] = [];
-  for (const [escrow, paid] of expected) {
-    if (ignoredEscrows.has(escrow)) continue;
-    const balance = await publicClient.readContract({
-      address: deployment.asset.address,
-      abi: testUsdAbi,
-      functionName: "balanceOf",
-      args: [escrow],
-    });
-    const due = settled.has(escrow) ? 0n : paid;
-    if (balance !== due) faults.push(`escrow ${escrow} holds ${balance}, its payments say ${due}`);
-  }
-  return faults;
 }
 
-/** Every contract that was paid for: status on chain, in the index (by its phase), and from each API process that runs. */
+/** Every contract that was paid for: its status on chain, by the index's facts, and from each API that runs. */
 async function statusFaults(cluster: Cluster, customers: Customers): Promise<string[]> {
-  const { publicClient, pool } = cluster;
+  const { publicClient } = cluster;
   const [reader] = customers.payments;
   if (reader === undefined) return [];
-  const target = await publicClient.getBlockNumber({ cacheTime: 0 });
-  await indexedTo(cluster, target);
+  await indexedTo(cluster, await publicClient.getBlockNumber({ cacheTime: 0 }));
   const ids = new Set(
     customers.payments
       .filter(({ truth }) => truth?.status === 200)
       .map(({ authorization }) => authorization.to),
   );
+  const chain = batchingClient(cluster);
   const faults: string[] = [];
   const check = async (id: Address): Promise<void> => {
     let said: Record<string, unknown> = {};
     const agrees = async (): Promise<boolean> => {
-      const onChain = await publicClient.readContract({
+      const head = await chain.getBlock({ blockTag: "latest" });
+      const status = await chain.readContract({
         address: id,
         abi: escrowAbi,
         functionName: "status",
+        blockNumber: head.number,
       });
-      const { rows } = await pool.query<{ phase: string; hash: string; block: string }>(
-        `select c.phase, c.updated_block as block, c.updated_block_hash as hash from onchain.working_contract c where c.id = $1`,
-        [id],
-      );
-      const row = rows[0];
-      const block = row && (await publicClient.getBlock({ blockNumber: BigInt(row.block) }));
+      const row = await indexedFacts(cluster, id);
+      const block = row && (await chain.getBlock({ blockNumber: row.block }));
+      const isStanding = row !== undefined && block?.hash === row.hash;
       const answers: Answer<ContractView>[] = [];
       for (const { url } of cluster.apis.filter((one) => one.isRunning())) {
         const response = await fetch(`${url}/v1/contracts/${id}`, {
@@ -192,14 +214,10 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
         });
         answers.push((await response.json()) as Answer<ContractView>);
       }
-      const chain = STATUSES[onChain - 1];
-      said = {
-        chain,
-        indexed: row?.phase,
-        block: block?.hash === row?.hash,
-        api: answers.map(({ data }) => data?.status),
-      };
-      return block?.hash === row?.hash && answers.every(({ data }) => data?.status === chain);
+      const onChain = STATUSES[status - 1];
+      const indexed = row && statusOf(row.facts, Number(head.timestamp));
+      said = { onChain, indexed, isStanding, api: answers.map(({ data }) => data?.status) };
+      return isStanding && indexed === onChain && answers.every(({ data }) => data?.status === onChain);
     };
     await until(`${id} is the same everywhere`, agrees, { timeoutMs: 60_000, intervalMs: 250 }).catch(() => {
       faults.push(`contract ${id} differs: ${JSON.stringify(said)}`);
@@ -207,6 +225,59 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
   };
   await Promise.all([...ids].map(check));
   return faults;
+}
+
+async function indexedFacts(
+  { pool }: Cluster,
+  id: Address,
+): Promise<{ facts: StatusFacts; block: bigint; hash: string } | undefined> {
+  const { rows } = await pool.query<Record<keyof StatusFacts | "block" | "hash", string & boolean & number>>(
+    `select phase, settled, outcomes, price, criteria_count as "criteriaCount", computed_criteria as "computedCriteria",
+      match_deadline as "matchDeadline", delivery_deadline as "deliveryDeadline", review_deadline as "reviewDeadline",
+      updated_block as block, updated_block_hash as hash
+    from onchain.working_contract where id = $1`,
+    [id],
+  );
+  const [row] = rows;
+  if (row === undefined) return undefined;
+  const facts: StatusFacts = {
+    phase: row.phase as StatusFacts["phase"],
+    settled: row.settled,
+    outcomes: row.outcomes,
+    price: BigInt(row.price),
+    criteriaCount: row.criteriaCount,
+    computedCriteria: row.computedCriteria,
+    matchDeadline: Number(row.matchDeadline),
+    deliveryDeadline: Number(row.deliveryDeadline),
+    reviewDeadline: Number(row.reviewDeadline),
+  };
+  return { facts, block: BigInt(row.block), hash: row.hash };
+}
+
+/** The outbox names the transaction and the block of each batch, and of its operations, as the chain has them. */
+async function placeFaults(cluster: Cluster): Promise<string[]> {
+  const chain = batchingClient(cluster);
+  const { rows } = await cluster.pool.query<{
+    id: string;
+    hash: `0x${string}`;
+    block: string;
+    differing: string;
+  }>(
+    `select b.id, b.transaction_hash as hash, b.block_hash as block,
+      count(o.id) filter (where (o.transaction_hash, o.block_hash) is distinct from (b.transaction_hash, b.block_hash)) as differing
+    from app.batch b left join app.operation o on o.batch_id = b.id and o.state in ('mined', 'final')
+    where b.state in ('mined', 'final') group by b.id`,
+  );
+  const faults = rows.map(async ({ id, hash, block, differing }) => {
+    const receipt = await chain.getTransactionReceipt({ hash }).catch(() => null);
+    return [
+      ...(receipt?.blockHash === block
+        ? []
+        : [`block of batch ${id}: the outbox says ${block}, the chain ${receipt?.blockHash}`]),
+      ...(differing === "0" ? [] : [`block of batch ${id}: ${differing} operations say otherwise`]),
+    ];
+  });
+  return (await Promise.all(faults)).flat();
 }
 
 /** Resolves once the views show that block; gives up after a minute and a half. */

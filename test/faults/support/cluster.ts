@@ -27,6 +27,13 @@ import { prepareProcess, type ServiceProcess } from "./service-process.js";
 
 export type Cluster = Awaited<ReturnType<typeof startCluster>>;
 
+/**
+ * What becomes of the transactions in blocks that a reorganisation takes: they are in no pool either; in another of the
+ * new blocks; or in another order, but for each sender's own.
+ */
+export const FATES = ["dropped", "kept", "reordered"] as const;
+export type Fate = (typeof FATES)[number];
+
 export interface ClusterOptions {
   apis?: number;
   relayers?: number;
@@ -141,6 +148,22 @@ export async function startCluster({
       logPath: log(name),
       env: { ...ENVIRONMENT, DEPLOYMENT: deploymentPath, ...env, ...more },
     });
+  const newestTransactions = async (depth: number): Promise<TakenTransaction[]> => {
+    const head = await publicClient.getBlockNumber({ cacheTime: 0 });
+    const taken: TakenTransaction[] = [];
+    for (let index = 0; index < depth; index++) {
+      const blockNumber = head - BigInt(depth - 1 - index);
+      const { transactions } = await publicClient.getBlock({ blockNumber, includeTransactions: true });
+      for (const { hash, from } of transactions) {
+        const raw = await testClient.request({
+          method: "eth_getRawTransactionByHash",
+          params: [hash],
+        } as never);
+        taken.push({ raw, from, index });
+      }
+    }
+    return taken;
+  };
   const keys = signers.map(({ key }) => key).join(",");
   const apis = await Promise.all(
     Array.from({ length: apiCount }, (_, index) => process_(`api-${index + 1}`, { ROLES: "api" })),
@@ -214,9 +237,13 @@ export async function startCluster({
     setRules(rule: RpcRule | null): void {
       for (const one of all) one.rpc.setRule(rule);
     },
-    /** Removes the newest `depth` blocks; what was in them is in no pool either. */
-    async reorganise(depth: number): Promise<void> {
-      await testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
+    /** Replaces the newest `depth` blocks by as many others. No block may be made meanwhile. */
+    async reorganise(depth: number, fate: Fate = "dropped"): Promise<void> {
+      const taken = fate === "dropped" ? [] : await newestTransactions(depth);
+      await testClient.request({
+        method: "anvil_reorg",
+        params: [depth, inNewBlocks(taken, depth, fate)],
+      } as never);
     },
     /** Everything runs, no rule and no gate stands, blocks are made. */
     async heal(): Promise<void> {
@@ -251,6 +278,21 @@ export async function startCluster({
     },
   };
   return cluster;
+}
+
+interface TakenTransaction {
+  raw: Hex;
+  from: Hex;
+  /** Of its block, from the oldest one that is taken. */
+  index: number;
+}
+
+/** As anvil_reorg takes them: bytes, and the index of the new block. */
+function inNewBlocks(taken: TakenTransaction[], depth: number, fate: Fate): [Hex, number][] {
+  if (fate === "kept") return taken.map(({ raw, index }) => [raw, Math.min(index + 1, depth - 1)]);
+  const senders = [...new Set(taken.map(({ from }) => from))].reverse();
+  const reordered = senders.flatMap((sender) => taken.filter(({ from }) => from === sender));
+  return reordered.map(({ raw }, place) => [raw, Math.floor((place * depth) / reordered.length)]);
 }
 
 /** The same account for the same words. */

@@ -286,10 +286,96 @@ export const MUTANTS = [
   {
     name: "abandoned-rows-unseen",
     file: "src/local/index-watch.ts",
-    edits: [["      onAbandoned();\n", ""]],
+    edits: [["    onAbandoned();\n", ""]],
     project: "faults",
     tests: "test/faults/indexer.test.ts",
     only: "row 21",
+  },
+  {
+    name: "anchor-unseen",
+    file: "src/local/index-watch.ts",
+    edits: [["    if (await hasLostAnchor(finalBlock)) return abandon(index);\n", ""]],
+    project: "faults",
+    tests: "test/faults/indexer.test.ts",
+    only: "not missed",
+  },
+  {
+    name: "undone-in-one-round",
+    file: "src/events/appender.ts",
+    edits: [[" ?? (tail.length === TAIL ? lost.at(-1) : undefined)", ""]],
+    project: "integration",
+    tests: "test/integration/event-log.test.ts",
+    only: "more than it looks at",
+  },
+  {
+    name: "own-block-unseen",
+    file: "src/relayer/follow.ts",
+    edits: [
+      ["standing.set(place.blockHash, await stands(context, place))", "standing.set(place.blockHash, true)"],
+    ],
+    project: "integration",
+    tests: "test/integration/relayer-truth.test.ts",
+    only: "looks again for a batch",
+  },
+  {
+    name: "unanchored",
+    file: "src/relayer/follow.ts",
+    edits: [["newest === undefined || (await stands(context, newest)) === true", "newest?.id !== 0n"]],
+    project: "integration",
+    tests: "test/integration/relayer-truth.test.ts",
+    only: "writes nothing down",
+  },
+  {
+    name: "gap-unfilled",
+    file: "src/relayer/relayer.ts",
+    edits: [
+      ["isBehindGap(context, head)) return", "isBehindGap(context, head) && signer.length === 0) return"],
+    ],
+    project: "integration",
+    tests: "test/integration/relayer-truth.test.ts",
+    only: "fills an account nonce",
+  },
+  {
+    name: "unaffordable-replacement",
+    file: "src/relayer/follow.ts",
+    edits: [["if (balance < gas * fees.maxFeePerGas) {", "if (balance < 0n) {"]],
+    project: "integration",
+    tests: "test/integration/relayer-truth.test.ts",
+    only: "can pay for",
+  },
+  {
+    name: "expiry-waits-for-fees",
+    file: "src/relayer/relayer.ts",
+    edits: [["      await endExpired(context, head);\n", ""]],
+    project: "integration",
+    tests: "test/integration/relayer-queue.test.ts",
+    only: "beyond its cap",
+  },
+  {
+    name: "pause-ends-returns",
+    file: "src/relayer/send.ts",
+    edits: [[" || PAYS_OUT.has(row.kind)", ""]],
+    project: "integration",
+    tests: "test/integration/relayer-queue.test.ts",
+    only: "return of stray money",
+  },
+  {
+    name: "others-event-consumes",
+    file: "src/services/payments/stray-payment.ts",
+    edits: [["return args.counterparty.toLowerCase() === from;", "return args.counterparty !== null;"]],
+    project: "faults",
+    tests: "test/faults/payments.test.ts",
+    only: "winner's own transaction",
+  },
+  {
+    name: "opened-for-good",
+    file: "src/services/contracts/create.ts",
+    edits: [
+      ["row.terms.openedAt !== null && !(await wasTakenBack(deps, id))", "row.terms.openedAt !== null"],
+    ],
+    project: "e2e",
+    tests: "test/e2e/contract-payments.test.ts",
+    only: "took the contract for good",
   },
   {
     name: "node-failure-is-verdict",
@@ -359,9 +445,12 @@ export const MUTANTS = [
   {
     name: "reorganisation-unseen",
     file: "src/relayer/follow.ts",
-    // Either alone would do, the second more slowly: blocks are compared, and the chain's nonces with ours.
+    // Each alone would do, some more slowly: blocks are compared at each head, before anything is written down beside
+    // them and before they are final, and the chain's nonces with ours.
     edits: [
-      ["      if (!standing) {", "      if (standing === undefined) {"],
+      ["    if (standing) break;", "    if (standing !== undefined) break;"],
+      ["standing.set(place.blockHash, await stands(context, place))", "standing.set(place.blockHash, true)"],
+      ["newest === undefined || (await stands(context, newest)) === true", "newest?.id !== 0n"],
       ["  await checkShortNonces(context, head);\n", ""],
     ],
     project: "faults",

@@ -97,6 +97,12 @@ export async function expectTruth({ cluster, customers }: Scene, options: AuditO
   expect(await audit(cluster, customers, options)).toEqual([]);
 }
 
+/** The same things in another order. */
+export function shuffled<T>(things: readonly T[], random: (limit: number) => number): T[] {
+  const left = [...things];
+  return things.map(() => left.splice(random(left.length), 1)[0] as T);
+}
+
 /** Numbers below `limit`, the same for the same FAULT_SEED. */
 export function seededRandom(salt: number): (limit: number) => number {
   let state = (Number(process.env.FAULT_SEED ?? 1) * 2_654_435_761 + salt) >>> 0;
