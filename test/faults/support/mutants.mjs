@@ -318,7 +318,7 @@ export const MUTANTS = [
     only: "looks again for a batch",
   },
   {
-    name: "unanchored",
+    name: "not-anchored",
     file: "src/relayer/follow.ts",
     edits: [["newest === undefined || (await stands(context, newest)) === true", "newest?.id !== 0n"]],
     project: "integration",

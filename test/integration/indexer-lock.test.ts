@@ -1,0 +1,47 @@
+/** Who may fill an index, where several indexers are started. */
+import pg from "pg";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { ADVISORY_LOCKS } from "../../src/db/advisory-locks.js";
+import { takeIndexerLock } from "../../src/local/indexer-lock.js";
+import { sharedStack } from "../support/world.js";
+
+const SOON = { timeout: 30_000 };
+const SCHEMAS = ["indexer_lock_test_a", "indexer_lock_test_b"] as const;
+let pool: pg.Pool;
+
+beforeAll(() => {
+  pool = new pg.Pool({ connectionString: sharedStack().databaseUrl, max: 1 });
+  pool.on("error", () => {});
+});
+afterAll(async () => {
+  for (const schema of SCHEMAS) await endHolder(schema);
+  await pool.end();
+});
+
+/** Ends the connection of the one that may fill `schema`. */
+async function endHolder(schema: string): Promise<void> {
+  await pool.query(
+    `select pg_terminate_backend(pid, 5000) from pg_locks
+     where locktype = 'advisory' and granted and classid = $1::int::oid and objid = hashtext($2)::oid`,
+    [ADVISORY_LOCKS.indexer, schema],
+  );
+}
+
+it("is one of them for each index; another takes its place when its connection ends, and it is told", async () => {
+  const told: string[] = [];
+  const take = (name: string, schema: string) =>
+    takeIndexerLock(sharedStack().databaseUrl, schema, {
+      onWaiting: () => told.push(`${name} waits`),
+      onLost: () => told.push(`${name} lost it`),
+    }).then(() => told.push(`${name} has it`));
+  await take("first", SCHEMAS[0]);
+  await take("of another index", SCHEMAS[1]);
+  const second = take("second", SCHEMAS[0]);
+  await expect.poll(() => told, SOON).toContain("second waits");
+  expect(told).toEqual(["first has it", "of another index has it", "second waits"]);
+
+  await endHolder(SCHEMAS[0]);
+
+  await second;
+  await expect.poll(() => told.slice(3).sort(), SOON).toEqual(["first lost it", "second has it"]);
+});
