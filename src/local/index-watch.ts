@@ -136,7 +136,8 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
       void client?.end().catch(() => {});
       client = undefined;
     });
-    if (!stopped) timer = setTimeout(watch, INTERVAL_MS).unref();
+    if (stopped) void client?.end().catch(() => {});
+    else timer = setTimeout(watch, INTERVAL_MS).unref();
   };
   timer = setTimeout(watch, 0).unref();
 
