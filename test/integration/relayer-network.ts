@@ -343,6 +343,17 @@ export async function startRelayerNetwork() {
         functionName: "authorizationState",
         args: [payment?.payer ?? ZERO_ADDRESS, payment?.nonce ?? zeroHash],
       }),
+    /** A transaction with a signer's key that is none of the relayer's, dear enough to be mined first. */
+    signForeign: (account: PrivateKeyAccount, nonce: number): Promise<Hex> =>
+      account.signTransaction({
+        chainId: deployment.chainId,
+        type: "eip1559",
+        to: account.address,
+        nonce,
+        gas: 21_000n,
+        maxFeePerGas: 10n ** 12n,
+        maxPriorityFeePerGas: 10n ** 11n,
+      }),
     /** Cuts the connections that hold advisory locks, as a network failure between process and database does. */
     async cutLocks(): Promise<void> {
       await pool.query(

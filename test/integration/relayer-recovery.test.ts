@@ -244,15 +244,7 @@ describe("the relayer under faults", () => {
     const hash = batch?.attempts[0]?.hash as Address;
     await until(async () => (await pending(hash)) !== null);
     await network.testClient.dropTransaction({ hash });
-    const raw = await signer().signTransaction({
-      chainId: network.deployment.chainId,
-      type: "eip1559",
-      to: signer().address,
-      nonce: 0,
-      gas: 21_000n,
-      maxFeePerGas: 10n ** 12n,
-      maxPriorityFeePerGas: 10n ** 11n,
-    });
+    const raw = await network.signForeign(signer(), 0);
     await network.publicClient.sendRawTransaction({ serializedTransaction: raw });
     const before = alarms("foreign_nonce");
 

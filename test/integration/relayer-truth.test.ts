@@ -286,15 +286,7 @@ describe("what the relayer believes", () => {
   it("fills an account nonce that a reorganisation gave back from a foreign transaction", async () => {
     const [client] = await network.agents(1);
     const before = await network.publicClient.getBlockNumber({ cacheTime: 0 });
-    const foreign = await signer().signTransaction({
-      chainId: network.deployment.chainId,
-      type: "eip1559",
-      to: signer().address,
-      nonce: 0,
-      gas: 21_000n,
-      maxFeePerGas: 10n ** 12n,
-      maxPriorityFeePerGas: 10n ** 11n,
-    });
+    const foreign = await network.signForeign(signer(), 0);
     const hash = await network.publicClient.sendRawTransaction({ serializedTransaction: foreign });
     await network.publicClient.waitForTransactionReceipt({ hash });
     network.startRelayer({ signer: signer(), confirmations: 1000 });
@@ -366,15 +358,7 @@ describe("what the relayer believes", () => {
       ),
     );
     await network.testClient.dropTransaction({ hash });
-    const foreign = await signer().signTransaction({
-      chainId: network.deployment.chainId,
-      type: "eip1559",
-      to: signer().address,
-      nonce: 0,
-      gas: 21_000n,
-      maxFeePerGas: 10n ** 12n,
-      maxPriorityFeePerGas: 10n ** 11n,
-    });
+    const foreign = await network.signForeign(signer(), 0);
     await network.publicClient.sendRawTransaction({ serializedTransaction: foreign });
     const before = await network.publicClient.getBlockNumber({ cacheTime: 0 });
     network.producer.resume();
