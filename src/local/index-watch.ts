@@ -31,7 +31,7 @@ const ABANDONED_MS = 20_000;
 const ANCHOR_LOOKS = 2;
 const TIMEOUT_MS = 10_000;
 const UNDEFINED_TABLE = "42P01";
-/** Postgres ends all connections so where one of its processes crashed: the server stays, what was not on disk does not. */
+/** The warning on all connections where one of Postgres's processes crashed: it stays, what was not on disk does not. */
 const CRASH_SHUTDOWN = "57P02";
 
 /**
@@ -81,9 +81,11 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
   };
 
   const look = async (): Promise<void> => {
-    client ??= await connect(databaseUrl, (broken, { code }) => {
-      if (client === broken) client = undefined;
-      if (code === CRASH_SHUTDOWN) onDatabaseRestarted();
+    client ??= await connect(databaseUrl, {
+      onCrash: onDatabaseRestarted,
+      onBroken(broken) {
+        if (client === broken) client = undefined;
+      },
     });
     const { index, newest, progress, hasGone, finalBlock, ...seen } = await readDatabase(
       client,
@@ -129,9 +131,8 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
     }
   };
   const watch = async (): Promise<void> => {
-    await look().catch((error: { code?: string }) => {
+    await look().catch(() => {
       standing = undefined;
-      if (error.code === CRASH_SHUTDOWN) onDatabaseRestarted();
       // What broke in the middle of a question is not asked another one.
       void client?.end().catch(() => {});
       client = undefined;
@@ -241,7 +242,7 @@ function blockOf(checkpoint: "latest_checkpoint" | "finalized_checkpoint"): stri
 /** One connection for all looks: only one that is open hears of a crash. */
 async function connect(
   databaseUrl: string,
-  onBroken: (client: pg.Client, error: { code?: string }) => void,
+  { onCrash, onBroken }: { onCrash(): void; onBroken(client: pg.Client): void },
 ): Promise<pg.Client> {
   const client = new pg.Client({
     connectionString: databaseUrl,
@@ -249,7 +250,10 @@ async function connect(
     query_timeout: TIMEOUT_MS,
     application_name: "index-watch",
   });
-  client.on("error", (error: Error & { code?: string }) => onBroken(client, error));
+  client.on("notice", ({ code }) => {
+    if (code === CRASH_SHUTDOWN) onCrash();
+  });
+  client.on("error", () => onBroken(client));
   await client.connect();
   return client;
 }

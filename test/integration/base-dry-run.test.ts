@@ -133,6 +133,7 @@ describe("the processes of deploy/, on their image's files", () => {
   let url: string;
   let output = "";
   let untouched: string[];
+  let env: Record<string, string>;
 
   beforeAll(async () => {
     image = unpackImage();
@@ -145,7 +146,7 @@ describe("the processes of deploy/, on their image's files", () => {
       freePort(),
     ]);
     url = `http://127.0.0.1:${api}`;
-    const env = {
+    env = {
       ...settingsOf("deploy/base.env"),
       DATABASE_URL: database,
       RPC_URL: node.rpcUrl,
@@ -202,6 +203,28 @@ describe("the processes of deploy/, on their image's files", () => {
       child.once("exit", (code) => reject(new Error(`${name} ended with ${code}: ${output}`)));
     });
 
+  it("give the indexer's place to another one that waits for it", async () => {
+    const port = await freePort();
+    const [first] = running;
+    const next = {
+      name: "standby",
+      child: run("standby", "scripts/indexer.ts", { ...env, INDEXER_PORT: String(port) }),
+    };
+    const isReady = async () => (await fetch(`http://127.0.0.1:${port}/ready`)).ok;
+    const waits = () =>
+      output.includes("standby: Another indexer fills this index: waiting to take its place.");
+    await Promise.race([
+      until("the other one waits", async () => waits(), { timeoutMs: 30_000 }),
+      diedEarly(next),
+    ]);
+    expect(await isReady().catch(() => false)).toBe(false);
+
+    first?.child.kill("SIGTERM");
+
+    await Promise.race([until("it has its place", isReady, { timeoutMs: 60_000 }), diedEarly(next)]);
+    expect(first?.child.exitCode).toBe(0);
+  });
+
   it("take a payment in USDC from a stock x402 client with its own spending controls, and pay it out", async () => {
     const payer = privateKeyToAccount(generatePrivateKey());
     const payee = privateKeyToAccount(generatePrivateKey());
@@ -248,12 +271,13 @@ describe("the processes of deploy/, on their image's files", () => {
   });
 
   it("end by themselves at SIGTERM, within their grace", async () => {
-    const ends = running.map(async ({ name, child }) => {
+    const alive = running.filter(({ child }) => child.exitCode === null);
+    const ends = alive.map(async ({ name, child }) => {
       child.kill("SIGTERM");
       const [code] = await once(child, "close");
       return `${name} ${code}`;
     });
-    const names = ["indexer", "api", "keeper", "relayer"];
+    const names = ["api", "keeper", "relayer", "standby"];
     expect(await Promise.all(ends)).toEqual(names.map((name) => `${name} 0`));
     expect(image.files(), "nothing was written into the image").toEqual(untouched);
   }, 45_000);

@@ -1,6 +1,7 @@
 import { type Hex, parseTransaction, toHex } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { batch } from "../../src/db/schema.js";
 import type { Address } from "../../src/protocol/types.js";
 import type { CrashPoint } from "../../src/relayer/context.js";
 import type { NewOperation, OperationRow } from "../../src/relayer/outbox.js";
@@ -256,6 +257,40 @@ describe("what the relayer believes", () => {
 
     expect((await network.batchesOf(signer()))[0]?.blockHash).toBe(older?.blockHash);
     expect((await network.rowOf(first.row))?.blockHash).toBe(older?.blockHash);
+  });
+
+  it("ends batches that are deep enough behind more than it looks at in one round", async () => {
+    const [deep, newer, confirmations] = [50, 250, 100];
+    await network.producer.pause();
+    const places = [];
+    for (const count of [deep, newer]) {
+      const { number, hash } = await network.publicClient.getBlock();
+      places.push(
+        ...Array<Partial<typeof batch.$inferInsert>>(count).fill({ blockNumber: number, blockHash: hash }),
+      );
+      await network.testClient.mine({ blocks: count === deep ? confirmations : 1 });
+    }
+    await network.testClient.setNonce({ address: signer().address, nonce: places.length });
+    await network.db.insert(batch).values(
+      places.map((place, accountNonce) => ({
+        ...place,
+        signer: network.addressOf(signer()),
+        epoch: 1n,
+        accountNonce,
+        attempts: [],
+        state: "mined" as const,
+      })),
+    );
+    const states = async () => (await network.batchesOf(signer())).map(({ state }) => state);
+
+    network.startRelayer({ signer: signer(), confirmations });
+
+    const expected = [...Array(deep).fill("final"), ...Array(newer).fill("mined")];
+    await until(async () => (await states()).includes("final"));
+    expect(await states()).toEqual(expected);
+    await network.testClient.mine({ blocks: confirmations });
+    network.producer.resume();
+    await until(async () => (await states()).every((state) => state === "final"));
   });
 
   it("writes nothing down beside a block that its node does not show", async () => {

@@ -1,0 +1,88 @@
+/** What is heard of an index's database from outside. */
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { watchIndex } from "../../src/local/index-watch.js";
+import { type Postgres, startPostgres } from "../../src/local/postgres.js";
+import { type Guardian, startGuardian } from "../../src/local/processes.js";
+import { sharedStack } from "../support/world.js";
+
+const SOON = { timeout: 30_000 };
+const dir = mkdtempSync(join(tmpdir(), "index-watch-test-"));
+// Postgres runs as another user where the tests run as root.
+chmodSync(dir, 0o755);
+let guardian: Guardian;
+let postgres: Postgres;
+
+beforeAll(async () => {
+  guardian = startGuardian();
+  postgres = await startPostgres({
+    guardian,
+    dir: join(dir, "postgres"),
+    fallbackDir: join(dir, "postgres-fallback"),
+    port: 0,
+    password: "password",
+    database: "index_watch",
+    logPath: join(dir, "postgres.log"),
+    volatile: true,
+    report: () => {},
+  });
+});
+afterAll(async () => {
+  await postgres?.stop();
+  await guardian?.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** Answers one query on a connection of its own; the server may be on its way back. */
+async function ask<Row extends pg.QueryResultRow>(query: string): Promise<Row> {
+  const client = new pg.Client({ connectionString: postgres.url, application_name: "index-watch-test" });
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    return (await client.query<Row>(query)).rows[0] as Row;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+const startedAt = async () => (await ask<{ at: string }>("select pg_postmaster_start_time()::text as at")).at;
+const connections = async () =>
+  (
+    await ask<{ count: number }>(
+      "select count(*)::int as count from pg_stat_activity where application_name = 'index-watch'",
+    )
+  ).count;
+
+it("hears of the crash of one of Postgres's processes, though the server was not started again", async () => {
+  let told = 0;
+  const watch = watchIndex({
+    databaseUrl: postgres.url,
+    schema: "onchain_none",
+    rpcUrl: sharedStack().rpcUrl,
+    onDatabaseRestarted: () => (told += 1),
+    onStandstill: () => expect.unreachable("there is no index"),
+    onAbandoned: () => expect.unreachable("there is no index"),
+  });
+  try {
+    await expect.poll(connections, SOON).toBe(1);
+    const before = await startedAt();
+    const victim = new pg.Client({ connectionString: postgres.url });
+    victim.on("error", () => {});
+    await victim.connect();
+    const { rows } = await victim.query<{ pid: number }>("select pg_backend_pid() as pid");
+    expect(told).toBe(0);
+
+    process.kill(rows[0]?.pid ?? 0, "SIGKILL");
+
+    await expect.poll(() => told, SOON).toBe(1);
+    await expect.poll(() => connections().catch(() => 0), SOON).toBe(1);
+    expect(await startedAt()).toBe(before);
+    expect(told).toBe(1);
+  } finally {
+    watch.stop();
+  }
+  await expect.poll(connections, SOON).toBe(0);
+});
