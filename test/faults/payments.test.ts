@@ -440,10 +440,9 @@ it("row 31: a payee whom the token refuses holds up nobody, and its share waits 
   ]);
 
   await setBlacklisted(false);
-  await cluster.ownerCall({
-    to: escrow,
-    data: encodeFunctionData({ abi: escrowAbi, functionName: "claimDeferred", args: [worker.address] }),
-  });
+  const data = encodeFunctionData({ abi: escrowAbi, functionName: "claimDeferred", args: [worker.address] });
+  // Refused where the keeper claimed it first.
+  await cluster.ownerCall({ to: escrow, data }).catch(() => {});
   expect((await customers.usdOf(worker.address)) - before).toBe(50_000_000n);
   await expectTruth(scene, { ignoredEscrows });
 });

@@ -265,6 +265,14 @@ export const MUTANTS = [
     only: "row 9",
   },
   {
+    name: "process-crash-unheard",
+    file: "src/local/index-watch.ts",
+    edits: [["if (code === CRASH_SHUTDOWN) onCrash();", ""]],
+    project: "integration",
+    tests: "test/integration/index-watch.test.ts",
+    only: "hears of the crash",
+  },
+  {
     name: "answer-before-index",
     file: "src/services/payments/answer.ts",
     edits: [
