@@ -172,6 +172,18 @@ export async function indexedBlock(db: Executor): Promise<bigint | null> {
   return (await indexProgress(db))?.block ?? null;
 }
 
+/**
+ * SQL: whether the views show all that they ever showed, but for what left the chain. An indexer that starts again takes
+ * back first what was not final, and reads it again: until it is as far as the event log is, they are of an earlier time.
+ */
+export const isIndexWhole = sql<boolean>`coalesce((
+  select meta.value ->> 'is_ready' = '1'
+    and substring(progress.latest_checkpoint from 27 for 16)::numeric >= coalesce(log.scanned_block, 0)
+  from onchain._ponder_meta meta
+  cross join onchain._ponder_checkpoint progress
+  left join app.event_log log on log.id = 1
+  where meta.key = 'app'), false)`;
+
 export interface IndexedTarget {
   blockNumber: bigint;
   /** With `escrow`: also wait for an event of this escrow in this very block, which a reorg cannot fake. */

@@ -77,6 +77,46 @@ test("a restart of the service in between changes nothing", async () => {
   expect(await world.usdOf(client.address)).toBe(before - 50_000_000n);
 });
 
+test("while the index shows less than it did, nobody is told of an earlier time", async () => {
+  const { id } = await matchedBetween(world, client, worker);
+  await world.indexed();
+  const reads = ["", "/votes", "/ledger", "/settlement", "/checkpoints", "/complaints"].map(
+    (part) => `/v1/contracts/${id}${part}`,
+  );
+  const ofClient = ["workload", "record", "stake"].map((part) => `/v1/agents/${client.address}/${part}`);
+  const paths = [...reads, ...ofClient, "/v1/contracts", "/v1/contracts?q=nobody-wrote-this", "/v1/votes"];
+  const unknown = `/v1/contracts/0x${"12".repeat(20)}`;
+  const answers = async () => {
+    const read = await Promise.all([...paths, unknown].map((path) => client.get(path)));
+    const delivered = await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://early" });
+    return [...read, delivered].map(({ status, error }) => [status, error?.code]);
+  };
+  const refused = Array(paths.length + 2).fill([503, "unavailable"]);
+  const { rows } = await world.pool.query<{ schema: string }>(
+    "select table_schema as schema from information_schema.tables where table_name = 'working_contract' and table_type = 'BASE TABLE'",
+  );
+  const changes = [
+    (isReady: boolean) =>
+      `update ${rows[0]?.schema}._ponder_meta set value = jsonb_set(value, '{is_ready}', '${Number(isReady)}')`,
+    (isAsFar: boolean) =>
+      `update app.event_log set scanned_block = scanned_block ${isAsFar ? "-" : "+"} 1000000`,
+    (isThere: boolean) =>
+      isThere
+        ? "alter view onchain.gone rename to working_contract"
+        : "alter view onchain.working_contract rename to gone",
+  ];
+  for (const change of changes) {
+    await world.pool.query(change(false));
+    try {
+      expect(await answers(), change(false)).toEqual(refused);
+    } finally {
+      await world.pool.query(change(true));
+    }
+  }
+  for (const path of paths) expect((await client.get(path)).status, path).toBe(200);
+  expect((await client.get(unknown)).status).toBe(404);
+});
+
 test("an act without a payment is picked up by its repetition", async () => {
   const { id } = await matchedBetween(world, client, worker);
   const path = `/v1/contracts/${id}/delivery`;

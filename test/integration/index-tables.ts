@@ -3,6 +3,8 @@ import pg from "pg";
 import { createDatabase, migrate } from "../../src/db/client.js";
 
 const SLICE = 10_000;
+/** Where Ponder writes how far it is: with every table, and with its rows. */
+const PROGRESS = ["_ponder_meta", "_ponder_checkpoint"];
 
 export interface LargeDatabase extends ReturnType<typeof createDatabase> {
   /** Inserts `rows` rows whose columns are SQL expressions of `i`, 1 to `rows`. */
@@ -52,7 +54,7 @@ async function copyIndexTables(admin: pg.Client, pool: pg.Pool, tables: readonly
   );
   const schema = schemas[0]?.schema ?? "";
   await pool.query("create schema onchain");
-  for (const table of tables) {
+  for (const table of [...tables, ...PROGRESS]) {
     const { rows: columns } = await admin.query<{ column: string }>(
       `select format('%I %s', attname, format_type(atttypid, atttypmod)) as column from pg_attribute
        where attrelid = format('%I.%I', $1::text, $2::text)::regclass and attnum > 0 and not attisdropped order by attnum`,
@@ -65,5 +67,16 @@ async function copyIndexTables(admin: pg.Client, pool: pg.Pool, tables: readonly
     );
     for (const { definition } of indexes)
       await pool.query(definition.replace(`ON ${schema}.`, "ON onchain."));
+  }
+  for (const table of PROGRESS) {
+    const { rows } = await admin.query<{ row: unknown }>(
+      `select to_jsonb(t) as row from ${schema}.${table} t`,
+    );
+    for (const { row } of rows) {
+      await pool.query(
+        `insert into onchain.${table} select * from jsonb_populate_record(null::onchain.${table}, $1)`,
+        [row],
+      );
+    }
   }
 }

@@ -13,6 +13,8 @@ const SHOWS_PLANS = process.env.LIST_CONTRACTS !== undefined;
 const PAGE = 5;
 /** Blocks of 8 KiB that Postgres may touch for a page: a few levels of 18 partitions' indexes, and the rows. */
 const MOST_BLOCKS = 400;
+/** Where one row says how far the index is. */
+const ONE_ROW = /Seq Scan on (_ponder_meta|_ponder_checkpoint|event_log)\b/g;
 const NOW = 2_000_000_000;
 const CLIENT = `0x${"c1".repeat(20)}` as const;
 
@@ -137,7 +139,7 @@ test(`a page of contracts costs the same at ${FEW} and at ${MANY.toLocaleString(
   for (const [name, { [FEW]: few, [MANY]: many }] of Object.entries(costs)) {
     if (SHOWS_PLANS) console.log(`${name}: ${few?.blocks} and ${many?.blocks} blocks\n${many?.plan}\n`);
     expect(few?.rows, name).toBeGreaterThan(0);
-    expect(many?.plan, name).not.toContain("Seq Scan");
+    expect(many?.plan.replaceAll(ONE_ROW, ""), name).not.toContain("Seq Scan");
     expect(many?.blocks, `${name}\n${many?.plan}`).toBeLessThan(MOST_BLOCKS);
   }
 }, 1_800_000);

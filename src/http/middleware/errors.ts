@@ -60,6 +60,12 @@ const QUERY_CANCELED = "57014";
 /** Node's network errors, and Postgres on its way down or out of connections. */
 const OUTAGE_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P)/;
 
+/** What pg says of its connections, without any code. */
+const PG_OUTAGE =
+  /^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error)/;
+/** Of the views on the index: it is being filled for the first time, or anew. */
+const UNDEFINED_TABLE = "42P01";
+
 /** Whether Postgres or the node could not be reached, or did not answer: repeating the call can help. */
 export function isOutage(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
@@ -71,8 +77,8 @@ export function isOutage(error: unknown): boolean {
     if (cause instanceof WebSocketRequestError) return true;
     const { code } = cause as { code?: unknown };
     if (typeof code === "string" && OUTAGE_CODES.test(code)) return true;
-    // pg reports a pool or socket time-out without any code.
-    if (/^(timeout exceeded when trying to connect|Connection terminated)/.test(cause.message)) return true;
+    if (PG_OUTAGE.test(cause.message)) return true;
+    if (code === UNDEFINED_TABLE && cause.message.startsWith('relation "onchain.')) return true;
   }
   return false;
 }

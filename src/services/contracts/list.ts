@@ -6,6 +6,7 @@ import { AppError } from "../../errors.js";
 import { STATUS_GROUPS, STATUSES, type Status } from "../../protocol/status.js";
 import type { Address } from "../../protocol/types.js";
 import type { Deps } from "../deps.js";
+import { requireIndex } from "../require-index.js";
 import { partitionsOf, statusSql } from "./status-sql.js";
 import { type ContractRow, type ContractView, selectContracts, toContract } from "./view.js";
 
@@ -70,6 +71,7 @@ export async function listContracts(
     .orderBy(...order)
     .limit(limit);
 
+  await requireIndex(deps.db, rows);
   const page = rows.slice(0, filter.limit);
   const last = page.at(-1);
   const more = last !== undefined && rows.length > page.length;

@@ -1,7 +1,7 @@
 /** The one query and the one mapper behind every answer that shows a Contract. */
 import { and, eq, getTableColumns, ne, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
-import { vote, workingContract } from "../../db/onchain.js";
+import { isIndexWhole, vote, workingContract } from "../../db/onchain.js";
 import { delivery, terms } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
 import { formatDecimal } from "../../protocol/amounts.js";
@@ -10,6 +10,7 @@ import { type Outcome, unpackOutcomes } from "../../protocol/outcomes.js";
 import { effectiveOutcomes, type Status, type StatusFacts, statusOf } from "../../protocol/status.js";
 import type { Address, Parameters, Phase } from "../../protocol/types.js";
 import type { Deps } from "../deps.js";
+import { requireIndex } from "../require-index.js";
 
 /** A Contract as the API shows it (spec.md, "Contract"). */
 export interface ContractView {
@@ -44,7 +45,10 @@ const backupAgents = sql<Address[]>`array(
   select ${vote.backupAgent} from ${vote} where ${vote.contractId} = ${workingContract.id} order by ${vote.position}
 )`;
 
-/** Rows of contracts that are open or were, and whose terms this service holds. Add order and limit. */
+/**
+ * Rows of contracts that are open or were, and whose terms this service holds. Add order and limit, and pass what comes
+ * to {@link requireIndex}.
+ */
 export function selectContracts(db: Executor, where?: SQL) {
   return db
     .select({
@@ -61,6 +65,7 @@ export function selectContracts(db: Executor, where?: SQL) {
       },
       delivery: delivery.encrypted,
       backupAgents,
+      indexIsWhole: isIndexWhole,
     })
     .from(workingContract)
     .innerJoin(terms, eq(terms.id, workingContract.id))
@@ -77,16 +82,12 @@ export function selectContracts(db: Executor, where?: SQL) {
 
 export type ContractRow = Awaited<ReturnType<typeof selectContracts>>[number];
 
-/** The row of one contract; null where it was never opened, or its terms are not ours. */
-export async function findContract(db: Executor, id: Address): Promise<ContractRow | null> {
-  const [row] = await selectContracts(db, eq(workingContract.id, id)).limit(1);
-  return row ?? null;
-}
-
-/** The row of one contract; throws 404 `not_found`. */
+/** The row of one contract; throws 404 `not_found` where it was never opened, or its terms are not ours. */
 export async function loadContract(db: Executor, id: Address): Promise<ContractRow> {
-  const row = await findContract(db, id);
-  if (row === null) throw new AppError("not_found", { message: `There is no contract ${id}.` });
+  const rows = await selectContracts(db, eq(workingContract.id, id)).limit(1);
+  await requireIndex(db, rows);
+  const [row] = rows;
+  if (row === undefined) throw new AppError("not_found", { message: `There is no contract ${id}.` });
   return row;
 }
 

@@ -8,6 +8,7 @@ import { STATUS_GROUPS, type Status } from "../../protocol/status.js";
 import type { Address } from "../../protocol/types.js";
 import { phasesOf, statusSql } from "../contracts/status-sql.js";
 import type { Deps } from "../deps.js";
+import { requireIndex } from "../require-index.js";
 import { tallied } from "../votes/view.js";
 
 /** One side of an agent's work. A dispute is won where all of the price went this side's way, lost where none did. */
@@ -54,6 +55,7 @@ export async function readRecord(
     readBallots(db, agent),
     readComplaints(db, agent),
   ]);
+  await requireIndex(db);
   return { agentId: agent, asWorker, asClient, asBackupAgent, complaintsAgainst };
 }
 

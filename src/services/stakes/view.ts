@@ -8,6 +8,7 @@ import type { Address } from "../../protocol/types.js";
 import { isoTime } from "../contracts/view.js";
 import type { Deps } from "../deps.js";
 import type { ParameterReader } from "../protocol/parameters.js";
+import { requireIndex } from "../require-index.js";
 
 /** What this resource needs beside the usual: the eligibility stake of future contracts. */
 export type StakeDeps = Deps & { readParameters: ParameterReader };
@@ -43,6 +44,7 @@ export async function loadStake(db: Executor, agent: Address): Promise<StakeRow 
     })
     .from(stake)
     .where(eq(stake.agent, agent));
+  await requireIndex(db);
   if (row === undefined) return null;
   return { ...row, releasableAt: row.releasableAt === null ? null : BigInt(row.releasableAt) };
 }

@@ -7,6 +7,7 @@ import type { Status } from "../../protocol/status.js";
 import type { Address } from "../../protocol/types.js";
 import { phasesOf, statusSql } from "../contracts/status-sql.js";
 import type { Deps } from "../deps.js";
+import { requireIndex } from "../require-index.js";
 import { criterion, selectVotes, tallied, toVote, type VoteRow, type VoteView } from "./view.js";
 
 export interface VoteFilter {
@@ -39,6 +40,7 @@ export async function listVotes(
   )
     .orderBy(desc(vote.sealedAt), desc(vote.contractId), desc(vote.position), criterion)
     .limit(filter.limit + 1);
+  await requireIndex(deps.db);
   const page = rows.slice(0, filter.limit);
   const last = page.at(-1);
   return {

@@ -9,6 +9,7 @@ import { STATUS_GROUPS, type Status } from "../../protocol/status.js";
 import type { Address } from "../../protocol/types.js";
 import { phasesOf, statusSql } from "../contracts/status-sql.js";
 import type { Deps } from "../deps.js";
+import { requireIndex } from "../require-index.js";
 import { criterion, selectVotes, tallied, toVote } from "../votes/view.js";
 
 /** Entries of each array: the newest. */
@@ -61,6 +62,7 @@ export async function readWorkload(
     findPendingVotes(db, address, limit),
     findResolvedVotes(db, { address, caller, limit }),
   ]);
+  await requireIndex(db);
   const found = {
     activeAsWorker,
     completedAsWorker,

@@ -26,6 +26,11 @@ it.each([
   ["a node with a fault of its own", rpc(-32_603)],
   ["a refused connection", Object.assign(new Error("connect"), { code: "ECONNREFUSED" })],
   ["Postgres on its way down", Object.assign(new Error("terminating"), { code: "57P01" })],
+  ["a connection that broke", new Error("Client has encountered a connection error and is not queryable")],
+  [
+    "an index that is being filled",
+    Object.assign(new Error('relation "onchain.vote" does not exist'), { code: "42P01" }),
+  ],
   ["a pool without a free connection", new Error("timeout exceeded when trying to connect")],
 ])("calls %s an outage", (_name, error) => {
   expect(isOutage(error)).toBe(true);
@@ -35,6 +40,10 @@ it.each([
   ["a call that reverted", inCall(rpc(3))],
   ["a call that reverted by its message", inCall(new ExecutionRevertedError({ cause: rpc(-32_000) }))],
   ["a fault in the code", new TypeError("undefined is not a function")],
+  [
+    "a table that is not there",
+    Object.assign(new Error('relation "app.vote" does not exist'), { code: "42P01" }),
+  ],
   ["a broken constraint", Object.assign(new Error("duplicate key"), { code: "23505" })],
   ["no error at all", "nothing"],
 ])("calls %s none", (_name, error) => {
