@@ -46,7 +46,7 @@ function faults() {
       include: ["test/faults/**/*.test.ts"],
       // Each file loads a core: more of them at once take longer than one after another.
       maxWorkers: 2,
-      testTimeout: 300_000,
+      testTimeout: 600_000,
       hookTimeout: 300_000,
       teardownTimeout: 60_000,
     },

@@ -103,6 +103,7 @@ describe("a client that goes away", () => {
     const before = await customers.usdOf(client.address);
     const abort = new AbortController();
     const url = cluster.apis[0]?.url;
+    await cluster.blocks.pause();
     const sent = fetch(`${url}${payment.path}`, {
       method: "POST",
       body: payment.body,
@@ -113,9 +114,17 @@ describe("a client that goes away", () => {
       },
       signal: abort.signal,
     });
-    await waitingOperations(1);
+    sent.catch(() => {});
+    const isStored = async (): Promise<boolean> => {
+      const { rows } = await cluster.pool.query("select 1 from app.operation where nonce = $1", [
+        payment.authorization.nonce,
+      ]);
+      return rows.length > 0;
+    };
+    await until("its operation is stored", isStored, { timeoutMs: 30_000, intervalMs: 20 });
     abort.abort();
     await expect(sent).rejects.toThrow();
+    cluster.blocks.resume();
     await until("its money has moved", async () => (await customers.usdOf(client.address)) < before, {
       timeoutMs: 30_000,
     });

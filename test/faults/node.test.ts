@@ -203,7 +203,7 @@ it("row 14: a transaction that the pool dropped is sent again", async () => {
 it("row 14: transactions that stall in the pool behind one that the node lost go through with it", async () => {
   const { cluster, customers } = scene;
   // An agent's operations go one after another: it takes several to have two batches of one signer on their way.
-  const agents = await customers.join(4 * cluster.signers.length);
+  const agents = await customers.join(8 * cluster.signers.length);
   await cluster.blocks.pause();
   let lost = 0;
   for (const { rpc } of cluster.relayers) {

@@ -80,9 +80,13 @@ it("row 18: a signer without gas leaves its work to the others, with an alarm", 
   const address = poor?.address ?? "0x";
   await cluster.testClient.setBalance({ address, value: 0n });
   const before = await cluster.publicClient.getTransactionCount({ address });
-  for (let round = 0; round < 4; round++) await (await startStory(scene)).done;
+  const isAlarmed = async (): Promise<boolean> => (await cluster.alarms("signer_without_gas")) > 0;
+  // Which signer takes a batch is left to chance.
+  for (let round = 0; round < 4 || (round < 12 && !(await isAlarmed())); round++) {
+    await (await startStory(scene)).done;
+  }
   expect(await cluster.publicClient.getTransactionCount({ address })).toBe(before);
-  expect(await cluster.alarms("signer_without_gas")).toBeGreaterThan(0);
+  expect(await isAlarmed()).toBe(true);
   await cluster.testClient.setBalance({ address, value: parseEther("100") });
   await expectTruth(scene);
 });

@@ -59,10 +59,10 @@ it.each(series)("row 19: reorganisations of 1 to 10 blocks in the middle, series
 
 it("row 19: a batch that is kept in another block stays what it is, and only its place changes", async () => {
   const { cluster, customers, clients } = scene;
-  expect((await customers.create(clients[0] as Agent)).status).toBe(200);
-  await cluster.blocks.next();
-  await cluster.blocks.pause();
-  const newest = async () => {
+  const asked = await customers.quoted(clients[0] as Agent, "/v1/contracts", await customers.draft());
+  if ("refusal" in asked) throw new Error("no quote");
+  const { payment } = asked;
+  const batchOfIt = async () => {
     const { rows } = await cluster.pool.query<{
       state: string;
       hash: `0x${string}`;
@@ -71,23 +71,35 @@ it("row 19: a batch that is kept in another block stays what it is, and only its
       attempts: number;
     }>(
       `select state, transaction_hash as hash, block_number as number, block_hash as block,
-        jsonb_array_length(attempts) as attempts from app.batch order by id desc limit 1`,
+        jsonb_array_length(attempts) as attempts from app.batch
+      where id = (select batch_id from app.operation where nonce = $1)`,
+      [payment.authorization.nonce],
     );
     const [row] = rows;
     if (row === undefined) throw new Error("there is no batch");
     return row;
   };
-  const before = await newest();
+  const creating = customers.settle(payment);
+  creating.catch(() => {});
+  await until("it is mined", async () => (await batchOfIt()).state === "mined", {
+    timeoutMs: 60_000,
+    intervalMs: 20,
+  });
+  // Before its block is final.
+  await cluster.blocks.pause();
+  await cluster.blocks.next();
+  expect((await creating).status).toBe(200);
+  const before = await batchOfIt();
   expect(before.state).toBe("mined");
   const head = await cluster.publicClient.getBlockNumber({ cacheTime: 0 });
   await cluster.reorganise(Number(head - BigInt(before.number)) + 1, "kept");
   cluster.blocks.resume();
   const { blockHash } = await cluster.publicClient.getTransactionReceipt({ hash: before.hash });
   expect(blockHash).not.toBe(before.block);
-  await until("the outbox has the new block", async () => (await newest()).block === blockHash, {
+  await until("the outbox has the new block", async () => (await batchOfIt()).block === blockHash, {
     timeoutMs: 30_000,
   });
-  expect(await newest()).toMatchObject({ hash: before.hash, attempts: 1 });
+  expect(await batchOfIt()).toMatchObject({ hash: before.hash, attempts: 1 });
   await expectTruth(scene);
 });
 

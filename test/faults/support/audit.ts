@@ -57,14 +57,12 @@ export async function audit(
  * seconds: what is wrong has to stay wrong.
  */
 async function atRest(look: () => Promise<string[]>): Promise<string[]> {
-  let faults = await look();
+  let faults = ["nothing could be looked at"];
   const isClean = async (): Promise<boolean> => {
     faults = await look();
     return faults.length === 0;
   };
-  if (faults.length > 0) {
-    await until("nothing is wrong", isClean, { timeoutMs: 60_000, intervalMs: 500 }).catch(() => {});
-  }
+  await until("nothing is wrong", isClean, { timeoutMs: 60_000, intervalMs: 500 }).catch(() => {});
   return faults;
 }
 

@@ -17,10 +17,10 @@ import { LOCAL_CHAIN_ID, startChain } from "../../../src/local/chain.js";
 import { compileContracts } from "../../../src/local/foundry.js";
 import { type Indexer, startIndexer } from "../../../src/local/indexer.js";
 import { localAccount } from "../../../src/local/network.js";
-import { freePort } from "../../../src/local/ports.js";
 import { startPostgres } from "../../../src/local/postgres.js";
 import { startGuardian, until } from "../../../src/local/processes.js";
 import { installGates } from "./gate.js";
+import { ownPort } from "./own-port.js";
 import { type RpcRule, startRpcProxy } from "./rpc-proxy.js";
 import { bundleService } from "./service-bundle.js";
 import { prepareProcess, type ServiceProcess } from "./service-process.js";
@@ -83,7 +83,7 @@ export async function startCluster({
     startChain({
       ...local,
       dir: join(dir, "chain"),
-      port: await freePort(),
+      port: await ownPort(),
       logPath: log("chain"),
       blockTime: 0.1,
       persistent: false,
@@ -92,7 +92,7 @@ export async function startCluster({
       ...local,
       dir: join(dir, "postgres"),
       fallbackDir: join(dir, "postgres-fallback"),
-      port: 0,
+      port: await ownPort(),
       password: "password",
       database: "faults",
       logPath: log("postgres"),
@@ -133,7 +133,7 @@ export async function startCluster({
       databaseUrl: postgres.url,
       rpcUrl: indexerRpc.url,
       deploymentPath,
-      port: await freePort(),
+      port: await ownPort(),
       logPath: log("indexer"),
     });
   }

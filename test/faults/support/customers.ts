@@ -27,8 +27,8 @@ export interface Payment {
 
 export type Customers = ReturnType<typeof createCustomers>;
 
-const PATIENCE_MS = 90_000;
-const ATTEMPT_TIMEOUT_MS = 12_000;
+const PATIENCE_MS = 150_000;
+const ATTEMPT_TIMEOUT_MS = 20_000;
 const PAUSE_MS = 300;
 const HOUR = 3600;
 const DAY = 24 * HOUR;

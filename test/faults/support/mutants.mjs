@@ -273,6 +273,19 @@ export const MUTANTS = [
     only: "hears of the crash",
   },
   {
+    name: "earlier-time-shown",
+    file: "src/services/require-index.ts",
+    edits: [
+      [
+        "if (row === undefined ? await isWhole(db) : row.indexIsWhole) return;",
+        "if (db !== undefined) return;",
+      ],
+    ],
+    project: "e2e",
+    tests: "test/e2e/contract-interrupted.test.ts",
+    only: "shows less than it did",
+  },
+  {
     name: "answer-before-index",
     file: "src/services/payments/answer.ts",
     edits: [

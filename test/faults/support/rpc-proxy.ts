@@ -1,6 +1,6 @@
 /** Stands between one process and the chain's node, and answers as a rule says: late, wrongly, or not at all. */
 import { createServer, type Server, type ServerResponse } from "node:http";
-import { freePort } from "../../../src/local/ports.js";
+import { ownPort } from "./own-port.js";
 
 export interface RpcCall {
   id: number;
@@ -79,7 +79,7 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
       server.listen(port, "127.0.0.1", () => resolve());
     });
   // Not one of those that outgoing connections take: it is listened on again after a refusal.
-  const port = await freePort();
+  const port = await ownPort();
   await listen(port);
   const close = (): Promise<void> =>
     new Promise((resolve) => {

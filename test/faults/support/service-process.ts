@@ -1,8 +1,8 @@
 /** One process of the service, as `npm run serve` starts it, behind proxies of its own to database and node. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream } from "node:fs";
-import { freePort } from "../../../src/local/ports.js";
 import { type Guardian, until } from "../../../src/local/processes.js";
+import { ownPort } from "./own-port.js";
 import { type RpcProxy, startRpcProxy } from "./rpc-proxy.js";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.js";
 
@@ -46,7 +46,7 @@ export async function prepareProcess(options: ServiceProcessOptions): Promise<Se
   const database = await startTcpProxy({ host: databaseUrl.hostname, port: Number(databaseUrl.port) });
   databaseUrl.port = String(database.port);
   const rpc = await startRpcProxy(options.rpcUrl);
-  const port = await freePort();
+  const port = await ownPort();
   const url = `http://127.0.0.1:${port}`;
   const log = createWriteStream(options.logPath, { flags: "a" });
   const { PATH = "", HOME = "" } = process.env;

@@ -1,6 +1,6 @@
 /** A TCP proxy that can fail as a network does: nothing arrives, nothing is accepted, what was open is cut. */
 import { createServer, type Server, Socket } from "node:net";
-import { freePort } from "../../../src/local/ports.js";
+import { ownPort } from "./own-port.js";
 
 export interface TcpProxy {
   port: number;
@@ -43,7 +43,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
       server.listen(port, "127.0.0.1", () => resolve());
     });
   // Not one of those that outgoing connections take: it is listened on again after a refusal.
-  const port = await freePort();
+  const port = await ownPort();
   await listen(port);
   const cut = (): void => {
     for (const [near, far] of pairs) {
