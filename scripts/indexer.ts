@@ -7,6 +7,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { resolve } from "node:path";
 import { dropIndex, watchIndex } from "../src/local/index-watch.js";
+import { unlock } from "../src/local/indexer.js";
 import { takeIndexerLock } from "../src/local/indexer-lock.js";
 import { indexerCommand } from "../src/local/indexer-process.js";
 import { startGuardian } from "../src/local/processes.js";
@@ -58,5 +59,7 @@ watchIndex({
 child.on("exit", async (code) => {
   guardian.forget(child?.pid ?? 0);
   if (reason === "rows abandoned") await dropIndex(DATABASE_URL, schema);
+  // Without our own lock it may be another one's by now.
+  else if (reason !== "database lost") await unlock(DATABASE_URL, schema).catch(() => {});
   process.exit(reason === undefined ? (code ?? 1) : 1);
 });

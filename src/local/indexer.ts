@@ -4,6 +4,8 @@ import { type IndexerOptions, indexerCommand } from "./indexer-process.js";
 import { type Guardian, type Supervised, supervise, until } from "./processes.js";
 import { ROOT } from "./root.js";
 
+const TIMEOUT_MS = 10_000;
+
 export interface Indexer extends Supervised {
   url: string;
 }
@@ -65,11 +67,15 @@ export async function startIndexer(
 }
 
 /**
- * Takes away the lock that a killed indexer left on its schema: it would keep the next one waiting until the dead
- * one's heartbeat is 25 seconds old. The local network's lock file says that no other one runs.
+ * Takes away the lock that Ponder leaves on its schema, killed or ended by SIGTERM: it would keep the next one waiting
+ * until the dead one's heartbeat is 25 seconds old. Only for who knows that no other one runs.
  */
-async function unlock(databaseUrl: string, schema: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl });
+export async function unlock(databaseUrl: string, schema: string): Promise<void> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: TIMEOUT_MS,
+    query_timeout: TIMEOUT_MS,
+  });
   client.on("error", () => {});
   await client.connect();
   try {
