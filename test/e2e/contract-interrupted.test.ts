@@ -79,6 +79,14 @@ test("a restart of the service in between changes nothing", async () => {
 
 test("while the index shows less than it did, nobody is told of an earlier time", async () => {
   const { id } = await matchedBetween(world, client, worker);
+  const body = JSON.stringify(await draftBody(world));
+  const quote = quoteOf(await client.post("/v1/contracts", body));
+  const headers = paymentHeader(quote, await signPayment(world, client, quote));
+  const repeated = async () => {
+    const { status, data, headers: told } = await client.post<ContractView>("/v1/contracts", body, headers);
+    return [status, data?.id, told.get("idempotent-replay")];
+  };
+  await expect.poll(async () => (await repeated())[0], { timeout: 60_000 }).toBe(200);
   await world.indexed();
   const reads = ["", "/votes", "/ledger", "/settlement", "/checkpoints", "/complaints"].map(
     (part) => `/v1/contracts/${id}${part}`,
@@ -109,6 +117,9 @@ test("while the index shows less than it did, nobody is told of an earlier time"
     await world.pool.query(change(false));
     try {
       expect(await answers(), change(false)).toEqual(refused);
+      // What was answered once is answered again, and whoever comes new can sign in.
+      expect(await repeated(), change(false)).toEqual([200, quote.payTo, "true"]);
+      expect((await world.newAgent()).apiKey).not.toBe("");
     } finally {
       await world.pool.query(change(true));
     }
