@@ -282,6 +282,49 @@ test("a price whose stakes and bonds round down to nothing is carried through, b
   expect(disputed.data).toMatchObject({ status: "disputed", disputeBond: "0.0" });
 });
 
+test.each([
+  ["acceptance", "accept", [200, "created"]],
+  ["creation", "create", [404, undefined]],
+])("nobody is refused for the lack of what a reorganisation took: its %s", async (_, kind, shown) => {
+  await stack.restartService({ CONFIRMATIONS: "40" });
+  const rival = await world.newAgent({ usd: "1000" });
+  const { id } = await matchedBetween(world, client, worker);
+  const path = `/v1/contracts/${id}`;
+  await withoutBlocks(async () => {
+    const { rows } = await world.pool.query<{ block: string }>(
+      "select block_number as block from app.operation where escrow = $1 and kind = $2",
+      [id, kind],
+    );
+    const head = await world.publicClient.getBlockNumber({ cacheTime: 0 });
+    const depth = Number(head - BigInt(rows[0]?.block ?? 0)) + 1;
+    await world.testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
+    const read = async () => {
+      const { status, data } = await client.get<ContractView>(path);
+      return [status, data?.status];
+    };
+    await expect.poll(read, { timeout: 60_000 }).toEqual(shown);
+    const answers = [
+      await worker.post(`${path}/delivery`, { delivery: "ipfs://x" }),
+      await worker.post(`${path}/withdraw`),
+      await worker.post(`${path}/complaints`, { evidence: { late: true } }),
+      await worker.get(`${path}/keys`),
+      await worker.get(`${path}/keys/releases`),
+      await client.post(`${path}/cancel`),
+      await rival.post(`${path}/accept`, { accept: true }),
+    ];
+    const told = answers.map(({ status, error }) => [status, error?.code]);
+    expect(told).toEqual(answers.map(() => [503, "unavailable"]));
+  });
+  const told: number[] = [];
+  const deliver = async () => {
+    const { status } = await worker.post(`${path}/delivery`, { delivery: "ipfs://x" });
+    return told.push(status) && status;
+  };
+  await expect.poll(deliver, { timeout: 60_000 }).toBe(200);
+  expect(told.filter((status) => status !== 503)).toEqual([200]);
+  expect((await rival.post(`${path}/accept`, { accept: true })).error?.code).toBe("conflict");
+});
+
 test("reads that hang take no connection from payments, and end as 503", async () => {
   await stack.restartService({
     DATABASE_READ_CONNECTIONS: "2",

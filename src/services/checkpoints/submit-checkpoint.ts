@@ -7,8 +7,9 @@ import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
 import { LIMITS } from "../../protocol/limits.js";
 import type { Address } from "../../protocol/types.js";
+import { loadContractForAct } from "../contracts/load-for-act.js";
 import { requireStatus, requireWorker } from "../contracts/parties.js";
-import { isoTime, loadContract } from "../contracts/view.js";
+import { isoTime } from "../contracts/view.js";
 import type { Deps } from "../deps.js";
 import { lockCheckpoints } from "./lock.js";
 import { type CheckpointContent, type CheckpointRow, checkpointLeaf } from "./merkle.js";
@@ -26,11 +27,11 @@ export async function submitCheckpoint(
   { id, caller, draft }: { id: Address; caller: Address; draft: CheckpointDraft },
 ): Promise<CheckpointView> {
   // Strangers are turned away before the lock: they cannot hold up the Worker.
-  requireWorker(await loadContract(db, id), caller);
+  requireWorker(await loadContractForAct(db, id), caller);
   return db.transaction(async (tx) => {
     await lockCheckpoints(tx, id);
     const now = clock.now();
-    const row = await loadContract(tx, id);
+    const row = await loadContractForAct(tx, id);
     requireStatus(row, "matched", now);
     await requireNoDelivery(tx, id);
     const previous = await readLastCheckpoint(tx, id);

@@ -7,7 +7,8 @@ import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
 import { LIMITS } from "../../protocol/limits.js";
 import type { Address } from "../../protocol/types.js";
-import { type ContractRow, isoTime, loadContract } from "../contracts/view.js";
+import { loadContractForAct } from "../contracts/load-for-act.js";
+import { type ContractRow, isoTime } from "../contracts/view.js";
 import type { Deps } from "../deps.js";
 import { type ComplaintView, toComplaint } from "./view.js";
 
@@ -21,7 +22,7 @@ export async function fileComplaint(
   { db, clock }: Pick<Deps, "db" | "clock">,
   { id, caller, evidence }: { id: Address; caller: Address; evidence: Record<string, unknown> },
 ): Promise<ComplaintView> {
-  const row = await loadContract(db, id);
+  const row = await loadContractForAct(db, id);
   const role = requireParty(row, caller);
   requireCounterparty(row);
 

@@ -8,9 +8,10 @@ import type { Deps } from "../deps.js";
 import type { Answer } from "../payments/answer.js";
 import type { PaidAct } from "../payments/paid-act.js";
 import { performPayment } from "../payments/perform-payment.js";
+import { loadContractForAct } from "./load-for-act.js";
 import { requireStatus } from "./parties.js";
 import { performAct } from "./perform-act.js";
-import { type ContractRow, loadContract, parametersOf, viewContract } from "./view.js";
+import { type ContractRow, parametersOf, viewContract } from "./view.js";
 
 export interface AcceptCall {
   id: Address;
@@ -43,7 +44,7 @@ export async function declineContract(
     caller,
     rawBody,
     prepare: async (requestHash) => {
-      const row = await loadContract(deps.db, id);
+      const row = await loadContractForAct(deps.db, id);
       requireDeclinable(row);
       requireAcceptor(row, caller);
       requireStatus(row, "created", deps.clock.now());
@@ -55,7 +56,7 @@ export async function declineContract(
 }
 
 async function prepareAccept(deps: Deps, { id, caller }: AcceptCall): Promise<PaidAct> {
-  const row = await loadContract(deps.db, id);
+  const row = await loadContractForAct(deps.db, id);
   requireAcceptor(row, caller);
   requireStatus(row, "created", deps.clock.now());
   const { workerInitiated, price, matchDeadline } = row.chain;

@@ -2,6 +2,7 @@ import type { Address } from "../../protocol/types.js";
 import { approveOperation } from "../../relayer/operations.js";
 import type { Deps } from "../deps.js";
 import type { Answer } from "../payments/answer.js";
+import { loadContractForAct } from "./load-for-act.js";
 import { requireClient, requireStatus } from "./parties.js";
 import { performAct } from "./perform-act.js";
 import { loadContract, toContract } from "./view.js";
@@ -17,7 +18,7 @@ export async function approveContract(
     caller,
     rawBody,
     prepare: async (requestHash) => {
-      const row = await loadContract(deps.db, id);
+      const row = await loadContractForAct(deps.db, id);
       requireClient(row, caller);
       requireStatus(row, "under-review", deps.clock.now());
       return () =>

@@ -2,9 +2,10 @@ import type { Address } from "../../protocol/types.js";
 import { cancelOperation } from "../../relayer/operations.js";
 import type { Deps } from "../deps.js";
 import type { Answer } from "../payments/answer.js";
+import { loadContractForAct } from "./load-for-act.js";
 import { requireInitiator, requireStatus } from "./parties.js";
 import { performAct } from "./perform-act.js";
-import { loadContract, viewContract } from "./view.js";
+import { viewContract } from "./view.js";
 
 /** POST /v1/contracts/{id}/cancel. Refuses with 403 (not the initiator) and 409 (not in `created`, or too late). */
 export async function cancelContract(
@@ -17,7 +18,7 @@ export async function cancelContract(
     caller,
     rawBody,
     prepare: async (requestHash) => {
-      const row = await loadContract(deps.db, id);
+      const row = await loadContractForAct(deps.db, id);
       requireInitiator(row, caller);
       requireStatus(row, "created", deps.clock.now());
       return () =>

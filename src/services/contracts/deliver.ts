@@ -12,9 +12,10 @@ import type { Deps } from "../deps.js";
 import type { Answer } from "../payments/answer.js";
 import { encryptReference } from "../references/vault.js";
 import { computeCriteria } from "./compute-criteria.js";
+import { loadContractForAct } from "./load-for-act.js";
 import { requireStatus, requireWorker } from "./parties.js";
 import { performAct } from "./perform-act.js";
-import { type ContractRow, loadContract, viewContract } from "./view.js";
+import { type ContractRow, viewContract } from "./view.js";
 
 export interface DeliverCall {
   id: Address;
@@ -32,7 +33,7 @@ export async function deliver(deps: Deps, { id, caller, rawBody, reference }: De
     caller,
     rawBody,
     prepare: async (requestHash) => {
-      const row = await loadContract(deps.db, id);
+      const row = await loadContractForAct(deps.db, id);
       requireWorker(row, caller);
       requireStatus(row, "matched", deps.clock.now());
       // Mostly built by now: so the lock is short.

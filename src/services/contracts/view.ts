@@ -49,7 +49,7 @@ const backupAgents = sql<Address[]>`array(
  * Rows of contracts that are open or were, and whose terms this service holds. Add order and limit, and pass what comes
  * to {@link requireIndex}.
  */
-export function selectContracts(db: Executor, where?: SQL) {
+export function selectContracts(db: Executor, where?: SQL, { isTakenBack = sql<boolean>`false` } = {}) {
   return db
     .select({
       chain: getTableColumns(workingContract),
@@ -66,6 +66,7 @@ export function selectContracts(db: Executor, where?: SQL) {
       delivery: delivery.encrypted,
       backupAgents,
       indexIsWhole: isIndexWhole,
+      isTakenBack,
     })
     .from(workingContract)
     .innerJoin(terms, eq(terms.id, workingContract.id))
@@ -87,8 +88,12 @@ export async function loadContract(db: Executor, id: Address): Promise<ContractR
   const rows = await selectContracts(db, eq(workingContract.id, id)).limit(1);
   await requireIndex(db, rows);
   const [row] = rows;
-  if (row === undefined) throw new AppError("not_found", { message: `There is no contract ${id}.` });
+  if (row === undefined) throw noContract(id);
   return row;
+}
+
+export function noContract(id: Address): AppError {
+  return new AppError("not_found", { message: `There is no contract ${id}.` });
 }
 
 /** One contract as the API shows it now; throws 404 `not_found`. */

@@ -2,9 +2,10 @@ import type { Address } from "../../protocol/types.js";
 import { withdrawOperation } from "../../relayer/operations.js";
 import type { Deps } from "../deps.js";
 import type { Answer } from "../payments/answer.js";
+import { loadContractForAct } from "./load-for-act.js";
 import { requireBefore, requireStatus, requireWorker } from "./parties.js";
 import { performAct } from "./perform-act.js";
-import { loadContract, viewContract } from "./view.js";
+import { viewContract } from "./view.js";
 
 /** POST /v1/contracts/{id}/withdraw. Refuses with 403 (not the matched worker) and 409 (not in `matched`, or too late). */
 export async function withdrawContract(
@@ -17,7 +18,7 @@ export async function withdrawContract(
     caller,
     rawBody,
     prepare: async (requestHash) => {
-      const row = await loadContract(deps.db, id);
+      const row = await loadContractForAct(deps.db, id);
       requireWorker(row, caller);
       requireStatus(row, "matched", deps.clock.now());
       requireBefore("withdrawalDeadline", row.chain.withdrawalDeadline, deps.clock.now());

@@ -4,8 +4,9 @@ import type { HeaderReader } from "../../payments/quote.js";
 import { disputeBond } from "../../protocol/ledger.js";
 import type { Address } from "../../protocol/types.js";
 import { disputeOperation } from "../../relayer/operations.js";
+import { loadContractForAct } from "../contracts/load-for-act.js";
 import { requireClient, requireStatus } from "../contracts/parties.js";
-import { loadContract, parametersOf, viewContract } from "../contracts/view.js";
+import { parametersOf, viewContract } from "../contracts/view.js";
 import type { Deps } from "../deps.js";
 import type { Answer } from "../payments/answer.js";
 import type { PaidAct } from "../payments/paid-act.js";
@@ -32,7 +33,7 @@ export async function disputeContract(deps: Deps, call: DisputeCall): Promise<An
 }
 
 async function prepareDispute(deps: Deps, { id, caller }: DisputeCall): Promise<PaidAct> {
-  const row = await loadContract(deps.db, id);
+  const row = await loadContractForAct(deps.db, id);
   requireClient(row, caller);
   requireStatus(row, "under-review", deps.clock.now());
   const { price, reviewDeadline } = row.chain;

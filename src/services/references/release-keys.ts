@@ -6,7 +6,8 @@ import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
 import { statusOf } from "../../protocol/status.js";
 import type { Address } from "../../protocol/types.js";
-import { type ContractRow, factsOf, loadContract } from "../contracts/view.js";
+import { loadContractForAct } from "../contracts/load-for-act.js";
+import { type ContractRow, factsOf } from "../contracts/view.js";
 import type { Deps } from "../deps.js";
 import { type ReferenceField, readReferenceKey } from "./vault.js";
 
@@ -35,7 +36,7 @@ export async function releaseKeys(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "config">,
   { id, caller }: { id: Address; caller: Address },
 ): Promise<ReferenceJwk[]> {
-  const row = await loadContract(deps.db, id);
+  const row = await loadContractForAct(deps.db, id);
   const { role, fields } = await entitlementOf(deps, row, caller);
   const keys: ReferenceJwk[] = [];
   for (const field of fields) {

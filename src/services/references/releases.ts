@@ -3,7 +3,7 @@ import { and, desc, eq, lt } from "drizzle-orm";
 import { keyRelease } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
 import type { Address } from "../../protocol/types.js";
-import { loadContract } from "../contracts/view.js";
+import { loadContractForAct } from "../contracts/load-for-act.js";
 import type { Deps } from "../deps.js";
 import type { ReleaseRole } from "./release-keys.js";
 import type { ReferenceField } from "./vault.js";
@@ -21,7 +21,7 @@ export async function listReleases(
   { db }: Pick<Deps, "db">,
   { id, caller, limit, before }: { id: Address; caller: Address; limit: number; before?: bigint | undefined },
 ): Promise<{ releases: KeyReleaseView[]; nextCursor: string | null }> {
-  const { chain } = await loadContract(db, id);
+  const { chain } = await loadContractForAct(db, id);
   if (caller !== chain.client && caller !== chain.worker) {
     throw new AppError("forbidden", { message: "Only the contract's client and worker may read this." });
   }

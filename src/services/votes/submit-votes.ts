@@ -9,7 +9,8 @@ import { voteDeposit } from "../../protocol/ledger.js";
 import type { Address, Hex } from "../../protocol/types.js";
 import { voteCommitment } from "../../protocol/vote-commitment.js";
 import { voteOperation } from "../../relayer/operations.js";
-import { loadContract, parametersOf } from "../contracts/view.js";
+import { loadContractForAct } from "../contracts/load-for-act.js";
+import { parametersOf } from "../contracts/view.js";
 import { ensureDelegation } from "../delegation/ensure-delegation.js";
 import type { Deps } from "../deps.js";
 import type { Answer, Success } from "../payments/answer.js";
@@ -44,7 +45,7 @@ export async function submitVotes(deps: Deps, call: VoteCall): Promise<Answer> {
 }
 
 async function prepareVote(deps: Deps, { id, caller, votes }: VoteCall): Promise<PaidAct> {
-  const row = await loadContract(deps.db, id);
+  const row = await loadContractForAct(deps.db, id);
   const { price, criteriaCount } = row.chain;
   const packed = packBallot(votes, criteriaCount);
   requireVoter(row, caller, { voter: await loadVoter(deps.db, id, caller), now: deps.clock.now() });

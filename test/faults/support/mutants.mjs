@@ -286,6 +286,17 @@ export const MUTANTS = [
     only: "shows less than it did",
   },
   {
+    name: "taken-back-refused",
+    file: "src/services/contracts/load-for-act.ts",
+    edits: [
+      ["if (row.isTakenBack) throw takenBack();", ""],
+      ["throw rows[0]?.unsure === true ? takenBack() : noContract(id);", "throw noContract(id);"],
+    ],
+    project: "e2e",
+    tests: "test/e2e/contract-interrupted.test.ts",
+    only: "nobody is refused",
+  },
+  {
     name: "answer-before-index",
     file: "src/services/payments/answer.ts",
     edits: [
