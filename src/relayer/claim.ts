@@ -1,6 +1,7 @@
 /** Taking operations out of the queue for one signer, and giving back or ending those that will not be sent. */
 import { inArray, sql } from "drizzle-orm";
 import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
+import type { Transaction } from "../db/client.js";
 import { operation } from "../db/schema.js";
 import { type BusyOperation, type Candidate, chooseOperations } from "./choose.js";
 import type { Head, SignerContext } from "./context.js";
@@ -46,7 +47,7 @@ export interface Claim {
   operations: OperationRow[];
   /**
    * Blocks that these operations stand on: the newest with a batch of any signer, and those with what was done lately on
-   * their escrows. No older state can judge them, and no other branch of the chain.
+   * their escrows and for their callers. No older state can judge them, and no other branch of the chain.
    */
   standsOn: { number: bigint; hash: string }[];
 }
@@ -88,22 +89,11 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       order by id limit ${MAX_CANDIDATES}`);
     const none = { rows: [], standsOn: [] };
     if (candidates.rows.length === 0) return none;
-    // A delegation that waits for its next try holds back the acts that need it.
-    const busy = await tx.execute<BusyOperation & Record<string, unknown>>(sql`
-      select kind, escrow, caller from app.operation where state = 'sent'
-      union all
-      select kind, escrow, caller from app.operation
-      where state in ('queued', 'held') and signer <> ${signer} and claimed_until > now()
-      union all
-      select kind, escrow, caller from app.operation
-      where state = 'held' and retry_at > now() and kind in ('delegate', 'revoke-delegation')`);
-    const promised = await tx.execute<{ escrow: string }>(sql`
-      select distinct escrow from app.operation
-      where state in ('queued', 'held') and response is not null and escrow is not null`);
+    const surroundings = await readSurroundings(tx, signer);
     const ids = chooseOperations({
       candidates: candidates.rows.map(candidateOf),
-      busy: busy.rows,
-      promised: new Set(promised.rows.map(({ escrow }) => escrow)),
+      busy: surroundings.filter((row) => row.role === "busy"),
+      promised: new Set(surroundings.flatMap((row) => (row.role === "promised" ? [row.escrow] : []))),
       gasBudget: gasBudget(head),
       maxOperations: options.maxBatchSize,
     });
@@ -113,19 +103,64 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       .set({ signer, claimedUntil: sql`now() + make_interval(secs => ${CLAIM_SECONDS})` })
       .where(inArray(operation.id, ids))
       .returning();
-    const escrows = claimed.map(({ escrow }) => escrow).filter((escrow) => escrow !== null);
-    const blocks = await tx.execute<{ number: string; hash: string }>(sql`
-      (select block_number::text as number, block_hash as hash from app.batch
-        where state in ('mined', 'final') and block_hash is not null order by block_number desc limit 1)
-      union
-      select block_number::text, block_hash from app.operation
-      where escrow = any(${sql.param(escrows)}::text[]) and state = 'mined' and block_hash is not null`);
-    return {
-      rows: claimed,
-      standsOn: blocks.rows.map(({ number, hash }) => ({ number: BigInt(number), hash })),
-    };
+    return { rows: claimed, standsOn: blocksUnder(claimed, surroundings) };
   });
   return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), standsOn };
+}
+
+/** What a choice depends on, beside the candidates. */
+type Surrounding =
+  | (BusyOperation & { role: "busy" })
+  /** Something on this escrow waits to be applied again whose caller was told that it was. */
+  | { role: "promised"; escrow: string }
+  /** Block of what was done lately on the escrow, or for the caller, of something that waits. */
+  | { role: "block"; escrow: string | null; caller: string | null; number: string; hash: string }
+  /** Block of the newest batch of all. */
+  | { role: "newest"; number: string; hash: string };
+
+/**
+ * In one statement, so of one moment: an operation whose block a reorganisation takes goes from mined to sent. Asked one
+ * after the other, it could be neither, and what waits behind it would be judged as if it had never been.
+ */
+async function readSurroundings(tx: Transaction, signer: string): Promise<Surrounding[]> {
+  // A delegation that waits for its next try holds back the acts that need it.
+  const { rows } = await tx.execute<Surrounding & Record<string, unknown>>(sql`
+    select 'busy' as role, kind, escrow, caller, null as number, null as hash from app.operation
+    where state = 'sent'
+    union all
+    select 'busy', kind, escrow, caller, null, null from app.operation
+    where state in ('queued', 'held') and signer <> ${signer} and claimed_until > now()
+    union all
+    select 'busy', kind, escrow, caller, null, null from app.operation
+    where state = 'held' and retry_at > now() and kind in ('delegate', 'revoke-delegation')
+    union all
+    select 'promised', kind, escrow, caller, null, null from app.operation
+    where state in ('queued', 'held') and response is not null and escrow is not null
+    union all
+    select 'block', kind, escrow, caller, block_number::text, block_hash from app.operation
+    where state = 'mined' and block_hash is not null and (
+      escrow in (select escrow from app.operation where state in ('queued', 'held'))
+      or caller in (select caller from app.operation where state in ('queued', 'held')))
+    union all
+    (select 'newest', null, null, null, block_number::text, block_hash from app.batch
+      where state in ('mined', 'final') and block_hash is not null order by batch.block_number desc limit 1)`);
+  return rows;
+}
+
+function blocksUnder(
+  claimed: readonly OperationRow[],
+  surroundings: readonly Surrounding[],
+): Claim["standsOn"] {
+  const concerned = new Set(claimed.flatMap(({ escrow, caller }) => [escrow, caller]));
+  concerned.delete(null);
+  const blocks = new Map<string, Claim["standsOn"][number]>();
+  for (const row of surroundings) {
+    const counts =
+      row.role === "newest" ||
+      (row.role === "block" && (concerned.has(row.escrow) || concerned.has(row.caller)));
+    if (counts) blocks.set(row.hash, { number: BigInt(row.number), hash: row.hash });
+  }
+  return [...blocks.values()];
 }
 
 /** What becomes of claimed operations that do not travel now. */

@@ -3,8 +3,9 @@ import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { batch } from "../../src/db/schema.js";
 import type { Address } from "../../src/protocol/types.js";
-import type { CrashPoint } from "../../src/relayer/context.js";
+import type { CrashPoint, SignerContext } from "../../src/relayer/context.js";
 import type { NewOperation, OperationRow } from "../../src/relayer/outbox.js";
+import { reopenBatches } from "../../src/relayer/results.js";
 import { PRICE, type RelayerNetwork, startRelayerNetwork, until } from "./relayer-network.js";
 
 const MATCHED = 2;
@@ -418,5 +419,59 @@ describe("what the relayer believes", () => {
       transactionHash: hash,
     });
     expect(await network.balanceOf(act.escrow as Address)).toBe(PRICE);
+  });
+
+  it("knows what an operation stands on though its block is lost in the very moment of the choice", async () => {
+    const { db, pool, publicClient, testClient, producer } = network;
+    const [client, worker, other] = (await network.agents(3)) as [
+      PrivateKeyAccount,
+      PrivateKeyAccount,
+      PrivateKeyAccount,
+    ];
+    const owner = network.addressOf(signer());
+    const first = network.startRelayer({ signer: signer(), confirmations: 1000 });
+    const escrow = await network.created(client);
+    const accepted = await network.outcome(await network.store(await network.acceptance(worker, escrow)));
+    await first.stop();
+    nextSigner += 1;
+    await pool.query(`create function wait_at_claim() returns trigger language plpgsql as $$
+      begin perform pg_advisory_xact_lock_shared(1); return new; end $$`);
+    await pool.query(`create trigger wait_at_claim before update on app.operation for each row
+      when (old.claimed_until is null and new.claimed_until is not null) execute function wait_at_claim()`);
+    const gate = await pool.connect();
+    try {
+      await gate.query("select pg_advisory_lock(1)");
+      const rival = await network.store(await network.acceptance(other, escrow));
+      network.startRelayer({ signer: signer() });
+      const isChosen = async (): Promise<boolean> =>
+        (await pool.query("select 1 from pg_locks where locktype = 'advisory' and objid = 1 and not granted"))
+          .rowCount === 1;
+      await until(isChosen);
+      await producer.pause();
+      const head = await publicClient.getBlockNumber({ cacheTime: 0 });
+      const depth = Number(head - (accepted.blockNumber ?? 0n)) + 1;
+      await testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
+      // As the first signer's owner does it, which sees the block go.
+      const { rows } = await pool.query("select epoch from app.signer_epoch where signer = $1", [owner]);
+      const context = { db, signer: owner, epoch: BigInt(rows[0].epoch) };
+      await reopenBatches(context as SignerContext, [accepted.batchId as bigint]);
+      await gate.query("select pg_advisory_unlock(1)");
+      const isJudged = async (): Promise<boolean> =>
+        (await network.rowOf(rival))?.state !== "queued" ||
+        network.logs.some(
+          ({ msg, signer: by }) =>
+            msg === "the node is behind the outbox" && by === network.addressOf(signer()),
+        );
+      await until(isJudged);
+      expect((await network.rowOf(rival))?.state).toBe("queued");
+
+      network.startRelayer({ signer: network.signer(nextSigner - 1) });
+      producer.resume();
+      expect(await network.outcome(rival)).toMatchObject({ state: "rejected", reason: "WrongStatus" });
+      expect(await network.rowOf(accepted)).toMatchObject({ reason: null, batchId: accepted.batchId });
+    } finally {
+      gate.release(true);
+      await pool.query("drop function wait_at_claim cascade");
+    }
   });
 });

@@ -83,7 +83,7 @@ export const MUTANTS = [
   {
     name: "newest-block-alone",
     file: "src/relayer/claim.ts",
-    edits: [["and state = 'mined' and block_hash", "and state = 'mined' and false and block_hash"]],
+    edits: [["where state = 'mined' and block_hash", "where state = 'mined' and false and block_hash"]],
     project: "integration",
     tests: "test/integration/relayer-truth.test.ts",
     only: "own block is gone",
@@ -284,6 +284,16 @@ export const MUTANTS = [
     project: "e2e",
     tests: "test/e2e/contract-interrupted.test.ts",
     only: "shows less than it did",
+  },
+  {
+    name: "choice-of-two-moments",
+    file: "src/relayer/claim.ts",
+    edits: [
+      ["blocksUnder(claimed, surroundings)", "blocksUnder(claimed, await readSurroundings(tx, signer))"],
+    ],
+    project: "integration",
+    tests: "test/integration/relayer-truth.test.ts",
+    only: "very moment of the choice",
   },
   {
     name: "taken-back-refused",
