@@ -32,6 +32,8 @@ export const FROM_ALLOWANCE = { validAfter: 0n, validBefore: 0n, nonce: zeroHash
 export const PRICE = 50_000_000n;
 const BALANCE = 10n ** 12n;
 export const ELIGIBILITY_STAKE = 1000n * 10n ** 18n;
+/** For every call: an estimate holds within its second only, as the registry's history grows by one entry a second. */
+const GAS_LIMIT = 3_000_000n;
 
 export interface EscrowOptions {
   title: string;
@@ -56,7 +58,7 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
   const factory = { address: deployment.factory, abi: factoryAbi } as const;
 
   async function send(from: Wallet, to: Address, data: Hex): Promise<TransactionReceipt> {
-    const hash = await from.sendTransaction({ to, data });
+    const hash = await from.sendTransaction({ to, data, gas: GAS_LIMIT });
     await testClient.mine({ blocks: 1 });
     const receipt = await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 20 });
     if (receipt.status !== "success") throw new Error(`Transaction ${hash} reverted`);
