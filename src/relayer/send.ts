@@ -67,7 +67,7 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
     }
     const judged = await judge(context, claimed, current);
     await crashPoint("after_simulation");
-    // The node is asked by number, and may have changed its mind meanwhile.
+    // The node may have changed its mind meanwhile.
     if ((await isCanonical(context, current.number, current.hash)) !== true) {
       await release(context, claimed);
       return false;

@@ -6,6 +6,9 @@ import type { Head } from "./context.js";
 import type { OperationRow } from "./outbox.js";
 import { batchGas, encodeBatch } from "./transaction.js";
 
+/** That very block, and an error from a node that does not have it in its chain (EIP-1898). */
+const stateOf = ({ hash }: Pick<Head, "hash">) => ({ blockHash: hash, requireCanonical: true });
+
 export type SimulationResult = { success: true } | { success: false; data: Hex; outOfGas: boolean };
 
 type SimulatedOperation = Pick<OperationRow, "target" | "data" | "gasLimit">;
@@ -21,7 +24,8 @@ interface SimulatedCall {
 }
 
 /**
- * Runs the operations one after another on the state of `head` and at the time `now`, each as a batch of its own.
+ * Runs the operations one after another on the state of `head` and at the time `now`, each as a batch of its own. The
+ * state is asked for by the block's hash: behind one URL, nodes may stand on different branches.
  * Rejects where the node cannot answer, or the Relay itself refuses: that says nothing about any operation. Nodes
  * without `eth_simulateV1` are asked call by call, so that an operation does not see the effects of those before it.
  */
@@ -37,7 +41,7 @@ export async function simulateOperations({
   signer: Address;
   relay: Address;
   operations: readonly SimulatedOperation[];
-  head: Pick<Head, "number" | "timestamp">;
+  head: Pick<Head, "hash" | "timestamp">;
   /** Seconds; when the batch can be expected in a block. */
   now: number;
 }): Promise<SimulationResult[]> {
@@ -51,7 +55,7 @@ export async function simulateOperations({
   try {
     const [block] = (await publicClient.request({
       method: "eth_simulateV1",
-      params: [{ blockStateCalls: [{ calls, blockOverrides }], validation: false }, toHex(head.number)],
+      params: [{ blockStateCalls: [{ calls, blockOverrides }], validation: false }, stateOf(head)],
     } as never)) as { calls: SimulatedCall[] }[];
     if (block?.calls.length !== operations.length) throw new Error("eth_simulateV1 left calls out");
     return block.calls.map((call, index) => readSimulated(call, operations[index]?.gasLimit ?? 0));
@@ -82,9 +86,9 @@ async function callOneByOne({
   publicClient: PublicClient;
   relay: Address;
   operations: readonly SimulatedOperation[];
-  head: Pick<Head, "number">;
+  head: Pick<Head, "hash">;
 }): Promise<SimulationResult[]> {
-  const at = toHex(head.number);
+  const at = stateOf(head);
   const ask = async ({ target, data, gasLimit }: SimulatedOperation): Promise<SimulationResult> => {
     const to = target as Address;
     const code = await publicClient.request({ method: "eth_getCode", params: [to, at] });

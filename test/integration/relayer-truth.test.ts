@@ -135,6 +135,48 @@ describe("what the relayer believes", () => {
     expect(await network.outcome(accepted)).toMatchObject({ reason: null });
   });
 
+  it("judges on the block that one node names, never on another node's branch", async () => {
+    const { publicClient, testClient, producer } = network;
+    const [client, worker] = await network.agents(2);
+    const first = network.startRelayer({ signer: signer(), confirmations: 1000 });
+    const escrow = await network.created(client as never);
+    const accepted = await network.acceptance(worker as never, escrow);
+    await first.stop();
+    await producer.pause();
+    const head = await publicClient.getBlockNumber({ cacheTime: 0 });
+    const { rows } = await network.pool.query<{ block: string }>(
+      "select block_number as block from app.operation where escrow = $1",
+      [escrow],
+    );
+    const lost = new Map<unknown, unknown>();
+    for (let number = BigInt(rows[0]?.block ?? 0); number <= head; number++) {
+      const params = [toHex(number), false];
+      lost.set(params[0], await publicClient.request({ method: "eth_getBlockByNumber", params } as never));
+    }
+    lost.set("latest", lost.get(toHex(head)));
+    await testClient.request({ method: "anvil_reorg", params: [lost.size - 1, []] } as never);
+
+    nextSigner += 1;
+    const own = network.addressOf(signer());
+    let isSplit = true;
+    network.startRelayer({
+      signer: signer(),
+      intercept: async (method, [at]) =>
+        isSplit && method === "eth_getBlockByNumber" && lost.has(at) ? { result: lost.get(at) } : undefined,
+    });
+    const row = await network.store(accepted);
+    const isJudged = async (): Promise<boolean> =>
+      (await network.rowOf(row))?.state !== "queued" ||
+      network.logs.some(({ msg, signer: by }) => msg === "relayer round failed" && by === own);
+    await until(isJudged);
+    expect(await network.rowOf(row)).toMatchObject({ state: "queued", reason: null });
+
+    isSplit = false;
+    network.startRelayer({ signer: network.signer(nextSigner - 1) });
+    producer.resume();
+    expect(await network.outcome(row)).toMatchObject({ reason: null });
+  });
+
   it("keeps a rival behind an acceptance that was answered before a reorganisation took it back", async () => {
     const [client, answered, rival] = await network.agents(3);
     const first = network.startRelayer({ signer: signer() });

@@ -286,6 +286,14 @@ export const MUTANTS = [
     only: "shows less than it did",
   },
   {
+    name: "state-by-number",
+    file: "src/relayer/simulate.ts",
+    edits: [["validation: false }, stateOf(head)]", "validation: false }, toHex(head.number)]"]],
+    project: "integration",
+    tests: "test/integration/relayer-truth.test.ts",
+    only: "on the block that one node names",
+  },
+  {
     name: "choice-of-two-moments",
     file: "src/relayer/claim.ts",
     edits: [
