@@ -22,6 +22,8 @@ const DAY = 86_400;
 
 /** A rejected act comes again after this many seconds, doubled with each rejection, up to a day. */
 const RETRY_SECONDS = 30;
+/** A draw that drew nobody is tried again after at most so long. */
+const DRAW_RETRY_SECONDS = 3600;
 /** A payee that the token refuses is seldom accepted a minute later. */
 const DEFERRED_RETRY_SECONDS = 3600;
 const MAX_RETRY_DOUBLINGS = 10;
@@ -64,12 +66,14 @@ async function dueSettlements(db: Executor, now: number): Promise<NewOperation[]
 }
 
 async function dueDraws(db: Executor, now: number): Promise<NewOperation[]> {
-  const rows = await find<{ escrow: Address }>(
+  // One that came too late for its seed has drawn nobody: the next hour brings another.
+  const key = sql`'draw:' || c.id || ':' || floor((${now} - c.disputed_at) / ${DRAW_RETRY_SECONDS})`;
+  const rows = await find<{ escrow: Address; onceKey: string }>(
     db,
-    sql`select c.id as escrow from onchain.working_contract c
+    sql`select c.id as escrow, ${key} as "onceKey" from onchain.working_contract c
       where c.phase = 'disputed' and not c.settled and not c.drawn and c.ba_recruit_count > 0
         and c.disputed_at + c.ba_voting_window > ${now}
-        and ${notTried(sql`'draw:' || c.id`)}
+        and ${notTried(key)}
       order by c.disputed_at, c.id limit ${LIMIT}`,
   );
   return rows.map(drawOperation);

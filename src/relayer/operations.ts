@@ -198,11 +198,9 @@ export function voteOperation(act: PaidAct & { commitment: Hex }): NewOperation 
   });
 }
 
-export function drawOperation(act: KeeperAct): NewOperation {
-  return build("draw", act, {
-    ...onEscrow(act, encodeFunctionData({ abi: escrowAbi, functionName: "draw" })),
-    onceKey: `draw:${act.escrow}`,
-  });
+/** Draws the jury, or names another block as its seed's where that one is out of reach: give each try a `onceKey`. */
+export function drawOperation(act: KeeperAct & { onceKey: string }): NewOperation {
+  return build("draw", act, onEscrow(act, encodeFunctionData({ abi: escrowAbi, functionName: "draw" })));
 }
 
 export function openVoteOperation(

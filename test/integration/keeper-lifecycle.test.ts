@@ -10,6 +10,7 @@ import { vote, waitForIndexed } from "../../src/db/onchain.js";
 import { operation, sealedVote } from "../../src/db/schema.js";
 import { createKeeper, type Keeper } from "../../src/keeper/keeper.js";
 import { voteCommitment } from "../../src/protocol/vote-commitment.js";
+import { drawOperation } from "../../src/relayer/operations.js";
 import { createRelayer, type Relayer } from "../../src/relayer/relayer.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
 import {
@@ -194,6 +195,25 @@ describe("the keeper", { timeout: 300_000 }, () => {
       async () =>
         (await network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "jury" })).drawn,
     );
+  });
+
+  it("draws again where a draw came too late for its seed", async () => {
+    await actors.setParameters({ baRecruitCount: 2 });
+    const escrow = await delivered("drawn late");
+    await actors.setParameters({ baRecruitCount: 0 });
+    const late = drawOperation({ escrow, onceKey: `draw:${escrow}:0` });
+    await network.db.insert(operation).values({ ...late, state: "final" });
+    await actors.dispute(client, escrow);
+    const isDrawn = async () =>
+      (await network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "jury" })).drawn;
+
+    await pass(HOUR);
+
+    await until(isDrawn);
+    expect((await operationsFor(`draw:${escrow}`)).map(({ onceKey }) => onceKey)).toEqual([
+      `draw:${escrow}:0`,
+      `draw:${escrow}:1`,
+    ]);
   });
 
   it("tries a payout again that the token refused, but not all the time", async () => {

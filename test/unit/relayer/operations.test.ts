@@ -105,7 +105,6 @@ describe("the relayer's calls", () => {
   });
 
   it.each([
-    ["draw", operations.drawOperation],
     ["tally", operations.tallyOperation],
     ["settle", operations.settleOperation],
   ] as const)("encodes the keeper's %s, for nobody's account", (name, build) => {
