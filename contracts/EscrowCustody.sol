@@ -3,6 +3,7 @@ pragma solidity 0.8.37;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {Address} from "@openzeppelin/contracts/utils/Address.sol";
 import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
 import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/SignatureChecker.sol";
 import {EscrowState} from "./EscrowState.sol";
@@ -29,6 +30,9 @@ abstract contract EscrowCustody is EscrowState {
     /// @notice Authorizations credited or returned after somebody else had used them at the token.
     mapping(address payer => mapping(bytes32 nonce => bool)) public surplusSpent;
 
+    /// @dev Whether the act that is being carried out may take surplus for its payment.
+    bool private transient _takesSurplus;
+
     /// @inheritdoc IWorkingContractEscrow
     function claimDeferred(address payee) external nonReentrant {
         uint256 amount = deferred[payee];
@@ -40,6 +44,14 @@ abstract contract EscrowCustody is EscrowState {
         emit PayoutClaimed(payee, amount);
 
         IERC20(address(ASSET)).safeTransfer(payee, amount);
+    }
+
+    /// @inheritdoc IWorkingContractEscrow
+    function withSurplus(bytes calldata act) external {
+        require(msg.sender == OPERATOR, NotOperator(msg.sender));
+        _takesSurplus = true;
+        Address.functionDelegateCall(address(this), act);
+        _takesSurplus = false;
     }
 
     /// @inheritdoc IWorkingContractEscrow
@@ -91,12 +103,9 @@ abstract contract EscrowCustody is EscrowState {
         ) {
             require(ASSET.balanceOf(address(this)) >= bookedAfter, PaymentFailed(payer, amount));
         } catch {
-            // Used already: somebody sent the authorization to the token directly. Used may also mean cancelled, so
-            // only the operator, which has seen the transfer, may have it credited.
-            require(
-                msg.sender == OPERATOR && ASSET.authorizationState(payer, authorization.nonce),
-                PaymentFailed(payer, amount)
-            );
+            // Used may also mean cancelled, by a payer who has its eye on somebody else's surplus: only where the
+            // operator says that it saw the transfer.
+            require(_takesSurplus && ASSET.authorizationState(payer, authorization.nonce), PaymentFailed(payer, amount));
             _spendSurplus(payer, amount, authorization, bookedAfter);
             emit SurplusCredited(payer, authorization.nonce, amount);
         }

@@ -34,6 +34,7 @@ interface IWorkingContractEscrow {
     error WrongStatus(Status actual, Status expected);
     error NotParty(address caller, address party);
     error NotPayerOrOperator(address caller, address payer);
+    error NotOperator(address caller);
     error NotCounterparty(address caller, address counterparty);
     error InitiatorCannotAccept(address initiator);
     error NothingToDecline();
@@ -137,6 +138,15 @@ interface IWorkingContractEscrow {
 
     /// @notice Tries again to pay an amount that `payee` could not receive. Anybody may call.
     function claimDeferred(address payee) external;
+
+    /// @notice Carries out {accept}, {dispute} or {vote} (its calldata), which pays with surplus where the token takes
+    /// the authorization no more: with the money that this authorization brought before, outside of this escrow's
+    /// calls.
+    ///
+    /// Requirements:
+    /// - The caller is the operator's Relay, which has seen that transfer.
+    /// - The authorization is used, neither credited nor returned yet, and the surplus covers its amount.
+    function withSurplus(bytes calldata act) external;
 
     /// @notice Sends money that arrived by `payer`'s authorization outside of this escrow's calls back to `payer`.
     ///

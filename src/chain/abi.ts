@@ -1934,6 +1934,19 @@ export const escrowAbi = [
   },
   {
     "type": "function",
+    "name": "withSurplus",
+    "inputs": [
+      {
+        "name": "act",
+        "type": "bytes",
+        "internalType": "bytes"
+      }
+    ],
+    "outputs": [],
+    "stateMutability": "nonpayable"
+  },
+  {
+    "type": "function",
     "name": "withdraw",
     "inputs": [],
     "outputs": [],
@@ -2317,6 +2330,17 @@ export const escrowAbi = [
   },
   {
     "type": "error",
+    "name": "AddressEmptyCode",
+    "inputs": [
+      {
+        "name": "target",
+        "type": "address",
+        "internalType": "address"
+      }
+    ]
+  },
+  {
+    "type": "error",
     "name": "AlreadySettled",
     "inputs": []
   },
@@ -2368,6 +2392,11 @@ export const escrowAbi = [
         "internalType": "uint40"
       }
     ]
+  },
+  {
+    "type": "error",
+    "name": "FailedCall",
+    "inputs": []
   },
   {
     "type": "error",
@@ -2457,6 +2486,17 @@ export const escrowAbi = [
         "name": "openToAllAt",
         "type": "uint40",
         "internalType": "uint40"
+      }
+    ]
+  },
+  {
+    "type": "error",
+    "name": "NotOperator",
+    "inputs": [
+      {
+        "name": "caller",
+        "type": "address",
+        "internalType": "address"
       }
     ]
   },

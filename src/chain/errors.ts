@@ -20,6 +20,7 @@ const ESCROW_ERRORS = {
   NotParty: forbidden(
     "The chain does not know you, or an operator acting for you, as the party that may do this",
   ),
+  NotOperator: forbidden("Only the operator may do this"),
   NotPayerOrOperator: forbidden("Only the payer, or the operator for it, may do this"),
   NotCounterparty: forbidden("The contract names another address as its counterparty"),
   InitiatorCannotAccept: forbidden("The initiator cannot accept its own contract"),
@@ -49,6 +50,8 @@ const ESCROW_ERRORS = {
   TallyNotDue: conflict("The tally is not due yet"),
   ReentrancyGuardReentrantCall: conflict("The contract is in the middle of another call"),
   SafeERC20FailedOperation: conflict("The stablecoin refused the transfer"),
+  AddressEmptyCode: broken("There is no escrow at this address"),
+  FailedCall: broken("The escrow refused the act without a reason"),
 } satisfies Record<ContractErrorName<typeof escrowAbi>, ErrorMeaning>;
 
 const FACTORY_ERRORS = {

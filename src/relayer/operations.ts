@@ -51,6 +51,11 @@ interface PaidAct extends RequestFacts {
   authorization: AuthorizationArguments;
 }
 
+interface SurplusAct extends PaidAct {
+  /** The authorization's transfer to the escrow was seen: where the token takes it no more, that money pays. */
+  stray?: boolean;
+}
+
 interface Act extends RequestFacts {
   escrow: Address;
   caller: Address;
@@ -119,16 +124,14 @@ export function createOperation(act: PaidAct & { terms: EscrowTerms }): NewOpera
 }
 
 /** Takes the contract as its counterparty, with the stake (or the listing's price) paid. */
-export function acceptOperation(act: PaidAct): NewOperation {
+export function acceptOperation(act: SurplusAct): NewOperation {
+  const data = encodeFunctionData({
+    abi: escrowAbi,
+    functionName: "accept",
+    args: [act.caller, authorizationOf(act)],
+  });
   return build("accept", act, {
-    escrow: act.escrow,
-    caller: act.caller,
-    target: act.escrow,
-    data: encodeFunctionData({
-      abi: escrowAbi,
-      functionName: "accept",
-      args: [act.caller, authorizationOf(act)],
-    }),
+    ...onEscrow(act, withSurplus(act, data)),
     payment: paymentOf(act),
     onceKey: `accept:${act.escrow}:${act.caller}`,
   });
@@ -175,24 +178,24 @@ export function approveOperation(act: Act): NewOperation {
 }
 
 /** Opens a dispute with the Client's bond paid. */
-export function disputeOperation(act: PaidAct): NewOperation {
+export function disputeOperation(act: SurplusAct): NewOperation {
   const data = encodeFunctionData({ abi: escrowAbi, functionName: "dispute", args: [authorizationOf(act)] });
   return build("dispute", act, {
-    ...onEscrow(act, data),
+    ...onEscrow(act, withSurplus(act, data)),
     payment: paymentOf(act),
     onceKey: `dispute:${act.escrow}`,
   });
 }
 
 /** Posts the caller's sealed vote with its bond paid. */
-export function voteOperation(act: PaidAct & { commitment: Hex }): NewOperation {
+export function voteOperation(act: SurplusAct & { commitment: Hex }): NewOperation {
   const data = encodeFunctionData({
     abi: escrowAbi,
     functionName: "vote",
     args: [act.caller, act.commitment, authorizationOf(act)],
   });
   return build("vote", act, {
-    ...onEscrow(act, data),
+    ...onEscrow(act, withSurplus(act, data)),
     payment: paymentOf(act),
     onceKey: `vote:${act.escrow}:${act.caller}`,
   });
@@ -322,6 +325,11 @@ function build(
 
 function onEscrow(act: { escrow: Address; caller?: Address }, data: Hex) {
   return { escrow: act.escrow, caller: act.caller ?? null, target: act.escrow, data };
+}
+
+function withSurplus({ stray }: SurplusAct, data: Hex): Hex {
+  if (stray !== true) return data;
+  return encodeFunctionData({ abi: escrowAbi, functionName: "withSurplus", args: [data] });
 }
 
 function authorizationOf({ authorization }: { authorization: AuthorizationArguments }) {

@@ -5,7 +5,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { delegationAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { ADVISORY_LOCKS } from "../../src/db/advisory-locks.js";
 import type { Address } from "../../src/protocol/types.js";
-import { cancelOperation, delegateOperation, returnSurplusOperation } from "../../src/relayer/operations.js";
+import {
+  acceptOperation,
+  cancelOperation,
+  delegateOperation,
+  returnSurplusOperation,
+} from "../../src/relayer/operations.js";
 import { enqueue, type OperationRow, requireRoom } from "../../src/relayer/outbox.js";
 import { PRICE, type RelayerNetwork, STAKE, startRelayerNetwork, until } from "./relayer-network.js";
 
@@ -253,17 +258,81 @@ describe("the relayer's queue", () => {
         to: network.usd.address,
         data: encodeFunctionData({ abi: testUsdAbi, functionName: "setPaused", args: [paused] }),
       });
-    const [client] = await network.agents(1);
+    const clients = await network.agents(2);
     await setPaused(true);
     network.startRelayer();
-    const row = await network.store(await network.creation(client as never));
-    await until(async () => (await network.rowOf(row))?.state === "held");
-    expect(await network.rowOf(row)).toMatchObject({ reason: "TokenPaused", batchId: null });
+    const rows = [];
+    for (const client of clients) rows.push(await network.store(await network.creation(client)));
+    for (const row of rows) {
+      await until(async () => (await network.rowOf(row))?.state === "held");
+      expect(await network.rowOf(row)).toMatchObject({ reason: "TokenPaused", batchId: null });
+    }
+    await network.stopRelayers();
+    await network.pool.query("update app.operation set tries = 9, retry_at = now() where state = 'held'");
 
     await setPaused(false);
+    network.startRelayer();
 
-    expect(fate(await network.outcome(row))).toBe("applied");
+    const outcomes = await Promise.all(rows.map((row) => network.outcome(row)));
+    expect(outcomes.map(fate)).toEqual(["applied", "applied"]);
+    // However long the pause was, neither is suspected of anything: they travel together.
+    expect(outcomes[0]?.batchId).toBe(outcomes[1]?.batchId);
   });
+
+  it("takes for no act the money that somebody else's authorization brought", async () => {
+    const [client, payer, thief] = (await network.agents(3)) as [
+      PrivateKeyAccount,
+      PrivateKeyAccount,
+      PrivateKeyAccount,
+    ];
+    const { deployment } = network;
+    network.startRelayer();
+    const escrow = await network.created(client);
+    const stray = await network.authorize(payer, escrow, STAKE);
+    const call = (to: Address, signature: string, args: unknown[]) =>
+      network.ownerCall({ to, data: encodeFunctionData({ abi: parseAbi([signature]), args } as never) });
+    await call(
+      deployment.asset.address,
+      "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
+      [payer.address, escrow, STAKE, stray.validAfter, stray.validBefore, stray.nonce, stray.signature],
+    );
+    const cancelled = await network.authorize(thief, escrow, STAKE);
+    await call(
+      deployment.asset.address,
+      "function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)",
+      [thief.address, cancelled.nonce, await signCancellation(thief, cancelled.nonce)],
+    );
+
+    const accept = (agent: PrivateKeyAccount, authorization: typeof stray, seen: boolean) =>
+      network.store(
+        acceptOperation({
+          deployment,
+          escrow,
+          caller: network.addressOf(agent),
+          authorization,
+          stray: seen,
+        }),
+      );
+    expect(fate(await network.outcome(await accept(thief, cancelled, false)))).toBe("rejected PaymentFailed");
+    expect(fate(await network.outcome(await accept(payer, stray, false)))).toBe("rejected PaymentFailed");
+    expect(fate(await network.outcome(await accept(payer, stray, true)))).toBe("applied");
+    expect(await network.statusOf(escrow)).toBe(MATCHED);
+  });
+
+  function signCancellation(agent: PrivateKeyAccount, nonce: Hex): Promise<Hex> {
+    const { asset, chainId } = network.deployment;
+    return agent.signTypedData({
+      domain: { name: asset.name, version: asset.version, chainId, verifyingContract: asset.address },
+      types: {
+        CancelAuthorization: [
+          { name: "authorizer", type: "address" },
+          { name: "nonce", type: "bytes32" },
+        ],
+      },
+      primaryType: "CancelAuthorization",
+      message: { authorizer: agent.address, nonce },
+    });
+  }
 
   it("answers waiters by polling when notifications do not arrive", async () => {
     const [client] = await network.agents(1);

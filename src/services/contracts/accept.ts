@@ -69,12 +69,13 @@ async function prepareAccept(deps: Deps, { id, caller }: AcceptCall): Promise<Pa
     description: `${workerInitiated ? "Price of" : "Worker Stake for"} the contract "${row.terms.title}"`,
     strayMoney: "credited-by-transfer",
     lastSecond: Number(matchDeadline) - 1,
-    operation: ({ authorization, requestHash, notAfter }) =>
+    operation: ({ authorization, stray, requestHash, notAfter }) =>
       acceptOperation({
         deployment: deps.deployment,
         escrow: id,
         caller,
         authorization,
+        stray,
         requestHash,
         notAfter,
       }),

@@ -46,12 +46,13 @@ async function prepareDispute(deps: Deps, { id, caller }: DisputeCall): Promise<
     description: `Dispute Bond for the contract "${row.terms.title}"`,
     strayMoney: "credited-by-transfer",
     lastSecond: Number(reviewDeadline) - 1,
-    operation: ({ authorization, requestHash, notAfter }) =>
+    operation: ({ authorization, stray, requestHash, notAfter }) =>
       disputeOperation({
         deployment: deps.deployment,
         escrow: id,
         caller,
         authorization,
+        stray,
         requestHash,
         notAfter,
       }),

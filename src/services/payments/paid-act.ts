@@ -32,6 +32,8 @@ export interface PaidAct {
   beforeSending?(): Promise<void>;
   operation(facts: {
     authorization: AuthorizationArguments;
+    /** Whether the money is at the escrow already, by a transfer that was seen. */
+    stray: boolean;
     requestHash: string;
     notAfter?: number;
   }): NewOperation;

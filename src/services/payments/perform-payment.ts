@@ -57,6 +57,7 @@ async function carryOut(deps: Deps, request: PaidRequest, decoded: DecodedPaymen
   await act.beforeSending?.();
   const fresh = act.operation({
     authorization: verified.authorization,
+    stray: verified.stray,
     requestHash: hash,
     ...lastSecondOf(act, verified),
   });

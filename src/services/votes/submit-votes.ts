@@ -69,13 +69,14 @@ async function prepareVote(deps: Deps, { id, caller, votes }: VoteCall): Promise
         .insert(sealedVote)
         .values({ contractId: id, backupAgent: caller, commitment, votes: packed, salt });
     },
-    operation: ({ authorization, requestHash, notAfter }) =>
+    operation: ({ authorization, stray, requestHash, notAfter }) =>
       voteOperation({
         deployment: deps.deployment,
         escrow: id,
         caller,
         commitment,
         authorization,
+        stray,
         requestHash,
         notAfter,
       }),

@@ -102,11 +102,46 @@ contract AcceptTest is BaseTest {
     function test_RevertWhen_AuthorizationCancelled() public {
         Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
         _cancelAuthorization(worker, deposit.nonce);
+        _expectPaymentFailed(worker, STAKE);
+        vm.prank(operator);
+        escrow.accept(worker, deposit);
+
         vm.expectRevert(
             abi.encodeWithSelector(IWorkingContractEscrow.InsufficientSurplus.selector, PRICE, PRICE + STAKE)
         );
         vm.prank(operator);
+        escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, deposit)));
+    }
+
+    /// Cancelled between its verification and this call, it must not take what somebody else has lost here.
+    function test_RevertWhen_AuthorizationCancelled_GivenSurplusOfAnother() public {
+        Authorization memory theirs = _authorize(stranger, address(escrow), STAKE);
+        _frontRun(stranger, address(escrow), STAKE, theirs);
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        _cancelAuthorization(worker, deposit.nonce);
+        _expectPaymentFailed(worker, STAKE);
+        vm.prank(operator);
         escrow.accept(worker, deposit);
+    }
+
+    /// What the operator allows one act ends with it, within the transaction, too.
+    function test_RevertWhen_SurplusWasAllowedToAnotherAct() public {
+        Authorization memory theirs = _authorize(stranger, address(escrow), STAKE);
+        _frontRun(stranger, address(escrow), STAKE, theirs);
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        _cancelAuthorization(worker, deposit.nonce);
+        vm.startPrank(operator);
+        escrow.withSurplus(abi.encodeCall(escrow.status, ()));
+        _expectPaymentFailed(worker, STAKE);
+        escrow.accept(worker, deposit);
+    }
+
+    function test_RevertWhen_SurplusIsAllowedByAnotherThanTheOperator() public {
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        _frontRun(worker, address(escrow), STAKE, deposit);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotOperator.selector, worker));
+        vm.prank(worker);
+        escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, deposit)));
     }
 
     function test_RevertWhen_OperatorBringsNoSignature() public {
@@ -182,12 +217,15 @@ contract AcceptTest is BaseTest {
     function test_WhenFrontRun_CreditedByOperatorOnce() public {
         Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
         _frontRun(worker, address(escrow), STAKE, deposit);
+        _expectPaymentFailed(worker, STAKE);
+        vm.prank(operator);
+        escrow.accept(worker, deposit);
 
         _expectMatched(worker, STAKE);
         vm.expectEmit(address(escrow));
         emit IWorkingContractEscrow.SurplusCredited(worker, deposit.nonce, STAKE);
         vm.prank(operator);
-        escrow.accept(worker, deposit);
+        escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, deposit)));
         _assertMatched();
 
         vm.expectRevert(
@@ -211,7 +249,7 @@ contract AcceptTest is BaseTest {
         _frontRun(stranger, address(escrow), STAKE, theirs);
         _expectPaymentFailed(worker, STAKE);
         vm.prank(operator);
-        escrow.accept(worker, theirs);
+        escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, theirs)));
     }
 
     function _expectMatched(address party, uint256 amount) private {

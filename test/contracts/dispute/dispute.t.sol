@@ -76,7 +76,7 @@ contract DisputeTest is BaseTest {
         vm.expectEmit(address(escrow));
         emit IWorkingContractEscrow.SurplusCredited(client, bond.nonce, BOND);
         vm.prank(operator);
-        escrow.dispute(bond);
+        escrow.withSurplus(abi.encodeCall(escrow.dispute, (bond)));
         _assertDisputed();
     }
 

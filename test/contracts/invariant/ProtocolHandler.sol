@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
+import {Address} from "@openzeppelin/contracts/utils/Address.sol";
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {Authorization, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
@@ -172,6 +173,7 @@ contract ProtocolHandler is ProtocolExits {
         _attackWithOthersMoney(escrow, choice);
         vm.stopPrank();
         if (openedBy[escrow].nonce != 0) _attackWithOpeningDeposit(escrow);
+        _attackWithCancelledAuthorization(escrow, choice);
         if (usd.balanceOf(attacker) != 0) violations.push("the attacker has money");
     }
 
@@ -191,8 +193,7 @@ contract ProtocolHandler is ProtocolExits {
             uint256 amount = t.workerInitiated ? t.price : _stakeOf(t);
             (bool able, address caller, Authorization memory payment) = _pay(escrow, party, amount, choice >> 16);
             if (!able) return;
-            vm.prank(caller);
-            escrow.accept(party, payment);
+            _bring(escrow, caller, abi.encodeCall(escrow.accept, (party, payment)));
             if (payment.signature.length != 0) usedBy[escrow] = payment;
         }
     }
@@ -219,8 +220,7 @@ contract ProtocolHandler is ProtocolExits {
         (bool able, address caller, Authorization memory payment) =
             _pay(escrow, party, _bondOf(escrow.terms()), choice >> 8);
         if (!able) return;
-        vm.prank(caller);
-        escrow.dispute(payment);
+        _bring(escrow, caller, abi.encodeCall(escrow.dispute, (payment)));
     }
 
     function _actDisputed(WorkingContractEscrow escrow) private {
@@ -268,8 +268,7 @@ contract ProtocolHandler is ProtocolExits {
         votesOf[escrow][agent] = _randomOutcomes(t.criteriaCount, seed % 3 == 0 ? seed : common);
         (, address caller, Authorization memory payment) = _pay(escrow, agent, _voteBondOf(t), seed >> 128);
         bytes32 commitment = _commitment(escrow, agent, votesOf[escrow][agent]);
-        vm.prank(caller);
-        escrow.vote(agent, commitment, payment);
+        _bring(escrow, caller, abi.encodeCall(escrow.vote, (agent, commitment, payment)));
     }
 
     // --- money ---
@@ -292,6 +291,13 @@ contract ProtocolHandler is ProtocolExits {
         return (true, operator, payment);
     }
 
+    /// @dev The operator lets every act take surplus: without any it is the same as the plain call.
+    function _bring(WorkingContractEscrow escrow, address caller, bytes memory act_) private {
+        vm.prank(caller);
+        if (caller == operator) escrow.withSurplus(act_);
+        else Address.functionCall(address(escrow), act_);
+    }
+
     /// @dev Called as the attacker.
     function _attackWithOthersMoney(WorkingContractEscrow escrow, uint256 choice) private {
         Terms memory t = escrow.terms();
@@ -311,6 +317,22 @@ contract ProtocolHandler is ProtocolExits {
         } catch {}
         try s.escrow.dispute(s.authorization) {
             violations.push("a third party disputed");
+        } catch {}
+    }
+
+    /// @dev The operator brings an authorization that its payer cancelled after it was verified, with others' money
+    /// there.
+    function _attackWithCancelledAuthorization(WorkingContractEscrow escrow, uint256 choice) private {
+        if (escrow.status() != Status.Created) return;
+        Terms memory t = escrow.terms();
+        address party = t.counterparty != address(0) ? t.counterparty : actors[(choice >> 8) % 5];
+        if (party == t.initiator || usd.isBlacklisted(party)) return;
+        uint256 amount = t.workerInitiated ? t.price : _stakeOf(t);
+        Authorization memory cancelled = _authorize(party, address(escrow), amount);
+        _cancelAuthorization(party, cancelled.nonce);
+        vm.prank(operator);
+        try escrow.accept(party, cancelled) {
+            violations.push("a cancelled authorization paid");
         } catch {}
     }
 

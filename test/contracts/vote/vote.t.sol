@@ -159,7 +159,7 @@ contract VoteTest is BaseTest {
         vm.expectEmit(address(escrow));
         emit IWorkingContractEscrow.SurplusCredited(agent, bond.nonce, VOTE_BOND);
         vm.prank(operator);
-        escrow.vote(agent, COMMITMENT, bond);
+        escrow.withSurplus(abi.encodeCall(escrow.vote, (agent, COMMITMENT, bond)));
         _assertSealed();
     }
 

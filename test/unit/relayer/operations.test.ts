@@ -93,6 +93,22 @@ describe("the relayer's calls", () => {
   });
 
   it.each([
+    ["accept", operations.acceptOperation],
+    ["dispute", operations.disputeOperation],
+    ["vote", (act: typeof paid) => operations.voteOperation({ ...act, commitment: word("f") })],
+  ] as const)("lets %s take surplus only where its transfer was seen", (kind, build) => {
+    const plain = build(paid);
+    expect(build({ ...paid, stray: false })).toEqual(plain);
+    const { data, ...same } = build({ ...paid, stray: true });
+    expect({ ...same, data: plain.data }).toEqual(plain);
+    expect(same.kind).toBe(kind);
+    expect(decodeFunctionData({ abi: escrowAbi, data })).toEqual({
+      functionName: "withSurplus",
+      args: [plain.data],
+    });
+  });
+
+  it.each([
     ["decline", operations.declineOperation],
     ["cancel", operations.cancelOperation],
     ["withdraw", operations.withdrawOperation],
