@@ -3,20 +3,23 @@ import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { authorizationTypes } from "@x402/evm";
-import type { Address, Hex } from "viem";
-import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { type Address, type Hex, parseAbi } from "viem";
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { testUsdAbi } from "../../src/chain/abi.js";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import { localAccount } from "../../src/local/network.js";
 import type { PaymentAuthorization } from "../../src/payments/decode.js";
+import type { Deps } from "../../src/services/deps.js";
 import { findUse } from "../../src/services/payments/authorization-use.js";
+import { isStrayPayment } from "../../src/services/payments/stray-payment.js";
 import { openWorld, type World } from "../support/world.js";
 
 let world: World;
 let payment: PaymentAuthorization;
 let used: Hex;
 const servers: Server[] = [];
+const accounts = new Map<Address, PrivateKeyAccount>();
 
 beforeAll(async () => {
   world = await openWorld();
@@ -31,6 +34,7 @@ afterAll(async () => {
 
 async function signedPayment(): Promise<PaymentAuthorization> {
   const account = privateKeyToAccount(generatePrivateKey());
+  accounts.set(account.address.toLowerCase() as Address, account);
   const { asset, chainId, registry } = world.deployment;
   const message = {
     from: account.address.toLowerCase() as Address,
@@ -52,9 +56,7 @@ async function signedPayment(): Promise<PaymentAuthorization> {
 
 async function send({ from, to, value, validAfter, validBefore, nonce, signature }: PaymentAuthorization) {
   await world.fundUsd(from, "1");
-  const { chain } = world.publicClient;
-  const sender = createSigningClient({ rpcUrl: world.info.rpcUrl, chain, account: localAccount(7) });
-  const hash = await sender.writeContract({
+  const hash = await sender().writeContract({
     address: world.deployment.asset.address,
     abi: testUsdAbi,
     functionName: "transferWithAuthorization",
@@ -63,6 +65,37 @@ async function send({ from, to, value, validAfter, validBefore, nonce, signature
   await world.publicClient.waitForTransactionReceipt({ hash });
   return hash;
 }
+
+async function cancel({ from, nonce }: PaymentAuthorization): Promise<void> {
+  const account = accounts.get(from);
+  if (account === undefined) throw new Error(`nobody signed for ${from}`);
+  const { asset, chainId } = world.deployment;
+  const signature = await account.signTypedData({
+    domain: { name: asset.name, version: asset.version, chainId, verifyingContract: asset.address },
+    types: {
+      CancelAuthorization: [
+        { name: "authorizer", type: "address" },
+        { name: "nonce", type: "bytes32" },
+      ],
+    },
+    primaryType: "CancelAuthorization",
+    message: { authorizer: from, nonce },
+  });
+  const hash = await sender().writeContract({
+    address: asset.address,
+    abi: parseAbi(["function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)"]),
+    functionName: "cancelAuthorization",
+    args: [from, nonce, signature],
+  });
+  await world.publicClient.waitForTransactionReceipt({ hash });
+}
+
+const sender = () =>
+  createSigningClient({
+    rpcUrl: world.info.rpcUrl,
+    chain: world.publicClient.chain,
+    account: localAccount(7),
+  });
 
 interface RpcRequest {
   id: number;
@@ -126,15 +159,38 @@ describe("the transaction that used a payment is found", () => {
     expect(asked.filter((blocks) => blocks <= 64).length).toBeGreaterThan(4);
   });
 
-  test("by a search that ends where the payment was not valid yet", async () => {
-    const unused = await signedPayment();
-    const { deps, asked } = await provider(64, tooWide["an RPC error"]);
-    expect(await findUse(deps, { ...unused, validAfter: BigInt(await world.chainNow()) })).toBeNull();
-    expect(asked.filter((blocks) => blocks <= 64)).toHaveLength(1);
+  test("not for one that was cancelled", async () => {
+    const cancelled = await signedPayment();
+    await cancel(cancelled);
+    const { deps } = await provider(64, tooWide["an RPC error"]);
+    expect(await findUse(deps, cancelled)).toBeNull();
+  });
+});
+
+describe("money that came by it alone", () => {
+  const judged = (confirmations: number) => {
+    const { publicClient, deployment } = world;
+    return isStrayPayment({ publicClient, deployment, config: { confirmations } } as Deps, payment);
+  };
+
+  test("is seen once its block is final", async () => {
+    expect(await judged(300)).toBe(true);
+  });
+
+  test("is not spoken of before: its payer may have cancelled it on another branch", async () => {
+    await expect(judged(1_000_000)).rejects.toMatchObject({ code: "settlement_pending" });
   });
 });
 
 describe("a node that does not answer is a failure, never a payment that was not used:", () => {
+  test("behind the one that knows of its use: the search ends where the payment was not valid yet", async () => {
+    const unseen = await signedPayment();
+    const { deps, asked } = await provider(64, tooWide["an RPC error"]);
+    const search = findUse(deps, { ...unseen, validAfter: BigInt(await world.chainNow()) });
+    await expect(search).rejects.toMatchObject({ code: "unavailable" });
+    expect(asked.filter((blocks) => blocks <= 64)).toHaveLength(1);
+  });
+
   test("refusing every range", async () => {
     const { deps, asked } = await provider(0, tooWide["an RPC error"]);
     await expect(findUse(deps, payment)).rejects.toThrow();

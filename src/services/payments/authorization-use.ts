@@ -9,6 +9,7 @@ import {
   RpcRequestError,
   TimeoutError,
   type TransactionReceipt,
+  TransactionReceiptNotFoundError,
   toEventSelector,
 } from "viem";
 import { AppError } from "../../errors.js";
@@ -22,6 +23,9 @@ const stateAbi = parseAbi([
 ]);
 const authorizationUsed = toEventSelector(
   parseAbiItem("event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)"),
+);
+const authorizationCanceled = toEventSelector(
+  parseAbiItem("event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)"),
 );
 
 /** Many nodes answer for some thousand blocks at once, some for ten: a refusal halves the window. */
@@ -45,7 +49,11 @@ export function isUsed(
   });
 }
 
-/** The transaction that used this authorization; null where none did, as where it was cancelled. */
+/**
+ * The transaction that used this authorization, which the token takes no more; null where it was cancelled, or used
+ * longer ago than is searched. Throws 503 `unavailable` where the node shows neither: the one that was asked now may be
+ * behind the one that knows of it, and a payment is never called untaken for that.
+ */
 export async function findUse(
   deps: UseDeps,
   payment: PaymentAuthorization,
@@ -55,35 +63,37 @@ export async function findUse(
   const first = later(BigInt(deployment.startBlock), toBlock - SEARCHED_BLOCKS);
   let window = WIDEST_WINDOW;
   for (let requests = 0; toBlock >= first; requests++) {
-    if (requests === MAX_REQUESTS) throw tooManyWindows();
+    if (requests === MAX_REQUESTS) throw cannotBeSearched();
     const fromBlock = later(first, toBlock - window + 1n);
-    const hash = await findInRange(deps, payment, { fromBlock, toBlock }).catch((error) => {
+    const end = await findInRange(deps, payment, { fromBlock, toBlock }).catch((error) => {
       if (window === 1n || !isTooWide(error)) throw error;
       return "too wide" as const;
     });
-    if (hash === "too wide") {
+    if (end === "too wide") {
       window /= 2n;
       continue;
     }
-    if (hash !== null) return publicClient.getTransactionReceipt({ hash });
-    if (await isBefore(deps, payment, fromBlock)) return null;
+    if (end !== null) return end.isUse ? receiptOf(deps, end.hash) : null;
+    const { timestamp } = await publicClient.getBlock({ blockNumber: fromBlock });
+    if (timestamp <= payment.validAfter) throw cannotBeSearched();
+    if (timestamp >= payment.validBefore) return null;
     toBlock = fromBlock - 1n;
   }
-  return null;
+  throw cannotBeSearched();
 }
 
 async function findInRange(
   { publicClient, deployment }: UseDeps,
   { from, nonce }: PaymentAuthorization,
   { fromBlock, toBlock }: { fromBlock: bigint; toBlock: bigint },
-): Promise<Hex | null> {
+): Promise<{ hash: Hex; isUse: boolean } | null> {
   const [log] = await publicClient.request(
     {
       method: "eth_getLogs",
       params: [
         {
           address: deployment.asset.address,
-          topics: [authorizationUsed, `0x${from.slice(2).padStart(64, "0")}`, nonce],
+          topics: [[authorizationUsed, authorizationCanceled], `0x${from.slice(2).padStart(64, "0")}`, nonce],
           fromBlock: numberToHex(fromBlock),
           toBlock: numberToHex(toBlock),
         },
@@ -92,16 +102,16 @@ async function findInRange(
     // A range that is refused once is refused again.
     { retryCount: 0 },
   );
-  return log?.transactionHash ?? null;
+  if (log?.transactionHash == null) return null;
+  return { hash: log.transactionHash, isUse: log.topics[0] === authorizationUsed };
 }
 
-/** Whether the authorization was not valid yet at that block, and so cannot have been used before it. */
-async function isBefore(
-  { publicClient }: UseDeps,
-  { validAfter }: PaymentAuthorization,
-  blockNumber: bigint,
-): Promise<boolean> {
-  return (await publicClient.getBlock({ blockNumber })).timestamp <= validAfter;
+async function receiptOf({ publicClient }: UseDeps, hash: Hex): Promise<TransactionReceipt> {
+  try {
+    return await publicClient.getTransactionReceipt({ hash });
+  } catch (error) {
+    throw error instanceof TransactionReceiptNotFoundError ? cannotBeSearched() : error;
+  }
 }
 
 /** A node that cannot be reached at all will not answer a smaller question either. */
@@ -120,10 +130,10 @@ function later(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
 }
 
-function tooManyWindows(): AppError {
+function cannotBeSearched(): AppError {
   return new AppError("unavailable", {
     message:
-      "The chain cannot be searched for your payment right now. No funds moved; repeat the identical call.",
+      "The token takes your payment no more, and the chain cannot be searched right now for where it was used or cancelled. Repeat the identical call; where you cancelled it yourself, sign a new one.",
     retryable: true,
     retryAfterSeconds: 30,
   });

@@ -39,7 +39,7 @@ export async function authorize(
 async function isCreditable(deps: Deps, act: PaidAct, payment: PaymentAuthorization): Promise<boolean> {
   switch (act.strayMoney) {
     case "credited-by-balance":
-      return holds(deps, act.escrow, act.amount);
+      return (await holds(deps, act.escrow, act.amount)) || isStrayPayment(deps, payment);
     case "credited-by-transfer":
       return isStrayPayment(deps, payment);
     case "impossible":

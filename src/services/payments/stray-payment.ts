@@ -24,11 +24,16 @@ const tokenAbi = parseAbi([
 
 /**
  * Whether this very authorization moved its value to the escrow in a transaction in which the escrow itself took no
- * deposit of its payer. False for a cancelled authorization, and for one that the escrow consumed.
+ * deposit of its payer. False for a cancelled authorization, and for one that the escrow consumed. Throws 503
+ * `settlement_pending` while that transaction is not final: on another branch its payer may have cancelled instead, and
+ * what lies at the escrow may be somebody else's.
  */
-export async function isStrayPayment(deps: UseDeps, payment: PaymentAuthorization): Promise<boolean> {
+export async function isStrayPayment(deps: Deps, payment: PaymentAuthorization): Promise<boolean> {
   const use = await findUse(deps, payment);
-  return use !== null && isStray(deps, payment, use);
+  if (use === null || !(await isStray(deps, payment, use))) return false;
+  const head = await deps.publicClient.getBlockNumber({ cacheTime: 0 });
+  if (head - use.blockNumber + 1n < BigInt(deps.config.confirmations)) throw settlementPending();
+  return true;
 }
 
 async function isStray(
