@@ -118,6 +118,8 @@ export const stake = onchain.table("stake", {
   amount: uint().notNull(),
   since: uint().notNull(),
   releasableAt: uint(),
+  blockNumber: uint().notNull(),
+  blockHash: hex().notNull(),
 });
 
 export const escrowEvent = onchain.table("escrow_event", {
@@ -189,6 +191,8 @@ export interface IndexedTarget {
   /** With `escrow`: also wait for an event of this escrow in this very block, which a reorg cannot fake. */
   blockHash?: Hex | undefined;
   escrow?: Hex | undefined;
+  /** With `blockHash`: also wait for a change of this agent's stake in this very block, or in a later one. */
+  staker?: Hex | undefined;
   timeoutMs: number;
 }
 
@@ -215,6 +219,8 @@ interface Waiter {
   resolve: (visible: boolean) => void;
 }
 
+/** Blocks after which a stake that is not there was paid back; until then the index may not have it yet. */
+const STAKE_DEPTH = 64n;
 const POLL_INTERVAL_MS = 20;
 
 /** Any number of requests that wait on one handle share one poll. */
@@ -237,16 +243,29 @@ async function visibleTargets(db: Executor, waiters: Waiter[]): Promise<Set<Wait
   const indexed = await indexedBlock(db);
   if (indexed === null) return new Set();
   const reached = waiters.filter(({ target }) => target.blockNumber <= indexed);
-  const events = await eventsOf(
-    db,
-    reached.map(({ target }) => target),
-  );
-  return new Set(
-    reached.filter(
-      ({ target: { blockHash, escrow } }) =>
-        blockHash === undefined || escrow === undefined || events.has(`${blockHash}${escrow}`),
-    ),
-  );
+  const targets = reached.map(({ target }) => target);
+  const [events, stakes] = [await eventsOf(db, targets), await stakesOf(db, targets)];
+  const isShown = ({ blockNumber, blockHash, escrow, staker }: IndexedTarget): boolean => {
+    if (blockHash === undefined) return true;
+    if (escrow !== undefined) return events.has(`${blockHash}${escrow}`);
+    if (staker === undefined) return true;
+    const changed = stakes.get(staker);
+    if (changed === undefined) return indexed >= blockNumber + STAKE_DEPTH;
+    return changed.blockHash === blockHash || changed.blockNumber > blockNumber;
+  };
+  return new Set(reached.filter(({ target }) => isShown(target)));
+}
+
+/** Where and when the targets' stakes changed last. */
+async function stakesOf(
+  db: Executor,
+  targets: IndexedTarget[],
+): Promise<Map<Hex, { blockNumber: bigint; blockHash: Hex }>> {
+  const stakers = targets.flatMap(({ staker }) => (staker === undefined ? [] : [staker]));
+  if (stakers.length === 0) return new Map();
+  const { agent, blockNumber, blockHash } = stake;
+  const rows = await db.select({ agent, blockNumber, blockHash }).from(stake).where(inArray(agent, stakers));
+  return new Map(rows.map((row) => [row.agent, row]));
 }
 
 /** Which of the targets' blocks and escrows have an event, as concatenated block hash and escrow. */

@@ -146,6 +146,9 @@ export const stake = onchainTable(
     amount: t.bigint().notNull(),
     since: t.bigint().notNull(),
     releasableAt: t.bigint(),
+    /** Of the event that changed it last. */
+    blockNumber: t.bigint().notNull(),
+    blockHash: t.hex().notNull(),
   }),
   (table) => ({ bySince: index().on(table.since), byRelease: index().on(table.releasableAt) }),
 );

@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm";
-import type { Address, Hex } from "viem";
+import { type Address, type Hex, keccak256 } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as onchain from "../../src/db/onchain.js";
 import { respondFrom } from "../../src/services/payments/answer.js";
@@ -131,8 +131,13 @@ describe("a reorganisation", () => {
 
   it("puts a deleted stake back", async () => {
     const agent = network.wallet(4);
-    await actors.stake(agent, ELIGIBILITY_STAKE);
-    await actors.requestUnstake(agent);
+    const staker = addressOf(agent);
+    const staked = await actors.stake(agent, ELIGIBILITY_STAKE);
+    expect(await reach({ ...staked, staker }), "the stake is visible").toBe(true);
+    const unbonding = await actors.requestUnstake(agent);
+    expect(await reach({ ...unbonding, staker }), "its withdrawal is visible").toBe(true);
+    const elsewhere = { ...unbonding, blockHash: keccak256(unbonding.blockHash), staker };
+    expect(await reach(elsewhere, 200), "another branch's withdrawal counts as not indexed").toBe(false);
     const stakeOf = () =>
       network.db
         .select()
@@ -146,6 +151,7 @@ describe("a reorganisation", () => {
     const { blockNumber } = await actors.withdrawStake(agent);
     await reach({ blockNumber });
     expect(await stakeOf()).toEqual([]);
+    expect(await reach({ ...unbonding, staker }, 200), "what is gone may not have come yet").toBe(false);
 
     await removeBlocks(blockNumber);
     await until(async () => (await stakeOf()).length === 1);

@@ -24,17 +24,27 @@ ponder.on("AgentDelegation:DelegationRevoked", async ({ event, context }) => {
 
 ponder.on("BackupAgentRegistry:Staked", async ({ event, context }) => {
   const { agent, total: amount } = event.args;
-  const since = event.block.timestamp;
-  await context.db.insert(stake).values({ agent, amount, since }).onConflictDoUpdate({ amount, since });
+  const change = { amount, since: event.block.timestamp, ...placeOf(event.block) };
+  await context.db
+    .insert(stake)
+    .values({ agent, ...change })
+    .onConflictDoUpdate(change);
 });
 
 ponder.on("BackupAgentRegistry:UnstakeRequested", async ({ event, context }) => {
   const { agent, releasableAt } = event.args;
-  await context.db.update(stake, { agent }).set({ releasableAt: BigInt(releasableAt) });
+  await context.db
+    .update(stake, { agent })
+    .set({ releasableAt: BigInt(releasableAt), ...placeOf(event.block) });
 });
 
 ponder.on("BackupAgentRegistry:Unstaked", async ({ event, context }) => {
   await context.db.delete(stake, { agent: event.args.agent });
+});
+
+const placeOf = ({ number, hash }: { number: bigint; hash: `0x${string}` }) => ({
+  blockNumber: number,
+  blockHash: hash,
 });
 
 function latest(...times: bigint[]): bigint {

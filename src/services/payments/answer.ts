@@ -7,6 +7,7 @@ import { AppError } from "../../errors.js";
 import type { X402Version } from "../../payments/quote.js";
 import { receiptHeaders } from "../../payments/receipt.js";
 import type { Address, Hex } from "../../protocol/types.js";
+import type { OperationKind } from "../../relayer/operations.js";
 import type { OperationRow } from "../../relayer/outbox.js";
 import type { Deps } from "../deps.js";
 
@@ -66,6 +67,7 @@ export async function conclude(
     blockNumber: row.blockNumber ?? 0n,
     blockHash: (row.blockHash as Hex | null) ?? undefined,
     escrow: (row.escrow as Address | null) ?? undefined,
+    staker: STAKING.has(row.kind) ? ((row.caller as Address | null) ?? undefined) : undefined,
   };
   const timeoutMs = Math.max(deadline - Date.now(), 1000);
   const { data, headers = {} } = await respondFrom(deps.db, { ...block, timeoutMs }, () => respond(row));
@@ -121,6 +123,9 @@ export function settlementPending(): AppError {
     retryAfterSeconds: 2,
   });
 }
+
+/** Acts that change their caller's stake. */
+const STAKING: ReadonlySet<string> = new Set(["stake", "request-unstake"] satisfies OperationKind[]);
 
 type Answered = Extract<Conclusion, { ok: true }>;
 
