@@ -47,7 +47,8 @@ const SUSPECT_TRIES = 3;
 
 /**
  * Chooses by urgency and returns the ids in the order of execution, which is the order of ids: an agent's delegation
- * stands before the act that needs it.
+ * stands before the act that needs it. On an escrow, what has failed before is behind its rivals that have not: a wallet
+ * that signs for simulations alone would else keep them away until their time is over.
  */
 export function chooseOperations({
   candidates,
@@ -75,6 +76,10 @@ export function chooseOperations({
     if (caller !== null) busyCallers.add(caller);
   }
 
+  const untried = new Set<string | null>();
+  for (const { kind, escrow, tries } of candidates)
+    if (tries === 0 && EXCLUSIVE.has(kind)) untried.add(escrow);
+
   const chosen: Candidate[] = [];
   const taken = new Set<string>();
   const closedCallers = new Set<string>();
@@ -90,6 +95,7 @@ export function chooseOperations({
       (exclusive && onEscrow === "shared") ||
       (exclusive && escrow !== null && taken.has(escrow)) ||
       (!candidate.published && escrow !== null && promised.has(escrow)) ||
+      (exclusive && candidate.tries > 0 && untried.has(escrow) && !promised.has(escrow ?? "")) ||
       (caller !== null && (busyCallers.has(caller) || closedCallers.has(caller))) ||
       (alone && chosen.length > 0) ||
       chosen.length >= maxOperations ||

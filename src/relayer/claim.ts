@@ -1,5 +1,5 @@
 /** Taking operations out of the queue for one signer, and giving back or ending those that will not be sent. */
-import { inArray, sql } from "drizzle-orm";
+import { and, eq, inArray, sql } from "drizzle-orm";
 import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
 import type { Transaction } from "../db/client.js";
 import { operation } from "../db/schema.js";
@@ -10,7 +10,7 @@ import type { OperationRow } from "./outbox.js";
 import { OPERATION_DONE } from "./outbox-waiter.js";
 import { fenced } from "./ownership.js";
 import { gasBudget } from "./transaction.js";
-import { retryDelay } from "./verdict.js";
+import { retryDelay, TOKEN_PAUSED } from "./verdict.js";
 
 /** How long a signer may think about what it took; then others may take it. */
 const CLAIM_SECONDS = 30;
@@ -75,14 +75,15 @@ export async function endExpired(context: SignerContext, head: Head): Promise<vo
   logger.info({ operations: ids }, "operations expired");
 }
 
-/** Claims the next batch. */
+/** Claims the next batch. Tries that met a paused token say nothing against an operation. */
 export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
   const { signer, options } = context;
   const { rows, standsOn } = await fenced(context, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.choice})`);
     const candidates = await tx.execute<CandidateRow>(sql`
       select id::text, kind, escrow, caller, gas_limit, octet_length(data) as data_length, not_after::float8,
-        ${head.timestamp} - extract(epoch from now() - created_at)::float8 as created_at, tries, published_at is not null as published
+        ${head.timestamp} - extract(epoch from now() - created_at)::float8 as created_at,
+        case when reason = ${TOKEN_PAUSED} then 0 else tries end as tries, published_at is not null as published
       from app.operation
       where state in ('queued', 'held') and (retry_at is null or retry_at <= now())
         and (claimed_until is null or claimed_until < now() or signer = ${signer})
@@ -171,15 +172,17 @@ export interface Unsent {
   released: OperationRow[];
 }
 
+/** What another signer has taken since, because we thought for too long, is its own to judge. */
 export async function storeUnsent(context: SignerContext, unsent: Unsent): Promise<void> {
   const { rejected, held, released } = unsent;
+  const { signer } = context;
   if (rejected.length + held.length + released.length === 0) return;
   await fenced(context, async (tx) => {
     for (const { row, reason, data } of rejected) {
       await tx.execute(sql`
         update app.operation set state = 'rejected', reason = ${reason}, reason_data = ${data}, retry_at = null,
           claimed_until = null, updated_at = now()
-        where id = ${row.id.toString()}::bigint and state in ('queued', 'held')`);
+        where id = ${row.id.toString()}::bigint and state in ('queued', 'held') and signer = ${signer}`);
     }
     for (const { row, reason, data } of held) {
       const wait = retryDelay(row.tries, { answered: row.response !== null }) / 1000;
@@ -187,16 +190,19 @@ export async function storeUnsent(context: SignerContext, unsent: Unsent): Promi
         update app.operation set state = 'held', reason = ${reason}, reason_data = ${data}, tries = tries + 1,
           retry_at = now() + make_interval(secs => ${wait}), claimed_until = null,
           updated_at = now()
-        where id = ${row.id.toString()}::bigint and state in ('queued', 'held')`);
+        where id = ${row.id.toString()}::bigint and state in ('queued', 'held') and signer = ${signer}`);
     }
     if (released.length > 0) {
       await tx
         .update(operation)
         .set({ claimedUntil: null })
         .where(
-          inArray(
-            operation.id,
-            released.map(({ id }) => id),
+          and(
+            eq(operation.signer, signer),
+            inArray(
+              operation.id,
+              released.map(({ id }) => id),
+            ),
           ),
         );
     }

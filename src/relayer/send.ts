@@ -17,7 +17,7 @@ import { recordGivenUp } from "./given-up.js";
 import type { OperationRow } from "./outbox.js";
 import { fenced } from "./ownership.js";
 import { isCanonical, isTrusted } from "./receipts.js";
-import { simulateOperations } from "./simulate.js";
+import { simulateOperations, stateOf } from "./simulate.js";
 import { batchGas, encodeBatch, estimateFees, type Fees } from "./transaction.js";
 import { failureReason, judgeFailure } from "./verdict.js";
 
@@ -134,7 +134,7 @@ async function judge(
       continue;
     }
     if (row.payer !== null || row.caller === null) {
-      tokenPaused ??= await isPaused(publicClient, deployment.asset.address);
+      tokenPaused ??= await isPaused(publicClient, deployment.asset.address, head);
     }
     const isOver = row.notAfter !== null && row.notAfter < head.timestamp;
     const reason = isOver ? "Expired" : failureReason(result.data, result.outOfGas);
@@ -160,10 +160,19 @@ async function judge(
   return judged;
 }
 
-/** A token without `paused` is never paused; a node that does not answer makes the round fail. */
-async function isPaused(publicClient: SignerContext["publicClient"], asset: Hex): Promise<boolean> {
+/** At that block. A token without `paused` is never paused; a node that does not answer makes the round fail. */
+async function isPaused(
+  publicClient: SignerContext["publicClient"],
+  asset: Hex,
+  head: Head,
+): Promise<boolean> {
   try {
-    return await publicClient.readContract({ address: asset, abi: pausableAbi, functionName: "paused" });
+    return await publicClient.readContract({
+      address: asset,
+      abi: pausableAbi,
+      functionName: "paused",
+      ...stateOf(head),
+    });
   } catch (error) {
     const answered =
       error instanceof BaseError &&
@@ -248,8 +257,8 @@ async function signAndSend(
         claimed_until = null, retry_at = null, reason = null, reason_data = null,
         published_at = coalesce(published_at, now()), updated_at = now()
       from unnest(${sql.param(ids)}::bigint[]) with ordinality as mine (operation_id, place)
-      where id = operation_id and state in ('queued', 'held') and signer = ${signer}`);
-    if (taken.rowCount !== operations.length) throw new Error("another signer took some of the operations");
+      where id = operation_id and state in ('queued', 'held') and signer = ${signer} and claimed_until > now()`);
+    if (taken.rowCount !== operations.length) throw new Error("the claim on some of the operations lapsed");
     return stored.id;
   });
   await crashPoint("after_commit");

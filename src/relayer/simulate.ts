@@ -7,7 +7,7 @@ import type { OperationRow } from "./outbox.js";
 import { batchGas, encodeBatch } from "./transaction.js";
 
 /** That very block, and an error from a node that does not have it in its chain (EIP-1898). */
-const stateOf = ({ hash }: Pick<Head, "hash">) => ({ blockHash: hash, requireCanonical: true });
+export const stateOf = ({ hash }: Pick<Head, "hash">) => ({ blockHash: hash, requireCanonical: true });
 
 export type SimulationResult = { success: true } | { success: false; data: Hex; outOfGas: boolean };
 

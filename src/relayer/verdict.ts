@@ -16,6 +16,8 @@ const TOO_EARLY: ReadonlySet<string> = new Set([
   "NoDraw",
   "SurplusNotReturnable",
 ]);
+/** The reason of what waits until the stablecoin moves again. */
+export const TOKEN_PAUSED = "TokenPaused";
 /** Tries of a keeper's operation that is too early, some four minutes: then the keeper brings it again. */
 const EARLY_TRIES = 8;
 /** Tries of an operation that a reorganisation took back after its caller was told that it was applied: as long. */
@@ -50,7 +52,7 @@ export function judgeFailure({
   /** Whether the stablecoin refuses all transfers at the moment. */
   tokenPaused: boolean;
 }): Verdict {
-  if (tokenPaused) return { verdict: "hold", reason: "TokenPaused", data };
+  if (tokenPaused) return { verdict: "hold", reason: TOKEN_PAUSED, data };
   const isEarly = fromKeeper && TOO_EARLY.has(reason) && tries < EARLY_TRIES;
   if (isEarly || (answered && tries < ANSWERED_TRIES)) return { verdict: "hold", reason, data };
   return { verdict: "reject", reason, data };

@@ -43,7 +43,7 @@ const PATIENCE_MS = 60_000;
 /** A request that is late must not be sent again: a block would be made twice, beside the first. */
 const RPC_TIMEOUT_MS = 60_000;
 const DAY = 86_400;
-const SIGNERS = 24;
+const SIGNERS = 32;
 
 const AUTHORIZATION_TYPES = {
   TransferWithAuthorization: [

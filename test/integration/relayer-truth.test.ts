@@ -42,6 +42,10 @@ describe("what the relayer believes", () => {
   afterAll(() => network.stop());
 
   const signer = () => network.signer(nextSigner);
+  const roundsThatFailedOf = (message: string) =>
+    network.logs.filter(
+      (line) => line.msg === "relayer round failed" && JSON.stringify(line).includes(message),
+    ).length;
   const alarms = (name: string) => network.logs.filter(({ alarm }) => alarm === name).length;
 
   async function stored(): Promise<{ act: NewOperation; row: OperationRow }> {
@@ -65,6 +69,48 @@ describe("what the relayer believes", () => {
     await relayer.stop();
     return operation;
   }
+
+  it("sends nothing on a claim that lapsed while it thought: another signer may judge by now", async () => {
+    let laps = 0;
+    network.startRelayer({
+      signer: signer(),
+      crashPoint: async (point) => {
+        if (point !== "after_signing" || laps > 0) return;
+        laps += 1;
+        await network.pool.query("update app.operation set claimed_until = now() - interval '1 second'");
+      },
+    });
+    const { act, row } = await stored();
+
+    await expectApplied(act, row);
+
+    expect(laps).toBe(1);
+    expect(roundsThatFailedOf("the claim on some of the operations lapsed")).toBe(1);
+    expect(await network.batchesOf(signer())).toHaveLength(1);
+  });
+
+  it("gives back no operation that another signer has taken since", async () => {
+    const { act, row } = await stored();
+    const other = network.addressOf(network.signer(nextSigner + 1));
+    network.startRelayer({
+      signer: signer(),
+      intercept: async (method) => {
+        if (method !== "eth_simulateV1") return undefined;
+        await network.pool.query(
+          "update app.operation set signer = $1, claimed_until = now() + interval '3 seconds' where id = $2 and signer <> $1",
+          [other, row.id],
+        );
+        throw new Error("the node is slow");
+      },
+    });
+    await until(async () => (await network.rowOf(row))?.signer === other);
+    await until(() => roundsThatFailedOf("the node is slow") > 0);
+    expect((await network.rowOf(row))?.claimedUntil).not.toBeNull();
+    await network.stopRelayers();
+    network.startRelayer({ signer: signer() });
+
+    await expectApplied(act, row);
+  });
 
   it("judges an operation on no older state than the one that made it possible", async () => {
     const [client, worker] = await network.agents(2);

@@ -581,7 +581,7 @@ export const MUTANTS = [
   {
     name: "pause-is-verdict",
     file: "src/relayer/verdict.ts",
-    edits: [['  if (tokenPaused) return { verdict: "hold", reason: "TokenPaused", data };\n', ""]],
+    edits: [['  if (tokenPaused) return { verdict: "hold", reason: TOKEN_PAUSED, data };\n', ""]],
     project: "faults",
     tests: "test/faults/payments.test.ts",
     only: "row 31: while",

@@ -53,6 +53,14 @@ describe("choosing a batch", () => {
     expect(choose([creation, answered], { promised: new Set(["tender"]) })).toEqual([1]);
   });
 
+  it("lets a rival that has not failed go before one that has, however soon that one's time is over", () => {
+    const failed = candidate(1, { escrow: "tender", notAfter: 1010, tries: 1, published: true });
+    const rival = candidate(2, { escrow: "tender" });
+    expect(choose([failed, rival, candidate(3)])).toEqual([2, 3]);
+    expect(choose([failed, candidate(3)])).toEqual([1, 3]);
+    expect(choose([failed, rival], { promised: new Set(["tender"]) })).toEqual([1]);
+  });
+
   it("takes several votes on one escrow", () => {
     expect(choose([1, 2, 3].map((id) => candidate(id, { kind: "vote", escrow: "disputed" })))).toEqual([
       1, 2, 3,
