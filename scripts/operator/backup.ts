@@ -80,6 +80,9 @@ export async function restore(args: string[]): Promise<void> {
   const file = fileOf(args, "restore");
   if (!existsSync(file)) throw new OperatorError(`${file} does not exist.`);
   const rowCount = await withDatabase(async ({ $client: pool }) => {
+    // Before the migration: a database that is in use, of whichever release, is left as it is.
+    const first = await pool.connect();
+    await requireNoRows(first).finally(() => first.release());
     await migrate(pool);
     const client = await pool.connect();
     try {
@@ -146,6 +149,10 @@ async function requireEmptyTwin(client: pg.PoolClient, file: string, header: Hea
       `${file} was made by another release (${header.migrations.length} migrations). Restore it with that release, then upgrade.`,
     );
   }
+  await requireNoRows(client);
+}
+
+async function requireNoRows(client: pg.PoolClient): Promise<void> {
   for (const { table } of await tablesOf(client)) {
     const found = await client.query(`select 1 from app.${pg.escapeIdentifier(table)} limit 1`);
     if (found.rowCount === 0) continue;
