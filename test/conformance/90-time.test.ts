@@ -1,4 +1,4 @@
-/** What time alone does: one story over eleven days, told first and judged afterwards. Files run one after another, so it disturbs none. */
+/** What time alone does: one story over ten days, told first and judged afterwards. Files run one after another, so it disturbs none. */
 import { beforeAll, describe, expect } from "vitest";
 import type { Agent } from "../support/agent.js";
 import {
@@ -140,7 +140,7 @@ const tell = lazy(async () => {
   };
 });
 
-// Eleven days may take longer than one test does.
+// Ten days may take longer than one test does.
 beforeAll(async () => {
   const { can } = scene.target;
   if (can.includes("tokens") && can.includes("clock")) await tell();
