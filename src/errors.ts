@@ -1,4 +1,4 @@
-/** Every error code of the API and its HTTP status (spec.md, "Errors"; docs/decisions.md). */
+/** Every error code of the API and its HTTP status (spec.md, "Errors"; docs/rules.md 61). */
 export const ERROR_STATUS = {
   invalid_challenge: 400,
   invalid_request: 400,

@@ -1,6 +1,6 @@
 /**
  * What each ending pays for a price of 50.0 with three criteria, in base units, written down by hand from the worked
- * results of docs/decisions.md (52): the demo checks the chain against them, not against the code that it runs on.
+ * results of docs/rules.md 52: the demo checks the chain against them, not against the code that it runs on.
  */
 export interface LedgerRow {
   /** What the party paid in, and gets out. */

@@ -62,7 +62,7 @@ export const apiKey = app.table(
   ],
 );
 
-/** Terms as posted, from the first quote on; the escrow address commits to them (docs/decisions.md 19). */
+/** Terms as posted, from the first quote on; the escrow address commits to them (docs/rules.md 19). */
 export const terms = app.table(
   "terms",
   {
@@ -98,7 +98,7 @@ export const terms = app.table(
   ],
 );
 
-/** Random data keys of encrypted references, wrapped by the operator's master key (docs/decisions.md 34). */
+/** Random data keys of encrypted references, wrapped by the operator's master key (docs/rules.md 34). */
 export const referenceKey = app.table(
   "reference_key",
   {
@@ -177,7 +177,7 @@ export const profile = app.table(
   (t) => [index("profile_by_agent").on(t.agent, t.id)],
 );
 
-/** Sealed votes, kept until the service opens them (docs/decisions.md 48). */
+/** Sealed votes, kept until the service opens them (docs/rules.md 48). */
 export const sealedVote = app.table(
   "sealed_vote",
   {

@@ -1,5 +1,5 @@
 /**
- * The payout ledger (docs/decisions.md 45 to 51), mirroring Settlement.sol and EscrowJury.sol: integers in the
+ * The payout ledger (docs/rules.md 45 to 51), mirroring Settlement.sol and EscrowJury.sol: integers in the
  * smallest unit, every division rounds down, and the second of each pair is the whole minus the first, so nothing is
  * lost.
  */

@@ -1,4 +1,4 @@
-/** Every fixed limit and window of the API (spec.md, "Limits"; docs/decisions.md); served by GET /v1/limits. */
+/** Every fixed limit and window of the API (spec.md, "Limits"; docs/rules.md 62); served by GET /v1/limits. */
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;

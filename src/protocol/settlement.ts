@@ -3,7 +3,7 @@ import { absentLegs, type Leg, resolvedLegs, unmatchedLegs, withdrawnLegs } from
 import { payingTally, type StatusFacts, statusOf } from "./status.js";
 import type { Parameters } from "./types.js";
 
-/** How a Working Contract ended (docs/decisions.md 50, and the `cancelled-*` ways). */
+/** How a Working Contract ended (docs/rules.md 50, and the `cancelled-*` ways). */
 export type Ending =
   | "approved"
   | "review-timeout"

@@ -20,7 +20,7 @@ export const STATUSES = [
 ] as const;
 export type Status = (typeof STATUSES)[number];
 
-/** List filter groups; together they hold every status once (docs/decisions.md 50, 56). */
+/** List filter groups; together they hold every status once (docs/rules.md 50, 56). */
 export const STATUS_GROUPS = {
   open: ["created"],
   active: ["matched", "under-review", "disputed", "resolved"],
@@ -85,7 +85,7 @@ export function effectiveOutcomes(facts: StatusFacts, now: number): number {
 
 /**
  * Outcomes at `now` as the money counts them: computed criteria that are unclear pay as met, because the Client
- * accepted; only a vote makes them split (docs/decisions.md 33).
+ * accepted; only a vote makes them split (docs/rules.md 33).
  */
 export function payingTally(facts: StatusFacts, now: number): OutcomeTally {
   const { met, notMet, unclear } = tallyOutcomes(effectiveOutcomes(facts, now), facts.criteriaCount);

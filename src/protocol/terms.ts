@@ -71,7 +71,7 @@ export function termsHash(document: TermsDocument): Hex {
   return keccak256(stringToHex(canonicalTerms(document)));
 }
 
-/** Salt of a creation attempt: equal bytes from the same caller give the same address (docs/decisions.md 17, 19). */
+/** Salt of a creation attempt: equal bytes from the same caller give the same address (docs/rules.md 17, 19). */
 export function creationSalt(caller: Address, rawBody: Uint8Array): Hex {
   return keccak256(concatHex([caller, sha256(rawBody, "hex")]));
 }

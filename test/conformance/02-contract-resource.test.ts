@@ -54,7 +54,7 @@ describe("Resources and their fields / Contract", () => {
     "| initiator | string | `client` or `worker`. Present in responses for worker-initiated contracts. |",
     async () => {
       expect((await listing()).initiator).toBe("worker");
-      // Always there: docs/decisions.md.
+      // Always there: docs/rules.md 27.
       expect((await open()).contract.initiator).toBe("client");
     },
   );

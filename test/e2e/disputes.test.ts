@@ -1,4 +1,4 @@
-/** Disputes: who may open one, and what the tally makes of every payout (docs/decisions.md 39, 45 to 52). */
+/** Disputes: who may open one, and what the tally makes of every payout (docs/rules.md 39, 45 to 52). */
 import { formatUnits, parseEther, parseUnits } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Outcome } from "../../src/protocol/outcomes.js";

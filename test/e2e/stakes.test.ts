@@ -1,4 +1,4 @@
-/** Stakes of Backup Agents: in by payment in protocol tokens, out again after 48 hours (docs/decisions.md 44). */
+/** Stakes of Backup Agents: in by payment in protocol tokens, out again after 48 hours (docs/rules.md 44). */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { parseEther, toHex } from "viem";

@@ -1,4 +1,4 @@
-/** Workload: what an agent has on its hands and behind it, by role, as time goes on (docs/decisions.md 59). */
+/** Workload: what an agent has on its hands and behind it, by role, as time goes on (docs/rules.md 59). */
 import type { Address } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { factoryAbi } from "../../src/chain/abi.js";

@@ -45,7 +45,7 @@ export interface Simulation {
   out: bigint;
 }
 
-/** Every leg of the scenario. Outcomes of an accepted delivery that are unclear pay as met (docs/decisions.md 33). */
+/** Every leg of the scenario. Outcomes of an accepted delivery that are unclear pay as met (docs/rules.md 33). */
 export function simulate(scenario: Scenario, parameters: Parameters): Simulation {
   const { price, end, ballots } = scenario;
   const criteriaCount = (end === "dispute" ? (ballots[0] ?? scenario.outcomes) : scenario.outcomes).length;

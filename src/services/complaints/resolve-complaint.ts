@@ -1,4 +1,4 @@
-/** The operator's decision on a complaint; there is no HTTP call for it (docs/decisions.md 53). */
+/** The operator's decision on a complaint; there is no HTTP call for it (docs/rules.md 53). */
 import { and, asc, eq, sql } from "drizzle-orm";
 import type { Database, Executor, Transaction } from "../../db/client.js";
 import { complaint, event } from "../../db/schema.js";

@@ -1,4 +1,4 @@
-/** Usage tickets: outcomes computed at delivery from the last checkpoint (docs/decisions.md 33). */
+/** Usage tickets: outcomes computed at delivery from the last checkpoint (docs/rules.md 33). */
 import type { Outcome } from "../../protocol/outcomes.js";
 
 const COMPARISONS: Record<string, (value: number, target: number) => boolean> = {

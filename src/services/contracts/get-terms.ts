@@ -1,4 +1,4 @@
-/** GET /v1/contracts/{id}/terms: all that a reader needs to recompute the escrow's address (docs/decisions.md 19). */
+/** GET /v1/contracts/{id}/terms: all that a reader needs to recompute the escrow's address (docs/rules.md 19). */
 import { eq } from "drizzle-orm";
 import { terms } from "../../db/schema.js";
 import { AppError } from "../../errors.js";

@@ -1,4 +1,4 @@
-/** GET /v1/contracts: filters of docs/decisions.md 56, newest first, paged by keyset. */
+/** GET /v1/contracts: filters of docs/rules.md 56, newest first, paged by keyset. */
 import { and, asc, desc, eq, gte, ilike, inArray, isNotNull, lte, or, type SQL, sql } from "drizzle-orm";
 import { vote, workingContract as w } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";

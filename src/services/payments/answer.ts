@@ -24,7 +24,7 @@ export interface Success {
   headers?: Record<string, string>;
 }
 
-/** What makes two calls the same one (docs/decisions.md 16, 17). `act` names the operation and its contract. */
+/** What makes two calls the same one (docs/rules.md 16, 17). `act` names the operation and its contract. */
 export interface CallIdentity {
   act: string;
   caller: Address;

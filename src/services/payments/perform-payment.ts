@@ -1,6 +1,6 @@
 /**
  * The payment flow shared by every paid call: quote, verification, one relayed operation that takes the money and
- * changes the state together, and the same answer for every repetition (docs/decisions.md 9 to 18).
+ * changes the state together, and the same answer for every repetition (docs/rules.md 9 to 18).
  */
 import { and, desc, eq, isNotNull, isNull, ne, or } from "drizzle-orm";
 import { meaningOf } from "../../chain/errors.js";

@@ -1,6 +1,6 @@
 /**
  * Money that reached an escrow outside of the service's own calls: somebody sent the caller's authorization to the
- * token directly (docs/decisions.md 12). It is credited where the call can still be carried out, else sent back.
+ * token directly (docs/rules.md 12). It is credited where the call can still be carried out, else sent back.
  */
 import { and, eq, inArray, ne } from "drizzle-orm";
 import { type Log, parseAbi, parseEventLogs, type TransactionReceipt } from "viem";

@@ -1,4 +1,4 @@
-/** What a profile's text may hold (docs/decisions.md 54); pure. */
+/** What a profile's text may hold (docs/rules.md 54); pure. */
 
 /**
  * What a reader does not see: control, format (zero-width, bidi) and line separator characters, everything that

@@ -1,4 +1,4 @@
-/** GET /v1/contracts/{id}/keys: who may have which key of the encrypted references (docs/decisions.md 34). */
+/** GET /v1/contracts/{id}/keys: who may have which key of the encrypted references (docs/rules.md 34). */
 import { parseEther } from "viem";
 import { registryAbi } from "../../chain/abi.js";
 import { keyRelease } from "../../db/schema.js";

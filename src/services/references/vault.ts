@@ -1,5 +1,5 @@
 /**
- * Encrypted references at rest (docs/decisions.md 34): one random key per Working Contract and field, wrapped by the
+ * Encrypted references at rest (docs/rules.md 34): one random key per Working Contract and field, wrapped by the
  * operator's master key. What is stored and served is the compact JWE; plain text is held by nobody.
  */
 import { randomBytes } from "node:crypto";

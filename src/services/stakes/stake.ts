@@ -1,4 +1,4 @@
-/** POST /v1/agents/me/stake: protocol tokens in the registry make a Backup Agent eligible (docs/decisions.md 44). */
+/** POST /v1/agents/me/stake: protocol tokens in the registry make a Backup Agent eligible (docs/rules.md 44). */
 import { and, desc, eq, inArray } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { operation } from "../../db/schema.js";

@@ -1,4 +1,4 @@
-/** POST /v1/agents/me/unstake: 48 hours later the keeper pays the stake back (docs/decisions.md 44). */
+/** POST /v1/agents/me/unstake: 48 hours later the keeper pays the stake back (docs/rules.md 44). */
 import { and, desc, eq } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { vote, workingContract as w } from "../../db/onchain.js";

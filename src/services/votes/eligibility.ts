@@ -1,4 +1,4 @@
-/** Who may vote on a dispute, and until when (docs/decisions.md 41 to 44); the escrow's `vote` decides by the same rule. */
+/** Who may vote on a dispute, and until when (docs/rules.md 41 to 44); the escrow's `vote` decides by the same rule. */
 import { and, eq } from "drizzle-orm";
 import { parseEther } from "viem";
 import type { Executor } from "../../db/client.js";

@@ -1,4 +1,4 @@
-/** GET /v1/votes and GET /v1/contracts/{id}/votes: newest first, paged by keyset (docs/decisions.md 57). */
+/** GET /v1/votes and GET /v1/contracts/{id}/votes: newest first, paged by keyset (docs/rules.md 57). */
 import { and, desc, eq, inArray, type SQL, sql } from "drizzle-orm";
 import { vote, workingContract as w } from "../../db/onchain.js";
 import { AppError } from "../../errors.js";

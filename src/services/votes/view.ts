@@ -1,4 +1,4 @@
-/** The one query and the one mapper behind every answer that shows a Vote. Sealed until the tally (docs/decisions.md 48). */
+/** The one query and the one mapper behind every answer that shows a Vote. Sealed until the tally (docs/rules.md 48). */
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { vote, workingContract as w } from "../../db/onchain.js";

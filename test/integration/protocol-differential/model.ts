@@ -12,7 +12,7 @@ import { type SettlementFacts, settlementLegs } from "../../../src/protocol/sett
 import { endedAt, type Status, statusOf } from "../../../src/protocol/status.js";
 import type { Address, EscrowTerms, Hex } from "../../../src/protocol/types.js";
 
-/** How long after the window a sealed vote can still be opened (docs/decisions.md 48). */
+/** How long after the window a sealed vote can still be opened (docs/rules.md 48). */
 const OPENING_SECONDS = 86_400;
 
 export interface Ballot {

@@ -1,4 +1,4 @@
-/** The simulator against the worked results of docs/decisions.md, price 50.0 and 12.345678. */
+/** The simulator against the worked results of docs/rules.md 52, price 50.0 and 12.345678. */
 import { describe, expect, it } from "vitest";
 import { readQuery, toScenario } from "../../../src/pages/simulator/query.js";
 import { type Scenario, type Simulation, simulate } from "../../../src/pages/simulator/simulate.js";

@@ -28,7 +28,7 @@ function amount(text: string): bigint {
   return parsed;
 }
 
-/** A dispute over three criteria, as the rows of decisions.md 52 show it. */
+/** A dispute over three criteria, as the rows of docs/rules.md 52 show it. */
 function dispute(price: string, votes: (Outcome[] | null)[]) {
   const facts = { price: amount(price), criteriaCount: 3, parameters };
   const jury = juryDues(
