@@ -55,7 +55,7 @@ function decimals(payout: { client: bigint; worker: bigint; treasury: bigint }) 
   return [payout.client, payout.worker, payout.treasury].map((amount) => formatDecimal(amount));
 }
 
-describe("worked results of decisions.md 52, price 50.0", () => {
+describe("worked results of docs/rules.md 52, price 50.0", () => {
   const approved = (outcomes: Outcome[]) =>
     decimals(
       resolve({
@@ -215,7 +215,7 @@ describe("price 12.345678, dispute, 2 of 3 met", () => {
     [M, U, M],
   ]);
 
-  it("pays as decisions.md shows", () => {
+  it("pays as docs/rules.md shows", () => {
     expect(result).toMatchObject({
       client: "4.485595",
       worker: "8.641974",
