@@ -288,7 +288,12 @@ export const MUTANTS = [
   {
     name: "state-by-number",
     file: "src/relayer/simulate.ts",
-    edits: [["validation: false }, stateOf(head)]", "validation: false }, toHex(head.number)]"]],
+    edits: [
+      [
+        '({ hash }: Pick<Head, "hash">) => ({ blockHash: hash, requireCanonical: true })',
+        "({ number }: Head) => ({ blockNumber: toHex(number) })",
+      ],
+    ],
     project: "integration",
     tests: "test/integration/relayer-truth.test.ts",
     only: "on the block that one node names",
@@ -652,6 +657,45 @@ export const MUTANTS = [
     project: "faults",
     tests: "test/faults/payments.test.ts",
     only: "row 24",
+  },
+  {
+    name: "any-surplus-pays",
+    file: "contracts/EscrowCustody.sol",
+    edits: [["_takesSurplus && ASSET", "msg.sender == OPERATOR && ASSET"]],
+    project: "integration",
+    tests: "test/integration/relayer-queue.test.ts",
+    only: "takes for no act",
+  },
+  {
+    name: "unseen-is-untaken",
+    file: "src/services/payments/authorization-use.ts",
+    edits: [
+      [
+        "if (timestamp <= payment.validAfter) throw cannotBeSearched();",
+        "if (timestamp <= payment.validAfter) return null;",
+      ],
+    ],
+    project: "integration",
+    tests: "test/integration/authorization-use.test.ts",
+    only: "behind the one",
+  },
+  {
+    name: "stray-before-final",
+    file: "src/services/payments/stray-payment.ts",
+    edits: [
+      ["BigInt(deps.config.confirmations)) throw settlementPending();", "1n) throw settlementPending();"],
+    ],
+    project: "integration",
+    tests: "test/integration/authorization-use.test.ts",
+    only: "is not spoken of",
+  },
+  {
+    name: "lapsed-claim-sent",
+    file: "src/relayer/send.ts",
+    edits: [[" and claimed_until > now()`", "`"]],
+    project: "integration",
+    tests: "test/integration/relayer-truth.test.ts",
+    only: "claim that lapsed",
   },
   {
     name: "used-is-paid",
