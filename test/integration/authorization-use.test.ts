@@ -159,6 +159,13 @@ describe("the transaction that used a payment is found", () => {
     expect(asked.filter((blocks) => blocks <= 64).length).toBeGreaterThan(4);
   });
 
+  test("though it has expired since, and its use is many windows ago", async () => {
+    const expired = { ...payment, validBefore: payment.validAfter + 601n };
+    const { deps, asked } = await provider(64, tooWide["an RPC error"]);
+    expect((await findUse(deps, expired))?.transactionHash).toBe(used);
+    expect(asked.filter((blocks) => blocks <= 64).length).toBeGreaterThan(4);
+  });
+
   test("not for one that was cancelled", async () => {
     const cancelled = await signedPayment();
     await cancel(cancelled);

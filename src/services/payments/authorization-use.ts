@@ -76,7 +76,7 @@ export async function findUse(
     if (end !== null) return end.isUse ? receiptOf(deps, end.hash) : null;
     const { timestamp } = await publicClient.getBlock({ blockNumber: fromBlock });
     if (timestamp <= payment.validAfter) throw cannotBeSearched();
-    if (timestamp >= payment.validBefore) return null;
+    if (fromBlock === first && timestamp >= payment.validBefore) return null;
     toBlock = fromBlock - 1n;
   }
   throw cannotBeSearched();

@@ -157,8 +157,9 @@ async function refused(
     await refuseFreshQuote(deps, { request, payment, rejection: verified });
     return quoted(deps, { request, act, quote, rejection: verified });
   }
+  const isStray = verified?.ok === true && verified.stray;
   throw new AppError("unavailable", {
-    message: `The operation was not carried out.${fate} Repeat the identical call.`,
+    message: `The operation was not carried out.${isStray ? " Your payment reached the escrow outside of it." : fate} Repeat the identical call.`,
     retryable: true,
     retryAfterSeconds: 2,
   });
