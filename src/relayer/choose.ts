@@ -76,15 +76,14 @@ export function chooseOperations({
     if (caller !== null) busyCallers.add(caller);
   }
 
-  const untried = new Set<string | null>();
-  for (const { kind, escrow, tries } of candidates)
-    if (tries === 0 && EXCLUSIVE.has(kind)) untried.add(escrow);
+  const urgent = byUrgency(candidates);
+  const untried = escrowsWithUntried(urgent);
 
   const chosen: Candidate[] = [];
   const taken = new Set<string>();
   const closedCallers = new Set<string>();
   let gas = 0;
-  for (const candidate of byUrgency(candidates)) {
+  for (const candidate of urgent) {
     const { escrow, caller } = candidate;
     const exclusive = EXCLUSIVE.has(candidate.kind);
     const alone = candidate.tries >= SUSPECT_TRIES;
@@ -111,6 +110,21 @@ export function chooseOperations({
     if (alone) break;
   }
   return chosen.map(({ id }) => id).sort(compareIds);
+}
+
+/**
+ * Escrows for which something waits that has not failed, and that is not behind another of its own agent's: what failed
+ * would else wait for it, and it for what failed.
+ */
+function escrowsWithUntried(urgent: readonly Candidate[]): Set<string | null> {
+  const escrows = new Set<string | null>();
+  const callers = new Set<string>();
+  for (const { kind, escrow, caller, tries } of urgent) {
+    const isFirst = caller === null || !callers.has(caller);
+    if (isFirst && tries === 0 && EXCLUSIVE.has(kind)) escrows.add(escrow);
+    if (caller !== null) callers.add(caller);
+  }
+  return escrows;
 }
 
 /** Soonest deadline first, where an agent's earlier operations are as urgent as its later ones. */

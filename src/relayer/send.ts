@@ -19,7 +19,7 @@ import { fenced } from "./ownership.js";
 import { isCanonical, isTrusted } from "./receipts.js";
 import { simulateOperations, stateOf } from "./simulate.js";
 import { batchGas, encodeBatch, estimateFees, type Fees } from "./transaction.js";
-import { failureReason, judgeFailure } from "./verdict.js";
+import { failureReason, judgeFailure, TOKEN_PAUSED } from "./verdict.js";
 
 /** Pause of a signer that cannot pay or may not send; the others go on. */
 const PAUSE_MS = 5000;
@@ -255,6 +255,7 @@ async function signAndSend(
     const taken = await tx.execute(sql`
       update app.operation set state = 'sent', batch_id = ${stored.id.toString()}::bigint, batch_index = place - 1,
         claimed_until = null, retry_at = null, reason = null, reason_data = null,
+        tries = case when reason = ${TOKEN_PAUSED} then 0 else tries end,
         published_at = coalesce(published_at, now()), updated_at = now()
       from unnest(${sql.param(ids)}::bigint[]) with ordinality as mine (operation_id, place)
       where id = operation_id and state in ('queued', 'held') and signer = ${signer} and claimed_until > now()`);

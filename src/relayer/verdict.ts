@@ -29,9 +29,13 @@ export const ANSWERED_TRIES = 34;
  */
 export const FAILED_TRIES = 2;
 
+/** What an act within `withSurplus` that failed without a reason ends in. */
+const WITHOUT_REASON = "FailedCall";
+
 /** The Solidity error's name, or the relayer's own word for failures without one. */
 export function failureReason(data: Hex, outOfGas: boolean): string {
-  if (data !== "0x") return decodeRevert(data)?.name ?? "UnknownError";
+  const name = data === "0x" ? WITHOUT_REASON : (decodeRevert(data)?.name ?? "UnknownError");
+  if (name !== WITHOUT_REASON) return name;
   return outOfGas ? "OutOfGas" : "Reverted";
 }
 

@@ -61,6 +61,20 @@ describe("choosing a batch", () => {
     expect(choose([failed, rival], { promised: new Set(["tender"]) })).toEqual([1]);
   });
 
+  it("lets an agent's failed operation go before its own next one, and two agents' before each other's", () => {
+    const [one, two] = ["agent one", "agent two"];
+    const failed = candidate(1, { escrow: "tender", caller: one, tries: 1, published: true });
+    const own = candidate(2, { escrow: "tender", caller: one, kind: "decline" });
+    expect(choose([failed, own])).toEqual([1]);
+    const crossed = [
+      candidate(1, { escrow: "first", caller: one, tries: 1, published: true }),
+      candidate(2, { escrow: "second", caller: two, tries: 1, published: true }),
+      candidate(3, { escrow: "second", caller: one }),
+      candidate(4, { escrow: "first", caller: two }),
+    ];
+    expect(choose(crossed)).toEqual([1, 2]);
+  });
+
   it("takes several votes on one escrow", () => {
     expect(choose([1, 2, 3].map((id) => candidate(id, { kind: "vote", escrow: "disputed" })))).toEqual([
       1, 2, 3,

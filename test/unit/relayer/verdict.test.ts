@@ -14,6 +14,8 @@ describe("why an operation failed", () => {
   it("tells running out of gas from failing without a reason", () => {
     expect(failureReason("0x", true)).toBe("OutOfGas");
     expect(failureReason("0x", false)).toBe("Reverted");
+    const within = encodeErrorResult({ abi: escrowAbi, errorName: "FailedCall" });
+    expect(failureReason(within, false), "an act within withSurplus").toBe("Reverted");
     expect(failureReason("0xdeadbeef", false)).toBe("UnknownError");
   });
 
