@@ -94,10 +94,7 @@ contract GasTest is GasBaseTest {
 
     function test_MoneyThatWentAstray() public {
         address escrow = _matched(_terms(3, 1));
-        Authorization memory lost = _authorize(client, escrow, SHARE);
-        usd.transferWithAuthorization(
-            client.addr, escrow, SHARE, lost.validAfter, lost.validBefore, lost.nonce, lost.signature
-        );
+        Authorization memory lost = _astray(client, escrow, SHARE);
         bytes memory returning = abi.encodeCall(IWorkingContractEscrow.returnSurplus, (client.addr, SHARE, lost));
         _measure("return-surplus", _operation(escrow, returning));
 
@@ -107,6 +104,19 @@ contract GasTest is GasBaseTest {
         usd.setBlacklisted(worker.addr, false);
         bytes memory claiming = abi.encodeCall(IWorkingContractEscrow.claimDeferred, (worker.addr));
         _measure("claim-deferred", _operation(escrow, claiming));
+    }
+
+    function test_MoneyThatWentAstrayPays() public {
+        _addJurors(1);
+        address escrow = _created(_terms(3, 1));
+        Authorization memory stake = _astray(worker, escrow, SHARE);
+        _measureFromSurplus("accept", escrow, abi.encodeCall(IWorkingContractEscrow.accept, (worker.addr, stake)));
+        _relay(_one(_operation(escrow, _deliver())));
+        Authorization memory bond = _astray(client, escrow, SHARE);
+        _measureFromSurplus("dispute", escrow, abi.encodeCall(IWorkingContractEscrow.dispute, (bond)));
+        Authorization memory bonds = _astray(jurors[0], escrow, 3 * SHARE);
+        bytes memory voting = abi.encodeCall(IWorkingContractEscrow.vote, (jurors[0].addr, _word(9), bonds));
+        _measureFromSurplus("vote", escrow, voting);
     }
 
     function test_DelegationAndStake() public {
@@ -135,5 +145,21 @@ contract GasTest is GasBaseTest {
         _measure("create", _create(terms));
         _measure("accept", _accept(escrow));
         _measure("deliver", _operation(escrow, _deliver()));
+    }
+
+    /// @dev Somebody else sends the payer's authorization to the token.
+    function _astray(Vm.Wallet memory payer, address escrow, uint256 amount)
+        private
+        returns (Authorization memory lost)
+    {
+        lost = _authorize(payer, escrow, amount);
+        usd.transferWithAuthorization(
+            payer.addr, escrow, amount, lost.validAfter, lost.validBefore, lost.nonce, lost.signature
+        );
+    }
+
+    function _measureFromSurplus(string memory act, address escrow, bytes memory data) private {
+        bytes memory paying = abi.encodeCall(IWorkingContractEscrow.withSurplus, (data));
+        _measure(string.concat(act, ", from surplus"), _operation(escrow, paying));
     }
 }
