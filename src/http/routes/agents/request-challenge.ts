@@ -3,6 +3,7 @@ import { requestChallenge } from "../../../services/auth/request-challenge.js";
 import type { Deps } from "../../../services/deps.js";
 import { AddressParamsSchema } from "../../address.js";
 import { dataResponse, errorResponses } from "../../envelope.js";
+import { clientAddress } from "../../middleware/client-address.js";
 import { createRateLimiter, takeOrRefuse } from "../../middleware/rate-limit.js";
 import { createRouter } from "../../router.js";
 import { ChallengeSchema } from "./schema.js";
@@ -24,7 +25,9 @@ export function requestChallengeRoute(deps: Deps) {
   const limiter = createRateLimiter(deps.config.rateLimits.challenges);
   return createRouter().openapi(route, async (c) => {
     const { address } = c.req.valid("param");
-    takeOrRefuse(c, "challenges", limiter, address);
+    // By who asks, too: else anybody could use an address's challenges up, and keep it from revoking its keys.
+    const asker = clientAddress(c, deps.config.trustedProxies);
+    takeOrRefuse(c, "challenges", limiter, `${asker} ${address}`);
     return c.json({ data: await requestChallenge(deps, address) }, 200);
   });
 }

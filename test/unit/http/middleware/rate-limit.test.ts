@@ -102,4 +102,18 @@ describe("requests", () => {
     // A malformed address is no address to count.
     expect((await challenge("0x12")).status).toBe(400);
   });
+
+  it("for challenges are counted by who asks, so that nobody keeps an address from revoking its keys", async () => {
+    const { app } = testApp({ RATE_LIMIT_CHALLENGES: "1", TRUSTED_PROXIES: "1" });
+    const challengeFrom = async (ip: string): Promise<number> =>
+      (
+        await app.request(`/v1/agents/${CALLER}/challenge`, {
+          method: "POST",
+          headers: { "x-forwarded-for": ip },
+        })
+      ).status;
+    expect(await challengeFrom("192.0.2.1")).not.toBe(429);
+    expect(await challengeFrom("192.0.2.1")).toBe(429);
+    expect(await challengeFrom("192.0.2.2")).not.toBe(429);
+  });
 });
