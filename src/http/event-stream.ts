@@ -2,27 +2,30 @@
 import type { Context } from "hono";
 import { LIMITS } from "../protocol/limits.js";
 
+const HEADERS = {
+  "Content-Type": "text/event-stream; charset=utf-8",
+  "Cache-Control": "no-store",
+  // Proxies of the nginx kind hold answers back otherwise.
+  "X-Accel-Buffering": "no",
+};
+
 /**
  * Sends the chunks that `open` gives until the reader leaves, or has taken nothing for `stallMs`, which aborts the
- * signal. Throws what the first chunk throws.
+ * signal. Throws what the first chunk throws. HEAD opens nothing: nobody would read or close it.
  */
 export async function sendStream(
   c: Context,
   open: (signal: AbortSignal) => AsyncGenerator<string, void>,
   { stallMs = LIMITS.streamStall * 1000 }: { stallMs?: number } = {},
 ): Promise<Response> {
+  if (c.req.method === "HEAD") return c.body(null, 200, HEADERS);
   const closing = new AbortController();
   const chunks = open(closing.signal);
   // Before the status goes out: a refusal is still an error.
   const first = await chunks.next();
   const { outgoing } = (c.env ?? {}) as { outgoing?: { destroy(): void } };
   const body = bodyOf(first.value ?? "", chunks, { closing, stallMs, drop: () => outgoing?.destroy() });
-  return c.body(body, 200, {
-    "Content-Type": "text/event-stream; charset=utf-8",
-    "Cache-Control": "no-store",
-    // Proxies of the nginx kind hold answers back otherwise.
-    "X-Accel-Buffering": "no",
-  });
+  return c.body(body, 200, HEADERS);
 }
 
 /**

@@ -52,6 +52,22 @@ test("a reader that takes nothing is dropped, and little was made for it", async
   await closed;
 });
 
+test("HEAD opens nothing, which nobody would close", async () => {
+  const app = new Hono();
+  let opened = 0;
+  app.get("/", (c) =>
+    sendStream(c, async function* () {
+      opened += 1;
+      yield "data\n";
+    }),
+  );
+  const head = await app.request("/", { method: "HEAD" });
+  expect([head.status, head.headers.get("content-type")]).toEqual([200, "text/event-stream; charset=utf-8"]);
+  expect(opened).toBe(0);
+  expect(await (await app.request("/")).body?.getReader().read()).toMatchObject({ done: false });
+  expect(opened).toBe(1);
+});
+
 test("a reader that goes away ends what was made for it", async () => {
   const { socket, ended } = await serveStream({ chunk: "data\n", stallMs: 60_000 });
   await once(socket, "data");
