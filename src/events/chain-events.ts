@@ -58,9 +58,15 @@ function toDrafts(row: Known, refused: ReadonlySet<string>): EventDraft[] {
     source: `log:${event.blockHash}:${event.logIndex}${part}`,
     chain: place,
   });
+  // A payee that the token refused has its own event in the same transaction.
+  if (event.name === "VoteClaimed") {
+    const payee = String(event.args.backupAgent);
+    if (!refused.has(refusalKey(event.transactionHash, escrow.id, payee))) return [draft(told)];
+    const isRewarded = Number(event.args.reward) > 0;
+    return isRewarded ? [draft({ ...told, data: { ...told.data, amount: formatDecimal(0n) } })] : [];
+  }
   if (event.name !== "WorkingContractSettled") return [draft(told)];
 
-  // A payee that the token refused has its own event later in the same transaction.
   const payouts = payoutsOf(row).filter(
     ({ payee, amount }) => amount > 0n && !refused.has(refusalKey(event.transactionHash, escrow.id, payee)),
   );
@@ -202,14 +208,17 @@ function payoutsOf({ event }: Known): { role: "client" | "worker"; payee: Addres
   return payees.filter(({ payee }) => payee !== ZERO_ADDRESS);
 }
 
+/** Events that tell of payouts, some of which the token may have refused. */
+const PAYING: ReadonlySet<string> = new Set(["WorkingContractSettled", "VoteClaimed"]);
+
 const refusalKey = (transaction: Hex, escrow: string, payee: string): string =>
   `${transaction}:${escrow}:${payee}`;
 
-/** Payees that the token refused in a settlement of the batch. At most a few events for each contract. */
+/** Payees that the token refused in a settlement or claim of the batch. At most a few events for each contract. */
 async function refusedPayouts(db: Executor, rows: readonly Known[]): Promise<Set<string>> {
-  const settled = rows.filter(({ event }) => event.name === "WorkingContractSettled");
-  if (settled.length === 0) return new Set();
-  const ids = settled.map(({ escrow }) => escrow.id);
+  const paying = rows.filter(({ event }) => PAYING.has(event.name));
+  if (paying.length === 0) return new Set();
+  const ids = [...new Set(paying.map(({ escrow }) => escrow.id))];
   const deferred = await db
     .select({
       transaction: escrowEvent.transactionHash,

@@ -6,7 +6,7 @@ import { migrate } from "../../src/db/client.js";
 import * as onchain from "../../src/db/onchain.js";
 import { event, terms } from "../../src/db/schema.js";
 import { appendRound, createAppender } from "../../src/events/appender.js";
-import { type Actors, createActors } from "./indexer-actors.js";
+import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
 import {
   INDEXING_MS,
   type IndexerNetwork,
@@ -21,6 +21,7 @@ let client: Wallet;
 let worker: Wallet;
 let rival: Wallet;
 const running: { stop(): Promise<void> }[] = [];
+const ZERO_SALT: Hex = `0x${"00".repeat(32)}`;
 const logger = { info: () => {}, warn: () => {} };
 
 beforeAll(async () => {
@@ -304,6 +305,39 @@ describe("the log of events", () => {
     }
     startAppender();
     await untilTypes(escrow, ["contract.created"]);
+  });
+
+  it("tells no juror's payout that the token refused as paid, but once it is", async () => {
+    startAppender();
+    await actors.stake(rival, ELIGIBILITY_STAKE);
+    // Only who staked before the dispute may vote, and these calls can be of one second.
+    await network.testClient.increaseTime({ seconds: 60 });
+    const escrow = await createKnown("refused juror");
+    await actors.accept(worker, escrow);
+    await actors.deliver(worker, escrow);
+    await actors.dispute(client, escrow);
+    await actors.vote(rival, escrow, 0x15, ZERO_SALT);
+    await network.testClient.increaseTime({ seconds: 86_400 });
+    await actors.openVote(rival, escrow, 0x15, ZERO_SALT);
+    await actors.tally(escrow);
+    await actors.settle(escrow);
+    const juror = rival.account.address.toLowerCase();
+    const payouts = async () =>
+      (await logOf(escrow))
+        .filter(({ type, data }) => type.startsWith("payout.") && String(data.payee).toLowerCase() === juror)
+        .map(({ type, data }) => [type, data.role, data.amount]);
+
+    await actors.blacklist(rival.account.address, true);
+    await actors.claim(rival, escrow);
+    await until(async () => (await payouts()).length === 2);
+    const [deferred, rewarded] = await payouts();
+    expect(deferred).toEqual(["payout.deferred", undefined, expect.any(String)]);
+    expect(rewarded).toEqual(["payout.paid", "backup-agent", "0.0"]);
+
+    await actors.blacklist(rival.account.address, false);
+    await actors.claimDeferred(rival.account.address, escrow);
+    await until(async () => (await payouts()).length === 3);
+    expect((await payouts())[2]).toEqual(["payout.paid", "deferred", deferred?.[2]]);
   });
 
   it("takes an end by time back, where a transaction turns out to have come before it, or nothing did", async () => {
