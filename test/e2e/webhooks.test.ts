@@ -10,7 +10,7 @@ import { freePort } from "../../src/local/ports.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
 import type { WebhookView } from "../../src/services/webhooks/view.js";
-import type { Agent, Answer } from "../support/agent.js";
+import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { byWallClock } from "../support/chain-time.js";
 import { openWorld, type World } from "../support/world.js";
 import { createdBy, HOUR, matchedBetween } from "./contract-actors.js";
@@ -204,6 +204,34 @@ describe("a webhook", () => {
     expect(changed.data).toEqual({ ...shown, description: null, types: null });
     expect((await send(client, "DELETE", `${PATH}/${created.id}`)).data).toEqual({ id: created.id });
     expect((await send(client, "GET", `${PATH}/${created.id}`)).status).toBe(404);
+  });
+
+  test("is switched off with its address's last key, and on again with a new one", async () => {
+    const agent = await world.newAgent();
+    const { url } = world;
+    const { id } = await register(agent, { url: "http://127.0.0.1:9/" });
+    expect((await read(agent, id)).status).toBe("active");
+
+    const challenge = await send<{ challengeId: string; message: string }>(
+      agent,
+      "POST",
+      `/v1/agents/${agent.address}/challenge`,
+    );
+    const { challengeId, message } = challenge.data;
+    const signature = await agent.account.signMessage({ message });
+    const revoked = await send(agent, "POST", `/v1/agents/${agent.address}/api-key/revoke`, {
+      challengeId,
+      signature,
+    });
+    expect(revoked.status).toBe(200);
+
+    const again = await signIn({ url, chainId: world.deployment.chainId, account: agent.account });
+    expect(await read(again, id)).toMatchObject({
+      status: "disabled",
+      disabledReason: "all API keys were revoked",
+    });
+    const { data } = await send<WebhookView>(again, "PATCH", `${PATH}/${id}`, { disabled: false });
+    expect(data.status).toBe("active");
   });
 
   test("is refused where it makes no sense, and beyond ten of one address", async () => {

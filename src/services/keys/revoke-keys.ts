@@ -1,6 +1,6 @@
 import { and, count, eq, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../../db/client.js";
-import { apiKey, challenge } from "../../db/schema.js";
+import { apiKey, challenge, webhook } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
 import type { Address } from "../../protocol/types.js";
 import { revokeDelegationOperation } from "../../relayer/operations.js";
@@ -17,7 +17,8 @@ import type { Deps } from "../deps.js";
 
 /**
  * Redeems a challenge to revoke one key, or every active key of the address. Once no active key is left, the stored
- * delegation signatures are forgotten, and a delegation that is on chain is revoked there too. Throws
+ * delegation signatures are forgotten, a delegation that is on chain is revoked there too, and the address's webhooks are
+ * switched off: whoever had a key may have pointed one at itself. Throws
  * `invalid_challenge`, `invalid_signature`, or `key_not_found`, which leaves the challenge unused.
  */
 export async function revokeKeys(
@@ -65,6 +66,10 @@ async function endDelegation(tx: Transaction, { deployment }: Deps, proof: Addre
     .update(challenge)
     .set({ signature: null })
     .where(and(eq(challenge.address, address), eq(challenge.purpose, "issue")));
+  await tx
+    .update(webhook)
+    .set({ disabledAt: sql`now()`, disabledReason: "all API keys were revoked", claimedUntil: null })
+    .where(and(eq(webhook.owner, address), isNull(webhook.disabledAt)));
   // The chain was read before the lock: a delegation that came between shows in the outbox.
   const isDelegated =
     grant.issuedAt > grant.revokedAt || (await newestDelegationOperation(tx, address))?.kind === "delegate";

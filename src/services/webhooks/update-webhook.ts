@@ -1,5 +1,6 @@
 /** PATCH and DELETE /v1/agents/me/webhooks/{id}. */
 import { and, eq, sql } from "drizzle-orm";
+import { ADVISORY_LOCKS } from "../../db/advisory-locks.js";
 import { webhook, webhookRetry } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
 import type { Address } from "../../protocol/types.js";
@@ -23,16 +24,21 @@ export async function updateWebhook(
 ): Promise<WebhookView> {
   const { disabled, ...draft } = changes;
   if (draft.url !== undefined) await requireTarget(config, draft.url);
-  await db
-    .update(webhook)
-    .set({
-      ...draft,
-      ...(disabled === true ? SWITCH_OFF : {}),
-      ...(disabled === false ? SWITCH_ON : {}),
-      // Whoever is at it writes nothing more: it works with what was before.
-      claimedUntil: null,
-    })
-    .where(and(eq(webhook.owner, caller), eq(webhook.id, id)));
+  await db.transaction(async (tx) => {
+    // What is matched meanwhile would count as looked through, and not have been.
+    if (disabled === false)
+      await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.webhookMatching})`);
+    await tx
+      .update(webhook)
+      .set({
+        ...draft,
+        ...(disabled === true ? SWITCH_OFF : {}),
+        ...(disabled === false ? SWITCH_ON : {}),
+        // Whoever is at it writes nothing more: it works with what was before.
+        claimedUntil: null,
+      })
+      .where(and(eq(webhook.owner, caller), eq(webhook.id, id)));
+  });
   return loadWebhook(db, { owner: caller, id });
 }
 
