@@ -235,11 +235,16 @@ describe("a dispute with a drawn jury", () => {
         functionName: "stakes",
         args: [row.agent],
       });
+      const { number: blockNumber, hash: blockHash } = await network.publicClient.getBlock({
+        blockHash: row.blockHash,
+      });
       expect(row).toEqual({
         agent: row.agent,
         amount,
         since: BigInt(since),
         releasableAt: releasableAt === 0 ? null : BigInt(releasableAt),
+        blockNumber,
+        blockHash,
       });
     }
   });
@@ -401,15 +406,18 @@ describe("what agents do outside of their contracts", () => {
         .from(onchain.stake)
         .where(eq(onchain.stake.agent, addressOf(agent)));
     };
-    const timeOf = async ({ blockHash }: { blockHash: `0x${string}` }) =>
-      (await network.publicClient.getBlock({ blockHash })).timestamp;
+    const placeOf = async ({ blockHash }: { blockHash: `0x${string}` }) => {
+      const { number: blockNumber, timestamp } = await network.publicClient.getBlock({ blockHash });
+      return { timestamp, place: { blockNumber, blockHash } };
+    };
 
     await actors.stake(agent, 5n);
-    const since = await timeOf(await actors.stake(agent, 7n));
-    expect(await rows()).toEqual([{ agent: addressOf(agent), amount: 12n, since, releasableAt: null }]);
-    const requestedAt = await timeOf(await actors.requestUnstake(agent));
-    const releasableAt = requestedAt + 48n * 3600n;
-    expect(await rows()).toEqual([{ agent: addressOf(agent), amount: 12n, since, releasableAt }]);
+    const grown = await placeOf(await actors.stake(agent, 7n));
+    const staked = { agent: addressOf(agent), amount: 12n, since: grown.timestamp };
+    expect(await rows()).toEqual([{ ...staked, releasableAt: null, ...grown.place }]);
+    const requested = await placeOf(await actors.requestUnstake(agent));
+    const releasableAt = requested.timestamp + 48n * 3600n;
+    expect(await rows()).toEqual([{ ...staked, releasableAt, ...requested.place }]);
     await network.testClient.increaseTime({ seconds: 48 * 3600 });
     await actors.withdrawStake(agent);
     expect(await rows()).toEqual([]);
