@@ -13,6 +13,7 @@ import { until } from "../../src/local/processes.js";
 import { acceptOperation } from "../../src/relayer/operations.js";
 import { enqueue, MAX_QUEUED, type NewOperation } from "../../src/relayer/outbox.js";
 import type { Agent } from "../support/agent.js";
+import { cancellationOf } from "../support/cancellation.js";
 import { accountOf } from "./support/cluster.js";
 import type { Payment } from "./support/customers.js";
 import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
@@ -167,25 +168,7 @@ it("row 23: a cancelled authorization pays for nothing, and one nonce pays once"
   const client = clients[1] as Agent;
   const cancelled = await signed(client, "/v1/contracts", await customers.draft());
   const { nonce } = cancelled.authorization;
-  const { asset, chainId } = cluster.deployment;
-  const signature = await client.account.signTypedData({
-    domain: { name: asset.name, version: asset.version, chainId, verifyingContract: asset.address },
-    types: {
-      CancelAuthorization: [
-        { name: "authorizer", type: "address" },
-        { name: "nonce", type: "bytes32" },
-      ],
-    },
-    primaryType: "CancelAuthorization",
-    message: { authorizer: client.address, nonce },
-  });
-  await cluster.ownerCall({
-    to: asset.address,
-    data: encodeFunctionData({
-      abi: parseAbi(["function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)"]),
-      args: [client.address, nonce, signature],
-    }),
-  });
+  await cluster.ownerCall(await cancellationOf(cluster.deployment, client.account, nonce));
   expect((await customers.settle(cancelled)).status).toBe(402);
 
   const first = await signed(client, "/v1/contracts", await customers.draft());

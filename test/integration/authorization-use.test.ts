@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { authorizationTypes } from "@x402/evm";
-import { type Address, type Hex, parseAbi } from "viem";
+import type { Address, Hex } from "viem";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { testUsdAbi } from "../../src/chain/abi.js";
@@ -13,6 +13,7 @@ import type { PaymentAuthorization } from "../../src/payments/decode.js";
 import type { Deps } from "../../src/services/deps.js";
 import { findUse } from "../../src/services/payments/authorization-use.js";
 import { isStrayPayment } from "../../src/services/payments/stray-payment.js";
+import { cancellationOf } from "../support/cancellation.js";
 import { openWorld, type World } from "../support/world.js";
 
 let world: World;
@@ -69,24 +70,7 @@ async function send({ from, to, value, validAfter, validBefore, nonce, signature
 async function cancel({ from, nonce }: PaymentAuthorization): Promise<void> {
   const account = accounts.get(from);
   if (account === undefined) throw new Error(`nobody signed for ${from}`);
-  const { asset, chainId } = world.deployment;
-  const signature = await account.signTypedData({
-    domain: { name: asset.name, version: asset.version, chainId, verifyingContract: asset.address },
-    types: {
-      CancelAuthorization: [
-        { name: "authorizer", type: "address" },
-        { name: "nonce", type: "bytes32" },
-      ],
-    },
-    primaryType: "CancelAuthorization",
-    message: { authorizer: from, nonce },
-  });
-  const hash = await sender().writeContract({
-    address: asset.address,
-    abi: parseAbi(["function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)"]),
-    functionName: "cancelAuthorization",
-    args: [from, nonce, signature],
-  });
+  const hash = await sender().sendTransaction(await cancellationOf(world.deployment, account, nonce));
   await world.publicClient.waitForTransactionReceipt({ hash });
 }
 

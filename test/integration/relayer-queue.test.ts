@@ -12,6 +12,7 @@ import {
   returnSurplusOperation,
 } from "../../src/relayer/operations.js";
 import { enqueue, type OperationRow, requireRoom } from "../../src/relayer/outbox.js";
+import { cancellationOf } from "../support/cancellation.js";
 import { PRICE, type RelayerNetwork, STAKE, startRelayerNetwork, until } from "./relayer-network.js";
 
 const CREATED = 1;
@@ -297,11 +298,7 @@ describe("the relayer's queue", () => {
       [payer.address, escrow, STAKE, stray.validAfter, stray.validBefore, stray.nonce, stray.signature],
     );
     const cancelled = await network.authorize(thief, escrow, STAKE);
-    await call(
-      deployment.asset.address,
-      "function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)",
-      [thief.address, cancelled.nonce, await signCancellation(thief, cancelled.nonce)],
-    );
+    await network.ownerCall(await cancellationOf(deployment, thief, cancelled.nonce));
 
     const accept = (agent: PrivateKeyAccount, authorization: typeof stray, seen: boolean) =>
       network.store(
@@ -318,21 +315,6 @@ describe("the relayer's queue", () => {
     expect(fate(await network.outcome(await accept(payer, stray, true)))).toBe("applied");
     expect(await network.statusOf(escrow)).toBe(MATCHED);
   });
-
-  function signCancellation(agent: PrivateKeyAccount, nonce: Hex): Promise<Hex> {
-    const { asset, chainId } = network.deployment;
-    return agent.signTypedData({
-      domain: { name: asset.name, version: asset.version, chainId, verifyingContract: asset.address },
-      types: {
-        CancelAuthorization: [
-          { name: "authorizer", type: "address" },
-          { name: "nonce", type: "bytes32" },
-        ],
-      },
-      primaryType: "CancelAuthorization",
-      message: { authorizer: agent.address, nonce },
-    });
-  }
 
   it("answers waiters by polling when notifications do not arrive", async () => {
     const [client] = await network.agents(1);
