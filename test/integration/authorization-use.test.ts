@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { authorizationTypes } from "@x402/evm";
-import type { Address, Hex } from "viem";
+import { type Address, type Hex, keccak256 } from "viem";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { testUsdAbi } from "../../src/chain/abi.js";
@@ -159,8 +159,8 @@ describe("the transaction that used a payment is found", () => {
 });
 
 describe("money that came by it alone", () => {
-  const judged = (confirmations: number) => {
-    const { publicClient, deployment } = world;
+  const judged = (confirmations: number, publicClient = world.publicClient) => {
+    const { deployment } = world;
     return isStrayPayment({ publicClient, deployment, config: { confirmations } } as Deps, payment);
   };
 
@@ -170,6 +170,16 @@ describe("money that came by it alone", () => {
 
   test("is not spoken of before: its payer may have cancelled it on another branch", async () => {
     await expect(judged(1_000_000)).rejects.toMatchObject({ code: "settlement_pending" });
+  });
+
+  test("is not spoken of by a receipt of a branch that the chain has left", async () => {
+    const { publicClient } = world;
+    const getTransactionReceipt = async (request: { hash: Hex }) => {
+      const receipt = await publicClient.getTransactionReceipt(request);
+      return { ...receipt, blockHash: keccak256(receipt.blockHash) };
+    };
+    const onTwoBranches = { ...publicClient, getTransactionReceipt } as typeof publicClient;
+    await expect(judged(300, onTwoBranches)).rejects.toMatchObject({ code: "settlement_pending" });
   });
 });
 

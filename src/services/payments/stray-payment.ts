@@ -12,6 +12,7 @@ import { workerStake } from "../../protocol/ledger.js";
 import type { Address, Hex } from "../../protocol/types.js";
 import { createOperation, type NewOperation, returnSurplusOperation } from "../../relayer/operations.js";
 import { enqueue, findByAuthorization, type OperationRow } from "../../relayer/outbox.js";
+import { isCanonical } from "../../relayer/receipts.js";
 import { parseStoredTerms } from "../contracts/stored-terms.js";
 import type { Deps } from "../deps.js";
 import { settlementPending } from "./answer.js";
@@ -32,7 +33,10 @@ export async function isStrayPayment(deps: Deps, payment: PaymentAuthorization):
   const use = await findUse(deps, payment);
   if (use === null || !(await isStray(deps, payment, use))) return false;
   const head = await deps.publicClient.getBlockNumber({ cacheTime: 0 });
-  if (head - use.blockNumber + 1n < BigInt(deps.config.confirmations)) throw settlementPending();
+  const isDeep = head - use.blockNumber + 1n >= BigInt(deps.config.confirmations);
+  // The receipt can be of a branch that the chain has left.
+  const isFinal = isDeep && (await isCanonical(deps, use.blockNumber, use.blockHash)) === true;
+  if (!isFinal) throw settlementPending();
   return true;
 }
 

@@ -682,12 +682,18 @@ export const MUTANTS = [
   {
     name: "stray-before-final",
     file: "src/services/payments/stray-payment.ts",
-    edits: [
-      ["BigInt(deps.config.confirmations)) throw settlementPending();", "1n) throw settlementPending();"],
-    ],
+    edits: [["BigInt(deps.config.confirmations);", "1n;"]],
     project: "integration",
     tests: "test/integration/authorization-use.test.ts",
-    only: "is not spoken of",
+    only: "before: its payer",
+  },
+  {
+    name: "stray-of-another-branch",
+    file: "src/services/payments/stray-payment.ts",
+    edits: [["(await isCanonical(deps, use.blockNumber, use.blockHash)) === true", "true"]],
+    project: "integration",
+    tests: "test/integration/authorization-use.test.ts",
+    only: "branch that the chain has left",
   },
   {
     name: "lapsed-claim-sent",
