@@ -103,8 +103,8 @@ abstract contract EscrowCustody is EscrowState {
         ) {
             require(ASSET.balanceOf(address(this)) >= bookedAfter, PaymentFailed(payer, amount));
         } catch {
-            // Used may also mean cancelled, by a payer who has its eye on somebody else's surplus: only where the
-            // operator says that it saw the transfer.
+            // Used may also mean cancelled, by a payer with an eye on somebody else's surplus: it is credited only
+            // where the operator says that it saw the transfer.
             require(_takesSurplus && ASSET.authorizationState(payer, authorization.nonce), PaymentFailed(payer, amount));
             _spendSurplus(payer, amount, authorization, bookedAfter);
             emit SurplusCredited(payer, authorization.nonce, amount);

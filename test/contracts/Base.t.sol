@@ -197,6 +197,21 @@ abstract contract BaseTest is Test {
         );
     }
 
+    /// @dev An authorization whose money came by a front-runner, and lies at `to` uncredited.
+    function _astray(address payer, address to, uint256 amount) internal returns (Authorization memory authorization) {
+        authorization = _authorize(payer, to, amount);
+        _frontRun(payer, to, amount, authorization);
+    }
+
+    /// @dev An authorization that reads as used at the token, and moved nothing.
+    function _cancelled(address payer, address to, uint256 amount)
+        internal
+        returns (Authorization memory authorization)
+    {
+        authorization = _authorize(payer, to, amount);
+        _cancelAuthorization(payer, authorization.nonce);
+    }
+
     function _cancelAuthorization(address payer, bytes32 nonce) internal {
         bytes32 structHash = keccak256(abi.encode(CANCEL_TYPEHASH, payer, nonce));
         bytes32 digest = keccak256(abi.encodePacked("\x19\x01", usd.DOMAIN_SEPARATOR(), structHash));

@@ -100,8 +100,7 @@ contract AcceptTest is BaseTest {
 
     /// A cancelled authorization reads as used at the token; it must not pass for a payment.
     function test_RevertWhen_AuthorizationCancelled() public {
-        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
-        _cancelAuthorization(worker, deposit.nonce);
+        Authorization memory deposit = _cancelled(worker, address(escrow), STAKE);
         _expectPaymentFailed(worker, STAKE);
         vm.prank(operator);
         escrow.accept(worker, deposit);
@@ -115,10 +114,8 @@ contract AcceptTest is BaseTest {
 
     /// Cancelled between its verification and this call, it must not take what somebody else has lost here.
     function test_RevertWhen_AuthorizationCancelled_GivenSurplusOfAnother() public {
-        Authorization memory theirs = _authorize(stranger, address(escrow), STAKE);
-        _frontRun(stranger, address(escrow), STAKE, theirs);
-        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
-        _cancelAuthorization(worker, deposit.nonce);
+        Authorization memory theirs = _astray(stranger, address(escrow), STAKE);
+        Authorization memory deposit = _cancelled(worker, address(escrow), STAKE);
         _expectPaymentFailed(worker, STAKE);
         vm.prank(operator);
         escrow.accept(worker, deposit);
@@ -126,10 +123,8 @@ contract AcceptTest is BaseTest {
 
     /// What the operator allows one act ends with it, within the transaction, too.
     function test_RevertWhen_SurplusWasAllowedToAnotherAct() public {
-        Authorization memory theirs = _authorize(stranger, address(escrow), STAKE);
-        _frontRun(stranger, address(escrow), STAKE, theirs);
-        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
-        _cancelAuthorization(worker, deposit.nonce);
+        Authorization memory theirs = _astray(stranger, address(escrow), STAKE);
+        Authorization memory deposit = _cancelled(worker, address(escrow), STAKE);
         vm.startPrank(operator);
         escrow.withSurplus(abi.encodeCall(escrow.status, ()));
         _expectPaymentFailed(worker, STAKE);
@@ -137,8 +132,7 @@ contract AcceptTest is BaseTest {
     }
 
     function test_RevertWhen_SurplusIsAllowedByAnotherThanTheOperator() public {
-        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
-        _frontRun(worker, address(escrow), STAKE, deposit);
+        Authorization memory deposit = _astray(worker, address(escrow), STAKE);
         vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotOperator.selector, worker));
         vm.prank(worker);
         escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, deposit)));
@@ -215,8 +209,7 @@ contract AcceptTest is BaseTest {
     }
 
     function test_WhenFrontRun_CreditedByOperatorOnce() public {
-        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
-        _frontRun(worker, address(escrow), STAKE, deposit);
+        Authorization memory deposit = _astray(worker, address(escrow), STAKE);
         _expectPaymentFailed(worker, STAKE);
         vm.prank(operator);
         escrow.accept(worker, deposit);
@@ -236,8 +229,7 @@ contract AcceptTest is BaseTest {
     }
 
     function test_RevertWhen_FrontRunAndCallerIsPayer() public {
-        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
-        _frontRun(worker, address(escrow), STAKE, deposit);
+        Authorization memory deposit = _astray(worker, address(escrow), STAKE);
         _expectPaymentFailed(worker, STAKE);
         vm.prank(worker);
         escrow.accept(worker, deposit);
@@ -245,8 +237,7 @@ contract AcceptTest is BaseTest {
 
     /// Somebody else's uncredited money must not pay for the worker, whatever the operator shows.
     function test_RevertWhen_SurplusIsAnotherPayers() public {
-        Authorization memory theirs = _authorize(stranger, address(escrow), STAKE);
-        _frontRun(stranger, address(escrow), STAKE, theirs);
+        Authorization memory theirs = _astray(stranger, address(escrow), STAKE);
         _expectPaymentFailed(worker, STAKE);
         vm.prank(operator);
         escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, theirs)));

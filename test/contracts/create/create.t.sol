@@ -70,8 +70,7 @@ contract CreateTest is BaseTest {
     function test_GivenAuthorizationFrontRun() public {
         Terms memory t = _newTerms();
         address predicted = factory.predict(t);
-        Authorization memory deposit = _authorize(client, predicted, PRICE);
-        _frontRun(client, predicted, PRICE, deposit);
+        Authorization memory deposit = _astray(client, predicted, PRICE);
 
         vm.expectEmit(predicted);
         emit IWorkingContractEscrow.WorkingContractCreated(PRICE);
@@ -132,8 +131,7 @@ contract CreateTest is BaseTest {
 
     function test_RevertWhen_DepositCancelled() public {
         Terms memory t = _newTerms();
-        Authorization memory deposit = _authorize(client, factory.predict(t), PRICE);
-        _cancelAuthorization(client, deposit.nonce);
+        Authorization memory deposit = _cancelled(client, factory.predict(t), PRICE);
         _expectPaymentFailed(client, PRICE);
         factory.create(_packed(t), deposit);
     }

@@ -71,8 +71,7 @@ contract DisputeTest is BaseTest {
     }
 
     function test_WhenFrontRun() public {
-        Authorization memory bond = _authorize(client, address(escrow), BOND);
-        _frontRun(client, address(escrow), BOND, bond);
+        Authorization memory bond = _astray(client, address(escrow), BOND);
         vm.expectEmit(address(escrow));
         emit IWorkingContractEscrow.SurplusCredited(client, bond.nonce, BOND);
         vm.prank(operator);

@@ -135,8 +135,7 @@ contract ProtocolHandler is ProtocolExits {
         amount = 1 + amount % 100e6;
         // Equal payments of the initiator are told apart by ReturnSurplusTest.
         if (amount == _depositOf(escrow.terms())) ++amount;
-        Authorization memory authorization = _authorize(payer, address(escrow), amount);
-        _frontRun(payer, address(escrow), amount, authorization);
+        Authorization memory authorization = _astray(payer, address(escrow), amount);
         stranded.push(Stranded(escrow, payer, amount, authorization));
         strandedAt[escrow] += amount;
     }
@@ -328,8 +327,7 @@ contract ProtocolHandler is ProtocolExits {
         address party = t.counterparty != address(0) ? t.counterparty : actors[(choice >> 8) % 5];
         if (party == t.initiator || usd.isBlacklisted(party)) return;
         uint256 amount = t.workerInitiated ? t.price : _stakeOf(t);
-        Authorization memory cancelled = _authorize(party, address(escrow), amount);
-        _cancelAuthorization(party, cancelled.nonce);
+        Authorization memory cancelled = _cancelled(party, address(escrow), amount);
         vm.prank(operator);
         try escrow.accept(party, cancelled) {
             violations.push("a cancelled authorization paid");

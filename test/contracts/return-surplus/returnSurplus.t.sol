@@ -19,8 +19,7 @@ contract ReturnSurplusTest is BaseTest {
         racer = agents[0];
         t = _newTerms();
         escrow = _create(t);
-        lost = _authorize(racer, address(escrow), STAKE);
-        _frontRun(racer, address(escrow), STAKE, lost);
+        lost = _astray(racer, address(escrow), STAKE);
         _accept(escrow, worker);
     }
 
@@ -65,8 +64,7 @@ contract ReturnSurplusTest is BaseTest {
         _vote(escrow, agents[1], ALL_MET);
         address[3] memory booked = [client, worker, agents[1]];
         for (uint256 i = 0; i < booked.length; ++i) {
-            Authorization memory own = _authorize(booked[i], address(escrow), STAKE);
-            _frontRun(booked[i], address(escrow), STAKE, own);
+            Authorization memory own = _astray(booked[i], address(escrow), STAKE);
             uint256 before = usd.balanceOf(booked[i]);
             vm.warp(t.reviewDeadline + 7 days - 1);
             _expectNotReturnable(t.reviewDeadline + 7 days);
@@ -83,10 +81,8 @@ contract ReturnSurplusTest is BaseTest {
 
     /// What the delays are for: before a stranger's turn the money is back with whom it belongs to.
     function test_GivenStrangerWithCancelledAuthorization() public {
-        Authorization memory own = _authorize(worker, address(escrow), STAKE);
-        _frontRun(worker, address(escrow), STAKE, own);
-        Authorization memory cancelled = _authorize(stranger, address(escrow), STAKE);
-        _cancelAuthorization(stranger, cancelled.nonce);
+        Authorization memory own = _astray(worker, address(escrow), STAKE);
+        Authorization memory cancelled = _cancelled(stranger, address(escrow), STAKE);
         vm.prank(operator);
         escrow.returnSurplus(racer, STAKE, lost);
 
@@ -110,8 +106,7 @@ contract ReturnSurplusTest is BaseTest {
     function test_GivenMoneyAfterSettlement() public {
         vm.warp(t.deliveryDeadline);
         escrow.settle();
-        Authorization memory late = _authorize(client, address(escrow), PRICE);
-        _frontRun(client, address(escrow), PRICE, late);
+        Authorization memory late = _astray(client, address(escrow), PRICE);
         uint256 before = usd.balanceOf(client);
         vm.prank(operator);
         escrow.returnSurplus(client, PRICE, late);
@@ -123,10 +118,8 @@ contract ReturnSurplusTest is BaseTest {
     /// would else empty the address.
     function test_RevertGiven_NeverOpened() public {
         WorkingContractEscrow unopened = WorkingContractEscrow(factory.deploy(_packed(_newTerms())));
-        Authorization memory deposit = _authorize(client, address(unopened), PRICE);
-        _frontRun(client, address(unopened), PRICE, deposit);
-        Authorization memory cancelled = _authorize(stranger, address(unopened), PRICE);
-        _cancelAuthorization(stranger, cancelled.nonce);
+        Authorization memory deposit = _astray(client, address(unopened), PRICE);
+        Authorization memory cancelled = _cancelled(stranger, address(unopened), PRICE);
         vm.warp(unopened.terms().reviewDeadline + 14 days);
         address[2] memory callers = [operator, stranger];
         for (uint256 i = 0; i < callers.length; ++i) {
@@ -143,8 +136,7 @@ contract ReturnSurplusTest is BaseTest {
     /// The authorization that brought the deposit is used up by the opening: showing it again pays nothing.
     function test_GivenDepositWasHereBeforeOpening() public {
         (WorkingContractEscrow other, Authorization memory deposit) = _openedFromBalance();
-        Authorization memory theirs = _authorize(racer, address(other), PRICE);
-        _frontRun(racer, address(other), PRICE, theirs);
+        Authorization memory theirs = _astray(racer, address(other), PRICE);
         uint256 before = usd.balanceOf(client);
 
         vm.expectEmit(address(other));
@@ -167,8 +159,7 @@ contract ReturnSurplusTest is BaseTest {
     /// The bit takes one claim of exactly the deposit: a second payment of the initiator comes back whole.
     function test_GivenInitiatorPaidTwice() public {
         (WorkingContractEscrow other, Authorization memory deposit) = _openedFromBalance();
-        Authorization memory again = _authorize(client, address(other), PRICE);
-        _frontRun(client, address(other), PRICE, again);
+        Authorization memory again = _astray(client, address(other), PRICE);
         uint256 before = usd.balanceOf(client);
         vm.startPrank(operator);
         other.returnSurplus(client, PRICE, again);
@@ -181,8 +172,7 @@ contract ReturnSurplusTest is BaseTest {
     /// Any other amount of the initiator is no opening deposit.
     function test_GivenInitiatorPaidAnotherAmount() public {
         (WorkingContractEscrow other,) = _openedFromBalance();
-        Authorization memory small = _authorize(client, address(other), STAKE);
-        _frontRun(client, address(other), STAKE, small);
+        Authorization memory small = _astray(client, address(other), STAKE);
         uint256 before = usd.balanceOf(client);
         vm.prank(operator);
         other.returnSurplus(client, STAKE, small);
@@ -191,8 +181,7 @@ contract ReturnSurplusTest is BaseTest {
 
     /// Where the escrow took the deposit itself, an equal payment beside it is the initiator's to get back.
     function test_GivenDepositWasCollectedByOpening() public {
-        Authorization memory again = _authorize(client, address(escrow), PRICE);
-        _frontRun(client, address(escrow), PRICE, again);
+        Authorization memory again = _astray(client, address(escrow), PRICE);
         uint256 before = usd.balanceOf(client);
         vm.prank(operator);
         escrow.returnSurplus(client, PRICE, again);
@@ -203,8 +192,7 @@ contract ReturnSurplusTest is BaseTest {
         ContractWallet wallet = new ContractWallet(racer);
         keyOf[address(wallet)] = keyOf[racer];
         usd.mint(address(wallet), STAKE);
-        Authorization memory own = _authorize(address(wallet), address(escrow), STAKE);
-        _frontRun(address(wallet), address(escrow), STAKE, own);
+        Authorization memory own = _astray(address(wallet), address(escrow), STAKE);
         vm.prank(operator);
         escrow.returnSurplus(address(wallet), STAKE, own);
         assertBalance(address(wallet), STAKE, "wallet");
@@ -225,8 +213,7 @@ contract ReturnSurplusTest is BaseTest {
 
     function test_RevertWhen_AnotherPayee() public {
         WorkingContractEscrow other = _create(_newTerms());
-        Authorization memory elsewhere = _authorize(racer, address(other), STAKE);
-        _frontRun(racer, address(other), STAKE, elsewhere);
+        Authorization memory elsewhere = _astray(racer, address(other), STAKE);
         _expectInvalid(racer, elsewhere.nonce);
         vm.prank(operator);
         escrow.returnSurplus(racer, STAKE, elsewhere);
@@ -255,8 +242,7 @@ contract ReturnSurplusTest is BaseTest {
 
     function test_RevertWhen_AuthorizationCancelled() public {
         WorkingContractEscrow other = _create(_newTerms());
-        Authorization memory cancelled = _authorize(racer, address(other), STAKE);
-        _cancelAuthorization(racer, cancelled.nonce);
+        Authorization memory cancelled = _cancelled(racer, address(other), STAKE);
         vm.expectRevert(
             abi.encodeWithSelector(IWorkingContractEscrow.InsufficientSurplus.selector, PRICE, PRICE + STAKE)
         );
@@ -267,8 +253,7 @@ contract ReturnSurplusTest is BaseTest {
     /// @dev An escrow whose deposit arrived by `deposit` before anybody opened it.
     function _openedFromBalance() private returns (WorkingContractEscrow other, Authorization memory deposit) {
         Terms memory terms = _newTerms();
-        deposit = _authorize(client, factory.predict(terms), PRICE);
-        _frontRun(client, factory.predict(terms), PRICE, deposit);
+        deposit = _astray(client, factory.predict(terms), PRICE);
         other = WorkingContractEscrow(factory.create(_packed(terms), deposit));
     }
 

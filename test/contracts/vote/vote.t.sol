@@ -154,8 +154,7 @@ contract VoteTest is BaseTest {
     }
 
     function test_WhenFrontRun() public {
-        Authorization memory bond = _authorize(agent, address(escrow), VOTE_BOND);
-        _frontRun(agent, address(escrow), VOTE_BOND, bond);
+        Authorization memory bond = _astray(agent, address(escrow), VOTE_BOND);
         vm.expectEmit(address(escrow));
         emit IWorkingContractEscrow.SurplusCredited(agent, bond.nonce, VOTE_BOND);
         vm.prank(operator);
