@@ -3,14 +3,13 @@ import { readFileSync } from "node:fs";
 import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
 import {
   type Abi,
-  type Account,
   type Address,
   type Chain,
   concat,
   encodeDeployData,
+  encodeFunctionData,
   getAddress,
   getContractAddress,
-  type Hash,
   type Hex,
   isAddressEqual,
   keccak256,
@@ -18,7 +17,6 @@ import {
   parseEther,
   type TransactionReceipt,
   type Transport,
-  type WalletClient,
 } from "viem";
 import {
   delegationAbi,
@@ -30,6 +28,7 @@ import {
   testUsdAbi,
 } from "./abi.js";
 import type { Deployment } from "./deployment.js";
+import { included, type Sender, type SentTransaction, send } from "./inclusion.js";
 
 /** Parameters of future Working Contracts, in the units of the Solidity struct. */
 export interface ProtocolParameters {
@@ -78,9 +77,7 @@ type ContractName = (typeof CONTRACTS)[number];
 /** Most protocol tokens that rewards may mint in one day; the owner can change it. */
 const DEFAULT_DAILY_CAP = parseEther("100000");
 
-export interface DeployOptions {
-  walletClient: WalletClient<Transport, Chain, Account>;
-  publicClient: PublicClient<Transport, Chain>;
+export interface DeployOptions extends Sender {
   /** Owns factory, token and Relay. Where it is not the deployer, it must still accept the Relay's ownership. */
   owner: Address;
   treasury: Address;
@@ -124,36 +121,22 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
     creation("BackupAgentRegistry", registryAbi, [protocolToken, factory, relay, delegation]),
     creation("ProtocolToken", protocolTokenAbi, [owner, factory, registry, DEFAULT_DAILY_CAP]),
   ];
-  const hashes: Hash[] = [];
-  for (const [index, data] of creations.entries()) {
-    hashes.push(await walletClient.sendTransaction({ data, nonce: nonce + index }));
-  }
-  const receipts = await Promise.all(hashes.map((hash) => mined(publicClient, hash)));
+  const receipts = await carryOut(
+    options,
+    creations.map((data, index) => ({ data, nonce: nonce + index })),
+  );
 
-  const grants: Hash[] = [];
-  const call = { address: relay, abi: relayAbi } as const;
-  let next = nonce + creations.length;
-  for (const signer of signers) {
-    grants.push(
-      await walletClient.writeContract({
-        ...call,
-        functionName: "setSigner",
-        args: [signer, true],
-        nonce: next++,
-      }),
-    );
-  }
+  const grants = signers.map((signer) =>
+    encodeFunctionData({ abi: relayAbi, functionName: "setSigner", args: [signer, true] }),
+  );
   if (!isAddressEqual(owner, deployer)) {
-    grants.push(
-      await walletClient.writeContract({
-        ...call,
-        functionName: "transferOwnership",
-        args: [owner],
-        nonce: next++,
-      }),
-    );
+    grants.push(encodeFunctionData({ abi: relayAbi, functionName: "transferOwnership", args: [owner] }));
   }
-  await Promise.all(grants.map((hash) => mined(publicClient, hash)));
+  const next = nonce + creations.length;
+  await carryOut(
+    options,
+    grants.map((data, index) => ({ to: relay, data, nonce: next + index })),
+  );
 
   const lower = (address: Address) => address.toLowerCase() as Address;
   const deployment: Deployment = {
@@ -263,10 +246,12 @@ function bytecode(name: ContractName): Hex {
   return (JSON.parse(readFileSync(path, "utf8")) as { bytecode: { object: Hex } }).bytecode.object;
 }
 
-async function mined(publicClient: PublicClient<Transport, Chain>, hash: Hash): Promise<TransactionReceipt> {
-  const receipt = await publicClient.waitForTransactionReceipt({ hash, timeout: 180_000 });
-  if (receipt.status !== "success") throw new Error(`Deployment transaction ${hash} reverted.`);
-  return receipt;
+async function carryOut(sender: Sender, calls: Parameters<typeof send>[1][]): Promise<TransactionReceipt[]> {
+  const sent: SentTransaction[] = [];
+  for (const call of calls) sent.push(await send(sender, call));
+  const receipts: TransactionReceipt[] = [];
+  for (const one of sent) receipts.push(await included(sender, one));
+  return receipts;
 }
 
 async function describeAsset(

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createTestClient, http } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { factoryAbi, protocolTokenAbi, relayAbi } from "../../src/chain/abi.js";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
@@ -9,7 +10,7 @@ import type { Deployment } from "../../src/chain/deployment.js";
 import { LOCAL_CHAIN_ID, type LocalChain, startChain } from "../../src/local/chain.js";
 import { localAccount } from "../../src/local/network.js";
 import { freePort } from "../../src/local/ports.js";
-import { type Guardian, startGuardian } from "../../src/local/processes.js";
+import { type Guardian, startGuardian, until } from "../../src/local/processes.js";
 import { createFaucet } from "../../src/local/sandbox/faucet.js";
 
 const dir = mkdtempSync(join(tmpdir(), "deploy-test-"));
@@ -22,7 +23,7 @@ let node: LocalChain;
 let clients: ReturnType<typeof createChainClients>;
 let deployment: Deployment;
 
-const deploy = (more: { asset?: `0x${string}`; owner?: `0x${string}`; parameters?: object } = {}) =>
+const deploy = (more: Partial<Parameters<typeof deployProtocol>[0]> = {}) =>
   deployProtocol({
     walletClient: createSigningClient({ rpcUrl: node.rpcUrl, chain: clients.chain, account: deployer }),
     publicClient: clients.publicClient,
@@ -56,6 +57,26 @@ afterAll(async () => {
 });
 
 describe("a deployment", () => {
+  it("sends again what the node has lost", async () => {
+    const testClient = createTestClient({
+      chain: clients.chain,
+      mode: "anvil",
+      transport: http(node.rpcUrl),
+    });
+    await testClient.setIntervalMining({ interval: 0 });
+    const second = deploy({ resendAfterMs: 1_000 });
+    const waiting = async () =>
+      Object.values((await testClient.getTxpoolContent()).pending).flatMap((byNonce) =>
+        Object.values(byNonce),
+      );
+    await until("all contracts are on their way", async () => (await waiting()).length === 6, {
+      timeoutMs: 20_000,
+    });
+    for (const { hash } of await waiting()) await testClient.dropTransaction({ hash });
+    await testClient.setIntervalMining({ interval: 1 });
+    expect((await second).relay).not.toBe(deployment.relay);
+  });
+
   it("gives factory and token to the owner at once, the Relay when the owner accepts it", async () => {
     const { publicClient } = clients;
     const { factory, protocolToken, relay } = deployment;

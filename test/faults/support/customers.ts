@@ -176,6 +176,8 @@ export function createCustomers(cluster: Cluster, name: string) {
         blockTag: "pending",
       });
       const hashes: Hex[] = [];
+      // anvil can leave a transaction in its queue for good where a block takes the one before it at that moment.
+      await cluster.blocks.pause();
       for (const { address } of accounts) {
         const data = encodeFunctionData({ abi: testUsdAbi, functionName: "mint", args: [address, funds] });
         hashes.push(
@@ -187,6 +189,7 @@ export function createCustomers(cluster: Cluster, name: string) {
           }),
         );
       }
+      cluster.blocks.resume();
       for (const hash of hashes) await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
       const url = (cluster.apis[0] as (typeof cluster.apis)[number]).url;
       return Promise.all(accounts.map((account) => signIn({ url, chainId: deployment.chainId, account })));

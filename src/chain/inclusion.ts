@@ -1,0 +1,89 @@
+/** Sends the transactions of a deployment, again where the node has lost one or leaves it in its queue. */
+import type {
+  Account,
+  Address,
+  Chain,
+  Hash,
+  Hex,
+  PublicClient,
+  TransactionReceipt,
+  Transport,
+  WalletClient,
+} from "viem";
+
+/** How long a transaction may take before it is sent again, in milliseconds. */
+const RESEND_AFTER_MS = 30_000;
+const ATTEMPTS = 6;
+
+export interface Sender {
+  walletClient: WalletClient<Transport, Chain, Account>;
+  publicClient: PublicClient<Transport, Chain>;
+  /** Milliseconds. */
+  resendAfterMs?: number | undefined;
+}
+
+interface Request {
+  to?: Address;
+  data: Hex;
+  nonce: number;
+  gas: bigint;
+  maxFeePerGas: bigint;
+  maxPriorityFeePerGas: bigint;
+}
+
+export interface SentTransaction {
+  request: Request;
+  /** Of one nonce: at most one of them is included. */
+  hashes: Hash[];
+}
+
+/** Sends a transaction at the chain's present fee. Throws where it cannot be carried out, or the node refuses it. */
+export async function send(
+  { walletClient }: Sender,
+  call: Pick<Request, "to" | "data" | "nonce">,
+): Promise<SentTransaction> {
+  const prepared = await walletClient.prepareTransactionRequest({ ...call, type: "eip1559" });
+  const { gas, maxFeePerGas, maxPriorityFeePerGas } = prepared;
+  const request = { ...call, gas, maxFeePerGas, maxPriorityFeePerGas };
+  return { request, hashes: [await walletClient.sendTransaction(request)] };
+}
+
+/**
+ * The receipt of a transaction, which is sent again with a quarter more of both fees as long as there is none. Throws
+ * where it reverted, or where none of six attempts is included in time.
+ */
+export async function included(
+  sender: Sender,
+  { request, hashes }: SentTransaction,
+): Promise<TransactionReceipt> {
+  const { walletClient, publicClient, resendAfterMs: timeout = RESEND_AFTER_MS } = sender;
+  let dearer = request;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const receipt = await Promise.any(
+        hashes.map((hash) => publicClient.waitForTransactionReceipt({ hash, timeout })),
+      );
+      if (receipt.status === "success") return receipt;
+    } catch (error) {
+      if (attempt === ATTEMPTS)
+        throw new Error(`Transaction ${hashes[0]} is not included.`, { cause: error });
+      dearer = raised(dearer);
+      // Refused where one of the others was included in between; their receipts decide.
+      await walletClient.sendTransaction(dearer).then(
+        (hash) => hashes.push(hash),
+        () => {},
+      );
+      continue;
+    }
+    throw new Error(`Transaction ${hashes[0]} reverted.`);
+  }
+}
+
+function raised(request: Request): Request {
+  const quarterMore = (fee: bigint) => (fee * 5n + 3n) / 4n;
+  return {
+    ...request,
+    maxFeePerGas: quarterMore(request.maxFeePerGas),
+    maxPriorityFeePerGas: quarterMore(request.maxPriorityFeePerGas),
+  };
+}
