@@ -58,6 +58,7 @@ export async function included(
 ): Promise<TransactionReceipt> {
   const { walletClient, publicClient, resendAfterMs: timeout = RESEND_AFTER_MS } = sender;
   let dearer = request;
+  let refusal: unknown;
   for (let attempt = 1; ; attempt++) {
     try {
       const receipt = await Promise.any(
@@ -66,12 +67,14 @@ export async function included(
       if (receipt.status === "success") return receipt;
     } catch (error) {
       if (attempt === ATTEMPTS)
-        throw new Error(`Transaction ${hashes[0]} is not included.`, { cause: error });
+        throw new Error(`Transaction ${hashes[0]} is not included.`, { cause: refusal ?? error });
       dearer = raised(dearer);
-      // Refused where one of the others was included in between; their receipts decide.
+      // Refused also where one of the others was included in between; their receipts decide.
       await walletClient.sendTransaction(dearer).then(
         (hash) => hashes.push(hash),
-        () => {},
+        (error: unknown) => {
+          refusal = error;
+        },
       );
       continue;
     }

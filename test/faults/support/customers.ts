@@ -176,7 +176,7 @@ export function createCustomers(cluster: Cluster, name: string) {
         blockTag: "pending",
       });
       const hashes: Hex[] = [];
-      // anvil can leave a transaction in its queue for good where a block takes the one before it at that moment.
+      // No block meanwhile: anvil can leave one out of several transactions that are sent while it makes blocks.
       await cluster.blocks.pause();
       for (const { address } of accounts) {
         const data = encodeFunctionData({ abi: testUsdAbi, functionName: "mint", args: [address, funds] });
