@@ -5,16 +5,16 @@ import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { migrate as applyMigrations } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
 import { ADVISORY_LOCKS } from "./advisory-locks.js";
-import * as schema from "./schema.js";
 
-export type Database = NodePgDatabase<typeof schema> & { $client: pg.Pool };
-export type Transaction = Parameters<Parameters<NodePgDatabase<typeof schema>["transaction"]>[0]>[0];
+export type Database = NodePgDatabase & { $client: pg.Pool };
+export type Transaction = Parameters<Parameters<NodePgDatabase["transaction"]>[0]>[0];
 /** What a query needs that may run alone or inside a transaction. */
 export type Executor = Database | Transaction;
 
 const MIGRATIONS = fileURLToPath(new URL("./migrations", import.meta.url));
 /** A connection on which nothing moves for so long is given up: the network may have forgotten it without a word. */
 const SILENCE_MS = 20_000;
+const CASING = { casing: "snake_case" } as const;
 
 /**
  * Opens a pool and a drizzle handle on it. A connection that breaks, idle or in the middle of a transaction, is told to
@@ -44,7 +44,19 @@ export function createDatabase(
   // The pool listens to idle connections alone: one that breaks in use would end the process.
   pool.on("connect", (connection) => connection.on("error", onError));
   pool.on("error", () => {});
-  return { pool, db: drizzle(pool, { schema, casing: "snake_case" }) };
+  return { pool, db: Object.assign(drizzle(pool, CASING), { transaction: transactionsOf(pool) }) };
+}
+
+/** Drizzle's own keeps its connection from the pool for ever where `begin` itself fails, as on one that has broken. */
+function transactionsOf(pool: pg.Pool): NodePgDatabase["transaction"] {
+  return async (run, config) => {
+    const connection = await pool.connect();
+    try {
+      return await drizzle(connection, CASING).transaction(run, config);
+    } finally {
+      connection.release();
+    }
+  };
 }
 
 function openSocket(): Socket {

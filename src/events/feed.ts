@@ -4,7 +4,6 @@
  */
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
-import * as schema from "../db/schema.js";
 import { EVENTS_APPENDED } from "./append.js";
 import type { EventRow } from "./filter.js";
 import { newestPosition, readAfter } from "./read.js";
@@ -35,7 +34,7 @@ export async function createEventFeed({
   pool: pg.Pool;
   pollIntervalMs?: number;
 }): Promise<EventFeed> {
-  const db = drizzle(pool, { schema, casing: "snake_case" });
+  const db = drizzle(pool, { casing: "snake_case" });
   const stopping = new AbortController();
   const waiting = new Set<() => void>();
   let kept: EventRow[] = [];

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
+import { startTcpProxy } from "../faults/support/tcp-proxy.js";
 import { sharedStack } from "../support/world.js";
 
 /** Poll's own is a second. */
@@ -43,5 +44,22 @@ describe("a connection to Postgres that breaks", () => {
     const pid = await pidOf(opened.db);
     await terminate(pid);
     await expect.poll(() => pidOf(opened.db).catch(() => pid), SOON).not.toBe(pid);
+  });
+
+  it("leaves its place in the pool to another where it breaks as a transaction begins", async () => {
+    const url = new URL(sharedStack().databaseUrl);
+    const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
+    url.port = String(proxy.port);
+    const { pool, db } = createDatabase(url.href, { maxConnections: 1 });
+    try {
+      expect(await pidOf(db)).toEqual(expect.any(Number));
+      pool.once("acquire", () => proxy.cut());
+      await expect(db.transaction((tx) => pidOf(tx))).rejects.toThrow();
+
+      expect(await db.transaction((tx) => pidOf(tx))).toEqual(expect.any(Number));
+      await pool.end();
+    } finally {
+      await proxy.stop();
+    }
   });
 });

@@ -220,6 +220,19 @@ export const MUTANTS = [
     only: "fails the transaction",
   },
   {
+    name: "connection-kept",
+    file: "src/db/client.ts",
+    edits: [
+      [
+        "Object.assign(drizzle(pool, CASING), { transaction: transactionsOf(pool) })",
+        "drizzle(pool, CASING)",
+      ],
+    ],
+    project: "integration",
+    tests: "test/integration/database-connection.test.ts",
+    only: "leaves its place",
+  },
+  {
     name: "outage-unnamed",
     file: "src/http/middleware/errors.ts",
     edits: [
