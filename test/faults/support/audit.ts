@@ -1,7 +1,7 @@
 /**
  * The same questions after every fault. For each authorization that a client ever signed: it was applied exactly once
  * or never moved, and the client has been told which. What escrows took in they hold, or paid to whom the ledger says,
- * by their events alone. Nothing is stuck. Chain, outbox, index and API say the same.
+ * by their events alone. Nothing is stuck, no connection is lost to its pool. Chain, outbox, index and API say the same.
  */
 import { type Address, createPublicClient, http, type PublicClient, parseAbiItem } from "viem";
 import { escrowAbi, testUsdAbi } from "../../../src/chain/abi.js";
@@ -14,6 +14,7 @@ import type { ContractView } from "../../../src/services/contracts/view.js";
 import type { Answer } from "../../support/agent.js";
 import type { Cluster } from "./cluster.js";
 import type { Customers, Payment } from "./customers.js";
+import type { ServiceProcess } from "./service-process.js";
 
 const transfer = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
 const used = parseAbiItem("event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)");
@@ -49,7 +50,9 @@ export async function audit(
   if (cluster.hasIndexer) faults.push(...(await statusFaults(cluster, customers)));
   faults.push(...(await atRest(() => nonceFaults(cluster, options))));
   faults.push(...(await atRest(() => placeFaults(cluster))));
-  return faults;
+  const running = cluster.processes.filter((one) => one.isRunning());
+  const kept = await Promise.all(running.map((one) => atRest(() => connectionFaults(one))));
+  return [...faults, ...kept.flat()];
 }
 
 /**
@@ -276,6 +279,22 @@ async function placeFaults(cluster: Cluster): Promise<string[]> {
     ];
   });
   return (await Promise.all(faults)).flat();
+}
+
+/** A connection that its user never gives back is lost to its pool: at rest there is a moment when none is in use. */
+async function connectionFaults({ name, url }: ServiceProcess): Promise<string[]> {
+  const response = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(5_000) });
+  const lines = (await response.text()).matchAll(
+    /^working_contracts_database_connections\{pool="(\w+)",kind="(open|idle)"\} (\d+)$/gm,
+  );
+  const inUse = new Map<string, number>();
+  for (const [, pool = "", kind, count] of lines) {
+    inUse.set(pool, (inUse.get(pool) ?? 0) + (kind === "open" ? Number(count) : -Number(count)));
+  }
+  if (inUse.size === 0) return [`${name} tells nothing of its connections`];
+  return [...inUse]
+    .filter(([, count]) => count !== 0)
+    .map(([pool, count]) => `${count} connections of ${name}'s pool ${pool} are never given back`);
 }
 
 /** Resolves once the views show that block; gives up after a minute and a half. */
