@@ -1,14 +1,14 @@
 import {
-  type Account,
   type Chain,
   createPublicClient,
   createWalletClient,
   defineChain,
-  http,
+  type LocalAccount,
   type PublicClient,
   type Transport,
   type WalletClient,
 } from "viem";
+import { rpcTransport } from "./transport.js";
 
 export interface ChainClientsOptions {
   rpcUrl: string;
@@ -33,8 +33,13 @@ export function createChainClients({ rpcUrl, chainId }: ChainClientsOptions): Ch
     nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
     rpcUrls: { default: { http: [rpcUrl] } },
   });
-  const transport = http(rpcUrl, { batch: true, timeout: 15_000 });
-  const publicClient = createPublicClient({ chain, transport, pollingInterval: POLLING_INTERVAL_MS });
+  const publicClient = createPublicClient({
+    chain,
+    transport: rpcTransport(rpcUrl, { batch: true }),
+    pollingInterval: POLLING_INTERVAL_MS,
+    // ERC-3668: any wallet's contract could make this machine fetch whatever URL it names.
+    ccipRead: false,
+  });
   return { publicClient, chain };
 }
 
@@ -42,11 +47,11 @@ export function createChainClients({ rpcUrl, chainId }: ChainClientsOptions): Ch
 export function createSigningClient(options: {
   rpcUrl: string;
   chain: Chain;
-  account: Account;
-}): WalletClient<Transport, Chain, Account> {
+  account: LocalAccount;
+}): WalletClient<Transport, Chain, LocalAccount> {
   return createWalletClient({
     account: options.account,
     chain: options.chain,
-    transport: http(options.rpcUrl),
+    transport: rpcTransport(options.rpcUrl),
   });
 }

@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
-import { type BaseError, createTestClient, http, publicActions, type TestClient } from "viem";
+import { type BaseError, createTestClient, publicActions, type TestClient } from "viem";
+import { rpcTransport } from "../chain/transport.js";
 import { foundryBinary } from "./foundry.js";
 import { type Guardian, type Supervised, supervise, until } from "./processes.js";
 
@@ -14,6 +15,8 @@ const WATCH_INTERVAL_MS = 500;
 const CLOCK_TOLERANCE_SECONDS = 5;
 /** Saving may take at most this part of the time: a long chain's state is large. */
 const SAVE_SHARE = 0.1;
+/** Longer than any text that Node can hold. */
+const MAX_STATE_BYTES = 1024 * 1024 * 1024;
 
 export interface ChainOptions {
   guardian: Guardian;
@@ -55,7 +58,8 @@ export async function startChain(options: ChainOptions): Promise<LocalChain> {
   const rpcUrl = `http://127.0.0.1:${port}`;
   const client = createTestClient({
     mode: "anvil",
-    transport: http(rpcUrl, { retryCount: 0, timeout: 120_000 }),
+    // The state of a long chain is long.
+    transport: rpcTransport(rpcUrl, { retryCount: 0, timeout: 120_000, maxAnswerBytes: MAX_STATE_BYTES }),
   });
 
   const supervised = await supervise({

@@ -1,7 +1,6 @@
 import { authorizationTypes, eip3009ABI } from "@x402/evm";
 import {
   BaseError,
-  ExecutionRevertedError,
   encodeFunctionData,
   type Hex,
   hashTypedData,
@@ -10,6 +9,7 @@ import {
   parseAbi,
   recoverAddress,
 } from "viem";
+import { failedExecution } from "../chain/failed-execution.js";
 import type { Address } from "../protocol/types.js";
 import type { EchoedQuote, PaymentAuthorization } from "./decode.js";
 import { networkName, type PaymentQuote } from "./quote.js";
@@ -290,8 +290,7 @@ async function callOrRevert(client: PublicClient, call: Call): Promise<Hex | nul
     const { data } = await client.call(call);
     return data ?? "0x";
   } catch (error) {
-    if (error instanceof BaseError && error.walk((cause) => cause instanceof ExecutionRevertedError))
-      return null;
+    if (failedExecution(error) !== null) return null;
     throw error;
   }
 }

@@ -5,7 +5,8 @@ import type { Head, SignerContext } from "./context.js";
 /** A reorganisation may put a transaction into a block below the one at which it was signed. */
 const REORGANISATION_MARGIN = 64n;
 const BLOCKS_PER_ROUND = 200n;
-const PARALLEL_BLOCKS = 10n;
+/** They come in one answer, whose length is limited. */
+const PARALLEL_BLOCKS = 4n;
 
 export interface NonceUse {
   blockNumber: bigint;

@@ -2,12 +2,12 @@
 import { sql } from "drizzle-orm";
 import {
   BaseError,
-  ContractFunctionRevertedError,
   ContractFunctionZeroDataError,
   keccak256,
   parseAbi,
   type TransactionSerializableEIP1559,
 } from "viem";
+import { failedExecution } from "../chain/failed-execution.js";
 import type { BatchAttempt } from "../db/schema.js";
 import { batch } from "../db/schema.js";
 import type { Hex } from "../protocol/types.js";
@@ -174,14 +174,11 @@ async function isPaused(
       ...stateOf(head),
     });
   } catch (error) {
-    const answered =
+    const isEmpty =
       error instanceof BaseError &&
-      error.walk(
-        (cause) =>
-          cause instanceof ContractFunctionRevertedError || cause instanceof ContractFunctionZeroDataError,
-      ) !== null;
-    if (!answered) throw error;
-    return false;
+      error.walk((cause) => cause instanceof ContractFunctionZeroDataError) !== null;
+    if (isEmpty || failedExecution(error) !== null) return false;
+    throw error;
   }
 }
 

@@ -1,6 +1,7 @@
 /** What each operation of a batch would do at a block, told before its authorization leaves the process. */
-import { BaseError, type Hex, type PublicClient, parseEventLogs, RpcRequestError, toHex } from "viem";
+import { BaseError, type Hex, type PublicClient, parseEventLogs, toHex } from "viem";
 import { relayAbi } from "../chain/abi.js";
+import { failedExecution } from "../chain/failed-execution.js";
 import type { Address } from "../protocol/types.js";
 import type { Head } from "./context.js";
 import type { OperationRow } from "./outbox.js";
@@ -98,9 +99,9 @@ async function callOneByOne({
       await publicClient.request({ method: "eth_call", params: [call, at] });
       return { success: true };
     } catch (error) {
-      const reason = executionRevert(error);
-      if (reason === null) throw error;
-      return { success: false, data: reason, outOfGas: false };
+      const failure = failedExecution(error);
+      if (failure === null) throw error;
+      return { success: false, ...failure };
     }
   };
   const results: SimulationResult[] = [];
@@ -108,14 +109,6 @@ async function callOneByOne({
     results.push(...(await Promise.all(operations.slice(start, start + PARALLEL_CALLS).map(ask))));
   }
   return results;
-}
-
-/** Data of an `execution reverted` answer (code 3); null for any other failure, which is the node's own. */
-function executionRevert(error: unknown): Hex | null {
-  if (!(error instanceof BaseError)) return null;
-  const cause = error.walk((inner) => inner instanceof RpcRequestError && inner.code === 3);
-  if (!(cause instanceof RpcRequestError)) return null;
-  return typeof cause.data === "string" ? (cause.data as Hex) : "0x";
 }
 
 function isMethodMissing(error: unknown): boolean {

@@ -1,5 +1,15 @@
-import { concatHex, encodeAbiParameters, type Hex } from "viem";
-import type { PrivateKeyAccount } from "viem/accounts";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import {
+  concatHex,
+  encodeAbiParameters,
+  encodeErrorResult,
+  type Hex,
+  numberToHex,
+  parseAbi,
+  size,
+} from "viem";
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAddress } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Address } from "../../src/protocol/types.js";
 import { delegateOperation } from "../../src/relayer/operations.js";
@@ -162,6 +172,12 @@ describe("delegation", () => {
   });
 });
 
+/** Code that copies what stands behind it and reverts with that. */
+function revertingWith(data: Hex): Hex {
+  const length = numberToHex(size(data), { size: 2 });
+  return concatHex(["0x61", length, "0x600c5f39", "0x61", length, "0x5ffd", data]);
+}
+
 describe("contract wallets", () => {
   it("sign in by ERC-1271, and their signature delegates on chain", async () => {
     const owner = newAgent();
@@ -184,6 +200,33 @@ describe("contract wallets", () => {
         },
       },
     });
+  });
+
+  it("that name a URL to ask instead (ERC-3668) make us fetch nothing", async () => {
+    let fetched = 0;
+    const server = createServer((_request, response) => {
+      fetched++;
+      response.end("{}");
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const wallet = privateKeyToAddress(generatePrivateKey()).toLowerCase() as Address;
+    const lookup = encodeErrorResult({
+      abi: parseAbi(["error OffchainLookup(address, string[], bytes, bytes4, bytes)"]),
+      args: [
+        wallet,
+        [`http://127.0.0.1:${(server.address() as AddressInfo).port}`],
+        "0x",
+        "0x12345678",
+        "0x",
+      ],
+    });
+    await network.testClient.setCode({ address: wallet, bytecode: revertingWith(lookup) });
+
+    const answer = await client.issue(wallet, await client.prove(newAgent(), wallet));
+
+    server.close();
+    expect(answer).toMatchObject({ status: 401, body: { error: { code: "invalid_signature" } } });
+    expect(fetched).toBe(0);
   });
 
   it("that run out of gas, return or revert with a bomb get 401, not an error of ours", async () => {

@@ -7,6 +7,7 @@ import { createApp } from "../../src/http/app.js";
 import { LOCAL_CHAIN_ID } from "../../src/local/chain.js";
 import { freePort } from "../../src/local/ports.js";
 import type { Deps } from "../../src/services/deps.js";
+import { startRpcProxy } from "../faults/support/rpc-proxy.js";
 import { authClient } from "./auth-client.js";
 import { type AuthNetwork, newAgent, startAuthNetwork } from "./auth-network.js";
 
@@ -47,6 +48,31 @@ describe("while the node cannot be reached", () => {
     ]);
     expect(rows).toEqual([{ failed_attempts: 0 }]);
     expect(await up.issue(agent.address, proof)).toMatchObject({ status: 201 });
+  });
+
+  it("and one that breaks at a wallet's signature costs no try either", async () => {
+    const owner = newAgent();
+    const wallet = await network.deployMock("ContractWallet", [owner.address]);
+    const up = authClient(network.app());
+    const proof = await up.prove(owner, wallet);
+    const proxy = await startRpcProxy(network.deps.config.rpcUrl);
+    const { publicClient } = createChainClients({ rpcUrl: proxy.url, chainId: LOCAL_CHAIN_ID });
+    const down = clientWith({ publicClient });
+    for (const code of [-32_603, 429, -32_000]) {
+      proxy.setRule(async ({ method }, forward) =>
+        method === "eth_call" ? { error: { code, message: "the node is broken" } } : forward(),
+      );
+      expect(await down.issue(wallet, proof)).toMatchObject({
+        status: 503,
+        body: { error: { code: "unavailable", retryable: true } },
+      });
+    }
+    await proxy.stop();
+    const { rows } = await network.pool.query("select failed_attempts from app.challenge where id = $1", [
+      proof.challengeId,
+    ]);
+    expect(rows).toEqual([{ failed_attempts: 0 }]);
+    expect(await up.issue(wallet, proof)).toMatchObject({ status: 201 });
   });
 
   it("keys go on working, and /health; /ready does not", async () => {

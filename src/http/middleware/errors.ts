@@ -1,14 +1,8 @@
 /** The last line of every failure: what is thrown on purpose is served, anything else is logged and hidden. */
 import type { Context, ErrorHandler, Hono, NotFoundHandler } from "hono";
 import { HTTPException } from "hono/http-exception";
-import {
-  ContractFunctionRevertedError,
-  ExecutionRevertedError,
-  HttpRequestError,
-  RpcRequestError,
-  TimeoutError,
-  WebSocketRequestError,
-} from "viem";
+import { HttpRequestError, RpcRequestError, TimeoutError, WebSocketRequestError } from "viem";
+import { failedExecution } from "../../chain/failed-execution.js";
 import { AppError } from "../../errors.js";
 import type { AppEnv } from "../env.js";
 import { errorResponse } from "../envelope.js";
@@ -52,8 +46,6 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
   return new AppError("internal_error", { message: "Something went wrong on our side.", cause: error });
 }
 
-/** JSON-RPC: the call reverted. */
-const EXECUTION_REVERTED = 3;
 /** Postgres ended a query that ran into the limit (STATEMENT_TIMEOUT_MS). */
 const QUERY_CANCELED = "57014";
 
@@ -70,9 +62,7 @@ const UNDEFINED_TABLE = "42P01";
 export function isOutage(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     // What a contract answers is an answer.
-    if (cause instanceof ContractFunctionRevertedError || cause instanceof ExecutionRevertedError)
-      return false;
-    if (cause instanceof RpcRequestError) return cause.code !== EXECUTION_REVERTED;
+    if (cause instanceof RpcRequestError) return failedExecution(cause) === null;
     if (cause instanceof HttpRequestError || cause instanceof TimeoutError) return true;
     if (cause instanceof WebSocketRequestError) return true;
     const { code } = cause as { code?: unknown };

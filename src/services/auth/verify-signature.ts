@@ -1,20 +1,16 @@
 /** EIP-191 signatures over a challenge, judged as AgentDelegation will judge them on chain. */
 import {
-  BaseError,
   encodeFunctionData,
-  HttpRequestError,
   hashMessage,
   isErc6492Signature,
-  LimitExceededRpcError,
   numberToHex,
   type PublicClient,
   parseAbi,
   recoverAddress,
   size,
   slice,
-  TimeoutError,
-  WebSocketRequestError,
 } from "viem";
+import { failedExecution } from "../../chain/failed-execution.js";
 import type { Address, Hex } from "../../protocol/types.js";
 
 /** A good signature comes back in the form that the chain accepts: 65 bytes, low s, v 27 or 28 for a key's. */
@@ -97,14 +93,7 @@ async function walletAccepts(
     const answer = await publicClient.call({ to: address, data, gas: WALLET_GAS });
     return answer.data?.slice(0, 66) === ERC1271_MAGIC_WORD;
   } catch (error) {
-    // Whatever the node answers (reverted, out of gas, bad code) is the wallet's doing; silence is the node's.
-    if (error instanceof BaseError && error.walk(isNodeOutage) === null) return false;
+    if (failedExecution(error) !== null) return false;
     throw error;
   }
 }
-
-const isNodeOutage = (cause: unknown): boolean =>
-  cause instanceof HttpRequestError ||
-  cause instanceof TimeoutError ||
-  cause instanceof WebSocketRequestError ||
-  cause instanceof LimitExceededRpcError;

@@ -1,17 +1,11 @@
-import {
-  ContractFunctionExecutionError,
-  ExecutionRevertedError,
-  HttpRequestError,
-  RpcRequestError,
-  TimeoutError,
-} from "viem";
+import { ContractFunctionExecutionError, HttpRequestError, RpcRequestError, TimeoutError } from "viem";
 import { expect, it } from "vitest";
 import { testUsdAbi } from "../../../../src/chain/abi.js";
 import { isOutage } from "../../../../src/http/middleware/errors.js";
 
 const body = { method: "eth_call" };
 const url = "http://node";
-const rpc = (code: number) => new RpcRequestError({ body, url, error: { code, message: "no" } });
+const rpc = (code: number, message = "no") => new RpcRequestError({ body, url, error: { code, message } });
 const inCall = (cause: Error) =>
   new ContractFunctionExecutionError(cause as never, {
     abi: testUsdAbi,
@@ -38,7 +32,7 @@ it.each([
 
 it.each([
   ["a call that reverted", inCall(rpc(3))],
-  ["a call that reverted by its message", inCall(new ExecutionRevertedError({ cause: rpc(-32_000) }))],
+  ["a call that reverted by its message", inCall(rpc(-32_000, "execution reverted"))],
   ["a fault in the code", new TypeError("undefined is not a function")],
   [
     "a table that is not there",

@@ -1,0 +1,44 @@
+/** A node that answers whatever a test says, over HTTP. */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export interface AskedCall {
+  id: number;
+  method: string;
+}
+
+/** Answers a request's calls; `calls` holds one where the request was no batch. */
+export type Answer = (response: ServerResponse, calls: AskedCall[]) => void;
+
+export interface FakeNode {
+  url: string;
+  /** Requests that came. */
+  requests(): number;
+  stop(): Promise<void>;
+}
+
+export async function startFakeNode(answer: Answer): Promise<FakeNode> {
+  let requests = 0;
+  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    requests++;
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () =>
+      answer(response, [JSON.parse(Buffer.concat(chunks).toString("utf8"))].flat() as AskedCall[]),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests: () => requests,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+export function json(response: ServerResponse, body: unknown, status = 200): void {
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
