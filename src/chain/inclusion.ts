@@ -1,14 +1,17 @@
 /** Sends the transactions of a deployment, again where the node has lost one or leaves it in its queue. */
-import type {
-  Account,
-  Address,
-  Chain,
-  Hash,
-  Hex,
-  PublicClient,
-  TransactionReceipt,
-  Transport,
-  WalletClient,
+import {
+  type Address,
+  BaseError,
+  type Chain,
+  type Hash,
+  type Hex,
+  keccak256,
+  type LocalAccount,
+  type PublicClient,
+  RpcRequestError,
+  type TransactionReceipt,
+  type Transport,
+  type WalletClient,
 } from "viem";
 
 /** How long a transaction may take before it is sent again, in milliseconds. */
@@ -16,7 +19,7 @@ const RESEND_AFTER_MS = 30_000;
 const ATTEMPTS = 6;
 
 export interface Sender {
-  walletClient: WalletClient<Transport, Chain, Account>;
+  walletClient: WalletClient<Transport, Chain, LocalAccount>;
   publicClient: PublicClient<Transport, Chain>;
   /** Milliseconds. */
   resendAfterMs?: number | undefined;
@@ -45,7 +48,27 @@ export async function send(
   const prepared = await walletClient.prepareTransactionRequest({ ...call, type: "eip1559" });
   const { gas, maxFeePerGas, maxPriorityFeePerGas } = prepared;
   const request = { ...call, gas, maxFeePerGas, maxPriorityFeePerGas };
-  return { request, hashes: [await walletClient.sendTransaction(request)] };
+  const { hash, failure } = await broadcast(walletClient, request);
+  if (failure instanceof BaseError && failure.walk((cause) => cause instanceof RpcRequestError) !== null)
+    throw failure;
+  return { request, hashes: [hash] };
+}
+
+/** Does not throw: a transaction whose answer was lost can be on its way, and is known by its hash. */
+async function broadcast(
+  { account, chain, sendRawTransaction }: Sender["walletClient"],
+  request: Request,
+): Promise<{ hash: Hash; failure: unknown }> {
+  const serializedTransaction = await account.signTransaction({
+    ...request,
+    chainId: chain.id,
+    type: "eip1559",
+  });
+  const failure = await sendRawTransaction({ serializedTransaction }).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  return { hash: keccak256(serializedTransaction), failure };
 }
 
 /**
@@ -70,12 +93,9 @@ export async function included(
         throw new Error(`Transaction ${hashes[0]} is not included.`, { cause: refusal ?? error });
       dearer = raised(dearer);
       // Refused also where one of the others was included in between; their receipts decide.
-      await walletClient.sendTransaction(dearer).then(
-        (hash) => hashes.push(hash),
-        (error: unknown) => {
-          refusal = error;
-        },
-      );
+      const { hash, failure } = await broadcast(walletClient, dearer);
+      hashes.push(hash);
+      refusal = failure ?? refusal;
       continue;
     }
     throw new Error(`Transaction ${hashes[0]} reverted.`);

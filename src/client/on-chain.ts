@@ -45,7 +45,8 @@ async function transact(
 ): Promise<Hex> {
   const client = clientOf(options);
   const hash = await send(client);
-  const { status } = await client.waitForTransactionReceipt({ hash });
+  const { status, transactionHash } = await client.waitForTransactionReceipt({ hash });
+  if (transactionHash !== hash) throw new Error(`The transaction ${hash} was replaced by ${transactionHash}`);
   if (status !== "success") throw new Error(`The transaction ${hash} reverted`);
   return hash;
 }

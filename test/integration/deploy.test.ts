@@ -12,6 +12,7 @@ import { localAccount } from "../../src/local/network.js";
 import { freePort } from "../../src/local/ports.js";
 import { type Guardian, startGuardian, until } from "../../src/local/processes.js";
 import { createFaucet } from "../../src/local/sandbox/faucet.js";
+import { RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
 
 const dir = mkdtempSync(join(tmpdir(), "deploy-test-"));
 const deployer = localAccount(0);
@@ -75,6 +76,19 @@ describe("a deployment", () => {
     for (const { hash } of await waiting()) await testClient.dropTransaction({ hash });
     await testClient.setIntervalMining({ interval: 1 });
     expect((await second).relay).not.toBe(deployment.relay);
+  });
+
+  it("needs no answer of the node to what it sends", async () => {
+    const proxy = await startRpcProxy(node.rpcUrl);
+    proxy.setRule(async ({ method }, forward) => {
+      const answer = await forward();
+      return method === "eth_sendRawTransaction" ? RESET : answer;
+    });
+    const chain = clients.chain;
+    const walletClient = createSigningClient({ rpcUrl: proxy.url, chain, account: deployer });
+    const second = await deploy({ walletClient });
+    await proxy.stop();
+    expect(second.relay).not.toBe(deployment.relay);
   });
 
   it("gives factory and token to the owner at once, the Relay when the owner accepts it", async () => {
