@@ -97,6 +97,11 @@ export async function postTo(
         options.all ? callback(null, [{ address, family }]) : callback(null, address, family),
     });
     call.on("error", reject);
+    // Node tells of a change of protocol (101) by this event alone.
+    call.on("upgrade", (response, socket) => {
+      resolve(response.statusCode ?? 0);
+      socket.destroy();
+    });
     call.on("response", (response) => {
       let bytes = 0;
       const done = (): void => {

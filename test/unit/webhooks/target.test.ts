@@ -179,6 +179,13 @@ describe("a call", () => {
     await expect(post(url, LOCAL, 100)).rejects.toThrow();
   });
 
+  test("ends where the target changes the protocol", async () => {
+    const { url } = await receiver((request) => {
+      request.socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+    });
+    expect(await post(url, LOCAL)).toBe(101);
+  });
+
   test("does not wait for the end of an answer without one", async () => {
     const { url } = await receiver((_request, response) => {
       const more = setInterval(() => response.write("x".repeat(1024)), 1);
