@@ -36,10 +36,15 @@ async function readBytes(request: Request, limit: number): Promise<Buffer> {
   if (Number(request.headers.get("content-length") ?? 0) > limit) throw tooLarge(limit);
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of request.body) {
-    length += chunk.byteLength;
-    if (length > limit) throw tooLarge(limit);
-    chunks.push(chunk);
+  try {
+    for await (const chunk of request.body) {
+      length += chunk.byteLength;
+      if (length > limit) throw tooLarge(limit);
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    if (cause instanceof AppError) throw cause;
+    throw new AppError("invalid_request", { message: "The body broke off.", cause });
   }
   return Buffer.concat(chunks, length);
 }

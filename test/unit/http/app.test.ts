@@ -72,6 +72,18 @@ describe("bodies", () => {
     });
   });
 
+  it("that break off are their sender's fault, not an outage of ours", async () => {
+    const body = new ReadableStream({
+      start(controller) {
+        controller.enqueue(Buffer.from('{"list":['));
+        controller.error(Object.assign(new Error("aborted"), { code: "ECONNRESET" }));
+      },
+    });
+    const response = await app.request("/v1/test/1/echo", { method: "POST", body, duplex: "half" } as never);
+    expect(response.status).toBe(400);
+    expect(await codeOf(response)).toBe("invalid_request");
+  });
+
   it("lists every fault of a body", async () => {
     const response = await post("/v1/test/1/echo", '{"list":[1,"2",null]}');
     expect(response.status).toBe(400);
