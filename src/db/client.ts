@@ -68,7 +68,8 @@ function openSocket(): Socket {
 export async function migrate(pool: pg.Pool): Promise<void> {
   // A connection of its own: a migration may be silent for longer than any query.
   const { stream: _, ...options } = pool.options;
-  const connection = new pg.Client(options);
+  const connection = new pg.Client({ ...options, keepAlive: true });
+  connection.on("error", () => {});
   await connection.connect();
   try {
     await connection.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.migrations]);

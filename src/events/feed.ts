@@ -3,7 +3,8 @@
  * Readers take from it at their own pace: nothing is queued for any of them.
  */
 import { drizzle } from "drizzle-orm/node-postgres";
-import pg from "pg";
+import type pg from "pg";
+import { listen } from "../db/listener.js";
 import { EVENTS_APPENDED } from "./append.js";
 import type { EventRow } from "./filter.js";
 import { newestPosition, readAfter } from "./read.js";
@@ -12,7 +13,6 @@ import { newestPosition, readAfter } from "./read.js";
 const KEPT = 1_000;
 const PAGE = 500;
 const POLL_INTERVAL_MS = 1_000;
-const RECONNECT_DELAY_MS = 500;
 
 export interface EventFeed {
   /** Newest position that this process knows of. */
@@ -66,7 +66,12 @@ export async function createEventFeed({
   };
 
   const poll = setInterval(() => void refresh(), pollIntervalMs).unref();
-  const listener = listen(pool, () => void refresh());
+  const listener = listen({
+    pool,
+    channel: EVENTS_APPENDED,
+    applicationName: "event-feed",
+    onNotification: () => void refresh(),
+  });
 
   return {
     newest: () => newest,
@@ -95,44 +100,6 @@ export async function createEventFeed({
       stopping.abort();
       for (const wake of [...waiting]) wake();
       await listener.stop();
-    },
-  };
-}
-
-/** A connection of its own that hears of new events, opened again whenever it breaks. */
-function listen(pool: pg.Pool, onNotification: () => void): { stop(): Promise<void> } {
-  let client: pg.Client | undefined;
-  let reconnect: NodeJS.Timeout | undefined;
-  let isStopped = false;
-
-  const connect = async (): Promise<void> => {
-    const opened = new pg.Client({ ...pool.options, keepAlive: true, application_name: "event-feed" });
-    client = opened;
-    const lost = (): void => {
-      if (client !== opened) return;
-      client = undefined;
-      opened.end().catch(() => undefined);
-      if (!isStopped) reconnect = setTimeout(() => void connect(), RECONNECT_DELAY_MS).unref();
-    };
-    opened.on("notification", onNotification);
-    opened.on("error", lost);
-    opened.on("end", lost);
-    try {
-      await opened.connect();
-      await opened.query(`listen ${EVENTS_APPENDED}`);
-    } catch {
-      lost();
-    }
-  };
-  void connect();
-
-  return {
-    async stop() {
-      isStopped = true;
-      clearTimeout(reconnect);
-      const last = client;
-      client = undefined;
-      await last?.end().catch(() => undefined);
     },
   };
 }

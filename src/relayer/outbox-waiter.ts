@@ -1,7 +1,8 @@
 /** Waiting for operations: one LISTEN connection for any number of waiters, and a poll in case it goes deaf. */
 import { inArray } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
-import pg from "pg";
+import type pg from "pg";
+import { listen } from "../db/listener.js";
 import { operation } from "../db/schema.js";
 
 export type OperationRow = typeof operation.$inferSelect;
@@ -9,9 +10,6 @@ export type OperationRow = typeof operation.$inferSelect;
 /** Postgres channel; payload: operation ids joined by commas. */
 export const OPERATION_DONE = "operation_done";
 
-const RECONNECT_DELAY_MS = 500;
-/** Often enough that a living connection never counts as silent (db/client.ts). */
-const PING_INTERVAL_MS = 5000;
 /** Ids in one query of the poll. */
 const MAX_IDS = 1000;
 const DONE: ReadonlySet<string> = new Set(["mined", "final", "rejected"]);
@@ -42,8 +40,6 @@ export function createOutboxWaiter({
   let freshScheduled = false;
   let polling = false;
   let stopped = false;
-  let listener: pg.Client | undefined;
-  let reconnect: NodeJS.Timeout | undefined;
 
   const settle = (row: OperationRow): void => {
     if (!DONE.has(row.state)) return;
@@ -81,33 +77,15 @@ export function createOutboxWaiter({
     });
   }, pollIntervalMs).unref();
 
-  const listen = async (): Promise<void> => {
-    const client = new pg.Client({ ...pool.options, keepAlive: true, application_name: "outbox-waiter" });
-    listener = client;
-    client.on("notification", ({ payload }) => {
-      const ids = (payload ?? "").split(",").filter(Boolean).map(BigInt);
+  const listener = listen({
+    pool,
+    channel: OPERATION_DONE,
+    applicationName: "outbox-waiter",
+    onNotification(payload) {
+      const ids = payload.split(",").filter(Boolean).map(BigInt);
       void look(ids.filter((id) => waiting.has(id)));
-    });
-    const lost = (): void => {
-      if (listener !== client) return;
-      listener = undefined;
-      client.end().catch(() => undefined);
-      if (!stopped) reconnect = setTimeout(() => void listen(), RECONNECT_DELAY_MS).unref();
-    };
-    client.on("error", lost);
-    client.on("end", lost);
-    try {
-      await client.connect();
-      await client.query(`listen ${OPERATION_DONE}`);
-    } catch {
-      lost();
-    }
-  };
-  void listen();
-  const ping = setInterval(
-    () => void listener?.query("select 1").catch(() => undefined),
-    PING_INTERVAL_MS,
-  ).unref();
+    },
+  });
 
   return {
     waitFor(id, { timeoutMs, signal }) {
@@ -134,12 +112,8 @@ export function createOutboxWaiter({
     async stop() {
       stopped = true;
       clearInterval(poll);
-      clearInterval(ping);
-      clearTimeout(reconnect);
       for (const resolvers of waiting.values()) for (const resolve of resolvers) resolve(null);
-      const client = listener;
-      listener = undefined;
-      await client?.end().catch(() => undefined);
+      await listener.stop();
     },
   };
 }
