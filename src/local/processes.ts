@@ -68,33 +68,12 @@ export function startGuardian(): Guardian {
 export async function supervise(options: SupervisedOptions): Promise<Supervised> {
   mkdirSync(dirname(options.logPath), { recursive: true });
   const log = createWriteStream(options.logPath, { flags: "a" });
-  let stopping = false;
-  let current: Run | undefined;
+  // A log that cannot be written ends nothing.
+  log.on("error", () => {});
+  const stopping = new AbortController();
   let backoff = 1000;
-
-  const keepAlive = async (run: Run, startedAt: number): Promise<void> => {
-    const ending = await run.exited;
-    if (stopping) return;
-    if (Date.now() - startedAt > HEALTHY_AFTER_MS) backoff = 1000;
-    options.report(
-      `${options.name} ended (${ending}); starting it again in ${backoff / 1000} s. Log: ${options.logPath}`,
-    );
-    await delay(backoff);
-    backoff = Math.min(backoff * 2, MAX_BACKOFF_MS);
-    if (stopping) return;
-    try {
-      current = await launch(options, log);
-      void keepAlive(current, Date.now());
-      await current.ready;
-      options.report(`${options.name} is running again.`);
-    } catch (error) {
-      // The dead child's own keepAlive tries the next start; only a plan that failed has none.
-      if (current === run) void keepAlive(run, Date.now());
-      options.report(`${options.name}: ${(error as Error).message}`);
-    }
-  };
-
-  current = await launch(options, log);
+  let current = await launch(options, log);
+  let startedAt = Date.now();
   try {
     await current.ready;
   } catch (error) {
@@ -102,14 +81,42 @@ export async function supervise(options: SupervisedOptions): Promise<Supervised>
     log.end();
     throw error;
   }
-  void keepAlive(current, Date.now());
+
+  const startAgain = async (): Promise<void> => {
+    try {
+      current = await launch(options, log);
+      startedAt = Date.now();
+      if (stopping.signal.aborted) return;
+      await current.ready;
+      options.report(`${options.name} is running again.`);
+    } catch (error) {
+      if (!stopping.signal.aborted) options.report(`${options.name}: ${(error as Error).message}`);
+    }
+  };
+  const keepAlive = async (): Promise<void> => {
+    for (;;) {
+      const ending = await current.exited;
+      if (stopping.signal.aborted) return;
+      if (Date.now() - startedAt > HEALTHY_AFTER_MS) backoff = 1000;
+      options.report(
+        `${options.name} ended (${ending}); starting it again in ${backoff / 1000} s. Log: ${options.logPath}`,
+      );
+      await delay(backoff, undefined, { signal: stopping.signal }).catch(() => {});
+      if (stopping.signal.aborted) return;
+      backoff = Math.min(backoff * 2, MAX_BACKOFF_MS);
+      await startAgain();
+      if (stopping.signal.aborted) await current.stop();
+    }
+  };
+  const watching = keepAlive();
 
   return {
-    pid: () => current?.child.pid,
-    restart: () => void current?.stop(),
+    pid: () => current.child.pid,
+    restart: () => void current.stop(),
     async stop() {
-      stopping = true;
-      await current?.stop();
+      stopping.abort();
+      await current.stop();
+      await watching;
       log.end();
     },
   };
