@@ -58,7 +58,7 @@ watchIndex({
 });
 child.on("exit", async (code) => {
   guardian.forget(child?.pid ?? 0);
-  if (reason === "rows abandoned") await dropIndex(DATABASE_URL, schema);
+  if (reason === "rows abandoned") await dropIndex(DATABASE_URL, schema).catch(() => {});
   // Without our own lock it may be another one's by now.
   else if (reason !== "database lost") await unlock(DATABASE_URL, schema).catch(() => {});
   process.exit(reason === undefined ? (code ?? 1) : 1);

@@ -3,7 +3,8 @@
  * missing after a crash of Postgres; and it stands still, ready as ever, where the chain went back beyond its finality.
  */
 import pg from "pg";
-import { createPublicClient, type Hex, http } from "viem";
+import { createPublicClient, type Hex } from "viem";
+import { rpcTransport } from "../chain/transport.js";
 
 export interface IndexWatch {
   stop(): void;
@@ -40,7 +41,7 @@ const CRASH_SHUTDOWN = "57P02";
  */
 export function watchIndex(options: IndexWatchOptions): IndexWatch {
   const { databaseUrl, schema, rpcUrl, onDatabaseRestarted, onStandstill, onAbandoned } = options;
-  const publicClient = createPublicClient({ transport: http(rpcUrl, { retryCount: 0 }) });
+  const publicClient = createPublicClient({ transport: rpcTransport(rpcUrl, { retryCount: 0 }) });
   let startedAt: string | undefined;
   let client: pg.Client | undefined;
   let standing: { checkpoint: string; since: number; head: bigint } | undefined;
@@ -153,7 +154,11 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
 
 /** Drops what was indexed, and the chain's data that Ponder keeps: both rest on blocks that are gone. */
 export async function dropIndex(databaseUrl: string, schema: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl, application_name: "index-watch" });
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: TIMEOUT_MS,
+    application_name: "index-watch",
+  });
   client.on("error", () => {});
   await client.connect();
   try {

@@ -21,6 +21,7 @@ export async function takeIndexerLock(
   const client = new pg.Client({
     connectionString: databaseUrl,
     keepAlive: true,
+    connectionTimeoutMillis: HEARTBEAT_TIMEOUT_MS,
     query_timeout: HEARTBEAT_TIMEOUT_MS,
     application_name: "indexer-lock",
   });
