@@ -446,6 +446,53 @@ export const MUTANTS = [
     only: "took the contract for good",
   },
   {
+    name: "half-answer-awaited",
+    file: "src/chain/transport.ts",
+    edits: [
+      [
+        "async fetchFn(input, init) {",
+        "async fetchFn(input, init) {\n      if (!batch) return fetch(input, init);",
+      ],
+    ],
+    project: "unit",
+    tests: "test/unit/chain/transport.test.ts",
+    only: "no longer than the time-out",
+  },
+  {
+    name: "internal-error-is-revert",
+    file: "src/chain/failed-execution.ts",
+    edits: [
+      ["if (code !== EXECUTION_REVERTED && ", "if (code !== EXECUTION_REVERTED && code !== -32_603 && "],
+    ],
+    project: "integration",
+    tests: "test/integration/auth-outage.test.ts",
+    only: "costs no try either",
+  },
+  {
+    name: "batch-by-place",
+    file: "src/chain/transport.ts",
+    edits: [["answersOf(String(init?.body), text)", "text"]],
+    project: "unit",
+    tests: "test/unit/chain/transport.test.ts",
+    only: "answers no call",
+  },
+  {
+    name: "upgrade-unheard",
+    file: "src/webhooks/target.ts",
+    edits: [['call.on("upgrade"', 'call.on("upgraded"']],
+    project: "unit",
+    tests: "test/unit/webhooks/target.test.ts",
+    only: "changes the protocol",
+  },
+  {
+    name: "lookup-followed",
+    file: "src/chain/clients.ts",
+    edits: [["ccipRead: false", "ccipRead: undefined"]],
+    project: "integration",
+    tests: "test/integration/auth-delegation.test.ts",
+    only: "make us fetch nothing",
+  },
+  {
     name: "node-failure-is-verdict",
     file: "src/relayer/send.ts",
     edits: [
