@@ -116,7 +116,8 @@ async function signIn({ http, signer, network }: Session, label: string | undefi
     method: "POST",
     path: `/v1/agents/${signer.address.toLowerCase()}/api-key`,
     body: JSON.stringify({ ...redeemed, ...(label === undefined ? {} : { label }) }),
-    repeatable: false,
+    // A challenge is redeemed once.
+    repeatable: true,
   });
   return (json.data as { apiKey: string }).apiKey;
 }

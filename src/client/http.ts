@@ -8,7 +8,7 @@ export interface Request {
   /** JSON text, repeated byte for byte. */
   body?: string | undefined;
   headers?: Record<string, string>;
-  /** Whether the call can be repeated where its answer was lost. */
+  /** Whether the call can be repeated where its outcome is not known: after no answer, 502, 503 or 504. */
   repeatable: boolean;
 }
 
@@ -82,7 +82,11 @@ async function tryOnce({ baseUrl, fetch, signal }: HttpOptions, request: Request
   if (json !== null && (response.ok || response.status === 402)) {
     return { answer: { status: response.status, headers: response.headers, json } };
   }
-  return { error: refusalOf(response, json), pauseMs: pauseOf(response, json) };
+  const isLost = response.status !== 429;
+  return {
+    error: refusalOf(response, json),
+    pauseMs: isLost && !repeatable ? null : pauseOf(response, json),
+  };
 }
 
 function refusalOf(response: Response, json: Answer["json"] | null): ServiceError | ConnectionError {

@@ -64,8 +64,10 @@ async function sendSigned<T>(http: Http, request: Request, open: (answer: Answer
   try {
     answer = await http.send(request);
   } catch (error) {
+    // A limit on calls (429) says nothing of a payment that an earlier one brought.
     const isUnknown =
-      error instanceof ConnectionError || (error instanceof ServiceError && error.status >= 500);
+      error instanceof ConnectionError ||
+      (error instanceof ServiceError && (error.status >= 500 || error.status === 429));
     if (!isUnknown) throw error;
     const message = `The outcome of ${request.method} ${request.path} is not known yet (${error.message}). Resume it; do not sign another payment for it.`;
     throw new OutcomeUnknown(message, () => sendSigned(http, request, open), error);

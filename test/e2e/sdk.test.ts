@@ -189,6 +189,11 @@ function lyingQuote(field: string, value: string): typeof fetch {
 }
 
 /** An account that counts what it signs. */
+function tooManyCalls(): Response {
+  const error = { code: "rate_limited", message: "Too many calls." };
+  return Response.json({ error }, { status: 429, headers: { "retry-after": "60" } });
+}
+
 function countingAccount() {
   const account = privateKeyToAccount(generatePrivateKey());
   let payments = 0;
@@ -312,7 +317,24 @@ describe("a paid call whose answer is lost", () => {
     expect(await world.usdOf(agent.address as Address)).toBe(50_000_000n);
   });
 
-  it("can be resumed later where patience ran out", async () => {
+  it("is not asked for again where the call could be carried out twice", async () => {
+    let calls = 0;
+    const error = { code: "unavailable", message: "A part of the service cannot be reached." };
+    const agent = await newAgent({
+      async fetch(input, init) {
+        if (!String(input).endsWith("/profile")) return fetch(input, init);
+        calls++;
+        return Response.json({ error }, { status: 503, headers: { "retry-after": "0" } });
+      },
+    });
+    await expect(agent.setProfile({ bio: "Translator" })).rejects.toMatchObject({ status: 503 });
+    expect(calls).toBe(1);
+  });
+
+  it.each([
+    ["patience ran out", () => Promise.reject(new TypeError("fetch failed"))],
+    ["a limit on calls came between", async () => tooManyCalls()],
+  ])("can be resumed later where %s", async (_name, lose) => {
     let isDown = true;
     const account = countingAccount();
     const agent = await newAgent({
@@ -320,9 +342,7 @@ describe("a paid call whose answer is lost", () => {
       patienceMs: 0,
       fetch: async (input, init) => {
         const response = await fetch(input, init);
-        if (isDown && new Headers(init?.headers).has("payment-signature"))
-          throw new TypeError("fetch failed");
-        return response;
+        return isDown && new Headers(init?.headers).has("payment-signature") ? lose() : response;
       },
     });
     const lost = await agent
