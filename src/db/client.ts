@@ -14,6 +14,8 @@ export type Executor = Database | Transaction;
 const MIGRATIONS = fileURLToPath(new URL("./migrations", import.meta.url));
 /** A connection on which nothing moves for so long is given up: the network may have forgotten it without a word. */
 const SILENCE_MS = 20_000;
+/** A transaction in which nothing is asked for so long is ended: its process may be frozen or gone, and holds its locks. */
+const IDLE_TRANSACTION_MS = 30_000;
 const CASING = { casing: "snake_case" } as const;
 
 /**
@@ -37,6 +39,7 @@ export function createDatabase(
     connectionString: url,
     max: maxConnections,
     ...(statementTimeoutMs > 0 && { statement_timeout: statementTimeoutMs }),
+    idle_in_transaction_session_timeout: IDLE_TRANSACTION_MS,
     connectionTimeoutMillis: 10_000,
     application_name: "working-contracts",
     stream: openSocket,

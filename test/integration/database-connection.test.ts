@@ -62,4 +62,9 @@ describe("a connection to Postgres that breaks", () => {
       await proxy.stop();
     }
   });
+
+  it("is ended by Postgres where its process stands still in a transaction", async () => {
+    const { rows } = await opened.pool.query("show idle_in_transaction_session_timeout");
+    expect(rows).toEqual([{ idle_in_transaction_session_timeout: "30s" }]);
+  });
 });
