@@ -49,8 +49,9 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
 /** Postgres ended a query that ran into the limit (STATEMENT_TIMEOUT_MS). */
 const QUERY_CANCELED = "57014";
 
-/** Node's network errors, and Postgres on its way down or out of connections. */
-const OUTAGE_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P)/;
+/** Node's network errors, Postgres on its way down or out of connections, and transactions that it undid for another's. */
+const OUTAGE_CODES =
+  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P|25P03|40001|40P01)/;
 
 /** What pg says of its connections, without any code. */
 const PG_OUTAGE =

@@ -81,11 +81,13 @@ export async function conclude(
     },
     "operation applied",
   );
-  return keepFirst(deps, row, {
+  const answered: Answered = {
     ok: true,
     answer: { status: 200, headers, body: JSON.stringify({ data }) },
     transaction: row.transactionHash as Hex,
-  });
+  };
+  // Stored unheard, it would be nobody's: a repeated act is picked up where it has no answer yet.
+  return keepFirst(deps, row, answered).catch(() => keepFirst(deps, row, answered));
 }
 
 /**
@@ -129,7 +131,10 @@ const STAKING: ReadonlySet<string> = new Set(["stake", "request-unstake"] satisf
 
 type Answered = Extract<Conclusion, { ok: true }>;
 
-/** Of several identical calls that end at once, one stores its answer and the others repeat it. */
+/**
+ * Of several identical calls that end at once, one stores its answer and the others repeat it. Asked again where a
+ * connection broke, it finds the answer that it stored.
+ */
 async function keepFirst(deps: Deps, row: OperationRow, answered: Answered): Promise<Answered> {
   const { answer, transaction } = answered;
   const { status, body, headers } = answer;

@@ -19,6 +19,8 @@ export async function replayWebhook(
   { caller, id, replay }: { caller: Address; id: string; replay: Replay },
 ): Promise<WebhookView> {
   return db.transaction(async (tx) => {
+    // As whoever sends does: first the webhook, then what it is to be sent again.
+    await tx.select({ id: webhook.id }).from(webhook).where(eq(webhook.id, id)).for("update");
     const hook = await loadWebhook(tx, { owner: caller, id });
     if (hook.status === "disabled") {
       throw new AppError("conflict", { message: "The webhook is disabled; switch it on first." });

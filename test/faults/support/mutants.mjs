@@ -237,8 +237,8 @@ export const MUTANTS = [
     file: "src/http/middleware/errors.ts",
     edits: [
       [
-        "const OUTAGE_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P)/;",
-        "const OUTAGE_CODES = /^never$/;",
+        "  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P|25P03|40001|40P01)/;",
+        "  /^never$/;",
       ],
     ],
     project: "faults",

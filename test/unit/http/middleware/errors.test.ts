@@ -20,6 +20,7 @@ it.each([
   ["a node with a fault of its own", rpc(-32_603)],
   ["a refused connection", Object.assign(new Error("connect"), { code: "ECONNREFUSED" })],
   ["Postgres on its way down", Object.assign(new Error("terminating"), { code: "57P01" })],
+  ["a deadlock that another won", Object.assign(new Error("deadlock detected"), { code: "40P01" })],
   ["a connection that broke", new Error("Client has encountered a connection error and is not queryable")],
   [
     "an index that is being filled",
