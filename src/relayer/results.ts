@@ -255,7 +255,8 @@ export async function requeueBatch(
     const rows = await tx
       .select({ id: operation.id, tries: operation.tries })
       .from(operation)
-      .where(and(eq(operation.batchId, id), eq(operation.state, "sent")));
+      .where(and(eq(operation.batchId, id), eq(operation.state, "sent")))
+      .for("update");
     for (const row of rows) {
       const wait = state === "reverted" ? retryDelay(row.tries) / 1000 : 0;
       await tx
