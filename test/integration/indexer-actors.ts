@@ -206,13 +206,17 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
       ]),
 
     /** Somebody's contract whose constructor emits `topics` and one word of data. */
-    async emitLookAlike(topics: readonly Hex[]) {
+    async emitLookAlike(topics: readonly Hex[], words: readonly Hex[] = ["0x01"]) {
+      const byte = (value: number) => numberToHex(value, { size: 1 });
+      const store = words.map((word, place) =>
+        concatHex(["0x7f", pad(word), "0x60", byte(32 * place), "0x52"]),
+      );
       const push = topics.toReversed().map((topic) => concatHex(["0x7f", pad(topic)]));
       const data = concatHex([
-        "0x6001600052",
+        ...store,
         ...push,
-        "0x60206000",
-        numberToHex(0xa0 + topics.length),
+        ...(["0x60", byte(32 * words.length), "0x6000"] as const),
+        byte(0xa0 + topics.length),
         "0x00",
       ]);
       const hash = await owner.sendTransaction({ data });

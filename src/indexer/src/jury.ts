@@ -1,7 +1,10 @@
 /** Dispute, draw, ballots, tally, and what each Backup Agent was paid. */
 import { ponder } from "ponder:registry";
-import { draw, vote } from "ponder:schema";
+import { draw, vote, workingContract } from "ponder:schema";
+import { decodeEventLog, parseAbi } from "viem";
 import { recordEvent } from "./record-event.js";
+
+const drawnAbi = parseAbi(["event BackupAgentsDrawn(address[] backupAgents)"]);
 
 ponder.on("Escrow:WorkingContractDisputed", async (args) => {
   const { block, args: disputed } = args.event;
@@ -14,11 +17,15 @@ ponder.on("Escrow:WorkingContractDisputed", async (args) => {
 
 ponder.on("Escrow:BackupAgentsDrawn", async (args) => {
   const { event, context } = args;
-  if ((await recordEvent(args, "BackupAgentsDrawn", { drawn: true })) === null) return;
-  for (const backupAgent of event.args.backupAgents) {
+  const { address, data, topics } = event.log;
+  if ((await context.db.find(workingContract, { id: address })) === null) return;
+  // Ponder's own decoder takes the array for one address, once a stranger has emitted one that is cut short.
+  const drawn = decodeEventLog({ abi: drawnAbi, data, topics }).args;
+  await recordEvent({ context, event: { ...event, args: drawn } }, "BackupAgentsDrawn", { drawn: true });
+  for (const backupAgent of drawn.backupAgents) {
     await context.db
       .insert(draw)
-      .values({ contractId: event.log.address, backupAgent, drawnAt: event.block.timestamp });
+      .values({ contractId: address, backupAgent, drawnAt: event.block.timestamp });
   }
 });
 
