@@ -28,17 +28,23 @@ const DRAW_RETRY_SECONDS = 3600;
 const DEFERRED_RETRY_SECONDS = 3600;
 const MAX_RETRY_DOUBLINGS = 10;
 
-/** All that is due at `now` (seconds on the chain's clock), oldest first within each kind. */
-export async function findDue(
+/**
+ * All that is due at `now` (seconds on the chain's clock), one kind after another, oldest first within each. Of
+ * contracts whose terms this service holds: anybody can make escrows that are due at once, and anybody may settle them.
+ */
+export async function* findDue(
   db: Executor,
   { now, deployment }: { now: number; deployment: Deployment },
-): Promise<NewOperation[]> {
-  const kinds = [dueSettlements, dueDraws, dueOpenings, dueTallies, dueClaims, dueDeferred];
-  const due: NewOperation[] = [];
-  for (const find of kinds) due.push(...(await find(db, now)));
-  due.push(...(await dueStakes(db, now, deployment)));
-  return due;
+): AsyncGenerator<NewOperation, void> {
+  // Openings first: they alone come too late one day.
+  const kinds = [dueOpenings, dueSettlements, dueDraws, dueTallies, dueClaims, dueDeferred];
+  for (const find of kinds) yield* await find(db, now);
+  yield* await dueStakes(db, now, deployment);
 }
+
+/** As a join it would be planned over all terms that there are. */
+const isOurs = (contractId: SQL): SQL =>
+  sql`(select t.id from app.terms t where t.id = ${contractId}) is not null`;
 
 /** Phases that end by themselves at a deadline, and those that an act has ended. */
 const ENDINGS = [
@@ -57,6 +63,7 @@ async function dueSettlements(db: Executor, now: number): Promise<NewOperation[]
       sql`select c.id as escrow from onchain.working_contract c
         where not c.settled and c.phase in ${phases}
           and ${endedAt} <= ${now} and ${endedAt} + c.payout_hold <= ${now}
+          and ${isOurs(sql`c.id`)}
           and ${notTried(sql`'settle:' || c.id`)}
         order by ${endedAt}, c.id limit ${LIMIT}`,
     );
@@ -73,6 +80,7 @@ async function dueDraws(db: Executor, now: number): Promise<NewOperation[]> {
     sql`select c.id as escrow, ${key} as "onceKey" from onchain.working_contract c
       where c.phase = 'disputed' and not c.settled and not c.drawn and c.ba_recruit_count > 0
         and c.disputed_at + c.ba_voting_window > ${now}
+        and ${isOurs(sql`c.id`)}
         and ${notTried(key)}
       order by c.disputed_at, c.id limit ${LIMIT}`,
   );
@@ -106,6 +114,7 @@ async function dueTallies(db: Executor, now: number): Promise<NewOperation[]> {
       where c.phase = 'disputed' and not c.settled
         and ((${votingClosed(now)} and c.opened_votes = c.sealed_votes)
           or c.disputed_at + c.ba_voting_window + ${OPENING_PERIOD} <= ${now})
+        and ${isOurs(sql`c.id`)}
         and ${notTried(sql`'tally:' || c.id`)}
       order by c.disputed_at, c.id limit ${LIMIT}`,
   );
@@ -130,6 +139,7 @@ function claimsOf(db: Executor, now: number, isOpen: SQL, onceKey: SQL) {
       from onchain.vote v
       join onchain.working_contract c on c.id = v.contract_id
       where ${isOpen} and v.votes is not null and c.phase = 'tallied' and c.ended_at + c.payout_hold <= ${now}
+        and ${isOurs(sql`c.id`)}
         and ${notTried(onceKey)}
       order by c.ended_at, v.position limit ${LIMIT}`,
   );
@@ -141,7 +151,7 @@ async function dueDeferred(db: Executor, now: number): Promise<NewOperation[]> {
     db,
     sql`select d.contract_id as escrow, d.payee, ${onceKey} as "onceKey"
       from onchain.deferred_payout d
-      where d.amount > 0 and ${notTried(onceKey, DEFERRED_RETRY_SECONDS)}
+      where d.amount > 0 and ${isOurs(sql`d.contract_id`)} and ${notTried(onceKey, DEFERRED_RETRY_SECONDS)}
       order by d.contract_id, d.payee limit ${LIMIT}`,
   );
   return rows.map(claimDeferredOperation);

@@ -41,7 +41,7 @@ export function createKeeper({
   let running: Promise<void> | undefined;
 
   const round = async (): Promise<void> => {
-    for (const due of await findDue(db, { now: clock.now(), deployment })) {
+    for await (const due of findDue(db, { now: clock.now(), deployment })) {
       if (stopping.signal.aborted) return;
       const { operation, existing } = await enqueue(db, due, { maxQueued: MAX_QUEUED_BY_KEEPER });
       if (!existing) {

@@ -1,11 +1,12 @@
 /** The log against a chain that takes blocks back, an indexer that starts again, and several writers. */
 import { asc, eq, isNotNull } from "drizzle-orm";
-import { type Address, type Hex, keccak256, stringToHex } from "viem";
+import type { Address, Hex } from "viem";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { migrate } from "../../src/db/client.js";
 import * as onchain from "../../src/db/onchain.js";
-import { event, terms } from "../../src/db/schema.js";
+import { event } from "../../src/db/schema.js";
 import { appendRound, createAppender } from "../../src/events/appender.js";
+import { holdTerms } from "./held-terms.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
 import {
   INDEXING_MS,
@@ -47,23 +48,12 @@ function startAppender(): void {
 
 /** An escrow whose terms this service holds: the others are none of the log's business. */
 const createKnown = (title: string): Promise<Address> =>
-  actors.create({ title, initiator: client, matchIn: 86_400, onAddress: (escrow) => hold(escrow, title) });
-
-async function hold(escrow: Address, title: string): Promise<void> {
-  await network.db.insert(terms).values({
-    id: escrow.toLowerCase(),
-    caller: client.account.address.toLowerCase(),
-    bodyHash: keccak256(stringToHex(title)),
-    document: "{}",
-    termsHash: keccak256(stringToHex(title)),
+  actors.create({
     title,
-    taskDescription: "",
-    acceptanceCriteria: [],
-    awardMethod: "open_tender",
-    initiator: "client",
-    escrowTerms: {},
+    initiator: client,
+    matchIn: 86_400,
+    onAddress: (escrow) => holdTerms(network.db, { escrow, title, caller: client.account.address }),
   });
-}
 
 const headNumber = () => network.publicClient.getBlockNumber({ cacheTime: 0 });
 const indexed = async (blockNumber?: bigint) =>

@@ -12,6 +12,7 @@ import { createKeeper, type Keeper } from "../../src/keeper/keeper.js";
 import { voteCommitment } from "../../src/protocol/vote-commitment.js";
 import { drawOperation } from "../../src/relayer/operations.js";
 import { createRelayer, type Relayer } from "../../src/relayer/relayer.js";
+import { holdTerms } from "./held-terms.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
 import {
   INDEXING_MS,
@@ -76,7 +77,12 @@ describe("the keeper", { timeout: 300_000 }, () => {
     serial += 1;
   });
 
-  const create = (name: string) => actors.create({ title: `${serial} ${name}`, initiator: client });
+  const create = (name: string, { isOurs = true } = {}) => {
+    const title = `${serial} ${name}`;
+    const { db } = network;
+    const hold = (escrow: Address) => holdTerms(db, { escrow, title, caller: client.account.address });
+    return actors.create({ title, initiator: client, ...(isOurs && { onAddress: hold }) });
+  };
 
   async function matched(name: string): Promise<Address> {
     const escrow = await create(name);
@@ -122,6 +128,15 @@ describe("the keeper", { timeout: 300_000 }, () => {
     await network.db.insert(sealedVote).values({ contractId: escrow, backupAgent, commitment, votes, salt });
     await actors.vote(voter, escrow, votes, salt);
   }
+
+  it("leaves escrows alone that this service knows nothing of", async () => {
+    const foreign = await create("foreign", { isOurs: false });
+    const own = await create("own");
+    await actors.cancel(client, foreign);
+    await actors.cancel(client, own);
+    await settles(own, CANCELLED_BY_INITIATOR);
+    expect(await operationsFor(`settle:${foreign}`)).toEqual([]);
+  });
 
   it("settles whatever time has ended, and what the parties ended, once each", async () => {
     const unmatched = await create("unmatched");

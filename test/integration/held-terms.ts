@@ -1,0 +1,24 @@
+import { keccak256, stringToHex } from "viem";
+import type { Database } from "../../src/db/client.js";
+import { terms } from "../../src/db/schema.js";
+import type { Address } from "../../src/protocol/types.js";
+
+/** Makes an escrow one of this service's: its loops leave the others alone. */
+export async function holdTerms(
+  db: Database,
+  { escrow, title, caller }: { escrow: Address; title: string; caller: Address },
+): Promise<void> {
+  await db.insert(terms).values({
+    id: escrow.toLowerCase(),
+    caller: caller.toLowerCase(),
+    bodyHash: keccak256(stringToHex(title)),
+    document: "{}",
+    termsHash: keccak256(stringToHex(title)),
+    title,
+    taskDescription: "",
+    acceptanceCriteria: [],
+    awardMethod: "open_tender",
+    initiator: "client",
+    escrowTerms: {},
+  });
+}
