@@ -27,6 +27,8 @@ import { createWebhookSender } from "./webhooks/sender.js";
 const KEEPER_INTERVAL_MS = 1000;
 /** Room for contract wallets' signatures in a payment header, and idle connections that outlive a client's own pause. */
 const SERVER_OPTIONS = { maxHeaderSize: 64 * 1024, keepAliveTimeout: 65_000 };
+/** A connection on which nothing moves for so much longer than the longest call is closed: its reader may not read. */
+const STALL_MS = 120_000;
 /** How long stopping waits for requests that are still being answered. */
 const DRAIN_MS = 10_000;
 
@@ -130,6 +132,7 @@ export async function createService(
     }
     if (routes !== undefined) app.route("/", routes);
     const server = await listen(app, config);
+    server.setTimeout(config.settlementWaitMs + STALL_MS);
     closing.push(() => drain(server));
     // A server with open streams would not drain.
     closing.push(endStreams);

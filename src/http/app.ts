@@ -1,5 +1,6 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import { pageNotFound } from "../pages/error-page.js";
+import { limitPages } from "../pages/limit.js";
 import { pageRoutes } from "../pages/routes.js";
 import { LIMITS } from "../protocol/limits.js";
 import { type Deps, reading } from "../services/deps.js";
@@ -55,8 +56,9 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   app.route("/", webhookRoutes(deps));
 
   app.route("/", discoveryRoutes(deps));
-  app.route("/", docsRoutes(app, deps));
-  app.route("/", pageRoutes(readOnly));
+  const limit = limitPages(deps);
+  app.route("/", docsRoutes(app, deps, limit));
+  app.route("/", pageRoutes(readOnly, limit));
   app.notFound(pageNotFound(deps, notFound(app)));
   return app;
 }

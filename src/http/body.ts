@@ -105,7 +105,10 @@ function decimal(text: string): string | null {
   const [, sign, whole, fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
   if (whole === undefined) return null;
   const digits = `${whole}${fraction}`.replace(/^0+/, "");
-  const significant = digits.replace(/0+$/, "");
+  // A regular expression for these zeros would begin again at each of them.
+  let end = digits.length;
+  while (digits[end - 1] === "0") end--;
+  const significant = digits.slice(0, end);
   if (significant === "") return "0";
   return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
 }

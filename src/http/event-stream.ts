@@ -1,4 +1,6 @@
 /** A text/event-stream answer that goes at its reader's pace. */
+import type { Socket } from "node:net";
+import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
 import { LIMITS } from "../protocol/limits.js";
 
@@ -23,8 +25,13 @@ export async function sendStream(
   const chunks = open(closing.signal);
   // Before the status goes out: a refusal is still an error.
   const first = await chunks.next();
-  const { outgoing } = (c.env ?? {}) as { outgoing?: { destroy(): void } };
-  const body = bodyOf(first.value ?? "", chunks, { closing, stallMs, drop: () => outgoing?.destroy() });
+  const { incoming, outgoing } = (c.env ?? {}) as Partial<HttpBindings>;
+  const body = bodyOf(first.value ?? "", chunks, {
+    closing,
+    stallMs,
+    socket: incoming?.socket,
+    drop: () => outgoing?.destroy(),
+  });
   return c.body(body, 200, HEADERS);
 }
 
@@ -35,16 +42,25 @@ export async function sendStream(
 function bodyOf(
   first: string,
   chunks: AsyncGenerator<string, void>,
-  { closing, stallMs, drop }: { closing: AbortController; stallMs: number; drop: () => void },
+  {
+    closing,
+    stallMs,
+    socket,
+    drop,
+  }: { closing: AbortController; stallMs: number; socket: Socket | undefined; drop: () => void },
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let stall: NodeJS.Timeout | undefined;
   let pending: string | undefined = first;
   const close = async (): Promise<void> => {
     clearTimeout(stall);
+    socket?.off("close", close);
     closing.abort();
     await chunks.return();
   };
+  // An answer that waits behind another one on its connection is not told when that closes.
+  if (socket?.destroyed) void close();
+  else socket?.on("close", close);
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
@@ -54,6 +70,7 @@ function bodyOf(
         if (closing.signal.aborted) return;
         if (next.done || next.value === undefined) {
           controller.close();
+          socket?.off("close", close);
           return;
         }
         controller.enqueue(encoder.encode(next.value));

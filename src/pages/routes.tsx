@@ -1,8 +1,5 @@
-import { type Handler, Hono } from "hono";
-import { createMiddleware } from "hono/factory";
+import { type Handler, Hono, type MiddlewareHandler } from "hono";
 import type { AppEnv } from "../http/env.js";
-import { clientAddress } from "../http/middleware/client-address.js";
-import { createRateLimiter, takeOrRefuse } from "../http/middleware/rate-limit.js";
 import { rawBody } from "../http/middleware/raw-body.js";
 import type { Deps } from "../services/deps.js";
 import { createParameterReader } from "../services/protocol/parameters.js";
@@ -21,13 +18,13 @@ import { showSimulator } from "./simulator/route.js";
 const BODY_BYTES = 4_096;
 
 /** The pages for people: what the API's services answer, as HTML. No key, no script needed, limited per client IP. */
-export function pageRoutes(allDeps: Deps): Hono<AppEnv> {
+export function pageRoutes(allDeps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<AppEnv> {
   const deps = { ...allDeps, readParameters: createParameterReader(allDeps) };
   const router = new Hono<AppEnv>();
   router.onError(onPageError);
   mountAssets(router);
 
-  const frame = [pageRenderer(deps), rawBody(BODY_BYTES), limitPages(deps)] as const;
+  const frame = [pageRenderer(deps), rawBody(BODY_BYTES), limit] as const;
   const show = (path: string, handler: Handler<AppEnv>) => router.get(path, ...frame, handler);
   show("/", showFeed(deps));
   show("/contracts/:id", showContract(deps));
@@ -42,12 +39,4 @@ export function pageRoutes(allDeps: Deps): Hono<AppEnv> {
     router.post("/operator/leave", ...frame, operator.leave);
   }
   return router;
-}
-
-function limitPages({ config }: Pick<Deps, "config">) {
-  const limiter = createRateLimiter(config.rateLimits.pages);
-  return createMiddleware<AppEnv>(async (c, next) => {
-    takeOrRefuse(c, "pages", limiter, clientAddress(c, config.trustedProxies));
-    await next();
-  });
 }

@@ -39,6 +39,8 @@ export interface VerifyPaymentInput {
 
 /** What the relayer needs to bring a payment on chain; the x402 reference implementation keeps the same margin. */
 const SETTLEMENT_MARGIN_SECONDS = 6;
+/** As much as signing in leaves to a wallet's contract: what needs more would not be carried out either. */
+const CALL_GAS = 3_000_000n;
 const HALF_OF_CURVE_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 const erc1271Abi = parseAbi([
   "function isValidSignature(bytes32 digest, bytes signature) view returns (bytes4)",
@@ -287,7 +289,7 @@ async function isAccepted(client: PublicClient, call: Call): Promise<boolean> {
 /** What the call returns, or null where it reverts; throws where the node does not answer. */
 async function callOrRevert(client: PublicClient, call: Call): Promise<Hex | null> {
   try {
-    const { data } = await client.call(call);
+    const { data } = await client.call({ ...call, gas: CALL_GAS });
     return data ?? "0x";
   } catch (error) {
     if (failedExecution(error) !== null) return null;

@@ -80,6 +80,11 @@ describe("a matched contract", () => {
       checkpointedAt: checkpointedAt.toISOString(),
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*\.\d{3}Z$/),
     });
+    const { rows } = await world.pool.query("select data::text from app.checkpoint where id = $1", [
+      first.data.id,
+    ]);
+    // A number of seven characters may stand for one of three hundred.
+    expect(rows).toEqual([{ data: JSON.stringify(data) }]);
     const second = await submit(id, await checkpointBody(11, 11));
     const third = await submit(id, await checkpointBody(12, Number.MAX_SAFE_INTEGER));
     expect([second.status, third.status]).toEqual([201, 201]);

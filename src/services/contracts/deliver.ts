@@ -1,7 +1,8 @@
 /** POST /v1/contracts/{id}/delivery: the reference is kept encrypted; its hash and the checkpoints' root go on chain. */
+import { eq } from "drizzle-orm";
 import { keccak256, stringToHex } from "viem";
 import type { Transaction } from "../../db/client.js";
-import { delivery } from "../../db/schema.js";
+import { delivery, terms } from "../../db/schema.js";
 import { packOutcomes } from "../../protocol/outcomes.js";
 import type { Address, Hex } from "../../protocol/types.js";
 import { deliverOperation, type NewOperation } from "../../relayer/operations.js";
@@ -54,10 +55,11 @@ async function buildDelivery(
   const { criteriaCount, computedCriteria, deliveryDeadline } = row.chain;
   await lockCheckpoints(tx, id);
   const tree = await deps.checkpointTrees.of(tx, id);
-  const { applicationTerms } = row.terms;
   const metrics = (await readLastCheckpoint(tx, id))?.data ?? null;
   const outcomes = computedCriteria
-    ? packOutcomes(computeCriteria({ criteriaCount, applicationTerms, metrics }))
+    ? packOutcomes(
+        computeCriteria({ criteriaCount, applicationTerms: await readApplicationTerms(tx, id), metrics }),
+      )
     : 0;
   return deliverOperation({
     escrow: id,
@@ -68,6 +70,14 @@ async function buildDelivery(
     outcomes,
     notAfter: Number(deliveryDeadline) - 1,
   });
+}
+
+async function readApplicationTerms(tx: Transaction, id: Address): Promise<Record<string, unknown> | null> {
+  const [row] = await tx
+    .select({ applicationTerms: terms.applicationTerms })
+    .from(terms)
+    .where(eq(terms.id, id));
+  return row?.applicationTerms ?? null;
 }
 
 /** Stored before its hash goes on chain; readers see it once the chain has the hash. */

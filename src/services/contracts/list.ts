@@ -1,5 +1,6 @@
 /** GET /v1/contracts: filters of docs/rules.md 56, newest first, paged by keyset. */
 import { and, asc, desc, eq, gte, ilike, inArray, isNotNull, lte, or, type SQL, sql } from "drizzle-orm";
+import type { Database, Executor } from "../../db/client.js";
 import { vote, workingContract as w } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
@@ -7,6 +8,7 @@ import { STATUS_GROUPS, STATUSES, type Status } from "../../protocol/status.js";
 import type { Address } from "../../protocol/types.js";
 import type { Deps } from "../deps.js";
 import { requireIndex } from "../require-index.js";
+import { createSlots } from "../slots.js";
 import { partitionsOf, statusSql } from "./status-sql.js";
 import { type ContractRow, type ContractView, selectContracts, toContract } from "./view.js";
 
@@ -62,14 +64,16 @@ export async function listContracts(
   const where = and(isNotNull(column), filterSql(filter, now), afterCursor(filter, column, descending));
   const order = [direction(column), direction(w.id)];
   const limit = filter.limit + 1;
-  const rows = await selectContracts(
-    deps.db,
-    isWalkedByPhase(filter)
-      ? firstOfEachPartition(filter.statuses ?? STATUSES, { where, order, limit })
-      : where,
-  )
-    .orderBy(...order)
-    .limit(limit);
+  const select = (db: Executor) =>
+    selectContracts(
+      db,
+      isWalkedByPhase(filter)
+        ? firstOfEachPartition(filter.statuses ?? STATUSES, { where, order, limit })
+        : where,
+    )
+      .orderBy(...order)
+      .limit(limit);
+  const rows = filter.q === undefined ? await select(deps.db) : await search(deps.db, select);
 
   await requireIndex(deps.db, rows);
   const page = rows.slice(0, filter.limit);
@@ -79,6 +83,30 @@ export async function listContracts(
     data: page.map((row) => toContract(row, now)),
     nextCursor: more ? encodeCursor(filter.sort, String(sortKey(last, field)), last.chain.id) : null,
   };
+}
+
+/** Texts that the index of three letters does not tell apart are looked through one by one: few at once, and not for long. */
+const SEARCHES_AT_ONCE = 2;
+const MAX_WAITING_SEARCHES = 20;
+const SEARCH_TIMEOUT_MS = 3_000;
+const searching = createSlots(SEARCHES_AT_ONCE, {
+  maxWaiting: MAX_WAITING_SEARCHES,
+  refuse() {
+    throw new AppError("unavailable", {
+      message: "Too many searches at once; repeat the call later.",
+      retryable: true,
+      retryAfterSeconds: 5,
+    });
+  },
+});
+
+function search<T>(db: Database, select: (db: Executor) => Promise<T>): Promise<T> {
+  return searching(() =>
+    db.transaction(async (tx) => {
+      await tx.execute(sql`select set_config('statement_timeout', ${String(SEARCH_TIMEOUT_MS)}, true)`);
+      return select(tx);
+    }),
+  );
 }
 
 /** Whether no single index has the order of the list: a party's contracts and found texts are few enough to be sorted. */

@@ -60,7 +60,6 @@ export function selectContracts(db: Executor, where?: SQL, { isTakenBack = sql<b
         acceptanceCriteria: terms.acceptanceCriteria,
         supplementaryMaterials: terms.supplementaryMaterials,
         application: terms.application,
-        applicationTerms: terms.applicationTerms,
         awardMethod: terms.awardMethod,
       },
       delivery: delivery.encrypted,

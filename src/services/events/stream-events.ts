@@ -7,6 +7,7 @@ import { toEvent } from "../../events/view.js";
 import { LIMITS } from "../../protocol/limits.js";
 import type { Address } from "../../protocol/types.js";
 import type { Deps } from "../deps.js";
+import { createSlots } from "../slots.js";
 import { requireReached } from "./list-events.js";
 
 export interface StreamRequest {
@@ -120,20 +121,3 @@ const text = (event: ReturnType<typeof toEvent>): string =>
   `event: ${event.type}\nid: ${event.id}\ndata: ${JSON.stringify(event)}\n\n`;
 
 const heartbeat = (position: bigint): string => `id: ${position}\n: heartbeat\n\n`;
-
-/** Runs at most `count` tasks at once; the others wait their turn. */
-function createSlots(count: number): <T>(task: () => Promise<T>) => Promise<T> {
-  let free = count;
-  const waiting: (() => void)[] = [];
-  return async (task) => {
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await task();
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) free += 1;
-      else next();
-    }
-  };
-}

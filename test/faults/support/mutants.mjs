@@ -248,7 +248,7 @@ export const MUTANTS = [
   {
     name: "disk-full-unnamed",
     file: "src/http/middleware/errors.ts",
-    edits: [["|08|53|57P)", "|08|57P)"]],
+    edits: [["|08|53|57P|", "|08|57P|"]],
     project: "faults",
     tests: "test/faults/database.test.ts",
     only: "row 33",

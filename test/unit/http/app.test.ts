@@ -58,6 +58,17 @@ describe("unknown routes and methods", () => {
   });
 });
 
+describe("the API's document", () => {
+  it("is limited with the pages, for machines and for people", async () => {
+    const { app } = testApp({ RATE_LIMIT_PAGES: "2" });
+    const statuses = [];
+    for (const path of ["/docs", "/openapi.json", "/docs", "/openapi.json"]) {
+      statuses.push((await app.request(path)).status);
+    }
+    expect(statuses).toEqual([200, 200, 429, 429]);
+  });
+});
+
 describe("bodies", () => {
   it("hands the parsed body, the raw bytes and the caller to the route", async () => {
     const body = '{ "budgetOrPrice" : 50.00, "list":[1,2] , "unknown": true}';

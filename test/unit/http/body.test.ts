@@ -40,6 +40,12 @@ describe("the price", () => {
 });
 
 describe("other values", () => {
+  it("may be as long as a body: a quarter of a million zeros", () => {
+    const zeros = "0".repeat(262_000);
+    expect(parse(`{"x":1.${zeros}}`)).toEqual({ x: 1 });
+    expect(refusal(`{"x":1${zeros}1}`).message).toContain("cannot be represented exactly");
+  });
+
   it("are what JSON.parse makes of them", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 5 })), (value) => {

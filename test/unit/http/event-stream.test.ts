@@ -13,13 +13,15 @@ afterEach(() => {
 });
 
 /** A service with one endless answer, and what becomes of it. */
-async function serveStream(options: { chunk: string; stallMs: number }) {
+async function serveStream(options: { chunk: string; stallMs: number; requests?: number }) {
   let taken = 0;
+  let open = 0;
   let end: () => void = () => {};
   const ended = new Promise<void>((resolve) => {
     end = resolve;
   });
   async function* chunks(): AsyncGenerator<string, void> {
+    open += 1;
     try {
       for (;;) {
         taken += 1;
@@ -27,6 +29,7 @@ async function serveStream(options: { chunk: string; stallMs: number }) {
         await new Promise((resolve) => setImmediate(resolve));
       }
     } finally {
+      open -= 1;
       end();
     }
   }
@@ -37,8 +40,8 @@ async function serveStream(options: { chunk: string; stallMs: number }) {
   const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
   await once(socket, "connect");
   socket.on("error", () => {});
-  socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  return { socket, ended, taken: () => taken };
+  socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(options.requests ?? 1));
+  return { socket, ended, taken: () => taken, open: () => open };
 }
 
 test("a reader that takes nothing is dropped, and little was made for it", async () => {
@@ -73,6 +76,13 @@ test("a reader that goes away ends what was made for it", async () => {
   await once(socket, "data");
   socket.destroy();
   await ended;
+});
+
+test("a reader that goes away ends also the streams that waited behind its first", async () => {
+  const { socket, open } = await serveStream({ chunk: "data\n", stallMs: 60_000, requests: 3 });
+  await expect.poll(open).toBe(3);
+  socket.destroy();
+  await expect.poll(open).toBe(0);
 });
 
 test("a reader that keeps up is kept", async () => {

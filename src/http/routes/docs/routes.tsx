@@ -1,22 +1,30 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { MiddlewareHandler } from "hono";
+import { raw } from "hono/html";
 import { pageRenderer } from "../../../pages/layout.js";
 import type { Deps } from "../../../services/deps.js";
 import type { AppEnv } from "../../env.js";
 import { createRouter } from "../../router.js";
-import { type ApiDocument, describeApi } from "./document.js";
+import { describeApi } from "./document.js";
 import { Reference } from "./reference.js";
 
+const JSON_HEADERS = { "Content-Type": "application/json", "Cache-Control": "public, max-age=300" };
+
 /** The API's document, for machines and for people. `app` must hold every route by the first request. */
-export function docsRoutes(app: OpenAPIHono<AppEnv>, deps: Deps) {
-  let described: ApiDocument | undefined;
-  const document = (): ApiDocument => {
-    described ??= describeApi(app, deps.config);
-    return described;
+export function docsRoutes(app: OpenAPIHono<AppEnv>, deps: Deps, limit: MiddlewareHandler<AppEnv>) {
+  let made: Promise<{ json: string; html: string }> | undefined;
+  const make = async () => {
+    const document = describeApi(app, deps.config);
+    return { json: JSON.stringify(document), html: String(await (<Reference document={document} />)) };
+  };
+  const texts = () => {
+    made ??= make();
+    return made;
   };
   const router = createRouter();
-  router.get("/openapi.json", (c) => c.json(document(), 200, { "Cache-Control": "public, max-age=300" }));
-  router.get("/docs", pageRenderer(deps), (c) =>
-    c.render(<Reference document={document()} />, {
+  router.get("/openapi.json", limit, async (c) => c.body((await texts()).json, 200, JSON_HEADERS));
+  router.get("/docs", limit, pageRenderer(deps), async (c) =>
+    c.render(raw((await texts()).html), {
       title: "API reference",
       section: "/docs",
       dataPath: "/openapi.json",

@@ -3,7 +3,7 @@ import { AppError } from "../../../errors.js";
 import type { Deps } from "../../../services/deps.js";
 import { dataResponse, errorResponses } from "../../envelope.js";
 import { createRouter } from "../../router.js";
-import { checkReadiness } from "./readiness.js";
+import { checkReadiness, type Readiness } from "./readiness.js";
 
 const getHealth = createRoute({
   method: "get",
@@ -38,6 +38,8 @@ const getReady = createRoute({
 export function systemRoutes(deps: Pick<Deps, "db" | "publicClient" | "config" | "metrics">) {
   const router = createRouter();
   const { metrics } = deps;
+  /** Whoever asks meanwhile gets its answer. */
+  let checking: Promise<Readiness> | undefined;
   if (metrics !== undefined) {
     // Text for Prometheus, so no part of the API's document. Keep it inside at the proxy.
     router.get("/metrics", async (c) => {
@@ -48,7 +50,10 @@ export function systemRoutes(deps: Pick<Deps, "db" | "publicClient" | "config" |
   return router
     .openapi(getHealth, (c) => c.json({ data: { status: "ok" as const } }, 200))
     .openapi(getReady, async (c) => {
-      const readiness = await checkReadiness(deps);
+      checking ??= checkReadiness(deps).finally(() => {
+        checking = undefined;
+      });
+      const readiness = await checking;
       if (!readiness.ready) {
         const failing = (["database", "chain", "indexer"] as const).filter((name) => !readiness[name].ok);
         throw new AppError("unavailable", {

@@ -1,0 +1,22 @@
+/** Runs at most `count` tasks at once; the others wait their turn, and {@link refuse} throws where too many do. */
+export function createSlots(
+  count: number,
+  { maxWaiting = Number.POSITIVE_INFINITY, refuse }: { maxWaiting?: number; refuse?: () => never } = {},
+): <T>(task: () => Promise<T>) => Promise<T> {
+  let free = count;
+  const waiting: (() => void)[] = [];
+  return async (task) => {
+    if (free > 0) free -= 1;
+    else {
+      if (waiting.length >= maxWaiting) refuse?.();
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    }
+    try {
+      return await task();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) free += 1;
+      else next();
+    }
+  };
+}
