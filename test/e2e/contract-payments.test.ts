@@ -1,5 +1,6 @@
 /** What can go wrong between a quote and a settled payment: replays, races, strangers, wrong numbers. */
 
+import { setTimeout as delay } from "node:timers/promises";
 import { type Hex, parseSignature } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { testUsdAbi } from "../../src/chain/abi.js";
@@ -422,6 +423,39 @@ test("version 1 of the protocol is quoted in the body, paid by X-PAYMENT, and an
     network: "base-sepolia",
   });
   expect(paid.headers.get("payment-response")).toBeNull();
+});
+
+/** ERC-1271: vouches for everything, as long as nobody pays for the gas. */
+const SIGNS_FOR_SIMULATIONS: Hex = "0x631626ba7e60e01b3a15025f5260205ff3";
+
+describe("a wallet that signs for simulations alone", () => {
+  test("burns the operator's gas a few times, and then waits", async () => {
+    const agent = await world.newAgent({ usd: "100" });
+    await world.testClient.setCode({ address: agent.address, bytecode: SIGNS_FOR_SIMULATIONS });
+    const body = JSON.stringify(await draftBody(world));
+    const quote = quoteOf(await agent.post("/v1/contracts", body));
+    const headers = paymentHeader(quote, await signPayment(world, agent, quote));
+    const refusedForGood = async () => {
+      const answer = await agent.post("/v1/contracts", body, headers);
+      if (answer.status === 429) return answer;
+      expect(answer.status).toBe(503);
+      return null;
+    };
+    let refusal = await refusedForGood();
+    for (let call = 1; call < 60 && refusal === null; call++) {
+      await delay(500);
+      refusal = await refusedForGood();
+    }
+
+    expect(refusal?.error?.code).toBe("rate_limited");
+    expect(Number(refusal?.headers.get("retry-after"))).toBeGreaterThan(3_000);
+    const { rows } = await world.pool.query(
+      "select reason, count(*)::int as count from app.operation where caller = $1 group by reason",
+      [agent.address],
+    );
+    expect(rows).toEqual([{ reason: "PaymentFailed", count: 3 }]);
+    expect(await world.usdOf(agent.address)).toBe(100_000_000n);
+  });
 });
 
 // Moves the chain's time: last.

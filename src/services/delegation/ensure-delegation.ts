@@ -11,6 +11,7 @@ import { readGrant } from "../auth/delegation-grant.js";
 import { lockAddress } from "../auth/prove-address.js";
 import type { Deps } from "../deps.js";
 import { settlementPending } from "../payments/answer.js";
+import { refuseFailing } from "../refuse-failing.js";
 
 /**
  * Returns once the chain knows that `agent` delegated to the Relay. The proof is the newest signature by which it was
@@ -19,6 +20,7 @@ import { settlementPending } from "../payments/answer.js";
 export async function ensureDelegation(deps: Deps, agent: Address): Promise<void> {
   const { issuedAt, revokedAt } = await readGrant(deps, agent);
   if (issuedAt > revokedAt) return;
+  await refuseFailing(deps.db, agent);
 
   const operation = await deps.db.transaction(async (tx) => {
     // A revocation of all keys takes the same lock: it either forgets the proof first, or finds our operation.

@@ -11,6 +11,7 @@ import { answerVersion, createQuote, type PaymentQuote, paymentRequired } from "
 import type { Rejection } from "../../payments/rejection.js";
 import { enqueue, findByAuthorization, type OperationRow, requireRoom } from "../../relayer/outbox.js";
 import type { Deps } from "../deps.js";
+import { refuseFailing } from "../refuse-failing.js";
 import { type Answer, conclude, receiptOf, requestHash, settlementPending } from "./answer.js";
 import { authorize, lastSecondOf } from "./authorize.js";
 import { answerRefused } from "./outside-money.js";
@@ -54,6 +55,7 @@ async function carryOut(deps: Deps, request: PaidRequest, decoded: DecodedPaymen
     return quoted(deps, { request, act, quote, rejection: verified });
   }
 
+  await refuseFailing(deps.db, request.caller);
   await act.beforeSending?.();
   const fresh = act.operation({
     authorization: verified.authorization,

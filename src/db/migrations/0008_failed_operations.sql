@@ -1,0 +1,1 @@
+CREATE INDEX "operation_failed" ON "app"."operation" USING btree ("caller","updated_at") WHERE state = 'rejected' and block_number is not null;
