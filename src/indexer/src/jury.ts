@@ -15,13 +15,13 @@ ponder.on("Escrow:WorkingContractDisputed", async (args) => {
   });
 });
 
-ponder.on("Escrow:BackupAgentsDrawn", async (args) => {
-  const { event, context } = args;
+ponder.on("Escrow:BackupAgentsDrawn", async ({ event, context }) => {
   const { address, data, topics } = event.log;
   if ((await context.db.find(workingContract, { id: address })) === null) return;
   // Ponder's own decoder takes the array for one address, once a stranger has emitted one that is cut short.
   const drawn = decodeEventLog({ abi: drawnAbi, data, topics }).args;
-  await recordEvent({ context, event: { ...event, args: drawn } }, "BackupAgentsDrawn", { drawn: true });
+  const args = { context, event: { ...event, args: drawn } };
+  await recordEvent(args, "BackupAgentsDrawn", { drawn: true });
   for (const backupAgent of drawn.backupAgents) {
     await context.db
       .insert(draw)
