@@ -62,7 +62,7 @@ async function* linesOf(client: pg.PoolClient, end: EndLine): AsyncGenerator<str
   for (const { table, columns } of await tablesOf(client)) {
     yield lineOf({ table, columns } satisfies TableLine);
     await client.query(
-      `declare rows no scroll cursor for select to_jsonb(t)::text as line from app.${pg.escapeIdentifier(table)} t`,
+      `declare rows no scroll cursor for select row_to_json(t)::text as line from app.${pg.escapeIdentifier(table)} t`,
     );
     for (let read = ROWS_AT_ONCE; read === ROWS_AT_ONCE; ) {
       const { rows } = await client.query<{ line: string }>(`fetch ${ROWS_AT_ONCE} from rows`);
@@ -168,7 +168,7 @@ async function insertRows(
   const name = `app.${pg.escapeIdentifier(table)}`;
   const names = columns.map((column) => pg.escapeIdentifier(column)).join(", ");
   await client.query(
-    `insert into ${name} (${names}) select ${names} from jsonb_populate_recordset(null::${name}, $1::jsonb)`,
+    `insert into ${name} (${names}) select ${names} from json_populate_recordset(null::${name}, $1::json)`,
     [`[${lines.join(",")}]`],
   );
 }
