@@ -73,8 +73,7 @@ export function createWebhookSender(deps: SenderDeps): WebhookSender {
     if (free === 0) return false;
     const hooks = await claimDue(db, free);
     for (const hook of hooks) {
-      // Without the port: a host has as many of them as it likes.
-      const { hostname: host } = new URL(hook.url);
+      const { host } = new URL(hook.url);
       const busy = atHost.get(host) ?? 0;
       if (busy >= PER_HOST) {
         await postpone(db, hook);
