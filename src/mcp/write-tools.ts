@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
 import { type Agent, type Contract, type Duration, OutcomeUnknown } from "../client/index.js";
 import { OUTCOMES } from "../protocol/outcomes.js";
-import { answer as answerOnce, ContractIdSchema, refusal } from "./tool.js";
+import { answer, ContractIdSchema, refusal } from "./tool.js";
 
 const CHANGES = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
 const duration = (fallback: string) =>
@@ -15,8 +16,8 @@ const duration = (fallback: string) =>
 
 /** Tools that sign, pay or change something. */
 export function addWriteTools(server: McpServer, agent: Agent): void {
-  const answer = addResume(server);
-  addPost(server, agent, answer);
+  const tool = addingTools(server);
+  addPost(tool, agent);
   const acts: [name: string, description: string, perform: (id: string) => Promise<Contract>][] = [
     ["accept_contract", "Take a contract; pays the Worker Stake, or a listing's price", agent.accept],
     ["decline_contract", "Say no to a direct award or a reserved listing", agent.decline],
@@ -26,22 +27,17 @@ export function addWriteTools(server: McpServer, agent: Agent): void {
     ["cancel_contract", "Cancel a contract that nobody has accepted", agent.cancel],
   ];
   for (const [name, description, perform] of acts) {
-    server.registerTool(
-      name,
-      { description, inputSchema: { id: ContractIdSchema }, annotations: CHANGES },
-      ({ id }) => answer(() => perform(id)),
-    );
+    tool(name, { description, inputSchema: { id: ContractIdSchema } }, ({ id }) => perform(id));
   }
-  server.registerTool(
+  tool(
     "deliver",
     {
       description: "Deliver a reference (a hash or URI); it is encrypted for the client",
       inputSchema: { id: ContractIdSchema, reference: z.string() },
-      annotations: CHANGES,
     },
-    ({ id, reference }) => answer(() => agent.deliver(id, reference)),
+    ({ id, reference }) => agent.deliver(id, reference),
   );
-  server.registerTool(
+  tool(
     "submit_checkpoint",
     {
       description: "Report progress of continuous work; does not end the contract",
@@ -56,71 +52,85 @@ export function addWriteTools(server: McpServer, agent: Agent): void {
         data: z.record(z.string(), z.unknown()),
         checkpointedAt: z.string().describe("ISO 8601; not ahead of the chain's time"),
       },
-      annotations: CHANGES,
     },
-    ({ id, ...checkpoint }) => answer(() => agent.checkpoint(id, checkpoint)),
+    ({ id, ...checkpoint }) => agent.checkpoint(id, checkpoint),
   );
-  server.registerTool(
+  tool(
     "vote",
     {
       description: "Judge a disputed contract, one outcome for each criterion; pays the bond",
       inputSchema: { id: ContractIdSchema, outcomes: z.array(z.enum(OUTCOMES)).min(1).max(10) },
-      annotations: CHANGES,
     },
-    ({ id, outcomes }) => answer(() => agent.vote(id, outcomes)),
+    ({ id, outcomes }) => agent.vote(id, outcomes),
   );
-  server.registerTool(
+  tool(
     "stake",
     {
       description: "Stake protocol tokens as a Backup Agent; by default as many as that takes",
       inputSchema: { amount: z.string().optional() },
-      annotations: CHANGES,
     },
-    ({ amount }) => answer(() => agent.stake(amount)),
+    ({ amount }) => agent.stake(amount),
   );
-  server.registerTool("unstake", { description: "Withdraw the whole stake", annotations: CHANGES }, () =>
-    answer(() => agent.unstake()),
-  );
-  server.registerTool(
+  tool("unstake", { description: "Withdraw the whole stake", inputSchema: {} }, () => agent.unstake());
+  tool(
     "file_complaint",
     {
       description: "Complain about the other party of a contract; moves no money",
       inputSchema: { id: ContractIdSchema, evidence: z.record(z.string(), z.unknown()) },
-      annotations: CHANGES,
     },
-    ({ id, evidence }) => answer(() => agent.complain(id, evidence)),
+    ({ id, evidence }) => agent.complain(id, evidence),
   );
-  server.registerTool(
+  tool(
     "set_profile",
     {
       description: "Change your own display name or bio; null clears",
       inputSchema: { displayName: z.string().nullable().optional(), bio: z.string().nullable().optional() },
-      annotations: CHANGES,
     },
     ({ displayName, bio }) =>
-      answer(() =>
-        agent.setProfile({
-          ...(displayName === undefined ? {} : { displayName }),
-          ...(bio === undefined ? {} : { bio }),
-        }),
-      ),
+      agent.setProfile({
+        ...(displayName === undefined ? {} : { displayName }),
+        ...(bio === undefined ? {} : { bio }),
+      }),
   );
 }
 
-/** A payment whose outcome is not known can be followed up, and need not be signed a second time. */
-function addResume(server: McpServer): typeof answerOnce {
-  const open = new Map<string, () => Promise<unknown>>();
-  const answer: typeof answerOnce = async (perform) => {
+type Shape = Record<string, z.ZodType>;
+type AddTool = <Input extends Shape>(
+  name: string,
+  config: { description: string; inputSchema: Input },
+  perform: (input: z.infer<z.ZodObject<Input>>) => Promise<unknown>,
+) => void;
+
+/**
+ * Adds tools whose payments are signed once: one whose outcome is not known can be followed up by `resume_call`, and
+ * goes on where the same is asked for again; so does a call that its caller gave up before the answer.
+ */
+function addingTools(server: McpServer): AddTool {
+  const open = new Map<string, Unfinished>();
+  /** By tool and input. */
+  const unfinished = new Map<string, Unfinished>();
+
+  const follow = async (call: Unfinished, signal: AbortSignal): Promise<CallToolResult> => {
+    const keep = (): void => void unfinished.set(call.key, call);
+    signal.addEventListener("abort", keep, { once: true });
     try {
-      const result = await perform();
-      return answerOnce(async () => result);
+      const result = await call.outcome();
+      if (!signal.aborted) open.delete(call.resumeId);
+      return answer(async () => result);
     } catch (error) {
-      if (!(error instanceof OutcomeUnknown)) return refusal(error as Error);
-      const resumeId = randomUUID();
-      open.set(resumeId, error.resume);
-      return refusal(error, { hint: "Call resume_call with this resumeId.", resumeId });
+      if (!(error instanceof OutcomeUnknown)) {
+        if (!signal.aborted) open.delete(call.resumeId);
+        return refusal(error as Error);
+      }
+      call.outcome = once(error.resume);
+      open.set(call.resumeId, call);
+      keep();
+      return refusal(error, { hint: "Call resume_call with this resumeId.", resumeId: call.resumeId });
+    } finally {
+      signal.removeEventListener("abort", keep);
     }
   };
+
   server.registerTool(
     "resume_call",
     {
@@ -128,17 +138,45 @@ function addResume(server: McpServer): typeof answerOnce {
       inputSchema: { resumeId: z.uuid() },
       annotations: CHANGES,
     },
-    ({ resumeId }) => {
-      const resume = open.get(resumeId);
-      open.delete(resumeId);
-      return answer(resume ?? (() => Promise.reject(new Error("There is no such call."))));
+    async ({ resumeId }, { signal }) => {
+      const call = open.get(resumeId);
+      if (call === undefined) return refusal(new Error("There is no such call."));
+      unfinished.delete(call.key);
+      return follow(call, signal);
     },
   );
-  return answer;
+
+  return (name, config, perform) => {
+    const schema = z.object(config.inputSchema);
+    const run = (input: unknown, { signal }: { signal: AbortSignal }): Promise<CallToolResult> => {
+      const key = JSON.stringify([name, input]);
+      const earlier = unfinished.get(key);
+      unfinished.delete(key);
+      const fresh = () => perform(schema.parse(input));
+      return follow(earlier ?? { key, resumeId: randomUUID(), outcome: once(fresh) }, signal);
+    };
+    server.registerTool(name, { ...config, annotations: CHANGES } as never, run as never);
+  };
 }
 
-function addPost(server: McpServer, agent: Agent, answer: typeof answerOnce): void {
-  server.registerTool(
+/** A call of a tool whose caller does not know its outcome. */
+interface Unfinished {
+  key: string;
+  resumeId: string;
+  /** Begins it where it has not begun, and gives its one outcome. */
+  outcome: () => Promise<unknown>;
+}
+
+function once(begin: () => Promise<unknown>): () => Promise<unknown> {
+  let begun: Promise<unknown> | undefined;
+  return () => {
+    begun ??= begin();
+    return begun;
+  };
+}
+
+function addPost(tool: AddTool, agent: Agent): void {
+  tool(
     "post_contract",
     {
       description: "Post a contract; pays its price (a listing: the Worker Stake) into its escrow",
@@ -156,9 +194,8 @@ function addPost(server: McpServer, agent: Agent, answer: typeof answerOnce): vo
         delivery: duration("3d"),
         review: duration("4d"),
       },
-      annotations: CHANGES,
     },
-    ({
+    async ({
       price,
       worker,
       listing,
@@ -169,21 +206,20 @@ function addPost(server: McpServer, agent: Agent, answer: typeof answerOnce): vo
       delivery,
       review,
       ...text
-    }) =>
-      answer(async () => {
-        const after = { match, withdrawal, delivery, review } as Record<
-          "match" | "withdrawal" | "delivery" | "review",
-          Duration
-        >;
-        return agent.create({
-          ...text,
-          budgetOrPrice: price,
-          ...(worker === undefined ? {} : { worker }),
-          ...(listing ? { initiator: "worker" as const } : {}),
-          ...(client === undefined ? {} : { client }),
-          ...(supplementaryMaterials === undefined ? {} : { supplementaryMaterials }),
-          ...(await agent.deadlines(after)),
-        });
-      }),
+    }) => {
+      const after = { match, withdrawal, delivery, review } as Record<
+        "match" | "withdrawal" | "delivery" | "review",
+        Duration
+      >;
+      return agent.create({
+        ...text,
+        budgetOrPrice: price,
+        ...(worker === undefined ? {} : { worker }),
+        ...(listing ? { initiator: "worker" as const } : {}),
+        ...(client === undefined ? {} : { client }),
+        ...(supplementaryMaterials === undefined ? {} : { supplementaryMaterials }),
+        ...(await agent.deadlines(after)),
+      });
+    },
   );
 }

@@ -108,7 +108,7 @@ export async function openMiddle(
     loses = () => false,
   }: {
     change?: (path: string, data: Record<string, unknown>) => void;
-    loses?: (headers: Record<string, unknown>) => boolean;
+    loses?: (headers: Record<string, unknown>) => boolean | Promise<boolean>;
   },
 ): Promise<Middle> {
   const server = createServer(async (request, response) => {
@@ -124,7 +124,7 @@ export async function openMiddle(
       ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
     });
     const body = (await honest.json()) as { data?: Record<string, unknown> };
-    if (loses(request.headers)) return void response.destroy();
+    if (await loses(request.headers)) return void response.destroy();
     if (body.data !== undefined) change(request.url ?? "", body.data);
     const quote = honest.headers.get("payment-required");
     response

@@ -1,6 +1,7 @@
 /** The MCP server as language models meet it: the official client, over stdio, on the real service. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -246,6 +247,24 @@ describe("the caps", () => {
     expect(signed).toBe(1);
     expect(await world.usdOf(user.address)).toBe(97_500_000n);
     middle.close();
+  });
+
+  it("are not touched twice where a slow call is given up, and the same is asked for again", async () => {
+    const middle = await openMiddle(world, {
+      async loses(headers) {
+        if (headers["payment-signature"] !== undefined) await delay(8_000);
+        return false;
+      },
+    });
+    const user = await users.newUser({ usd: "100", env: { WC_URL: middle.url } });
+    const model = await openModel(caps("50", "100"), user);
+    const call = { name: "post_contract", arguments: WORK };
+    await expect(model.client.callTool(call, undefined, { timeout: 6_000 })).rejects.toThrow("timed out");
+    const { id } = await model.call<Contract>("post_contract", WORK);
+    expect(await model.call("get_contract", { id })).toMatchObject({ status: "created" });
+    await model.close();
+    middle.close();
+    expect(await world.usdOf(user.address)).toBe(50_000_000n);
   });
 
   it("are not touched twice where an answer is lost: the same call is resumed", async () => {
