@@ -3,7 +3,13 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
-import { type Agent, type ConnectOptions, connect, ServiceError } from "../client/index.js";
+import {
+  type Agent,
+  type ConnectOptions,
+  connect,
+  type PinnedNetwork,
+  ServiceError,
+} from "../client/index.js";
 import { UsageError } from "./exit-codes.js";
 import { exclusively, readPrivateJson, writePrivateJson } from "./files.js";
 import { readKeystore } from "./keystore.js";
@@ -24,9 +30,15 @@ export async function loadAccount(settings: Settings): Promise<PrivateKeyAccount
   return privateKeyToAccount(await readKeystore(keystorePath, given));
 }
 
-const ApiKeysSchema = z.record(z.string(), z.string()).nullable();
+/** What is kept of a sign-in. The network's form is this program's own: the file is private. */
+const ApiKeysSchema = z
+  .record(z.string(), z.object({ apiKey: z.string(), network: z.custom<PinnedNetwork>() }))
+  .nullable();
 
-/** Signs in once for each service and address; later commands use the key that was kept. */
+/**
+ * Signs in once for each service and address; later commands use the key that was kept. The network of the first
+ * sign-in is kept with it: nothing is signed for another one that the service may name later.
+ */
 export async function signedIn(
   settings: Settings,
   options: Omit<ConnectOptions, "baseUrl" | "account" | "apiKey">,
@@ -36,13 +48,14 @@ export async function signedIn(
   const place = `${settings.url} ${account.address.toLowerCase()}`;
   const keys = () => ApiKeysSchema.parse(readPrivateJson(path));
   const kept = keys()?.[place];
-  const common = { ...options, baseUrl: settings.url, account };
+  const common = { ...options, baseUrl: settings.url, account, ...(kept && { network: kept.network }) };
   if (kept !== undefined) {
-    const agent = await connect({ ...common, apiKey: kept });
+    const agent = await connect({ ...common, apiKey: kept.apiKey });
     if (await isAccepted(agent)) return { agent, account };
   }
   const agent = await connect({ ...common, label: "wc" });
-  exclusively(path, () => writePrivateJson(path, { ...keys(), [place]: agent.apiKey }));
+  const { apiKey, network } = agent;
+  exclusively(path, () => writePrivateJson(path, { ...keys(), [place]: { apiKey, network } }));
   return { agent, account };
 }
 

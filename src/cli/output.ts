@@ -20,17 +20,17 @@ export function createOutput(
 ): Output {
   return {
     result(value, human) {
-      stdout(`${json ? JSON.stringify(value, null, 2) : human()}\n`);
+      stdout(`${json ? JSON.stringify(value, null, 2) : plain(human())}\n`);
     },
     progress(line) {
-      stderr(`${line}\n`);
+      stderr(`${oneLine(line)}\n`);
     },
   };
 }
 
 /** Columns as wide as their widest cell. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [header, ...rows];
+  const all = [header, ...rows].map((row) => row.map(oneLine));
   const widths = header.map((_, i) => Math.max(...all.map((row) => (row[i] ?? "").length)));
   return all
     .map((row) =>
@@ -45,7 +45,12 @@ export function table(header: readonly string[], rows: readonly (readonly string
 /** Two columns, `name  value`. */
 export function fields(pairs: readonly (readonly [string, string])[]): string {
   const width = Math.max(...pairs.map(([name]) => name.length));
-  return pairs.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
+  return pairs.map(([name, value]) => `${name.padEnd(width)}  ${oneLine(value)}`).join("\n");
+}
+
+/** A line break in a title could make a row of a table, or a question, that nobody wrote. */
+function oneLine(text: string): string {
+  return plain(text).replaceAll(/[\n\t\u2028\u2029]/g, " ");
 }
 
 /**
@@ -61,7 +66,7 @@ export function describeContract(contract: Contract): string {
     fields([
       ["id", contract.id],
       ["status", contract.status],
-      ["title", plain(contract.title)],
+      ["title", contract.title],
       ["price", contract.budgetOrPrice],
       ["award", contract.awardMethod],
       ["client", contract.client ?? "nobody yet"],

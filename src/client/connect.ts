@@ -1,5 +1,6 @@
 /** The client of the service for one agent. */
 import { contractActs } from "./contracts.js";
+import { RefusedToSign } from "./errors.js";
 import { createHttp, type HttpOptions } from "./http.js";
 import { ownAffairs } from "./own-affairs.js";
 import { reads } from "./reads.js";
@@ -33,6 +34,7 @@ export interface ConnectOptions {
 }
 
 const PATIENCE_MS = 120_000;
+const STABLECOIN_DECIMALS = 6;
 const SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 
 /** `90m`, `36h`, `2d`. */
@@ -44,12 +46,13 @@ export type Agent = Awaited<ReturnType<typeof connect>>;
 export async function connect(options: ConnectOptions) {
   const { account: signer, spendingLimit, beforePayment } = options;
   const http = createHttp(httpOptions(options));
-  const network = options.network ?? (await readNetwork(http));
+  const network = lowerCase(options.network ?? (await readNetwork(http)));
+  requireTwoCurrencies(network);
   const now = async (): Promise<number> => Math.floor(Date.parse((await readNetwork(http)).time) / 1000);
   const session: Session = {
     http,
     signer,
-    network: lowerCase(network),
+    network,
     budget: createBudget(spendingLimit),
     beforePayment,
     now,
@@ -108,6 +111,17 @@ function httpOptions({
 async function readNetwork(http: Session["http"]): Promise<Network> {
   const { json } = await http.send({ method: "GET", path: "/v1/network", repeatable: true });
   return json.data as Network;
+}
+
+/** Limits are in two currencies of known decimals: one token in both places would pass the limit of the other. */
+function requireTwoCurrencies({ asset, protocolToken }: PinnedNetwork): void {
+  if (asset.address === protocolToken)
+    throw new RefusedToSign("network", "stablecoin and protocol token are one");
+  if (asset.decimals !== STABLECOIN_DECIMALS)
+    throw new RefusedToSign(
+      "network",
+      `the stablecoin has ${asset.decimals} decimals, not ${STABLECOIN_DECIMALS}`,
+    );
 }
 
 async function signIn({ http, signer, network }: Session, label: string | undefined): Promise<string> {

@@ -24,8 +24,8 @@ export function contractActs(session: Session) {
     provenTerms(id, await read<Terms>(session, `${pathOf(id)}/terms`), network);
   /** To the contract's own escrow, as much as its proven terms say. */
   const toEscrow = (id: string, amountOf: (terms: EscrowTerms) => bigint) => async () => {
-    const asset = network.asset.address;
-    return { payTo: id.toLowerCase(), asset, amount: amountOf(await termsOf(id)) };
+    const amount = amountOf(await termsOf(id));
+    return { payTo: id.toLowerCase(), currency: "stablecoin" as const, amount };
   };
 
   return {
@@ -37,7 +37,7 @@ export function contractActs(session: Session) {
         const told = await read<Terms>(session, `${pathOf(quote.payTo)}/terms`);
         const terms = ownTerms(quote.payTo, { posted, body, caller, told, network });
         const amount = terms.workerInitiated ? workerStake(terms.price, terms.parameters) : terms.price;
-        return { payTo: quote.payTo.toLowerCase(), asset: network.asset.address, amount };
+        return { payTo: quote.payTo.toLowerCase(), currency: "stablecoin" as const, amount };
       };
       return pay<Contract>(session, "/v1/contracts", { body, expect });
     },

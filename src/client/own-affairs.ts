@@ -14,7 +14,7 @@ export function ownAffairs(session: Session) {
       const units = parseDecimal(tokens, TOKEN_DECIMALS);
       if (units === null || units === 0n)
         throw new RangeError(`${tokens} is not an amount of protocol tokens`);
-      const expected = { payTo: network.registry, asset: network.protocolToken, amount: units };
+      const expected = { payTo: network.registry, currency: "protocol-token" as const, amount: units };
       const body = JSON.stringify({ amount: tokens });
       return pay<Stake>(session, "/v1/agents/me/stake", { body, expect: async () => expected });
     },

@@ -44,16 +44,11 @@ export async function sendPaid<T>(payer: Payer, { request, expect, open }: PaidC
 }
 
 async function allow(
-  { budget, beforePayment, network }: Payer,
-  { amount, asset, resource }: Expected,
+  { budget, beforePayment }: Payer,
+  { amount, currency, resource }: Expected,
 ): Promise<void> {
-  const isToken = asset === network.protocolToken;
-  const payment: PlannedPayment = {
-    currency: isToken ? "protocol-token" : "stablecoin",
-    amount,
-    decimal: formatDecimal(amount, isToken ? TOKEN_DECIMALS : undefined),
-    resource,
-  };
+  const decimals = currency === "protocol-token" ? TOKEN_DECIMALS : undefined;
+  const payment: PlannedPayment = { currency, amount, decimal: formatDecimal(amount, decimals), resource };
   await beforePayment?.(payment);
   budget.spend(payment);
 }

@@ -5,14 +5,16 @@ import { toHex } from "viem";
 import type { Address } from "../protocol/types.js";
 import { RefusedToSign } from "./errors.js";
 import type { Signer } from "./sign-in.js";
+import type { PlannedPayment } from "./spending.js";
 import type { PinnedNetwork } from "./types.js";
 
 /** What a payment may be for: all of it known before the quote, or proven from it. */
 export interface Expected {
   payTo: string;
-  /** Smallest unit of the asset. */
+  /** Smallest unit of the currency. */
   amount: bigint;
-  asset: string;
+  /** Which of the network's two, by what the call is: never by what the service says. */
+  currency: PlannedPayment["currency"];
   resource: string;
 }
 
@@ -51,7 +53,7 @@ export function requireExpected(
     ["x402Version", required.x402Version, "2"],
     ["scheme", told.scheme, "exact"],
     ["network", told.network, `eip155:${network.chainId}`],
-    ["asset", lower(told.asset), expected.asset],
+    ["asset", lower(told.asset), assetOf(expected, network)],
     ["payTo", lower(told.payTo), expected.payTo],
     ["amount", told.amount, expected.amount.toString()],
     ["amount", told.maxAmountRequired ?? told.amount, expected.amount.toString()],
@@ -61,6 +63,10 @@ export function requireExpected(
     if (String(value) !== wanted)
       throw new RefusedToSign(field, `the quote says ${value}, and it must be ${wanted}`);
   }
+}
+
+function assetOf({ currency }: Expected, { asset, protocolToken }: PinnedNetwork): string {
+  return currency === "stablecoin" ? asset.address : protocolToken;
 }
 
 /** The `PAYMENT-SIGNATURE` of a quote that has been checked: an EIP-3009 authorization, valid ten minutes from `now`. */

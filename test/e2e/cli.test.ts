@@ -116,6 +116,27 @@ describe("a contract by command line", () => {
   });
 });
 
+describe("a service", () => {
+  it("that names other addresses than at the first sign-in gets no signature for them", async () => {
+    let isLying = false;
+    const middle = await openMiddle(world, {
+      change(path, data) {
+        if (isLying && path === "/v1/network") data.factory = `0x${"66".repeat(20)}`;
+      },
+    });
+    const user = await newUser({ env: { WC_URL: middle.url } });
+    await user.json("list");
+    isLying = true;
+    // Its own addresses are the first ones: the escrow is where they put it.
+    expect((await user.json<Shown>(...POST)).status).toBe("created");
+    const stranger = await newUser({ env: { WC_URL: middle.url } });
+    const { code, stderr } = await stranger.run(...POST);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain("Refused to sign");
+    middle.close();
+  });
+});
+
 describe("verify", () => {
   it("points out each field that a service tells otherwise than the chain, and exits with 1", async () => {
     const [client, worker] = await Promise.all([newUser(), newUser()]);

@@ -8,6 +8,7 @@ import {
   type ConnectOptions,
   type Contract,
   connect,
+  type Network,
   OutcomeUnknown,
   PaymentRejected,
   RefusedToSign,
@@ -169,6 +170,26 @@ describe("an agent", () => {
   });
 });
 
+describe("a network", () => {
+  it.each([
+    [
+      "whose two currencies are one token",
+      (network: Network) => ({ ...network, protocolToken: network.asset.address }),
+    ],
+    [
+      "whose stablecoin counts in other decimals",
+      (network: Network) => ({ ...network, asset: { ...network.asset, decimals: 18 } }),
+    ],
+  ])("%s is refused before anything is signed", async (_name, change) => {
+    const fetch = lying(async (url, response) => {
+      if (url.pathname !== "/v1/network") return response;
+      const { data } = (await response.json()) as { data: Network };
+      return Response.json({ data: change(data) });
+    });
+    await expect(newAgent({ fetch }, "0")).rejects.toMatchObject({ name: "RefusedToSign", field: "network" });
+  });
+});
+
 /** The service as an attacker between it and the agent shows it. */
 function lying(change: (url: URL, response: Response) => Promise<Response>): typeof fetch {
   return async (input, init) => change(new URL(String(input)), await fetch(input, init));
@@ -188,12 +209,12 @@ function lyingQuote(field: string, value: string): typeof fetch {
   });
 }
 
-/** An account that counts what it signs. */
 function tooManyCalls(): Response {
   const error = { code: "rate_limited", message: "Too many calls." };
   return Response.json({ error }, { status: 429, headers: { "retry-after": "60" } });
 }
 
+/** An account that counts what it signs. */
 function countingAccount() {
   const account = privateKeyToAccount(generatePrivateKey());
   let payments = 0;
