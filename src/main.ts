@@ -27,6 +27,8 @@ import { createWebhookSender } from "./webhooks/sender.js";
 const KEEPER_INTERVAL_MS = 1000;
 /** Room for contract wallets' signatures in a payment header, and idle connections that outlive a client's own pause. */
 const SERVER_OPTIONS = { maxHeaderSize: 64 * 1024, keepAliveTimeout: 65_000 };
+/** Decoding a hostile one of 64 KB takes a tenth of a second, before any limit is asked. */
+const MAX_URL_LENGTH = 8_192;
 /** A connection on which nothing moves for so much longer than the longest call is closed: its reader may not read. */
 const STALL_MS = 120_000;
 /** How long stopping waits for requests that are still being answered. */
@@ -143,9 +145,16 @@ export async function createService(
   }
 }
 
+function urlTooLong(): Response {
+  const error = { code: "invalid_request", message: `The URL is longer than ${MAX_URL_LENGTH} characters.` };
+  return Response.json({ error }, { status: 400 });
+}
+
 function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Promise<Server> {
   return new Promise((resolve, reject) => {
-    const server = serve({ fetch: app.fetch, hostname: host, port, serverOptions: SERVER_OPTIONS }, () =>
+    const answer: typeof app.fetch = (request, ...rest) =>
+      request.url.length > MAX_URL_LENGTH ? urlTooLong() : app.fetch(request, ...rest);
+    const server = serve({ fetch: answer, hostname: host, port, serverOptions: SERVER_OPTIONS }, () =>
       resolve(server),
     ) as Server;
     server.once("error", reject);

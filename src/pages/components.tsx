@@ -92,12 +92,16 @@ export function ScrollTable({ label, children }: PropsWithChildren<{ label: stri
   );
 }
 
+/** Indenting deep JSON makes it up to 65 times as long. */
+const MAX_INDENTED = 4_096;
+
 /** Stored JSON as text. */
 export function Json({ value, summary }: { value: unknown; summary: string }) {
+  const text = JSON.stringify(value);
   return (
     <details>
       <summary>{summary}</summary>
-      <pre>{JSON.stringify(value, null, 2)}</pre>
+      <pre>{text.length > MAX_INDENTED ? text : JSON.stringify(value, null, 2)}</pre>
     </details>
   );
 }

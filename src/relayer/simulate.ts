@@ -59,20 +59,17 @@ export async function simulateOperations({
       params: [{ blockStateCalls: [{ calls, blockOverrides }], validation: false }, stateOf(head)],
     } as never)) as { calls: SimulatedCall[] }[];
     if (block?.calls.length !== operations.length) throw new Error("eth_simulateV1 left calls out");
-    return block.calls.map((call, index) => readSimulated(call, operations[index]?.gasLimit ?? 0));
+    return block.calls.map((call, index) => readSimulated(relay, call, operations[index]?.gasLimit ?? 0));
   } catch (error) {
     if (!isMethodMissing(error)) throw error;
     return callOneByOne({ publicClient, relay, operations, head });
   }
 }
 
-function readSimulated(call: SimulatedCall, gasLimit: number): SimulationResult {
+function readSimulated(relay: Address, call: SimulatedCall, gasLimit: number): SimulationResult {
   if (BigInt(call.status) !== 1n) throw new Error("the Relay refused a simulated batch");
-  const [failure] = parseEventLogs({
-    abi: relayAbi,
-    eventName: "OperationFailed",
-    logs: (call.logs ?? []) as never,
-  });
+  const logs = (call.logs ?? []).filter(({ address }) => address.toLowerCase() === relay);
+  const [failure] = parseEventLogs({ abi: relayAbi, eventName: "OperationFailed", logs: logs as never });
   if (failure === undefined) return { success: true };
   const data = failure.args.reason;
   return { success: false, data, outOfGas: data === "0x" && BigInt(call.gasUsed) >= BigInt(gasLimit) };

@@ -211,3 +211,9 @@ describe("acting by delegation", () => {
       .toBe(200);
   });
 });
+
+test("a URL of more than eight kilobytes is refused before it is decoded", async () => {
+  const response = await fetch(`${world.url}/v1/contracts?q=${"%ff".repeat(5_000)}`);
+  expect(response.status).toBe(400);
+  expect(await response.json()).toMatchObject({ error: { code: "invalid_request" } });
+});

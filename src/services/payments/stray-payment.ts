@@ -46,9 +46,7 @@ async function isStray(
   { logs }: TransactionReceipt,
 ): Promise<boolean> {
   if (!hasTransfer(logs, deps.deployment.asset.address, payment)) return false;
-  const events = parseEventLogs({ abi: escrowAbi, logs }).filter(
-    ({ address }) => address.toLowerCase() === payment.to,
-  );
+  const events = parseEventLogs({ abi: escrowAbi, logs: emittedBy(payment.to, logs) });
   for (const event of events) if (await isOfPayer(deps, payment, event)) return false;
   return true;
 }
@@ -88,13 +86,14 @@ function hasTransfer(
   token: Address,
   { from, to, value }: Pick<PaymentAuthorization, "from" | "to" | "value">,
 ): boolean {
-  return parseEventLogs({ abi: tokenAbi, eventName: "Transfer", logs }).some(
-    ({ address, args }) =>
-      address.toLowerCase() === token &&
-      args.from.toLowerCase() === from &&
-      args.to.toLowerCase() === to &&
-      args.value === value,
+  return parseEventLogs({ abi: tokenAbi, eventName: "Transfer", logs: emittedBy(token, logs) }).some(
+    ({ args }) => args.from.toLowerCase() === from && args.to.toLowerCase() === to && args.value === value,
   );
+}
+
+/** Before they are decoded: a stranger can fill a transaction with thousands that look alike. */
+function emittedBy(emitter: Address, logs: Log[]): Log[] {
+  return logs.filter(({ address }) => address.toLowerCase() === emitter);
 }
 
 export interface Opening {
@@ -114,10 +113,9 @@ export async function findOpening(deps: Deps, payment: PaymentAuthorization): Pr
   const use = await findUse(deps, payment);
   if (use === null) return null;
   const { logs, transactionHash, blockNumber, blockHash } = use;
-  const openedAtOnce = parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractCreated", logs }).some(
-    ({ address }) => address.toLowerCase() === payment.to,
-  );
-  if (openedAtOnce) return { transactionHash, blockNumber, blockHash };
+  const own = emittedBy(payment.to, logs);
+  const atOnce = parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractCreated", logs: own });
+  if (atOnce.length > 0) return { transactionHash, blockNumber, blockHash };
   if (!(await isStray(deps, payment, use))) return null;
   const opened = await findOpeningFromBalance(deps, payment);
   return opened === null ? null : { transactionHash, ...opened };

@@ -3,10 +3,14 @@ import { LIMITS } from "../../../protocol/limits.js";
 import { cleanText, lengthOf, resemblesAddress } from "../../../services/profiles/clean-text.js";
 import { AddressViewSchema } from "../../address.js";
 
-/** Length is judged after cleaning: characters that nobody sees cost nothing. */
+/** Composing accents takes the square of their number. */
+const MAX_UNITS = 8_192;
+
+/** Length is judged after cleaning: characters that nobody sees cost nothing, up to {@link MAX_UNITS}. */
 const text = (limit: number) =>
   z
     .string()
+    .max(MAX_UNITS, { error: `must have at most ${limit} characters`, abort: true })
     .transform(cleanText)
     .refine((clean) => clean === null || lengthOf(clean) <= limit, `must have at most ${limit} characters`);
 

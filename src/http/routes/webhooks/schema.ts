@@ -7,7 +7,11 @@ import { EventTypesSchema, PositionSchema } from "../events/schema.js";
 
 const UrlSchema = z
   .string()
-  .max(LIMITS.webhookUrlLength, `must have at most ${LIMITS.webhookUrlLength} characters`)
+  .max(LIMITS.webhookUrlLength, {
+    error: `must have at most ${LIMITS.webhookUrlLength} characters`,
+    // To look whether it is a URL takes the square of its length.
+    abort: true,
+  })
   .refine((text) => URL.canParse(text), "must be a URL")
   .openapi({ type: "string", format: "uri", example: "https://agent.example/events" });
 
