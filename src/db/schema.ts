@@ -266,7 +266,7 @@ export const operation = app.table(
     index("operation_unanswered")
       .on(t.caller, t.kind)
       .where(sql`state <> 'rejected' and nonce is not null and response is null`),
-    index("operation_stake").on(t.caller, t.id).where(sql`kind = 'stake'`),
+    index("operation_stake").on(t.caller, t.id).where(sql`kind = 'stake' and state in ('mined', 'final')`),
     index("operation_failed")
       .on(t.caller, t.updatedAt)
       .where(sql`state = 'rejected' and block_number is not null`),

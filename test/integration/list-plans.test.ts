@@ -1,6 +1,6 @@
 /** Lists and searches that callers can shape are answered from indexes, however many rows there are. */
 import type { SQL } from "drizzle-orm";
-import { and, desc, eq, ilike, or, sql } from "drizzle-orm";
+import { and, desc, eq, ilike, inArray, or, sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type Database } from "../../src/db/client.js";
 import { vote } from "../../src/db/onchain.js";
@@ -53,6 +53,18 @@ test.each([
   const plan = await planOf(query);
   expect(plan).toMatch(/Index (Only )?Scan Backward using \S+ on vote/);
   expect(plan).toMatch(/Presorted Key: vote.sealed_at, vote.contract_id, vote."?position/);
+});
+
+test("a caller's newest stake is found by an index", async () => {
+  const added = inArray(operation.state, ["mined", "final"]);
+  const where = and(eq(operation.caller, AGENT), eq(operation.kind, "stake"), added);
+  const query = db
+    .select({ id: operation.id })
+    .from(operation)
+    .where(where)
+    .orderBy(desc(operation.id))
+    .limit(1);
+  expect(await planOf(query.getSQL())).toContain("operation_stake");
 });
 
 test("a caller's unanswered payments are found by an index", async () => {

@@ -1,0 +1,1 @@
+CREATE INDEX "operation_stake" ON "app"."operation" USING btree ("caller","id") WHERE kind = 'stake' and state in ('mined', 'final');
