@@ -30,10 +30,12 @@ export async function loadAccount(settings: Settings): Promise<PrivateKeyAccount
   return privateKeyToAccount(await readKeystore(keystorePath, given));
 }
 
+const ApiKeysSchema = z.record(z.string(), z.unknown()).nullable();
 /** What is kept of a sign-in. The network's form is this program's own: the file is private. */
-const ApiKeysSchema = z
-  .record(z.string(), z.object({ apiKey: z.string(), network: z.custom<PinnedNetwork>() }))
-  .nullable();
+const SignInSchema = z.object({
+  apiKey: z.string(),
+  network: z.custom<PinnedNetwork>((value) => typeof value === "object" && value !== null),
+});
 
 /**
  * Signs in once for each service and address; later commands use the key that was kept. The network of the first
@@ -47,7 +49,8 @@ export async function signedIn(
   const path = join(settings.configDir, "api-keys.json");
   const place = `${settings.url} ${account.address.toLowerCase()}`;
   const keys = () => ApiKeysSchema.parse(readPrivateJson(path));
-  const kept = keys()?.[place];
+  // One of another form, as of an earlier release, is replaced.
+  const kept = SignInSchema.safeParse(keys()?.[place]).data;
   const common = { ...options, baseUrl: settings.url, account, ...(kept && { network: kept.network }) };
   if (kept !== undefined) {
     const agent = await connect({ ...common, apiKey: kept.apiKey });

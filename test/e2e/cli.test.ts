@@ -1,5 +1,5 @@
 /** The command line, as people and scripts use it: results, files, exit codes; a process of its own where that matters. */
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/local/root.js";
@@ -125,6 +125,10 @@ describe("a service", () => {
       },
     });
     const user = await newUser({ env: { WC_URL: middle.url } });
+    const directory = user.env.WC_CONFIG_DIR as string;
+    mkdirSync(directory, { recursive: true });
+    const older = { [`${middle.url} ${user.address.toLowerCase()}`]: "wc_test_of_an_earlier_release" };
+    writeFileSync(join(directory, "api-keys.json"), JSON.stringify(older), { mode: 0o600 });
     await user.json("list");
     isLying = true;
     // Its own addresses are the first ones: the escrow is where they put it.
