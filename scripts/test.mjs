@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { stripVTControlCharacters } from "node:util";
 import { ensureInstalled } from "./install.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -83,13 +84,14 @@ async function runVitest(suite) {
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
     const shard = part === undefined ? [] : [`--shard=${part}`];
     const { code, stdout, stderr } = await run("vitest", ["run", "--project", name, ...shard, ...reporters]);
-    return { output: `${stdout}${stderr}`, ...countVitest(report, code) };
+    const output = `${stdout}${stderr}`;
+    return { output, ...countVitest(report, { code, output }) };
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
 }
 
-function countVitest(report, code) {
+function countVitest(report, { code, output }) {
   let json;
   try {
     json = JSON.parse(readFileSync(report, "utf8"));
@@ -97,8 +99,17 @@ function countVitest(report, code) {
     return { passed: 0, failed: 1, failures: ["broke off; see its output"] };
   }
   const failures = json.testResults.flatMap((file) => failuresOf(file));
-  if (code !== 0 && failures.length === 0) failures.push(`ended with exit code ${code}; see its output`);
+  if (code !== 0 && failures.length === 0) {
+    failures.push(`ended with exit code ${code}\n${shortened(errorOutsideTests(output))}`);
+  }
   return { passed: json.numPassedTests, failed: failures.length, failures };
+}
+
+/** What vitest says of an error that belongs to no test, as one of a project's setup; else the end of its output. */
+function errorOutsideTests(output) {
+  const lines = stripVTControlCharacters(output).trim().split("\n");
+  const start = lines.findIndex((line) => /(Unhandled|Startup) .*(Error|Rejection)/.test(line));
+  return lines.slice(start === -1 ? -MESSAGE_LINES : start).join("\n");
 }
 
 /** A file that does not even load has no failed test of its own. */
