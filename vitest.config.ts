@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 20_000 } },
+      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false, testTimeout: 20_000 } },
       withStack("integration"),
       withStack("e2e"),
       faults(),
@@ -31,6 +31,8 @@ function withStack(name: string) {
       globalSetup: "test/support/global-setup.ts",
       setupFiles: ["test/support/checked-fetch.ts"],
       fileParallelism: false,
+      // One process for all files: what each would load anew, viem above all, is loaded once.
+      isolate: false,
       testTimeout: 120_000,
       hookTimeout: 300_000,
       teardownTimeout: 60_000,

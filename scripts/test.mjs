@@ -14,7 +14,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
  */
 const STAGES = [
   [["contracts"], ["unit"]],
-  [["integration"], ["e2e 1/2", "browser"], ["conformance", "e2e 2/2"]],
+  [["integration"], ["conformance", "e2e 1/2"], ["e2e 2/2", "browser"]],
 ];
 
 /** Lines of a failure's message that are repeated at the end of the run. */

@@ -31,8 +31,9 @@ globalThis.fetch = async (input, init) => {
   throw new Error(deviation);
 };
 
-/** A test may have caught the error, or expected one. */
+/** A test may have caught the error, or expected one. The next file's setup begins with the plain one again. */
 afterAll(() => {
+  globalThis.fetch = plainFetch;
   if (deviations.length > 0) throw new Error([...new Set(deviations)].join("\n"));
 });
 
