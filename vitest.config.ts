@@ -1,5 +1,7 @@
 import { defineConfig } from "vitest/config";
 
+const SETUP_FILES = ["test/support/wall-clock.ts", "test/support/checked-fetch.ts"];
+
 export default defineConfig({
   test: {
     projects: [
@@ -13,7 +15,7 @@ export default defineConfig({
         test: {
           ...withStack("conformance").test,
           globalSetup: "test/conformance/support/global-setup.ts",
-          setupFiles: ["test/support/checked-fetch.ts", "test/conformance/support/patient-fetch.ts"],
+          setupFiles: [...SETUP_FILES, "test/conformance/support/patient-fetch.ts"],
           // The sentences of a file run at once; each waits for the chain most of its time.
           maxConcurrency: 24,
         },
@@ -29,7 +31,7 @@ function withStack(name: string) {
       name,
       include: [`test/${name}/**/*.test.ts`],
       globalSetup: "test/support/global-setup.ts",
-      setupFiles: ["test/support/checked-fetch.ts"],
+      setupFiles: SETUP_FILES,
       fileParallelism: false,
       // One process for all files: what each would load anew, viem above all, is loaded once.
       isolate: false,

@@ -20,6 +20,11 @@ export async function followChainTime(chainNow: () => Promise<number>): Promise<
   Date.now = ahead > 2000 ? () => wallClock() + ahead : wallClock;
 }
 
+/** Sets this process's clock back to the machine's. */
+export function leaveChainTime(): void {
+  Date.now = wallClock;
+}
+
 /** Resolves once the service has seen a block of that time, in seconds; at once where there is no service. */
 export async function serviceReaches(url: string, time: number): Promise<void> {
   const hasReached = async (): Promise<boolean> => {
