@@ -88,6 +88,12 @@ test("while the index shows less than it did, nobody is told of an earlier time"
   };
   await expect.poll(async () => (await repeated())[0], { timeout: 60_000 }).toBe(200);
   await world.indexed();
+  // The event log writes how far it is with each event that it finds: from here on it finds none.
+  const isLevel =
+    "select scanned_id is not distinct from (select max(id) from onchain.escrow_event) as level from app.event_log";
+  await expect
+    .poll(async () => (await world.pool.query(isLevel)).rows[0]?.level, { timeout: 60_000 })
+    .toBe(true);
   const reads = ["", "/votes", "/ledger", "/settlement", "/checkpoints", "/complaints"].map(
     (part) => `/v1/contracts/${id}${part}`,
   );
