@@ -1,6 +1,7 @@
 /** Ponder: which chain, which emitters, from which block. `src/indexer/ponder.config.ts` re-exports it. */
+
+import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
 import { createConfig } from "ponder";
-import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "./src/chain/abi.js";
 import { readDeployment } from "./src/chain/deployment.js";
 
 /** Ponder's client starts at this many requests a second per URL, and climbs only under constant load. */

@@ -1,6 +1,7 @@
 /** Composition root: builds every part of the service and wires them together. */
 import type { Server } from "node:http";
 import { serve } from "@hono/node-server";
+import type { Address } from "@working-contracts/protocol/types";
 import type { Hono } from "hono";
 import type { Logger } from "pino";
 import { privateKeyToAccount } from "viem/accounts";
@@ -12,16 +13,15 @@ import type { Config } from "./config.js";
 import { createDatabase, migrate } from "./db/client.js";
 import { createAppender } from "./events/appender.js";
 import { createEventFeed } from "./events/feed.js";
+import { createCheckpointTrees } from "./features/checkpoints/trees.js";
+import { targetPolicy } from "./features/webhooks/require-target.js";
 import { createApp, createProbeApp } from "./http/app.js";
 import { createKeeper } from "./keeper/keeper.js";
 import { createLogger } from "./logger.js";
 import { createMetrics } from "./metrics.js";
-import type { Address } from "./protocol/types.js";
 import { createCaretaker } from "./relayer/caretaker.js";
 import { createOutboxWaiter } from "./relayer/outbox-waiter.js";
 import { createRelayer } from "./relayer/relayer.js";
-import { createCheckpointTrees } from "./services/checkpoints/trees.js";
-import { targetPolicy } from "./services/webhooks/require-target.js";
 import { createWebhookSender } from "./webhooks/sender.js";
 
 const KEEPER_INTERVAL_MS = 1000;

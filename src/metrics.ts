@@ -1,10 +1,11 @@
 /** What an operator can watch: Prometheus counters of the HTTP edge and the relayer, and gauges read at each scrape. */
+
+import type { Address } from "@working-contracts/protocol/types";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { PublicClient } from "viem";
 import type { Database } from "./db/client.js";
 import { indexedBlock } from "./db/onchain.js";
 import type { ErrorCode } from "./errors.js";
-import type { Address } from "./protocol/types.js";
 import { ALARM_NAMES, type RelayerMetrics } from "./relayer/context.js";
 
 export interface Metrics {

@@ -1,5 +1,15 @@
 /** The one deploy path, shared by tests, local networks and real chains. */
 import { readFileSync } from "node:fs";
+import {
+  delegationAbi,
+  escrowAbi,
+  factoryAbi,
+  protocolTokenAbi,
+  registryAbi,
+  relayAbi,
+  testUsdAbi,
+} from "@working-contracts/protocol/abi";
+import type { Deployment } from "@working-contracts/protocol/deployment";
 import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
 import {
   type Abi,
@@ -18,16 +28,6 @@ import {
   type TransactionReceipt,
   type Transport,
 } from "viem";
-import {
-  delegationAbi,
-  escrowAbi,
-  factoryAbi,
-  protocolTokenAbi,
-  registryAbi,
-  relayAbi,
-  testUsdAbi,
-} from "./abi.js";
-import type { Deployment } from "./deployment.js";
 import { included, type Sender, type SentTransaction, send } from "./inclusion.js";
 
 /** Parameters of future Working Contracts, in the units of the Solidity struct. */

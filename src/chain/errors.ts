@@ -1,8 +1,9 @@
 /** Solidity errors in the API's words: every error that a relayed operation can end in has a code. */
+
+import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
+import type { Hex } from "@working-contracts/protocol/types";
 import { type ContractErrorName, decodeErrorResult } from "viem";
 import type { ErrorCode } from "../errors.js";
-import type { Hex } from "../protocol/types.js";
-import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "./abi.js";
 
 interface ErrorMeaning {
   code: ErrorCode;

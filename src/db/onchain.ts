@@ -4,7 +4,8 @@
  * The tables repeat src/indexer/ponder.schema.ts, because importing that file loads Ponder, about two seconds per
  * process. A test compares the two column by column.
  */
-import { and, inArray, sql } from "drizzle-orm";
+import { OPENING_PERIOD } from "@working-contracts/protocol/deadlines";
+import { and, inArray, type SQL, sql } from "drizzle-orm";
 import { boolean, customType, integer, json, pgSchema, primaryKey, text } from "drizzle-orm/pg-core";
 import type { Executor } from "./client.js";
 
@@ -289,4 +290,12 @@ async function eventsOf(db: Executor, targets: IndexedTarget[]): Promise<Set<str
       ),
     );
   return new Set(rows.map((row) => `${row.blockHash}${row.contractId}`));
+}
+
+/** Until when the votes of `agent` hold its stake in the registry (seconds); SQL null where it never voted. */
+export function lockedUntil(agent: SQL): SQL {
+  return sql`(
+    select max(c.disputed_at + c.ba_voting_window) + ${OPENING_PERIOD}
+    from onchain.vote v join onchain.working_contract c on c.id = v.contract_id
+    where v.backup_agent = ${agent})`;
 }

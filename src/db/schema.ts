@@ -1,4 +1,6 @@
 /** Tables that the service owns (Postgres schema `app`): only what the chain does not hold. */
+
+import type { DeadlineName, EventType } from "@working-contracts/protocol/events";
 import { sql } from "drizzle-orm";
 import {
   bigint,
@@ -14,7 +16,6 @@ import {
   timestamp,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
-import type { DeadlineName, EventType } from "../protocol/events.js";
 
 export const app = pgSchema("app");
 

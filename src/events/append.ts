@@ -1,9 +1,10 @@
 /** The single appender's writes: positions without gaps, each source once, and what is undone by name. */
+
+import { type EventType, TIMEOUT_TYPES } from "@working-contracts/protocol/events";
+import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../db/client.js";
 import { event, eventLog } from "../db/schema.js";
-import { type EventType, TIMEOUT_TYPES } from "../protocol/events.js";
-import type { Address } from "../protocol/types.js";
 import type { EventDraft } from "./draft.js";
 import type { LogState } from "./rewind.js";
 

@@ -7,6 +7,7 @@
  * no gap and no duplicate.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import type { Hex } from "@working-contracts/protocol/types";
 import { eq, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
 import type { PublicClient } from "viem";
@@ -14,7 +15,6 @@ import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
 import type { Database, Transaction } from "../db/client.js";
 import { type IndexProgress, indexProgress } from "../db/onchain.js";
 import { eventLog } from "../db/schema.js";
-import type { Hex } from "../protocol/types.js";
 import { append, appendStaged, closeLog, type Log, revertChainEvents } from "./append.js";
 import { draftsOf, readChainEvents } from "./chain-events.js";
 import { armDeadlines, PHASE_TYPES, takeDueDeadlines } from "./deadlines.js";

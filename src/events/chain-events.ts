@@ -1,13 +1,14 @@
 /** From the indexer's events to the log's: what the API calls them, whom they concern, and what may be told. */
+
+import { formatDecimal } from "@working-contracts/protocol/amounts";
+import type { EventType } from "@working-contracts/protocol/events";
+import { unpackOutcomes } from "@working-contracts/protocol/outcomes";
+import { STATUSES } from "@working-contracts/protocol/status";
+import { type Address, type Hex, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, inArray } from "drizzle-orm";
 import type { Executor } from "../db/client.js";
 import { escrowEvent, workingContract } from "../db/onchain.js";
 import { terms } from "../db/schema.js";
-import { formatDecimal } from "../protocol/amounts.js";
-import type { EventType } from "../protocol/events.js";
-import { unpackOutcomes } from "../protocol/outcomes.js";
-import { STATUSES } from "../protocol/status.js";
-import { type Address, type Hex, ZERO_ADDRESS } from "../protocol/types.js";
 import { timeoutOf } from "./deadlines.js";
 import { agentsOf, type EventDraft } from "./draft.js";
 

@@ -2,15 +2,16 @@
  * Events that time alone brings: deadlines that come near, and contracts that end at one. The deadlines that matter to
  * a contract are stored whenever its phase changes, so that finding what is due is a look at an index.
  */
+
+import type { DeadlineName, EventType, TimeoutType } from "@working-contracts/protocol/events";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import { unpackOutcomes } from "@working-contracts/protocol/outcomes";
+import { effectiveOutcomes, type StatusFacts } from "@working-contracts/protocol/status";
+import type { Phase } from "@working-contracts/protocol/types";
 import { and, asc, eq, inArray, lte, sql } from "drizzle-orm";
 import type { Transaction } from "../db/client.js";
 import { workingContract as w } from "../db/onchain.js";
 import { eventDeadline } from "../db/schema.js";
-import type { DeadlineName, EventType, TimeoutType } from "../protocol/events.js";
-import { LIMITS } from "../protocol/limits.js";
-import { unpackOutcomes } from "../protocol/outcomes.js";
-import { effectiveOutcomes, type StatusFacts } from "../protocol/status.js";
-import type { Phase } from "../protocol/types.js";
 import { agentsOf, type EventDraft } from "./draft.js";
 
 type Escrow = typeof w.$inferSelect;

@@ -1,8 +1,9 @@
 /** What goes into the log, and how a change of the service's own tables writes it. */
+
+import type { EventType, ServiceEventType } from "@working-contracts/protocol/events";
+import type { Address, Hex } from "@working-contracts/protocol/types";
 import type { Executor } from "../db/client.js";
 import { event } from "../db/schema.js";
-import type { EventType, ServiceEventType } from "../protocol/events.js";
-import type { Address, Hex } from "../protocol/types.js";
 
 export interface EventDraft {
   type: EventType;

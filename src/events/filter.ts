@@ -1,8 +1,9 @@
 /** Which events a reader wants and may see: the same rule for rows in memory and in SQL. */
+
+import type { EventType } from "@working-contracts/protocol/events";
+import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, gt, inArray, lte, type SQL, sql } from "drizzle-orm";
 import { event } from "../db/schema.js";
-import type { EventType } from "../protocol/events.js";
-import type { Address } from "../protocol/types.js";
 
 export type EventRow = typeof event.$inferSelect;
 

@@ -1,8 +1,9 @@
 /** Reading the log by position: every query is bounded, however long the log and however rare what is asked for. */
+
+import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, inArray, sql } from "drizzle-orm";
 import type { Executor } from "../db/client.js";
 import { event, eventLog } from "../db/schema.js";
-import type { Address } from "../protocol/types.js";
 import { type EventFilter, type EventRow, matchesSql } from "./filter.js";
 
 /** Entries of the log that one call looks through for those that match. */

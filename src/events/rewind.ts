@@ -1,10 +1,11 @@
 /** Events of blocks that a reorganisation took away: how they are told from blocks not indexed again yet. */
+
+import type { Hex } from "@working-contracts/protocol/types";
 import { and, desc, eq, getTableColumns, isNotNull, isNull } from "drizzle-orm";
 import { BlockNotFoundError, type PublicClient } from "viem";
 import type { Executor } from "../db/client.js";
 import { escrowEvent } from "../db/onchain.js";
 import { event, eventLog } from "../db/schema.js";
-import type { Hex } from "../protocol/types.js";
 
 export type LogState = typeof eventLog.$inferSelect;
 

@@ -1,5 +1,5 @@
-import type { EventType } from "../protocol/events.js";
-import type { Hex } from "../protocol/types.js";
+import type { EventType } from "@working-contracts/protocol/events";
+import type { Hex } from "@working-contracts/protocol/types";
 import type { EventRow } from "./filter.js";
 
 /**

@@ -1,5 +1,5 @@
 import { z } from "@hono/zod-openapi";
-import type { Address } from "../protocol/types.js";
+import type { Address } from "@working-contracts/protocol/types";
 
 const EXAMPLE = "0x52908400098527886e0f7030069857d2e4169ee7";
 

@@ -14,9 +14,10 @@
  * with different values, nesting deeper than 64, NUL characters and lone surrogates (Postgres and RFC 8785 have no
  * room for them).
  */
+
+import { LIMITS } from "@working-contracts/protocol/limits";
 import { isLosslessNumber, parse } from "lossless-json";
 import { AppError } from "../errors.js";
-import { LIMITS } from "../protocol/limits.js";
 
 /** Top-level fields whose numbers stay text. */
 const TEXT_NUMBERS = new Set(["budgetOrPrice", "amount"]);

@@ -1,7 +1,8 @@
 /** What the middleware leaves on the context for handlers. */
+
+import type { Address } from "@working-contracts/protocol/types";
 import type { Logger } from "pino";
 import type { AppError, ErrorCode } from "../errors.js";
-import type { Address } from "../protocol/types.js";
 
 export interface AppEnv {
   Variables: {

@@ -1,8 +1,8 @@
 /** A text/event-stream answer that goes at its reader's pace. */
 import type { Socket } from "node:net";
 import type { HttpBindings } from "@hono/node-server";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Context } from "hono";
-import { LIMITS } from "../protocol/limits.js";
 
 const HEADERS = {
   "Content-Type": "text/event-stream; charset=utf-8",

@@ -1,6 +1,6 @@
 /** Fields that several bodies share: times, and objects that are stored as given. */
 import { z } from "@hono/zod-openapi";
-import type { Hex } from "../protocol/types.js";
+import type { Hex } from "@working-contracts/protocol/types";
 
 /** Bytes in an answer. */
 export const HexViewSchema = z.string().regex(/^0x([0-9a-f]{2})*$/) as unknown as z.ZodType<Hex>;

@@ -1,5 +1,5 @@
 import { z } from "@hono/zod-openapi";
-import { LIMITS } from "../protocol/limits.js";
+import { LIMITS } from "@working-contracts/protocol/limits";
 
 /** `limit` and `cursor` of a list whose cursors are ids. */
 export const PageQuerySchema = z.object({

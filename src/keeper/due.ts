@@ -1,8 +1,11 @@
 /** What is due by the chain's clock: bounded queries over the index, without what the outbox already holds. */
+
+import { OPENING_PERIOD } from "@working-contracts/protocol/deadlines";
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import type { Address, Hex } from "@working-contracts/protocol/types";
 import { type SQL, sql } from "drizzle-orm";
-import type { Deployment } from "../chain/deployment.js";
 import type { Executor } from "../db/client.js";
-import type { Address, Hex } from "../protocol/types.js";
+import { lockedUntil } from "../db/onchain.js";
 import {
   claimDeferredOperation,
   claimOperation,
@@ -16,8 +19,6 @@ import {
 
 /** Acts of one kind that are found in one round; the next round finds the rest. */
 const LIMIT = 100;
-/** Voters have a day to open their votes; the keeper opens those that the service sealed. */
-const OPENING_PERIOD = 86_400;
 const DAY = 86_400;
 
 /** A rejected act comes again after this many seconds, doubled with each rejection, up to a day. */
@@ -169,14 +170,6 @@ async function dueStakes(db: Executor, now: number, deployment: Deployment): Pro
       order by s.releasable_at, s.agent limit ${LIMIT}`,
   );
   return rows.map((row) => withdrawStakeOperation({ deployment, ...row }));
-}
-
-/** Until when the votes of `agent` hold its stake in the registry (seconds); SQL null where it never voted. */
-export function lockedUntil(agent: SQL): SQL {
-  return sql`(
-    select max(c.disputed_at + c.ba_voting_window) + ${OPENING_PERIOD}
-    from onchain.vote v join onchain.working_contract c on c.id = v.contract_id
-    where v.backup_agent = ${agent})`;
 }
 
 /**

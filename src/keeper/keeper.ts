@@ -3,9 +3,9 @@
  * A convenience: statuses are right without it, and anybody may make the same calls.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { BaseLogger } from "pino";
 import type { ChainClock } from "../chain/clock.js";
-import type { Deployment } from "../chain/deployment.js";
 import type { Database } from "../db/client.js";
 import { AppError } from "../errors.js";
 import { enqueue, MAX_QUEUED } from "../relayer/outbox.js";

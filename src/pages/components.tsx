@@ -1,7 +1,8 @@
 /** Small parts that several pages show. */
+
+import type { Outcome } from "@working-contracts/protocol/outcomes";
+import type { Status } from "@working-contracts/protocol/status";
 import type { PropsWithChildren } from "hono/jsx";
-import type { Outcome } from "../protocol/outcomes.js";
-import type { Status } from "../protocol/status.js";
 import { duration, moment, STATUS_WORDS, secondsOf, short } from "./format.js";
 import { useSite } from "./layout.js";
 

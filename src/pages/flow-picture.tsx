@@ -1,5 +1,5 @@
 /** Where money came from and where it goes, as bands through the escrow: inline SVG, sized in its own units. */
-import { formatDecimal } from "../protocol/amounts.js";
+import { formatDecimal } from "@working-contracts/protocol/amounts";
 
 export interface FlowEnd {
   label: string;

@@ -1,5 +1,5 @@
 /** Words for times, amounts and states; plain text, escaped where it is shown. */
-import type { Status } from "../protocol/status.js";
+import type { Status } from "@working-contracts/protocol/status";
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;

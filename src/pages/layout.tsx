@@ -1,8 +1,9 @@
 /** The frame of every page for people. */
+
+import { EVENT_TYPES } from "@working-contracts/protocol/events";
 import { createContext, type PropsWithChildren, useContext } from "hono/jsx";
 import { jsxRenderer } from "hono/jsx-renderer";
-import { EVENT_TYPES } from "../protocol/events.js";
-import type { Deps } from "../services/deps.js";
+import type { Deps } from "../deps.js";
 import { ASSETS } from "./assets.js";
 
 /** What all pages of one service share. */

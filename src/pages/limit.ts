@@ -1,8 +1,8 @@
 import { createMiddleware } from "hono/factory";
+import type { Deps } from "../deps.js";
 import type { AppEnv } from "../http/env.js";
 import { clientAddress } from "../http/middleware/client-address.js";
 import { createRateLimiter, takeOrRefuse } from "../http/middleware/rate-limit.js";
-import type { Deps } from "../services/deps.js";
 
 /** One limit per client IP for everything that people read; use one for all of a service's pages. */
 export function limitPages({ config }: Pick<Deps, "config">) {

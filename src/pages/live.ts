@@ -1,12 +1,12 @@
 /** `/live`: the event stream for the pages, which have no API key: only what everybody may see, counted by client IP. */
 import type { Context } from "hono";
+import type { Deps } from "../deps.js";
+import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/routes/schema.js";
+import { createEventStreams } from "../features/events/stream-events.js";
 import type { AppEnv } from "../http/env.js";
 import { invalidInput } from "../http/envelope.js";
 import { sendStream } from "../http/event-stream.js";
 import { clientAddress } from "../http/middleware/client-address.js";
-import { EventStreamQuerySchema, LastEventIdSchema } from "../http/routes/events/schema.js";
-import type { Deps } from "../services/deps.js";
-import { createEventStreams } from "../services/events/stream-events.js";
 import { NOBODY } from "./nobody.js";
 
 /** Takes the query of `GET /v1/events/stream`. Throws 400, 429 and 503 as that does. */

@@ -1,7 +1,7 @@
+import type { Address } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
 import { AppError } from "../errors.js";
 import { AddressSchema } from "../http/address.js";
-import type { Address } from "../protocol/types.js";
 
 /** An address in the path, lower case. What is none leads nowhere: throws 404. */
 export function addressOf(c: Context, name: string): Address {

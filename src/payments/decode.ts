@@ -1,7 +1,7 @@
+import type { Address } from "@working-contracts/protocol/types";
 import { decodePaymentSignatureHeader } from "@x402/core/http";
 import type { Hex } from "viem";
 import { z } from "zod";
-import type { Address } from "../protocol/types.js";
 import type { HeaderReader, X402Version } from "./quote.js";
 import { type Rejection, reject } from "./rejection.js";
 

@@ -1,6 +1,6 @@
+import type { Address } from "@working-contracts/protocol/types";
 import { encodePaymentRequiredHeader, PAYMENT_REQUIRED_CACHE_CONTROL } from "@x402/core/http";
 import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
-import type { Address } from "../protocol/types.js";
 import type { Rejection } from "./rejection.js";
 
 export type X402Version = 1 | 2;

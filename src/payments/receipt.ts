@@ -1,6 +1,6 @@
+import type { Address } from "@working-contracts/protocol/types";
 import { encodePaymentResponseHeader } from "@x402/core/http";
 import type { Hex } from "viem";
-import type { Address } from "../protocol/types.js";
 import { networkName, type X402Version } from "./quote.js";
 import type { RejectionReason } from "./rejection.js";
 

@@ -1,3 +1,4 @@
+import type { Address } from "@working-contracts/protocol/types";
 import { authorizationTypes, eip3009ABI } from "@x402/evm";
 import {
   BaseError,
@@ -10,7 +11,6 @@ import {
   recoverAddress,
 } from "viem";
 import { failedExecution } from "../chain/failed-execution.js";
-import type { Address } from "../protocol/types.js";
 import type { EchoedQuote, PaymentAuthorization } from "./decode.js";
 import { networkName, type PaymentQuote } from "./quote.js";
 import { type Rejection, reject } from "./rejection.js";

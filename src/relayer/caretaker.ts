@@ -3,12 +3,13 @@
  * and their operations must not stay `sent` for ever. Without the key nothing is replaced; the bytes that are signed
  * are sent again, and receipts are written down.
  */
+
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import type { Pool } from "pg";
 import type { PublicClient } from "viem";
-import type { Deployment } from "../chain/deployment.js";
 import type { Database } from "../db/client.js";
-import type { Address } from "../protocol/types.js";
 import {
   createMemory,
   type RelayerLogger,

@@ -1,9 +1,10 @@
 /** What the parts of one signer's loop share. */
+
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import type { Address, Hex } from "@working-contracts/protocol/types";
 import type { BaseLogger } from "pino";
 import type { PrivateKeyAccount, PublicClient } from "viem";
-import type { Deployment } from "../chain/deployment.js";
 import type { Database } from "../db/client.js";
-import type { Address, Hex } from "../protocol/types.js";
 
 export type RelayerLogger = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 

@@ -1,5 +1,5 @@
 /** Gas that the Relay gives each kind of operation. */
-import type { Hex } from "../protocol/types.js";
+import type { Hex } from "@working-contracts/protocol/types";
 
 export const OPERATION_KINDS = [
   "delegate",

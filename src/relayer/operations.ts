@@ -2,11 +2,12 @@
  * The calls that the relayer can carry, as outbox entries. Pure: services say what is to be done, calldata, gas and
  * the once-key follow here.
  */
+
+import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import { packTerms } from "@working-contracts/protocol/terms";
+import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { encodeFunctionData } from "viem";
-import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "../chain/abi.js";
-import type { Deployment } from "../chain/deployment.js";
-import { packTerms } from "../protocol/terms.js";
-import type { Address, EscrowTerms, Hex } from "../protocol/types.js";
 import { GAS_LIMITS, type OperationKind, signatureGas } from "./gas-limits.js";
 
 export type { OperationKind } from "./gas-limits.js";

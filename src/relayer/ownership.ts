@@ -2,11 +2,12 @@
  * One owner for each signer: a Postgres advisory lock on a connection of its own says who should write, and an epoch
  * that every write checks says who may. A process that slept through the loss of its lock finds the epoch moved on.
  */
+
+import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import pg from "pg";
 import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
 import type { Database, Transaction } from "../db/client.js";
-import type { Address } from "../protocol/types.js";
 
 const HEARTBEAT_MS = 1000;
 const HEARTBEAT_TIMEOUT_MS = 5000;

@@ -1,10 +1,11 @@
 /** One signer's loop: own the signer, follow what was sent, send what waits. */
+
+import { relayAbi } from "@working-contracts/protocol/abi";
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import type { Address } from "@working-contracts/protocol/types";
 import type { Pool } from "pg";
 import type { PrivateKeyAccount, PublicClient } from "viem";
-import { relayAbi } from "../chain/abi.js";
-import type { Deployment } from "../chain/deployment.js";
 import type { Database } from "../db/client.js";
-import type { Address } from "../protocol/types.js";
 import { endExpired, readWork } from "./claim.js";
 import {
   type CrashPoint,

@@ -1,7 +1,8 @@
 /** Writing down what the chain did with a batch and each of its operations. */
+
+import { relayAbi } from "@working-contracts/protocol/abi";
 import { and, eq, inArray, sql } from "drizzle-orm";
 import { type Hex, parseEventLogs, type TransactionReceipt } from "viem";
-import { relayAbi } from "../chain/abi.js";
 import type { Transaction } from "../db/client.js";
 import { batch, operation } from "../db/schema.js";
 import { notifyDone } from "./claim.js";

@@ -1,4 +1,6 @@
 /** From the queue to the node: claim, simulate, sign, commit, broadcast, in this order and no other. */
+
+import type { Hex } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import {
   BaseError,
@@ -10,7 +12,6 @@ import {
 import { failedExecution } from "../chain/failed-execution.js";
 import type { BatchAttempt } from "../db/schema.js";
 import { batch } from "../db/schema.js";
-import type { Hex } from "../protocol/types.js";
 import { claimOperations, hasWaiting, storeUnsent, type Unsent } from "./claim.js";
 import { type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
 import { recordGivenUp } from "./given-up.js";

@@ -1,8 +1,9 @@
 /** What each operation of a batch would do at a block, told before its authorization leaves the process. */
+
+import { relayAbi } from "@working-contracts/protocol/abi";
+import type { Address } from "@working-contracts/protocol/types";
 import { BaseError, type Hex, type PublicClient, parseEventLogs, toHex } from "viem";
-import { relayAbi } from "../chain/abi.js";
 import { failedExecution } from "../chain/failed-execution.js";
-import type { Address } from "../protocol/types.js";
 import type { Head } from "./context.js";
 import type { OperationRow } from "./outbox.js";
 import { batchGas, encodeBatch } from "./transaction.js";

@@ -1,7 +1,8 @@
 /** A batch as a transaction: gas, fees, replacement fees, calldata. */
+
+import { relayAbi } from "@working-contracts/protocol/abi";
+import type { Address, Hex } from "@working-contracts/protocol/types";
 import { encodeFunctionData, type PublicClient } from "viem";
-import { relayAbi } from "../chain/abi.js";
-import type { Address, Hex } from "../protocol/types.js";
 import type { Head } from "./context.js";
 
 /** EIP-7825: no transaction may ask for more. */

@@ -1,10 +1,11 @@
 /** One webhook's turn: what is to be sent, and what becomes of it. Every write holds only while the claim does. */
+
+import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, isNotNull, lte, type SQL, sql } from "drizzle-orm";
 import type { Database } from "../db/client.js";
 import { event, webhook, webhookRetry } from "../db/schema.js";
 import type { EventRow } from "../events/filter.js";
 import { readPage } from "../events/read.js";
-import type { Address } from "../protocol/types.js";
 
 export type WebhookRow = typeof webhook.$inferSelect;
 

@@ -1,12 +1,12 @@
 /** Pages and API speak of the same figures. */
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, inject, test } from "vitest";
-import type { LedgerView } from "../../src/services/contracts/get-ledger.js";
-import type { SettlementView } from "../../src/services/contracts/get-settlement.js";
-import type { ContractView } from "../../src/services/contracts/view.js";
-import type { ProtocolView } from "../../src/services/protocol/present-parameters.js";
-import type { RecordView } from "../../src/services/records/read-record.js";
-import type { VoteView } from "../../src/services/votes/view.js";
+import type { LedgerView } from "../../src/features/contracts/get-ledger.js";
+import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
+import type { ProtocolView } from "../../src/features/protocol/present-parameters.js";
+import type { RecordView } from "../../src/features/records/read-record.js";
+import type { VoteView } from "../../src/features/votes/view.js";
 import { leadOn, useBrowser } from "./support/browser.js";
 
 const isSkipped = inject("chromium") === null;

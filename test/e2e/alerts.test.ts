@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { ROOT } from "../../src/local/root.js";
 import { ALARM_NAMES } from "../../src/relayer/context.js";
+import { ROOT } from "../../src/root.js";
 import { sharedStack } from "../support/world.js";
 
 interface Rule {

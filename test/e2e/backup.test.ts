@@ -8,14 +8,14 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import pg from "pg";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { backup, restore } from "../../scripts/operator/backup.js";
+import { backup, restore } from "../../src/commands/operator/backup.js";
 import { parseConfig } from "../../src/config.js";
 import { createDatabase, migrate } from "../../src/db/client.js";
-import { startIndexer } from "../../src/local/indexer.js";
-import { freePort } from "../../src/local/ports.js";
-import { startGuardian } from "../../src/local/processes.js";
-import { ROOT } from "../../src/local/root.js";
+import { startIndexer } from "../../src/indexer/supervision/indexer.js";
+import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { createService } from "../../src/main.js";
+import { ROOT } from "../../src/root.js";
+import { freePort } from "../../tools/local/ports.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openWorld, sharedStack, type World } from "../support/world.js";
 import { matchedBetween } from "./contract-actors.js";
@@ -50,7 +50,7 @@ async function newDatabase(): Promise<string> {
 async function operator(url: string, ...args: string[]): Promise<{ code: number; output: string }> {
   const command = join(ROOT, "node_modules/.bin/tsx");
   const options = { cwd: ROOT, env: { ...process.env, DATABASE_URL: url } };
-  return promisify(execFile)(command, ["scripts/operator.ts", ...args], options).then(
+  return promisify(execFile)(command, ["src/commands/operator.ts", ...args], options).then(
     ({ stdout }) => ({ code: 0, output: stdout }),
     (error) => ({ code: error.code, output: error.stderr }),
   );

@@ -1,11 +1,11 @@
 /** Continuous work: checkpoints from the first to the root on chain. */
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
+import { escrowAbi } from "@working-contracts/protocol/abi";
 import canonicalize from "canonicalize";
 import { keccak256, stringToHex } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { escrowAbi } from "../../src/chain/abi.js";
-import type { CheckpointProof } from "../../src/services/checkpoints/prove-checkpoint.js";
-import type { CheckpointView } from "../../src/services/checkpoints/view.js";
+import type { CheckpointProof } from "../../src/features/checkpoints/prove-checkpoint.js";
+import type { CheckpointView } from "../../src/features/checkpoints/view.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
 import { createdBy, DAY, HOUR, matchedBetween, untilStatus } from "./contract-actors.js";

@@ -2,15 +2,15 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { run as runCommand } from "@working-contracts/cli/main";
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { run as runCommand } from "../../src/cli/main.js";
-import { ROOT } from "../../src/local/root.js";
+import { ROOT } from "../../src/root.js";
 import { type Finished, newProject, runProcess } from "../support/run-process.js";
 import type { World } from "../support/world.js";
 
 /** The program itself. */
-export const WC = join(ROOT, "bin/wc.mjs");
+export const WC = join(ROOT, "packages/cli/bin/wcontract.mjs");
 
 export interface User {
   /** Lower case. */
@@ -19,7 +19,7 @@ export interface User {
   cwd: string;
   env: Record<string, string>;
   run(...args: string[]): Promise<Finished>;
-  /** Runs `wc` with `--json`, and parses what it prints; throws where it fails. */
+  /** Runs `wcontract` with `--json`, and parses what it prints; throws where it fails. */
   json<T = Record<string, never>>(...args: string[]): Promise<T>;
   /** The same in a process of its own. */
   spawn(...args: string[]): Promise<Finished>;
@@ -65,7 +65,7 @@ export function openUsers(world: World) {
         run,
         async json<T>(...args: string[]) {
           const { code, stdout, stderr } = await run("--json", ...args);
-          if (code !== 0) throw new Error(`wc ${args.join(" ")}: exit code ${code}\n${stderr}`);
+          if (code !== 0) throw new Error(`wcontract ${args.join(" ")}: exit code ${code}\n${stderr}`);
           return JSON.parse(stdout) as T;
         },
         spawn: (...args) => runProcess("node", [WC, ...args], { cwd, env }),

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ROOT } from "../../src/local/root.js";
+import { ROOT } from "../../src/root.js";
 import { runProcess } from "../support/run-process.js";
 import { openWorld, type World } from "../support/world.js";
 import { openMiddle, openUsers, type User, type Users } from "./cli-actors.js";
@@ -275,7 +275,7 @@ describe("the key", () => {
 
   it("has API keys that it can list and end", async () => {
     const user = await newUser({ usd: "0" });
-    expect(await user.json("key", "list")).toMatchObject([{ label: "wc", revokedAt: null }]);
+    expect(await user.json("key", "list")).toMatchObject([{ label: "wcontract", revokedAt: null }]);
     expect((await user.run("key", "revoke")).stdout).toBe("1 revoked\n");
     // The next command signs in anew.
     const { stdout } = await user.run("key", "list");

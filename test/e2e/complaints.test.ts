@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ComplaintView } from "../../src/services/complaints/view.js";
+import type { ComplaintView } from "../../src/features/complaints/view.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
 import { createdBy, DAY, matchedBetween, untilStatus } from "./contract-actors.js";
@@ -33,7 +33,7 @@ async function list(id: string, query = ""): Promise<{ data: ComplaintView[]; ne
 
 async function operator(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   const env = { ...process.env, DATABASE_URL: world.info.databaseUrl };
-  const command = ["node_modules/.bin/tsx", ["scripts/operator.ts", ...args], { env }] as const;
+  const command = ["node_modules/.bin/tsx", ["src/commands/operator.ts", ...args], { env }] as const;
   return promisify(execFile)(...command).then(
     (output) => ({ code: 0, ...output }),
     (error) => ({ code: error.code, stdout: error.stdout, stderr: error.stderr }),

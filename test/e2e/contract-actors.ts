@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from "@x402/core/http";
 import { authorizationTypes } from "@x402/evm";
 import type { Address, Hex } from "viem";
-import type { ContractView } from "../../src/services/contracts/view.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent, Answer } from "../support/agent.js";
 import type { World } from "../support/world.js";
 

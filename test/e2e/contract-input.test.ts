@@ -1,6 +1,6 @@
 /** What the contract routes refuse, and in which order. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ContractView } from "../../src/services/contracts/view.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
 import { createdBy, DAY, draftBody, HOUR, matchedBetween, quoteOf } from "./contract-actors.js";

@@ -1,10 +1,11 @@
 /** Calls whose outcome is not known in time: 503, never a fresh quote, and the truth on repetition. */
+
+import { relayAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { relayAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { createSigningClient } from "../../src/chain/clients.js";
-import { localAccount } from "../../src/local/network.js";
-import type { ContractView } from "../../src/services/contracts/view.js";
-import type { StakeView } from "../../src/services/stakes/view.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
+import type { StakeView } from "../../src/features/stakes/view.js";
+import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { type Stack, startStack } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";

@@ -1,13 +1,14 @@
 /** Undisputed stories, from the first quote to the last payout. */
+
+import { escrowAddress, termsHash } from "@working-contracts/protocol/terms";
 import { compactDecrypt } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
-import { escrowAddress, termsHash } from "../../src/protocol/terms.js";
-import type { SettlementView } from "../../src/services/contracts/get-settlement.js";
-import type { TermsView } from "../../src/services/contracts/get-terms.js";
-import { parseStoredTerms } from "../../src/services/contracts/stored-terms.js";
-import type { ContractView } from "../../src/services/contracts/view.js";
-import { readReferenceKey } from "../../src/services/references/vault.js";
+import { parseStoredTerms } from "../../src/db/stored-terms.js";
+import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
+import type { TermsView } from "../../src/features/contracts/get-terms.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
+import { readReferenceKey } from "../../src/features/references/vault.js";
 import type { Agent } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
 import { createdBy, DAY, draftBody, HOUR, matchedBetween, quoteOf, untilStatus } from "./contract-actors.js";

@@ -1,8 +1,9 @@
 /** GET /v1/contracts: filters, groups, order and pages. */
+
+import { STATUS_GROUPS } from "@working-contracts/protocol/status";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../src/local/processes.js";
-import { STATUS_GROUPS } from "../../src/protocol/status.js";
-import type { ContractView } from "../../src/services/contracts/view.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
 import { createdBy, DAY, HOUR, matchedBetween, untilStatus } from "./contract-actors.js";

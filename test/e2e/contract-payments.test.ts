@@ -1,15 +1,15 @@
 /** What can go wrong between a quote and a settled payment: replays, races, strangers, wrong numbers. */
 
 import { setTimeout as delay } from "node:timers/promises";
+import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Hex, parseSignature } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { testUsdAbi } from "../../src/chain/abi.js";
 import { createSigningClient } from "../../src/chain/clients.js";
-import { localAccount } from "../../src/local/network.js";
+import { parseStoredTerms } from "../../src/db/stored-terms.js";
+import type { TermsView } from "../../src/features/contracts/get-terms.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
 import { createOperation } from "../../src/relayer/operations.js";
-import type { TermsView } from "../../src/services/contracts/get-terms.js";
-import { parseStoredTerms } from "../../src/services/contracts/stored-terms.js";
-import type { ContractView } from "../../src/services/contracts/view.js";
+import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { cancellationOf } from "../support/cancellation.js";
 import { openWorld, type World } from "../support/world.js";

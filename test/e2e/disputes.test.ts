@@ -1,10 +1,11 @@
 /** Disputes: who may open one, and what the tally makes of every payout (docs/rules.md 39, 45 to 52). */
+
+import type { Outcome } from "@working-contracts/protocol/outcomes";
 import { formatUnits, parseEther, parseUnits } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Outcome } from "../../src/protocol/outcomes.js";
-import type { SettlementView } from "../../src/services/contracts/get-settlement.js";
-import type { ContractView } from "../../src/services/contracts/view.js";
-import type { VoteView } from "../../src/services/votes/view.js";
+import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
+import type { VoteView } from "../../src/features/votes/view.js";
 import type { Agent } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
 import { DAY, matchedBetween, paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";

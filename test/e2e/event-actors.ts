@@ -1,8 +1,8 @@
 /** What the event stories share: reading the log as an agent does. */
 
 import type { EventView } from "../../src/events/view.js";
-import { until } from "../../src/local/processes.js";
-import type { EventList } from "../../src/services/events/list-events.js";
+import type { EventList } from "../../src/features/events/list-events.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 
 export async function listEvents(agent: Agent, query: string): Promise<EventList> {

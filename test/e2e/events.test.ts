@@ -1,8 +1,8 @@
 /** The log of events: what is told of a contract's life, to whom, in which order, by polling and by stream. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
-import { resolveComplaint } from "../../src/services/complaints/resolve-complaint.js";
-import type { ContractView } from "../../src/services/contracts/view.js";
+import { resolveComplaint } from "../../src/features/complaints/resolve-complaint.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
 import { type EventStreamReader, openEventStream } from "../support/event-stream.js";
 import { openWorld, type World } from "../support/world.js";

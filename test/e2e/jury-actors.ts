@@ -1,10 +1,11 @@
 /** What the dispute stories share: Backup Agents with a stake, disputed contracts, votes. */
+
+import { escrowAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import type { Outcome } from "@working-contracts/protocol/outcomes";
 import { type Address, type Hex, maxUint256, parseAbiItem, parseEther } from "viem";
-import { escrowAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { createSigningClient } from "../../src/chain/clients.js";
-import type { Outcome } from "../../src/protocol/outcomes.js";
-import type { ContractView } from "../../src/services/contracts/view.js";
-import type { VoteView } from "../../src/services/votes/view.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
+import type { VoteView } from "../../src/features/votes/view.js";
 import type { Agent, Answer } from "../support/agent.js";
 import type { World } from "../support/world.js";
 import { matchedBetween, type SignedPayment } from "./contract-actors.js";

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import type { Contract, Settlement, Stake, Vote } from "@working-contracts/client/index";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Contract, Settlement, Stake, Vote } from "../../src/client/index.js";
-import { ROOT } from "../../src/local/root.js";
+import { ROOT } from "../../src/root.js";
 import { openWorld, type World } from "../support/world.js";
 import { openMiddle, openUsers, type User, type Users, WC } from "./cli-actors.js";
 

@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { localSignerKeys } from "../../src/local/network.js";
-import { until } from "../../src/local/processes.js";
+import { until } from "../../src/indexer/supervision/processes.js";
+import { localSignerKeys } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
 import { draftBody, paymentHeader, type Quote, quoteOf, signPayment } from "./contract-actors.js";

@@ -1,11 +1,12 @@
 /** Payments that strangers bring to the escrow: adopted where they did what was asked, else returned, never promised in vain. */
+
+import { factoryAbi } from "@working-contracts/protocol/abi";
+import { packTerms } from "@working-contracts/protocol/terms";
 import type { Hex } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { factoryAbi } from "../../src/chain/abi.js";
-import { packTerms } from "../../src/protocol/terms.js";
-import type { TermsView } from "../../src/services/contracts/get-terms.js";
-import { parseStoredTerms } from "../../src/services/contracts/stored-terms.js";
-import type { ContractView } from "../../src/services/contracts/view.js";
+import { parseStoredTerms } from "../../src/db/stored-terms.js";
+import type { TermsView } from "../../src/features/contracts/get-terms.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
 import { createdBy, draftBody, paymentHeader, quoteOf, signPayment } from "./contract-actors.js";

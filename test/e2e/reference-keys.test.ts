@@ -1,16 +1,16 @@
 /** Who can read the encrypted references, and when; and the change of the operator's master key. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import { escrowAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { compactDecrypt, decodeProtectedHeader, importJWK, type JWK } from "jose";
 import { type Abi, createWalletClient, http, parseEther, zeroHash } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { escrowAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { createDatabase } from "../../src/db/client.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
+import type { ReferenceJwk } from "../../src/features/references/release-keys.js";
+import type { KeyReleaseView } from "../../src/features/references/releases.js";
+import { readReferenceKey } from "../../src/features/references/vault.js";
 import type { MasterKeys } from "../../src/master-key.js";
-import type { ContractView } from "../../src/services/contracts/view.js";
-import type { ReferenceJwk } from "../../src/services/references/release-keys.js";
-import type { KeyReleaseView } from "../../src/services/references/releases.js";
-import { readReferenceKey } from "../../src/services/references/vault.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
 import { createdBy, DAY, matchedBetween, untilStatus } from "./contract-actors.js";
@@ -220,7 +220,7 @@ describe("rotating the master key", () => {
     const options = { env: { ...process.env, DATABASE_URL: world.info.databaseUrl, ...env } };
     return promisify(execFile)(
       "node_modules/.bin/tsx",
-      ["scripts/operator.ts", "master-key", "rotate"],
+      ["src/commands/operator.ts", "master-key", "rotate"],
       options,
     ).then(
       (output) => ({ code: 0, ...output }),

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseConfig } from "../../src/config.js";
-import { freePort } from "../../src/local/ports.js";
-import { ROOT } from "../../src/local/root.js";
-import type { Play } from "../../src/local/sandbox/plays.js";
-import { createSandbox, type Sandbox } from "../../src/local/sandbox/sandbox.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
 import { createLogger } from "../../src/logger.js";
 import { createService, type Service } from "../../src/main.js";
-import type { ContractView } from "../../src/services/contracts/view.js";
+import { ROOT } from "../../src/root.js";
+import { freePort } from "../../tools/local/ports.js";
+import type { Play } from "../../tools/local/sandbox/plays.js";
+import { createSandbox, type Sandbox } from "../../tools/local/sandbox/sandbox.js";
 import type { Agent } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
 import { createdBy, DAY, untilStatus } from "./contract-actors.js";
@@ -210,7 +210,7 @@ describe("the sandbox", () => {
   });
 });
 
-describe("scripts/serve.ts", () => {
+describe("src/commands/serve.ts", () => {
   let child: ChildProcess;
   afterAll(async () => {
     child?.kill("SIGTERM");
@@ -219,7 +219,7 @@ describe("scripts/serve.ts", () => {
 
   test("has none of it", async () => {
     const port = await freePort();
-    child = spawn(join(ROOT, "node_modules/.bin/tsx"), [join(ROOT, "scripts/serve.ts")], {
+    child = spawn(join(ROOT, "node_modules/.bin/tsx"), [join(ROOT, "src/commands/serve.ts")], {
       env: { PATH: process.env.PATH, ...environment(), PORT: String(port), LOG_LEVEL: "silent" },
       stdio: "ignore",
     });

@@ -1,8 +1,5 @@
 /** The client of agents: whole contracts in a few lines, and nothing signed that was not asked for. */
-import { decodePaymentRequiredHeader, encodePaymentRequiredHeader } from "@x402/core/http";
-import type { Address } from "viem";
-import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
 import {
   type Agent,
   type ConnectOptions,
@@ -15,7 +12,11 @@ import {
   ServiceError,
   SpendingLimitError,
   settleOnChain,
-} from "../../src/client/index.js";
+} from "@working-contracts/client/index";
+import { decodePaymentRequiredHeader, encodePaymentRequiredHeader } from "@x402/core/http";
+import type { Address } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openWorld, type World } from "../support/world.js";
 
 const DEADLINES = { match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" } as const;

@@ -3,14 +3,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
+import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Address, parseEther, parseUnits } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { escrowAbi, registryAbi } from "../../src/chain/abi.js";
-import { localAccount, type Network, startNetwork } from "../../src/local/network.js";
-import { freePort } from "../../src/local/ports.js";
-import { type Guardian, startGuardian, until } from "../../src/local/processes.js";
-import { ROOT } from "../../src/local/root.js";
-import { type Outcome, packOutcomes } from "../../src/protocol/outcomes.js";
+import { type Guardian, startGuardian, until } from "../../src/indexer/supervision/processes.js";
+import { ROOT } from "../../src/root.js";
+import { localAccount, type Network, startNetwork } from "../../tools/local/network.js";
+import { freePort } from "../../tools/local/ports.js";
 import type { Agent } from "../support/agent.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
@@ -51,7 +51,7 @@ beforeAll(async () => {
   });
   const port = await freePort();
   url = `http://127.0.0.1:${port}`;
-  service = spawn(process.execPath, ["--import", "tsx", "scripts/serve.ts"], {
+  service = spawn(process.execPath, ["--import", "tsx", "src/commands/serve.ts"], {
     cwd: ROOT,
     stdio: ["ignore", "ignore", "inherit"],
     // vitest's own BASE_URL and the like are not for the service.

@@ -1,10 +1,10 @@
 /** SIGTERM: no new calls, answers to those that came before, nothing lost, nothing left open. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { freePort } from "../../src/local/ports.js";
-import { until } from "../../src/local/processes.js";
-import { ROOT } from "../../src/local/root.js";
-import type { ContractView } from "../../src/services/contracts/view.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
+import { until } from "../../src/indexer/supervision/processes.js";
+import { ROOT } from "../../src/root.js";
+import { freePort } from "../../tools/local/ports.js";
 import type { Agent } from "../support/agent.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
@@ -37,7 +37,7 @@ async function launch(env: Record<string, string>): Promise<Process> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const { PATH, HOME } = process.env;
-  const child = spawn(process.execPath, ["--import", "tsx", "scripts/serve.ts"], {
+  const child = spawn(process.execPath, ["--import", "tsx", "src/commands/serve.ts"], {
     cwd: ROOT,
     stdio: ["ignore", "pipe", "pipe"],
     env: { PATH, HOME, ...serviceEnvironment(world.info, port), ROLES: "api", ...env },

@@ -1,11 +1,11 @@
 /** Stakes of Backup Agents: in by payment in protocol tokens, out again after 48 hours (docs/rules.md 44). */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import { registryAbi } from "@working-contracts/protocol/abi";
 import { parseEther, toHex } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { registryAbi } from "../../src/chain/abi.js";
-import { localAccount } from "../../src/local/network.js";
-import type { StakeView } from "../../src/services/stakes/view.js";
+import type { StakeView } from "../../src/features/stakes/view.js";
+import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
 import { DAY, paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
@@ -185,7 +185,7 @@ describe("unstaking", () => {
 describe("the operator's grant", () => {
   const run = promisify(execFile);
   const grant = (key: Uint8Array, ...args: string[]) =>
-    run("node_modules/.bin/tsx", ["scripts/operator.ts", "grant", ...args], {
+    run("node_modules/.bin/tsx", ["src/commands/operator.ts", "grant", ...args], {
       env: {
         ...process.env,
         RPC_URL: world.info.rpcUrl,

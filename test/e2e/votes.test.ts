@@ -1,16 +1,16 @@
 /** Votes: who may cast one, what stays sealed until the tally, and what happens where nobody opens them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
+import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Address, parseUnits } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { escrowAbi, factoryAbi, registryAbi } from "../../src/chain/abi.js";
 import { createSigningClient } from "../../src/chain/clients.js";
-import { localAccount } from "../../src/local/network.js";
-import { packOutcomes } from "../../src/protocol/outcomes.js";
-import type { SettlementView } from "../../src/services/contracts/get-settlement.js";
-import type { ContractView } from "../../src/services/contracts/view.js";
-import type { VotePage } from "../../src/services/votes/list-votes.js";
-import type { VoteView } from "../../src/services/votes/view.js";
+import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
+import type { VotePage } from "../../src/features/votes/list-votes.js";
+import type { VoteView } from "../../src/features/votes/view.js";
+import { localAccount } from "../../tools/local/network.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
 import { DAY, HOUR, paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";

@@ -1,11 +1,12 @@
 /** Workload: what an agent has on its hands and behind it, by role, as time goes on (docs/rules.md 59). */
+
+import { factoryAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { factoryAbi } from "../../src/chain/abi.js";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { createDatabase } from "../../src/db/client.js";
-import { localAccount } from "../../src/local/network.js";
-import { readWorkload, type Workload, type WorkloadView } from "../../src/services/workload/read-workload.js";
+import { readWorkload, type Workload, type WorkloadView } from "../../src/features/workload/read-workload.js";
+import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { openWorld, type World } from "../support/world.js";
 import { createdBy, DAY, HOUR, untilStatus } from "./contract-actors.js";

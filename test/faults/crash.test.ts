@@ -4,7 +4,7 @@
  * the first answer is kept; a repeated call finds its operation by authorization or request hash.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { until } from "../../src/local/processes.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 import type { GateName } from "./support/gate.js";
 import { RESET, type RpcCall } from "./support/rpc-proxy.js";

@@ -5,8 +5,8 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import type { Readiness } from "../../src/http/routes/system/readiness.js";
-import { until } from "../../src/local/processes.js";
+import type { Readiness } from "../../src/features/system/readiness.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 import { indexedTo } from "./support/audit.js";
 import type { RpcRule } from "./support/rpc-proxy.js";

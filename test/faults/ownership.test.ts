@@ -4,7 +4,7 @@
  */
 import { parseEther } from "viem";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { until } from "../../src/local/processes.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 import type { ServiceProcess } from "./support/service-process.js";
 import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
 

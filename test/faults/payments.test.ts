@@ -3,15 +3,16 @@
  * unique authorization and the request hash; simulation before anything is published; one competing payment for an
  * escrow at a time; `notAfter`; the gas check of the Relay; the queue's bound, asked before a payment is quoted.
  */
+
+import { escrowAbi, relayAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Address, encodeFunctionData, type Hex, parseAbi } from "viem";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { escrowAbi, relayAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { createDatabase } from "../../src/db/client.js";
-import { localAccount } from "../../src/local/network.js";
-import { until } from "../../src/local/processes.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 import { acceptOperation } from "../../src/relayer/operations.js";
 import { enqueue, MAX_QUEUED, type NewOperation } from "../../src/relayer/outbox.js";
+import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { cancellationOf } from "../support/cancellation.js";
 import { accountOf } from "./support/cluster.js";

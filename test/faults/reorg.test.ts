@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { until } from "../../src/local/processes.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 import { FATES, type Fate } from "./support/cluster.js";
 import { expectTruth, openScene, type Scene, seededRandom, shuffled, startStory } from "./support/story.js";

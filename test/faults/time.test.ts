@@ -2,11 +2,12 @@
  * Rows 27, 35, 36: clocks, the keeper, and the service itself go wrong. Guards: the chain's time decides; statuses are
  * computed from facts and time, not from the keeper's transactions; every contract can be ended by anybody on chain.
  */
+
+import { escrowAbi } from "@working-contracts/protocol/abi";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { escrowAbi } from "../../src/chain/abi.js";
 import { createSigningClient } from "../../src/chain/clients.js";
-import { localAccount } from "../../src/local/network.js";
-import { until } from "../../src/local/processes.js";
+import { until } from "../../src/indexer/supervision/processes.js";
+import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
 

@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Address } from "@working-contracts/protocol/types";
 import {
   concatHex,
   encodeAbiParameters,
@@ -11,7 +12,6 @@ import {
 } from "viem";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAddress } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Address } from "../../src/protocol/types.js";
 import { delegateOperation } from "../../src/relayer/operations.js";
 import { enqueue } from "../../src/relayer/outbox.js";
 import { authClient } from "./auth-client.js";

@@ -1,6 +1,6 @@
+import { delegationAbi } from "@working-contracts/protocol/abi";
 import { parseSignature, serializeCompactSignature, signatureToCompactSignature } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { delegationAbi } from "../../src/chain/abi.js";
 import { authClient } from "./auth-client.js";
 import { type AuthNetwork, newAgent, startAuthNetwork } from "./auth-network.js";
 
@@ -312,7 +312,7 @@ describe("bearer keys", () => {
 
   it("never asks the database about a key whose checksum is wrong", async () => {
     const broken = { execute: () => Promise.reject(new Error("asked")), select: () => expect.unreachable() };
-    const { authenticate } = await import("../../src/services/auth/authenticate.js");
+    const { authenticate } = await import("../../src/features/agents/authenticate.js");
     const wrong = `Bearer wc_test_${"0".repeat(49)}`;
     expect(await authenticate({ db: broken as never, config: { environment: "test" } }, wrong)).toBeNull();
   });

@@ -2,6 +2,8 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { delegationAbi, relayAbi } from "@working-contracts/protocol/abi";
+import type { Address } from "@working-contracts/protocol/types";
 import type pg from "pg";
 import { type Abi, createTestClient, createWalletClient, type Hex, http } from "viem";
 import {
@@ -10,23 +12,21 @@ import {
   type PrivateKeyAccount,
   privateKeyToAccount,
 } from "viem/accounts";
-import { delegationAbi, relayAbi } from "../../src/chain/abi.js";
 import { createChainClients } from "../../src/chain/clients.js";
 import { createChainClock } from "../../src/chain/clock.js";
 import { deployProtocol } from "../../src/chain/deploy.js";
 import { type Config, parseConfig } from "../../src/config.js";
 import { createDatabase, migrate } from "../../src/db/client.js";
+import type { Deps } from "../../src/deps.js";
 import { createEventFeed } from "../../src/events/feed.js";
+import { createCheckpointTrees } from "../../src/features/checkpoints/trees.js";
 import { createApp } from "../../src/http/app.js";
-import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../src/local/chain.js";
-import { freePort } from "../../src/local/ports.js";
-import { startPostgres } from "../../src/local/postgres.js";
-import { startGuardian } from "../../src/local/processes.js";
+import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";
-import type { Address } from "../../src/protocol/types.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
-import { createCheckpointTrees } from "../../src/services/checkpoints/trees.js";
-import type { Deps } from "../../src/services/deps.js";
+import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../tools/local/chain.js";
+import { freePort } from "../../tools/local/ports.js";
+import { startPostgres } from "../../tools/local/postgres.js";
 
 export interface Answer {
   status: number;

@@ -1,12 +1,13 @@
 /** Sign-in and revocation with the real relayer and indexer behind them. */
+
+import { delegationAbi } from "@working-contracts/protocol/abi";
+import type { Address } from "@working-contracts/protocol/types";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
-import { delegationAbi } from "../../src/chain/abi.js";
 import { createChainClients } from "../../src/chain/clients.js";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { createDatabase } from "../../src/db/client.js";
-import type { Address } from "../../src/protocol/types.js";
+import { ensureDelegation } from "../../src/features/agents/ensure-delegation.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
-import { ensureDelegation } from "../../src/services/delegation/ensure-delegation.js";
 import { signIn } from "../support/agent.js";
 
 const stack = inject("stack");

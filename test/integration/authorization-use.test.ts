@@ -2,17 +2,17 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { authorizationTypes } from "@x402/evm";
 import { type Address, type Hex, keccak256 } from "viem";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { testUsdAbi } from "../../src/chain/abi.js";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
-import { localAccount } from "../../src/local/network.js";
+import type { Deps } from "../../src/deps.js";
+import { findUse } from "../../src/payments/authorization-use.js";
 import type { PaymentAuthorization } from "../../src/payments/decode.js";
-import type { Deps } from "../../src/services/deps.js";
-import { findUse } from "../../src/services/payments/authorization-use.js";
-import { isStrayPayment } from "../../src/services/payments/stray-payment.js";
+import { isStrayPayment } from "../../src/payments/stray-payment.js";
+import { localAccount } from "../../tools/local/network.js";
 import { cancellationOf } from "../support/cancellation.js";
 import { openWorld, type World } from "../support/world.js";
 

@@ -7,6 +7,8 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connect } from "@working-contracts/client/connect";
+import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { decodePaymentRequiredHeader } from "@x402/core/http";
 import { ExactEvmScheme } from "@x402/evm";
 import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
@@ -14,16 +16,14 @@ import pg from "pg";
 import { parseUnits, toHex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { testUsdAbi } from "../../src/chain/abi.js";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { NETWORKS, networkFaults } from "../../src/chain/networks.js";
-import { connect } from "../../src/client/connect.js";
-import { type LocalChain, startChain } from "../../src/local/chain.js";
-import { localAccount, localSignerKeys } from "../../src/local/network.js";
-import { freePort } from "../../src/local/ports.js";
-import { type Guardian, startGuardian, until } from "../../src/local/processes.js";
-import { ROOT } from "../../src/local/root.js";
+import { type Guardian, startGuardian, until } from "../../src/indexer/supervision/processes.js";
+import { ROOT } from "../../src/root.js";
+import { type LocalChain, startChain } from "../../tools/local/chain.js";
+import { localAccount, localSignerKeys } from "../../tools/local/network.js";
+import { freePort } from "../../tools/local/ports.js";
 import { type Image, unpackImage } from "../support/image.js";
 import { placeIssuerToken } from "../support/issuer-token.js";
 import { runProcess } from "../support/run-process.js";
@@ -62,7 +62,7 @@ const place = (identity: { name: string; version: string }) =>
 
 /** `npm run deploy`. */
 const deploy = (env: Record<string, string>) =>
-  runProcess(join(ROOT, "node_modules/.bin/tsx"), ["scripts/deploy.ts"], {
+  runProcess(join(ROOT, "node_modules/.bin/tsx"), ["tools/deploy.ts"], {
     env: {
       NETWORK: "base",
       RPC_URL: node.rpcUrl,
@@ -158,12 +158,12 @@ describe("the processes of deploy/, on their image's files", () => {
       LOG_LEVEL: "warn",
     };
     // Beside the others, which do the same: whoever is first, the tables are there once.
-    const migrated = once(run("migrate", "scripts/migrate.ts", env), "close");
-    run("indexer", "scripts/indexer.ts", { ...env, INDEXER_PORT: String(indexer) });
-    run("api", "scripts/serve.ts", { ...env, ROLES: "api", PORT: String(api) });
-    run("keeper", "scripts/serve.ts", { ...env, ROLES: "keeper", PORT: String(keeper) });
+    const migrated = once(run("migrate", "src/commands/migrate.ts", env), "close");
+    run("indexer", "src/commands/indexer.ts", { ...env, INDEXER_PORT: String(indexer) });
+    run("api", "src/commands/serve.ts", { ...env, ROLES: "api", PORT: String(api) });
+    run("keeper", "src/commands/serve.ts", { ...env, ROLES: "keeper", PORT: String(keeper) });
     const keys = localSignerKeys().join();
-    run("relayer", "scripts/serve.ts", {
+    run("relayer", "src/commands/serve.ts", {
       ...env,
       ROLES: "relayer",
       RELAYER_PRIVATE_KEYS: keys,
@@ -208,7 +208,7 @@ describe("the processes of deploy/, on their image's files", () => {
     const [first] = running;
     const next = {
       name: "standby",
-      child: run("standby", "scripts/indexer.ts", { ...env, INDEXER_PORT: String(port) }),
+      child: run("standby", "src/commands/indexer.ts", { ...env, INDEXER_PORT: String(port) }),
     };
     const isReady = async () => (await fetch(`http://127.0.0.1:${port}/ready`)).ok;
     const waits = () =>

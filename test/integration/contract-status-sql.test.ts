@@ -1,13 +1,14 @@
 /** The status rule in SQL against the one in TypeScript, on generated facts. */
+
+import { type StatusFacts, statusOf } from "@working-contracts/protocol/status";
+import { PHASES, type Phase } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type Database } from "../../src/db/client.js";
 import { workingContract } from "../../src/db/onchain.js";
-import { type StatusFacts, statusOf } from "../../src/protocol/status.js";
-import { PHASES, type Phase } from "../../src/protocol/types.js";
-import { partitionsOf, phasesOf, statusSql } from "../../src/services/contracts/status-sql.js";
+import { partitionsOf, phasesOf, statusSql } from "../../src/features/contracts/status-sql.js";
 import { sharedStack } from "../support/world.js";
 
 const DATABASE = `status_sql_${process.pid}`;

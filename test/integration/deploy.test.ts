@@ -1,17 +1,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { factoryAbi, protocolTokenAbi, relayAbi } from "@working-contracts/protocol/abi";
+import type { Deployment } from "@working-contracts/protocol/deployment";
 import { createTestClient, http } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { factoryAbi, protocolTokenAbi, relayAbi } from "../../src/chain/abi.js";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import { deployProtocol, verifyDeployment } from "../../src/chain/deploy.js";
-import type { Deployment } from "../../src/chain/deployment.js";
-import { LOCAL_CHAIN_ID, type LocalChain, startChain } from "../../src/local/chain.js";
-import { localAccount } from "../../src/local/network.js";
-import { freePort } from "../../src/local/ports.js";
-import { type Guardian, startGuardian, until } from "../../src/local/processes.js";
-import { createFaucet } from "../../src/local/sandbox/faucet.js";
+import { type Guardian, startGuardian, until } from "../../src/indexer/supervision/processes.js";
+import { LOCAL_CHAIN_ID, type LocalChain, startChain } from "../../tools/local/chain.js";
+import { localAccount } from "../../tools/local/network.js";
+import { freePort } from "../../tools/local/ports.js";
+import { createFaucet } from "../../tools/local/sandbox/faucet.js";
 import { RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
 
 const dir = mkdtempSync(join(tmpdir(), "deploy-test-"));

@@ -1,7 +1,7 @@
+import type { Address } from "@working-contracts/protocol/types";
 import { keccak256, stringToHex } from "viem";
 import type { Database } from "../../src/db/client.js";
 import { terms } from "../../src/db/schema.js";
-import type { Address } from "../../src/protocol/types.js";
 
 /** Makes an escrow one of this service's: its loops leave the others alone. */
 export async function holdTerms(

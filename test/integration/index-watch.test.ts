@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { watchIndex } from "../../src/local/index-watch.js";
-import { type Postgres, startPostgres } from "../../src/local/postgres.js";
-import { type Guardian, startGuardian } from "../../src/local/processes.js";
+import { watchIndex } from "../../src/indexer/supervision/index-watch.js";
+import { type Guardian, startGuardian } from "../../src/indexer/supervision/processes.js";
+import { type Postgres, startPostgres } from "../../tools/local/postgres.js";
 import { sharedStack } from "../support/world.js";
 
 const SOON = { timeout: 30_000 };

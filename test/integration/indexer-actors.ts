@@ -1,4 +1,17 @@
 /** Acts on the contracts directly, paying from allowances: no service and no relayer is involved. */
+
+import {
+  delegationAbi,
+  escrowAbi,
+  factoryAbi,
+  protocolTokenAbi,
+  registryAbi,
+  relayAbi,
+  testUsdAbi,
+} from "@working-contracts/protocol/abi";
+import { packTerms } from "@working-contracts/protocol/terms";
+import { type EscrowTerms, type Parameters, ZERO_ADDRESS } from "@working-contracts/protocol/types";
+import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
 import {
   type Abi,
   type Address,
@@ -14,18 +27,6 @@ import {
   type TransactionReceipt,
   zeroHash,
 } from "viem";
-import {
-  delegationAbi,
-  escrowAbi,
-  factoryAbi,
-  protocolTokenAbi,
-  registryAbi,
-  relayAbi,
-  testUsdAbi,
-} from "../../src/chain/abi.js";
-import { packTerms } from "../../src/protocol/terms.js";
-import { type EscrowTerms, type Parameters, ZERO_ADDRESS } from "../../src/protocol/types.js";
-import { voteCommitment } from "../../src/protocol/vote-commitment.js";
 import type { IndexerNetwork, Wallet } from "./indexer-network.js";
 
 export const FROM_ALLOWANCE = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" } as const;

@@ -2,7 +2,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ADVISORY_LOCKS } from "../../src/db/advisory-locks.js";
-import { takeIndexerLock } from "../../src/local/indexer-lock.js";
+import { takeIndexerLock } from "../../src/indexer/supervision/indexer-lock.js";
 import { sharedStack } from "../support/world.js";
 
 const SOON = { timeout: 30_000 };

@@ -2,6 +2,7 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Deployment } from "@working-contracts/protocol/deployment";
 import type pg from "pg";
 import {
   type Account,
@@ -15,13 +16,12 @@ import {
   type WalletClient,
 } from "viem";
 import { createChainClients } from "../../src/chain/clients.js";
-import type { Deployment } from "../../src/chain/deployment.js";
 import { createDatabase, type Database } from "../../src/db/client.js";
-import { startIndexer } from "../../src/local/indexer.js";
-import { indexerCommand } from "../../src/local/indexer-process.js";
-import { localAccount, startNetwork } from "../../src/local/network.js";
-import { freePort } from "../../src/local/ports.js";
-import { startGuardian } from "../../src/local/processes.js";
+import { startIndexer } from "../../src/indexer/supervision/indexer.js";
+import { indexerCommand } from "../../src/indexer/supervision/indexer-process.js";
+import { startGuardian } from "../../src/indexer/supervision/processes.js";
+import { localAccount, startNetwork } from "../../tools/local/network.js";
+import { freePort } from "../../tools/local/ports.js";
 
 export type Wallet = WalletClient<Transport, Chain, Account>;
 

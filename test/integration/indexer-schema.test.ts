@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { delegationAbi, escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
 import { getTableColumns, getTableName, is } from "drizzle-orm";
 import { toSnakeCase } from "drizzle-orm/casing";
 import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 import { describe, expect, it } from "vitest";
-import { delegationAbi, escrowAbi, registryAbi } from "../../src/chain/abi.js";
 import * as views from "../../src/db/onchain.js";
 import * as tables from "../../src/indexer/ponder.schema.js";
 

@@ -1,15 +1,15 @@
+import { relayAbi } from "@working-contracts/protocol/abi";
+import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
 import { eq, like, sql } from "drizzle-orm";
 import { pino } from "pino";
 import { type Address, type Hex, keccak256, toHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { relayAbi } from "../../src/chain/abi.js";
 import { type ChainClock, createChainClock } from "../../src/chain/clock.js";
 import { migrate } from "../../src/db/client.js";
 import { vote, waitForIndexed } from "../../src/db/onchain.js";
 import { operation, sealedVote } from "../../src/db/schema.js";
 import { createKeeper, type Keeper } from "../../src/keeper/keeper.js";
-import { voteCommitment } from "../../src/protocol/vote-commitment.js";
 import { drawOperation } from "../../src/relayer/operations.js";
 import { createRelayer, type Relayer } from "../../src/relayer/relayer.js";
 import { holdTerms } from "./held-terms.js";

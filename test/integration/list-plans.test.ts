@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type Database } from "../../src/db/client.js";
 import { vote } from "../../src/db/onchain.js";
 import { operation, terms } from "../../src/db/schema.js";
-import { criterion, selectVotes } from "../../src/services/votes/view.js";
+import { criterion, selectVotes } from "../../src/features/votes/view.js";
 import { sharedStack } from "../support/world.js";
 
 const AGENT = `0x${"ab".repeat(20)}` as const;

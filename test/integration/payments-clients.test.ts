@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { serve } from "@hono/node-server";
+import type { Address } from "@working-contracts/protocol/types";
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from "@x402/core/http";
 import { authorizationTypes, ExactEvmScheme, eip3009ABI } from "@x402/evm";
 import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
@@ -34,7 +35,6 @@ import {
   wrapFetchWithPayment as wrapFetchWithPaymentV1,
 } from "x402-fetch";
 import { createChainClients } from "../../src/chain/clients.js";
-import { freePort } from "../../src/local/ports.js";
 import { decodePayment, type PaymentAuthorization } from "../../src/payments/decode.js";
 import {
   answerVersion,
@@ -45,7 +45,7 @@ import {
 } from "../../src/payments/quote.js";
 import { receiptHeaders } from "../../src/payments/receipt.js";
 import { verifyPayment } from "../../src/payments/verify.js";
-import type { Address } from "../../src/protocol/types.js";
+import { freePort } from "../../tools/local/ports.js";
 
 const CHAIN_ID = 84532;
 const PRICE = 50_000_000n;

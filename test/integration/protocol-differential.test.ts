@@ -1,15 +1,9 @@
 /** src/protocol against the compiled contracts on a real chain: the same numbers, bytes, addresses and statuses. */
 import { readFileSync } from "node:fs";
-import fc from "fast-check";
-import { type Abi, type Chain, getContractAddress, type PublicClient, type Transport } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { delegationAbi, escrowAbi, factoryAbi } from "../../src/chain/abi.js";
-import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
-import { deployProtocol } from "../../src/chain/deploy.js";
-import type { Deployment } from "../../src/chain/deployment.js";
-import { share } from "../../src/protocol/amounts.js";
-import { challengeText } from "../../src/protocol/challenge-text.js";
+import { delegationAbi, escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
+import { share } from "@working-contracts/protocol/amounts";
+import { challengeText } from "@working-contracts/protocol/challenge-text";
+import type { Deployment } from "@working-contracts/protocol/deployment";
 import {
   absent,
   disputeBond,
@@ -20,9 +14,15 @@ import {
   voteBond,
   withdrawn,
   workerStake,
-} from "../../src/protocol/ledger.js";
-import { escrowAddress, packTerms, unpackTerms } from "../../src/protocol/terms.js";
-import type { Address, EscrowTerms, Hex } from "../../src/protocol/types.js";
+} from "@working-contracts/protocol/ledger";
+import { escrowAddress, packTerms, unpackTerms } from "@working-contracts/protocol/terms";
+import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
+import fc from "fast-check";
+import { type Abi, type Chain, getContractAddress, type PublicClient, type Transport } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
+import { deployProtocol } from "../../src/chain/deploy.js";
 import {
   hexArbitrary,
   parametersArbitrary,

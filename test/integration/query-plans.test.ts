@@ -1,9 +1,10 @@
 /** What the loops of relayer and keeper read on a large database: what is open or due, never all that ever was. */
+
+import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { findDue } from "../../src/keeper/due.js";
-import type { Address } from "../../src/protocol/types.js";
 import { claimOperations, hasWaiting, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type SignerContext } from "../../src/relayer/context.js";
 import { requireRoom } from "../../src/relayer/outbox.js";

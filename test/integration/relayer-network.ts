@@ -2,6 +2,9 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { escrowAbi, factoryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import { escrowAddress } from "@working-contracts/protocol/terms";
+import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { asc, eq } from "drizzle-orm";
 import {
   createPublicClient,
@@ -15,25 +18,22 @@ import {
   zeroHash,
 } from "viem";
 import { mnemonicToAccount, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
-import { escrowAbi, factoryAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { createChainClients } from "../../src/chain/clients.js";
 import { deployProtocol } from "../../src/chain/deploy.js";
 import { createDatabase, migrate } from "../../src/db/client.js";
 import { batch, operation } from "../../src/db/schema.js";
-import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../src/local/chain.js";
-import { freePort } from "../../src/local/ports.js";
-import { startPostgres } from "../../src/local/postgres.js";
-import { startGuardian } from "../../src/local/processes.js";
+import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";
 import { createMetrics } from "../../src/metrics.js";
-import { escrowAddress } from "../../src/protocol/terms.js";
-import { type Address, type EscrowTerms, ZERO_ADDRESS } from "../../src/protocol/types.js";
 import { type Caretaker, createCaretaker } from "../../src/relayer/caretaker.js";
 import type { CrashPoint, RelayerOptions } from "../../src/relayer/context.js";
 import { acceptOperation, createOperation, type NewOperation } from "../../src/relayer/operations.js";
 import { enqueue, type OperationRow } from "../../src/relayer/outbox.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
 import { createRelayer, DEFAULT_OPTIONS, type Relayer } from "../../src/relayer/relayer.js";
+import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../tools/local/chain.js";
+import { freePort } from "../../tools/local/ports.js";
+import { startPostgres } from "../../tools/local/postgres.js";
 
 export const PRICE = 50_000_000n;
 export const STAKE = 2_500_000n;

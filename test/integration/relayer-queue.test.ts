@@ -1,10 +1,10 @@
+import { delegationAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import type { Address } from "@working-contracts/protocol/types";
 import type { Hex } from "viem";
 import { encodeFunctionData, parseAbi } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { delegationAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { ADVISORY_LOCKS } from "../../src/db/advisory-locks.js";
-import type { Address } from "../../src/protocol/types.js";
 import {
   acceptOperation,
   cancelOperation,

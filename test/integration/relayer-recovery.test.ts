@@ -1,7 +1,7 @@
+import { relayAbi } from "@working-contracts/protocol/abi";
+import type { Address } from "@working-contracts/protocol/types";
 import { encodeFunctionData, MethodNotFoundRpcError } from "viem";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { relayAbi } from "../../src/chain/abi.js";
-import type { Address } from "../../src/protocol/types.js";
 import type { CrashPoint } from "../../src/relayer/context.js";
 import type { NewOperation, OperationRow } from "../../src/relayer/outbox.js";
 import { type Intercept, PRICE, type RelayerNetwork, startRelayerNetwork, until } from "./relayer-network.js";

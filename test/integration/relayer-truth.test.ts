@@ -1,8 +1,8 @@
+import type { Address } from "@working-contracts/protocol/types";
 import { type Hex, parseTransaction, toHex } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { batch } from "../../src/db/schema.js";
-import type { Address } from "../../src/protocol/types.js";
 import type { CrashPoint, SignerContext } from "../../src/relayer/context.js";
 import type { NewOperation, OperationRow } from "../../src/relayer/outbox.js";
 import { reopenBatches } from "../../src/relayer/results.js";

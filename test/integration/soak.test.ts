@@ -1,6 +1,6 @@
 /** The soak, short: `npm run soak` runs it for as long as one likes. */
 import { expect, test } from "vitest";
-import { soak } from "../../scripts/soak/run.js";
+import { soak } from "../../tools/soak/run.js";
 
 test("random lives under random faults leave the books right", async () => {
   const { checks } = await soak({ minutes: 0.2, agents: 4, seed: 11, faultPauseMs: [500, 2000] });

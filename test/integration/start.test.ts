@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTestClient, http, publicActions } from "viem";
 import { afterAll, describe, expect, it } from "vitest";
-import { until } from "../../src/local/processes.js";
-import { ROOT } from "../../src/local/root.js";
+import { until } from "../../src/indexer/supervision/processes.js";
+import { ROOT } from "../../src/root.js";
 import { type Agent, signIn } from "../support/agent.js";
 
 const parent = mkdtempSync(join(tmpdir(), "start-test-"));
@@ -38,7 +38,7 @@ afterAll(async () => {
 const { PATH, HOME } = process.env;
 
 function start(dir: string, env: Record<string, string> = {}, args: string[] = []): Run {
-  const child = spawn(process.execPath, [join(ROOT, "scripts/start.mjs"), ...args], {
+  const child = spawn(process.execPath, [join(ROOT, "tools/start.mjs"), ...args], {
     env: { PATH, HOME, DATA_DIR: dir, PORT: "0", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -1,7 +1,8 @@
 /** Ending an EIP-3009 authorization at the token, which anybody may send with its payer's signature. */
+
+import type { Deployment } from "@working-contracts/protocol/deployment";
 import { type Address, encodeFunctionData, type Hex, parseAbi } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
-import type { Deployment } from "../../src/chain/deployment.js";
 
 const abi = parseAbi(["function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)"]);
 

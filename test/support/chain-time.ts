@@ -1,5 +1,5 @@
 /** A chain whose time tests move: this process's clock goes with it, and the service learns of it with a block. */
-import { until } from "../../src/local/processes.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 
 const wallClock = Date.now;
 

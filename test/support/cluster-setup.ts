@@ -7,10 +7,10 @@ import { chmodSync, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { startNetwork } from "../../src/local/network.js";
-import { freePort } from "../../src/local/ports.js";
-import { startGuardian, until } from "../../src/local/processes.js";
-import { ROOT } from "../../src/local/root.js";
+import { startGuardian, until } from "../../src/indexer/supervision/processes.js";
+import { ROOT } from "../../src/root.js";
+import { startNetwork } from "../../tools/local/network.js";
+import { freePort } from "../../tools/local/ports.js";
 import { startLoadBalancer } from "./round-robin.js";
 import { serviceEnvironment } from "./stack.js";
 
@@ -40,7 +40,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   ): Promise<{ url: string; child: ChildProcess; gone: Promise<void> }> => {
     const port = await freePort();
     const log = openSync(join(logs, `${name}.log`), "a");
-    const child = spawn(process.execPath, ["--import", "tsx", "scripts/serve.ts"], {
+    const child = spawn(process.execPath, ["--import", "tsx", "src/commands/serve.ts"], {
       cwd: ROOT,
       stdio: ["ignore", log, log],
       env: {

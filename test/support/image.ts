@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ROOT } from "../../src/local/root.js";
+import { ROOT } from "../../src/root.js";
 
 export interface Image {
   dir: string;

@@ -1,11 +1,11 @@
 /** A stablecoin where a public network has its own, without a fork: the test token's code under the issuer's name. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Address, createTestClient, type Hex, http, keccak256, stringToHex } from "viem";
-import { testUsdAbi } from "../../src/chain/abi.js";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
-import { localAccount } from "../../src/local/network.js";
-import { ROOT } from "../../src/local/root.js";
+import { ROOT } from "../../src/root.js";
+import { localAccount } from "../../tools/local/network.js";
 
 /** Where OpenZeppelin's ERC-20 keeps them. */
 const NAME_SLOT = "0x3";

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { ROOT } from "../../src/local/root.js";
+import { ROOT } from "../../src/root.js";
 
 export interface Finished {
   code: number | null;

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { destination } from "pino";
 import type { ProtocolParameters } from "../../src/chain/deploy.js";
 import { type Config, parseConfig } from "../../src/config.js";
-import { localSignerKeys, type Network, type RemoteChain, startNetwork } from "../../src/local/network.js";
-import { freePort } from "../../src/local/ports.js";
-import { startGuardian, until } from "../../src/local/processes.js";
+import { startGuardian, until } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";
 import { createService, type Service } from "../../src/main.js";
+import { localSignerKeys, type Network, type RemoteChain, startNetwork } from "../../tools/local/network.js";
+import { freePort } from "../../tools/local/ports.js";
 
 export interface StackOptions {
   /** Seconds between blocks. */

@@ -1,5 +1,7 @@
 /** What tests do to a running stack: give money, move time, look at the chain, meet new agents. */
 import { setTimeout as delay } from "node:timers/promises";
+import { protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import type { Deployment } from "@working-contracts/protocol/deployment";
 import pg from "pg";
 import {
   type Address,
@@ -13,11 +15,10 @@ import {
   type Transport,
 } from "viem";
 import { inject } from "vitest";
-import { protocolTokenAbi, testUsdAbi } from "../../src/chain/abi.js";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
-import { type Deployment, readDeployment } from "../../src/chain/deployment.js";
-import { localAccount } from "../../src/local/network.js";
-import { until } from "../../src/local/processes.js";
+import { readDeployment } from "../../src/chain/deployment.js";
+import { until } from "../../src/indexer/supervision/processes.js";
+import { localAccount } from "../../tools/local/network.js";
 import { type Agent, signIn } from "./agent.js";
 import { followChainTime, serviceReaches } from "./chain-time.js";
 import type { StackInfo } from "./stack.js";

@@ -1,6 +1,6 @@
+import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { ContractFunctionExecutionError, HttpRequestError, type RpcRequestError } from "viem";
 import { expect, it } from "vitest";
-import { testUsdAbi } from "../../src/chain/abi.js";
 import { createChainClients } from "../../src/chain/clients.js";
 import { AppError } from "../../src/errors.js";
 import { createLogger, inRequest } from "../../src/logger.js";

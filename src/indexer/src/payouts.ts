@@ -1,7 +1,7 @@
 /** Settlement, payouts that a payee could not receive, and money that arrived outside of the escrow's calls. */
 import { ponder } from "ponder:registry";
 import { deferredPayout } from "ponder:schema";
-import { ZERO_ADDRESS } from "../../protocol/types.js";
+import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { recordEvent } from "./record-event.js";
 
 ponder.on("Escrow:WorkingContractSettled", async (args) => {

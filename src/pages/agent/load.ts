@@ -1,13 +1,14 @@
 /** Everything that an agent's page shows, from the services behind the API's routes. */
+
+import type { Address } from "@working-contracts/protocol/types";
 import { AppError } from "../../errors.js";
-import type { Address } from "../../protocol/types.js";
-import { listContracts } from "../../services/contracts/list.js";
-import type { ContractView } from "../../services/contracts/view.js";
-import { readProfile } from "../../services/profiles/read-profile.js";
-import { readRecord } from "../../services/records/read-record.js";
-import { type StakeDeps, viewStake } from "../../services/stakes/view.js";
-import { listVotes } from "../../services/votes/list-votes.js";
-import { readWorkload, type WorkloadView } from "../../services/workload/read-workload.js";
+import { listContracts } from "../../features/contracts/list.js";
+import type { ContractView } from "../../features/contracts/view.js";
+import { readProfile } from "../../features/profiles/read-profile.js";
+import { readRecord } from "../../features/records/read-record.js";
+import { type StakeDeps, viewStake } from "../../features/stakes/view.js";
+import { listVotes } from "../../features/votes/list-votes.js";
+import { readWorkload, type WorkloadView } from "../../features/workload/read-workload.js";
 import { NOBODY } from "../nobody.js";
 
 /** Entries of each list: the rest is a link away. */

@@ -1,5 +1,5 @@
-import type { ContractView } from "../../services/contracts/view.js";
-import type { RoleRecord } from "../../services/records/read-record.js";
+import type { ContractView } from "../../features/contracts/view.js";
+import type { RoleRecord } from "../../features/records/read-record.js";
 import {
   Amount,
   ChainLink,

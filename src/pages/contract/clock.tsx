@@ -1,7 +1,7 @@
-import { LIMITS } from "../../protocol/limits.js";
-import { STATUS_GROUPS, STATUSES, type Status } from "../../protocol/status.js";
-import type { ContractView } from "../../services/contracts/view.js";
-import { isoTime } from "../../services/contracts/view.js";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
+import type { ContractView } from "../../features/contracts/view.js";
+import { isoTime } from "../../features/contracts/view.js";
 import { Time, TimeLeft } from "../components.js";
 import { secondsOf } from "../format.js";
 import type { ContractPageData } from "./load.js";

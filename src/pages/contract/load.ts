@@ -1,16 +1,16 @@
 /** Everything that a contract's page shows, from the services behind the API's routes. */
 
-import type { Address } from "../../protocol/types.js";
-import { listCheckpoints } from "../../services/checkpoints/list-checkpoints.js";
-import { listComplaints } from "../../services/complaints/list-complaints.js";
-import { getLedger } from "../../services/contracts/get-ledger.js";
-import { getSettlement } from "../../services/contracts/get-settlement.js";
-import { getTerms } from "../../services/contracts/get-terms.js";
-import { readTimeline } from "../../services/contracts/read-timeline.js";
-import { viewContract } from "../../services/contracts/view.js";
-import type { Deps } from "../../services/deps.js";
-import { readProfile } from "../../services/profiles/read-profile.js";
-import { listVotes } from "../../services/votes/list-votes.js";
+import type { Address } from "@working-contracts/protocol/types";
+import type { Deps } from "../../deps.js";
+import { listCheckpoints } from "../../features/checkpoints/list-checkpoints.js";
+import { listComplaints } from "../../features/complaints/list-complaints.js";
+import { getLedger } from "../../features/contracts/get-ledger.js";
+import { getSettlement } from "../../features/contracts/get-settlement.js";
+import { getTerms } from "../../features/contracts/get-terms.js";
+import { readTimeline } from "../../features/contracts/read-timeline.js";
+import { viewContract } from "../../features/contracts/view.js";
+import { readProfile } from "../../features/profiles/read-profile.js";
+import { listVotes } from "../../features/votes/list-votes.js";
 import { NOBODY } from "../nobody.js";
 
 const VOTES = 200;

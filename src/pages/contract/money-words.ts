@@ -1,5 +1,5 @@
 /** What the legs of a settlement and their payees are called. */
-import type { SettlementLeg } from "../../services/contracts/get-settlement.js";
+import type { SettlementLeg } from "../../features/contracts/get-settlement.js";
 
 export const LEG_WORDS: Record<SettlementLeg["name"], string> = {
   "worker-pay": "Pay, after the fee",

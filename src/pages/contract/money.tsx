@@ -1,6 +1,6 @@
-import { parseDecimal } from "../../protocol/amounts.js";
-import type { LedgerEntry, LedgerView } from "../../services/contracts/get-ledger.js";
-import type { SettlementLeg, SettlementView } from "../../services/contracts/get-settlement.js";
+import { parseDecimal } from "@working-contracts/protocol/amounts";
+import type { LedgerEntry, LedgerView } from "../../features/contracts/get-ledger.js";
+import type { SettlementLeg, SettlementView } from "../../features/contracts/get-settlement.js";
 import { AgentLink, Amount, Time, Transaction } from "../components.js";
 import { type FlowEnd, FlowPicture } from "../flow-picture.js";
 import type { ContractPageData } from "./load.js";

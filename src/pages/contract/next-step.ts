@@ -1,5 +1,5 @@
 /** What a contract waits for, in words: the next deadline and what it brings. */
-import type { ContractView } from "../../services/contracts/view.js";
+import type { ContractView } from "../../features/contracts/view.js";
 
 export interface NextStep {
   /** What has to happen, by whom. */

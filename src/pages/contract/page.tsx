@@ -1,4 +1,4 @@
-import { ZERO_ADDRESS } from "../../protocol/types.js";
+import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import {
   AgentLink,
   Amount,

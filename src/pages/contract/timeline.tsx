@@ -1,9 +1,9 @@
+import { formatDecimal } from "@working-contracts/protocol/amounts";
+import { outcomeAt } from "@working-contracts/protocol/outcomes";
+import type { Address } from "@working-contracts/protocol/types";
 import type { Child } from "hono/jsx";
-import { formatDecimal } from "../../protocol/amounts.js";
-import { outcomeAt } from "../../protocol/outcomes.js";
-import type { Address } from "../../protocol/types.js";
-import type { ChainEvent } from "../../services/contracts/read-timeline.js";
-import { isoTime } from "../../services/contracts/view.js";
+import type { ChainEvent } from "../../features/contracts/read-timeline.js";
+import { isoTime } from "../../features/contracts/view.js";
 import { AgentLink, Amount, Time, Transaction } from "../components.js";
 import { secondsOf } from "../format.js";
 import type { ContractPageData } from "./load.js";

@@ -1,4 +1,4 @@
-import type { VoteView } from "../../services/votes/view.js";
+import type { VoteView } from "../../features/votes/view.js";
 import { AgentLink, OutcomeBadge, ScrollTable } from "../components.js";
 import { plural } from "../format.js";
 import type { ContractPageData } from "./load.js";

@@ -1,6 +1,6 @@
-import { STATUS_GROUPS } from "../../protocol/status.js";
-import type { Sort } from "../../services/contracts/list.js";
-import type { ContractView } from "../../services/contracts/view.js";
+import { STATUS_GROUPS } from "@working-contracts/protocol/status";
+import type { Sort } from "../../features/contracts/list.js";
+import type { ContractView } from "../../features/contracts/view.js";
 import { AgentLink, Amount, StatusBadge, Time, TimeLeft } from "../components.js";
 import { nextStep } from "../contract/next-step.js";
 import { plural } from "../format.js";

@@ -1,9 +1,9 @@
 import type { Context } from "hono";
+import type { Deps } from "../../deps.js";
+import { listContracts } from "../../features/contracts/list.js";
+import { ListQuerySchema } from "../../features/contracts/routes/schema.js";
 import type { AppEnv } from "../../http/env.js";
 import { invalidInput } from "../../http/envelope.js";
-import { ListQuerySchema } from "../../http/routes/contracts/schema.js";
-import { listContracts } from "../../services/contracts/list.js";
-import type { Deps } from "../../services/deps.js";
 import { FeedPage, feedPath } from "./page.js";
 
 const PAGE_SIZE = "20";

@@ -1,5 +1,5 @@
-import type { Readiness } from "../../http/routes/system/readiness.js";
-import type { OperatorOverview } from "../../services/operator/read-overview.js";
+import type { OperatorOverview } from "../../features/operator/read-overview.js";
+import type { Readiness } from "../../features/system/readiness.js";
 import { AgentLink, Amount, ChainLink, ContractLink, ScrollTable, Time } from "../components.js";
 
 /** Asks for the operator's key. */

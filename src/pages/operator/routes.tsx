@@ -1,10 +1,10 @@
 import type { Context } from "hono";
+import type { Deps } from "../../deps.js";
+import { readOverview } from "../../features/operator/read-overview.js";
+import { checkReadiness } from "../../features/system/readiness.js";
 import type { AppEnv } from "../../http/env.js";
 import { clientAddress } from "../../http/middleware/client-address.js";
 import { createRateLimiter, takeOrRefuse } from "../../http/middleware/rate-limit.js";
-import { checkReadiness } from "../../http/routes/system/readiness.js";
-import type { Deps } from "../../services/deps.js";
-import { readOverview } from "../../services/operator/read-overview.js";
 import { OperatorPage, SignInPage } from "./page.js";
 import { createOperatorSession } from "./session.js";
 

@@ -1,5 +1,5 @@
-import type { LimitsView } from "../../services/protocol/present-limits.js";
-import type { ProtocolView } from "../../services/protocol/present-parameters.js";
+import type { LimitsView } from "../../features/protocol/present-limits.js";
+import type { ProtocolView } from "../../features/protocol/present-parameters.js";
 import { percent } from "../format.js";
 
 type Kind = "ratio" | "tokens" | "plain";

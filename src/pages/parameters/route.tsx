@@ -1,9 +1,9 @@
 import type { Context } from "hono";
+import type { Deps } from "../../deps.js";
+import type { ParameterReader } from "../../features/protocol/parameters.js";
+import { presentLimits } from "../../features/protocol/present-limits.js";
+import { presentParameters } from "../../features/protocol/present-parameters.js";
 import type { AppEnv } from "../../http/env.js";
-import type { Deps } from "../../services/deps.js";
-import type { ParameterReader } from "../../services/protocol/parameters.js";
-import { presentLimits } from "../../services/protocol/present-limits.js";
-import { presentParameters } from "../../services/protocol/present-parameters.js";
 import { ParametersPage } from "./page.js";
 
 /** `/parameters`: what `GET /v1/protocol` and `GET /v1/limits` answer. */

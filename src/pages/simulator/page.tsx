@@ -1,5 +1,5 @@
-import { formatDecimal } from "../../protocol/amounts.js";
-import { MAX_CRITERIA, OUTCOMES } from "../../protocol/outcomes.js";
+import { formatDecimal } from "@working-contracts/protocol/amounts";
+import { MAX_CRITERIA, OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { Amount, OutcomeBadge, StatusBadge } from "../components.js";
 import { LEG_WORDS, PAYEE_WORDS } from "../contract/money-words.js";
 import { FlowPicture } from "../flow-picture.js";

@@ -1,6 +1,6 @@
 /** The simulator's form: its query, read and checked. */
-import { parseDecimal } from "../../protocol/amounts.js";
-import { MAX_CRITERIA, OUTCOMES, type Outcome } from "../../protocol/outcomes.js";
+import { parseDecimal } from "@working-contracts/protocol/amounts";
+import { MAX_CRITERIA, OUTCOMES, type Outcome } from "@working-contracts/protocol/outcomes";
 import { ENDS, type End, type Scenario } from "./simulate.js";
 
 export interface SimulatorQuery {

@@ -13,10 +13,10 @@ import {
   voteDeposit,
   withdrawnLegs,
   workerStake,
-} from "../../protocol/ledger.js";
-import { type Outcome, packOutcomes, tallyOutcomes } from "../../protocol/outcomes.js";
-import type { Status } from "../../protocol/status.js";
-import type { Parameters } from "../../protocol/types.js";
+} from "@working-contracts/protocol/ledger";
+import { type Outcome, packOutcomes, tallyOutcomes } from "@working-contracts/protocol/outcomes";
+import type { Status } from "@working-contracts/protocol/status";
+import type { Parameters } from "@working-contracts/protocol/types";
 
 /** How it ends. `accepted`: approved, or the review deadline passed. `unmatched`: also cancelled or declined. */
 export const ENDS = ["accepted", "dispute", "absent", "withdrawn", "unmatched"] as const;

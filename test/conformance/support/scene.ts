@@ -1,4 +1,6 @@
 /** What the chapters do to their target: meet new agents, give them money, tell and move the time. */
+
+import { protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import pg from "pg";
 import {
   type Address,
@@ -12,9 +14,8 @@ import {
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { inject } from "vitest";
-import { protocolTokenAbi, testUsdAbi } from "../../../src/chain/abi.js";
 import { createSigningClient } from "../../../src/chain/clients.js";
-import { localAccount } from "../../../src/local/network.js";
+import { localAccount } from "../../../tools/local/network.js";
 import { type Agent, signIn } from "../../support/agent.js";
 import { followChainTime, serviceReaches } from "../../support/chain-time.js";
 import { type Call, caller } from "./call.js";

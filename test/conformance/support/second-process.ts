@@ -1,9 +1,9 @@
 /** Another API process on the database and the chain of the suite's own stack, as an operator would add one. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { freePort } from "../../../src/local/ports.js";
-import { until } from "../../../src/local/processes.js";
-import { ROOT } from "../../../src/local/root.js";
+import { until } from "../../../src/indexer/supervision/processes.js";
+import { ROOT } from "../../../src/root.js";
+import { freePort } from "../../../tools/local/ports.js";
 import type { Target } from "./target.js";
 
 export interface SecondProcess {
@@ -18,7 +18,7 @@ export async function startSecondProcess(
 ): Promise<SecondProcess> {
   if (stack === null) throw new Error("A foreign service cannot be doubled.");
   const port = String(await freePort());
-  const child = spawn(join(ROOT, "node_modules/.bin/tsx"), [join(ROOT, "scripts/serve.ts")], {
+  const child = spawn(join(ROOT, "node_modules/.bin/tsx"), [join(ROOT, "src/commands/serve.ts")], {
     env: {
       PATH: process.env.PATH,
       DATABASE_URL: stack.databaseUrl,

@@ -3,14 +3,15 @@
  * or never moved, and the client has been told which. What escrows took in they hold, or paid to whom the ledger says,
  * by their events alone. Nothing is stuck, no connection is lost to its pool. Chain, outbox, index and API say the same.
  */
+
+import { readEscrow } from "@working-contracts/cli/verify/read-chain";
+import { rebuild } from "@working-contracts/cli/verify/rebuild";
+import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import { parseDecimal } from "@working-contracts/protocol/amounts";
+import { STATUSES, type StatusFacts, statusOf } from "@working-contracts/protocol/status";
 import { type Address, createPublicClient, http, type PublicClient, parseAbiItem } from "viem";
-import { escrowAbi, testUsdAbi } from "../../../src/chain/abi.js";
-import { readEscrow } from "../../../src/cli/verify/read-chain.js";
-import { rebuild } from "../../../src/cli/verify/rebuild.js";
-import { until } from "../../../src/local/processes.js";
-import { parseDecimal } from "../../../src/protocol/amounts.js";
-import { STATUSES, type StatusFacts, statusOf } from "../../../src/protocol/status.js";
-import type { ContractView } from "../../../src/services/contracts/view.js";
+import type { ContractView } from "../../../src/features/contracts/view.js";
+import { until } from "../../../src/indexer/supervision/processes.js";
 import type { Answer } from "../../support/agent.js";
 import type { Cluster } from "./cluster.js";
 import type { Customers, Payment } from "./customers.js";

@@ -13,12 +13,12 @@ import { createChainClients, createSigningClient } from "../../../src/chain/clie
 import { deployProtocol, type ProtocolParameters } from "../../../src/chain/deploy.js";
 import { writeDeployment } from "../../../src/chain/deployment.js";
 import { createDatabase, migrate } from "../../../src/db/client.js";
-import { LOCAL_CHAIN_ID, startChain } from "../../../src/local/chain.js";
-import { compileContracts } from "../../../src/local/foundry.js";
-import { type Indexer, startIndexer } from "../../../src/local/indexer.js";
-import { localAccount } from "../../../src/local/network.js";
-import { startPostgres } from "../../../src/local/postgres.js";
-import { startGuardian, until } from "../../../src/local/processes.js";
+import { type Indexer, startIndexer } from "../../../src/indexer/supervision/indexer.js";
+import { startGuardian, until } from "../../../src/indexer/supervision/processes.js";
+import { LOCAL_CHAIN_ID, startChain } from "../../../tools/local/chain.js";
+import { compileContracts } from "../../../tools/local/foundry.js";
+import { localAccount } from "../../../tools/local/network.js";
+import { startPostgres } from "../../../tools/local/postgres.js";
 import { installGates } from "./gate.js";
 import { ownPort } from "./own-port.js";
 import { type RpcRule, startRpcProxy } from "./rpc-proxy.js";

@@ -4,10 +4,10 @@
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { authorizationTypes } from "@x402/evm";
 import { type Address, encodeFunctionData, type Hex } from "viem";
-import { testUsdAbi } from "../../../src/chain/abi.js";
-import type { ContractView } from "../../../src/services/contracts/view.js";
+import type { ContractView } from "../../../src/features/contracts/view.js";
 import { paymentHeader, type Quote, quoteOf, type SignedPayment } from "../../e2e/contract-actors.js";
 import { type Agent, type Answer, signIn } from "../../support/agent.js";
 import { accountOf, type Cluster } from "./cluster.js";

@@ -3,7 +3,7 @@
  * The process can then be killed, and its write be dropped as if it had never left, or let through.
  */
 import pg from "pg";
-import { until } from "../../../src/local/processes.js";
+import { until } from "../../../src/indexer/supervision/processes.js";
 
 /** Where a gate stands, each by the trigger that makes it. */
 const GATES = {

@@ -17,7 +17,7 @@
 export const MUTANTS = [
   {
     name: "published-forgotten",
-    file: "src/services/payments/perform-payment.ts",
+    file: "src/payments/perform-payment.ts",
     edits: [["isNotNull(operation.publishedAt)", "isNotNull(operation.transactionHash)"]],
     project: "e2e",
     tests: "test/e2e/contract-interrupted.test.ts",
@@ -45,7 +45,7 @@ export const MUTANTS = [
   },
   {
     name: "answer-of-what-is-gone",
-    file: "src/services/payments/answer.ts",
+    file: "src/payments/answer.ts",
     edits: [["if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 })))", "if (target.timeoutMs < 0)"]],
     project: "integration",
     tests: "test/integration/indexer-reorg.test.ts",
@@ -188,7 +188,7 @@ export const MUTANTS = [
   },
   {
     name: "repetition-unknown",
-    file: "src/services/payments/perform-payment.ts",
+    file: "src/payments/perform-payment.ts",
     edits: [
       [
         "const earlier = payment && (await findByAuthorization(deps.db, authorizationKey(deps, request, payment)));",
@@ -201,7 +201,7 @@ export const MUTANTS = [
   },
   {
     name: "answer-not-kept",
-    file: "src/services/payments/answer.ts",
+    file: "src/payments/answer.ts",
     edits: [
       ["  if (stored.response !== null) return replayOf(stored.response);\n", ""],
       ["  if (row.response !== null) return replayOf(row.response);\n", ""],
@@ -271,7 +271,7 @@ export const MUTANTS = [
   },
   {
     name: "database-restart-unseen",
-    file: "src/local/index-watch.ts",
+    file: "src/indexer/supervision/index-watch.ts",
     edits: [["if (startedAt !== undefined && seen.startedAt !== startedAt) onDatabaseRestarted();", ""]],
     project: "faults",
     tests: "test/faults/indexer.test.ts",
@@ -279,7 +279,7 @@ export const MUTANTS = [
   },
   {
     name: "process-crash-unheard",
-    file: "src/local/index-watch.ts",
+    file: "src/indexer/supervision/index-watch.ts",
     edits: [["if (code === CRASH_SHUTDOWN) onCrash();", ""]],
     project: "integration",
     tests: "test/integration/index-watch.test.ts",
@@ -287,7 +287,7 @@ export const MUTANTS = [
   },
   {
     name: "earlier-time-shown",
-    file: "src/services/require-index.ts",
+    file: "src/db/require-index.ts",
     edits: [
       [
         "if (row === undefined ? await isWhole(db) : row.indexIsWhole) return;",
@@ -323,7 +323,7 @@ export const MUTANTS = [
   },
   {
     name: "taken-back-refused",
-    file: "src/services/contracts/load-for-act.ts",
+    file: "src/features/contracts/load-for-act.ts",
     edits: [
       ["if (row.isTakenBack) throw takenBack();", ""],
       ["throw rows[0]?.unsure === true ? takenBack() : noContract(id);", "throw noContract(id);"],
@@ -334,7 +334,7 @@ export const MUTANTS = [
   },
   {
     name: "answer-before-index",
-    file: "src/services/payments/answer.ts",
+    file: "src/payments/answer.ts",
     edits: [
       ["  if (!(await waitForIndexed(db, target))) throw settlementPending();\n", ""],
       ["  if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 }))) throw settlementPending();\n", ""],
@@ -345,7 +345,7 @@ export const MUTANTS = [
   },
   {
     name: "standstill-unseen",
-    file: "src/local/index-watch.ts",
+    file: "src/indexer/supervision/index-watch.ts",
     edits: [["      onStandstill();\n", ""]],
     project: "faults",
     tests: "test/faults/indexer.test.ts",
@@ -353,7 +353,7 @@ export const MUTANTS = [
   },
   {
     name: "abandoned-rows-unseen",
-    file: "src/local/index-watch.ts",
+    file: "src/indexer/supervision/index-watch.ts",
     edits: [["    onAbandoned();\n", ""]],
     project: "faults",
     tests: "test/faults/indexer.test.ts",
@@ -361,7 +361,7 @@ export const MUTANTS = [
   },
   {
     name: "anchor-unseen",
-    file: "src/local/index-watch.ts",
+    file: "src/indexer/supervision/index-watch.ts",
     edits: [["    if (await hasLostAnchor(finalBlock)) return abandon(index);\n", ""]],
     project: "faults",
     tests: "test/faults/indexer.test.ts",
@@ -429,7 +429,7 @@ export const MUTANTS = [
   },
   {
     name: "others-event-consumes",
-    file: "src/services/payments/stray-payment.ts",
+    file: "src/payments/stray-payment.ts",
     edits: [["return args.counterparty.toLowerCase() === from;", "return args.counterparty !== null;"]],
     project: "faults",
     tests: "test/faults/payments.test.ts",
@@ -437,7 +437,7 @@ export const MUTANTS = [
   },
   {
     name: "opened-for-good",
-    file: "src/services/contracts/create.ts",
+    file: "src/features/contracts/create.ts",
     edits: [
       ["row.terms.openedAt !== null && !(await wasTakenBack(deps, id))", "row.terms.openedAt !== null"],
     ],
@@ -588,7 +588,7 @@ export const MUTANTS = [
   },
   {
     name: "stray-money-lost",
-    file: "src/services/payments/authorize.ts",
+    file: "src/payments/authorize.ts",
     edits: [["  if (!(await isCreditable(deps, act, payment))) return result;\n", "  return result;\n"]],
     project: "faults",
     tests: "test/faults/payments.test.ts",
@@ -629,7 +629,7 @@ export const MUTANTS = [
   },
   {
     name: "any-body",
-    file: "src/services/payments/perform-payment.ts",
+    file: "src/payments/perform-payment.ts",
     edits: [["if (earlier.requestHash !== hash) {", "if (earlier.requestHash === null) {"]],
     project: "faults",
     tests: "test/faults/payments.test.ts",
@@ -661,7 +661,7 @@ export const MUTANTS = [
   },
   {
     name: "challenge-reused",
-    file: "src/services/auth/prove-address.ts",
+    file: "src/features/agents/prove-address.ts",
     edits: [
       ["    row.redeemedAt === null &&\n", ""],
       ["and(isNull(challenge.redeemedAt), lt(", "and(lt("],
@@ -688,7 +688,7 @@ export const MUTANTS = [
   },
   {
     name: "statuses-wait-for-keeper",
-    file: "src/protocol/status.ts",
+    file: "packages/protocol/src/status.ts",
     edits: [
       ['return now < facts.matchDeadline ? "created" : "cancelled-unmatched";', 'return "created";'],
       ['return now < facts.deliveryDeadline ? "matched" : "cancelled-absent";', 'return "matched";'],
@@ -728,7 +728,7 @@ export const MUTANTS = [
   },
   {
     name: "unseen-is-untaken",
-    file: "src/services/payments/authorization-use.ts",
+    file: "src/payments/authorization-use.ts",
     edits: [
       [
         "if (timestamp <= payment.validAfter) throw cannotBeSearched();",
@@ -741,7 +741,7 @@ export const MUTANTS = [
   },
   {
     name: "stray-before-final",
-    file: "src/services/payments/stray-payment.ts",
+    file: "src/payments/stray-payment.ts",
     edits: [["BigInt(deps.config.confirmations);", "1n;"]],
     project: "integration",
     tests: "test/integration/authorization-use.test.ts",
@@ -749,7 +749,7 @@ export const MUTANTS = [
   },
   {
     name: "stray-of-another-branch",
-    file: "src/services/payments/stray-payment.ts",
+    file: "src/payments/stray-payment.ts",
     edits: [["(await isCanonical(deps, use.blockNumber, use.blockHash)) === true", "true"]],
     project: "integration",
     tests: "test/integration/authorization-use.test.ts",
@@ -765,7 +765,7 @@ export const MUTANTS = [
   },
   {
     name: "used-is-paid",
-    file: "src/services/payments/authorize.ts",
+    file: "src/payments/authorize.ts",
     edits: [["  if (!(await isCreditable(deps, act, payment))) return result;\n", ""]],
     project: "faults",
     tests: "test/faults/payments.test.ts",

@@ -1,4 +1,4 @@
-import { freePort } from "../../../src/local/ports.js";
+import { freePort } from "../../../tools/local/ports.js";
 
 const given = new Set<number>();
 

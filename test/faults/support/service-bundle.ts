@@ -1,9 +1,9 @@
-/** `scripts/serve.ts` and all that it imports as one file: it starts in a fifth of the time, and a cluster starts four. */
+/** `src/commands/serve.ts` and all that it imports as one file: it starts in a fifth of the time, and a cluster starts four. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build, type Plugin } from "esbuild";
-import { ROOT } from "../../../src/local/root.js";
+import { ROOT } from "../../../src/root.js";
 
 const SOURCES = join(ROOT, "src/");
 
@@ -23,7 +23,7 @@ const sourceUrls: Plugin = {
 /** Writes the service's code to `file`, to be run by Node alone. */
 export async function bundleService(file: string): Promise<void> {
   await build({
-    entryPoints: [join(ROOT, "scripts/serve.ts")],
+    entryPoints: [join(ROOT, "src/commands/serve.ts")],
     outfile: file,
     bundle: true,
     platform: "node",

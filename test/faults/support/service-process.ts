@@ -1,7 +1,7 @@
 /** One process of the service, as `npm run serve` starts it, behind proxies of its own to database and node. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream } from "node:fs";
-import { type Guardian, until } from "../../../src/local/processes.js";
+import { type Guardian, until } from "../../../src/indexer/supervision/processes.js";
 import { ownPort } from "./own-port.js";
 import { type RpcProxy, startRpcProxy } from "./rpc-proxy.js";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.js";

@@ -1,6 +1,6 @@
 /** What goes on while something breaks: creations, a race for a tender, a contract on its way to its end. */
 import { expect } from "vitest";
-import { until } from "../../../src/local/processes.js";
+import { until } from "../../../src/indexer/supervision/processes.js";
 import type { Agent } from "../../support/agent.js";
 import { type AuditOptions, audit } from "./audit.js";
 import { type Cluster, type ClusterOptions, startCluster } from "./cluster.js";

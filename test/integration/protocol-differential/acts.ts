@@ -1,4 +1,12 @@
 /** Everything that somebody may try on an escrow, with what the model expects of it at a given time. */
+
+import { escrowAbi } from "@working-contracts/protocol/abi";
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import { disputeBond, voteDeposit, workerStake } from "@working-contracts/protocol/ledger";
+import { OUTCOMES, type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
+import { effectiveOutcomes, STATUSES, statusOf } from "@working-contracts/protocol/status";
+import { type Address, type Hex, ZERO_ADDRESS } from "@working-contracts/protocol/types";
+import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
 import {
   type EncodeFunctionDataParameters,
   encodeFunctionData,
@@ -6,13 +14,6 @@ import {
   type PrivateKeyAccount,
   parseEventLogs,
 } from "viem";
-import { escrowAbi } from "../../../src/chain/abi.js";
-import type { Deployment } from "../../../src/chain/deployment.js";
-import { disputeBond, voteDeposit, workerStake } from "../../../src/protocol/ledger.js";
-import { OUTCOMES, type Outcome, packOutcomes } from "../../../src/protocol/outcomes.js";
-import { effectiveOutcomes, STATUSES, statusOf } from "../../../src/protocol/status.js";
-import { type Address, type Hex, ZERO_ADDRESS } from "../../../src/protocol/types.js";
-import { voteCommitment } from "../../../src/protocol/vote-commitment.js";
 import {
   type Ballot,
   clientOf,

@@ -2,19 +2,20 @@
  * Random Working Contracts driven through random lives on a real chain, beside a model that knows only src/protocol.
  * One block per step; its time is chosen so that deadlines are met a second before, exactly, and a second after.
  */
-import { type Chain, encodeFunctionData, type PublicClient, parseEther, type Transport, toHex } from "viem";
-import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
-import { factoryAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "../../../src/chain/abi.js";
-import type { Deployment } from "../../../src/chain/deployment.js";
-import { workerStake } from "../../../src/protocol/ledger.js";
-import { effectiveOutcomes, STATUSES } from "../../../src/protocol/status.js";
-import { escrowAddress, packTerms } from "../../../src/protocol/terms.js";
+
+import { factoryAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import { workerStake } from "@working-contracts/protocol/ledger";
+import { effectiveOutcomes, STATUSES } from "@working-contracts/protocol/status";
+import { escrowAddress, packTerms } from "@working-contracts/protocol/terms";
 import {
   type Address,
   type EscrowTerms,
   type Parameters,
   ZERO_ADDRESS,
-} from "../../../src/protocol/types.js";
+} from "@working-contracts/protocol/types";
+import { type Chain, encodeFunctionData, type PublicClient, parseEther, type Transport, toHex } from "viem";
+import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { type Attempt, authorizePayment, createActs } from "./acts.js";
 import { bookedOf, clientOf, closesAt, type Life, lifeStatus, openableUntil, workerOf } from "./model.js";
 import { type Call, createStepper, type Receipt, type Stepper } from "./node.js";

@@ -1,5 +1,5 @@
 /** One escrow as src/protocol sees it: facts, books and what its settlement must pay. */
-import type { PrivateKeyAccount } from "viem";
+
 import {
   disputeBond,
   juryDues,
@@ -7,10 +7,11 @@ import {
   payoutOf,
   voteDeposit,
   workerStake,
-} from "../../../src/protocol/ledger.js";
-import { type SettlementFacts, settlementLegs } from "../../../src/protocol/settlement.js";
-import { endedAt, type Status, statusOf } from "../../../src/protocol/status.js";
-import type { Address, EscrowTerms, Hex } from "../../../src/protocol/types.js";
+} from "@working-contracts/protocol/ledger";
+import { type SettlementFacts, settlementLegs } from "@working-contracts/protocol/settlement";
+import { endedAt, type Status, statusOf } from "@working-contracts/protocol/status";
+import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
+import type { PrivateKeyAccount } from "viem";
 
 /** How long after the window a sealed vote can still be opened (docs/rules.md 48). */
 const OPENING_SECONDS = 86_400;

@@ -2,8 +2,8 @@
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import type { Address, Hex } from "@working-contracts/protocol/types";
 import type { Chain, Hash, Log, PublicClient, Transport } from "viem";
-import type { Address, Hex } from "../../../src/protocol/types.js";
 
 export const CHAIN_ID = 84_532;
 

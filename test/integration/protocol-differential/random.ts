@@ -1,4 +1,4 @@
-import type { Hex } from "../../../src/protocol/types.js";
+import type { Hex } from "@working-contracts/protocol/types";
 
 /** A repeatable source of random choices (mulberry32). */
 export interface Random {

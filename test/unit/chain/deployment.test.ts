@@ -1,8 +1,9 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Deployment } from "@working-contracts/protocol/deployment";
 import { afterAll, describe, expect, it } from "vitest";
-import { type Deployment, readDeployment, writeDeployment } from "../../../src/chain/deployment.js";
+import { readDeployment, writeDeployment } from "../../../src/chain/deployment.js";
 
 const dir = mkdtempSync(join(tmpdir(), "deployment-"));
 afterAll(() => rmSync(dir, { recursive: true }));

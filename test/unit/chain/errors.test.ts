@@ -1,6 +1,6 @@
+import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
 import { encodeErrorResult, toFunctionSelector } from "viem";
 import { expect, test } from "vitest";
-import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "../../../src/chain/abi.js";
 import { decodeRevert, meaningOf } from "../../../src/chain/errors.js";
 
 test("decodes an escrow's error with its arguments", () => {

@@ -3,7 +3,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ERROR_STATUS, type ErrorCode } from "../../../src/errors.js";
-import { type ApiDocument, operationsOf } from "../../../src/http/routes/docs/document.js";
+import { type ApiDocument, operationsOf } from "../../../src/features/docs/document.js";
 import { testApp } from "./fixtures.js";
 
 type Media = { schema?: object; example?: unknown; examples?: Record<string, { value?: unknown }> };

@@ -1,12 +1,12 @@
 /** An app over dependencies that answer from memory, with one protected and one public route to call. */
 import { createRoute, z } from "@hono/zod-openapi";
 import { type Config, parseConfig } from "../../../src/config.js";
+import { createKey } from "../../../src/features/agents/format.js";
 import { createApp } from "../../../src/http/app.js";
 import { dataResponse, jsonBody } from "../../../src/http/envelope.js";
 import { requireKey } from "../../../src/http/middleware/auth.js";
 import { createRouter } from "../../../src/http/router.js";
 import { createLogger } from "../../../src/logger.js";
-import { createKey } from "../../../src/services/keys/format.js";
 
 export const CALLER = `0x${"ab".repeat(20)}`;
 export const { apiKey: KEY } = createKey("test");

@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:net";
 import { afterEach, expect, it } from "vitest";
-import { freePort, listenOnFreePort } from "../../../src/local/ports.js";
+import { freePort, listenOnFreePort } from "../../../tools/local/ports.js";
 
 const servers: Server[] = [];
 afterEach(() => {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { type Guardian, startGuardian, supervise } from "../../../src/local/processes.js";
+import { type Guardian, startGuardian, supervise } from "../../../src/indexer/supervision/processes.js";
 
 const PLAN = { command: process.execPath, args: ["-e", "console.log('up'); setInterval(() => {}, 1000)"] };
 let dir: string;

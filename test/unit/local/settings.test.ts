@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { readSettings } from "../../../src/local/settings.js";
+import { readSettings } from "../../../tools/local/settings.js";
 
 const parent = mkdtempSync(join(tmpdir(), "settings-"));
 afterAll(() => rmSync(parent, { recursive: true }));

@@ -1,5 +1,5 @@
 /** Spends a dollar at a time from the ledger in argv until it refuses; prints how many. */
-import { createSpendingLedger } from "../../../src/mcp/spending-ledger.js";
+import { createSpendingLedger } from "@working-contracts/cli/mcp/spending-ledger";
 
 const DOLLAR = 1_000_000n;
 const ledger = createSpendingLedger(process.argv[2] as string, { perCall: DOLLAR, perDay: 25n * DOLLAR });

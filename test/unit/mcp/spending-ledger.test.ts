@@ -1,9 +1,9 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createSpendingLedger } from "@working-contracts/cli/mcp/spending-ledger";
+import { SpendingLimitError } from "@working-contracts/client/index";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { SpendingLimitError } from "../../../src/client/index.js";
-import { createSpendingLedger } from "../../../src/mcp/spending-ledger.js";
 import { runProcess } from "../../support/run-process.js";
 
 let dir: string;

@@ -1,8 +1,9 @@
 /** The simulator against the worked results of docs/rules.md 52, price 50.0 and 12.345678. */
+
+import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { describe, expect, it } from "vitest";
 import { readQuery, toScenario } from "../../../src/pages/simulator/query.js";
 import { type Scenario, type Simulation, simulate } from "../../../src/pages/simulator/simulate.js";
-import { formatDecimal } from "../../../src/protocol/amounts.js";
 import { SPEC_PARAMETERS } from "../protocol/fixtures.js";
 
 const run = (query: string): Simulation =>

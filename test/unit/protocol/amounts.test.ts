@@ -1,12 +1,12 @@
-import fc from "fast-check";
-import { describe, expect, it } from "vitest";
 import {
   formatDecimal,
   MAX_AMOUNT,
   parseDecimal,
   share,
   TOKEN_DECIMALS,
-} from "../../../src/protocol/amounts.js";
+} from "@working-contracts/protocol/amounts";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
 
 describe("parseDecimal", () => {
   it.each([

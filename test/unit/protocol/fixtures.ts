@@ -1,6 +1,6 @@
+import { OUTCOMES, type Outcome } from "@working-contracts/protocol/outcomes";
+import type { EscrowTerms, Hex, Parameters } from "@working-contracts/protocol/types";
 import fc from "fast-check";
-import { OUTCOMES, type Outcome } from "../../../src/protocol/outcomes.js";
-import type { EscrowTerms, Hex, Parameters } from "../../../src/protocol/types.js";
 
 /** Current values of spec.md, "Protocol parameters". */
 export const SPEC_PARAMETERS: Parameters = {

@@ -1,6 +1,4 @@
-import fc from "fast-check";
-import { describe, expect, it } from "vitest";
-import { formatDecimal, parseDecimal, share } from "../../../src/protocol/amounts.js";
+import { formatDecimal, parseDecimal, share } from "@working-contracts/protocol/amounts";
 import {
   absent,
   disputeBond,
@@ -13,8 +11,10 @@ import {
   voteDeposit,
   withdrawn,
   workerStake,
-} from "../../../src/protocol/ledger.js";
-import { type Outcome, packOutcomes, tallyOutcomes } from "../../../src/protocol/outcomes.js";
+} from "@working-contracts/protocol/ledger";
+import { type Outcome, packOutcomes, tallyOutcomes } from "@working-contracts/protocol/outcomes";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
 import { outcomeArbitrary, parametersArbitrary, priceArbitrary, SPEC_PARAMETERS } from "./fixtures.js";
 
 const parameters = SPEC_PARAMETERS;

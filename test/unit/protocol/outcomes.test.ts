@@ -1,12 +1,12 @@
-import fc from "fast-check";
-import { describe, expect, it } from "vitest";
 import {
   allMet,
   outcomeAt,
   packOutcomes,
   tallyOutcomes,
   unpackOutcomes,
-} from "../../../src/protocol/outcomes.js";
+} from "@working-contracts/protocol/outcomes";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
 import { outcomeArbitrary } from "./fixtures.js";
 
 const outcomesArbitrary = fc.array(outcomeArbitrary, { minLength: 1, maxLength: 10 });

@@ -1,6 +1,5 @@
-import { describe, expect, it } from "vitest";
-import { allMet, packOutcomes } from "../../../src/protocol/outcomes.js";
-import { endingOf, settlementLegs } from "../../../src/protocol/settlement.js";
+import { allMet, packOutcomes } from "@working-contracts/protocol/outcomes";
+import { endingOf, settlementLegs } from "@working-contracts/protocol/settlement";
 import {
   effectiveOutcomes,
   endedAt,
@@ -10,7 +9,8 @@ import {
   type Status,
   type StatusFacts,
   statusOf,
-} from "../../../src/protocol/status.js";
+} from "@working-contracts/protocol/status";
+import { describe, expect, it } from "vitest";
 import { SPEC_PARAMETERS } from "./fixtures.js";
 
 const MATCH = 1_000;

@@ -1,8 +1,5 @@
 import { createHash } from "node:crypto";
-import fc from "fast-check";
-import { keccak256, stringToHex } from "viem";
-import { describe, expect, it } from "vitest";
-import { challengeText } from "../../../src/protocol/challenge-text.js";
+import { challengeText } from "@working-contracts/protocol/challenge-text";
 import {
   canonicalTerms,
   creationSalt,
@@ -12,9 +9,12 @@ import {
   termsDocument,
   termsHash,
   unpackTerms,
-} from "../../../src/protocol/terms.js";
-import type { EscrowTerms } from "../../../src/protocol/types.js";
-import { voteCommitment } from "../../../src/protocol/vote-commitment.js";
+} from "@working-contracts/protocol/terms";
+import type { EscrowTerms } from "@working-contracts/protocol/types";
+import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
+import fc from "fast-check";
+import { keccak256, stringToHex } from "viem";
+import { describe, expect, it } from "vitest";
 import { SPEC_PARAMETERS, termsArbitrary } from "./fixtures.js";
 
 const CALLER = "0x00000000000000000000000000000000000000aa";

@@ -1,9 +1,9 @@
+import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import { packTerms } from "@working-contracts/protocol/terms";
+import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { decodeFunctionData } from "viem";
 import { describe, expect, it } from "vitest";
-import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "../../../src/chain/abi.js";
-import type { Deployment } from "../../../src/chain/deployment.js";
-import { packTerms } from "../../../src/protocol/terms.js";
-import type { EscrowTerms } from "../../../src/protocol/types.js";
 import * as operations from "../../../src/relayer/operations.js";
 
 const address = (digit: string) => `0x${digit.repeat(40)}` as const;

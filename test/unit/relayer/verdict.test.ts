@@ -1,6 +1,6 @@
+import { escrowAbi } from "@working-contracts/protocol/abi";
 import { encodeErrorResult } from "viem";
 import { describe, expect, it } from "vitest";
-import { escrowAbi } from "../../../src/chain/abi.js";
 import { failureReason, judgeFailure, retryDelay } from "../../../src/relayer/verdict.js";
 
 const facts = { data: "0x", fromKeeper: false, tries: 0, answered: false, tokenPaused: false } as const;

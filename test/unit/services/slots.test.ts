@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createSlots } from "../../../src/services/slots.js";
+import { createSlots } from "../../../src/slots.js";
 
 /** A task that runs until it is told to end. */
 function task() {

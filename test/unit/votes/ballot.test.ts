@@ -1,7 +1,7 @@
+import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import { expect, test } from "vitest";
 import { AppError } from "../../../src/errors.js";
-import { packOutcomes } from "../../../src/protocol/outcomes.js";
-import { type BallotEntry, packBallot } from "../../../src/services/votes/ballot.js";
+import { type BallotEntry, packBallot } from "../../../src/features/votes/ballot.js";
 
 const entry = (criterionIndex: number, vote: BallotEntry["vote"]): BallotEntry => ({ criterionIndex, vote });
 

@@ -1,6 +1,6 @@
+import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { ContractFunctionExecutionError, HttpRequestError, RpcRequestError, TimeoutError } from "viem";
 import { expect, it } from "vitest";
-import { testUsdAbi } from "../../../../src/chain/abi.js";
 import { isOutage } from "../../../../src/http/middleware/errors.js";
 
 const body = { method: "eth_call" };

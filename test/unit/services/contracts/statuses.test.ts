@@ -1,7 +1,7 @@
+import { STATUSES } from "@working-contracts/protocol/status";
 import { expect, test } from "vitest";
-import { STATUSES } from "../../../../src/protocol/status.js";
-import { parseStatuses } from "../../../../src/services/contracts/list.js";
-import { phasesOf } from "../../../../src/services/contracts/status-sql.js";
+import { parseStatuses } from "../../../../src/features/contracts/list.js";
+import { phasesOf } from "../../../../src/features/contracts/status-sql.js";
 
 test("names statuses, prefixes and groups, each once", () => {
   expect(parseStatuses("created, settled-*,open")).toEqual([

@@ -1,9 +1,9 @@
+import { isoDuration } from "@working-contracts/protocol/iso-duration";
 import { expect, it } from "vitest";
 import { DEFAULT_PARAMETERS } from "../../../../src/chain/deploy.js";
-import { isoDuration } from "../../../../src/protocol/iso-duration.js";
-import { createParameterReader } from "../../../../src/services/protocol/parameters.js";
-import { presentLimits } from "../../../../src/services/protocol/present-limits.js";
-import { presentParameters } from "../../../../src/services/protocol/present-parameters.js";
+import { createParameterReader } from "../../../../src/features/protocol/parameters.js";
+import { presentLimits } from "../../../../src/features/protocol/present-limits.js";
+import { presentParameters } from "../../../../src/features/protocol/present-parameters.js";
 
 it("serves the specification's parameters in the specification's words", () => {
   expect(JSON.stringify(presentParameters(DEFAULT_PARAMETERS))).toBe(

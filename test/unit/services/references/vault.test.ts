@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
+import { unwrapKey, wrapKey } from "../../../../src/features/references/vault.js";
 import { masterKeyId } from "../../../../src/master-key.js";
-import { unwrapKey, wrapKey } from "../../../../src/services/references/vault.js";
 
 const masterKey = `0x${"11".repeat(32)}` as const;
 const place = { contractId: "0xabc", field: "delivery", masterKey } as const;

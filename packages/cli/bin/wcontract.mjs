@@ -1,0 +1,10 @@
+#!/usr/bin/env node
+/** `wcontract`: the command line for agents and for the people behind them. */
+import { run } from "../dist/cli/src/main.js";
+
+process.exitCode = await run(process.argv.slice(2), {
+  env: process.env,
+  cwd: process.cwd(),
+  stdout: (text) => process.stdout.write(text),
+  stderr: (text) => process.stderr.write(text),
+});

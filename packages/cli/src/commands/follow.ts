@@ -1,0 +1,90 @@
+/** Waiting for a contract, and seeing it paid out. */
+
+import { secondsOf } from "@working-contracts/client/connect";
+import { type Agent, claimOnChain, type Settlement, settleOnChain } from "@working-contracts/client/index";
+import type { Command } from "commander";
+import { loadAccount } from "../agent.js";
+import type { Context } from "../context.js";
+import { UsageError } from "../exit-codes.js";
+import { table } from "../output.js";
+
+const POLL_MS = 500;
+
+interface WaitOptions {
+  until: string;
+  timeout: string;
+}
+
+export function addFollowCommands(program: Command, contextOf: (command: Command) => Context): void {
+  program
+    .command("watch <id>")
+    .description("wait until a contract has a status; each change goes to stderr")
+    .option("--until <statuses>", "status or prefix; commas between", "settled-*,cancelled-*")
+    .option("--timeout <duration>", "give up after", "30d")
+    .action(async (id: string, { until, timeout }: WaitOptions, command: Command) => {
+      const { out, agent } = contextOf(command);
+      const contract = await (await agent()).waitFor(id, until.split(","), {
+        timeoutMs: secondsOf(timeout) * 1000,
+        intervalMs: POLL_MS,
+        onStatus: ({ status }) => out.progress(`${id} is ${status}`),
+      });
+      out.result(contract, () => contract.status);
+    });
+
+  program
+    .command("settle <id>")
+    .description(
+      "see an ended contract paid out; with --on-chain by a transaction of your own, where the service does not",
+    )
+    .option("--on-chain", "send settle() yourself; needs gas, and an RPC URL")
+    .option("--claim", "with --on-chain: claim your own jury payout, too")
+    .option("--timeout <duration>", "give up after", "5m")
+    .action(async (id: string, options: SettleOptions, command: Command) => {
+      const context = contextOf(command);
+      const agent = await context.agent();
+      if (options.onChain === true) await settleAlone(context, agent, { id, options });
+      const settlement = await paidOut(agent, id, secondsOf(options.timeout) * 1000, context);
+      context.out.result(settlement, () => settlementText(settlement));
+    });
+}
+
+interface SettleOptions {
+  onChain?: boolean;
+  claim?: boolean;
+  timeout: string;
+}
+
+async function settleAlone(
+  { settings, out }: Context,
+  agent: Agent,
+  { id, options }: { id: string; options: SettleOptions },
+): Promise<void> {
+  const { rpcUrl } = settings;
+  if (rpcUrl === undefined) throw new UsageError("--on-chain needs --rpc-url or RPC_URL.");
+  const sending = { rpcUrl, account: await loadAccount(settings), network: agent.network };
+  if ((await agent.settlement(id)).settledAt === null) {
+    out.progress(`settled by ${await settleOnChain(id, sending)}`);
+  }
+  if (options.claim === true) out.progress(`claimed by ${await claimOnChain(id, agent.address, sending)}`);
+}
+
+/** Waits until every payment is confirmed. */
+async function paidOut(agent: Agent, id: string, timeoutMs: number, { out }: Context): Promise<Settlement> {
+  const giveUpAt = performance.now() + timeoutMs;
+  let last = "";
+  for (;;) {
+    const settlement = await agent.settlement(id);
+    const open = settlement.legs.filter(({ state }) => state !== "confirmed").length;
+    if (settlement.ending !== null && settlement.settledAt !== null && open === 0) return settlement;
+    const state = settlement.ending === null ? `not ended (${settlement.status})` : `${open} payments open`;
+    if (state !== last) out.progress(`${id}: ${state}`);
+    last = state;
+    if (performance.now() > giveUpAt) throw new Error(`${id} is not paid out yet: ${state}`);
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+function settlementText({ status, ending, legs }: Settlement): string {
+  const rows = legs.map(({ name, to, address, amount, state }) => [name, to, address ?? "", amount, state]);
+  return `${status}, ended by ${ending}\n${table(["payment", "to", "address", "amount", "state"], rows)}`;
+}

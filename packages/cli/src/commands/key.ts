@@ -1,0 +1,93 @@
+/** `wcontract key`: the private key of this command line, which is never printed, and its address's API keys. */
+import type { Command } from "commander";
+import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
+import { loadAccount } from "../agent.js";
+import type { Context } from "../context.js";
+import { UsageError } from "../exit-codes.js";
+import { addressOf, writeKeystore } from "../keystore.js";
+import { plain, table } from "../output.js";
+import { askSecret } from "../prompt.js";
+
+export function addKeyCommands(program: Command, contextOf: (command: Command) => Context): void {
+  const key = program.command("key").description("the key that signs, and the API keys of its address");
+
+  key
+    .command("new")
+    .description("make a key, in an encrypted keystore file")
+    .action(async (_, command: Command) => save(contextOf(command), generatePrivateKey()));
+
+  key
+    .command("import")
+    .description("put the key of WC_PRIVATE_KEY into an encrypted keystore file")
+    .action(async (_, command: Command) => {
+      const context = contextOf(command);
+      const { privateKey } = context.settings;
+      if (privateKey === undefined) throw new UsageError("Set WC_PRIVATE_KEY to the key to import.");
+      await save(context, privateKey);
+    });
+
+  key
+    .command("show")
+    .description("show the address that signs, never the key")
+    .action(async (_, command: Command) => {
+      const { settings, out } = contextOf(command);
+      const { privateKey, keystorePath } = settings;
+      const address =
+        privateKey === undefined ? addressOf(keystorePath) : privateKeyToAddress(privateKey).toLowerCase();
+      out.result(
+        { address, source: privateKey === undefined ? keystorePath : "WC_PRIVATE_KEY" },
+        () => address,
+      );
+    });
+
+  key
+    .command("check")
+    .description("open the keystore with its password")
+    .action(async (_, command: Command) => {
+      const { settings, out } = contextOf(command);
+      const address = (await loadAccount(settings)).address.toLowerCase();
+      out.result({ address }, () => `${address} can sign`);
+    });
+
+  key
+    .command("list")
+    .description("list the API keys that the service has issued to this address")
+    .action(async (_, command: Command) => {
+      const { agent, out } = contextOf(command);
+      const keys = await (await agent()).apiKeys();
+      const rows = keys.map(({ id, label, createdAt, revokedAt }) => [
+        id,
+        plain(label ?? ""),
+        createdAt,
+        revokedAt ?? "active",
+      ]);
+      out.result(keys, () => table(["id", "label", "created", "revoked"], rows));
+    });
+
+  key
+    .command("revoke [keyId]")
+    .description("end one API key, or all of them and with them what the service may do for this address")
+    .action(async (keyId: string | undefined, _: unknown, command: Command) => {
+      const { agent, out } = contextOf(command);
+      const revokedCount = await (await agent()).revokeKeys(keyId);
+      out.result({ revokedCount }, () => `${revokedCount} revoked`);
+    });
+}
+
+async function save({ settings, out }: Context, privateKey: `0x${string}`): Promise<void> {
+  const { keystorePath: path } = settings;
+  const password = settings.password ?? (await newPassword());
+  if (password === "") throw new UsageError("The password is empty.");
+  await writeKeystore(path, privateKey, password);
+  const address = addressOf(path);
+  out.progress(`written to ${path}; without this file and its password the key is lost`);
+  out.result({ address, keystore: path }, () => address);
+}
+
+async function newPassword(): Promise<string> {
+  const otherwise = "Set WC_PASSWORD or WC_PASSWORD_FILE for the new keystore.";
+  const password = await askSecret("Password of the new key: ", otherwise);
+  if ((await askSecret("Once more: ", otherwise)) !== password)
+    throw new UsageError("The two passwords differ.");
+  return password;
+}

@@ -1,0 +1,57 @@
+/** `wcontract mcp`: the MCP server on stdin and stdout. */
+import { join } from "node:path";
+import { parseDecimal } from "@working-contracts/protocol/amounts";
+import type { Command } from "commander";
+import { signedIn } from "../agent.js";
+import type { Context } from "../context.js";
+import { UsageError } from "../exit-codes.js";
+import { createSpendingLedger } from "../mcp/spending-ledger.js";
+
+interface McpOptions {
+  allowWrites?: boolean;
+  maxPerCall: string;
+  maxPerDay: string;
+  maxStake?: string;
+}
+
+export function addMcpCommand(program: Command, contextOf: (command: Command) => Context): void {
+  program
+    .command("mcp")
+    .description("serve the Model Context Protocol on stdin and stdout, for language models")
+    .option("--allow-writes", "tools that sign, pay or change something, too")
+    .option("--max-per-call <amount>", "the most that one call may pay, in the stablecoin", "0")
+    .option("--max-per-day <amount>", "the most that all calls of a day (UTC) may pay", "0")
+    .option("--max-stake <amount>", "the most protocol tokens that one call may stake")
+    .action(async (options: McpOptions, command: Command) => {
+      const { settings, out } = contextOf(command);
+      const ledger = createSpendingLedger(join(settings.configDir, "mcp-spending.json"), {
+        perCall: amountOf("--max-per-call", options.maxPerCall),
+        perDay: amountOf("--max-per-day", options.maxPerDay),
+      });
+      const { agent } = await signedIn(settings, {
+        spendingLimit: {
+          perCall: options.maxPerCall,
+          ...(options.maxStake === undefined ? {} : { stake: options.maxStake }),
+        },
+        beforePayment: (payment) => ledger.count(payment),
+        patienceMs: settings.patienceMs,
+      });
+      // Loaded here, so that no other command waits for it.
+      const { StdioServerTransport } = await import("@modelcontextprotocol/sdk/server/stdio.js");
+      const { createMcpServer } = await import("../mcp/server.js");
+      const server = createMcpServer({ agent, allowWrites: options.allowWrites === true });
+      const closed = new Promise<void>((resolve) => {
+        server.server.onclose = resolve;
+        process.stdin.once("end", () => void server.close());
+      });
+      await server.connect(new StdioServerTransport());
+      out.progress(`serving ${agent.address} at ${settings.url}`);
+      await closed;
+    });
+}
+
+function amountOf(option: string, text: string): bigint {
+  const amount = parseDecimal(text);
+  if (amount === null) throw new UsageError(`${option}: ${text} is not a decimal with at most 6 decimals.`);
+  return amount;
+}

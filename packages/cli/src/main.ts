@@ -1,0 +1,65 @@
+/** The program behind `wcontract`. */
+import { Command, CommanderError } from "commander";
+import { addContractCommands } from "./commands/contracts.js";
+import { addFollowCommands } from "./commands/follow.js";
+import { addKeyCommands } from "./commands/key.js";
+import { addMcpCommand } from "./commands/mcp.js";
+import { addVerifyCommand } from "./commands/verify.js";
+import { type Context, createContext } from "./context.js";
+import { EXIT_HELP, exitCodeOf } from "./exit-codes.js";
+import { plain } from "./output.js";
+import { refusalOf } from "./refusal.js";
+import type { CommonOptions, World } from "./settings.js";
+
+/** Runs one command; the result is the exit code. */
+export async function run(args: readonly string[], world: World): Promise<number> {
+  const program = createProgram(world);
+  try {
+    await program.parseAsync([...args], { from: "user" });
+    return 0;
+  } catch (error) {
+    const code = exitCodeOf(error);
+    // commander has written its own messages already.
+    if (error instanceof CommanderError) return code;
+    const { json } = program.opts<CommonOptions>();
+    world.stderr(
+      `${json ? JSON.stringify({ error: refusalOf(error as Error) }) : `wcontract: ${describe(error)}`}\n`,
+    );
+    return code;
+  }
+}
+
+function createProgram(world: World): Command {
+  const program = new Command("wcontract")
+    .description("Post, do, judge and verify Working Contracts.")
+    .option("--url <url>", "address of the service (WC_URL)")
+    .option("--json", "machine-readable results on stdout")
+    .option(
+      "--keystore <file>",
+      "encrypted key (WC_KEYSTORE); its password is in WC_PASSWORD or WC_PASSWORD_FILE",
+    )
+    .option("--max-pay <amount>", "pay up to so much of the stablecoin without a question")
+    .option("--yes", "pay whatever the contract's own terms cost, without a question")
+    .option("--patience <duration>", "ask again for so long while the service does not answer (20s)")
+    .option("--rpc-url <url>", "the chain's node (RPC_URL)")
+    .option("--deployment <file>", "deployment file of the protocol (DEPLOYMENT)")
+    .addHelpText("after", EXIT_HELP)
+    .showHelpAfterError("(see wcontract --help)")
+    .exitOverride()
+    .configureOutput({ writeOut: world.stdout, writeErr: world.stderr });
+  const contextOf = (command: Command): Context =>
+    createContext(command.optsWithGlobals<CommonOptions>(), world);
+  addKeyCommands(program, contextOf);
+  addContractCommands(program, contextOf);
+  addFollowCommands(program, contextOf);
+  addVerifyCommand(program, contextOf);
+  addMcpCommand(program, contextOf);
+  return program;
+}
+
+/** The first line of an error, with the service's code where there is one. */
+function describe(error: unknown): string {
+  const { code, message, hint } = error as { code?: string; message: string; hint?: string };
+  const text = code === undefined ? message : `${code}: ${message}`;
+  return plain(hint === undefined ? text : `${text} ${hint}`);
+}

@@ -1,0 +1,111 @@
+import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import type { Agent } from "@working-contracts/client/index";
+import { z } from "zod";
+import { answer, ContractIdSchema } from "./tool.js";
+
+const READ_ONLY = { readOnlyHint: true, openWorldHint: true };
+const MAX_WAIT_SECONDS = 300;
+const id = { id: ContractIdSchema };
+const address = { address: z.string().optional().describe("An agent; yourself where absent") };
+
+/** Tools that sign nothing and change nothing. */
+export function addReadTools(server: McpServer, agent: Agent): void {
+  server.registerTool(
+    "get_network",
+    { description: "Your own address, the chain, its time, the stablecoin", annotations: READ_ONLY },
+    () => answer(async () => ({ you: agent.address, ...agent.network, now: await agent.now() })),
+  );
+  server.registerTool(
+    "get_protocol",
+    { description: "Fee, stake and bond ratios, and limits", annotations: READ_ONLY },
+    () => answer(async () => ({ parameters: await agent.protocol(), limits: await agent.limits() })),
+  );
+  server.registerTool(
+    "list_contracts",
+    {
+      description: "List contracts, newest first",
+      inputSchema: {
+        status: z.string().optional().describe("Status, prefix (settled-*) or group (open, active, closed)"),
+        client: z.string().optional(),
+        worker: z.string().optional(),
+        q: z.string().optional().describe("Text in title or description"),
+        limit: z.number().int().min(1).max(200).optional(),
+        cursor: z.string().optional(),
+      },
+      annotations: READ_ONLY,
+    },
+    (query) => answer(() => agent.list(given(query))),
+  );
+  server.registerTool(
+    "get_contract",
+    { description: "One contract with all its fields", inputSchema: id, annotations: READ_ONLY },
+    (input) => answer(() => agent.get(input.id)),
+  );
+  server.registerTool(
+    "get_terms",
+    { description: "All that a contract's address commits to", inputSchema: id, annotations: READ_ONLY },
+    (input) => answer(() => agent.terms(input.id)),
+  );
+  server.registerTool(
+    "get_settlement",
+    { description: "Who gets what of a contract, and how far", inputSchema: id, annotations: READ_ONLY },
+    (input) => answer(() => agent.settlement(input.id)),
+  );
+  server.registerTool(
+    "list_votes",
+    { description: "Votes on a contract; sealed until the tally", inputSchema: id, annotations: READ_ONLY },
+    (input) => answer(() => agent.votes({ contractId: input.id })),
+  );
+  server.registerTool(
+    "list_checkpoints",
+    { description: "Progress that a worker reported", inputSchema: id, annotations: READ_ONLY },
+    (input) => answer(() => agent.checkpoints(input.id)),
+  );
+  server.registerTool(
+    "list_complaints",
+    { description: "Complaints about a contract's parties", inputSchema: id, annotations: READ_ONLY },
+    (input) => answer(() => agent.complaints(input.id)),
+  );
+  server.registerTool(
+    "read_reference",
+    {
+      description: "An encrypted reference of a contract in plain, where you may read it",
+      inputSchema: { ...id, field: z.enum(["supplementaryMaterials", "delivery"]) },
+      annotations: READ_ONLY,
+    },
+    (input) => answer(() => agent.reveal(input.id, input.field)),
+  );
+  server.registerTool(
+    "get_workload",
+    { description: "An agent's contracts and votes", inputSchema: address, annotations: READ_ONLY },
+    (input) => answer(() => agent.workload(input.address)),
+  );
+  server.registerTool(
+    "get_profile",
+    { description: "An agent's self-declared name and bio", inputSchema: address, annotations: READ_ONLY },
+    (input) => answer(() => agent.profile(input.address)),
+  );
+  server.registerTool(
+    "get_stake",
+    { description: "An agent's stake as a Backup Agent", inputSchema: address, annotations: READ_ONLY },
+    (input) => answer(() => agent.stakeOf(input.address)),
+  );
+  server.registerTool(
+    "wait_for_status",
+    {
+      description: "Wait until a contract has a status, such as matched or settled-*",
+      inputSchema: {
+        ...id,
+        status: z.string(),
+        timeoutSeconds: z.number().int().min(1).max(MAX_WAIT_SECONDS).default(60),
+      },
+      annotations: READ_ONLY,
+    },
+    (input, { signal }) =>
+      answer(() => agent.waitFor(input.id, input.status, { timeoutMs: input.timeoutSeconds * 1000, signal })),
+  );
+}
+
+function given<T extends object>(query: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as never;
+}

@@ -1,0 +1,90 @@
+/** Results on stdout, as tables for people or JSON for machines; everything else on stderr. */
+import type { Contract } from "@working-contracts/client/index";
+
+/** Where text goes. */
+export interface Streams {
+  stdout: (text: string) => void;
+  stderr: (text: string) => void;
+}
+
+export interface Output {
+  /** The result, in one of the two forms. */
+  result(value: unknown, human: () => string): void;
+  /** What is going on. */
+  progress(line: string): void;
+}
+
+export function createOutput(
+  { json = false }: { json?: boolean | undefined },
+  { stdout, stderr }: Streams,
+): Output {
+  return {
+    result(value, human) {
+      stdout(`${json ? JSON.stringify(value, null, 2) : plain(human())}\n`);
+    },
+    progress(line) {
+      stderr(`${oneLine(line)}\n`);
+    },
+  };
+}
+
+/** Columns as wide as their widest cell. */
+export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [header, ...rows].map((row) => row.map(oneLine));
+  const widths = header.map((_, i) => Math.max(...all.map((row) => (row[i] ?? "").length)));
+  return all
+    .map((row) =>
+      row
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+/** Two columns, `name  value`. */
+export function fields(pairs: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...pairs.map(([name]) => name.length));
+  return pairs.map(([name, value]) => `${name.padEnd(width)}  ${oneLine(value)}`).join("\n");
+}
+
+/** A line break in a title could make a row of a table, or a question, that nobody wrote. */
+function oneLine(text: string): string {
+  return plain(text).replaceAll(/[\n\t\u2028\u2029]/g, " ");
+}
+
+/**
+ * Text that others wrote, safe for a terminal: an escape sequence in a title could rewrite what is shown.
+ */
+export function plain(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, (char) => (char === "\n" || char === "\t" ? char : "�"));
+}
+
+export function describeContract(contract: Contract): string {
+  const { criteriaMet } = contract;
+  return [
+    fields([
+      ["id", contract.id],
+      ["status", contract.status],
+      ["title", contract.title],
+      ["price", contract.budgetOrPrice],
+      ["award", contract.awardMethod],
+      ["client", contract.client ?? "nobody yet"],
+      ["worker", contract.worker ?? "nobody yet"],
+      ["match by", contract.matchDeadline],
+      ["withdraw by", contract.withdrawalDeadline],
+      ["deliver by", contract.deliveryDeadline],
+      ["review by", contract.reviewDeadline],
+      ["in escrow", contract.escrowedFunds ?? "nothing"],
+      ["stake", contract.workerStake ?? "none"],
+      ["dispute bond", contract.disputeBond ?? "none"],
+      ["voters", String(contract.backupAgents.length)],
+    ]),
+    "",
+    plain(contract.taskDescription),
+    "",
+    ...contract.acceptanceCriteria.map(
+      (text, i) => `${i}. [${criteriaMet?.[i] ?? "undecided"}] ${plain(text)}`,
+    ),
+  ].join("\n");
+}

@@ -1,0 +1,87 @@
+/** Where a command finds its service, its key and its files: options first, then the environment, then defaults. */
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { secondsOf } from "@working-contracts/client/connect";
+import { UsageError } from "./exit-codes.js";
+import type { Streams } from "./output.js";
+
+/** The process that a command runs in. */
+export interface World extends Streams {
+  env: Record<string, string | undefined>;
+  cwd: string;
+}
+
+/** Options that every command takes. */
+export interface CommonOptions {
+  url?: string;
+  keystore?: string;
+  json?: boolean;
+  maxPay?: string;
+  yes?: boolean;
+  patience?: string;
+  rpcUrl?: string;
+  deployment?: string;
+}
+
+export interface Settings {
+  url: string;
+  /** Holds the keystore, API keys and what the MCP server has spent. */
+  configDir: string;
+  keystorePath: string;
+  privateKey: `0x${string}` | undefined;
+  /** How long a call is repeated while the service does not answer. */
+  patienceMs: number;
+  password: string | undefined;
+  rpcUrl: string | undefined;
+  deploymentPath: string | undefined;
+}
+
+const LOCAL_URL = "http://127.0.0.1:3000";
+/** Below the minute after which MCP clients give a call up. */
+const PATIENCE = "20s";
+
+export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "env" | "cwd">): Settings {
+  const local = readLocalNetwork(env.DATA_DIR || join(cwd, ".local"));
+  const configDir =
+    env.WC_CONFIG_DIR ?? join(env.XDG_CONFIG_HOME ?? join(homedir(), ".config"), "working-contracts");
+  return {
+    url: (options.url ?? env.WC_URL ?? local?.baseUrl ?? LOCAL_URL).replace(/\/+$/, ""),
+    configDir,
+    keystorePath: options.keystore ?? env.WC_KEYSTORE ?? join(configDir, "key.json"),
+    patienceMs: secondsOf(options.patience ?? PATIENCE) * 1000,
+    privateKey: privateKeyOf(env.WC_PRIVATE_KEY),
+    password: passwordOf(env),
+    rpcUrl: options.rpcUrl ?? env.RPC_URL ?? local?.rpcUrl,
+    deploymentPath: options.deployment ?? env.DEPLOYMENT ?? local?.deploymentPath,
+  };
+}
+
+interface LocalNetwork {
+  baseUrl: string;
+  rpcUrl: string;
+  deploymentPath: string;
+}
+
+/** What `npm start` wrote down, where the command runs in its folder. */
+function readLocalNetwork(dataDir: string): LocalNetwork | null {
+  const path = join(dataDir, "network.json");
+  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as LocalNetwork) : null;
+}
+
+function privateKeyOf(text: string | undefined): `0x${string}` | undefined {
+  if (text === undefined || text === "") return undefined;
+  // The message must not repeat what may be most of a key.
+  if (!/^(0x)?[0-9a-fA-F]{64}$/.test(text)) throw new UsageError("WC_PRIVATE_KEY is not 32 bytes in hex.");
+  return `0x${text.replace(/^0x/, "").toLowerCase()}`;
+}
+
+function passwordOf({ WC_PASSWORD, WC_PASSWORD_FILE }: World["env"]): string | undefined {
+  if (WC_PASSWORD !== undefined) return WC_PASSWORD;
+  if (WC_PASSWORD_FILE === undefined) return undefined;
+  try {
+    return readFileSync(WC_PASSWORD_FILE, "utf8").replace(/\r?\n$/, "");
+  } catch (error) {
+    throw new UsageError(`WC_PASSWORD_FILE cannot be read: ${(error as Error).message}`);
+  }
+}

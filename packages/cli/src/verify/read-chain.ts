@@ -1,0 +1,115 @@
+/** Everything that the chain itself says about one escrow: its code, its events, the token's transfers out of it. */
+
+import { escrowAbi } from "@working-contracts/protocol/abi";
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import { escrowAddress, unpackTerms } from "@working-contracts/protocol/terms";
+import type { EscrowTerms } from "@working-contracts/protocol/types";
+import { type Address, getAddress, type Hex, type PublicClient, parseAbiItem, parseEventLogs } from "viem";
+
+/** An EIP-1167 proxy, and the immutable bytes behind it. */
+const PROXY_BYTES = 0x2d;
+const TERMS_BYTES = 135;
+const TRANSFER = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
+
+export interface EscrowEvent {
+  name: string;
+  args: Record<string, unknown>;
+  /** Seconds. */
+  timestamp: number;
+  transactionHash: Hex;
+}
+
+export interface EscrowOnChain {
+  terms: EscrowTerms;
+  /** Where these terms lead, by the factory of the deployment file. */
+  address: Address;
+  events: EscrowEvent[];
+  /** What the token moved out of the escrow, by payee. */
+  paid: Map<string, bigint>;
+  /** The escrow's own word, as the index of its status. */
+  status: number;
+  /** The newest block's time, in seconds. */
+  now: number;
+}
+
+/** Reads at one block. Throws where there is no escrow at the address. */
+export async function readEscrow(
+  client: PublicClient,
+  { id, deployment }: { id: Address; deployment: Deployment },
+): Promise<EscrowOnChain> {
+  const block = await client.getBlock({ blockTag: "latest" });
+  const code = await client.getCode({ address: id, blockNumber: block.number });
+  if (code?.length !== 2 + 2 * (PROXY_BYTES + TERMS_BYTES)) {
+    throw new Error(`There is no escrow at ${id} on chain ${deployment.chainId}.`);
+  }
+  const terms = unpackTerms(`0x${code.slice(2 + 2 * PROXY_BYTES)}`);
+  const range = { from: BigInt(deployment.startBlock), to: block.number };
+  const [logs, transfers, status] = await Promise.all([
+    inRanges(range, ({ from, to }) => client.getLogs({ address: id, fromBlock: from, toBlock: to })),
+    inRanges(range, ({ from, to }) =>
+      client.getLogs({
+        address: deployment.asset.address,
+        event: TRANSFER,
+        args: { from: id },
+        fromBlock: from,
+        toBlock: to,
+      }),
+    ),
+    client.readContract({ address: id, abi: escrowAbi, functionName: "status", blockNumber: block.number }),
+  ]);
+  const times = await timesOf(client, [...new Set(logs.map(({ blockNumber }) => blockNumber))]);
+  const paid = new Map<string, bigint>();
+  for (const { args } of transfers) {
+    const payee = (args.to as Address).toLowerCase();
+    paid.set(payee, (paid.get(payee) ?? 0n) + (args.value ?? 0n));
+  }
+  return {
+    terms,
+    address: escrowAddress({ ...deployment, terms }),
+    events: parseEventLogs({ abi: escrowAbi, logs }).map(
+      ({ eventName, args, blockNumber, transactionHash }) => ({
+        name: eventName,
+        args: (args ?? {}) as Record<string, unknown>,
+        timestamp: times.get(blockNumber) ?? 0,
+        transactionHash,
+      }),
+    ),
+    paid,
+    status,
+    now: Number(block.timestamp),
+  };
+}
+
+interface Range {
+  from: bigint;
+  to: bigint;
+}
+
+/** Nodes limit how many blocks, or results, one question may cover: what is refused is asked in two halves. */
+async function inRanges<T>(range: Range, read: (range: Range) => Promise<T[]>): Promise<T[]> {
+  try {
+    return await read(range);
+  } catch (error) {
+    if (range.from >= range.to) throw error;
+    const middle = (range.from + range.to) / 2n;
+    return [
+      ...(await inRanges({ from: range.from, to: middle }, read)),
+      ...(await inRanges({ from: middle + 1n, to: range.to }, read)),
+    ];
+  }
+}
+
+async function timesOf(client: PublicClient, blocks: readonly bigint[]): Promise<Map<bigint, number>> {
+  const times = await Promise.all(
+    blocks.map(async (blockNumber) => {
+      const { timestamp } = await client.getBlock({ blockNumber });
+      return [blockNumber, Number(timestamp)] as const;
+    }),
+  );
+  return new Map(times);
+}
+
+/** Lower case, as the API writes addresses. */
+export function lower(address: unknown): string {
+  return getAddress(String(address)).toLowerCase();
+}

@@ -1,0 +1,219 @@
+/** The Contract and its settlement, rebuilt from the chain alone: the API's fields by the API's names. */
+
+import { formatDecimal } from "@working-contracts/protocol/amounts";
+import { juryDues, workerStake } from "@working-contracts/protocol/ledger";
+import { unpackOutcomes } from "@working-contracts/protocol/outcomes";
+import { endingOf, settlementLegs } from "@working-contracts/protocol/settlement";
+import {
+  effectiveOutcomes,
+  endedAt,
+  STATUSES,
+  type StatusFacts,
+  statusOf,
+} from "@working-contracts/protocol/status";
+import { type Phase, ZERO_ADDRESS } from "@working-contracts/protocol/types";
+import type { Hex } from "viem";
+import { type EscrowEvent, type EscrowOnChain, lower } from "./read-chain.js";
+
+export interface Rebuilt {
+  contract: Record<string, unknown>;
+  settlement: Record<string, unknown> & {
+    legs: (Omit<RebuiltLeg, "amount" | "paid"> & { amount: string })[];
+  };
+  /** keccak256 of the plain delivery; null before it. */
+  deliveryHash: string | null;
+  /** Money that the token moved, against what the rules say is paid by now. */
+  transfers: { payee: string; moved: string; due: string }[];
+}
+
+const PHASE_OF: Record<string, Exclude<Phase, "none">> = {
+  WorkingContractCreated: "created",
+  WorkingContractMatched: "matched",
+  WorkingContractDeclined: "declined",
+  WorkingContractCancelled: "cancelled",
+  WorkingContractWithdrawn: "withdrawn",
+  WorkingContractDelivered: "delivered",
+  WorkingContractApproved: "approved",
+  WorkingContractDisputed: "disputed",
+  WorkingContractTallied: "tallied",
+};
+const ENDS = new Set(["declined", "cancelled", "withdrawn", "approved", "tallied"]);
+
+/** Throws where the escrow was never opened. */
+export function rebuild(escrow: EscrowOnChain): Rebuilt {
+  const { terms, events, now } = escrow;
+  const named = (name: string): EscrowEvent[] => events.filter((event) => event.name === name);
+  const last = events.findLast(({ name }) => PHASE_OF[name] !== undefined);
+  const created = named("WorkingContractCreated")[0];
+  if (last === undefined || created === undefined)
+    throw new Error(`The escrow ${escrow.address} was never opened.`);
+
+  const phase = PHASE_OF[last.name] as Exclude<Phase, "none">;
+  const settled = named("WorkingContractSettled")[0];
+  const decided = events.findLast(({ args }) => typeof args.outcomes === "number");
+  const facts: StatusFacts & { endedAt: number | null } = {
+    ...terms,
+    phase,
+    settled: settled !== undefined,
+    outcomes: Number(decided?.args.outcomes ?? 0),
+    endedAt: ENDS.has(phase) ? last.timestamp : null,
+  };
+  const matched = named("WorkingContractMatched")[0];
+  const counterparty =
+    matched === undefined ? addressOrNull(terms.counterparty) : lower(matched.args.counterparty);
+  const client = terms.workerInitiated ? (matched ? counterparty : null) : terms.initiator;
+  const worker = terms.workerInitiated ? terms.initiator : counterparty;
+  const disputed = named("WorkingContractDisputed")[0];
+  const status = statusOf(facts, now);
+
+  const contract = {
+    id: escrow.address,
+    status,
+    statusOnChain: STATUSES[escrow.status - 1],
+    createdAt: iso(created.timestamp),
+    initiator: terms.workerInitiated ? "worker" : "client",
+    client,
+    worker,
+    criteriaMet: unpackOutcomes(effectiveOutcomes(facts, now), terms.criteriaCount),
+    budgetOrPrice: formatDecimal(terms.price),
+    matchDeadline: iso(terms.matchDeadline),
+    withdrawalDeadline: iso(terms.withdrawalDeadline),
+    deliveryDeadline: iso(terms.deliveryDeadline),
+    reviewDeadline: iso(terms.reviewDeadline),
+    backupAgents: votersOf(events),
+    escrowedFunds: !terms.workerInitiated || matched ? formatDecimal(terms.price) : null,
+    workerStake:
+      terms.workerInitiated || matched ? formatDecimal(workerStake(terms.price, terms.parameters)) : null,
+    disputeBond: disputed === undefined ? null : formatDecimal(disputed.args.bond as bigint),
+  };
+  const ended = endedAt(facts, now);
+  const { payoutHold } = terms.parameters;
+  const heldUntil = ended === null || payoutHold === 0 ? null : ended + payoutHold;
+  const legs = legsOf(escrow, facts, {
+    addresses: { client, worker, treasury: treasuryOf(settled) },
+    waiting: heldUntil !== null && now < heldUntil ? "held" : "queued",
+    settledBy: settled?.transactionHash ?? null,
+  });
+  return {
+    contract,
+    settlement: {
+      ending: endingOf(facts, now),
+      endedAt: ended === null ? null : iso(ended),
+      heldUntil: heldUntil === null ? null : iso(heldUntil),
+      settledAt: settled === undefined ? null : iso(settled.timestamp),
+      transactionHash: settled?.transactionHash ?? null,
+      legs: legs.map(({ paid: _, amount, ...leg }) => ({ ...leg, amount: formatDecimal(amount) })),
+    },
+    deliveryHash: (named("WorkingContractDelivered")[0]?.args.deliveryHash as string | undefined) ?? null,
+    transfers: transfersOf(escrow, legs),
+  };
+}
+
+interface RebuiltLeg {
+  name: string;
+  to: string;
+  address: string | null;
+  amount: bigint;
+  state: "held" | "queued" | "confirmed";
+  transactionHash: Hex | null;
+  /** The escrow counted it as paid, though the token may have refused it. */
+  paid: boolean;
+}
+
+function legsOf(
+  { terms, events, now }: EscrowOnChain,
+  facts: StatusFacts,
+  {
+    addresses,
+    waiting,
+    settledBy,
+  }: {
+    addresses: { client: string | null; worker: string | null; treasury: string | null };
+    waiting: "held" | "queued";
+    settledBy: Hex | null;
+  },
+): RebuiltLeg[] {
+  const byVoter = (name: string): Map<string, EscrowEvent> =>
+    new Map(
+      events
+        .filter((event) => event.name === name)
+        .map((event) => [lower(event.args.backupAgent), event] as const)
+        .reverse(),
+    );
+  const opened = byVoter("VoteOpened");
+  const claimed = byVoter("VoteClaimed");
+  const voters = votersOf(events);
+  const unpaid = refusedByToken(events);
+  const leg = (
+    { name, to, address, amount }: Pick<RebuiltLeg, "name" | "to" | "address" | "amount">,
+    paidBy: Hex | null,
+  ): RebuiltLeg => {
+    const arrived = paidBy !== null && !(address !== null && unpaid.has(address));
+    const state = arrived ? "confirmed" : paidBy === null ? waiting : "queued";
+    const transactionHash = arrived ? paidBy : null;
+    return { name, to, address, amount, state, transactionHash, paid: paidBy !== null };
+  };
+
+  const { parameters, price, criteriaCount, workerInitiated } = terms;
+  const ballots = voters.map((voter) => {
+    const votes = opened.get(voter)?.args.votes;
+    return votes === undefined ? null : Number(votes);
+  });
+  const jury = juryDues(ballots, { price, criteriaCount, parameters });
+  const settlement = (
+    settlementLegs({ ...facts, workerInitiated, juryLeftover: jury.leftover, parameters }, now) ?? []
+  ).map(({ name, payee, amount }) => leg({ name, to: payee, address: addresses[payee], amount }, settledBy));
+  if (facts.phase !== "tallied") return settlement;
+  const payouts = voters.map((voter, i) =>
+    leg(
+      { name: "jury-payout", to: "backup-agent", address: voter, amount: jury.dues[i]?.amount ?? 0n },
+      claimed.get(voter)?.transactionHash ?? null,
+    ),
+  );
+  return [...settlement, ...payouts.filter(({ amount }) => amount > 0n)];
+}
+
+function votersOf(events: readonly EscrowEvent[]): string[] {
+  return events.filter(({ name }) => name === "VoteSealed").map(({ args }) => lower(args.backupAgent));
+}
+
+/** Payees whom the token refused, until a later try succeeds. */
+function refusedByToken(events: readonly EscrowEvent[]): Set<string> {
+  const owed = new Map<string, bigint>();
+  for (const { name, args } of events) {
+    if (name !== "PayoutDeferred" && name !== "PayoutClaimed") continue;
+    const payee = lower(args.payee);
+    const amount = args.amount as bigint;
+    owed.set(payee, (owed.get(payee) ?? 0n) + (name === "PayoutDeferred" ? amount : -amount));
+  }
+  return new Set([...owed].filter(([, amount]) => amount > 0n).map(([payee]) => payee));
+}
+
+/** What the rules say went out by now, and money of strangers that was returned, against the token's own record. */
+function transfersOf({ events, paid }: EscrowOnChain, legs: readonly RebuiltLeg[]): Rebuilt["transfers"] {
+  const due = new Map<string, bigint>();
+  const add = (payee: string, amount: bigint): void => void due.set(payee, (due.get(payee) ?? 0n) + amount);
+  for (const { address, amount, paid: isPaid } of legs) if (isPaid && address !== null) add(address, amount);
+  for (const { name, args } of events) {
+    if (name === "SurplusReturned") add(lower(args.payer), args.amount as bigint);
+    if (name === "PayoutDeferred") add(lower(args.payee), -(args.amount as bigint));
+    if (name === "PayoutClaimed") add(lower(args.payee), args.amount as bigint);
+  }
+  return [...new Set([...due.keys(), ...paid.keys()])].map((payee) => ({
+    payee,
+    moved: String(paid.get(payee) ?? 0n),
+    due: String(due.get(payee) ?? 0n),
+  }));
+}
+
+function treasuryOf(settled: EscrowEvent | undefined): string | null {
+  return settled === undefined ? null : lower(settled.args.treasury);
+}
+
+function addressOrNull(address: string): string | null {
+  return address === ZERO_ADDRESS ? null : address;
+}
+
+function iso(seconds: number): string {
+  return new Date(seconds * 1000).toISOString();
+}

@@ -1,0 +1,99 @@
+/** What a contract's address commits to, recomputed: the base of every payment. */
+import { parseDecimal } from "@working-contracts/protocol/amounts";
+import {
+  canonicalTerms,
+  creationSalt,
+  escrowAddress,
+  type TermsDocument,
+  termsDocument,
+  termsHash,
+} from "@working-contracts/protocol/terms";
+import {
+  type Address,
+  type EscrowTerms,
+  type Parameters,
+  ZERO_ADDRESS,
+} from "@working-contracts/protocol/types";
+import type { components } from "./api.js";
+import { RefusedToSign } from "./errors.js";
+import type { PinnedNetwork, Terms } from "./types.js";
+
+export type Posted = components["schemas"]["CreateContract"];
+
+/** The terms behind `id`, as the service tells them; throws RefusedToSign where the address commits to others. */
+export function provenTerms(id: string, told: Terms, network: PinnedNetwork): EscrowTerms {
+  const terms = escrowTermsOf(told);
+  const document = told.document as TermsDocument;
+  if (canonicalTerms(document) !== told.canonicalDocument) {
+    throw new RefusedToSign("terms", "the document is not the canonical one");
+  }
+  if (termsHash(document) !== terms.termsHash) {
+    throw new RefusedToSign("terms", "the text is not the one whose hash the escrow holds");
+  }
+  requireAddress(id, terms, network);
+  return terms;
+}
+
+/**
+ * The terms of a contract that the caller itself is posting: everything but the protocol's parameters is the caller's
+ * own word. Throws RefusedToSign where they do not lead to `payTo`.
+ */
+export function ownTerms(
+  payTo: string,
+  creation: { posted: Posted; body: string; caller: Address; told: Terms; network: PinnedNetwork },
+): EscrowTerms {
+  const { posted, body, caller, told, network } = creation;
+  const isListing = posted.initiator === "worker";
+  const document = termsDocument({
+    title: posted.title.trim(),
+    taskDescription: posted.taskDescription,
+    acceptanceCriteria: posted.acceptanceCriteria.map((criterion) => criterion.trim()),
+    awardMethod: posted.awardMethod,
+    initiator: isListing ? "worker" : "client",
+    application: posted.application ?? null,
+    applicationTerms: posted.applicationTerms ?? null,
+    supplementaryMaterials: posted.supplementaryMaterials ?? null,
+    salt: creationSalt(caller, new TextEncoder().encode(body)),
+  });
+  const terms: EscrowTerms = {
+    initiator: caller,
+    price: priceOf(posted),
+    counterparty: ((isListing ? posted.client : posted.worker)?.toLowerCase() ?? ZERO_ADDRESS) as Address,
+    criteriaCount: posted.acceptanceCriteria.length,
+    workerInitiated: isListing,
+    computedCriteria: posted.application === "usageticket",
+    matchDeadline: secondsOf(posted.matchDeadline),
+    withdrawalDeadline: secondsOf(posted.withdrawalDeadline),
+    deliveryDeadline: secondsOf(posted.deliveryDeadline),
+    reviewDeadline: secondsOf(posted.reviewDeadline),
+    termsHash: termsHash(document),
+    parameters: told.escrowTerms.parameters as Parameters,
+  };
+  requireAddress(payTo, terms, network);
+  return terms;
+}
+
+function requireAddress(id: string, terms: EscrowTerms, network: PinnedNetwork): void {
+  const { factory, implementation } = network as { factory: Address; implementation: Address };
+  const address = escrowAddress({ factory, implementation, terms });
+  if (address === id.toLowerCase()) return;
+  throw new RefusedToSign(
+    "payTo",
+    `these terms lead to the escrow ${address}, and the quote asks to pay ${id}`,
+  );
+}
+
+function escrowTermsOf({ escrowTerms }: Terms): EscrowTerms {
+  return { ...(escrowTerms as unknown as EscrowTerms), price: BigInt(escrowTerms.price) };
+}
+
+function priceOf({ budgetOrPrice }: Posted): bigint {
+  const price = parseDecimal(String(budgetOrPrice));
+  if (price === null)
+    throw new RangeError(`budgetOrPrice: ${budgetOrPrice} is not a decimal with at most 6 decimals`);
+  return price;
+}
+
+function secondsOf(time: string): number {
+  return Math.floor(Date.parse(time) / 1000);
+}

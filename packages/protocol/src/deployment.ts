@@ -1,0 +1,48 @@
+/** Where the protocol lives on one chain: the content of `deployments/<chainId>.json`. */
+import { z } from "zod";
+
+const AddressSchema = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/, "not an address")
+  .transform((address) => address.toLowerCase() as `0x${string}`);
+
+export const DeploymentSchema = z.object({
+  chainId: z.number().int().positive(),
+  /** Short name of the chain as x402 version 1 knows it, or its CAIP-2 name where there is none. */
+  networkName: z.string().min(1),
+  /** Block of the first deployed contract: nothing of the protocol happened before it. */
+  startBlock: z.number().int().nonnegative(),
+  /** Name of the service as it stands in every sign-in challenge. */
+  domain: z.string().min(1),
+  factory: AddressSchema,
+  implementation: AddressSchema,
+  relay: AddressSchema,
+  delegation: AddressSchema,
+  registry: AddressSchema,
+  protocolToken: AddressSchema,
+  asset: z.object({
+    address: AddressSchema,
+    name: z.string().min(1),
+    version: z.string().min(1),
+    decimals: z.number().int().nonnegative(),
+    symbol: z.string().min(1),
+  }),
+});
+
+export type Deployment = z.infer<typeof DeploymentSchema>;
+
+/** Parses a deployment file's text; throws one line per fault, each naming `path`. */
+export function parseDeployment(text: string, path: string): Deployment {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (cause) {
+    throw new Error(`${path}: cannot be read as JSON (${(cause as Error).message})`, { cause });
+  }
+  const result = DeploymentSchema.safeParse(json);
+  if (!result.success) {
+    const faults = result.error.issues.map((issue) => `${path}: ${issue.path.join(".")}: ${issue.message}`);
+    throw new Error(faults.join("\n"));
+  }
+  return result.data;
+}

@@ -1,8 +1,0 @@
-/** `npm start`: installs what is missing, then runs the local network in this very process. */
-import { ensureInstalled } from "./install.mjs";
-
-ensureInstalled();
-const { register } = await import("tsx/esm/api");
-register();
-const { run } = await import("../src/local/main.ts");
-process.exit(await run(process.env, process.argv.slice(2)));

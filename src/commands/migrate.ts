@@ -1,0 +1,12 @@
+/** Brings the service's tables to the newest version and ends. Every process does so when it starts, too. */
+import { createDatabase, migrate } from "../db/client.js";
+
+const { DATABASE_URL } = process.env;
+if (!DATABASE_URL) {
+  console.error("DATABASE_URL is required.");
+  process.exit(1);
+}
+const { pool } = createDatabase(DATABASE_URL, { maxConnections: 2 });
+await migrate(pool);
+await pool.end();
+console.log("The tables are those of this release.");

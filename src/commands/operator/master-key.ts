@@ -1,0 +1,29 @@
+import { type RotationReport, rotateMasterKey } from "../../features/references/rotate-master-key.js";
+import { rotateWebhookSecrets } from "../../features/webhooks/rotate-secrets.js";
+import { masterKeys, OperatorError, withDatabase } from "./settings.js";
+
+/** `master-key rotate`: fails where a key could not be wrapped anew, after doing all the others. */
+export async function rotate(args: string[]): Promise<void> {
+  if (args.length > 0) throw new OperatorError("master-key rotate takes no arguments");
+  const keys = masterKeys();
+  const onBatch = ({ rewrapped }: RotationReport): void => console.log(`${rewrapped} keys wrapped anew`);
+  const { references, webhooks } = await withDatabase(async (db) => ({
+    references: await rotateMasterKey(db, keys, { onBatch }),
+    webhooks: await rotateWebhookSecrets(db, keys),
+  }));
+  const failed = [
+    ...references.failed.map(({ contractId, field, reason }) => `${contractId} ${field}: ${reason}`),
+    ...webhooks.failed.map((id) => `webhook ${id}: its secret could not be unwrapped`),
+  ];
+  if (failed.length === 0) {
+    const rewrapped = references.rewrapped + webhooks.rewrapped;
+    console.log(`Done: ${rewrapped} keys wrapped anew, nothing left under another master key.`);
+    return;
+  }
+  throw new OperatorError(
+    [
+      `${failed.length} keys were left as they are; keep the master keys that they need:`,
+      ...failed.map((line) => `  ${line}`),
+    ].join("\n"),
+  );
+}

@@ -1,0 +1,116 @@
+/** Challenge and signature as proof of an address, for issuing and for revoking keys. */
+
+import { LIMITS } from "@working-contracts/protocol/limits";
+import type { Address, Hex } from "@working-contracts/protocol/types";
+import { and, eq, isNull, lt, sql } from "drizzle-orm";
+import type { Executor, Transaction } from "../../db/client.js";
+import { challenge } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
+import { type DelegationGrant, readGrant } from "./delegation-grant.js";
+import { type SignatureVerdict, verifySignature } from "./verify-signature.js";
+
+export interface AddressClaim {
+  address: Address;
+  challengeId: string;
+  signature: string;
+}
+
+export interface AddressProof {
+  challengeId: string;
+  address: Address;
+  /** Seconds, as in the signed text. */
+  issuedAt: number;
+  /** In the form that the chain accepts. */
+  signature: Hex;
+  /** The agent's delegation at the chain's head. */
+  grant: DelegationGrant;
+}
+
+/**
+ * Checks a claim without using the challenge up: `redeem` does that, in the transaction of what it is redeemed for.
+ * Throws `invalid_challenge`, or `invalid_signature` after counting the bad try.
+ */
+export async function proveAddress(
+  deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment">,
+  { address, challengeId, signature }: AddressClaim,
+): Promise<AddressProof> {
+  const [row] = await deps.db.select().from(challenge).where(eq(challenge.id, challengeId));
+  const usable =
+    row !== undefined &&
+    row.address === address &&
+    row.redeemedAt === null &&
+    row.failedAttempts < LIMITS.challengeAttempts &&
+    deps.clock.now() < row.expiresAt;
+  if (!usable) throw invalidChallenge();
+
+  const [verdict, grant] = await Promise.all([
+    verifySignature(deps.publicClient, { address, message: row.message, signature }),
+    readGrant(deps, address),
+  ]);
+  if (!verdict.ok) throw invalidSignature(verdict.reason, await countBadTry(deps.db, challengeId));
+  return { challengeId, address, issuedAt: row.issuedAt, signature: verdict.signature, grant };
+}
+
+/**
+ * Uses the challenge up; of any number of concurrent redemptions one passes and the others throw `invalid_challenge`.
+ * A signature is kept only with an issued key: it is what the delegation rests on.
+ */
+export async function redeem(
+  tx: Transaction,
+  proof: AddressProof,
+  purpose: "issue" | "revoke",
+): Promise<void> {
+  const redeemed = await tx
+    .update(challenge)
+    .set({ redeemedAt: sql`now()`, purpose, signature: purpose === "issue" ? proof.signature : null })
+    .where(and(eq(challenge.id, proof.challengeId), isOpen))
+    .returning({ id: challenge.id });
+  if (redeemed.length === 0) throw invalidChallenge();
+}
+
+/** Serialises issuing and revoking for one address until the transaction ends. */
+export async function lockAddress(tx: Transaction, address: Address): Promise<void> {
+  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`api-keys:${address}`}, 0))`);
+}
+
+export function invalidChallenge(
+  message = "The challenge is unknown, expired, already used, or was issued to another address.",
+): AppError {
+  return new AppError("invalid_challenge", {
+    message,
+    hint: "Request a new one with POST /v1/agents/{address}/challenge; it is valid for 5 minutes and for one call.",
+  });
+}
+
+const isOpen = and(isNull(challenge.redeemedAt), lt(challenge.failedAttempts, LIMITS.challengeAttempts));
+
+/** Tries left; a try that comes too late to be counted finds the challenge dead. */
+async function countBadTry(db: Executor, challengeId: string): Promise<number> {
+  const [row] = await db
+    .update(challenge)
+    .set({ failedAttempts: sql`${challenge.failedAttempts} + 1` })
+    .where(and(eq(challenge.id, challengeId), isOpen))
+    .returning({ failedAttempts: challenge.failedAttempts });
+  if (row === undefined) throw invalidChallenge();
+  return LIMITS.challengeAttempts - row.failedAttempts;
+}
+
+const SIGNATURE_FAULTS: Record<Exclude<SignatureVerdict, { ok: true }>["reason"], string> = {
+  mismatch: "The signature is not one of this address over the challenge's message (EIP-191 personal_sign).",
+  refused_by_wallet:
+    "The contract at this address does not accept the signature (ERC-1271 isValidSignature).",
+  not_deployed:
+    "Signatures of wallets that are not deployed yet (ERC-6492) are not accepted: deploy the wallet first, then sign again.",
+};
+
+function invalidSignature(reason: keyof typeof SIGNATURE_FAULTS, triesLeft: number): AppError {
+  return new AppError("invalid_signature", {
+    message: SIGNATURE_FAULTS[reason],
+    details: { triesLeft },
+    hint:
+      triesLeft > 0
+        ? "Sign the exact text of `message`, byte for byte, and send the same challengeId again."
+        : "The challenge is used up: request a new one.",
+  });
+}

@@ -1,0 +1,100 @@
+/** EIP-191 signatures over a challenge, judged as AgentDelegation will judge them on chain. */
+
+import type { Address, Hex } from "@working-contracts/protocol/types";
+import {
+  encodeFunctionData,
+  hashMessage,
+  isErc6492Signature,
+  numberToHex,
+  type PublicClient,
+  parseAbi,
+  recoverAddress,
+  size,
+  slice,
+} from "viem";
+import { failedExecution } from "../../chain/failed-execution.js";
+
+/** A good signature comes back in the form that the chain accepts: 65 bytes, low s, v 27 or 28 for a key's. */
+export type SignatureVerdict =
+  | { ok: true; signature: Hex }
+  | { ok: false; reason: "mismatch" | "refused_by_wallet" | "not_deployed" };
+
+const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+/** Enough for a multisig of dozens of owners. */
+const WALLET_GAS = 3_000_000n;
+const HEX_BYTES = /^0x([0-9a-fA-F]{2})+$/;
+const erc1271Abi = parseAbi([
+  "function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)",
+]);
+/** `bytes4` answers are padded to a word; OpenZeppelin's SignatureChecker compares the whole word. */
+const ERC1271_MAGIC_WORD = `0x1626ba7e${"0".repeat(56)}`;
+
+/**
+ * Whether `signature` is one of `address` over `message`: by ERC-1271 where the address has code, by recovery where it
+ * has none. Throws only where the node does not answer.
+ */
+export async function verifySignature(
+  publicClient: Pick<PublicClient, "getCode" | "call">,
+  { address, message, signature }: { address: Address; message: string; signature: string },
+): Promise<SignatureVerdict> {
+  if (!HEX_BYTES.test(signature)) return { ok: false, reason: "mismatch" };
+  const bytes = signature.toLowerCase() as Hex;
+  if (isErc6492Signature(bytes)) return { ok: false, reason: "not_deployed" };
+  const hash = hashMessage(message);
+  const code = await publicClient.getCode({ address });
+  if (code === undefined || code === "0x") return recoverable(bytes, hash, address);
+  return (await walletAccepts(publicClient, address, hash, bytes))
+    ? { ok: true, signature: bytes }
+    : { ok: false, reason: "refused_by_wallet" };
+}
+
+async function recoverable(bytes: Hex, hash: Hex, address: Address): Promise<SignatureVerdict> {
+  const signature = canonical(bytes);
+  if (signature === null) return { ok: false, reason: "mismatch" };
+  // r or s off the curve makes recovery throw.
+  const signer = await recoverAddress({ hash, signature }).catch(() => null);
+  return signer?.toLowerCase() === address ? { ok: true, signature } : { ok: false, reason: "mismatch" };
+}
+
+/** The one form that OpenZeppelin's ECDSA accepts; null where the bytes are no ECDSA signature. */
+function canonical(bytes: Hex): Hex | null {
+  let s: bigint;
+  let parity: number;
+  if (size(bytes) === 65) {
+    const last = Number(slice(bytes, 64));
+    if (![0, 1, 27, 28].includes(last)) return null;
+    s = BigInt(slice(bytes, 32, 64));
+    parity = last % 27;
+  } else if (size(bytes) === 64) {
+    // EIP-2098: the parity is the highest bit of s.
+    const word = BigInt(slice(bytes, 32));
+    s = word & ((1n << 255n) - 1n);
+    parity = Number(word >> 255n);
+  } else return null;
+  if (s > CURVE_ORDER) return null;
+  if (s > CURVE_ORDER / 2n) {
+    s = CURVE_ORDER - s;
+    parity = 1 - parity;
+  }
+  return `${slice(bytes, 0, 32)}${numberToHex(s, { size: 32 }).slice(2)}${numberToHex(27 + parity).slice(2)}` as Hex;
+}
+
+async function walletAccepts(
+  publicClient: Pick<PublicClient, "call">,
+  address: Address,
+  hash: Hex,
+  signature: Hex,
+): Promise<boolean> {
+  const data = encodeFunctionData({
+    abi: erc1271Abi,
+    functionName: "isValidSignature",
+    args: [hash, signature],
+  });
+  try {
+    const answer = await publicClient.call({ to: address, data, gas: WALLET_GAS });
+    return answer.data?.slice(0, 66) === ERC1271_MAGIC_WORD;
+  } catch (error) {
+    if (failedExecution(error) !== null) return false;
+    throw error;
+  }
+}

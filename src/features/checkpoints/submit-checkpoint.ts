@@ -1,0 +1,115 @@
+/** POST /v1/contracts/{id}/checkpoint: one more link in the chain of a Worker's checkpoints. */
+import { randomUUID } from "node:crypto";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import type { Address } from "@working-contracts/protocol/types";
+import { and, eq, ne } from "drizzle-orm";
+import type { Transaction } from "../../db/client.js";
+import { checkpoint, operation } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
+import { agentsOf, stageEvent } from "../../events/draft.js";
+import { loadContractForAct } from "../contracts/load-for-act.js";
+import { requireStatus, requireWorker } from "../contracts/parties.js";
+import { isoTime } from "../contracts/view.js";
+import { lockCheckpoints } from "./lock.js";
+import { type CheckpointContent, type CheckpointRow, checkpointLeaf } from "./merkle.js";
+import { readLastCheckpoint } from "./trees.js";
+import { type CheckpointView, toCheckpoint } from "./view.js";
+
+export type CheckpointDraft = Omit<CheckpointContent, "contractId">;
+
+/**
+ * Accepts a checkpoint. Of any number of concurrent ones for the same place exactly one passes. Throws 404, 403 (not
+ * the matched worker) and 409 (not in `matched`, a delivery on its way, too many, sequence or time out of order).
+ */
+export async function submitCheckpoint(
+  { db, clock }: Pick<Deps, "db" | "clock">,
+  { id, caller, draft }: { id: Address; caller: Address; draft: CheckpointDraft },
+): Promise<CheckpointView> {
+  // Strangers are turned away before the lock: they cannot hold up the Worker.
+  requireWorker(await loadContractForAct(db, id), caller);
+  return db.transaction(async (tx) => {
+    await lockCheckpoints(tx, id);
+    const now = clock.now();
+    const row = await loadContractForAct(tx, id);
+    requireStatus(row, "matched", now);
+    await requireNoDelivery(tx, id);
+    const previous = await readLastCheckpoint(tx, id);
+    const position = previous === null ? 0 : previous.position + 1;
+    requireRoom(position);
+    requireOrder(draft, previous, now);
+    const content = { ...draft, contractId: id };
+    const [stored] = await tx
+      .insert(checkpoint)
+      .values({
+        ...content,
+        id: randomUUID(),
+        position,
+        leaf: checkpointLeaf(content),
+        createdAt: new Date(now * 1000),
+      })
+      .returning();
+    const accepted = toCheckpoint(stored as CheckpointRow);
+    const { fromSequence, toSequence } = accepted;
+    await stageEvent(tx, {
+      type: "checkpoint.accepted",
+      contractId: id,
+      agents: agentsOf(row.chain.client, row.chain.worker),
+      data: { checkpointId: accepted.id, fromSequence, toSequence },
+      occurredAt: new Date(now * 1000),
+      source: `checkpoint:${accepted.id}`,
+    });
+    return accepted;
+  });
+}
+
+/** A delivery that is stored anchors a root already, even if the chain does not show it yet. */
+async function requireNoDelivery(tx: Transaction, id: Address): Promise<void> {
+  const [row] = await tx
+    .select({ id: operation.id })
+    .from(operation)
+    .where(and(eq(operation.escrow, id), eq(operation.kind, "deliver"), ne(operation.state, "rejected")))
+    .limit(1);
+  if (row === undefined) return;
+  throw new AppError("conflict", {
+    message: "The delivery is on its way to the chain; no checkpoint can be added after it.",
+  });
+}
+
+/** The tree over all checkpoints is built in memory, for a delivery and for everybody's proofs. */
+function requireRoom(count: number): void {
+  if (count < LIMITS.checkpointsPerContract) return;
+  throw new AppError("conflict", {
+    message: `The contract has ${count} checkpoints, the most that it can have. Deliver, or post a new contract.`,
+    details: { maximum: LIMITS.checkpointsPerContract },
+  });
+}
+
+function requireOrder(draft: CheckpointDraft, previous: CheckpointRow | null, now: number): void {
+  const expected = previous === null ? 1 : previous.toSequence + 1;
+  const latest = now + LIMITS.checkpointClockSkew;
+  const details = {
+    expectedFromSequence: expected,
+    previousCheckpointedAt: previous?.checkpointedAt.toISOString() ?? null,
+  };
+  if (draft.fromSequence !== expected) {
+    const rule = previous === null ? "the first checkpoint starts at 1" : "the previous toSequence plus 1";
+    throw outOfOrder(`fromSequence is ${draft.fromSequence}, expected ${expected}: ${rule}.`, details);
+  }
+  if (previous !== null && draft.checkpointedAt <= previous.checkpointedAt) {
+    throw outOfOrder(
+      `checkpointedAt must be later than the previous checkpoint's, ${previous.checkpointedAt.toISOString()}.`,
+      details,
+    );
+  }
+  if (draft.checkpointedAt.getTime() > latest * 1000) {
+    throw outOfOrder(
+      `checkpointedAt may be at most 5 minutes ahead of the chain's time, by ${isoTime(latest)} now.`,
+      details,
+    );
+  }
+}
+
+function outOfOrder(message: string, details: Record<string, unknown>): AppError {
+  return new AppError("conflict", { message, details });
+}

@@ -1,0 +1,99 @@
+/** POST /v1/contracts/{id}/delivery: the reference is kept encrypted; its hash and the checkpoints' root go on chain. */
+
+import { packOutcomes } from "@working-contracts/protocol/outcomes";
+import type { Address, Hex } from "@working-contracts/protocol/types";
+import { eq } from "drizzle-orm";
+import { keccak256, stringToHex } from "viem";
+import type { Transaction } from "../../db/client.js";
+import { delivery, terms } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import type { Answer } from "../../payments/answer.js";
+import { deliverOperation, type NewOperation } from "../../relayer/operations.js";
+import { lockCheckpoints } from "../checkpoints/lock.js";
+import { rootOf } from "../checkpoints/merkle.js";
+import { readLastCheckpoint } from "../checkpoints/trees.js";
+import { encryptReference } from "../references/vault.js";
+import { computeCriteria } from "./compute-criteria.js";
+import { loadContractForAct } from "./load-for-act.js";
+import { requireStatus, requireWorker } from "./parties.js";
+import { performAct } from "./perform-act.js";
+import { type ContractRow, viewContract } from "./view.js";
+
+export interface DeliverCall {
+  id: Address;
+  caller: Address;
+  rawBody: Uint8Array;
+  /** Reference (hash or URI) to the Worker's output. */
+  reference: string;
+}
+
+/** Delivers once. Refuses with 403 (not the matched worker) and 409 (not in `matched`). */
+export async function deliver(deps: Deps, { id, caller, rawBody, reference }: DeliverCall): Promise<Answer> {
+  return performAct(deps, {
+    act: `deliver ${id}`,
+    subject: { escrow: id },
+    caller,
+    rawBody,
+    prepare: async (requestHash) => {
+      const row = await loadContractForAct(deps.db, id);
+      requireWorker(row, caller);
+      requireStatus(row, "matched", deps.clock.now());
+      // Mostly built by now: so the lock is short.
+      await deps.checkpointTrees.of(deps.db, id);
+      return (tx) => buildDelivery(tx, deps, { row, id, caller, reference, requestHash });
+    },
+    respond: async () => ({ data: await viewContract(deps, id) }),
+  });
+}
+
+/** The checkpoints are locked until the operation is stored, so that none slips in after the root was computed. */
+async function buildDelivery(
+  tx: Transaction,
+  deps: Deps,
+  input: { row: ContractRow; id: Address; caller: Address; reference: string; requestHash: string },
+): Promise<NewOperation> {
+  const { row, id, caller, reference, requestHash } = input;
+  const { criteriaCount, computedCriteria, deliveryDeadline } = row.chain;
+  await lockCheckpoints(tx, id);
+  const tree = await deps.checkpointTrees.of(tx, id);
+  const metrics = (await readLastCheckpoint(tx, id))?.data ?? null;
+  const outcomes = computedCriteria
+    ? packOutcomes(
+        computeCriteria({ criteriaCount, applicationTerms: await readApplicationTerms(tx, id), metrics }),
+      )
+    : 0;
+  return deliverOperation({
+    escrow: id,
+    caller,
+    requestHash,
+    deliveryHash: await storeDelivery(tx, deps, { id, caller, reference }),
+    checkpointsRoot: rootOf(tree),
+    outcomes,
+    notAfter: Number(deliveryDeadline) - 1,
+  });
+}
+
+async function readApplicationTerms(tx: Transaction, id: Address): Promise<Record<string, unknown> | null> {
+  const [row] = await tx
+    .select({ applicationTerms: terms.applicationTerms })
+    .from(terms)
+    .where(eq(terms.id, id));
+  return row?.applicationTerms ?? null;
+}
+
+/** Stored before its hash goes on chain; readers see it once the chain has the hash. */
+async function storeDelivery(
+  tx: Transaction,
+  { config }: Deps,
+  { id, caller, reference }: { id: Address; caller: Address; reference: string },
+): Promise<Hex> {
+  const deliveryHash = keccak256(stringToHex(reference));
+  const { masterKey, masterKeysOld } = config;
+  const place = { contractId: id, field: "delivery", masterKey, masterKeysOld } as const;
+  const encrypted = await encryptReference(tx, { ...place, reference });
+  await tx
+    .insert(delivery)
+    .values({ contractId: id, worker: caller, deliveryHash, encrypted })
+    .onConflictDoNothing();
+  return deliveryHash;
+}

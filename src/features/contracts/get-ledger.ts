@@ -1,0 +1,156 @@
+/** GET /v1/contracts/{id}/ledger: every unit that an escrow took in and paid out, against what the token says it holds. */
+
+import { formatDecimal } from "@working-contracts/protocol/amounts";
+import type { Address, Hex } from "@working-contracts/protocol/types";
+import { erc20Abi } from "viem";
+import { indexedBlock } from "../../db/onchain.js";
+import type { Deps } from "../../deps.js";
+import { type ChainEvent, readTimeline } from "./read-timeline.js";
+import { isoTime, loadContract } from "./view.js";
+
+export const LEDGER_ENTRY_NAMES = [
+  "price",
+  "worker-stake",
+  "dispute-bond",
+  "jury-bond",
+  "payout",
+  "jury-payout",
+  "late-payout",
+] as const;
+
+export interface LedgerEntry {
+  direction: "in" | "out";
+  name: (typeof LEDGER_ENTRY_NAMES)[number];
+  party: Address | null;
+  amount: string;
+  at: string;
+  blockNumber: number;
+  transactionHash: Hex;
+}
+
+export interface LedgerView {
+  contractId: string;
+  entries: LedgerEntry[];
+  in: string;
+  out: string;
+  /** What is in and not out: the escrow owes it to somebody. */
+  held: string;
+  /** Block that all of this is as of; null while the index is catching up for the first time. */
+  asOfBlock: number | null;
+  /** The token's balance of the escrow at that block; null where the node cannot say. */
+  balance: string | null;
+  /** Balance beyond `held`: sent by somebody outside of the escrow's calls. Null without a balance. */
+  unbooked: string | null;
+}
+
+/** An entry in base units. */
+type Booking = Omit<LedgerEntry, "amount"> & { amount: bigint };
+
+/** The books of one contract as of the newest indexed block. Throws 404. */
+export async function getLedger(
+  deps: Pick<Deps, "db" | "publicClient" | "deployment">,
+  id: Address,
+): Promise<LedgerView> {
+  const { chain } = await loadContract(deps.db, id);
+  // First the block, then the events up to it: both sides speak of the same moment.
+  const asOfBlock = await indexedBlock(deps.db);
+  const events = (await readTimeline(deps.db, id)).filter(
+    ({ blockNumber }) => asOfBlock === null || blockNumber <= Number(asOfBlock),
+  );
+  const bookings = events.flatMap((event) => bookingsOf(event, chain));
+  for (const event of events) deductDeferred(bookings, event);
+
+  const entries = bookings.filter(({ amount }) => amount > 0n);
+  const sum = (direction: "in" | "out") =>
+    entries.reduce((total, entry) => (entry.direction === direction ? total + entry.amount : total), 0n);
+  const held = sum("in") - sum("out");
+  const balance = asOfBlock === null ? null : await balanceAt(deps, id, asOfBlock);
+  return {
+    contractId: id,
+    entries: entries.map((entry) => ({ ...entry, amount: formatDecimal(entry.amount) })),
+    in: formatDecimal(sum("in")),
+    out: formatDecimal(sum("out")),
+    held: formatDecimal(held),
+    asOfBlock: asOfBlock === null ? null : Number(asOfBlock),
+    balance: balance === null ? null : formatDecimal(balance),
+    unbooked: balance === null ? null : formatDecimal(balance > held ? balance - held : 0n),
+  };
+}
+
+interface Parties {
+  workerInitiated: boolean;
+  initiator: Address;
+  client: Address | null;
+}
+
+function bookingsOf(event: ChainEvent, { workerInitiated, initiator, client }: Parties): Booking[] {
+  const { args, timestamp, blockNumber, transactionHash } = event;
+  const entry = (
+    direction: LedgerEntry["direction"],
+    name: LedgerEntry["name"],
+    party: unknown,
+    amount: unknown,
+  ): Booking => ({
+    direction,
+    name,
+    party: (party as Address | null) ?? null,
+    amount: BigInt(amount as string),
+    at: isoTime(timestamp),
+    blockNumber,
+    transactionHash,
+  });
+  switch (event.name) {
+    case "WorkingContractCreated":
+      return [entry("in", workerInitiated ? "worker-stake" : "price", initiator, args.deposit)];
+    case "WorkingContractMatched":
+      return [entry("in", workerInitiated ? "price" : "worker-stake", args.counterparty, args.deposit)];
+    case "WorkingContractDisputed":
+      return [entry("in", "dispute-bond", client, args.bond)];
+    case "VoteSealed":
+      return [entry("in", "jury-bond", args.backupAgent, args.bond)];
+    case "WorkingContractSettled": {
+      const payout = args.payout as Record<"client" | "worker" | "treasury", string>;
+      return (["client", "worker", "treasury"] as const).map((payee) =>
+        entry("out", "payout", args[payee], payout[payee]),
+      );
+    }
+    case "VoteClaimed":
+      return [entry("out", "jury-payout", args.backupAgent, args.amount)];
+    case "PayoutClaimed":
+      return [entry("out", "late-payout", args.payee, args.amount)];
+    default:
+      return [];
+  }
+}
+
+/** A payout that the token refused has not left the escrow: it leaves with a later `PayoutClaimed`. */
+function deductDeferred(bookings: Booking[], { name, args, transactionHash }: ChainEvent): void {
+  if (name !== "PayoutDeferred") return;
+  const amount = BigInt(args.amount as string);
+  const refused = bookings.find(
+    (entry) =>
+      entry.direction === "out" &&
+      entry.transactionHash === transactionHash &&
+      entry.party === args.payee &&
+      entry.amount >= amount,
+  );
+  if (refused !== undefined) refused.amount -= amount;
+}
+
+async function balanceAt(
+  { publicClient, deployment }: Pick<Deps, "publicClient" | "deployment">,
+  escrow: Address,
+  blockNumber: bigint,
+): Promise<bigint | null> {
+  try {
+    return await publicClient.readContract({
+      address: deployment.asset.address,
+      abi: erc20Abi,
+      functionName: "balanceOf",
+      args: [escrow],
+      blockNumber,
+    });
+  } catch {
+    return null;
+  }
+}

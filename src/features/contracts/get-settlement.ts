@@ -1,0 +1,153 @@
+/** GET /v1/contracts/{id}/settlement: who gets what, how it ended, and how far each payment is. */
+
+import { formatDecimal } from "@working-contracts/protocol/amounts";
+import { juryDues, type LegName, type Payout } from "@working-contracts/protocol/ledger";
+import { type Ending, endingOf, settlementLegs } from "@working-contracts/protocol/settlement";
+import { endedAt, type Status, statusOf } from "@working-contracts/protocol/status";
+import type { Address, Hex } from "@working-contracts/protocol/types";
+import { and, asc, eq, inArray } from "drizzle-orm";
+import type { Executor } from "../../db/client.js";
+import { deferredPayout, escrowEvent, vote } from "../../db/onchain.js";
+import type { Deps } from "../../deps.js";
+import { type ContractRow, factsOf, isoTime, loadContract, parametersOf } from "./view.js";
+
+/** `held`: the payout hold runs. `queued`: due, not on chain yet, or refused by the token so far. */
+export type LegState = "held" | "queued" | "confirmed";
+
+export interface SettlementLeg {
+  name: LegName | "jury-payout";
+  to: keyof Payout | "backup-agent";
+  /** Null where it is not fixed yet: the Treasury's, before settlement. */
+  address: Address | null;
+  amount: string;
+  state: LegState;
+  transactionHash: Hex | null;
+}
+
+export interface SettlementView {
+  contractId: string;
+  status: Status;
+  /** How the contract ended; null while it has not. */
+  ending: Ending | null;
+  endedAt: string | null;
+  /** Until when payouts are held for review; null without a hold. */
+  heldUntil: string | null;
+  settledAt: string | null;
+  transactionHash: Hex | null;
+  legs: SettlementLeg[];
+}
+
+/** The settlement of one contract, empty while it has not ended. Throws 404. */
+export async function getSettlement(deps: Pick<Deps, "db" | "clock">, id: Address): Promise<SettlementView> {
+  const row = await loadContract(deps.db, id);
+  const now = deps.clock.now();
+  const facts = factsOf(row);
+  const ended = endedAt(facts, now);
+  const heldUntil = ended === null || row.chain.payoutHold === 0 ? null : ended + row.chain.payoutHold;
+  const payments = await loadPayments(deps.db, id);
+  const settledBy = payments.settled?.transactionHash ?? null;
+
+  return {
+    contractId: id,
+    status: statusOf(facts, now),
+    ending: endingOf(facts, now),
+    endedAt: ended === null ? null : isoTime(ended),
+    heldUntil: heldUntil === null ? null : isoTime(heldUntil),
+    settledAt: row.chain.settledAt === null ? null : isoTime(Number(row.chain.settledAt)),
+    transactionHash: settledBy,
+    legs: ended === null ? [] : legsOf(row, { now, heldUntil, payments }),
+  };
+}
+
+interface Payments {
+  settled: { transactionHash: Hex } | undefined;
+  /** Transaction of each voter's first claim. */
+  claims: Map<string, Hex>;
+  /** Payees that the token refused to pay, until a later try succeeds. */
+  deferred: Set<string>;
+  ballots: { backupAgent: Hex; votes: number | null; claimed: boolean }[];
+}
+
+/** Bounded: a contract has one settlement, and at most 4,095 ballots. */
+async function loadPayments(db: Executor, id: Address): Promise<Payments> {
+  const [events, unpaid, ballots] = await Promise.all([
+    db
+      .select({
+        name: escrowEvent.name,
+        args: escrowEvent.args,
+        transactionHash: escrowEvent.transactionHash,
+      })
+      .from(escrowEvent)
+      .where(
+        and(
+          eq(escrowEvent.contractId, id),
+          inArray(escrowEvent.name, ["WorkingContractSettled", "VoteClaimed"]),
+        ),
+      )
+      .orderBy(asc(escrowEvent.id)),
+    db
+      .select({ payee: deferredPayout.payee, amount: deferredPayout.amount })
+      .from(deferredPayout)
+      .where(eq(deferredPayout.contractId, id)),
+    db
+      .select({ backupAgent: vote.backupAgent, votes: vote.votes, claimed: vote.claimed })
+      .from(vote)
+      .where(eq(vote.contractId, id))
+      .orderBy(asc(vote.position)),
+  ]);
+  const claims = new Map<string, Hex>();
+  for (const { name, args, transactionHash } of events) {
+    const agent = String(args.backupAgent);
+    if (name === "VoteClaimed" && !claims.has(agent)) claims.set(agent, transactionHash);
+  }
+  return {
+    settled: events.find(({ name }) => name === "WorkingContractSettled"),
+    claims,
+    deferred: new Set(unpaid.filter(({ amount }) => amount > 0n).map(({ payee }) => payee)),
+    ballots,
+  };
+}
+
+function legsOf(
+  row: ContractRow,
+  { now, heldUntil, payments }: { now: number; heldUntil: number | null; payments: Payments },
+): SettlementLeg[] {
+  const { chain } = row;
+  const parameters = parametersOf(row);
+  const waiting: LegState = heldUntil !== null && now < heldUntil ? "held" : "queued";
+  const addresses = { client: chain.client, worker: chain.worker, treasury: chain.treasury };
+  const stateOf = (paid: boolean, payee: string | null): LegState =>
+    paid ? (payee !== null && payments.deferred.has(payee) ? "queued" : "confirmed") : waiting;
+
+  const ballots = payments.ballots.map(({ votes }) => votes);
+  const jury = juryDues(ballots, { price: chain.price, criteriaCount: chain.criteriaCount, parameters });
+  const legs = settlementLegs(
+    { ...factsOf(row), workerInitiated: chain.workerInitiated, juryLeftover: jury.leftover, parameters },
+    now,
+  );
+  const settlement = (legs ?? []).map((leg): SettlementLeg => {
+    const state = stateOf(chain.settled, addresses[leg.payee]);
+    return {
+      name: leg.name,
+      to: leg.payee,
+      address: addresses[leg.payee],
+      amount: formatDecimal(leg.amount),
+      state,
+      transactionHash: state === "confirmed" ? (payments.settled?.transactionHash ?? null) : null,
+    };
+  });
+  if (chain.phase !== "tallied") return settlement;
+
+  const votes = payments.ballots.map(({ backupAgent, claimed }, i): SettlementLeg => {
+    const state = stateOf(claimed, backupAgent);
+    return {
+      name: "jury-payout",
+      to: "backup-agent",
+      address: backupAgent,
+      amount: formatDecimal(jury.dues[i]?.amount ?? 0n),
+      state,
+      transactionHash: state === "confirmed" ? (payments.claims.get(backupAgent) ?? null) : null,
+    };
+  });
+  return [...settlement, ...votes.filter(({ amount }) => amount !== "0.0")];
+}

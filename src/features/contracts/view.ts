@@ -1,0 +1,182 @@
+/** The one query and the one mapper behind every answer that shows a Contract. */
+
+import { formatDecimal } from "@working-contracts/protocol/amounts";
+import { workerStake } from "@working-contracts/protocol/ledger";
+import { type Outcome, unpackOutcomes } from "@working-contracts/protocol/outcomes";
+import {
+  effectiveOutcomes,
+  type Status,
+  type StatusFacts,
+  statusOf,
+} from "@working-contracts/protocol/status";
+import type { Address, Parameters, Phase } from "@working-contracts/protocol/types";
+import { and, eq, getTableColumns, ne, type SQL, sql } from "drizzle-orm";
+import type { Executor } from "../../db/client.js";
+import { isIndexWhole, vote, workingContract } from "../../db/onchain.js";
+import { requireIndex } from "../../db/require-index.js";
+import { delivery, terms } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
+
+/** A Contract as the API shows it (spec.md, "Contract"). */
+export interface ContractView {
+  id: string;
+  status: Status;
+  createdAt: string;
+  initiator: "client" | "worker";
+  client: Address | null;
+  worker: Address | null;
+  title: string;
+  taskDescription: string;
+  acceptanceCriteria: string[];
+  criteriaMet: Outcome[] | null;
+  supplementaryMaterials: string | null;
+  delivery: string | null;
+  contractType: "fixed";
+  awardMethod: "direct_award" | "open_tender";
+  budgetOrPrice: string;
+  matchDeadline: string;
+  withdrawalDeadline: string;
+  deliveryDeadline: string;
+  reviewDeadline: string;
+  verificationMode: "privacy-preserving";
+  backupAgents: Address[];
+  escrowedFunds: string | null;
+  workerStake: string | null;
+  disputeBond: string | null;
+}
+
+/** Bonds settle in this order; a contract has at most 4,095 ballots, so the list is bounded. */
+const backupAgents = sql<Address[]>`array(
+  select ${vote.backupAgent} from ${vote} where ${vote.contractId} = ${workingContract.id} order by ${vote.position}
+)`;
+
+/**
+ * Rows of contracts that are open or were, and whose terms this service holds. Add order and limit, and pass what comes
+ * to {@link requireIndex}.
+ */
+export function selectContracts(db: Executor, where?: SQL, { isTakenBack = sql<boolean>`false` } = {}) {
+  return db
+    .select({
+      chain: getTableColumns(workingContract),
+      terms: {
+        caller: terms.caller,
+        title: terms.title,
+        taskDescription: terms.taskDescription,
+        acceptanceCriteria: terms.acceptanceCriteria,
+        supplementaryMaterials: terms.supplementaryMaterials,
+        application: terms.application,
+        awardMethod: terms.awardMethod,
+      },
+      delivery: delivery.encrypted,
+      backupAgents,
+      indexIsWhole: isIndexWhole,
+      isTakenBack,
+    })
+    .from(workingContract)
+    .innerJoin(terms, eq(terms.id, workingContract.id))
+    .leftJoin(
+      delivery,
+      and(
+        eq(delivery.contractId, workingContract.id),
+        eq(delivery.deliveryHash, workingContract.deliveryHash),
+      ),
+    )
+    .where(and(ne(workingContract.phase, "none"), where))
+    .$dynamic();
+}
+
+export type ContractRow = Awaited<ReturnType<typeof selectContracts>>[number];
+
+/** The row of one contract; throws 404 `not_found` where it was never opened, or its terms are not ours. */
+export async function loadContract(db: Executor, id: Address): Promise<ContractRow> {
+  const rows = await selectContracts(db, eq(workingContract.id, id)).limit(1);
+  await requireIndex(db, rows);
+  const [row] = rows;
+  if (row === undefined) throw noContract(id);
+  return row;
+}
+
+export function noContract(id: Address): AppError {
+  return new AppError("not_found", { message: `There is no contract ${id}.` });
+}
+
+/** One contract as the API shows it now; throws 404 `not_found`. */
+export async function viewContract(deps: Pick<Deps, "db" | "clock">, id: Address): Promise<ContractView> {
+  return toContract(await loadContract(deps.db, id), deps.clock.now());
+}
+
+/** The facts that status, outcomes and ending follow from. */
+export function factsOf({ chain }: Pick<ContractRow, "chain">): StatusFacts & { endedAt: number | null } {
+  return {
+    phase: chain.phase as Exclude<Phase, "none">,
+    settled: chain.settled,
+    outcomes: chain.outcomes,
+    price: chain.price,
+    criteriaCount: chain.criteriaCount,
+    computedCriteria: chain.computedCriteria,
+    matchDeadline: Number(chain.matchDeadline),
+    deliveryDeadline: Number(chain.deliveryDeadline),
+    reviewDeadline: Number(chain.reviewDeadline),
+    endedAt: chain.endedAt === null ? null : Number(chain.endedAt),
+  };
+}
+
+/** The parameter snapshot of a contract. */
+export function parametersOf({ chain }: Pick<ContractRow, "chain">): Parameters {
+  return {
+    protocolFee: chain.protocolFee,
+    workerStakeRatio: chain.workerStakeRatio,
+    disputeBondRatio: chain.disputeBondRatio,
+    backupAgentBondRatio: chain.backupAgentBondRatio,
+    earlyWithdrawalSlashRatio: chain.earlyWithdrawalSlashRatio,
+    absentNoneMetClientShare: chain.absentNoneMetClientShare,
+    baUnclearSlashRatio: chain.baUnclearSlashRatio,
+    tokenMintRewardFull: chain.tokenMintRewardFull,
+    tokenMintRewardReduced: chain.tokenMintRewardReduced,
+    baEligibilityStake: Number(chain.baEligibilityStake),
+    baVotingWindow: chain.baVotingWindow,
+    baRecruitCount: chain.baRecruitCount,
+    payoutHold: chain.payoutHold,
+  };
+}
+
+/** The Contract of a row at `now` (seconds on the chain's clock). */
+export function toContract(row: ContractRow, now: number): ContractView {
+  const { chain, terms: text } = row;
+  const facts = factsOf(row);
+  const matched = chain.matchedAt !== null;
+  const stake = formatDecimal(workerStake(chain.price, parametersOf(row)));
+  const price = formatDecimal(chain.price);
+  return {
+    id: chain.id,
+    status: statusOf(facts, now),
+    createdAt: isoTime(Number(chain.createdAt)),
+    initiator: chain.workerInitiated ? "worker" : "client",
+    client: chain.client,
+    worker: chain.worker,
+    title: text.title,
+    taskDescription: text.taskDescription,
+    acceptanceCriteria: text.acceptanceCriteria,
+    criteriaMet: unpackOutcomes(effectiveOutcomes(facts, now), chain.criteriaCount),
+    supplementaryMaterials: text.supplementaryMaterials,
+    delivery: chain.deliveredAt === null ? null : row.delivery,
+    contractType: "fixed",
+    awardMethod: text.awardMethod as ContractView["awardMethod"],
+    budgetOrPrice: price,
+    matchDeadline: isoTime(Number(chain.matchDeadline)),
+    withdrawalDeadline: isoTime(Number(chain.withdrawalDeadline)),
+    deliveryDeadline: isoTime(Number(chain.deliveryDeadline)),
+    reviewDeadline: isoTime(Number(chain.reviewDeadline)),
+    verificationMode: "privacy-preserving",
+    backupAgents: row.backupAgents,
+    escrowedFunds: !chain.workerInitiated || matched ? price : null,
+    workerStake: chain.workerInitiated || matched ? stake : null,
+    disputeBond: chain.disputeBond === null ? null : formatDecimal(chain.disputeBond),
+  };
+}
+
+/** ISO 8601 in UTC with milliseconds, of whole seconds. */
+export function isoTime(seconds: number): string {
+  return new Date(seconds * 1000).toISOString();
+}

@@ -1,0 +1,42 @@
+/** GET /v1/events: the log by position, to be asked again and again. */
+
+import type { Address } from "@working-contracts/protocol/types";
+import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
+import type { EventFilter } from "../../events/filter.js";
+import { newestPosition, readPage } from "../../events/read.js";
+import { type EventView, toEvent } from "../../events/view.js";
+
+export interface EventList {
+  data: EventView[];
+  /** What to pass as `after` next, whether or not there was anything. */
+  nextAfter: string;
+  hasMore: boolean;
+}
+
+/** `latest` gives no event, only where the log ends now. Throws `invalid_request` for a position that it has not reached. */
+export async function listEvents(
+  { db }: Pick<Deps, "db">,
+  {
+    caller,
+    after,
+    filter,
+    limit,
+  }: { caller: Address; after: bigint | "latest"; filter: EventFilter; limit: number },
+): Promise<EventList> {
+  const newest = await newestPosition(db);
+  if (after === "latest") return { data: [], nextAfter: newest.toString(), hasMore: false };
+  requireReached(after, newest);
+  const { rows, end, hasMore } = await readPage(db, { filter, reader: caller, after, limit, newest });
+  return { data: rows.map(toEvent), nextAfter: end.toString(), hasMore };
+}
+
+/** A reader that is ahead of the log remembers another log than this one: it would miss events without a word. */
+export function requireReached(after: bigint, newest: bigint): void {
+  if (after <= newest) return;
+  const message = `is ahead of the log, whose newest event is ${newest}`;
+  throw new AppError("invalid_request", {
+    message: `after: ${message}.`,
+    details: [{ path: "after", message }],
+  });
+}

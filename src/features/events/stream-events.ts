@@ -1,0 +1,123 @@
+/** GET /v1/events/stream: the log as server-sent events, from a position on and for as long as the reader keeps up. */
+
+import { LIMITS } from "@working-contracts/protocol/limits";
+import type { Address } from "@working-contracts/protocol/types";
+import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
+import { type EventFilter, matches } from "../../events/filter.js";
+import { newestPosition, readPage } from "../../events/read.js";
+import { toEvent } from "../../events/view.js";
+import { createSlots } from "../../slots.js";
+import { requireReached } from "./list-events.js";
+
+export interface StreamRequest {
+  caller: Address;
+  /** Null: from now on. */
+  after: bigint | null;
+  filter: EventFilter;
+  signal: AbortSignal;
+  /** Whose streams are counted together; the caller's where absent. */
+  countedAs?: string | undefined;
+}
+
+export interface EventStreams {
+  /**
+   * Chunks of text/event-stream. Ends with `signal`, after {@link LIMITS.streamLifetime}, or when the service stops;
+   * the reader comes back with the last id. The first chunk comes at once, or throws `invalid_request`, 429
+   * `too_many_streams` for one address, or 503 where this process has no room.
+   */
+  open(request: StreamRequest): AsyncGenerator<string, void>;
+}
+
+/** Events in one chunk, and in one read of the database. */
+const PAGE = 100;
+/** Readers of old events that may be at the database at once. */
+const MAX_READING = 4;
+/** Pause of a reader whose connection broke. */
+const RETRY_MS = 2_000;
+
+export function createEventStreams(
+  { db, feed }: Pick<Deps, "db" | "feed">,
+  {
+    maxStreams,
+    heartbeatMs = LIMITS.streamHeartbeat * 1000,
+    lifetimeMs = LIMITS.streamLifetime * 1000,
+  }: { maxStreams: number; heartbeatMs?: number; lifetimeMs?: number },
+): EventStreams {
+  const open = new Map<string, number>();
+  let total = 0;
+  const reading = createSlots(MAX_READING);
+
+  const take = (caller: string): void => {
+    const own = open.get(caller) ?? 0;
+    if (own >= LIMITS.streamsPerAgent) {
+      throw new AppError("too_many_streams", {
+        message: `You have ${own} open streams, the most that are possible; close one first.`,
+        retryable: true,
+        retryAfterSeconds: 5,
+      });
+    }
+    if (total >= maxStreams) {
+      throw new AppError("unavailable", {
+        message: "There is no room for another stream here right now; poll GET /v1/events, or try again.",
+        retryable: true,
+        retryAfterSeconds: 5,
+      });
+    }
+    open.set(caller, own + 1);
+    total += 1;
+  };
+  const give = (caller: string): void => {
+    const own = (open.get(caller) ?? 1) - 1;
+    if (own === 0) open.delete(caller);
+    else open.set(caller, own);
+    total -= 1;
+  };
+
+  async function* run({
+    caller,
+    after,
+    filter,
+    signal,
+    countedAs = caller,
+  }: StreamRequest): AsyncGenerator<string, void> {
+    // Another process may have told the reader of an event that this one has not heard of yet.
+    if (after !== null && after > feed.newest()) requireReached(after, await newestPosition(db));
+    let at = after ?? feed.newest();
+    take(countedAs);
+    const endsAt = performance.now() + lifetimeMs;
+    try {
+      yield `retry: ${RETRY_MS}\n${heartbeat(at)}`;
+      while (!signal.aborted && !feed.stopped.aborted && performance.now() < endsAt) {
+        const fresh = feed.after(at);
+        if (fresh === null) {
+          const { rows, end } = await reading(() =>
+            readPage(db, { filter, reader: caller, after: at, limit: PAGE, newest: feed.newest() }),
+          );
+          at = end;
+          if (rows.length > 0) yield rows.map((row) => text(toEvent(row))).join("");
+          continue;
+        }
+        const chunk = fresh.slice(0, PAGE);
+        at = chunk.at(-1)?.position ?? at;
+        const wanted = chunk.filter((row) => matches(row, filter, caller));
+        if (wanted.length > 0) yield wanted.map((row) => text(toEvent(row))).join("");
+        if (chunk.length > 0) continue;
+
+        const waitingSince = performance.now();
+        await feed.wait(at, { timeoutMs: heartbeatMs, signal });
+        // The id of a heartbeat moves a reader on for whom there was nothing.
+        if (performance.now() - waitingSince >= heartbeatMs - 1) yield heartbeat(at);
+      }
+    } finally {
+      give(countedAs);
+    }
+  }
+
+  return { open: run };
+}
+
+const text = (event: ReturnType<typeof toEvent>): string =>
+  `event: ${event.type}\nid: ${event.id}\ndata: ${JSON.stringify(event)}\n\n`;
+
+const heartbeat = (position: bigint): string => `id: ${position}\n: heartbeat\n\n`;

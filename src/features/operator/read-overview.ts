@@ -1,0 +1,163 @@
+/** What an operator watches: the outbox, the signers, payouts that wait. */
+
+import { formatDecimal } from "@working-contracts/protocol/amounts";
+import { endedAt } from "@working-contracts/protocol/status";
+import type { Address, Hex } from "@working-contracts/protocol/types";
+import { and, asc, desc, eq, gt, inArray, sql } from "drizzle-orm";
+import { formatEther } from "viem";
+import type { Executor } from "../../db/client.js";
+import { deferredPayout, workingContract as w } from "../../db/onchain.js";
+import { batch, type OperationState, operation, signerEpoch, terms } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { factsOf, isoTime, selectContracts } from "../contracts/view.js";
+
+/** Rows of each list. */
+const LIMIT = 50;
+/** Operations among which the newest rejections are looked for. */
+const RECENT = 2_000;
+
+export interface OperatorOverview {
+  queue: { state: OperationState; kind: string; count: number; oldestAt: string }[];
+  signers: {
+    address: string;
+    /** Native currency, as a decimal; null where the node does not answer. */
+    balance: string | null;
+    ownedSince: string;
+    openBatches: number;
+    oldestOpenAt: string | null;
+    /** Transactions signed for the open batch with the most replacements. */
+    attempts: number;
+  }[];
+  rejections: { id: string; kind: string; escrow: string | null; reason: string | null; at: string }[];
+  /** Ended, and held for review. */
+  heldPayouts: { contractId: Address; title: string; price: string; endedAt: string; heldUntil: string }[];
+  /** Ended and due, and not settled yet. */
+  dueSettlements: number;
+  /** Refused by the token; claimable by anybody for the payee. */
+  deferredPayouts: { contractId: Hex; payee: Hex; amount: string }[];
+}
+
+export async function readOverview(
+  deps: Pick<Deps, "db" | "clock" | "publicClient">,
+): Promise<OperatorOverview> {
+  const { db } = deps;
+  const now = deps.clock.now();
+  const [queue, signers, rejections, waiting, deferredPayouts] = await Promise.all([
+    readQueue(db),
+    readSigners(deps),
+    readRejections(db),
+    readWaiting(db, now),
+    readDeferred(db),
+  ]);
+  return { queue, signers, rejections, ...waiting, deferredPayouts };
+}
+
+async function readQueue(db: Executor): Promise<OperatorOverview["queue"]> {
+  const rows = await db
+    .select({
+      state: operation.state,
+      kind: operation.kind,
+      count: sql<number>`count(*)::int`,
+      oldestAt: sql<Date>`min(${operation.createdAt})`.mapWith(operation.createdAt),
+    })
+    .from(operation)
+    .where(inArray(operation.state, ["queued", "held", "sent", "mined"]))
+    .groupBy(operation.state, operation.kind)
+    .orderBy(operation.state, operation.kind);
+  return rows.map((row) => ({ ...row, oldestAt: row.oldestAt.toISOString() }));
+}
+
+async function readSigners({
+  db,
+  publicClient,
+}: Pick<Deps, "db" | "publicClient">): Promise<OperatorOverview["signers"]> {
+  const rows = await db
+    .select({
+      address: signerEpoch.signer,
+      takenAt: signerEpoch.takenAt,
+      openBatches: sql<number>`count(${batch.id})::int`,
+      oldestOpenAt: sql<Date | null>`min(${batch.createdAt})`.mapWith(batch.createdAt),
+      attempts: sql<number>`coalesce(max(jsonb_array_length(${batch.attempts})), 0)::int`,
+    })
+    .from(signerEpoch)
+    .leftJoin(
+      batch,
+      and(eq(batch.signer, signerEpoch.signer), inArray(batch.state, ["sent", "mined", "quarantined"])),
+    )
+    .groupBy(signerEpoch.signer)
+    .orderBy(signerEpoch.signer);
+  const balanceOf = (address: string): Promise<string | null> =>
+    publicClient.getBalance({ address: address as Address }).then(formatEther, () => null);
+  return Promise.all(
+    rows.map(async ({ takenAt, oldestOpenAt, ...row }) => ({
+      ...row,
+      balance: await balanceOf(row.address),
+      ownedSince: takenAt.toISOString(),
+      oldestOpenAt: oldestOpenAt?.toISOString() ?? null,
+    })),
+  );
+}
+
+async function readRejections(db: Executor): Promise<OperatorOverview["rejections"]> {
+  const recent = db.select().from(operation).orderBy(desc(operation.id)).limit(RECENT).as("recent");
+  const rows = await db
+    .select()
+    .from(recent)
+    .where(eq(recent.state, "rejected"))
+    .orderBy(desc(recent.id))
+    .limit(LIMIT);
+  return rows.map(({ id, kind, escrow, reason, updatedAt }) => ({
+    id: id.toString(),
+    kind,
+    escrow,
+    reason,
+    at: updatedAt.toISOString(),
+  }));
+}
+
+/** Ended contracts that are not settled: under their hold, and past it. */
+async function readWaiting(
+  db: Executor,
+  now: number,
+): Promise<Pick<OperatorOverview, "heldPayouts" | "dueSettlements">> {
+  const ended = sql`case ${w.phase}
+    when 'created' then ${w.matchDeadline}
+    when 'matched' then ${w.deliveryDeadline}
+    when 'delivered' then ${w.reviewDeadline}
+    when 'disputed' then null
+    else ${w.endedAt} end`;
+  const hasEnded = and(eq(w.settled, false), sql`${ended} <= ${now}`);
+  const [held, [due]] = await Promise.all([
+    selectContracts(db, and(hasEnded, sql`${ended} + ${w.payoutHold} > ${now}`))
+      .orderBy(asc(ended), asc(w.id))
+      .limit(LIMIT),
+    db
+      .select({ count: sql<number>`count(*)::int` })
+      .from(w)
+      .innerJoin(terms, eq(terms.id, w.id))
+      .where(and(hasEnded, sql`${ended} + ${w.payoutHold} <= ${now}`)),
+  ]);
+  return {
+    heldPayouts: held.map((row) => {
+      const at = endedAt(factsOf(row), now) ?? now;
+      return {
+        contractId: row.chain.id,
+        title: row.terms.title,
+        price: formatDecimal(row.chain.price),
+        endedAt: isoTime(at),
+        heldUntil: isoTime(at + row.chain.payoutHold),
+      };
+    }),
+    dueSettlements: due?.count ?? 0,
+  };
+}
+
+async function readDeferred(db: Executor): Promise<OperatorOverview["deferredPayouts"]> {
+  const rows = await db
+    .select()
+    .from(deferredPayout)
+    .where(gt(deferredPayout.amount, 0n))
+    .orderBy(asc(deferredPayout.contractId), asc(deferredPayout.payee))
+    .limit(LIMIT);
+  return rows.map((row) => ({ ...row, amount: formatDecimal(row.amount) }));
+}

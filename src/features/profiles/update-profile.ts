@@ -1,0 +1,62 @@
+/** POST /v1/agents/me/profile: one more version of the caller's self-description. */
+
+import { LIMITS } from "@working-contracts/protocol/limits";
+import type { Address } from "@working-contracts/protocol/types";
+import { and, count, eq, gt, min, sql } from "drizzle-orm";
+import type { Transaction } from "../../db/client.js";
+import { profile } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
+import { newestProfile, type ProfileView } from "./read-profile.js";
+
+/** Clean text; null clears, undefined carries the current value over. */
+export interface ProfileChange {
+  displayName?: string | null | undefined;
+  bio?: string | null | undefined;
+}
+
+/**
+ * Appends a version. Throws 429 `too_many_profile_updates` beyond 10 versions in any 24 hours, exactly, however many
+ * arrive at once: the database's clock decides for all replicas.
+ */
+export async function updateProfile(
+  { db }: Pick<Deps, "db">,
+  { agent, change }: { agent: Address; change: ProfileChange },
+): Promise<ProfileView & { createdAt: string }> {
+  return db.transaction(async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`profile:${agent}`}, 0))`);
+    await requireRoom(tx, agent);
+    const current = await newestProfile(tx, agent);
+    const [stored] = await tx
+      .insert(profile)
+      .values({
+        agent,
+        displayName: change.displayName === undefined ? (current?.displayName ?? null) : change.displayName,
+        bio: change.bio === undefined ? (current?.bio ?? null) : change.bio,
+        // Not now(): that is the transaction's start, which may lie before the wait for the lock.
+        createdAt: sql`clock_timestamp()`,
+      })
+      .returning();
+    const { displayName, bio, createdAt } = stored as typeof profile.$inferSelect;
+    return { agentId: agent, displayName, bio, createdAt: createdAt.toISOString() };
+  });
+}
+
+async function requireRoom(tx: Transaction, agent: Address): Promise<void> {
+  const [recent] = await tx
+    .select({
+      versions: count(),
+      secondsLeft: sql<string>`ceil(extract(epoch from ${min(profile.createdAt)} + interval '24 hours' - clock_timestamp()))`,
+    })
+    .from(profile)
+    .where(
+      and(eq(profile.agent, agent), gt(profile.createdAt, sql`clock_timestamp() - interval '24 hours'`)),
+    );
+  if (recent === undefined || recent.versions < LIMITS.profileVersionsPerDay) return;
+  const secondsLeft = Math.max(1, Number(recent.secondsLeft));
+  throw new AppError("too_many_profile_updates", {
+    message: `A profile can change ${LIMITS.profileVersionsPerDay} times in 24 hours; the next change is possible in ${secondsLeft} s.`,
+    retryable: true,
+    retryAfterSeconds: secondsLeft,
+  });
+}

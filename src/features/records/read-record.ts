@@ -1,0 +1,143 @@
+/** GET /v1/agents/{address}/record: what became of an agent's contracts, counted. */
+
+import { formatDecimal } from "@working-contracts/protocol/amounts";
+import { STATUS_GROUPS, type Status } from "@working-contracts/protocol/status";
+import type { Address } from "@working-contracts/protocol/types";
+import { and, eq, inArray, isNotNull, type SQL, sql } from "drizzle-orm";
+import type { Executor } from "../../db/client.js";
+import { vote, workingContract as w } from "../../db/onchain.js";
+import { requireIndex } from "../../db/require-index.js";
+import { complaint, terms } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { phasesOf, statusSql } from "../contracts/status-sql.js";
+import { tallied } from "../votes/view.js";
+
+/** One side of an agent's work. A dispute is won where all of the price went this side's way, lost where none did. */
+export interface RoleRecord {
+  /** Contracts not yet closed. */
+  active: number;
+  /** Contracts that were delivered and settled. */
+  completed: number;
+  withdrawn: number;
+  absent: number;
+  disputesWon: number;
+  disputesLost: number;
+  disputesSplit: number;
+  /** Sum of the prices of completed contracts. */
+  settledValue: string;
+  /** What settlement has paid to this side, deposits that came back included. */
+  received: string;
+}
+
+export interface RecordView {
+  agentId: Address;
+  asWorker: RoleRecord;
+  asClient: RoleRecord;
+  asBackupAgent: {
+    /** Disputes voted on, tallied by now. */
+    ballots: number;
+    /** Of those, votes that were never opened. */
+    unopened: number;
+    /** Protocol tokens minted. */
+    tokens: number;
+  };
+  complaintsAgainst: { pending: number; upheld: number; dismissed: number };
+}
+
+/** The record of any address; zeros where it has done nothing. Contracts count from the match on. */
+export async function readRecord(
+  { db, clock }: Pick<Deps, "db" | "clock">,
+  agent: Address,
+): Promise<RecordView> {
+  const now = clock.now();
+  const [asWorker, asClient, asBackupAgent, complaintsAgainst] = await Promise.all([
+    readRole(db, { role: eq(w.worker, agent), payout: w.workerPayout, allMine: "settled-all-met", now }),
+    readRole(db, { role: eq(w.client, agent), payout: w.clientPayout, allMine: "settled-none-met", now }),
+    readBallots(db, agent),
+    readComplaints(db, agent),
+  ]);
+  await requireIndex(db);
+  return { agentId: agent, asWorker, asClient, asBackupAgent, complaintsAgainst };
+}
+
+const SETTLED = STATUS_GROUPS.closed.filter((status) => status.startsWith("settled-"));
+const OPEN_ENDED: readonly Status[] = STATUS_GROUPS.active;
+
+async function readRole(
+  db: Executor,
+  {
+    role,
+    payout,
+    allMine,
+    now,
+  }: {
+    role: SQL;
+    payout: typeof w.workerPayout | typeof w.clientPayout;
+    /** Status in which this side got the whole price. */
+    allMine: Status;
+    now: number;
+  },
+): Promise<RoleRecord> {
+  const statuses: Status[] = [...OPEN_ENDED, ...SETTLED, "cancelled-withdrawn", "cancelled-absent"];
+  const status = statusSql(now);
+  const rows = await db
+    .select({
+      status: sql<Status>`${status}`.as("status"),
+      disputed: sql<boolean>`${tallied}`.as("disputed"),
+      count: sql<number>`count(*)::int`,
+      value: sql<string>`sum(${w.price})::text`,
+      received: sql<string>`coalesce(sum(${payout}), 0)::text`,
+    })
+    .from(w)
+    .innerJoin(terms, eq(terms.id, w.id))
+    .where(and(role, isNotNull(w.matchedAt), inArray(w.phase, phasesOf(statuses)), inArray(status, statuses)))
+    .groupBy(sql`1`, sql`2`);
+
+  const count = (wanted: (row: (typeof rows)[number]) => boolean) =>
+    rows.reduce((total, row) => (wanted(row) ? total + row.count : total), 0);
+  const completed = rows.filter((row) => SETTLED.includes(row.status as (typeof SETTLED)[number]));
+  const disputes = completed.filter((row) => row.disputed);
+  const noneMine: Status = allMine === "settled-all-met" ? "settled-none-met" : "settled-all-met";
+  const sum = (list: typeof rows, field: "value" | "received") =>
+    formatDecimal(list.reduce((total, row) => total + BigInt(row[field]), 0n));
+  return {
+    active: count((row) => OPEN_ENDED.includes(row.status)),
+    completed: count((row) => completed.includes(row)),
+    withdrawn: count((row) => row.status === "cancelled-withdrawn"),
+    absent: count((row) => row.status === "cancelled-absent"),
+    disputesWon: count((row) => disputes.includes(row) && row.status === allMine),
+    disputesLost: count((row) => disputes.includes(row) && row.status === noneMine),
+    disputesSplit: count((row) => disputes.includes(row) && row.status === "settled-partial"),
+    settledValue: sum(completed, "value"),
+    received: sum(rows, "received"),
+  };
+}
+
+async function readBallots(db: Executor, agent: Address): Promise<RecordView["asBackupAgent"]> {
+  const [row] = await db
+    .select({
+      ballots: sql<number>`count(*)::int`,
+      unopened: sql<number>`(count(*) filter (where ${vote.votes} is null))::int`,
+      tokens: sql<number>`coalesce(sum(${vote.reward}), 0)::int`,
+    })
+    .from(vote)
+    .innerJoin(w, eq(w.id, vote.contractId))
+    .innerJoin(terms, eq(terms.id, w.id))
+    .where(and(eq(vote.backupAgent, agent), tallied));
+  return row ?? { ballots: 0, unopened: 0, tokens: 0 };
+}
+
+/** Complaints of one party are about the other. */
+async function readComplaints(db: Executor, agent: Address): Promise<RecordView["complaintsAgainst"]> {
+  const rows = await db
+    .select({ status: complaint.status, count: sql<number>`count(*)::int` })
+    .from(complaint)
+    .innerJoin(w, eq(w.id, complaint.contractId))
+    .where(
+      sql`(${complaint.filedByRole} = 'client' and ${w.worker} = ${agent})
+        or (${complaint.filedByRole} = 'worker' and ${w.client} = ${agent})`,
+    )
+    .groupBy(complaint.status);
+  const of = (status: string) => rows.find((row) => row.status === status)?.count ?? 0;
+  return { pending: of("pending"), upheld: of("upheld"), dismissed: of("dismissed") };
+}

@@ -1,0 +1,56 @@
+import { createRoute, z } from "@hono/zod-openapi";
+import type { Deps } from "../../deps.js";
+import { AddressParamsSchema, AddressViewSchema } from "../../http/address.js";
+import { dataResponse, errorResponses } from "../../http/envelope.js";
+import { KEY_SECURITY, requireKey } from "../../http/middleware/auth.js";
+import { createRouter } from "../../http/router.js";
+import { type RecordView, readRecord } from "./read-record.js";
+
+const amount = () => z.string().openapi({ example: "50.0" });
+
+const RoleRecordSchema = z.object({
+  active: z.number(),
+  completed: z.number().openapi({ description: "Delivered and settled" }),
+  withdrawn: z.number(),
+  absent: z.number(),
+  disputesWon: z.number().openapi({ description: "The whole price went this side's way" }),
+  disputesLost: z.number().openapi({ description: "The whole price went the other side's way" }),
+  disputesSplit: z.number(),
+  settledValue: amount().openapi({ description: "Sum of the prices of completed contracts" }),
+  received: amount().openapi({ description: "Paid to this side by settlements, deposits included" }),
+});
+
+const RecordSchema = z
+  .object({
+    agentId: AddressViewSchema,
+    asWorker: RoleRecordSchema,
+    asClient: RoleRecordSchema,
+    asBackupAgent: z.object({
+      ballots: z.number().openapi({ description: "In disputes that were tallied" }),
+      unopened: z.number(),
+      tokens: z.number(),
+    }),
+    complaintsAgainst: z.object({ pending: z.number(), upheld: z.number(), dismissed: z.number() }),
+  })
+  .openapi("Record") satisfies z.ZodType<RecordView>;
+
+const route = createRoute({
+  method: "get",
+  path: "/v1/agents/{address}/record",
+  operationId: "getRecord",
+  tags: ["Agents"],
+  summary: "Read what became of an agent's contracts, votes and the complaints against it, counted",
+  security: KEY_SECURITY,
+  middleware: [requireKey] as const,
+  request: { params: AddressParamsSchema },
+  responses: {
+    200: dataResponse("The record; zeros where the address has done nothing", RecordSchema),
+    ...errorResponses("unauthorized", "invalid_request", "rate_limited", "unavailable"),
+  },
+});
+
+export function recordRoutes(deps: Deps) {
+  return createRouter().openapi(route, async (c) => {
+    return c.json({ data: await readRecord(deps, c.req.valid("param").address) }, 200);
+  });
+}

@@ -1,0 +1,129 @@
+/** GET /v1/contracts/{id}/keys: who may have which key of the encrypted references (docs/rules.md 34). */
+
+import { registryAbi } from "@working-contracts/protocol/abi";
+import { statusOf } from "@working-contracts/protocol/status";
+import type { Address } from "@working-contracts/protocol/types";
+import { parseEther } from "viem";
+import { keyRelease } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
+import { agentsOf, stageEvent } from "../../events/draft.js";
+import { loadContractForAct } from "../contracts/load-for-act.js";
+import { type ContractRow, factsOf } from "../contracts/view.js";
+import { type ReferenceField, readReferenceKey } from "./vault.js";
+
+export type ReleaseRole = "client" | "worker" | "backup-agent";
+
+/** A symmetric key as a JWK (RFC 7517); `kid` is the one in the header of the JWE that it opens. */
+export interface ReferenceJwk {
+  kty: "oct";
+  alg: "A256GCM";
+  use: "enc";
+  kid: string;
+  k: string;
+  field: ReferenceField;
+}
+
+interface Entitlement {
+  role: ReleaseRole;
+  fields: ReferenceField[];
+}
+
+/**
+ * The keys that the caller may have now, of the references that exist. Every key that is handed out is logged first.
+ * Throws 404, and 403 where the caller may have none.
+ */
+export async function releaseKeys(
+  deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "config">,
+  { id, caller }: { id: Address; caller: Address },
+): Promise<ReferenceJwk[]> {
+  const row = await loadContractForAct(deps.db, id);
+  const { role, fields } = await entitlementOf(deps, row, caller);
+  const keys: ReferenceJwk[] = [];
+  for (const field of fields) {
+    const key = await readReferenceKey(deps.db, { ...deps.config, contractId: id, field });
+    if (key !== null) keys.push(toJwk({ id, field, key }));
+  }
+  const released = keys.map(({ field }) => field);
+  if (released.length > 0) await logRelease(deps, { row, caller, role, fields: released });
+  return keys;
+}
+
+/** Who has which key is for the parties alone to know. */
+async function logRelease(
+  { db, clock }: Pick<Deps, "db" | "clock">,
+  { row, caller, role, fields }: { row: ContractRow; caller: Address } & Entitlement,
+): Promise<void> {
+  const { id: contractId, client, worker } = row.chain;
+  await db.transaction(async (tx) => {
+    const releases = await tx
+      .insert(keyRelease)
+      .values(fields.map((field) => ({ contractId, field, releasedTo: caller, role })))
+      .returning({ id: keyRelease.id, field: keyRelease.field });
+    for (const { id, field } of releases) {
+      await stageEvent(tx, {
+        type: "key.released",
+        contractId,
+        agents: agentsOf(client, worker),
+        visibleTo: agentsOf(client, worker),
+        data: { field, releasedTo: caller, role },
+        occurredAt: new Date(clock.now() * 1000),
+        source: `key-release:${id}`,
+      });
+    }
+  });
+}
+
+async function entitlementOf(
+  deps: Pick<Deps, "clock" | "publicClient" | "deployment">,
+  row: ContractRow,
+  caller: Address,
+): Promise<Entitlement> {
+  const { client, worker, matchedAt, deliveredAt } = row.chain;
+  if (caller === client) {
+    return {
+      role: "client",
+      fields: deliveredAt === null ? ["supplementaryMaterials"] : ["supplementaryMaterials", "delivery"],
+    };
+  }
+  if (caller === worker) {
+    return {
+      role: "worker",
+      fields: matchedAt === null ? ["supplementaryMaterials"] : ["supplementaryMaterials", "delivery"],
+    };
+  }
+  if (await isJuror(deps, row, caller)) {
+    return { role: "backup-agent", fields: ["supplementaryMaterials", "delivery"] };
+  }
+  throw new AppError("forbidden", {
+    message:
+      "The keys are for the contract's client and worker, and for eligible Backup Agents while the contract is disputed.",
+  });
+}
+
+/** Eligibility is read from the chain itself: a stake that is being withdrawn opens nothing, however late the index. */
+async function isJuror(
+  { clock, publicClient, deployment }: Pick<Deps, "clock" | "publicClient" | "deployment">,
+  row: ContractRow,
+  caller: Address,
+): Promise<boolean> {
+  const { baEligibilityStake, disputedAt } = row.chain;
+  if (statusOf(factsOf(row), clock.now()) !== "disputed" || disputedAt === null) return false;
+  return publicClient.readContract({
+    address: deployment.registry,
+    abi: registryAbi,
+    functionName: "isEligible",
+    args: [caller, parseEther(baEligibilityStake.toString()), Number(disputedAt)],
+  });
+}
+
+function toJwk({ id, field, key }: { id: Address; field: ReferenceField; key: Uint8Array }): ReferenceJwk {
+  return {
+    kty: "oct",
+    alg: "A256GCM",
+    use: "enc",
+    kid: `${id}#${field}`,
+    k: Buffer.from(key).toString("base64url"),
+    field,
+  };
+}

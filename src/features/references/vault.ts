@@ -1,0 +1,74 @@
+/**
+ * Encrypted references at rest (docs/rules.md 34): one random key per Working Contract and field, wrapped by the
+ * operator's master key. What is stored and served is the compact JWE; plain text is held by nobody.
+ */
+import { randomBytes } from "node:crypto";
+import type { Hex } from "@working-contracts/protocol/types";
+import { and, eq } from "drizzle-orm";
+import { CompactEncrypt } from "jose";
+import type { Executor } from "../../db/client.js";
+import { referenceKey } from "../../db/schema.js";
+import { type MasterKeys, masterKeyId, unwrapSecret, wrappingKey, wrapSecret } from "../../master-key.js";
+
+export type ReferenceField = "supplementaryMaterials" | "delivery";
+
+export interface ReferencePlace {
+  contractId: string;
+  field: ReferenceField;
+}
+
+const KEY_BYTES = 32;
+
+/** Compact JWE (`dir`, `A256GCM`) of a reference under its own key, which is made and stored where there is none. */
+export async function encryptReference(
+  db: Executor,
+  input: ReferencePlace & MasterKeys & { reference: string },
+): Promise<string> {
+  const key = await ensureReferenceKey(db, input);
+  return new CompactEncrypt(new TextEncoder().encode(input.reference))
+    .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: `${input.contractId}#${input.field}` })
+    .encrypt(key);
+}
+
+/** The key of one reference, unwrapped; null where nothing was ever encrypted there. Throws on an unknown master key. */
+export async function readReferenceKey(
+  db: Executor,
+  input: ReferencePlace & MasterKeys,
+): Promise<Uint8Array | null> {
+  const [row] = await db
+    .select({ wrappedKey: referenceKey.wrappedKey, masterKeyId: referenceKey.masterKeyId })
+    .from(referenceKey)
+    .where(and(eq(referenceKey.contractId, input.contractId), eq(referenceKey.field, input.field)));
+  if (row === undefined) return null;
+  return unwrapKey(row.wrappedKey, { ...input, masterKey: wrappingKey(input, row.masterKeyId) });
+}
+
+async function ensureReferenceKey(db: Executor, input: ReferencePlace & MasterKeys): Promise<Uint8Array> {
+  const { contractId, field, masterKey } = input;
+  const key = randomBytes(KEY_BYTES);
+  const wrappedKey = await wrapKey(key, input);
+  const inserted = await db
+    .insert(referenceKey)
+    .values({ contractId, field, wrappedKey, masterKeyId: masterKeyId(masterKey) })
+    .onConflictDoNothing()
+    .returning({ field: referenceKey.field });
+  if (inserted.length > 0) return key;
+  const existing = await readReferenceKey(db, input);
+  if (existing === null) throw new Error(`The ${field} key of ${contractId} vanished`);
+  return existing;
+}
+
+export function wrapKey(
+  key: Uint8Array,
+  { contractId, field, masterKey }: ReferencePlace & { masterKey: Hex },
+): Promise<string> {
+  return wrapSecret(key, { masterKey, place: { contractId, field } });
+}
+
+/** Throws where the master key is another one, or the wrapped key belongs to another place. */
+export function unwrapKey(
+  wrapped: string,
+  { contractId, field, masterKey }: ReferencePlace & { masterKey: Hex },
+): Promise<Uint8Array> {
+  return unwrapSecret(wrapped, { masterKey, place: { contractId, field } });
+}

@@ -1,0 +1,75 @@
+/** The one query and the one mapper behind every answer that shows a Vote. Sealed until the tally (docs/rules.md 48). */
+
+import { type BondOutcome, verdictOn } from "@working-contracts/protocol/ledger";
+import { type Outcome, outcomeAt } from "@working-contracts/protocol/outcomes";
+import type { Address } from "@working-contracts/protocol/types";
+import { and, eq, type SQL, sql } from "drizzle-orm";
+import type { Executor } from "../../db/client.js";
+import { vote, workingContract as w } from "../../db/onchain.js";
+import { sealedVote, terms } from "../../db/schema.js";
+
+/** A Vote as the API shows it (spec.md, "Vote"): one Backup Agent, one criterion. */
+export interface VoteView {
+  contractId: Address;
+  backupAgent: Address;
+  criterionIndex: number;
+  vote: Outcome | null;
+  majorityOutcome: Outcome | null;
+  bondOutcome: BondOutcome | null;
+  reward: number | null;
+}
+
+/** 0-based criterion of a row of {@link selectVotes}. */
+export const criterion = sql<number>`criterion`;
+
+/** Votes that are opened on chain stay sealed here until the contract is tallied: the API never runs ahead of it. */
+export const tallied = eq(w.phase, "tallied");
+
+/** Ballots by criterion, as far as `caller` may see them. Add order and limit. */
+export function selectVotes(db: Executor, caller: Address, where?: SQL) {
+  return db
+    .select({
+      contractId: vote.contractId,
+      backupAgent: vote.backupAgent,
+      position: vote.position,
+      sealedAt: vote.sealedAt,
+      criterionIndex: criterion,
+      /** Packed votes of the ballot; null while sealed to the caller, or never opened. */
+      ballot: sql<number | null>`coalesce(
+        ${sealedVote.votes},
+        case when ${tallied} or ${vote.backupAgent} = ${caller} then ${vote.votes} end
+      )`,
+      opened: sql<boolean>`${vote.votes} is not null`,
+      /** Packed outcomes of the tally; null before it. */
+      outcomes: sql<number | null>`case when ${tallied} then ${w.outcomes} end`,
+      tokenMintRewardFull: w.tokenMintRewardFull,
+      tokenMintRewardReduced: w.tokenMintRewardReduced,
+    })
+    .from(vote)
+    .innerJoin(w, eq(w.id, vote.contractId))
+    .innerJoin(terms, eq(terms.id, w.id))
+    .innerJoin(sql`generate_series(0, ${w.criteriaCount} - 1) as criterion`, sql`true`)
+    .leftJoin(
+      sealedVote,
+      and(
+        eq(vote.backupAgent, caller),
+        eq(sealedVote.contractId, vote.contractId),
+        eq(sealedVote.backupAgent, vote.backupAgent),
+        eq(sealedVote.commitment, vote.commitment),
+      ),
+    )
+    .where(where)
+    .$dynamic();
+}
+
+export type VoteRow = Awaited<ReturnType<typeof selectVotes>>[number];
+
+/** The Vote of a row. A ballot that nobody opened by the tally counts as slashed, and shows its votes to its voter only. */
+export function toVote(row: VoteRow): VoteView {
+  const { contractId, backupAgent, criterionIndex, ballot, outcomes } = row;
+  const vote = ballot === null ? null : outcomeAt(ballot, criterionIndex);
+  const majorityOutcome = outcomes === null ? null : outcomeAt(outcomes, criterionIndex);
+  const shown = { contractId, backupAgent, criterionIndex, vote, majorityOutcome };
+  if (majorityOutcome === null) return { ...shown, bondOutcome: null, reward: null };
+  return { ...shown, ...verdictOn(row.opened ? vote : null, majorityOutcome, row) };
+}

@@ -1,0 +1,89 @@
+import pg from "pg";
+import { ROOT } from "../../root.js";
+import { dropIndex, watchIndex } from "./index-watch.js";
+import { type IndexerOptions, indexerCommand } from "./indexer-process.js";
+import { type Guardian, type Supervised, supervise, until } from "./processes.js";
+
+const TIMEOUT_MS = 10_000;
+
+export interface Indexer extends Supervised {
+  url: string;
+}
+
+/**
+ * Starts the indexer as a child process and resolves once it has read the chain's past. It is started again where its
+ * database was or where it stands still, and reads everything again where its rows rest on blocks that have left the
+ * chain for good.
+ */
+export async function startIndexer(
+  options: IndexerOptions & { guardian: Guardian; logPath: string; report(line: string): void },
+): Promise<Indexer> {
+  const url = `http://127.0.0.1:${options.port}`;
+  const command = indexerCommand(options);
+  const { schema } = command;
+  let isAbandoned = false;
+  const supervised = await supervise({
+    name: "The indexer",
+    guardian: options.guardian,
+    logPath: options.logPath,
+    report: options.report,
+    async plan() {
+      if (isAbandoned) await dropIndex(options.databaseUrl, schema);
+      isAbandoned = false;
+      await unlock(options.databaseUrl, schema);
+      return { ...command, cwd: ROOT };
+    },
+    ready: (signal) =>
+      until("the indexer has read the chain", async () => (await fetch(`${url}/ready`)).ok, {
+        timeoutMs: 300_000,
+        signal,
+      }),
+  });
+  const watch = watchIndex({
+    ...options,
+    schema,
+    onDatabaseRestarted() {
+      options.report("The indexer's database was started again, and so is the indexer.");
+      supervised.restart();
+    },
+    onStandstill() {
+      options.report("The index stood still while the chain went on: the indexer is started again.");
+      supervised.restart();
+    },
+    onAbandoned() {
+      options.report("The chain went back beyond what the indexer can follow: it reads everything again.");
+      isAbandoned = true;
+      supervised.restart();
+    },
+  });
+  return {
+    ...supervised,
+    url,
+    async stop() {
+      watch.stop();
+      await supervised.stop();
+    },
+  };
+}
+
+/**
+ * Takes away the lock that Ponder leaves on its schema, killed or ended by SIGTERM: it would keep the next one waiting
+ * until the dead one's heartbeat is 25 seconds old. Only for who knows that no other one runs.
+ */
+export async function unlock(databaseUrl: string, schema: string): Promise<void> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: TIMEOUT_MS,
+    query_timeout: TIMEOUT_MS,
+  });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    const table = `${pg.escapeIdentifier(schema)}._ponder_meta`;
+    const { rows } = await client.query("select to_regclass($1) as meta", [table]);
+    if (rows[0]?.meta == null) return;
+    await client.query(`update ${table} set value = jsonb_set(value, '{is_locked}', '0') where key = 'app'`);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,286 @@
+/**
+ * Money that reached an escrow outside of the service's own calls: somebody sent the caller's authorization to the
+ * token directly (docs/rules.md 12). It is credited where the call can still be carried out, else sent back.
+ */
+
+import { escrowAbi } from "@working-contracts/protocol/abi";
+import { workerStake } from "@working-contracts/protocol/ledger";
+import type { Address, Hex } from "@working-contracts/protocol/types";
+import { and, eq, inArray, ne } from "drizzle-orm";
+import { type Log, parseAbi, parseEventLogs, type TransactionReceipt } from "viem";
+import { escrowEvent, waitForIndexed, workingContract } from "../db/onchain.js";
+import { operation, terms } from "../db/schema.js";
+import { parseStoredTerms } from "../db/stored-terms.js";
+import type { Deps } from "../deps.js";
+import { createOperation, type NewOperation, returnSurplusOperation } from "../relayer/operations.js";
+import { enqueue, findByAuthorization, type OperationRow } from "../relayer/outbox.js";
+import { isCanonical } from "../relayer/receipts.js";
+import { settlementPending } from "./answer.js";
+import { findUse, isUsed, type UseDeps } from "./authorization-use.js";
+import type { PaymentAuthorization } from "./decode.js";
+
+const tokenAbi = parseAbi([
+  "function balanceOf(address account) view returns (uint256)",
+  "event Transfer(address indexed from, address indexed to, uint256 value)",
+]);
+
+/**
+ * Whether this very authorization moved its value to the escrow in a transaction in which the escrow itself took no
+ * deposit of its payer. False for a cancelled authorization, and for one that the escrow consumed. Throws 503
+ * `settlement_pending` while that transaction is not final: on another branch its payer may have cancelled instead, and
+ * what lies at the escrow may be somebody else's.
+ */
+export async function isStrayPayment(deps: Deps, payment: PaymentAuthorization): Promise<boolean> {
+  const use = await findUse(deps, payment);
+  if (use === null || !(await isStray(deps, payment, use))) return false;
+  const head = await deps.publicClient.getBlockNumber({ cacheTime: 0 });
+  const isDeep = head - use.blockNumber + 1n >= BigInt(deps.config.confirmations);
+  // The receipt can be of a branch that the chain has left.
+  const isFinal = isDeep && (await isCanonical(deps, use.blockNumber, use.blockHash)) === true;
+  if (!isFinal) throw settlementPending();
+  return true;
+}
+
+async function isStray(
+  deps: UseDeps,
+  payment: PaymentAuthorization,
+  { logs }: TransactionReceipt,
+): Promise<boolean> {
+  if (!hasTransfer(logs, deps.deployment.asset.address, payment)) return false;
+  const events = parseEventLogs({ abi: escrowAbi, logs: emittedBy(payment.to, logs) });
+  for (const event of events) if (await isOfPayer(deps, payment, event)) return false;
+  return true;
+}
+
+type EscrowEvent = ReturnType<typeof parseEventLogs<typeof escrowAbi>>[number];
+
+/** Whether an event of the escrow is about a deposit of this payer: others can act in the same transaction. */
+async function isOfPayer(
+  { publicClient }: UseDeps,
+  { from, to, nonce }: PaymentAuthorization,
+  { eventName, args }: EscrowEvent,
+): Promise<boolean> {
+  const escrow = { address: to, abi: escrowAbi } as const;
+  switch (eventName) {
+    case "WorkingContractCreated": {
+      const { initiator } = await publicClient.readContract({ ...escrow, functionName: "terms" });
+      return initiator.toLowerCase() === from;
+    }
+    case "WorkingContractMatched":
+      return args.counterparty.toLowerCase() === from;
+    case "WorkingContractDisputed": {
+      const client = await publicClient.readContract({ ...escrow, functionName: "client" });
+      return client.toLowerCase() === from;
+    }
+    case "VoteSealed":
+      return args.backupAgent.toLowerCase() === from;
+    case "SurplusCredited":
+    case "SurplusReturned":
+      return args.payer.toLowerCase() === from && args.nonce === nonce;
+    default:
+      return false;
+  }
+}
+
+function hasTransfer(
+  logs: Log[],
+  token: Address,
+  { from, to, value }: Pick<PaymentAuthorization, "from" | "to" | "value">,
+): boolean {
+  return parseEventLogs({ abi: tokenAbi, eventName: "Transfer", logs: emittedBy(token, logs) }).some(
+    ({ args }) => args.from.toLowerCase() === from && args.to.toLowerCase() === to && args.value === value,
+  );
+}
+
+/** Before they are decoded: a stranger can fill a transaction with thousands that look alike. */
+function emittedBy(emitter: Address, logs: Log[]): Log[] {
+  return logs.filter(({ address }) => address.toLowerCase() === emitter);
+}
+
+export interface Opening {
+  /** The transaction that moved the deposit. */
+  transactionHash: Hex;
+  /** Where the escrow was opened. */
+  blockNumber: bigint;
+  blockHash: Hex;
+}
+
+/**
+ * How somebody else opened the escrow with the caller's deposit: with this authorization itself, or from the balance
+ * that it had brought before. Null where another payment opened it.
+ */
+export async function findOpening(deps: Deps, payment: PaymentAuthorization): Promise<Opening | null> {
+  if (!(await isUsed(deps, payment))) return null;
+  const use = await findUse(deps, payment);
+  if (use === null) return null;
+  const { logs, transactionHash, blockNumber, blockHash } = use;
+  const own = emittedBy(payment.to, logs);
+  const atOnce = parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractCreated", logs: own });
+  if (atOnce.length > 0) return { transactionHash, blockNumber, blockHash };
+  if (!(await isStray(deps, payment, use))) return null;
+  const opened = await findOpeningFromBalance(deps, payment);
+  return opened === null ? null : { transactionHash, ...opened };
+}
+
+/**
+ * An escrow that was opened from its balance credits one deposit of its initiator: this one, unless another took it.
+ * Where more of the caller's money is there, the escrow is told first which authorization its deposit was.
+ */
+async function findOpeningFromBalance(
+  deps: Deps,
+  payment: PaymentAuthorization,
+): Promise<Pick<Opening, "blockNumber" | "blockHash"> | null> {
+  const { publicClient, deployment } = deps;
+  const deposit = await readDeposit(deps, payment);
+  if (deposit === null || deposit.amount !== payment.value) return null;
+  const { logs, blockNumber, blockHash } = await publicClient.getTransactionReceipt({
+    hash: deposit.openedBy,
+  });
+  if (hasTransfer(logs, deployment.asset.address, payment)) return null;
+
+  const opening = { blockNumber, blockHash };
+  if (deposit.credited.length > 0) return deposit.credited.includes(payment.nonce) ? opening : null;
+  if ((await surplusOf(deps, payment.to)) < payment.value) return opening;
+  if (!(await carriedOut(deps, await enqueueReturn(deps, payment)))) return opening;
+  const marked = await readDeposit(deps, payment);
+  return marked?.credited.includes(payment.nonce) === true ? opening : null;
+}
+
+/** The deposit of an open escrow, and the nonces of the payer's authorizations that were marked as having brought it. */
+async function readDeposit(
+  { db }: Deps,
+  payment: PaymentAuthorization,
+): Promise<{ openedBy: Hex; amount: bigint; credited: Hex[] } | null> {
+  const events = await db
+    .select({ name: escrowEvent.name, args: escrowEvent.args, hash: escrowEvent.transactionHash })
+    .from(escrowEvent)
+    .where(
+      and(
+        eq(escrowEvent.contractId, payment.to),
+        inArray(escrowEvent.name, ["WorkingContractCreated", "SurplusCredited"]),
+      ),
+    );
+  const created = events.find(({ name }) => name === "WorkingContractCreated");
+  if (created === undefined) return null;
+  const amount = BigInt(String(created.args.deposit));
+  const credited = events.filter(
+    ({ name, args }) =>
+      name === "SurplusCredited" &&
+      String(args.payer).toLowerCase() === payment.from &&
+      BigInt(String(args.amount)) === amount,
+  );
+  return { openedBy: created.hash, amount, credited: credited.map(({ args }) => args.nonce as Hex) };
+}
+
+/** Whether an operation was applied, and readers see it; throws 503 `settlement_pending` where that takes too long. */
+async function carriedOut(deps: Deps, stored: OperationRow): Promise<boolean> {
+  const timeoutMs = deps.config.settlementWaitMs;
+  const row = await deps.outbox.waitFor(stored.id, { timeoutMs });
+  if (row === null) throw settlementPending();
+  if (row.state === "rejected") return false;
+  const { blockNumber, blockHash } = row;
+  const target = {
+    blockNumber: blockNumber ?? 0n,
+    blockHash: blockHash as Hex,
+    escrow: stored.escrow as Hex,
+  };
+  if (!(await waitForIndexed(deps.db, { ...target, timeoutMs }))) throw settlementPending();
+  return true;
+}
+
+/** Whether the escrow address holds at least `amount`: before it is opened, all money there is its initiator's. */
+export async function holds(deps: UseDeps, escrow: Address, amount: bigint): Promise<boolean> {
+  return (await balanceOf(deps, escrow)) >= amount;
+}
+
+/**
+ * For a paid call that is refused: where its money is at the escrow already, stores the operation that brings it back
+ * (the return of a stray payment; or the opening of an escrow past its match deadline, which refunds) and says so.
+ */
+export async function rescueStrayPayment(
+  deps: Deps,
+  payment: PaymentAuthorization,
+  hash: string,
+): Promise<boolean> {
+  const { db, deployment } = deps;
+  const escrow = payment.to;
+  if (payment.value === 0n) return false;
+  const [row] = await db
+    .select({ escrowTerms: terms.escrowTerms, phase: workingContract.phase })
+    .from(terms)
+    .leftJoin(workingContract, eq(workingContract.id, terms.id))
+    .where(eq(terms.id, escrow));
+  if (row === undefined || !(await isUsed(deps, payment))) return false;
+  // An operation that still carries it will credit it, or be refused and come here.
+  const key = { asset: deployment.asset.address, payer: payment.from, nonce: payment.nonce };
+  if ((await findByAuthorization(db, key)) !== undefined) return false;
+
+  if (row.phase === null || row.phase === "none") {
+    const onChain = parseStoredTerms(row.escrowTerms);
+    const deposit = onChain.workerInitiated ? workerStake(onChain.price, onChain.parameters) : onChain.price;
+    if (onChain.initiator !== payment.from || !(await holds(deps, escrow, deposit))) return false;
+    await enqueue(
+      db,
+      createOperation({
+        deployment,
+        escrow,
+        caller: payment.from,
+        terms: onChain,
+        authorization: { ...payment, signature: withTokenV(payment.signature) },
+        requestHash: hash,
+      }),
+    );
+    return true;
+  }
+  if (await isReturning(deps, payment)) return true;
+  if ((await surplusOf(deps, escrow)) < payment.value) return false;
+  if (!(await isStrayPayment(deps, payment))) return false;
+  await enqueueReturn(deps, payment);
+  return true;
+}
+
+function returnOf(payment: PaymentAuthorization): NewOperation {
+  const authorization = { ...payment, signature: withTokenV(payment.signature) };
+  const { from: payer, to: escrow, value: amount } = payment;
+  return returnSurplusOperation({ escrow, payer, amount, authorization });
+}
+
+async function enqueueReturn({ db }: Deps, payment: PaymentAuthorization): Promise<OperationRow> {
+  return (await enqueue(db, returnOf(payment))).operation;
+}
+
+/** Whether it is on its way back, or back. */
+async function isReturning({ db }: Deps, payment: PaymentAuthorization): Promise<boolean> {
+  const key = returnOf(payment).onceKey ?? "";
+  const rows = await db
+    .select({ id: operation.id })
+    .from(operation)
+    .where(and(eq(operation.onceKey, key), ne(operation.state, "rejected")))
+    .limit(1);
+  return rows.length > 0;
+}
+
+/** Money at an open escrow that its books do not account for. */
+async function surplusOf(deps: UseDeps, escrow: Address): Promise<bigint> {
+  const [balance, booked] = await Promise.all([
+    balanceOf(deps, escrow),
+    deps.publicClient.readContract({ address: escrow, abi: escrowAbi, functionName: "booked" }),
+  ]);
+  return balance - booked;
+}
+
+function balanceOf({ publicClient, deployment }: UseDeps, account: Address): Promise<bigint> {
+  return publicClient.readContract({
+    address: deployment.asset.address,
+    abi: tokenAbi,
+    functionName: "balanceOf",
+    args: [account],
+  });
+}
+
+/** Wallets that sign with v 0 or 1 are understood by the token only with 27 or 28. */
+export function withTokenV(signature: Hex): Hex {
+  if (signature.length !== 132) return signature;
+  const v = Number.parseInt(signature.slice(-2), 16);
+  return v < 27 ? `${signature.slice(0, -2) as Hex}${(v + 27).toString(16)}` : signature;
+}

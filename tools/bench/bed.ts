@@ -1,0 +1,177 @@
+/**
+ * What is measured on: one chain, one database, one indexer, the service in a process of its own, paying agents.
+ * With CPU_PROFILES=<folder> the processes leave V8's CPU profiles there.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, createWriteStream, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { testUsdAbi } from "@working-contracts/protocol/abi";
+import { type Address, createTestClient, encodeFunctionData, type Hex, http, parseEther } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
+import { startGuardian, until } from "../../src/indexer/supervision/processes.js";
+import { ROOT } from "../../src/root.js";
+import { type Agent, signIn } from "../../test/support/agent.js";
+import { serviceEnvironment } from "../../test/support/stack.js";
+import { localAccount, startNetwork } from "../local/network.js";
+import { freePort } from "../local/ports.js";
+
+export type Bed = Awaited<ReturnType<typeof startBed>>;
+
+/** How blocks are made: one a second, or one for every transaction. */
+export type Mining = "1 s blocks" | "automine";
+
+const FUNDS = 10n ** 12n;
+
+export async function startBed() {
+  const dir = mkdtempSync(join(tmpdir(), "bench-"));
+  // Postgres runs as another user where this runs as root.
+  chmodSync(dir, 0o755);
+  mkdirSync(join(dir, "logs"));
+  const guardian = startGuardian();
+  const network = await startNetwork({
+    guardian,
+    dir,
+    persistent: false,
+    blockTime: 1,
+    postgresPassword: "bench",
+    report: () => {},
+  });
+  const { deployment, rpcUrl } = network;
+  const { publicClient, chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
+  const testClient = createTestClient({ chain, mode: "anvil", transport: http(rpcUrl) });
+  const owner = createSigningClient({ rpcUrl, chain, account: localAccount(0) });
+  const children: ChildProcess[] = [];
+
+  /** Starts a TypeScript file as a process that listens on a free port; resolves once it is healthy. */
+  async function launch(name: string, file: string, env: Record<string, string | undefined>) {
+    const port = env.PORT === undefined ? await freePort() : Number(env.PORT);
+    const log = createWriteStream(join(dir, "logs", `${name}.log`), { flags: "a" });
+    const { CPU_PROFILES } = process.env;
+    const profiling = CPU_PROFILES === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${CPU_PROFILES}`];
+    const child = spawn(process.execPath, [...profiling, "--import", "tsx", file], {
+      cwd: ROOT,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...env, PORT: String(port) },
+    });
+    children.push(child);
+    guardian.watch(child.pid ?? 0);
+    child.stdout.pipe(log);
+    child.stderr.pipe(log);
+    const url = `http://127.0.0.1:${port}`;
+    await until(`${name} answers`, async () => (await fetch(`${url}/health`)).ok, { timeoutMs: 60_000 });
+    return { url, pid: child.pid ?? 0, end: () => ended(child) };
+  }
+
+  const service = await launch("service", "src/commands/serve.ts", {
+    ...serviceEnvironment(network, await freePort()),
+    LOG_LEVEL: "warn",
+    SETTLEMENT_WAIT_MS: "60000",
+  });
+  await until("the service is ready", async () => (await fetch(`${service.url}/ready`)).ok, {
+    timeoutMs: 60_000,
+  });
+
+  async function mine(mining: Mining): Promise<void> {
+    // Each of the two calls ends what the other began.
+    if (mining === "automine") {
+      await testClient.setIntervalMining({ interval: 0 });
+      await testClient.setAutomine(true);
+    } else await testClient.setIntervalMining({ interval: 1 });
+  }
+
+  return {
+    dir,
+    network,
+    service,
+    publicClient,
+    testClient,
+    mine,
+    /** Takes every transaction out of the node's pool. */
+    dropPending: () => testClient.request({ method: "anvil_dropAllTransactions" } as never),
+    /** The official facilitator with a key of its own; `withNonceManager` is not in its example. */
+    async startFacilitator(withNonceManager: boolean) {
+      const key = generatePrivateKey();
+      await testClient.setBalance({ address: privateKeyToAccount(key).address, value: parseEther("100") });
+      return launch(
+        withNonceManager ? "facilitator-nonce-manager" : "facilitator",
+        "tools/bench/facilitator.ts",
+        {
+          RPC_URL: rpcUrl,
+          PRIVATE_KEY: key,
+          NONCE_MANAGER: String(withNonceManager),
+        },
+      );
+    },
+    /** Agents with test dollars who have signed in. */
+    async newAgents(count: number): Promise<Agent[]> {
+      await mine("automine");
+      const accounts = Array.from({ length: count }, () => privateKeyToAccount(generatePrivateKey()));
+      for (const { address } of accounts) await fund(address);
+      return Promise.all(accounts.map((account) => signIn({ url: service.url, chainId: chain.id, account })));
+    },
+    /** Resident memory of the processes, in MiB, by what they are. */
+    memory() {
+      const { postgres, chain: node, indexer } = network.parts;
+      const pids = { service: service.pid, indexer: indexer.pid(), chain: node?.pid() };
+      const own = Object.entries(pids).map(([name, pid]) => [name, residentMiB(pid)] as const);
+      return Object.fromEntries([...own, ["postgres", childrenMiB(postgres?.pid())]]) as Record<
+        string,
+        number
+      >;
+    },
+    async stop(): Promise<void> {
+      await Promise.all(children.map(ended));
+      await network.stop();
+      await guardian.stop();
+      if (process.env.KEEP_LOGS === undefined) rmSync(dir, { recursive: true, force: true });
+      else console.log(`Logs kept in ${join(dir, "logs")}`);
+    },
+  };
+
+  async function fund(address: Address): Promise<Hex> {
+    const data = encodeFunctionData({ abi: testUsdAbi, functionName: "mint", args: [address, FUNDS] });
+    const hash = await owner.sendTransaction({ to: deployment.asset.address, data, gas: 120_000n });
+    await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 20 });
+    return hash;
+  }
+}
+
+/** Ends a process, where it has not ended by itself, and waits for it. */
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGTERM");
+  await exited;
+}
+
+function residentMiB(pid: number | undefined): number {
+  return memoryOf(pid, "VmRSS");
+}
+
+/** Postgres's processes share most of their memory: only what each has of its own is added up, and the shared once. */
+function childrenMiB(pid: number | undefined): number {
+  if (pid === undefined) return 0;
+  let children: string[] = [];
+  try {
+    children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean);
+  } catch {
+    return 0;
+  }
+  const shared = Math.max(
+    0,
+    ...[String(pid), ...children].map((child) => memoryOf(Number(child), "RssShmem")),
+  );
+  const own = [String(pid), ...children].reduce((sum, child) => sum + memoryOf(Number(child), "RssAnon"), 0);
+  return shared + own;
+}
+
+function memoryOf(pid: number | undefined, field: string): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    return Math.round(Number(new RegExp(`^${field}:\\s+(\\d+)`, "m").exec(status)?.[1] ?? 0) / 1024);
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,91 @@
+/** Reads under load: one contract, and lists over many. */
+import pg from "pg";
+import type { Agent } from "../../test/support/agent.js";
+import type { Bed } from "./bed.js";
+import { describeLoad, type Load, runLoad, send } from "./load.js";
+
+export interface ReadResult extends Load {
+  call: string;
+}
+
+/** Contracts that the lists look through. */
+export const SEEDED = 100_000;
+const CONCURRENCY = 32;
+
+const LISTS = {
+  "List, newest 50": "?limit=50",
+  "List, open, price 10 to 20": "?status=open&minPrice=10&maxPrice=20",
+  "List, one client": "?client={client}",
+  "List, search by text": "?q=needle+77",
+} as const;
+
+/** Get and List at 32 concurrent readers, over {@link SEEDED} contracts. */
+export async function measureReads(
+  bed: Bed,
+  { id, reader, seconds, report }: { id: string; reader: Agent; seconds: number; report(line: string): void },
+): Promise<ReadResult[]> {
+  await seed(bed, id);
+  const headers = { authorization: `Bearer ${reader.apiKey}` };
+  const paths = {
+    Get: `/${id}`,
+    ...Object.fromEntries(
+      Object.entries(LISTS).map(([name, query]) => [name, query.replace("{client}", reader.address)]),
+    ),
+  };
+  const results: ReadResult[] = [];
+  for (const [call, path] of Object.entries(paths)) {
+    const load = await runLoad({ concurrency: CONCURRENCY, seconds }, async () => {
+      const startedAt = performance.now();
+      const { status } = await send(`${bed.service.url}/v1/contracts${path}`, { headers });
+      return { ms: performance.now() - startedAt, failure: status === 200 ? null : String(status) };
+    });
+    results.push({ call, ...load });
+    report(`${call}: ${describeLoad(load)}`);
+  }
+  return results;
+}
+
+/** Copies a contract's row and terms, with other ids, prices, parties and texts. Triggers are for rows of the chain. */
+async function seed({ network }: Bed, id: string): Promise<void> {
+  const client = new pg.Client({ connectionString: network.databaseUrl });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ schema: string }>(
+      "select table_schema as schema from information_schema.tables where table_name = 'working_contract' and table_type = 'BASE TABLE' and table_schema like 'onchain%'",
+    );
+    const table = `"${rows[0]?.schema}".working_contract`;
+    await client.query("set session_replication_role = replica");
+    await client.query("create temporary table made as select * from app.terms where false");
+    await client.query(`create temporary table mined as select * from ${table} where false`);
+    const address = "'0x' || substr(encode(sha256((i || 'contract')::bytea), 'hex'), 1, 40)";
+    await client.query(
+      `insert into mined select c.* from ${table} c, generate_series(1, ${SEEDED}) where c.id = $1`,
+      [id],
+    );
+    await client.query(
+      `insert into made select t.* from app.terms t, generate_series(1, ${SEEDED}) where t.id = $1`,
+      [id],
+    );
+    for (const copy of ["mined", "made"]) {
+      await client.query(`alter table ${copy} add column i serial`);
+      await client.query(`update ${copy} set id = ${address}`);
+    }
+    await client.query(
+      `update mined set price = 1000000 + i * 1000, created_at = created_at - i,
+        client = case when i % 1000 = 0 then client else '0x' || substr(encode(sha256((i % 5000)::text::bytea), 'hex'), 1, 40) end`,
+    );
+    await client.query(
+      "update made set body_hash = i::text, title = 'Find needle ' || i || ' in a haystack', opened_at = now()",
+    );
+    for (const [copy, target] of [
+      ["mined", table],
+      ["made", "app.terms"],
+    ] as const) {
+      await client.query(`alter table ${copy} drop column i`);
+      await client.query(`insert into ${target} select * from ${copy}`);
+      await client.query(`analyze ${target}`);
+    }
+  } finally {
+    await client.end();
+  }
+}

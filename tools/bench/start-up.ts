@@ -1,0 +1,45 @@
+/** From `npm start` to ready: on a new folder, and again where it stopped. */
+import { spawn } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ROOT } from "../../src/root.js";
+import { round } from "./load.js";
+
+export interface StartUp {
+  /** Seconds; dependencies are installed and contracts compiled. */
+  first: number;
+  again: number;
+}
+
+export async function measureStartUp(): Promise<StartUp> {
+  const dir = mkdtempSync(join(tmpdir(), "bench-start-"));
+  chmodSync(dir, 0o755);
+  try {
+    return { first: await start(join(dir, "data")), again: await start(join(dir, "data")) };
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+function start(dir: string): Promise<number> {
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, [join(ROOT, "tools/start.mjs")], {
+    env: { ...process.env, DATA_DIR: dir, PORT: "0" },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  return new Promise((resolve, reject) => {
+    let seconds: number | undefined;
+    let output = "";
+    child.stdout.on("data", (chunk) => {
+      output += chunk;
+      if (seconds !== undefined || !output.includes("is ready after")) return;
+      seconds = round((performance.now() - startedAt) / 1000, 1);
+      child.kill("SIGINT");
+    });
+    child.once("close", () => {
+      if (seconds === undefined) reject(new Error(`npm start did not get ready:\n${output}`));
+      else resolve(seconds);
+    });
+  });
+}

@@ -1,0 +1,209 @@
+/** Payments settled a second, and how long one takes: the service beside the official facilitator, on the same chain. */
+import { randomBytes } from "node:crypto";
+import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from "@x402/core/http";
+import { authorizationTypes } from "@x402/evm";
+import type { Address, Hex } from "viem";
+import type { Agent } from "../../test/support/agent.js";
+import type { Bed, Mining } from "./bed.js";
+import { describeLoad, type Load, type Outcome, runLoad, runWaves, send } from "./load.js";
+
+export interface WriteResult extends Load {
+  mining: Mining;
+  system: "working-contracts" | "facilitator" | "facilitator + nonce manager";
+}
+
+export const CONCURRENCIES = [1, 8, 32, 128] as const;
+/** Payments of {@link measureWaves}; every wave is full. */
+export const WAVE_PAYMENTS = 256;
+/** Payments, one after another, before a process is measured. */
+const WARM_UP = 20;
+const PRICE = "50";
+
+const SYSTEMS = ["facilitator", "facilitator + nonce manager", "working-contracts"] as const;
+
+/** Signs a payment; what it gives makes the paid call, and measures it. */
+type Prepare = (agent: Agent) => Promise<() => Promise<Outcome>>;
+
+/** All systems at all concurrencies on one chain, one after another. */
+export async function measureWrites(
+  bed: Bed,
+  { seconds, report }: { seconds: number; report(line: string): void },
+): Promise<WriteResult[]> {
+  const agents = await bed.newAgents(Math.max(...CONCURRENCIES));
+  const results: WriteResult[] = [];
+  for (const mining of ["1 s blocks", "automine"] satisfies Mining[]) {
+    for (const concurrency of CONCURRENCIES) {
+      for (const system of SYSTEMS) {
+        const load = await withSystem(bed, system, agents, async (prepare) => {
+          await bed.mine(mining);
+          return runLoad({ concurrency, seconds }, async (loop) => (await prepare(agents[loop] as Agent))());
+        });
+        results.push({ mining, system, ...load });
+        report(`${mining}, ${concurrency} payers, ${system}: ${describeLoad(load)}`);
+      }
+    }
+  }
+  return results;
+}
+
+/** {@link WAVE_PAYMENTS} payments on 1 s blocks, each tried once, so many at the same moment. */
+export async function measureWaves(
+  bed: Bed,
+  { report }: { report(line: string): void },
+): Promise<WriteResult[]> {
+  const mining = "1 s blocks";
+  const agents = await bed.newAgents(Math.max(...CONCURRENCIES));
+  const results: WriteResult[] = [];
+  for (const concurrency of CONCURRENCIES.slice(1)) {
+    for (const system of SYSTEMS) {
+      const load = await withSystem(bed, system, agents, async (prepare) => {
+        await bed.mine(mining);
+        return runWaves({ concurrency, calls: WAVE_PAYMENTS }, (caller) => prepare(agents[caller] as Agent));
+      });
+      results.push({ mining, system, ...load });
+      report(`${WAVE_PAYMENTS} payments, ${concurrency} at once, ${system}: ${describeLoad(load)}`);
+    }
+  }
+  return results;
+}
+
+async function withSystem<T>(
+  bed: Bed,
+  system: WriteResult["system"],
+  [first]: Agent[],
+  use: (prepare: Prepare) => Promise<T>,
+): Promise<T> {
+  const measured = async (prepare: Prepare): Promise<T> => {
+    await warmUp(async () => (await prepare(first as Agent))());
+    return use(prepare);
+  };
+  await bed.mine("automine");
+  if (system === "working-contracts") return measured((agent) => prepareContract(bed, agent));
+  const withNonceManager = system !== "facilitator";
+  return withFacilitator(bed, withNonceManager, (url) =>
+    measured((agent) => prepareSettlement(bed, url, agent)),
+  );
+}
+
+/** A new process would be measured while its code is still being compiled. */
+async function warmUp(call: () => Promise<Outcome>): Promise<void> {
+  for (let i = 0; i < WARM_UP; i++) {
+    const { failure } = await call();
+    if (failure !== null) throw new Error(`A payment before the measurement failed: ${failure}`);
+  }
+}
+
+/** A facilitator of its own for each measurement: what the former left in the pool or in its memory is gone. */
+async function withFacilitator<T>(
+  bed: Bed,
+  withNonceManager: boolean,
+  use: (url: string) => Promise<T>,
+): Promise<T> {
+  const facilitator = await bed.startFacilitator(withNonceManager);
+  try {
+    return await use(facilitator.url);
+  } finally {
+    await facilitator.end();
+    await bed.dropPending();
+  }
+}
+
+/** The whole exchange of an agent: quote, signature, paid call. Measured is the paid call. */
+export async function createContract(bed: Bed, agent: Agent): Promise<Outcome> {
+  return (await prepareContract(bed, agent))();
+}
+
+async function prepareContract(bed: Bed, agent: Agent): ReturnType<Prepare> {
+  const url = `${bed.service.url}/v1/contracts`;
+  const headers = { authorization: `Bearer ${agent.apiKey}`, "content-type": "application/json" };
+  const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+  const body = JSON.stringify({
+    idempotencyKey: randomBytes(8).toString("hex"),
+    title: "Translate a page",
+    taskDescription: "Translate the attached page into Latin.",
+    acceptanceCriteria: ["Every sentence is there", "The grammar is right"],
+    contractType: "fixed",
+    awardMethod: "open_tender",
+    budgetOrPrice: PRICE,
+    matchDeadline: at(24),
+    withdrawalDeadline: at(48),
+    deliveryDeadline: at(72),
+    reviewDeadline: at(96),
+  });
+  const asked = await send(url, { method: "POST", headers, body });
+  const quoteHeader = asked.headers["payment-required"];
+  if (asked.status !== 402 || typeof quoteHeader !== "string") return unpaid(failureOf(asked));
+  const [quote] = decodePaymentRequiredHeader(quoteHeader).accepts;
+  if (quote === undefined) return unpaid("no quote");
+  const payload = await sign(bed, agent, { payTo: quote.payTo as Address, amount: quote.amount });
+  const payment = encodePaymentSignatureHeader({ x402Version: 2, accepted: quote, payload });
+
+  return async () => {
+    const startedAt = performance.now();
+    const paid = await send(url, {
+      method: "POST",
+      headers: { ...headers, "payment-signature": payment },
+      body,
+    });
+    return { ms: performance.now() - startedAt, failure: paid.status === 200 ? null : failureOf(paid) };
+  };
+}
+
+/** A call that could not be paid has failed. */
+const unpaid = (failure: string) => async (): Promise<Outcome> => ({ ms: 0, failure });
+
+/** What a resource server does with a payment: the facilitator verifies it, then settles it. */
+async function prepareSettlement(bed: Bed, url: string, agent: Agent): ReturnType<Prepare> {
+  const { asset, chainId } = bed.network.deployment;
+  const payTo: Address = `0x${randomBytes(20).toString("hex")}`;
+  const paymentRequirements = {
+    scheme: "exact",
+    network: `eip155:${chainId}` as const,
+    asset: asset.address,
+    amount: "50000000",
+    payTo,
+    maxTimeoutSeconds: 60,
+    extra: { name: asset.name, version: asset.version },
+  };
+  const payload = await sign(bed, agent, { payTo, amount: paymentRequirements.amount });
+  const paymentPayload = { x402Version: 2, accepted: paymentRequirements, payload };
+  const body = JSON.stringify({ paymentPayload, paymentRequirements });
+  const call = { method: "POST", headers: { "content-type": "application/json" }, body };
+
+  return async () => {
+    const startedAt = performance.now();
+    const verified = await send(`${url}/verify`, call);
+    if (!verified.text.includes('"isValid":true'))
+      return { ms: 0, failure: `verify: ${reasonOf(verified.text)}` };
+    const settled = await send(`${url}/settle`, call);
+    const isSettled = settled.text.includes('"success":true');
+    const failure = isSettled ? null : `settle: ${reasonOf(settled.text)}`;
+    return { ms: performance.now() - startedAt, failure };
+  };
+}
+
+async function sign(
+  { network }: Bed,
+  { account, address }: Agent,
+  { payTo, amount }: { payTo: Address; amount: string },
+) {
+  const { asset, chainId } = network.deployment;
+  const nonce: Hex = `0x${randomBytes(32).toString("hex")}`;
+  const validBefore = BigInt(Math.floor(Date.now() / 1000) + 3600);
+  const signature = await account.signTypedData({
+    domain: { name: asset.name, version: asset.version, chainId, verifyingContract: asset.address },
+    types: authorizationTypes,
+    primaryType: "TransferWithAuthorization",
+    message: { from: address, to: payTo, value: BigInt(amount), validAfter: 0n, validBefore, nonce },
+  });
+  const numbers = { value: amount, validAfter: "0", validBefore: validBefore.toString() };
+  return { signature, authorization: { from: address, to: payTo, ...numbers, nonce } };
+}
+
+function failureOf({ status, text }: { status: number; text: string }): string {
+  return `${status} ${reasonOf(text)}`;
+}
+
+function reasonOf(text: string): string {
+  return /"(?:code|errorReason|invalidReason)":"([^"]+)"/.exec(text)?.[1] ?? text.slice(0, 80);
+}

@@ -1,0 +1,82 @@
+/** `npm run check`: everything that must hold beside the tests. Prints the output of what fails. */
+import { spawn } from "node:child_process";
+import { cpSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { ensureInstalled } from "./install.mjs";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+/** The lanes run side by side, the checks of a lane one after another: the generated ABIs are of what was compiled. */
+const LANES = [
+  {
+    "contracts compile": () => runBin("forge", "build", "contracts"),
+    "Solidity format": () => runBin("forge", "fmt", "--check"),
+    "packages/protocol/src/abi.ts is of these contracts": () => runBin("tsx", "tools/abi.ts", "--check"),
+  },
+  {
+    "TypeScript format and lint (Biome)": () => runBin("biome", "ci", "--colors=off", "--error-on-warnings"),
+    "TypeScript types": () => runBin("tsc", "-p", "."),
+    "packages/client/src/api.ts is of these routes": () => runBin("tsx", "tools/openapi.ts", "--check"),
+    "migrations are of this schema": checkMigrations,
+    "no dead code (knip)": () => runBin("knip", "--no-progress"),
+  },
+];
+
+/** Runs all checks; the result is how many failed. */
+export async function runChecks() {
+  const failed = await Promise.all(LANES.map(runLane));
+  return failed.reduce((sum, count) => sum + count, 0);
+}
+
+async function runLane(checks) {
+  let failed = 0;
+  for (const [name, check] of Object.entries(checks)) {
+    const fault = await check();
+    console.log(`${fault === null ? "ok  " : "FAIL"}  ${name}${fault === null ? "" : `\n${fault}`}`);
+    if (fault !== null) failed++;
+  }
+  return failed;
+}
+
+/** What the command said where it failed, and null where it did not. */
+function runBin(command, ...args) {
+  return new Promise((resolve) => {
+    const child = spawn(join(ROOT, "node_modules/.bin", command), args, {
+      cwd: ROOT,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (chunk) => {
+        output += chunk;
+      });
+    }
+    child.once("error", (error) => resolve(error.message));
+    child.once("close", (code) => resolve(code === 0 ? null : output));
+  });
+}
+
+/** drizzle-kit has no dry run: it works on a copy of the migrations, and must add nothing to it. */
+async function checkMigrations() {
+  // drizzle-kit takes relative paths alone.
+  const copy = "node_modules/.cache/migrations-check";
+  rmSync(join(ROOT, copy), { recursive: true, force: true });
+  mkdirSync(join(ROOT, copy), { recursive: true });
+  cpSync(join(ROOT, "src/db/migrations"), join(ROOT, copy), { recursive: true });
+  const before = readdirSync(join(ROOT, copy)).length;
+  const options = [
+    "--dialect=postgresql",
+    "--schema=./src/db/schema.ts",
+    `--out=./${copy}`,
+    "--casing=snake_case",
+  ];
+  const fault = await runBin("drizzle-kit", "generate", ...options);
+  if (fault !== null) return fault;
+  const added = readdirSync(join(ROOT, copy)).length - before;
+  return added === 0 ? null : "src/db/schema.ts has changed: run `npm run migrations` and commit the result.";
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  ensureInstalled();
+  process.exit((await runChecks()) === 0 ? 0 : 1);
+}

@@ -1,0 +1,176 @@
+/**
+ * Plays whole Working Contracts against the running service, over HTTP with unmodified x402 clients, some with the
+ * sandbox's counterparties; then has the sandbox move the clock past every deadline, and checks on the chain who holds
+ * what against the ledger, to the unit.
+ */
+
+import { formatDecimal } from "@working-contracts/protocol/amounts";
+import { packOutcomes } from "@working-contracts/protocol/outcomes";
+import { type Agent, expectOk, signIn } from "./agent.js";
+import { COUNTERPARTY_STORIES } from "./counterparties.js";
+import { disputeStories, type Jury } from "./disputes.js";
+import { JUROR_BOND } from "./expected.js";
+import { connect, type Network } from "./network.js";
+import { ALL_DEADLINES_AFTER, DAY, type Played, STORIES, type Stage } from "./stories.js";
+
+const FUNDS = 1_000_000_000n;
+const ELIGIBILITY_STAKE = "1000";
+/** The table's amounts have six decimals; tokens are shown whole. */
+const TOKEN_ROW_UNIT = 1_000_000n;
+const SETTLEMENT_TIMEOUT_MS = 60_000;
+
+interface Row {
+  story: string;
+  who: string;
+  held: bigint;
+  expected: bigint;
+}
+
+const network = await connect();
+const stage: Stage = {
+  async newAgent(role) {
+    const agent = await signIn({ name: role, baseUrl: network.baseUrl });
+    await network.sandbox.give({ address: agent.address, usd: formatDecimal(FUNDS) });
+    return agent;
+  },
+  sandbox: network.sandbox,
+  now: network.now,
+  voteOnChain: (agent, contractId) =>
+    network.voteOnChain(agent.account, {
+      escrow: contractId as `0x${string}`,
+      votes: packOutcomes(["met", "met", "met"]),
+      bond: JUROR_BOND,
+    }),
+  say: (story, line) => console.log(`${`[${story}]`.padEnd(27)} ${line}`),
+};
+
+const jury = await newJury();
+const all = [...STORIES, ...disputeStories(jury), ...COUNTERPARTY_STORIES];
+console.log(`Playing ${all.length} Working Contracts against ${network.baseUrl}\n`);
+const treasuryBefore = await network.balanceOf(network.treasury);
+const stories = await Promise.all(all.map((story) => story(stage)));
+const disputes = stories.filter(({ story }) => story.startsWith("dispute"));
+
+console.log("\nMoving the chain's clock one day on: the voting windows close\n");
+await network.moveClockTo((await network.now()) + DAY);
+await Promise.all(disputes.map((played) => played.afterVoting?.()));
+await Promise.all(disputes.map((played) => awaitStatus(played)));
+
+console.log("\nMoving it past every deadline: the absent Worker's and the silent Client's\n");
+await network.moveClockTo((await network.now()) + ALL_DEADLINES_AFTER);
+await Promise.all(
+  stories.filter((played) => !disputes.includes(played)).map((played) => awaitStatus(played)),
+);
+
+const rows = (await Promise.all(stories.map((played) => rowsOf(network, played)))).flat();
+rows.push({
+  story: "all",
+  who: "Treasury",
+  held: (await network.balanceOf(network.treasury)) - treasuryBefore,
+  expected: stories.reduce((sum, played) => sum + played.expected.treasuryOut, 0n),
+});
+rows.push(...(await jurorRows()));
+printTable(rows);
+
+const wrong = rows.filter((row) => row.held !== row.expected);
+if (wrong.length > 0) {
+  console.error(`\n${wrong.length} of ${rows.length} balances differ from the ledger.`);
+  process.exit(1);
+}
+console.log(`\nAll ${rows.length} balances match the ledger to the unit.`);
+
+/** Three Backup Agents and a fourth, staked through the service. */
+async function newJury(): Promise<Jury> {
+  const [a, b, c, loner] = await Promise.all(
+    ["Juror A", "Juror B", "Juror C", "Juror D"].map((name) => stage.newAgent(name)),
+  );
+  if (!a || !b || !c || !loner) throw new Error("four names make four agents");
+  await Promise.all(
+    [a, b, c, loner].map(async (agent) => {
+      await network.sandbox.give({ address: agent.address, tokens: ELIGIBILITY_STAKE });
+      const { staked } = expectOk(await agent.post("/v1/agents/me/stake", {}));
+      stage.say("jury", `${agent.name} staked ${staked} tokens`);
+    }),
+  );
+  return { a, b, c, loner };
+}
+
+/** Over all disputes together: money, then tokens in the same unit of the table. */
+async function jurorRows(): Promise<Row[]> {
+  const rowsOfJuror = async (agent: Agent): Promise<Row[]> => {
+    const dues = stories.flatMap(({ jurors }) =>
+      jurors.filter((juror) => juror.agent === agent).map(({ due }) => due),
+    );
+    const bonds = BigInt(dues.length) * JUROR_BOND;
+    const money = dues.reduce((sum, { out }) => sum + out, FUNDS - bonds);
+    const tokens = dues.reduce((sum, due) => sum + due.tokens, 0n);
+    return [
+      { story: "jury", who: agent.name, held: await network.balanceOf(agent.address), expected: money },
+      {
+        story: "jury, tokens",
+        who: agent.name,
+        held: (await network.tokensOf(agent.address)) * TOKEN_ROW_UNIT,
+        expected: tokens * TOKEN_ROW_UNIT,
+      },
+    ];
+  };
+  return (await Promise.all(Object.values(jury).map(rowsOfJuror))).flat();
+}
+
+/** Waits until the keeper has moved the contract to its final status; throws with the one it stayed in. */
+async function awaitStatus(played: Played): Promise<void> {
+  const reader = played.client ?? played.worker;
+  if (reader === null) throw new Error("a story has at least one party");
+  const giveUpAt = performance.now() + SETTLEMENT_TIMEOUT_MS;
+  for (;;) {
+    const contract = await reader.get(`/v1/contracts/${played.contractId}`);
+    const booked = await network.bookedOf(played.contractId as `0x${string}`);
+    if (contract.body.data.status === played.expectedStatus && booked === 0n) {
+      stage.say(played.story, `ended as ${played.expectedStatus}, escrow empty`);
+      return;
+    }
+    if (performance.now() > giveUpAt) {
+      throw new Error(
+        `${played.story}: still ${contract.body.data.status} with ${formatDecimal(booked)} booked, expected ${played.expectedStatus}`,
+      );
+    }
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
+}
+
+async function rowsOf(network: Network, played: Played): Promise<Row[]> {
+  const { story, expected } = played;
+  const row = async (agent: Agent, moneyIn: bigint, moneyOut: bigint): Promise<Row> => ({
+    story,
+    who: agent.name,
+    held: await network.balanceOf(agent.address),
+    expected: FUNDS - moneyIn + moneyOut,
+  });
+  return Promise.all([
+    ...(played.client === null ? [] : [row(played.client, expected.clientIn, expected.clientOut)]),
+    ...(played.worker === null ? [] : [row(played.worker, expected.workerIn, expected.workerOut)]),
+    ...played.bystanders.map((agent) => row(agent, 0n, 0n)),
+    ...played.counterparties.map(async ({ name, address, holds }) => ({
+      story,
+      who: name,
+      held: await network.balanceOf(address),
+      expected: holds,
+    })),
+    {
+      story,
+      who: "escrow",
+      held: await network.balanceOf(played.contractId as `0x${string}`),
+      expected: 0n,
+    },
+  ]);
+}
+
+function printTable(rows: readonly Row[]): void {
+  console.log(`\n${"story".padEnd(26)}${"who".padEnd(16)}${"holds".padStart(16)}${"ledger".padStart(16)}`);
+  for (const { story, who, held, expected } of rows) {
+    const mark = held === expected ? "" : "   DIFFERS";
+    console.log(
+      `${story.padEnd(26)}${who.padEnd(16)}${formatDecimal(held).padStart(16)}${formatDecimal(expected).padStart(16)}${mark}`,
+    );
+  }
+}

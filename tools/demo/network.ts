@@ -1,0 +1,129 @@
+/** The running local network as the demo needs it: where it listens, what its chain says, and its sandbox. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { escrowAbi, factoryAbi, protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
+import {
+  type Address,
+  createPublicClient,
+  createWalletClient,
+  defineChain,
+  type Hash,
+  http,
+  parseEther,
+  toHex,
+  zeroHash,
+} from "viem";
+import type { PrivateKeyAccount } from "viem/accounts";
+import { readDeployment } from "../../src/chain/deployment.js";
+import { localAccount } from "../local/network.js";
+import { createSandbox, type Sandbox } from "./sandbox.js";
+
+const NETWORK_FILE = join(process.env.DATA_DIR || ".local", "network.json");
+
+export interface Network {
+  baseUrl: string;
+  deployment: Deployment;
+  sandbox: Sandbox;
+  balanceOf(address: Address): Promise<bigint>;
+  /** Whole protocol tokens. */
+  tokensOf(address: Address): Promise<bigint>;
+  /** Seals `votes` (packed) by the account's own transactions, bond included; the result opens them. */
+  voteOnChain(
+    account: PrivateKeyAccount,
+    ballot: { escrow: Address; votes: number; bond: bigint },
+  ): Promise<() => Promise<void>>;
+  /** What the escrow's books hold. */
+  bookedOf(escrow: Address): Promise<bigint>;
+  treasury: Address;
+  /** Seconds, by the newest block. */
+  now(): Promise<number>;
+  /** Moves the chain's clock, and this process's with it: payment clients date their authorizations by it. */
+  moveClockTo(timestamp: number): Promise<void>;
+}
+
+/** Connects to what `npm start` runs; BASE_URL, RPC_URL and DEPLOYMENT override what it wrote down. */
+export async function connect(): Promise<Network> {
+  const written = existsSync(NETWORK_FILE) ? JSON.parse(readFileSync(NETWORK_FILE, "utf8")) : {};
+  const baseUrl: string | undefined = process.env.BASE_URL ?? written.baseUrl;
+  const rpcUrl: string | undefined = process.env.RPC_URL ?? written.rpcUrl;
+  const deploymentPath: string | undefined = process.env.DEPLOYMENT ?? written.deploymentPath;
+  if (baseUrl === undefined || rpcUrl === undefined || deploymentPath === undefined) {
+    throw new Error("No running network found: run `npm start` in another terminal first.");
+  }
+  const deployment = readDeployment(deploymentPath);
+  const chain = defineChain({
+    id: deployment.chainId,
+    name: deployment.networkName,
+    nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
+    rpcUrls: { default: { http: [rpcUrl] } },
+  });
+  const client = createPublicClient({ chain, transport: http(rpcUrl), pollingInterval: 250 });
+  const bank = createWalletClient({ account: localAccount(7), chain, transport: http(rpcUrl) });
+  const sandbox = createSandbox(baseUrl);
+
+  const now = async () => Number((await client.getBlock({ blockTag: "latest" })).timestamp);
+  const token = { address: deployment.protocolToken, abi: protocolTokenAbi } as const;
+  const asset = { address: deployment.asset.address, abi: testUsdAbi } as const;
+  const followChainClock = async () => {
+    const offset = (await now()) * 1000 - realNow();
+    Date.now = () => realNow() + Math.max(0, offset);
+  };
+  await followChainClock();
+
+  return {
+    baseUrl,
+    deployment,
+    sandbox,
+    balanceOf: (address) => client.readContract({ ...asset, functionName: "balanceOf", args: [address] }),
+    async tokensOf(address) {
+      return (
+        (await client.readContract({ ...token, functionName: "balanceOf", args: [address] })) /
+        parseEther("1")
+      );
+    },
+    async voteOnChain(account, { escrow, votes, bond }) {
+      const wallet = createWalletClient({ account, chain, transport: http(rpcUrl) });
+      const escrowContract = { address: escrow, abi: escrowAbi } as const;
+      const mined = async (hash: Hash) => {
+        const { status } = await client.waitForTransactionReceipt({ hash });
+        if (status !== "success") throw new Error(`the transaction ${hash} reverted`);
+      };
+      // The sandbox gives no gas: this agent alone sends transactions of its own.
+      await mined(await bank.sendTransaction({ to: account.address, value: parseEther("1") }));
+      const salt = toHex(crypto.getRandomValues(new Uint8Array(32)));
+      const commitment = voteCommitment({ chainId: chain.id, escrow, voter: account.address, votes, salt });
+      const fromAllowance = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" } as const;
+      await mined(await wallet.writeContract({ ...asset, functionName: "approve", args: [escrow, bond] }));
+      await mined(
+        await wallet.writeContract({
+          ...escrowContract,
+          functionName: "vote",
+          args: [account.address, commitment, fromAllowance],
+        }),
+      );
+      return async () =>
+        mined(
+          await wallet.writeContract({
+            ...escrowContract,
+            functionName: "openVote",
+            args: [account.address, votes, salt],
+          }),
+        );
+    },
+    bookedOf: (escrow) => client.readContract({ address: escrow, abi: escrowAbi, functionName: "booked" }),
+    treasury: await client.readContract({
+      address: deployment.factory,
+      abi: factoryAbi,
+      functionName: "treasury",
+    }),
+    now,
+    async moveClockTo(timestamp) {
+      await sandbox.moveClockTo(timestamp);
+      await followChainClock();
+    },
+  };
+}
+
+const realNow = Date.now.bind(Date);

@@ -1,0 +1,127 @@
+/** Deploys the protocol to RPC_URL and writes deployments/<chainId>.json; sends nothing where a setting is wrong. */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { createPublicClient, http } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { z } from "zod";
+import { createChainClients, createSigningClient } from "../src/chain/clients.js";
+import { DEFAULT_PARAMETERS, deployProtocol } from "../src/chain/deploy.js";
+import { writeDeployment } from "../src/chain/deployment.js";
+import { NETWORKS, type NetworkName, networkFaults } from "../src/chain/networks.js";
+import { ROOT } from "../src/root.js";
+import { compileContracts } from "./local/foundry.js";
+
+const TEST_ASSET = "TestUSD";
+const USAGE = `
+Settings, as environment variables:
+  RPC_URL               the chain's JSON-RPC endpoint
+  DEPLOYER_PRIVATE_KEY  pays for the deployment
+  NETWORK               ${Object.keys(NETWORKS).join(" or ")}: the chain must be that one, and hold its native USDC
+  ASSET                 without NETWORK: address of the stablecoin (6 decimals, EIP-3009),
+                        or "${TEST_ASSET}" to deploy a test token
+  SIGNERS               addresses that may send the Relay's batches, separated by commas
+  DOMAIN                name of the service in sign-in messages, such as contracts.example.com
+  TREASURY              receives fees                                   (optional: the deployer)
+  OWNER                 sets future parameters                          (optional: the deployer)
+  REVIEWER              may release held payouts early                  (optional: the owner)
+  PARAMETERS            JSON object that overrides default parameters   (optional)
+  DEPLOYMENT            file to write                                   (optional: deployments/<chain id>.json)`;
+
+const address = z
+  .string("is required")
+  .regex(/^0x[0-9a-fA-F]{40}$/, "must be an address")
+  .transform((text) => text as `0x${string}`);
+
+const SettingsSchema = z
+  .object({
+    RPC_URL: z.url("must be a URL"),
+    DEPLOYER_PRIVATE_KEY: z
+      .string("is required")
+      .regex(/^0x[0-9a-fA-F]{64}$/, "must be 32 bytes in hex")
+      .transform((text) => text as `0x${string}`),
+    NETWORK: z
+      .enum(Object.keys(NETWORKS) as NetworkName[], `must be ${Object.keys(NETWORKS).join(" or ")}`)
+      .optional(),
+    ASSET: z.union([z.literal(TEST_ASSET), address], "must be an address or TestUSD").optional(),
+    SIGNERS: z
+      .string("is required")
+      .transform((list) => list.split(",").map((text) => text.trim()))
+      .pipe(z.array(address)),
+    DOMAIN: z.string("is required").min(1),
+    TREASURY: address.optional(),
+    OWNER: address.optional(),
+    REVIEWER: address.optional(),
+    PARAMETERS: z
+      .string()
+      .default("{}")
+      .transform((text, context) => {
+        try {
+          return JSON.parse(text) as unknown;
+        } catch {
+          context.addIssue("must be JSON");
+          return z.NEVER;
+        }
+      })
+      .pipe(z.partialRecord(z.enum(Object.keys(DEFAULT_PARAMETERS)), z.number().int().nonnegative())),
+    DEPLOYMENT: z.string().optional(),
+  })
+  .refine(({ NETWORK, ASSET }) => (NETWORK === undefined) !== (ASSET === undefined), {
+    path: ["NETWORK"],
+    message: "give either NETWORK, which names its own stablecoin, or ASSET",
+  });
+
+const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== ""));
+const settings = SettingsSchema.safeParse(given);
+if (!settings.success) {
+  for (const issue of settings.error.issues) console.error(`${String(issue.path[0])}: ${issue.message}`);
+  console.error(USAGE);
+  process.exit(1);
+}
+
+const {
+  RPC_URL: rpcUrl,
+  NETWORK: network,
+  SIGNERS: signers,
+  DOMAIN: domain,
+  PARAMETERS: parameters,
+} = settings.data;
+const node = createPublicClient({ transport: http(rpcUrl) });
+const account = privateKeyToAccount(settings.data.DEPLOYER_PRIVATE_KEY);
+const chainId = await node.getChainId().catch(() => refuse(["RPC_URL: the node does not answer."]));
+const path = resolve(settings.data.DEPLOYMENT ?? join(ROOT, "deployments", `${chainId}.json`));
+if (existsSync(path) && !process.argv.includes("--again")) {
+  refuse([
+    `${path} exists: the protocol is deployed on chain ${chainId}. Deploy a second time with --again.`,
+  ]);
+}
+const faults = network === undefined ? [] : await networkFaults(node, network);
+if ((await node.getBalance({ address: account.address })) === 0n) {
+  faults.push(`The deployer ${account.address} has nothing to pay gas with on chain ${chainId}.`);
+}
+if (faults.length > 0) refuse(faults);
+
+await compileContracts(console.log);
+const { publicClient, chain } = createChainClients({ rpcUrl, chainId });
+const owner = settings.data.OWNER ?? account.address;
+const asset = network === undefined ? settings.data.ASSET : NETWORKS[network].asset.address;
+const deployment = await deployProtocol({
+  walletClient: createSigningClient({ rpcUrl, chain, account }),
+  publicClient,
+  owner,
+  treasury: settings.data.TREASURY ?? account.address,
+  reviewer: settings.data.REVIEWER ?? owner,
+  signers,
+  domain,
+  asset: asset === TEST_ASSET ? undefined : asset,
+  parameters,
+});
+writeDeployment(path, deployment);
+console.log(`Deployed and verified on chain ${chainId}: ${path}`);
+if (owner.toLowerCase() !== account.address.toLowerCase()) {
+  console.log(`${owner} must still call acceptOwnership() on the Relay ${deployment.relay}.`);
+}
+
+function refuse(lines: readonly string[]): never {
+  for (const line of lines) console.error(line);
+  process.exit(1);
+}

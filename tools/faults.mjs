@@ -1,0 +1,127 @@
+/**
+ * `npm run test:faults`: the fault suite. `-- --repeat N` runs it N times with new seeds, `-- --mutants [name…]` shows
+ * that the tests fail where a mechanism is switched off; other arguments go to vitest (files, -t pattern).
+ */
+import { spawn } from "node:child_process";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { MUTANTS } from "../test/faults/support/mutants.mjs";
+import { ensureInstalled } from "./install.mjs";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const COPIED = ["cache", "contracts", "out", "packages", "src", "test", "tools"];
+const COPIED_FILES = [
+  "foundry.toml",
+  "package.json",
+  "package-lock.json",
+  "ponder.config.ts",
+  "tsconfig.json",
+  "vitest.config.ts",
+];
+
+ensureInstalled();
+const args = process.argv.slice(2);
+process.exit(args[0] === "--mutants" ? await runMutants(args.slice(1)) : await repeat(args));
+
+async function repeat(all) {
+  const at = all.indexOf("--repeat");
+  const times = at < 0 ? 1 : Number(all[at + 1]);
+  const rest = at < 0 ? all : all.toSpliced(at, 2);
+  let passed = 0;
+  for (let run = 1; run <= times; run++) {
+    const seed = process.env.FAULT_SEED ?? String(Date.now() % 1_000_000);
+    console.log(`\n== run ${run} of ${times}, FAULT_SEED=${seed}`);
+    const startedAt = performance.now();
+    const code = await vitest(ROOT, ["--project", "faults", ...rest], { FAULT_SEED: seed });
+    if (code === 0) passed++;
+    const seconds = Math.round((performance.now() - startedAt) / 1000);
+    console.log(
+      `\n== run ${run} of ${times} ${code === 0 ? "passed" : "FAILED"} in ${seconds} s, FAULT_SEED=${seed}`,
+    );
+  }
+  console.log(`\n${passed} of ${times} runs passed`);
+  return passed === times ? 0 : 1;
+}
+
+async function runMutants(names) {
+  const unknown = names.filter((name) => !MUTANTS.some((mutant) => mutant.name === name));
+  if (unknown.length > 0) throw new Error(`No such mutant: ${unknown.join(", ")}`);
+  const chosen = MUTANTS.filter(({ name }) => names.length === 0 || names.includes(name));
+  const survivors = [];
+  for (const mutant of chosen) {
+    console.log(`\n== mutant ${mutant.name}: ${mutant.tests} -t "${mutant.only}"`);
+    const result = await isKilled(mutant).then(
+      (killed) => (killed ? "noticed" : "SURVIVED"),
+      (error) => `NOT RUN (${error.message})`,
+    );
+    console.log(`   ${mutant.name}: ${result}`);
+    if (result !== "noticed") survivors.push(mutant.name);
+  }
+  console.log(`\n${chosen.length - survivors.length} of ${chosen.length} mutants noticed`);
+  return survivors.length === 0 ? 0 : 1;
+}
+
+/** Runs the mutant's tests on a copy of the sources; a copy that does not even start proves nothing. */
+async function isKilled({ file, edits, project, tests, only }) {
+  const copy = mkdtempSync(join(tmpdir(), "mutant-"));
+  try {
+    for (const name of [...COPIED, ...COPIED_FILES])
+      cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+    linkModules(copy);
+    for (const [from, to, edited = file] of edits) {
+      const path = join(copy, edited);
+      const source = readFileSync(path, "utf8");
+      if (source.split(from).length !== 2) throw new Error(`${edited} does not have once: ${from}`);
+      writeFileSync(
+        path,
+        source.replace(from, () => to),
+      );
+    }
+    const report = join(copy, "report.json");
+    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
+    await vitest(copy, ["--project", project, ...reporters, tests, "-t", only]);
+    const { numFailedTests, numPassedTests } = JSON.parse(readFileSync(report, "utf8"));
+    if (numFailedTests + numPassedTests === 0) throw new Error("the mutant's tests did not run");
+    return numFailedTests > 0;
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+/** The installed packages, but the copy's own workspaces: a mutant can be in one of them. */
+function linkModules(copy) {
+  const modules = join(copy, "node_modules");
+  mkdirSync(modules);
+  for (const name of readdirSync(join(ROOT, "node_modules"))) {
+    if (name !== "@working-contracts") symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
+  }
+  mkdirSync(join(modules, "@working-contracts"));
+  for (const name of readdirSync(join(ROOT, "packages"), { withFileTypes: true })) {
+    if (!name.isDirectory()) continue;
+    symlinkSync(join(copy, "packages", name.name), join(modules, "@working-contracts", name.name));
+  }
+}
+
+function vitest(cwd, args, env = {}) {
+  return new Promise((resolve) => {
+    const command = join(ROOT, "node_modules/.bin/vitest");
+    const child = spawn(command, ["run", ...args], {
+      cwd,
+      stdio: "inherit",
+      env: { ...process.env, ...env },
+    });
+    child.once("error", () => resolve(1));
+    child.once("close", resolve);
+  });
+}

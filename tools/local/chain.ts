@@ -1,0 +1,198 @@
+/** A local chain: anvil with a block a second, its state kept on disk by us. */
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { gunzipSync } from "node:zlib";
+import { type BaseError, createTestClient, publicActions, type TestClient } from "viem";
+import { rpcTransport } from "../../src/chain/transport.js";
+import { type Guardian, type Supervised, supervise, until } from "../../src/indexer/supervision/processes.js";
+import { foundryBinary } from "./foundry.js";
+
+/** Base Sepolia's id: the oldest x402 clients know a fixed list of networks, and this is a test network on it. */
+export const LOCAL_CHAIN_ID = 84_532;
+const BLOCK_GAS_LIMIT = 60_000_000;
+const WATCH_INTERVAL_MS = 500;
+const CLOCK_TOLERANCE_SECONDS = 5;
+/** Saving may take at most this part of the time: a long chain's state is large. */
+const SAVE_SHARE = 0.1;
+/** Longer than any text that Node can hold. */
+const MAX_STATE_BYTES = 1024 * 1024 * 1024;
+
+export interface ChainOptions {
+  guardian: Guardian;
+  /** Where the state is kept. */
+  dir: string;
+  port: number;
+  /** LOCAL_CHAIN_ID where absent. */
+  chainId?: number;
+  logPath: string;
+  /** Seconds between blocks. */
+  blockTime: number;
+  /** Keeps the chain through restarts; without it every start is a new chain. */
+  persistent: boolean;
+  report(line: string): void;
+}
+
+export interface LocalChain extends Supervised {
+  rpcUrl: string;
+  wsRpcUrl: string;
+  /** Whether an earlier run's chain goes on. */
+  isContinued: boolean;
+  /** Brings what has happened so far to the disk. */
+  save(): Promise<void>;
+}
+
+/**
+ * Starts anvil. Its state is saved after every block that holds a transaction, so a killed chain loses at most the
+ * last second or two; the relayer sends what was lost again, as after a reorganisation.
+ */
+export async function startChain(options: ChainOptions): Promise<LocalChain> {
+  const { dir, port, persistent, chainId = LOCAL_CHAIN_ID } = options;
+  mkdirSync(dir, { recursive: true });
+  const files = {
+    state: join(dir, "state.json.gz"),
+    head: join(dir, "head.json"),
+    unpacked: join(dir, "state.json"),
+  };
+  const isContinued = persistent && existsSync(files.state);
+  const rpcUrl = `http://127.0.0.1:${port}`;
+  const client = createTestClient({
+    mode: "anvil",
+    // The state of a long chain is long.
+    transport: rpcTransport(rpcUrl, { retryCount: 0, timeout: 120_000, maxAnswerBytes: MAX_STATE_BYTES }),
+  });
+
+  const supervised = await supervise({
+    name: "The local chain",
+    guardian: options.guardian,
+    logPath: options.logPath,
+    report: options.report,
+    async plan() {
+      const restore = persistent && existsSync(files.state);
+      if (restore) writeFileSync(files.unpacked, gunzipSync(readFileSync(files.state)));
+      return {
+        command: foundryBinary("anvil"),
+        args: [
+          ...["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(chainId)],
+          ...["--block-time", String(options.blockTime), "--gas-limit", String(BLOCK_GAS_LIMIT)],
+          ...["--mnemonic", MNEMONIC, "--prune-history", "1000", "--no-request-size-limit", "--quiet"],
+          ...(restore ? ["--load-state", files.unpacked] : []),
+        ],
+      };
+    },
+    async ready(signal) {
+      const isUp = async () => (await client.extend(publicActions).getChainId()) === chainId;
+      await until("the local chain answers", isUp, { timeoutMs: 60_000, signal });
+      if (persistent) await catchUp(client, files.head);
+    },
+  });
+  const saver = persistent ? keepState(client, files, options.report) : undefined;
+  return {
+    ...supervised,
+    rpcUrl,
+    wsRpcUrl: `ws://127.0.0.1:${port}`,
+    isContinued,
+    save: async () => saver?.save(),
+    async stop() {
+      await saver?.stop();
+      await supervised.stop();
+    },
+  };
+}
+
+/** Anvil's well-known test accounts: their keys are public. */
+export const MNEMONIC = "test test test test test test test test test test test junk";
+
+/** The newest block, and how far its time was ahead of this machine's: tests and demonstrations move it on. */
+interface SavedHead {
+  number: number;
+  secondsAhead: number;
+}
+
+/**
+ * Continues where the chain was: its time as far ahead as before (anvil forgets that), and as many blocks as it had,
+ * where it was killed before its last empty ones were saved. Neither goes back for readers.
+ */
+async function catchUp(client: TestClient, headFile: string): Promise<void> {
+  if (!existsSync(headFile)) return;
+  const last = JSON.parse(readFileSync(headFile, "utf8")) as SavedHead;
+  if (last.secondsAhead > CLOCK_TOLERANCE_SECONDS) await client.increaseTime({ seconds: last.secondsAhead });
+  const current = Number(await client.extend(publicActions).getBlockNumber({ cacheTime: 0 }));
+  if (last.number > current) await client.mine({ blocks: last.number - current });
+}
+
+interface ChainFiles {
+  state: string;
+  head: string;
+}
+
+interface StateKeeper {
+  save(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+function keepState(client: TestClient, files: ChainFiles, report: (line: string) => void): StateKeeper {
+  const reader = client.extend(publicActions);
+  let seen = 0n;
+  let pauseUntil = 0;
+  let isDirty = true;
+  let isFailing = false;
+
+  const noteHead = ({ number, timestamp }: { number: bigint; timestamp: bigint }): void => {
+    const secondsAhead = Number(timestamp) - Math.floor(Date.now() / 1000);
+    replace(files.head, JSON.stringify({ number: Number(number), secondsAhead } satisfies SavedHead));
+  };
+  const save = async (): Promise<void> => {
+    const startedAt = Date.now();
+    const dump = await client.dumpState();
+    replace(files.state, Buffer.from(dump.slice(2), "hex"));
+    noteHead(await reader.getBlock());
+    isDirty = false;
+    pauseUntil = Date.now() + (Date.now() - startedAt) / SAVE_SHARE;
+  };
+  const look = async (): Promise<void> => {
+    const block = await reader.getBlock().catch(() => null);
+    // A chain that does not answer is being started again: its supervisor says so.
+    if (block === null) return;
+    const head = block.number;
+    const from = seen === 0n || head < seen ? head : seen + 1n;
+    for (let number = from; number <= head && !isDirty; number++) {
+      isDirty = (await reader.getBlockTransactionCount({ blockNumber: number })) > 0;
+    }
+    if (head !== seen) noteHead(block);
+    seen = head;
+    if (isDirty && Date.now() >= pauseUntil) await save();
+  };
+
+  const stopping = new AbortController();
+  const watching = (async () => {
+    while (!stopping.signal.aborted) {
+      try {
+        await look();
+        isFailing = false;
+      } catch (error) {
+        if (!isFailing)
+          report(`The local chain's state cannot be saved: ${(error as BaseError).shortMessage ?? error}`);
+        isFailing = true;
+      }
+      await delay(WATCH_INTERVAL_MS, undefined, { signal: stopping.signal }).catch(() => {});
+    }
+  })();
+
+  return {
+    save,
+    async stop() {
+      stopping.abort();
+      await watching;
+      await save().catch((error: BaseError) =>
+        report(`The local chain's state was not saved: ${error.shortMessage ?? error}`),
+      );
+    },
+  };
+}
+
+/** Writes beside the file, then renames: a reader finds the old or the new content, whole. */
+function replace(path: string, content: Buffer | string): void {
+  writeFileSync(`${path}.tmp`, content);
+  renameSync(`${path}.tmp`, path);
+}

@@ -1,0 +1,153 @@
+/** `npm start`: the whole service on this machine, supervised; Ctrl-C ends all of it. */
+import { rmSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { destination } from "pino";
+import { ConfigError } from "../../src/config.js";
+import { startGuardian, until } from "../../src/indexer/supervision/processes.js";
+import { createLogger } from "../../src/logger.js";
+import { createService } from "../../src/main.js";
+import { takeLock } from "./lock.js";
+import { localOwnerKey, resetNetwork, startNetwork } from "./network.js";
+import { listenOnFreePort } from "./ports.js";
+import { createSandbox, type Sandbox } from "./sandbox/sandbox.js";
+import { type Environment, type LocalSettings, readSettings, wantedPort } from "./settings.js";
+
+const BLOCK_TIME_SECONDS = 1;
+const READY_TIMEOUT_MS = 120_000;
+
+/** Runs until a signal arrives; the result is the exit code. */
+export async function run(env: Environment, args: readonly string[]): Promise<number> {
+  const startedAt = Date.now();
+  const closing: (() => Promise<void> | void)[] = [];
+  const signal = nextSignal();
+  let isStopping = false;
+  const report = (line: string): void => {
+    if (!isStopping) console.log(line);
+  };
+
+  const start = async (): Promise<void> => {
+    let settings = readSettings(env);
+    const guardian = startGuardian();
+    closing.push(() => guardian.stop());
+    const lock = await takeLock(settings.dir, guardian.pid);
+    closing.unshift(() => lock.release());
+    if (args.includes("--reset")) {
+      resetNetwork(settings.dir);
+      settings = readSettings(env);
+    }
+
+    const network = await startNetwork({
+      ...settings,
+      guardian,
+      persistent: true,
+      blockTime: BLOCK_TIME_SECONDS,
+      report,
+    });
+    closing.push(() => network.stop());
+    if (isStopping) return;
+
+    const wanted = wantedPort(env);
+    const logPath = join(settings.dir, "logs", "service.log");
+    const logs = destination({ dest: logPath, mkdir: true, sync: false });
+    let sandbox: Sandbox | undefined;
+    const { port, listening: service } = await listenOnFreePort(
+      { wanted, host: env.HOST || undefined },
+      async (candidate) => {
+        const config = settings.serviceConfig({ ...network, port: candidate });
+        const { baseUrl } = config;
+        sandbox = network.parts.chain === undefined ? undefined : createSandbox({ ...network, baseUrl });
+        const logger = createLogger(config.logLevel, logs);
+        return createService(config, { logger, routes: sandbox?.routes });
+      },
+    );
+    closing.push(() => service.stop());
+    closing.push(() => sandbox?.stop());
+    if (wanted !== 0 && port !== wanted) report(`Port ${wanted} is in use: taking ${port}.`);
+    // The indexer says that it is up before it has read the newest blocks.
+    await until("the service is ready", async () => isStopping || (await fetch(`${service.url}/ready`)).ok, {
+      timeoutMs: READY_TIMEOUT_MS,
+    });
+    if (isStopping) return;
+    sandbox?.start();
+    const { databaseUrl, rpcUrl, deploymentPath } = network;
+    const addressFile = join(settings.dir, "network.json");
+    const ownerPrivateKey = localOwnerKey();
+    writeAddresses(addressFile, {
+      baseUrl: service.url,
+      databaseUrl,
+      rpcUrl,
+      deploymentPath,
+      ownerPrivateKey,
+    });
+    closing.push(() => rmSync(addressFile, { force: true }));
+    report(summary({ url: service.url, network, settings, seconds: (Date.now() - startedAt) / 1000 }));
+  };
+
+  const starting = start().then(
+    () => "ready" as const,
+    (error: unknown) => ({ error }),
+  );
+  let outcome = await Promise.race([starting, signal]);
+  if (outcome === "ready") outcome = await signal;
+  isStopping = true;
+  if (typeof outcome === "object") {
+    console.error(describe(outcome.error));
+  } else {
+    console.log("\nStopping.");
+  }
+  // A part that is still starting is not in the list: the guardian ends its process.
+  for (const close of closing.reverse()) await close();
+  return typeof outcome === "object" ? 1 : 0;
+}
+
+/** Where the running network listens, for the demo and the commands; the database's address holds its password. */
+function writeAddresses(path: string, addresses: Record<string, string>): void {
+  writeFileSync(path, `${JSON.stringify(addresses, null, 2)}\n`, { mode: 0o600 });
+}
+
+/** Resolves at the first signal; later ones are ignored while everything comes to its end. */
+function nextSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => resolve(name));
+  });
+}
+
+function describe(error: unknown): string {
+  if (error instanceof ConfigError) return error.message;
+  return error instanceof Error
+    ? process.env.DEBUG
+      ? (error.stack ?? error.message)
+      : error.message
+    : String(error);
+}
+
+function summary({
+  url,
+  network,
+  settings,
+  seconds,
+}: {
+  url: string;
+  network: Awaited<ReturnType<typeof startNetwork>>;
+  settings: LocalSettings;
+  seconds: number;
+}): string {
+  const { deployment } = network;
+  return [
+    "",
+    `Working Contract service is ready after ${seconds.toFixed(1)} s`,
+    "",
+    `  API and pages   ${url}`,
+    `  API reference   ${url}/openapi.json`,
+    `  Health          ${url}/ready`,
+    `  Chain           ${network.rpcUrl} (chain ${deployment.chainId})`,
+    `  Stablecoin      ${deployment.asset.address} (${deployment.asset.symbol})`,
+    `  Data and logs   ${relative(process.cwd(), settings.dir) || "."}`,
+    "",
+    ...(network.parts.chain === undefined
+      ? []
+      : ["  Test money      npm run fund -- <address> <amount>", `  Sandbox         ${url}/sandbox`]),
+    "  Ctrl-C stops everything.",
+    "",
+  ].join("\n");
+}

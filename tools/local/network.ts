@@ -1,0 +1,219 @@
+/** Everything that the service stands on, on one machine: Postgres, a chain with the protocol on it, the indexer. */
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import { type HDAccount, mnemonicToAccount } from "viem/accounts";
+import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
+import {
+  contractsHash,
+  deployProtocol,
+  type ProtocolParameters,
+  verifyDeployment,
+} from "../../src/chain/deploy.js";
+import { readDeployment, writeDeployment } from "../../src/chain/deployment.js";
+import { type Indexer, startIndexer } from "../../src/indexer/supervision/indexer.js";
+import type { Guardian, Supervised } from "../../src/indexer/supervision/processes.js";
+import { LOCAL_CHAIN_ID, type LocalChain, MNEMONIC, startChain } from "./chain.js";
+import { compileContracts } from "./foundry.js";
+import { LOCK_NAME } from "./lock.js";
+import { freePort } from "./ports.js";
+import { type Postgres, startPostgres } from "./postgres.js";
+
+/** Roles of anvil's accounts; the others are free for agents. */
+const ACCOUNTS = { owner: 0, signers: [1, 2], reviewer: 8, treasury: 9 } as const;
+const DOMAIN = "localhost";
+const BEGIN_ANEW = "Run `npm start -- --reset` to delete the local data and begin anew.";
+/** Below those that outgoing connections take. */
+const WANTED_PORTS = { chain: 8545, postgres: 15_432, indexer: 32_069 };
+
+export interface NetworkOptions {
+  guardian: Guardian;
+  /** Where everything is kept. */
+  dir: string;
+  /** Data and chain outlive a restart; otherwise speed goes before safety. */
+  persistent: boolean;
+  postgresPassword: string;
+  /** A Postgres that exists already; otherwise one is started. */
+  databaseUrl?: string | undefined;
+  /** A chain that exists already, with the protocol on it; otherwise one is started. */
+  remoteChain?: RemoteChain | undefined;
+  /** Seconds between the local chain's blocks. */
+  blockTime: number;
+  parameters?: Partial<ProtocolParameters> | undefined;
+  report(line: string): void;
+}
+
+export interface RemoteChain {
+  rpcUrl: string;
+  wsRpcUrl?: string | undefined;
+  deploymentPath: string;
+}
+
+export interface Network extends RemoteChain {
+  databaseUrl: string;
+  deployment: Deployment;
+  /** Children by name, for tests that kill them. */
+  parts: { postgres: Postgres | undefined; chain: LocalChain | undefined; indexer: Indexer };
+  stop(): Promise<void>;
+}
+
+/** Starts the network, stopping what it has started where a part fails. */
+export async function startNetwork(options: NetworkOptions): Promise<Network> {
+  const { guardian, dir, report } = options;
+  const log = (name: string) => join(dir, "logs", `${name}.log`);
+  const started: Supervised[] = [];
+  const stop = async (): Promise<void> => {
+    for (const part of started.splice(0).reverse()) await part.stop();
+  };
+  const kept = <T extends Supervised>(part: T): T => {
+    started.push(part);
+    return part;
+  };
+
+  try {
+    const wanted = (name: keyof typeof WANTED_PORTS) => (options.persistent ? WANTED_PORTS[name] : 0);
+    const startDatabase = async () =>
+      kept(
+        await startPostgres({
+          guardian,
+          dir: join(dir, "postgres"),
+          fallbackDir: fallbackDir(dir),
+          port: wanted("postgres"),
+          password: options.postgresPassword,
+          database: "working_contracts",
+          logPath: log("postgres"),
+          volatile: !options.persistent,
+          report,
+        }),
+      );
+    const startBlocks = async () =>
+      kept(
+        await startChain({
+          guardian,
+          dir: join(dir, "chain"),
+          port: await freePort(wanted("chain")),
+          logPath: log("chain"),
+          blockTime: options.blockTime,
+          persistent: options.persistent,
+          report,
+        }),
+      );
+
+    const [postgres, localChain] = await allStarted([
+      options.databaseUrl === undefined ? startDatabase() : Promise.resolve(undefined),
+      options.remoteChain === undefined ? startBlocks() : Promise.resolve(undefined),
+      options.remoteChain === undefined ? compileContracts(report) : Promise.resolve(),
+    ]);
+    const databaseUrl = options.databaseUrl ?? (postgres as Postgres).url;
+    const { deployment, ...chain } =
+      localChain === undefined
+        ? await useRemoteChain(options.remoteChain as RemoteChain)
+        : await deployOnce(localChain, options);
+
+    const indexer = kept(
+      await startIndexer({
+        ...chain,
+        guardian,
+        databaseUrl,
+        port: await freePort(wanted("indexer")),
+        logPath: log("indexer"),
+        report,
+      }),
+    );
+    return { ...chain, databaseUrl, deployment, parts: { postgres, chain: localChain, indexer }, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Postgres's place where its own user cannot enter the folder: outside of it, yet one per folder. */
+function fallbackDir(dir: string): string {
+  return join("/var/lib/working-contracts", createHash("sha256").update(dir).digest("hex").slice(0, 16));
+}
+
+/** One of anvil's accounts; their keys are public. */
+export function localAccount(index: number): HDAccount {
+  return mnemonicToAccount(MNEMONIC, { addressIndex: index });
+}
+
+/** Keys of the accounts that may send the Relay's batches on a local chain. */
+export function localSignerKeys(): string[] {
+  return ACCOUNTS.signers.map(localKey);
+}
+
+/** Key of the account that owns the protocol token on a local chain. */
+export function localOwnerKey(): string {
+  return localKey(ACCOUNTS.owner);
+}
+
+function localKey(index: number): string {
+  const key = localAccount(index).getHdKey().privateKey;
+  if (!key) throw new Error(`The local account ${index} has no private key.`);
+  return `0x${Buffer.from(key).toString("hex")}`;
+}
+
+/** Like Promise.all, but lets every start come to its end before it fails: only what has started can be stopped. */
+async function allStarted<T extends readonly Promise<unknown>[]>(
+  starts: readonly [...T],
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  await Promise.allSettled(starts);
+  return Promise.all(starts) as Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }>;
+}
+
+async function useRemoteChain(remote: RemoteChain): Promise<RemoteChain & { deployment: Deployment }> {
+  const deployment = readDeployment(remote.deploymentPath);
+  const { publicClient } = createChainClients({ rpcUrl: remote.rpcUrl, chainId: deployment.chainId });
+  await verifyDeployment({ publicClient, deployment, signers: [] });
+  return { ...remote, deployment };
+}
+
+/** The protocol on the local chain: deployed on the first start, checked on every later one. */
+async function deployOnce(
+  local: LocalChain,
+  { dir, parameters, report }: NetworkOptions,
+): Promise<RemoteChain & { deployment: Deployment }> {
+  const { rpcUrl, wsRpcUrl } = local;
+  const { publicClient, chain } = createChainClients({ rpcUrl, chainId: LOCAL_CHAIN_ID });
+  const deploymentPath = join(dir, "deployment.json");
+  const codePath = join(dir, "deployment.code");
+  const signers = ACCOUNTS.signers.map((index) => localAccount(index).address);
+
+  if (existsSync(deploymentPath)) {
+    if (!local.isContinued) {
+      throw new Error(`${dir} holds data of a chain whose state is gone. ${BEGIN_ANEW}`);
+    }
+    if (readFileSync(codePath, "utf8") !== contractsHash()) {
+      throw new Error(`The contracts have changed since this local network was made. ${BEGIN_ANEW}`);
+    }
+    const deployment = readDeployment(deploymentPath);
+    await verifyDeployment({ publicClient, deployment, signers });
+    return { rpcUrl, wsRpcUrl, deploymentPath, deployment };
+  }
+
+  report("Deploying the contracts.");
+  const owner = localAccount(ACCOUNTS.owner);
+  const deployment = await deployProtocol({
+    walletClient: createSigningClient({ rpcUrl, chain, account: owner }),
+    publicClient,
+    owner: owner.address,
+    treasury: localAccount(ACCOUNTS.treasury).address,
+    reviewer: localAccount(ACCOUNTS.reviewer).address,
+    signers,
+    domain: DOMAIN,
+    parameters,
+  });
+  await local.save();
+  writeFileSync(codePath, contractsHash());
+  writeDeployment(deploymentPath, deployment);
+  return { rpcUrl, wsRpcUrl, deploymentPath, deployment };
+}
+
+/** Deletes a network's data; the lock that its caller holds stays. */
+export function resetNetwork(dir: string): void {
+  for (const name of readdirSync(dir).filter((entry) => entry !== LOCK_NAME)) {
+    rmSync(join(dir, name), { recursive: true, force: true });
+  }
+  rmSync(fallbackDir(dir), { recursive: true, force: true });
+}

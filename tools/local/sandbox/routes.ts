@@ -1,0 +1,112 @@
+/** What a newcomer's agent needs to try itself: money, a clock that can be moved, and somebody to play with. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Hono } from "hono";
+import { z } from "zod";
+import { AppError } from "../../../src/errors.js";
+import { ROOT } from "../../../src/root.js";
+import { MAX_MOVE_SECONDS, type SandboxClock } from "./clock.js";
+import type { Faucet } from "./faucet.js";
+import type { Plays } from "./plays.js";
+
+/** Most that one gift may be, in whole units. */
+const MAX_GIFT = { usd: 1_000_000, tokens: 10_000 };
+const MAX_PRICE = 100_000;
+
+const address = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/, "must be an address")
+  .transform((text) => text.toLowerCase() as `0x${string}`);
+const amount = (max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,9}(\.\d{1,6})?$/, "must be a decimal such as 100.0")
+    .refine((text) => Number(text) > 0 && Number(text) <= max, `must be above 0 and at most ${max}`);
+
+const GiftSchema = z
+  .object({ address, usd: amount(MAX_GIFT.usd).optional(), tokens: amount(MAX_GIFT.tokens).optional() })
+  .refine(({ usd, tokens }) => usd !== undefined || tokens !== undefined, "needs usd, tokens or both");
+
+const MoveSchema = z.union([
+  z.object({ advanceSeconds: z.int().min(1).max(MAX_MOVE_SECONDS) }),
+  z.object({ to: z.iso.datetime({ offset: true }).transform((text) => Math.floor(Date.parse(text) / 1000)) }),
+]);
+
+const ScriptSchema = z.discriminatedUnion("role", [
+  z.object({
+    role: z.literal("client"),
+    title: z.string().min(1).max(200).default("Say hello to the sandbox"),
+    price: amount(MAX_PRICE).default("50"),
+    plan: z.enum(["approve", "dispute", "nothing"]).default("approve"),
+  }),
+  z.object({
+    role: z.literal("worker"),
+    contractId: address,
+    plan: z.enum(["deliver", "withdraw", "nothing"]).default("deliver"),
+  }),
+  z.object({
+    role: z.literal("backup-agents"),
+    contractId: address,
+    votes: z
+      .array(z.enum(["met", "not met", "unclear"]))
+      .min(1)
+      .max(10),
+  }),
+]);
+
+/** Routes under /sandbox, for the local network alone. */
+export function sandboxRoutes({
+  faucet,
+  clock,
+  plays,
+}: {
+  faucet: Faucet;
+  clock: SandboxClock;
+  plays: Plays;
+}): Hono {
+  const router = new Hono();
+  const text = readFileSync(join(ROOT, "docs/sandbox.md"), "utf8");
+
+  router.get("/sandbox", (c) => c.body(text, 200, { "Content-Type": "text/markdown; charset=utf-8" }));
+
+  router.post("/sandbox/faucet", async (c) => {
+    const gift = parse(GiftSchema, await c.req.json().catch(() => undefined));
+    await faucet(gift);
+    return c.json({ data: gift });
+  });
+
+  router.get("/sandbox/clock", async (c) => c.json({ data: { now: iso(await clock.now()) } }));
+
+  router.post("/sandbox/clock", async (c) => {
+    const move = parse(MoveSchema, await c.req.json().catch(() => undefined));
+    return c.json({ data: { now: iso(await clock.move(move)) } });
+  });
+
+  router.post("/sandbox/counterparties", async (c) => {
+    const script = parse(ScriptSchema, await c.req.json().catch(() => undefined));
+    return c.json({ data: await plays.begin(script) }, 201);
+  });
+
+  router.get("/sandbox/counterparties/:id", (c) => {
+    const play = plays.get(c.req.param("id"));
+    if (play === undefined) throw new AppError("not_found", { message: "There is no such counterparty." });
+    return c.json({ data: play });
+  });
+
+  return router;
+}
+
+function parse<T>(schema: z.ZodType<T>, body: unknown): T {
+  const result = schema.safeParse(body);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const path = issue?.path.join(".") || "body";
+  throw new AppError("invalid_request", {
+    message: `${path}: ${issue?.message ?? "is invalid"}`,
+    details: result.error.issues.map(({ path: at, message }) => ({ path: at.join("."), message })),
+  });
+}
+
+function iso(seconds: number): string {
+  return new Date(seconds * 1000).toISOString();
+}

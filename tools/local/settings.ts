@@ -1,0 +1,125 @@
+/** What `npm start` starts by itself and what it is given; every fault of the environment is told at once. */
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type Config, ConfigError, parseConfig } from "../../src/config.js";
+import { ROOT } from "../../src/root.js";
+import { localSignerKeys, type RemoteChain } from "./network.js";
+
+export type Environment = Record<string, string | undefined>;
+
+export interface LocalSettings {
+  dir: string;
+  postgresPassword: string;
+  databaseUrl: string | undefined;
+  remoteChain: RemoteChain | undefined;
+  /** Completes the service's own settings with where the network's parts turned out to be. */
+  serviceConfig(found: Found): Config;
+}
+
+export interface Found extends RemoteChain {
+  databaseUrl: string;
+  port: number;
+}
+
+/** On the local chain a receipt counts as final once it is safely on the disk. */
+const LOCAL_CONFIRMATIONS = "5";
+/** Every agent on this machine signs in from one IP address: the limit meant for one caller would stop them all. */
+const LOCAL_RATE_LIMIT_ANONYMOUS = "6000";
+const WANTED_PORT = 3000;
+
+/** Throws ConfigError with one line per fault, before anything is started or written. */
+export function readSettings(env: Environment): LocalSettings {
+  const given = Object.fromEntries(
+    Object.entries(env).filter(([, value]) => value !== undefined && value !== ""),
+  );
+  const faults = [...remoteFaults(given), ...serviceFaults(given)];
+  if (faults.length > 0) throw new ConfigError(faults.join("\n"));
+
+  const dir = resolve(given.DATA_DIR ?? join(ROOT, ".local"));
+  const secret = localSecret(dir);
+  const defaults = given.RPC_URL === undefined ? localDefaults(derive(secret, "master key")) : {};
+  const { RPC_URL: rpcUrl, WS_RPC_URL: wsRpcUrl, DEPLOYMENT: deploymentPath } = given;
+  return {
+    dir,
+    postgresPassword: derive(secret, "postgres").slice(0, 32),
+    databaseUrl: given.DATABASE_URL,
+    remoteChain:
+      rpcUrl === undefined || deploymentPath === undefined
+        ? undefined
+        : { rpcUrl, wsRpcUrl, deploymentPath: resolve(deploymentPath) },
+    serviceConfig: (found) =>
+      parseConfig({
+        ...defaults,
+        ...given,
+        DATABASE_URL: found.databaseUrl,
+        RPC_URL: found.rpcUrl,
+        WS_RPC_URL: found.wsRpcUrl,
+        DEPLOYMENT: found.deploymentPath,
+        PORT: String(found.port),
+      }),
+  };
+}
+
+/** The port that was asked for; another is taken where it is busy. */
+export function wantedPort(env: Environment): number {
+  return Number(env.PORT || WANTED_PORT);
+}
+
+function localDefaults(masterKey: string): Environment {
+  return {
+    RELAYER_PRIVATE_KEYS: localSignerKeys().join(","),
+    MASTER_KEY: masterKey,
+    CONFIRMATIONS: LOCAL_CONFIRMATIONS,
+    RATE_LIMIT_ANONYMOUS: LOCAL_RATE_LIMIT_ANONYMOUS,
+    WEBHOOKS_TO_PRIVATE_ADDRESSES: "true",
+  };
+}
+
+/** A chain that exists already must be told with all that belongs to it. */
+function remoteFaults(given: Environment): string[] {
+  if (given.RPC_URL === undefined) return [];
+  const faults: string[] = [];
+  if (given.RELAYER_PRIVATE_KEYS === undefined) {
+    faults.push(
+      "RELAYER_PRIVATE_KEYS: is required with RPC_URL (keys of accounts that the Relay allows as signers)",
+    );
+  }
+  if (given.DEPLOYMENT === undefined) {
+    faults.push("DEPLOYMENT: is required with RPC_URL (the file that `npm run deploy` wrote)");
+  } else if (!existsSync(given.DEPLOYMENT)) {
+    faults.push(`DEPLOYMENT: there is no file ${given.DEPLOYMENT}`);
+  }
+  return faults;
+}
+
+/** Faults of what was given; parts that will be started here stand in as placeholders. */
+function serviceFaults(given: Environment): string[] {
+  const placeholders = {
+    DATABASE_URL: "postgres://placeholder",
+    RPC_URL: "http://placeholder",
+    DEPLOYMENT: "placeholder",
+    ...(given.RPC_URL === undefined ? localDefaults("00".repeat(32)) : {}),
+  };
+  try {
+    parseConfig({ ...placeholders, ...given });
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split("\n");
+    throw error;
+  }
+}
+
+/** A random secret of this folder, made once; losing it loses the keys of encrypted references. */
+function localSecret(dir: string): string {
+  const path = join(dir, "secret");
+  if (!existsSync(path)) {
+    mkdirSync(dir, { recursive: true });
+    writeFileSync(path, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600 });
+  }
+  return readFileSync(path, "utf8").trim();
+}
+
+function derive(secret: string, purpose: string): string {
+  return createHash("sha256").update(`${purpose}:${secret}`).digest("hex");
+}

@@ -1,0 +1,255 @@
+/** Agents who live random lives: they post, take, deliver, argue and leave contracts, and try what they may not. */
+import { setTimeout as delay } from "node:timers/promises";
+import { protocolTokenAbi, registryAbi } from "@working-contracts/protocol/abi";
+import type { Status } from "@working-contracts/protocol/status";
+import { type Address, encodeFunctionData, maxUint256, parseEther } from "viem";
+import { createSigningClient } from "../../src/chain/clients.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
+import type { Cluster } from "../../test/faults/support/cluster.js";
+import type { Customers } from "../../test/faults/support/customers.js";
+import type { Agent, Answer } from "../../test/support/agent.js";
+import type { Chance } from "./random.js";
+
+export interface Life {
+  cluster: Cluster;
+  customers: Customers;
+  agents: Agent[];
+  /** Every contract that was created, as it was last seen. */
+  board: Map<string, ContractView>;
+  /** Answers by call and status or error code. */
+  answers: Map<string, number>;
+  /** What should never have been answered, in words. */
+  surprises: string[];
+}
+
+/** Tokens that make an agent eligible to vote (the deployment's `baEligibilityStake`). */
+export const ELIGIBILITY_STAKE = 1n;
+const STAKED_SHARE = 2;
+const HOUR = 3600;
+/** Refusals that a random act can meet: wrong state, wrong role, wrong body, too little money, too many attempts. */
+const EXPECTED = new Set([400, 402, 403, 404, 409, 429]);
+
+function isStaked(_: Agent, index: number): boolean {
+  return index % STAKED_SHARE === 0;
+}
+
+/** Stakes protocol tokens for every second agent, on chain and without the service. */
+export async function stakeSome({ cluster, agents }: Life): Promise<void> {
+  const { registry, protocolToken } = cluster.deployment;
+  const amount = parseEther(String(ELIGIBILITY_STAKE));
+  for (const { account, address } of agents.filter(isStaked)) {
+    await cluster.ownerCall({
+      to: protocolToken,
+      data: encodeFunctionData({ abi: protocolTokenAbi, functionName: "grant", args: [address, amount] }),
+    });
+    await cluster.testClient.setBalance({ address, value: parseEther("1") });
+    const wallet = createSigningClient({
+      rpcUrl: cluster.node.rpcUrl,
+      chain: cluster.publicClient.chain,
+      account,
+    });
+    const own = { validAfter: 0n, validBefore: 0n, nonce: `0x${"00".repeat(32)}`, signature: "0x" } as const;
+    for (const call of [
+      {
+        to: protocolToken,
+        data: encodeFunctionData({
+          abi: protocolTokenAbi,
+          functionName: "approve",
+          args: [registry, maxUint256],
+        }),
+      },
+      {
+        to: registry,
+        data: encodeFunctionData({ abi: registryAbi, functionName: "stake", args: [address, amount, own] }),
+      },
+    ]) {
+      const hash = await wallet.sendTransaction(call);
+      await cluster.publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
+    }
+  }
+}
+
+/** An agent and the chance that decides what it does: no other's pace changes its choices. */
+interface Actor {
+  agent: Agent;
+  chance: Chance;
+}
+
+/** One agent acts until `signal` aborts; its last act is finished. */
+export async function live(life: Life, actor: Actor, signal: AbortSignal): Promise<void> {
+  const { chance } = actor;
+  while (!signal.aborted) {
+    try {
+      const target = chance.hits(0.3) ? undefined : chooseContract(life, chance);
+      if (target === undefined) await post(life, actor);
+      else await act(life, actor, target);
+    } catch (error) {
+      life.surprises.push((error as Error).message.slice(0, 300));
+    }
+    await delay(chance.between(50, 1500), undefined, { signal }).catch(() => {});
+  }
+}
+
+function chooseContract({ board }: Life, chance: Chance): ContractView | undefined {
+  const open = [...board.values()].filter(({ status }) => !/^(settled|cancelled)-/.test(status));
+  // Young ones first: they still have something ahead.
+  return open.length === 0 ? undefined : open[open.length - 1 - Math.floor(chance.next() ** 2 * open.length)];
+}
+
+async function post(life: Life, { agent, chance }: Actor): Promise<void> {
+  const { customers, agents, board } = life;
+  const other = chance.pick(agents.filter(({ address }) => address !== agent.address)).address;
+  const isListing = chance.hits(0.25);
+  const isDirect = !isListing && chance.hits(0.4);
+  const criteria = chance.between(1, 4);
+  const now = await life.cluster.chainTime();
+  const at = (seconds: number) => new Date((now + seconds) * 1000).toISOString();
+  const match = chance.between(HOUR, 6 * HOUR);
+  const withdrawal = match + chance.between(0, 6 * HOUR);
+  const delivery = withdrawal + chance.between(0, 6 * HOUR);
+  const draft = await customers.draft({
+    budgetOrPrice: chance.pick(["0.01", "1", "12.345678", "50", "1000.000001"]),
+    acceptanceCriteria: Array.from({ length: criteria }, (_, i) => `Criterion ${i + 1}`),
+    ...(isListing && { initiator: "worker", ...(chance.hits(0.3) && { client: other }) }),
+    ...(isDirect ? { awardMethod: "direct_award", worker: other } : {}),
+    ...(chance.hits(0.2) && {
+      application: "usageticket",
+      applicationTerms: { criteria: [{ metric: "tokens", op: ">=", target: 10 }] },
+    }),
+    matchDeadline: at(match),
+    withdrawalDeadline: at(withdrawal),
+    deliveryDeadline: at(delivery),
+    reviewDeadline: at(delivery + chance.between(HOUR, 6 * HOUR)),
+  });
+  const answer = note(life, "create", await customers.pay(agent, "/v1/contracts", draft));
+  if (answer.status === 200) board.set(answer.data.id, answer.data);
+}
+
+type Act =
+  | "accept"
+  | "decline"
+  | "cancel"
+  | "deliver"
+  | "withdraw"
+  | "approve"
+  | "dispute"
+  | "vote"
+  | "checkpoint"
+  | "complain"
+  | "read";
+
+/** What makes sense in a state; now and then an agent tries something else. */
+const SENSIBLE: Partial<Record<Status, Readonly<Record<string, number>>>> = {
+  created: { accept: 8, decline: 1, cancel: 1, read: 1 },
+  matched: { deliver: 8, withdraw: 1, checkpoint: 3, complain: 1 },
+  "under-review": { approve: 5, dispute: 4, complain: 1 },
+  disputed: { vote: 9, read: 1 },
+};
+const ANYTHING: Readonly<Record<Act, number>> = {
+  ...{ accept: 1, decline: 1, cancel: 1, deliver: 1, withdraw: 1, approve: 1 },
+  ...{ dispute: 1, vote: 1, checkpoint: 1, complain: 1, read: 1 },
+};
+
+async function act(life: Life, { agent: someone, chance }: Actor, seen: ContractView): Promise<void> {
+  const { board } = life;
+  const isOdd = chance.hits(0.1);
+  const weights = isOdd ? ANYTHING : (SENSIBLE[seen.status] ?? { read: 1 });
+  const what = chance.weighted(weights) as Act;
+  const agent = isOdd ? someone : (actorOf(life, seen, { what, chance }) ?? someone);
+  await perform(life, { agent, chance }, seen, what);
+  const { data, status } = await life.customers.read(agent, seen.id);
+  if (status === 200) board.set(data.id, data);
+}
+
+/** Who may do it, where not everybody may. */
+function actorOf(
+  { agents }: Life,
+  seen: ContractView,
+  { what, chance }: { what: Act; chance: Chance },
+): Agent | undefined {
+  const party = (address: Address | null) => agents.find((agent) => agent.address === address);
+  if (what === "cancel") return party(seen.initiator === "worker" ? seen.worker : seen.client);
+  if (what === "deliver" || what === "withdraw" || what === "checkpoint") return party(seen.worker);
+  if (what === "approve" || what === "dispute") return party(seen.client);
+  if (what === "accept" || what === "decline")
+    return seen.initiator === "client" ? party(seen.worker) : undefined;
+  if (what === "complain") return party(seen.client);
+  if (what === "vote") {
+    const voters = agents
+      .filter(isStaked)
+      .filter(({ address }) => address !== seen.client && address !== seen.worker);
+    return voters.length === 0 ? undefined : chance.pick(voters);
+  }
+  return undefined;
+}
+
+async function perform(
+  life: Life,
+  { agent, chance }: Actor,
+  { id, acceptanceCriteria }: ContractView,
+  what: Act,
+): Promise<void> {
+  const { customers } = life;
+  const plain = async (path: string, body?: unknown) =>
+    note(life, what, await customers.act(agent, id, path, body));
+  switch (what) {
+    case "accept":
+      note(life, what, await customers.accept(agent, id));
+      return;
+    case "dispute":
+      note(life, what, await customers.pay(agent, `/v1/contracts/${id}/dispute`, ""));
+      return;
+    case "vote": {
+      const words = ["met", "not met", "unclear"] as const;
+      const votes = acceptanceCriteria.map((_, criterionIndex) => ({
+        criterionIndex,
+        vote: chance.pick(words),
+      }));
+      note(life, what, await customers.pay(agent, `/v1/contracts/${id}/votes`, { votes }));
+      return;
+    }
+    case "decline":
+      await plain("accept", { accept: false });
+      return;
+    case "deliver":
+      await plain("delivery", { delivery: `ipfs://${id}` });
+      return;
+    case "checkpoint":
+      await plain("checkpoint", await checkpoint(life, chance, id));
+      return;
+    case "complain":
+      await plain("complaints", { evidence: { seen: "late" } });
+      return;
+    case "read":
+      note(life, what, await customers.read(agent, id));
+      return;
+    default:
+      await plain(what);
+  }
+}
+
+async function checkpoint({ cluster }: Life, chance: Chance, id: string): Promise<unknown> {
+  const { rows } = await cluster.pool.query<{ next: string }>(
+    "select coalesce(max(to_sequence), 0) + 1 as next from app.checkpoint where contract_id = $1",
+    [id],
+  );
+  const fromSequence = Number(rows[0]?.next ?? 1);
+  return {
+    fromSequence,
+    toSequence: fromSequence + chance.between(0, 5),
+    merkleRoot: "root",
+    lastReceiptHash: "receipt",
+    teeMeasurement: "measurement",
+    teeSignature: "signature",
+    checkpointedAt: new Date((await cluster.chainTime()) * 1000 + chance.between(0, 999)).toISOString(),
+    data: { tokens: chance.between(0, 20) },
+  };
+}
+
+function note(life: Life, what: string, answer: Answer<ContractView>): Answer<ContractView> {
+  const { status, error } = answer;
+  const key = `${what} ${status < 400 ? status : `${status} ${error?.code ?? ""}`.trim()}`;
+  life.answers.set(key, (life.answers.get(key) ?? 0) + 1);
+  if (status >= 300 && !EXPECTED.has(status)) life.surprises.push(`${key}: ${error?.message ?? ""}`);
+  return answer;
+}

@@ -1,0 +1,199 @@
+/** Faults at random: processes killed or frozen, database and node cut off, blocks taken back, time that leaps. */
+import { setTimeout as delay } from "node:timers/promises";
+import { until } from "../../src/indexer/supervision/processes.js";
+import { type Cluster, FATES } from "../../test/faults/support/cluster.js";
+import { BROKEN, RESET } from "../../test/faults/support/rpc-proxy.js";
+import type { Chance } from "./random.js";
+
+type Fault = (cluster: Cluster, chance: Chance) => Promise<void>;
+
+const HOUR = 3600;
+const CLOCK_SKEW = 60;
+const POSTGRES_TIMEOUT_MS = 60_000;
+
+const FAULTS: Record<string, { weight: number; inject: Fault }> = {
+  "kill -9 of an API": {
+    weight: 3,
+    inject: async ({ apis }, chance) => killFor(chance.pick(apis), chance.between(0, 4000)),
+  },
+  "kill -9 of a relayer": {
+    weight: 4,
+    inject: async ({ relayers }, chance) => killFor(chance.pick(relayers), chance.between(0, 4000)),
+  },
+  "kill -9 of all processes": {
+    weight: 1,
+    inject: async ({ processes }) => {
+      await Promise.all(processes.map((one) => one.kill()));
+      await Promise.all(processes.map((one) => one.start()));
+    },
+  },
+  "frozen process": {
+    weight: 2,
+    inject: async ({ processes }, chance) => {
+      const one = chance.pick(processes);
+      one.freeze();
+      await delay(chance.between(1000, 8000));
+      one.thaw();
+    },
+  },
+  "node stalls": {
+    weight: 3,
+    inject: async ({ processes }, chance) => {
+      const ms = chance.between(1000, 8000);
+      await underRule(chance.pick(processes), ms, async (_, forward) => {
+        await delay(ms);
+        return forward();
+      });
+    },
+  },
+  "node answers 500": {
+    weight: 1,
+    inject: async ({ processes }, chance) =>
+      underRule(chance.pick(processes), chance.between(1000, 5000), async () => BROKEN),
+  },
+  "node's replies are lost": {
+    weight: 2,
+    inject: async ({ relayers }, chance) =>
+      underRule(chance.pick(relayers), chance.between(1000, 5000), async (call, forward) => {
+        await forward();
+        return call.method === "eth_sendRawTransaction" ? RESET : forward();
+      }),
+  },
+  "node refuses connections": {
+    weight: 1,
+    inject: async ({ processes }, chance) => {
+      const one = chance.pick(processes);
+      await one.rpc.refuse(true);
+      await delay(chance.between(1000, 5000));
+      await one.rpc.refuse(false);
+    },
+  },
+  "one process's database connections cut": {
+    weight: 3,
+    inject: async ({ processes }, chance) => chance.pick(processes).database.cut(),
+  },
+  "all database connections ended": {
+    weight: 2,
+    inject: async ({ pool }) => {
+      await pool.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and application_name <> 'fault-test'",
+      );
+    },
+  },
+  "database black hole": {
+    weight: 1,
+    inject: async ({ processes }, chance) => {
+      const one = chance.pick(processes);
+      await one.database.setMode("black-hole");
+      await delay(chance.between(1000, 6000));
+      await one.database.setMode("pass");
+    },
+  },
+  "kill -9 of Postgres": {
+    weight: 1,
+    inject: async ({ postgres, pool }) => {
+      const pid = postgres.pid();
+      if (pid !== undefined) process.kill(pid, "SIGKILL");
+      const isBack = async (): Promise<boolean> =>
+        postgres.pid() !== pid && (await pool.query("select 1")).rowCount === 1;
+      await until("Postgres is back", isBack, { timeoutMs: POSTGRES_TIMEOUT_MS });
+    },
+  },
+  "transactions dropped": {
+    weight: 2,
+    inject: async ({ testClient }) => {
+      const { pending } = await testClient.getTxpoolContent();
+      const waiting = Object.values(pending).flatMap((byNonce) => Object.values(byNonce));
+      for (const { hash } of waiting) await testClient.dropTransaction({ hash });
+    },
+  },
+  "ten times the fee": {
+    weight: 1,
+    inject: async ({ testClient, publicClient }) => {
+      const { baseFeePerGas } = await publicClient.getBlock();
+      await testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: (baseFeePerGas ?? 1n) * 10n });
+    },
+  },
+  "wrong clock": {
+    weight: 1,
+    inject: async ({ processes }, chance) => {
+      const one = chance.pick(processes);
+      await one.kill();
+      await one.start({ CLOCK_OFFSET_SECONDS: String(chance.between(-CLOCK_SKEW, CLOCK_SKEW)) });
+    },
+  },
+  "indexer ended": {
+    weight: 1,
+    inject: async (cluster) => cluster.indexer.restart(),
+  },
+  reorganisation: {
+    weight: 3,
+    inject: async (cluster, chance) => {
+      // Blocks and reorganisations must not overlap: anvil would lose its state.
+      await cluster.blocks.pause();
+      try {
+        await cluster.reorganise(chance.between(1, 2), chance.pick(FATES));
+      } finally {
+        cluster.blocks.resume();
+      }
+      // What was taken back has to come again before time may leap past its deadline.
+      await outboxAtRest(cluster);
+    },
+  },
+  "time leaps": {
+    weight: 6,
+    inject: async (cluster, chance) => cluster.moveTime(chance.between(HOUR / 4, 4 * HOUR)),
+  },
+};
+
+/** Injects one fault after another until `signal` aborts; the counts are by fault. */
+export async function injectFaults(
+  cluster: Cluster,
+  { chance, signal, pauseMs }: { chance: Chance; signal: AbortSignal; pauseMs: [number, number] },
+): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  const weights = Object.fromEntries(Object.entries(FAULTS).map(([name, { weight }]) => [name, weight]));
+  while (!signal.aborted) {
+    await delay(chance.between(...pauseMs), undefined, { signal }).catch(() => {});
+    if (signal.aborted) break;
+    const name = chance.weighted(weights);
+    await FAULTS[name]?.inject(cluster, chance);
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return counts;
+}
+
+async function killFor(one: Cluster["processes"][number], ms: number): Promise<void> {
+  await one.kill();
+  await delay(ms);
+  await one.start();
+}
+
+async function underRule(
+  { rpc }: Cluster["processes"][number],
+  ms: number,
+  rule: NonNullable<Parameters<Cluster["processes"][number]["rpc"]["setRule"]>[0]>,
+): Promise<void> {
+  rpc.setRule(rule);
+  await delay(ms);
+  rpc.setRule(null);
+}
+
+const REST_TIMEOUT_MS = 60_000;
+
+/** Resolves once nothing that was mined can still be taken back; gives up where new work keeps coming. */
+async function outboxAtRest({ pool }: Cluster): Promise<void> {
+  const { rows } = await pool.query<{ newest: string | null }>(
+    "select max(id) as newest from app.operation where state in ('sent', 'mined')",
+  );
+  const isAtRest = async (): Promise<boolean> => {
+    const open = await pool.query(
+      "select 1 from app.operation where state in ('sent', 'mined') and id <= $1 limit 1",
+      [rows[0]?.newest ?? 0],
+    );
+    return open.rowCount === 0;
+  };
+  await until("the outbox comes to rest", isAtRest, { timeoutMs: REST_TIMEOUT_MS, intervalMs: 200 }).catch(
+    () => {},
+  );
+}

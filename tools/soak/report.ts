@@ -1,0 +1,122 @@
+/** What a soak came to, as a table: what was looked at, and what was wrong. */
+import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
+import type { LedgerView } from "../../src/features/contracts/get-ledger.js";
+import { audit } from "../../test/faults/support/audit.js";
+import type { Life } from "./agents.js";
+import type { Memory } from "./memory.js";
+
+export interface Check {
+  name: string;
+  /** How many were looked at. */
+  looked: number;
+  wrong: string[];
+}
+
+/** Which question of the audit a fault belongs to, by its words. */
+const AUDITED: [string, RegExp][] = [
+  ["nothing is stuck in the outbox", /^(operation|batch) \d+/],
+  ["escrows hold, or paid, what the ledger says", /^escrow /],
+  ["chain, outbox, index and API agree", /^(contract|block of batch) /],
+  ["account nonces are all accounted for", /nonces/],
+];
+const SIGNATURES = "every signature was applied once or never, as its signer was told";
+
+/** Asks everything that must hold once all agents are done and all faults are over. */
+export async function checkAll(life: Life): Promise<Check[]> {
+  const { cluster, customers, board, surprises } = life;
+  const faults = await audit(cluster, customers);
+  const { rows } = await cluster.pool.query<{ operations: string; batches: string }>(
+    "select (select count(*) from app.operation) as operations, (select count(*) from app.batch) as batches",
+  );
+  const operations = Number(rows[0]?.operations ?? 0);
+  const looked = [operations, board.size, board.size, Number(rows[0]?.batches ?? 0)];
+  const isAudited = (fault: string) => AUDITED.some(([, words]) => words.test(fault));
+  const calls = [...life.answers.values()].reduce((sum, count) => sum + count, 0);
+  return [
+    {
+      name: SIGNATURES,
+      looked: customers.payments.length,
+      wrong: faults.filter((fault) => !isAudited(fault)),
+    },
+    ...AUDITED.map(([name, words], index) => ({
+      name,
+      looked: looked[index] ?? 0,
+      wrong: faults.filter((fault) => words.test(fault)),
+    })),
+    {
+      name: "every contract has ended and its books are empty",
+      looked: board.size,
+      wrong: await openBooks(life),
+    },
+    { name: "no answer was one that must not be", looked: calls, wrong: surprises },
+  ];
+}
+
+/** Contracts that still hold money, or hold money that nobody booked. */
+async function openBooks({ cluster, board, agents }: Life): Promise<string[]> {
+  const url = cluster.apis[0]?.url;
+  const headers = { authorization: `Bearer ${agents[0]?.apiKey}` };
+  const wrong: string[] = [];
+  for (const id of board.keys()) {
+    const [status, ledger] = await Promise.all(
+      ["", "/ledger"].map(async (part) => {
+        const response = await fetch(`${url}/v1/contracts/${id}${part}`, { headers });
+        return ((await response.json()) as { data: LedgerView & { status: string } }).data;
+      }),
+    );
+    if (!/^(settled|cancelled)-/.test(status?.status ?? "")) wrong.push(`${id} is ${status?.status}`);
+    const { held, unbooked } = ledger as LedgerView;
+    if (isMoney(held) || isMoney(unbooked))
+      wrong.push(`${id} holds ${held}, and ${unbooked} beyond its books`);
+  }
+  return wrong;
+}
+
+function isMoney(amount: string | null): boolean {
+  return amount === null || (parseDecimal(amount) ?? 1n) !== 0n;
+}
+
+/** Prints counts, the table and what was wrong. */
+export function printReport(
+  { customers, answers, board, cluster }: Life,
+  {
+    checks,
+    faults,
+    minutes,
+    seed,
+    memory,
+  }: { checks: Check[]; faults: Map<string, number>; minutes: number; seed: number; memory: Memory },
+): void {
+  const paid = customers.payments.filter(({ truth }) => truth?.status === 200);
+  const volume = paid.reduce((sum, { authorization }) => sum + authorization.value, 0n);
+  const ends = new Map<string, number>();
+  for (const { status } of board.values()) ends.set(status, (ends.get(status) ?? 0) + 1);
+  const restarts = cluster.reports.filter((line) => line.includes("starting it again")).length;
+  console.log(`\nSoak of ${minutes} minutes, seed ${seed}`);
+  console.log(`\nContracts: ${board.size} (${listOf(ends)})`);
+  console.log(
+    `Payments:  ${customers.payments.length} signed, ${paid.length} taken, ${formatDecimal(volume)} USD`,
+  );
+  console.log(`Answers:   ${listOf(answers)}`);
+  console.log(`Faults:    ${listOf(faults)}; parts started again by their supervisor: ${restarts}`);
+  const sizes = [...memory].map(
+    ([name, { first, last, peak }]) => `${name} ${first} to ${last}, at most ${peak}`,
+  );
+  console.log(`Memory:    ${sizes.join("; ")} MiB`);
+  const width = Math.max(...checks.map(({ name }) => name.length));
+  console.log(`\n| ${"Check".padEnd(width)} | Looked at | Wrong |`);
+  console.log(`| ${"-".repeat(width)} | --------: | ----: |`);
+  for (const { name, looked, wrong } of checks) {
+    console.log(
+      `| ${name.padEnd(width)} | ${String(looked).padStart(9)} | ${String(wrong.length).padStart(5)} |`,
+    );
+  }
+  const wrong = checks.flatMap((check) => check.wrong);
+  for (const line of wrong.slice(0, 50)) console.log(`  ${line}`);
+  console.log(wrong.length === 0 ? "Nothing was wrong." : `${wrong.length} findings.`);
+}
+
+function listOf(counts: ReadonlyMap<string, number>): string {
+  const sorted = [...counts].sort((a, b) => b[1] - a[1]);
+  return sorted.map(([name, count]) => `${name} ${count}`).join(", ") || "none";
+}

@@ -1,0 +1,97 @@
+/** A soak from its start to its report: life under faults, then healing, the end of every contract, and the books. */
+import { setMaxListeners } from "node:events";
+import { until } from "../../src/indexer/supervision/processes.js";
+import { startCluster } from "../../test/faults/support/cluster.js";
+import { createCustomers } from "../../test/faults/support/customers.js";
+import { ELIGIBILITY_STAKE, type Life, live, stakeSome } from "./agents.js";
+import { injectFaults } from "./faults.js";
+import { type Memory, watchMemory } from "./memory.js";
+import { createChance } from "./random.js";
+import { type Check, checkAll, printReport } from "./report.js";
+
+export interface SoakOptions {
+  minutes: number;
+  /** Number of agents; 3 or more. */
+  agents: number;
+  seed: number;
+  /** Pause between two faults, from and to. */
+  faultPauseMs?: [number, number];
+}
+
+const FAULT_PAUSE_MS: [number, number] = [1000, 8000];
+const HOUR = 3600;
+/** Shorter than the day on which votes can be opened: what is due in one is done before the next begins. */
+const STEP = 20 * HOUR;
+/** From the last creation to the last claim: at most 24 hours of deadlines, one of voting, 24 of opening. */
+const STEPS = 3;
+const STEP_TIMEOUT_MS = 120_000;
+
+export interface SoakResult {
+  /** What was looked at, and what was wrong. */
+  checks: Check[];
+  memory: Memory;
+}
+
+/** Runs it and prints the report. */
+export async function soak({ minutes, agents: count, seed, ...options }: SoakOptions): Promise<SoakResult> {
+  const cluster = await startCluster({
+    parameters: { baVotingWindow: HOUR, baEligibilityStake: Number(ELIGIBILITY_STAKE) },
+  });
+  try {
+    const customers = createCustomers(cluster, `soak ${seed}`);
+    const agents = await customers.join(count);
+    const life: Life = { cluster, customers, agents, board: new Map(), answers: new Map(), surprises: [] };
+    await stakeSome(life);
+
+    console.log(`${count} agents for ${minutes} minutes; --seed ${seed} makes the same choices again.`);
+    const watch = watchMemory(cluster);
+    const signal = AbortSignal.timeout(minutes * 60_000);
+    // Every agent waits for it, and whoever injects faults.
+    setMaxListeners(count + 1, signal);
+    const faulting = injectFaults(cluster, {
+      chance: createChance(seed),
+      signal,
+      pauseMs: options.faultPauseMs ?? FAULT_PAUSE_MS,
+    });
+    const lives = agents.map((agent, index) =>
+      live(life, { agent, chance: createChance(seed + index + 1) }, signal),
+    );
+    await Promise.all(lives);
+    const faults = await faulting;
+    await cluster.heal();
+    await endAll(life);
+    const checks = await checkAll(life);
+    const memory = watch.stop();
+    printReport(life, { checks, faults, minutes, seed, memory });
+    return { checks, memory };
+  } finally {
+    await cluster.stop();
+  }
+}
+
+/** Time passes until every contract has ended and paid out. */
+async function endAll({ cluster, board, agents, customers }: Life): Promise<void> {
+  await until("nothing is on its way", () => isQuiet(cluster), { timeoutMs: STEP_TIMEOUT_MS });
+  for (let step = 0; step < STEPS; step++) {
+    await cluster.moveTime(STEP);
+    await until("the keeper has done what is due", () => isQuiet(cluster), { timeoutMs: STEP_TIMEOUT_MS });
+  }
+  for (const id of board.keys()) {
+    const { data, status } = await customers.read(agents[0] as Life["agents"][number], id);
+    if (status === 200) board.set(id, data);
+  }
+}
+
+const QUIET_ROUNDS = 5;
+
+/** Whether nothing has been on its way for a few seconds: longer than the keeper takes to find what is due. */
+async function isQuiet({ pool }: Life["cluster"]): Promise<boolean> {
+  for (let round = 0; round < QUIET_ROUNDS; round++) {
+    const open = await pool.query(
+      "select 1 from app.operation where state not in ('final', 'rejected') limit 1",
+    );
+    if (open.rowCount !== 0) return false;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
+  return true;
+}
