@@ -54,7 +54,6 @@ const ENTRIES = [
   "src/commands/indexer.ts",
   "src/commands/operator.ts",
   "src/commands/migrate.ts",
-  "tools/deploy.ts",
   "src/indexer/ponder.config.ts",
 ];
 
