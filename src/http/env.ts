@@ -23,3 +23,6 @@ export interface AppEnv {
 export interface CallerEnv {
   Variables: AppEnv["Variables"] & { caller: Address };
 }
+
+/** OpenAPI security of operations that need an API key. */
+export const KEY_SECURITY = [{ apiKey: [] }];

@@ -19,3 +19,12 @@ export const listOf = <T extends z.ZodType>(schema: T) =>
     data: z.array(schema),
     nextCursor: z.string().nullable().optional().openapi({ description: "Only with limit or cursor" }),
   });
+
+/** A short list's body: `nextCursor` only if the caller asked for pages. */
+export function shortList<T>(
+  query: { limit?: number | undefined; cursor?: string | undefined },
+  data: T[],
+  nextCursor: string | null,
+): { data: T[]; nextCursor?: string | null } {
+  return query.limit === undefined && query.cursor === undefined ? { data } : { data, nextCursor };
+}

@@ -1,7 +1,7 @@
 /** `/live`: the event stream for the pages, which have no API key: only what everybody may see, counted by client IP. */
 import type { Context } from "hono";
 import type { Deps } from "../deps.js";
-import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/routes/schema.js";
+import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/schema.js";
 import { createEventStreams } from "../features/events/stream-events.js";
 import type { AppEnv } from "../http/env.js";
 import { invalidInput } from "../http/envelope.js";

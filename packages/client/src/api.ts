@@ -278,7 +278,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Cancel a contract that nobody has accepted */
+        /** Cancel a contract that no one has accepted */
         post: operations["cancelContract"];
         delete?: never;
         options?: never;
@@ -312,7 +312,7 @@ export interface paths {
         };
         /**
          * List the votes on a contract, newest first
-         * @description Sealed until the tally: before it only the voter sees what it voted.
+         * @description Sealed until the tally: before it only the voter sees its own votes.
          */
         get: operations["listContractVotes"];
         put?: never;
@@ -336,7 +336,7 @@ export interface paths {
         };
         /**
          * List votes, newest first
-         * @description Sealed until the tally: before it only the voter sees what it voted.
+         * @description Sealed until the tally: before it only the voter sees its own votes.
          */
         get: operations["listVotes"];
         put?: never;
@@ -378,7 +378,7 @@ export interface paths {
         put?: never;
         /**
          * Withdraw the whole stake
-         * @description It is paid back by itself, 48 hours later. Refused while a vote of the caller is open.
+         * @description It is paid back automatically, 48 hours later. Refused while a vote of the caller is open.
          */
         post: operations["unstake"];
         delete?: never;
@@ -464,7 +464,7 @@ export interface paths {
         };
         /**
          * List the checkpoints of a contract, oldest first
-         * @description Everything in one answer, unless `limit` or `cursor` is given.
+         * @description Everything in one response, unless `limit` or `cursor` is given.
          */
         get: operations["listCheckpoints"];
         put?: never;
@@ -504,7 +504,7 @@ export interface paths {
         };
         /**
          * List the complaints of a contract, oldest first
-         * @description Everything in one answer, unless `limit` or `cursor` is given.
+         * @description Everything in one response, unless `limit` or `cursor` is given.
          */
         get: operations["listComplaints"];
         put?: never;
@@ -596,7 +596,7 @@ export interface paths {
         };
         /**
          * Read the log of events from a position on, oldest first
-         * @description One log of all that happened to all contracts, in one order, without gaps. Pass `nextAfter` as `after` the next time. A call with filters looks through at most 10,000 events, so that it can answer with none although `hasMore` is true. An event that a reorganisation of the chain undid is followed by an `event.reverted` that names it in `data.eventId`.
+         * @description One log of everything that happened to all contracts, in one order, without gaps. Pass `nextAfter` as `after` the next time. A call with filters looks through at most 10,000 events, so it can return none although `hasMore` is true. An event that a chain reorganization undid is followed by an `event.reverted` that names it in `data.eventId`.
          */
         get: operations["listEvents"];
         put?: never;
@@ -616,7 +616,7 @@ export interface paths {
         };
         /**
          * Receive events as they happen (server-sent events)
-         * @description The same log as GET /v1/events. Each message has the event's type as `event`, its id as `id` and the Event as `data`. A reader that comes back with `Last-Event-ID` misses nothing. Heartbeats are comments, every 15 seconds, and move the id on. A stream ends after 15 minutes, and when its reader takes nothing for 20 seconds.
+         * @description The same log as GET /v1/events. Each message has the event's type as `event`, its id as `id` and the Event as `data`. A reader that reconnects with `Last-Event-ID` misses nothing. Heartbeats are comments, every 15 seconds, and move the id on. A stream ends after 15 minutes, and when its reader takes nothing for 20 seconds.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -639,7 +639,7 @@ export interface paths {
         put?: never;
         /**
          * Have events sent to a URL from now on
-         * @description Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx answer within 10 seconds takes it. Otherwise it comes again after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours; `webhook-id` stays the same. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.
+         * @description Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx response within 10 seconds counts as received. Otherwise it is retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours; `webhook-id` stays the same. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -665,7 +665,7 @@ export interface paths {
         head?: never;
         /**
          * Change a webhook, or switch it off and on
-         * @description What is absent stays. One that was disabled (by its owner, by a 410 answer, or because every attempt of three days failed) is switched on by `disabled: false`, and is then sent everything since.
+         * @description Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, or because every attempt of three days failed) is switched on by `disabled: false`, and is then sent everything since.
          */
         patch: operations["updateWebhook"];
         trace?: never;
@@ -681,7 +681,7 @@ export interface paths {
         put?: never;
         /**
          * Send events again
-         * @description One event by its id, or everything that the webhook wants behind one.
+         * @description One event by its id, or everything that the webhook subscribes to after one.
          */
         post: operations["replayWebhook"];
         delete?: never;
@@ -2164,7 +2164,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The stake; zero and nulls where nothing is staked */
+            /** @description The stake; zero and nulls if nothing is staked */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2210,7 +2210,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The record; zeros where the address has done nothing */
+            /** @description The record; zeros if the address has done nothing */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2398,7 +2398,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The profile; null fields where none was ever set */
+            /** @description The profile; null fields if none was ever set */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2423,7 +2423,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A JWK Set; empty where no such reference exists yet */
+            /** @description A JWK Set; empty if no such reference exists yet */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2481,7 +2481,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events, and where to go on */
+            /** @description Events, and where to continue */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2509,7 +2509,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A stream that goes on until it is closed */
+            /** @description A stream that continues until it is closed */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -1,4 +1,4 @@
-/** POST /v1/contracts/{id}/accept: the stake (or a listing's price) matches the contract; `false` declines it. */
+/** POST /v1/contracts/{id}/accept with `true`: the stake (or a listing's price) matches the contract. */
 
 import { workerStake } from "@working-contracts/protocol/ledger";
 import type { Address } from "@working-contracts/protocol/types";
@@ -8,11 +8,11 @@ import type { Answer } from "../../payments/answer.js";
 import type { PaidAct } from "../../payments/paid-act.js";
 import { performPayment } from "../../payments/perform-payment.js";
 import type { HeaderReader } from "../../payments/quote.js";
-import { acceptOperation, declineOperation } from "../../relayer/operations.js";
+import { acceptOperation } from "../../relayer/operations.js";
+import { requireAcceptor } from "./lifecycle.js";
 import { loadContractForAct } from "./load-for-act.js";
 import { requireStatus } from "./parties.js";
-import { performAct } from "./perform-act.js";
-import { type ContractRow, parametersOf, viewContract } from "./view.js";
+import { parametersOf, viewContract } from "./view.js";
 
 export interface AcceptCall {
   id: Address;
@@ -30,28 +30,6 @@ export async function acceptContract(deps: Deps, call: AcceptCall): Promise<Answ
     rawBody: call.rawBody,
     headers: call.headers,
     prepare: () => prepareAccept(deps, call),
-    respond: async () => ({ data: await viewContract(deps, id) }),
-  });
-}
-
-/** Declines for the one who is named. Refuses with 400 where nobody is, 403 for anybody else, 409 outside `created`. */
-export async function declineContract(
-  deps: Deps,
-  { id, caller, rawBody }: Omit<AcceptCall, "headers">,
-): Promise<Answer> {
-  return performAct(deps, {
-    act: `decline ${id}`,
-    subject: { escrow: id },
-    caller,
-    rawBody,
-    prepare: async (requestHash) => {
-      const row = await loadContractForAct(deps.db, id);
-      requireDeclinable(row);
-      requireAcceptor(row, caller);
-      requireStatus(row, "created", deps.clock.now());
-      return () =>
-        declineOperation({ escrow: id, caller, requestHash, notAfter: Number(row.chain.matchDeadline) - 1 });
-    },
     respond: async () => ({ data: await viewContract(deps, id) }),
   });
 }
@@ -83,19 +61,4 @@ async function prepareAccept(deps: Deps, { id, caller }: AcceptCall): Promise<Pa
     alreadyDone: () =>
       new AppError("conflict", { message: "You have accepted this contract already, with another payment." }),
   };
-}
-
-function requireAcceptor({ chain }: ContractRow, caller: Address): void {
-  if (caller === chain.initiator) {
-    throw new AppError("forbidden", { message: "You posted this contract; somebody else has to accept it." });
-  }
-  if (chain.namedCounterparty === null || chain.namedCounterparty === caller) return;
-  const role = chain.workerInitiated ? "buyer it is reserved for" : "worker named in it";
-  throw new AppError("forbidden", { message: `Only the ${role} may answer this contract.` });
-}
-
-function requireDeclinable({ chain }: ContractRow): void {
-  if (chain.namedCounterparty !== null) return;
-  const message = "accept: must be true: the contract is open to anybody, so there is nothing to decline";
-  throw new AppError("invalid_request", { message, details: [{ path: "accept", message: "must be true" }] });
 }

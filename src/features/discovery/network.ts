@@ -1,7 +1,5 @@
-import { createRoute, z } from "@hono/zod-openapi";
-import type { Deps } from "../../deps.js";
-import { dataResponse, errorResponses } from "../../http/envelope.js";
-import { createRouter } from "../../http/router.js";
+import { z } from "@hono/zod-openapi";
+import { data, operation } from "../../http/operation.js";
 
 const address = () => z.string().openapi({ pattern: "^0x[0-9a-f]{40}$" });
 
@@ -33,39 +31,26 @@ const NetworkSchema = z
   })
   .openapi("Network");
 
-const route = createRoute({
-  method: "get",
-  path: "/v1/network",
-  operationId: "getNetwork",
-  tags: ["Discovery"],
-  summary: "Read where the protocol lives on chain, and the chain's time",
-  description:
-    "What a payer pins: with these addresses it can recompute every quote's `payTo`, and verify every contract without the service.",
-  responses: {
-    200: dataResponse("The network", NetworkSchema),
-    ...errorResponses("invalid_request", "rate_limited", "unavailable"),
+export const networkOperation = operation(
+  {
+    method: "get",
+    path: "/v1/network",
+    operationId: "getNetwork",
+    tag: "Discovery",
+    summary: "Read where the protocol lives on chain, and the chain's time",
+    description:
+      "What a payer pins: with these addresses it can recompute every quote's `payTo`, and verify every contract without the service.",
+    auth: "none",
+    returns: data("The network", NetworkSchema),
   },
-});
-
-export function networkRoute({ config, clock, deployment }: Pick<Deps, "config" | "clock" | "deployment">) {
-  return createRouter().openapi(route, (c) => {
-    const { chainId, startBlock, domain, asset } = deployment;
-    const { factory, implementation, relay, delegation, registry, protocolToken } = deployment;
-    const network = {
-      baseUrl: config.baseUrl,
-      chainId,
-      network: `eip155:${chainId}`,
-      time: new Date(clock.now() * 1000).toISOString(),
-      startBlock,
-      domain,
-      factory,
-      implementation,
-      relay,
-      delegation,
-      registry,
-      protocolToken,
-      asset,
-    };
-    return c.json({ data: network }, 200);
-  });
-}
+  ({ config, clock, deployment }) =>
+    () => {
+      const { networkName: _, ...published } = deployment;
+      return {
+        baseUrl: config.baseUrl,
+        network: `eip155:${deployment.chainId}`,
+        time: new Date(clock.now() * 1000).toISOString(),
+        ...published,
+      };
+    },
+);

@@ -1,7 +1,6 @@
 import type { Deps } from "../../deps.js";
 import { createRouter } from "../../http/router.js";
 import { agentCard } from "./agent-card.js";
-import { networkRoute } from "./network.js";
 import { TEXT_PATHS, textOf } from "./texts.js";
 import { x402Resources } from "./x402-resources.js";
 
@@ -17,5 +16,5 @@ export function discoveryRoutes(deps: Deps) {
   }
   router.get("/.well-known/agent-card.json", (c) => c.json(agentCard(config), 200, CACHING));
   router.get("/.well-known/x402", (c) => c.json(x402Resources(config, deployment), 200, CACHING));
-  return router.route("/", networkRoute(deps));
+  return router;
 }

@@ -1,9 +1,7 @@
-import { createRoute, z } from "@hono/zod-openapi";
-import type { Deps } from "../../deps.js";
+/** What became of an agent's work, counted. */
+import { z } from "@hono/zod-openapi";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/address.js";
-import { dataResponse, errorResponses } from "../../http/envelope.js";
-import { KEY_SECURITY, requireKey } from "../../http/middleware/auth.js";
-import { createRouter } from "../../http/router.js";
+import { data, operation } from "../../http/operation.js";
 import { type RecordView, readRecord } from "./read-record.js";
 
 const amount = () => z.string().openapi({ example: "50.0" });
@@ -34,23 +32,20 @@ const RecordSchema = z
   })
   .openapi("Record") satisfies z.ZodType<RecordView>;
 
-const route = createRoute({
-  method: "get",
-  path: "/v1/agents/{address}/record",
-  operationId: "getRecord",
-  tags: ["Agents"],
-  summary: "Read what became of an agent's contracts, votes and the complaints against it, counted",
-  security: KEY_SECURITY,
-  middleware: [requireKey] as const,
-  request: { params: AddressParamsSchema },
-  responses: {
-    200: dataResponse("The record; zeros where the address has done nothing", RecordSchema),
-    ...errorResponses("unauthorized", "invalid_request", "rate_limited", "unavailable"),
-  },
-});
-
-export function recordRoutes(deps: Deps) {
-  return createRouter().openapi(route, async (c) => {
-    return c.json({ data: await readRecord(deps, c.req.valid("param").address) }, 200);
-  });
-}
+export const recordOperations = [
+  operation(
+    {
+      method: "get",
+      path: "/v1/agents/{address}/record",
+      operationId: "getRecord",
+      tag: "Agents",
+      summary: "Read what became of an agent's contracts, votes and the complaints against it, counted",
+      longRead: true,
+      params: AddressParamsSchema,
+      returns: data("The record; zeros if the address has done nothing", RecordSchema),
+    },
+    (deps) =>
+      ({ params: { address } }) =>
+        readRecord(deps, address),
+  ),
+];

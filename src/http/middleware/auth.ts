@@ -28,6 +28,3 @@ export const requireKey = createMiddleware<CallerEnv>(async (c, next) => {
   c.set("caller", identity);
   await next();
 });
-
-/** OpenAPI security of routes behind `requireKey`. */
-export const KEY_SECURITY = [{ apiKey: [] }];

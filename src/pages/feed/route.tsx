@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import type { Deps } from "../../deps.js";
 import { listContracts } from "../../features/contracts/list.js";
-import { ListQuerySchema } from "../../features/contracts/routes/schema.js";
+import { ListQuerySchema } from "../../features/contracts/schema.js";
 import type { AppEnv } from "../../http/env.js";
 import { invalidInput } from "../../http/envelope.js";
 import { FeedPage, feedPath } from "./page.js";

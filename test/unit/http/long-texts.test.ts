@@ -1,6 +1,6 @@
 import { expect, it, vi } from "vitest";
-import { ProfileBodySchema } from "../../../src/features/profiles/routes/schema.js";
-import { WebhookBodySchema } from "../../../src/features/webhooks/routes/schema.js";
+import { ProfileBodySchema } from "../../../src/features/profiles/schema.js";
+import { WebhookBodySchema } from "../../../src/features/webhooks/schema.js";
 
 it("a name of a hundred thousand accents is refused without composing them", () => {
   const normalize = vi.spyOn(String.prototype, "normalize");

@@ -1,0 +1,103 @@
+/** Checkpoints of continuous work, and their proofs. */
+import { Readable } from "node:stream";
+import type { ReadableStream } from "node:stream/web";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import { created, data, operation, raw } from "../../http/operation.js";
+import { listOf, PageQuerySchema } from "../../http/pagination.js";
+import { ContractParamsSchema } from "../contracts/schema.js";
+import { loadContract } from "../contracts/view.js";
+import { listCheckpoints, streamCheckpoints } from "./list-checkpoints.js";
+import { proveCheckpoint } from "./prove-checkpoint.js";
+import {
+  CheckpointBodySchema,
+  CheckpointParamsSchema,
+  CheckpointProofSchema,
+  CheckpointSchema,
+} from "./schema.js";
+import { submitCheckpoint } from "./submit-checkpoint.js";
+
+const tag = "Checkpoints";
+
+export const checkpointOperations = [
+  operation(
+    {
+      method: "post",
+      path: "/v1/contracts/{id}/checkpoint",
+      operationId: "submitCheckpoint",
+      tag,
+      summary: "Submit a checkpoint of continuous work (the matched worker)",
+      params: ContractParamsSchema,
+      body: CheckpointBodySchema,
+      returns: created("The checkpoint as stored", CheckpointSchema),
+      errors: ["forbidden", "not_found", "conflict"],
+    },
+    (deps) =>
+      ({ params: { id }, body: draft, caller }) =>
+        submitCheckpoint(deps, { id, caller, draft }),
+  ),
+  operation(
+    {
+      method: "get",
+      path: "/v1/contracts/{id}/checkpoints",
+      operationId: "listCheckpoints",
+      tag,
+      summary: "List the checkpoints of a contract, oldest first",
+      description: "Everything in one response, unless `limit` or `cursor` is given.",
+      auth: "none",
+      longRead: true,
+      params: ContractParamsSchema,
+      query: PageQuerySchema,
+      returns: raw("Checkpoints", {
+        "application/json": { schema: listOf(CheckpointSchema).openapi("CheckpointList") },
+      }),
+      errors: ["not_found"],
+    },
+    ({ db }) =>
+      async ({ params: { id }, query: { limit, cursor }, c }) => {
+        await loadContract(db, id);
+        if (limit === undefined && cursor === undefined) {
+          const text = listText(streamCheckpoints(db, id));
+          // Read before the status is sent: a database that does not respond is still a 503.
+          const first = await text.next();
+          const stream = Readable.toWeb(Readable.from(prepend(first.value, text))) as ReadableStream;
+          return c.body(stream as globalThis.ReadableStream, 200, { "Content-Type": "application/json" });
+        }
+        const page = await listCheckpoints(db, { contractId: id, limit: limit ?? LIMITS.pageSize, cursor });
+        return c.json({ data: page.checkpoints, nextCursor: page.nextCursor }, 200);
+      },
+  ),
+  operation(
+    {
+      method: "get",
+      path: "/v1/contracts/{id}/checkpoints/{checkpointId}/proof",
+      operationId: "proveCheckpoint",
+      tag,
+      summary: "Prove a checkpoint against the root that the delivery anchored on chain",
+      description:
+        "Before delivery the proof is against the root of all checkpoints so far. The tree is OpenZeppelin's SimpleMerkleTree; MerkleProof.verify accepts the proof on chain.",
+      auth: "none",
+      longRead: true,
+      params: CheckpointParamsSchema,
+      returns: data("The proof", CheckpointProofSchema),
+      errors: ["not_found"],
+    },
+    (deps) =>
+      ({ params }) =>
+        proveCheckpoint(deps, params),
+  ),
+];
+
+/** The text of `{ "data": [...] }`, item by item. */
+async function* listText(items: AsyncIterable<unknown>): AsyncGenerator<string, undefined> {
+  let separator = '{"data":[';
+  for await (const item of items) {
+    yield separator + JSON.stringify(item);
+    separator = ",";
+  }
+  yield separator === "," ? "]}" : `${separator}]}`;
+}
+
+async function* prepend(first: string | undefined, rest: AsyncIterable<string>): AsyncGenerator<string> {
+  if (first !== undefined) yield first;
+  yield* rest;
+}

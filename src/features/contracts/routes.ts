@@ -1,0 +1,221 @@
+/** The life of a contract; votes on a disputed one are in features/votes. */
+import { z } from "@hono/zod-openapi";
+import { body, data, operation, stored } from "../../http/operation.js";
+import { acceptContract } from "./accept.js";
+import { createContract } from "./create.js";
+import { deliver } from "./deliver.js";
+import { disputeContract } from "./dispute.js";
+import { getLedger } from "./get-ledger.js";
+import { getSettlement } from "./get-settlement.js";
+import { getTerms } from "./get-terms.js";
+import { performLifecycleAction } from "./lifecycle.js";
+import { listContracts } from "./list.js";
+import {
+  AcceptBodySchema,
+  ContractParamsSchema,
+  ContractSchema,
+  CreateBodySchema,
+  DeliveryBodySchema,
+  LedgerSchema,
+  ListQuerySchema,
+  SettlementSchema,
+  TermsSchema,
+} from "./schema.js";
+import { viewContract } from "./view.js";
+
+const tag = "Contracts";
+const params = ContractParamsSchema;
+const REFUSALS = ["not_found", "forbidden", "conflict"] as const;
+
+const createContractOperation = operation(
+  {
+    method: "post",
+    path: "/v1/contracts",
+    operationId: "createContract",
+    tag,
+    summary: "Create a contract",
+    paid: true,
+    body: CreateBodySchema,
+    returns: stored("The contract, with its deposit locked", ContractSchema),
+    errors: ["conflict", "duplicate_contract", "too_many_pending_attempts"],
+  },
+  (deps) =>
+    ({ caller, rawBody, body: draft, c }) =>
+      createContract(deps, { caller, rawBody, headers: c.req.raw.headers, draft }),
+);
+
+const listContractsOperation = operation(
+  {
+    method: "get",
+    path: "/v1/contracts",
+    operationId: "listContracts",
+    tag,
+    summary: "List contracts, newest first",
+    longRead: true,
+    query: ListQuerySchema,
+    returns: body(
+      "A page of contracts",
+      z.object({ data: z.array(ContractSchema), nextCursor: z.string().nullable() }),
+    ),
+  },
+  (deps) =>
+    ({ query: { status, ...filter } }) =>
+      listContracts(deps, { ...filter, statuses: status }),
+);
+
+const getContractOperation = operation(
+  {
+    method: "get",
+    path: "/v1/contracts/{id}",
+    operationId: "getContract",
+    tag,
+    summary: "Read a contract",
+    params,
+    returns: data("The contract", ContractSchema),
+    errors: ["not_found"],
+  },
+  (deps) =>
+    ({ params: { id } }) =>
+      viewContract(deps, id),
+);
+
+const getTermsOperation = operation(
+  {
+    method: "get",
+    path: "/v1/contracts/{id}/terms",
+    operationId: "getTerms",
+    tag,
+    summary: "Read all that the contract's address commits to",
+    description:
+      "Public. Served from the first quote on, so that a payer can recompute `payTo` before signing.",
+    auth: "none",
+    params,
+    returns: data("The terms", TermsSchema),
+    errors: ["not_found"],
+  },
+  (deps) =>
+    ({ params: { id } }) =>
+      getTerms(deps, id),
+);
+
+const getSettlementOperation = operation(
+  {
+    method: "get",
+    path: "/v1/contracts/{id}/settlement",
+    operationId: "getSettlement",
+    tag,
+    summary: "Read who gets what, how the contract ended, and how far each payment is",
+    longRead: true,
+    params,
+    returns: data("The settlement; no legs while the contract has not ended", SettlementSchema),
+    errors: ["not_found"],
+  },
+  (deps) =>
+    ({ params: { id } }) =>
+      getSettlement(deps, id),
+);
+
+const getLedgerOperation = operation(
+  {
+    method: "get",
+    path: "/v1/contracts/{id}/ledger",
+    operationId: "getLedger",
+    tag,
+    summary: "Read every amount that the escrow took in and paid out, against its balance on chain",
+    longRead: true,
+    params,
+    returns: data("The escrow's books", LedgerSchema),
+    errors: ["not_found"],
+  },
+  (deps) =>
+    ({ params: { id } }) =>
+      getLedger(deps, id),
+);
+
+const acceptContractOperation = operation(
+  {
+    method: "post",
+    path: "/v1/contracts/{id}/accept",
+    operationId: "acceptContract",
+    tag,
+    summary: "Accept or decline a contract",
+    description: "Declining costs nothing.",
+    paid: true,
+    params,
+    body: AcceptBodySchema,
+    returns: stored("The contract, matched or declined", ContractSchema),
+    errors: [...REFUSALS],
+  },
+  (deps) =>
+    ({ params: { id }, body: { accept }, caller, rawBody, c }) =>
+      accept
+        ? acceptContract(deps, { id, caller, rawBody, headers: c.req.raw.headers })
+        : performLifecycleAction(deps, "decline", { id, caller, rawBody }),
+);
+
+const submitDeliveryOperation = operation(
+  {
+    method: "post",
+    path: "/v1/contracts/{id}/delivery",
+    operationId: "submitDelivery",
+    tag,
+    summary: "Submit the delivery",
+    params,
+    body: DeliveryBodySchema,
+    returns: stored("The contract, under review", ContractSchema),
+    errors: [...REFUSALS],
+  },
+  (deps) =>
+    ({ params: { id }, body: { delivery }, caller, rawBody }) =>
+      deliver(deps, { id, caller, rawBody, reference: delivery }),
+);
+
+const disputeContractOperation = operation(
+  {
+    method: "post",
+    path: "/v1/contracts/{id}/dispute",
+    operationId: "disputeContract",
+    tag,
+    summary: "Dispute a delivery",
+    paid: true,
+    params,
+    returns: stored("The contract, disputed; the voting window is open", ContractSchema),
+    errors: [...REFUSALS],
+  },
+  (deps) =>
+    ({ params: { id }, caller, rawBody, c }) =>
+      disputeContract(deps, { id, caller, rawBody, headers: c.req.raw.headers }),
+);
+
+function lifecycleOperation(name: "approve" | "withdraw" | "cancel", summary: string, result: string) {
+  return operation(
+    {
+      method: "post",
+      path: `/v1/contracts/{id}/${name}`,
+      operationId: `${name}Contract`,
+      tag,
+      summary,
+      params,
+      returns: stored(result, ContractSchema),
+      errors: [...REFUSALS],
+    },
+    (deps) =>
+      ({ params: { id }, caller, rawBody }) =>
+        performLifecycleAction(deps, name, { id, caller, rawBody }),
+  );
+}
+
+export const contractOperations = [
+  createContractOperation,
+  listContractsOperation,
+  getContractOperation,
+  getTermsOperation,
+  getSettlementOperation,
+  acceptContractOperation,
+  submitDeliveryOperation,
+  lifecycleOperation("approve", "Approve the delivery", "The contract, resolved"),
+  disputeContractOperation,
+  lifecycleOperation("withdraw", "Withdraw from a matched contract", "The contract, cancelled by withdrawal"),
+  lifecycleOperation("cancel", "Cancel a contract that no one has accepted", "The contract, cancelled"),
+  getLedgerOperation,
+];

@@ -1,0 +1,356 @@
+import { z } from "@hono/zod-openapi";
+import { MAX_PRICE, parseDecimal } from "@working-contracts/protocol/amounts";
+import { LEG_NAMES } from "@working-contracts/protocol/ledger";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import { OUTCOMES } from "@working-contracts/protocol/outcomes";
+import { STATUSES } from "@working-contracts/protocol/status";
+import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
+import { AddressSchema, AddressViewSchema } from "../../http/address.js";
+import { HexViewSchema } from "../../http/json.js";
+import type { ContractDraft } from "./draft.js";
+import { LEDGER_ENTRY_NAMES, type LedgerView } from "./get-ledger.js";
+import type { SettlementView } from "./get-settlement.js";
+import type { TermsView } from "./get-terms.js";
+import { parseStatuses, SORTS } from "./list.js";
+import type { ContractView } from "./view.js";
+
+export const ContractParamsSchema = z.object({
+  id: AddressSchema.openapi({
+    param: { name: "id", in: "path" },
+    description: "Contract id: the address of its escrow",
+  }),
+});
+
+const NonZeroAddressSchema = AddressSchema.refine(
+  (address) => address !== ZERO_ADDRESS,
+  "must not be the zero address",
+);
+
+/** Letters as people count them, not UTF-16 units. */
+const lengthOf = (text: string) => [...text].length;
+const upTo = (limit: number) =>
+  [(text: string) => lengthOf(text) <= limit, `must have at most ${limit} characters`] as const;
+const notBlank = [(text: string) => text.trim() !== "", "must not be empty"] as const;
+
+const trimmed = (limit: number) =>
+  z
+    .string()
+    .trim()
+    .min(1, "must not be empty")
+    .refine(...upTo(limit))
+    .openapi({ maxLength: limit });
+
+/** A reference (hash or URI): stored as given. */
+export const ReferenceSchema = z
+  .string()
+  .min(1, "must not be empty")
+  .refine(...upTo(LIMITS.referenceLength))
+  .openapi({ maxLength: LIMITS.referenceLength });
+
+const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
+const WITH_ZONE = "must be an RFC 3339 time with seconds and a zone, such as 2026-01-31T12:00:00Z";
+
+/** Whole seconds, rounded down, as the chain holds them. */
+const DeadlineSchema = z
+  .string()
+  .transform((text) => text.toUpperCase())
+  .pipe(
+    z
+      .string()
+      .regex(RFC_3339, WITH_ZONE)
+      .pipe(z.iso.datetime({ offset: true, error: WITH_ZONE })),
+  )
+  .transform((text) => Math.floor(Date.parse(text) / 1000))
+  .openapi({ type: "string", format: "date-time", example: "2026-01-31T12:00:00Z" });
+
+/** Text, because the body parser keeps the digits as they were sent. */
+const PriceSchema = z
+  .string("must be a decimal above 0 with at most 6 decimals")
+  .transform((text, context) => {
+    const amount = parseDecimal(text);
+    if (amount !== null && amount > 0n && amount <= MAX_PRICE) return amount;
+    context.addIssue({
+      code: "custom",
+      message: "must be a decimal above 0, with at most 6 decimals and no exponent",
+    });
+    return z.NEVER;
+  })
+  .openapi({ type: ["number", "string"], example: 50 });
+
+const ApplicationTermsSchema = z
+  .record(z.string(), z.unknown())
+  .refine(
+    (terms) => Buffer.byteLength(JSON.stringify(terms)) <= LIMITS.applicationTermsBytes,
+    `must be at most ${LIMITS.applicationTermsBytes} bytes of JSON`,
+  );
+
+const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? null);
+
+const only = <T extends string>(word: T, note: string) => z.literal(word, `must be "${word}": ${note}`);
+
+export const CreateBodySchema = z
+  .object({
+    idempotencyKey: optional(
+      z
+        .string()
+        .min(1, "must not be empty")
+        .refine(...upTo(LIMITS.idempotencyKeyLength))
+        .openapi({ maxLength: LIMITS.idempotencyKeyLength }),
+    ),
+    initiator: z
+      .enum(["client", "worker"], 'must be "client" or "worker"')
+      .nullish()
+      .transform((value) => value ?? "client"),
+    title: trimmed(LIMITS.titleLength),
+    taskDescription: z
+      .string()
+      .refine(...notBlank)
+      .refine(...upTo(LIMITS.taskDescriptionLength))
+      .openapi({ minLength: 1, maxLength: LIMITS.taskDescriptionLength }),
+    acceptanceCriteria: z
+      .array(trimmed(LIMITS.criterionLength))
+      .min(1, "must have at least one criterion")
+      .max(LIMITS.acceptanceCriteria, `must have at most ${LIMITS.acceptanceCriteria} criteria`),
+    supplementaryMaterials: optional(ReferenceSchema),
+    application: optional(
+      only("usageticket", "no other application is recognized; omit it for a plain contract"),
+    ),
+    applicationTerms: optional(ApplicationTermsSchema),
+    contractType: only("fixed", "no other contract type is implemented"),
+    awardMethod: z.enum(["direct_award", "open_tender"], 'must be "direct_award" or "open_tender"'),
+    worker: optional(NonZeroAddressSchema),
+    client: z
+      .unknown()
+      .optional()
+      .openapi({ type: "string", description: "Reserves a worker-initiated listing for one Buyer" }),
+    budgetOrPrice: PriceSchema,
+    matchDeadline: DeadlineSchema,
+    withdrawalDeadline: DeadlineSchema,
+    deliveryDeadline: DeadlineSchema,
+    reviewDeadline: DeadlineSchema,
+    verificationMode: only("privacy-preserving", "no other verification mode is implemented").nullish(),
+  })
+  .transform((body, context): ContractDraft => {
+    const { idempotencyKey: _, contractType: __, verificationMode: ___, ...draft } = body;
+    if (draft.applicationTerms !== null && draft.application === null) {
+      context.addIssue({ code: "custom", path: ["applicationTerms"], message: "needs an application" });
+    }
+    // Only a listing can be reserved; elsewhere `client` is an unknown field, and ignored.
+    if (draft.initiator === "client" || draft.client == null) return { ...draft, client: null };
+    const client = NonZeroAddressSchema.safeParse(draft.client);
+    if (client.success) return { ...draft, client: client.data };
+    context.addIssue({
+      code: "custom",
+      path: ["client"],
+      message: client.error.issues[0]?.message ?? "is invalid",
+    });
+    return z.NEVER;
+  })
+  .openapi("CreateContract");
+
+export const AcceptBodySchema = z
+  .object({ accept: z.boolean("must be true or false") })
+  .openapi("AcceptContract");
+
+export const DeliveryBodySchema = z.object({ delivery: ReferenceSchema }).openapi("SubmitDelivery");
+
+const amount = () => z.string().openapi({ example: "50.0" });
+const time = () => z.string().openapi({ format: "date-time" });
+
+/** The Contract of spec.md. */
+export const ContractSchema = z
+  .object({
+    id: z.string(),
+    status: z.enum(STATUSES),
+    createdAt: time(),
+    initiator: z.enum(["client", "worker"]),
+    client: AddressViewSchema.nullable(),
+    worker: AddressViewSchema.nullable(),
+    title: z.string(),
+    taskDescription: z.string(),
+    acceptanceCriteria: z.array(z.string()),
+    criteriaMet: z.array(z.enum(OUTCOMES)).nullable(),
+    supplementaryMaterials: z.string().nullable().openapi({ description: "Compact JWE" }),
+    delivery: z.string().nullable().openapi({ description: "Compact JWE" }),
+    contractType: z.literal("fixed"),
+    awardMethod: z.enum(["direct_award", "open_tender"]),
+    budgetOrPrice: amount(),
+    matchDeadline: time(),
+    withdrawalDeadline: time(),
+    deliveryDeadline: time(),
+    reviewDeadline: time(),
+    verificationMode: z.literal("privacy-preserving"),
+    backupAgents: z.array(AddressViewSchema),
+    escrowedFunds: amount().nullable(),
+    workerStake: amount().nullable(),
+    disputeBond: amount().nullable(),
+  })
+  .openapi("Contract") satisfies z.ZodType<ContractView>;
+
+const ParametersSchema = z.object({
+  protocolFee: z.number(),
+  workerStakeRatio: z.number(),
+  disputeBondRatio: z.number(),
+  backupAgentBondRatio: z.number(),
+  earlyWithdrawalSlashRatio: z.number(),
+  absentNoneMetClientShare: z.number(),
+  baUnclearSlashRatio: z.number(),
+  tokenMintRewardFull: z.number(),
+  tokenMintRewardReduced: z.number(),
+  baEligibilityStake: z.number(),
+  baVotingWindow: z.number(),
+  baRecruitCount: z.number(),
+  payoutHold: z.number(),
+});
+
+export const TermsSchema = z
+  .object({
+    contractId: z.string(),
+    chainId: z.number(),
+    factory: AddressViewSchema,
+    implementation: AddressViewSchema,
+    document: z.object({
+      acceptanceCriteria: z.array(z.string()),
+      application: z.string().nullable(),
+      applicationTerms: z.record(z.string(), z.unknown()).nullable(),
+      awardMethod: z.string(),
+      contractType: z.string(),
+      initiator: z.string(),
+      salt: HexViewSchema,
+      supplementaryMaterialsHash: HexViewSchema.nullable(),
+      taskDescription: z.string(),
+      title: z.string(),
+      verificationMode: z.string(),
+    }),
+    canonicalDocument: z
+      .string()
+      .openapi({ description: "RFC 8785 text of `document`; its keccak256 is `termsHash`" }),
+    salt: HexViewSchema,
+    termsHash: HexViewSchema,
+    escrowTerms: z
+      .object({
+        initiator: AddressViewSchema,
+        price: z.string(),
+        counterparty: AddressViewSchema,
+        criteriaCount: z.number(),
+        workerInitiated: z.boolean(),
+        computedCriteria: z.boolean(),
+        matchDeadline: z.number(),
+        withdrawalDeadline: z.number(),
+        deliveryDeadline: z.number(),
+        reviewDeadline: z.number(),
+        termsHash: HexViewSchema,
+        parameters: ParametersSchema,
+      })
+      .openapi({
+        description:
+          "The factory's `Terms`: price in the smallest unit, times in seconds, ratios in basis points",
+      }),
+    packedTerms: HexViewSchema.openapi({ description: "Immutable arguments behind the escrow's proxy code" }),
+  })
+  .openapi("Terms") satisfies z.ZodType<TermsView>;
+
+export const SettlementSchema = z
+  .object({
+    contractId: z.string(),
+    status: z.enum(STATUSES),
+    ending: z
+      .enum([
+        "approved",
+        "review-timeout",
+        "dispute",
+        "absent",
+        "withdrawn",
+        "declined",
+        "cancelled",
+        "unmatched",
+      ])
+      .nullable(),
+    endedAt: time().nullable(),
+    heldUntil: time().nullable(),
+    settledAt: time().nullable(),
+    transactionHash: HexViewSchema.nullable(),
+    legs: z.array(
+      z.object({
+        name: z.enum([...LEG_NAMES, "jury-payout"]),
+        to: z.enum(["client", "worker", "treasury", "backup-agent"]),
+        address: AddressViewSchema.nullable(),
+        amount: amount(),
+        state: z.enum(["held", "queued", "confirmed"]),
+        transactionHash: HexViewSchema.nullable(),
+      }),
+    ),
+  })
+  .openapi("Settlement") satisfies z.ZodType<SettlementView>;
+
+export const ListQuerySchema = z.object({
+  client: AddressSchema.optional(),
+  worker: AddressSchema.optional(),
+  initiator: z.enum(["client", "worker"]).optional(),
+  status: z
+    .string()
+    .transform((text, context) => {
+      const statuses = parseStatuses(text);
+      if (statuses !== null) return statuses;
+      const known = [...STATUSES, "open", "active", "closed", "settled-*", "cancelled-*"].join(", ");
+      context.addIssue({ code: "custom", message: `must be a list of: ${known}` });
+      return z.NEVER;
+    })
+    .optional()
+    .openapi({ type: "string", example: "open,settled-*" }),
+  awardMethod: z.enum(["direct_award", "open_tender"]).optional(),
+  application: z.enum(["usageticket"]).optional(),
+  minPrice: filterAmount(),
+  maxPrice: filterAmount(),
+  backupAgent: AddressSchema.optional(),
+  q: z.string().trim().min(1).max(200).optional(),
+  sort: z.enum(SORTS).default("-createdAt"),
+  limit: z
+    .string()
+    .regex(/^\d{1,4}$/, "must be a whole number")
+    .transform(Number)
+    .pipe(z.number().min(1).max(LIMITS.maxPageSize))
+    .default(LIMITS.pageSize)
+    .openapi({ type: "integer", minimum: 1, maximum: LIMITS.maxPageSize }),
+  cursor: z.string().max(500).optional(),
+});
+
+function filterAmount() {
+  return z
+    .string()
+    .transform((text, context) => {
+      const parsed = parseDecimal(text);
+      if (parsed !== null) return parsed;
+      context.addIssue({ code: "custom", message: "must be a decimal with at most 6 decimals" });
+      return z.NEVER;
+    })
+    .optional()
+    .openapi({ type: "string", example: "10.0" });
+}
+
+const ledgerAmount = () => z.string().openapi({ example: "50.0" });
+
+export const LedgerSchema = z
+  .object({
+    contractId: z.string(),
+    entries: z.array(
+      z.object({
+        direction: z.enum(["in", "out"]),
+        name: z.enum(LEDGER_ENTRY_NAMES),
+        party: AddressViewSchema.nullable(),
+        amount: ledgerAmount(),
+        at: z.string().openapi({ format: "date-time" }),
+        blockNumber: z.number(),
+        transactionHash: HexViewSchema,
+      }),
+    ),
+    in: ledgerAmount(),
+    out: ledgerAmount(),
+    held: ledgerAmount().openapi({ description: "`in` minus `out`: what the escrow owes" }),
+    asOfBlock: z.number().nullable().openapi({ description: "Null while the index catches up" }),
+    balance: ledgerAmount()
+      .nullable()
+      .openapi({ description: "The token's own word on the escrow at that block; null without an answer" }),
+    unbooked: ledgerAmount().nullable().openapi({ description: "Balance beyond `held`, sent by strangers" }),
+  })
+  .openapi("Ledger") satisfies z.ZodType<LedgerView>;

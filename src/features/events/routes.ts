@@ -1,0 +1,59 @@
+/** One ordered log of events, to poll or to stream. */
+import { z } from "@hono/zod-openapi";
+import { sendStream } from "../../http/event-stream.js";
+import { body, operation, raw } from "../../http/operation.js";
+import { listEvents } from "./list-events.js";
+import {
+  EventListQuerySchema,
+  EventListSchema,
+  EventStreamQuerySchema,
+  LastEventIdSchema,
+} from "./schema.js";
+import { createEventStreams } from "./stream-events.js";
+
+const tag = "Events";
+
+export const eventOperations = [
+  operation(
+    {
+      method: "get",
+      path: "/v1/events",
+      operationId: "listEvents",
+      tag,
+      summary: "Read the log of events from a position on, oldest first",
+      description:
+        "One log of everything that happened to all contracts, in one order, without gaps. Pass `nextAfter` as `after` the next time. A call with filters looks through at most 10,000 events, so it can return none although `hasMore` is true. An event that a chain reorganization undid is followed by an `event.reverted` that names it in `data.eventId`.",
+      longRead: true,
+      query: EventListQuerySchema,
+      returns: body("Events, and where to continue", EventListSchema),
+    },
+    (deps) =>
+      ({ query, caller }) =>
+        listEvents(deps, { caller, ...query }),
+  ),
+  operation(
+    {
+      method: "get",
+      path: "/v1/events/stream",
+      operationId: "streamEvents",
+      tag,
+      summary: "Receive events as they happen (server-sent events)",
+      description:
+        "The same log as GET /v1/events. Each message has the event's type as `event`, its id as `id` and the Event as `data`. A reader that reconnects with `Last-Event-ID` misses nothing. Heartbeats are comments, every 15 seconds, and move the id on. A stream ends after 15 minutes, and when its reader takes nothing for 20 seconds.",
+      longRead: true,
+      query: EventStreamQuerySchema,
+      headers: LastEventIdSchema,
+      returns: raw("A stream that continues until it is closed", {
+        "text/event-stream": { schema: z.string() },
+      }),
+      errors: ["too_many_streams"],
+    },
+    (deps) => {
+      const streams = createEventStreams(deps, { maxStreams: deps.config.eventStreams });
+      return ({ query: { after, filter }, headers, caller, c }) => {
+        const position = headers["last-event-id"] ?? after ?? null;
+        return sendStream(c, (signal) => streams.open({ caller, after: position, filter, signal }));
+      };
+    },
+  ),
+];

@@ -1,0 +1,94 @@
+import { z } from "@hono/zod-openapi";
+import { EVENT_TYPES, parseEventTypes } from "@working-contracts/protocol/events";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import type { EventView } from "../../events/view.js";
+import { AddressSchema } from "../../http/address.js";
+import type { EventList } from "./list-events.js";
+
+const hash = z.custom<`0x${string}`>().openapi({ type: "string" });
+
+export const EventSchema = z
+  .object({
+    id: z.string().openapi({ example: "1042", description: "Place in the log: 1, 2, 3 and so on" }),
+    type: z.enum(EVENT_TYPES),
+    timestamp: z.iso
+      .datetime()
+      .openapi({ description: "When it happened by the chain's clock; the order is that of `id`" }),
+    contractId: z.string(),
+    agents: z.array(z.string()).openapi({ description: "Whom it concerns" }),
+    data: z.record(z.string(), z.unknown()),
+    chain: z
+      .object({ blockNumber: z.number(), blockHash: hash, transactionHash: hash, logIndex: z.number() })
+      .nullable()
+      .openapi({ description: "The escrow's own event behind it; null where there is none" }),
+  })
+  .openapi("Event") satisfies z.ZodType<EventView>;
+
+export const EventListSchema = z
+  .object({
+    data: z.array(EventSchema),
+    nextAfter: z
+      .string()
+      .openapi({ description: "`after` of the next call, whether or not there was an event" }),
+    hasMore: z.boolean().openapi({ description: "Whether calling again at once can give more" }),
+  })
+  .openapi("EventList") satisfies z.ZodType<EventList>;
+
+/** A place in the log. The largest that Postgres can hold has 19 digits. */
+export const PositionSchema = z
+  .string()
+  .regex(/^\d{1,18}$/, "must be the id of an event, or 0")
+  .transform(BigInt)
+  .openapi({ type: "string", example: "1042" });
+
+export const EventTypesSchema = z
+  .string()
+  .transform((text, context) => {
+    const types = parseEventTypes(text);
+    if (types !== null) return types;
+    context.addIssue({
+      code: "custom",
+      message: `must be types or prefixes such as contract.*, joined by commas: ${EVENT_TYPES.join(", ")}`,
+    });
+    return z.NEVER;
+  })
+  .openapi({ type: "string", example: "contract.*,payout.paid" });
+
+export const EventFilterSchema = z.object({
+  contractId: AddressSchema.optional(),
+  agent: AddressSchema.optional().openapi({ description: "Only events that concern this agent" }),
+  type: EventTypesSchema.optional().openapi({
+    description: "Types, and prefixes such as `contract.*`, joined by commas",
+  }),
+});
+
+export const EventListQuerySchema = EventFilterSchema.extend({
+  after: z
+    .union([z.literal("latest"), PositionSchema])
+    .default(0n)
+    .openapi({
+      type: "string",
+      example: "1042",
+      description:
+        "Only events behind this id: `nextAfter` of the call before, 0 (the default) for the whole log, or `latest`",
+    }),
+  limit: z
+    .string()
+    .regex(/^\d{1,3}$/, "must be a whole number")
+    .transform(Number)
+    .pipe(z.number().min(1).max(LIMITS.maxPageSize))
+    .default(LIMITS.pageSize)
+    .openapi({ type: "integer", minimum: 1, maximum: LIMITS.maxPageSize, default: LIMITS.pageSize }),
+}).transform(({ after, limit, type, ...filter }) => ({ after, limit, filter: { ...filter, types: type } }));
+
+export const EventStreamQuerySchema = EventFilterSchema.extend({
+  after: PositionSchema.optional().openapi({
+    description: "Where to begin without `Last-Event-ID`; now where absent",
+  }),
+}).transform(({ after, type, ...filter }) => ({ after, filter: { ...filter, types: type } }));
+
+export const LastEventIdSchema = z.object({
+  "last-event-id": PositionSchema.optional().openapi({
+    description: "The last id that was received; goes before `after`",
+  }),
+});

@@ -1,0 +1,121 @@
+/** The event log, sent to URLs that agents choose. */
+import { z } from "@hono/zod-openapi";
+import { created, data, operation } from "../../http/operation.js";
+import { createWebhook } from "./create-webhook.js";
+import { replayWebhook } from "./replay-webhook.js";
+import {
+  NewWebhookSchema,
+  ReplayBodySchema,
+  WebhookBodySchema,
+  WebhookChangesSchema,
+  WebhookParamsSchema,
+  WebhookSchema,
+} from "./schema.js";
+import { deleteWebhook, updateWebhook } from "./update-webhook.js";
+import { listWebhooks, loadWebhook } from "./view.js";
+
+const tag = "Webhooks";
+const path = "/v1/agents/me/webhooks";
+const onePath = `${path}/{id}`;
+const params = WebhookParamsSchema;
+
+export const webhookOperations = [
+  operation(
+    {
+      method: "post",
+      path,
+      operationId: "createWebhook",
+      tag,
+      summary: "Have events sent to a URL from now on",
+      description:
+        "Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx response within 10 seconds counts as received. Otherwise it is retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours; `webhook-id` stays the same. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.",
+      body: WebhookBodySchema,
+      returns: created("The webhook, with its secret", NewWebhookSchema),
+      errors: ["too_many_webhooks"],
+    },
+    (deps) =>
+      ({ body: { url, description = null, agent, contractId = null, types = null }, caller }) =>
+        createWebhook(deps, {
+          caller,
+          draft: { url, description, agent: agent === undefined ? caller : agent, contractId, types },
+        }),
+  ),
+  operation(
+    {
+      method: "get",
+      path,
+      operationId: "listWebhooks",
+      tag,
+      summary: "List the caller's webhooks, oldest first (at most 10)",
+      returns: data("All of them, without their secrets", z.array(WebhookSchema)),
+    },
+    ({ db }) =>
+      ({ caller }) =>
+        listWebhooks(db, caller),
+  ),
+  operation(
+    {
+      method: "get",
+      path: onePath,
+      operationId: "getWebhook",
+      tag,
+      summary: "Read a webhook, and how its deliveries go",
+      params,
+      returns: data("The webhook, without its secret", WebhookSchema),
+      errors: ["not_found"],
+    },
+    ({ db }) =>
+      ({ params: { id }, caller: owner }) =>
+        loadWebhook(db, { owner, id }),
+  ),
+  operation(
+    {
+      method: "patch",
+      path: onePath,
+      operationId: "updateWebhook",
+      tag,
+      summary: "Change a webhook, or switch it off and on",
+      description:
+        "Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, or because every attempt of three days failed) is switched on by `disabled: false`, and is then sent everything since.",
+      params,
+      body: WebhookChangesSchema,
+      returns: data("The webhook as it is now", WebhookSchema),
+      errors: ["not_found"],
+    },
+    (deps) =>
+      ({ params: { id }, body: changes, caller }) =>
+        updateWebhook(deps, { caller, id, changes }),
+  ),
+  operation(
+    {
+      method: "delete",
+      path: onePath,
+      operationId: "deleteWebhook",
+      tag,
+      summary: "Delete a webhook",
+      params,
+      returns: data("It is gone", z.object({ id: z.string() })),
+      errors: ["not_found"],
+    },
+    (deps) =>
+      ({ params: { id }, caller }) =>
+        deleteWebhook(deps, { caller, id }),
+  ),
+  operation(
+    {
+      method: "post",
+      path: `${onePath}/replay`,
+      operationId: "replayWebhook",
+      tag,
+      summary: "Send events again",
+      description: "One event by its id, or everything that the webhook subscribes to after one.",
+      params,
+      body: ReplayBodySchema,
+      returns: data("The webhook as it is now", WebhookSchema),
+      errors: ["not_found", "conflict"],
+    },
+    (deps) =>
+      ({ params: { id }, body: replay, caller }) =>
+        replayWebhook(deps, { caller, id, replay }),
+  ),
+];

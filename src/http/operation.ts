@@ -1,0 +1,169 @@
+/** One declaration an endpoint: the OpenAPI document, validation, authentication and the router come from it. */
+import { createRoute, type OpenAPIHono, type z } from "@hono/zod-openapi";
+import type { Address } from "@working-contracts/protocol/types";
+import type { Context } from "hono";
+import { type Deps, reading } from "../deps.js";
+import type { ErrorCode } from "../errors.js";
+import type { Answer } from "../payments/answer.js";
+import { type AppEnv, type CallerEnv, KEY_SECURITY } from "./env.js";
+import { dataOf, errorResponses } from "./envelope.js";
+import { requireKey } from "./middleware/auth.js";
+import { PAYMENT_HEADERS_NOTE, PAYMENT_REQUIRED, sendAnswer } from "./middleware/payment.js";
+
+type Schema = z.ZodType;
+type ObjectSchema = z.ZodObject | z.ZodPipe<z.ZodObject>;
+type Headers = Record<string, { description: string; schema: { type: "string" } }>;
+
+/** What a call answers with; made by {@link data}, {@link created}, {@link body}, {@link stored} or {@link raw}. */
+interface Returns<Result> {
+  status: 200 | 201;
+  response: object;
+  /** Whether the endpoint sends a relayed action's stored response, whose outcome can still be unknown. */
+  relays: boolean;
+  send(c: Context, result: Result): Response;
+}
+
+const json = (schema: Schema) => ({ "application/json": { schema } });
+
+/** `200` with `{ data }`. */
+export function data<S extends Schema>(description: string, schema: S): Returns<z.input<S>> {
+  return wrapped(200, description, schema);
+}
+
+/** `201` with `{ data }`. */
+export function created<S extends Schema>(description: string, schema: S): Returns<z.input<S>> {
+  return wrapped(201, description, schema);
+}
+
+function wrapped<S extends Schema>(status: 200 | 201, description: string, schema: S): Returns<z.input<S>> {
+  const response = { description, content: json(dataOf(schema)) };
+  return { status, response, relays: false, send: (c, result) => c.json({ data: result }, status) };
+}
+
+/** `200` with the handler's result as the whole body: lists, with `nextCursor` beside `data`. */
+export function body<S extends Schema>(description: string, schema: S): Returns<z.input<S>> {
+  const response = { description, content: json(schema) };
+  return { status: 200, response, relays: false, send: (c, result) => c.json(result as object, 200) };
+}
+
+/** `200` with a relayed action's stored response, byte for byte the same in every replay. */
+export function stored(description: string, schema: Schema, headers?: Headers): Returns<Answer> {
+  const response = {
+    description,
+    content: json(dataOf(schema)),
+    ...(headers === undefined ? {} : { headers }),
+  };
+  return { status: 200, response, relays: true, send: sendAnswer };
+}
+
+/** `200` with a response that the handler builds itself. */
+export function raw(description: string, content: Record<string, { schema: Schema }>): Returns<Response> {
+  return { status: 200, response: { description, content }, relays: false, send: (_, result) => result };
+}
+
+export interface Declaration<P, Q, H, B, Result> {
+  method: "get" | "post" | "patch" | "delete";
+  path: string;
+  operationId: string;
+  tag: string;
+  summary: string;
+  description?: string;
+  /** `none`: anyone can call it. Otherwise the call needs an API key, and `caller` is the key's address. */
+  auth?: "none";
+  /** The call answers `402` with a quote until it carries a payment. */
+  paid?: true;
+  /** Runs on the connections for long reads. */
+  longRead?: true;
+  params?: P;
+  query?: Q;
+  headers?: H;
+  body?: B;
+  returns: Returns<Result>;
+  /** Codes beside those that every call of its kind can answer with. */
+  errors?: ErrorCode[];
+}
+
+type Output<T> = T extends Schema ? z.output<T> : undefined;
+
+export interface Call<P, Q, H, B> {
+  params: Output<P>;
+  query: Output<Q>;
+  headers: Output<H>;
+  body: Output<B>;
+  /** Address behind the API key; absent in operations with `auth: "none"`. */
+  caller: Address;
+  rawBody: Buffer;
+  c: Context<AppEnv>;
+}
+
+export interface Operation {
+  mount(router: OpenAPIHono<AppEnv>, deps: Deps): void;
+}
+
+/**
+ * Declares an endpoint. `setUp` runs once for each app and returns the handler. Codes that come without being declared:
+ * `unauthorized` (with a key), `payload_too_large` and `unsupported_media_type` (with a body), `settlement_pending` (if
+ * relayed), and those of every path, which the document adds.
+ */
+export function operation<
+  Result,
+  P extends ObjectSchema | undefined = undefined,
+  Q extends ObjectSchema | undefined = undefined,
+  H extends ObjectSchema | undefined = undefined,
+  B extends Schema | undefined = undefined,
+>(
+  declaration: Declaration<P, Q, H, B, Result>,
+  setUp: (deps: Deps) => (call: Call<P, Q, H, B>) => Promise<Result> | Result,
+): Operation {
+  const { method, path, operationId, tag, summary, description, paid, returns } = declaration;
+  const { params, query, headers, body: bodySchema } = declaration;
+  const needsKey = declaration.auth === undefined;
+  const note = [...(paid ? [PAYMENT_HEADERS_NOTE] : []), ...(description === undefined ? [] : [description])];
+  const codes: ErrorCode[] = [
+    ...(needsKey ? (["unauthorized"] as const) : []),
+    ...(bodySchema === undefined ? [] : (["payload_too_large", "unsupported_media_type"] as const)),
+    ...(returns.relays ? (["payload_too_large", "settlement_pending"] as const) : []),
+    ...(declaration.errors ?? []),
+  ];
+  const route = createRoute({
+    method,
+    path,
+    operationId,
+    tags: [tag],
+    summary,
+    ...(note.length === 0 ? {} : { description: note.join(" ") }),
+    ...(needsKey ? { security: KEY_SECURITY, middleware: [requireKey] } : {}),
+    request: {
+      ...(params === undefined ? {} : { params }),
+      ...(query === undefined ? {} : { query }),
+      ...(headers === undefined ? {} : { headers }),
+      // `required` makes an empty body count as `{}`.
+      ...(bodySchema === undefined ? {} : { body: { required: true, content: json(bodySchema) } }),
+    },
+    responses: {
+      [returns.status]: returns.response,
+      ...(paid ? PAYMENT_REQUIRED : {}),
+      ...errorResponses(...codes),
+    } as never,
+  });
+
+  return {
+    mount(router, deps) {
+      const handle = setUp(declaration.longRead ? reading(deps) : deps);
+      // The schemas in the declaration give `call` its type; hono cannot infer it from a route built conditionally.
+      router.openapi(route, (async (c: Context<CallerEnv>) => {
+        const valid = (target: "param" | "query" | "header" | "json") => c.req.valid(target as never);
+        const call = {
+          params: valid("param"),
+          query: valid("query"),
+          headers: valid("header"),
+          body: valid("json"),
+          caller: c.get("caller"),
+          rawBody: c.get("rawBody"),
+          c,
+        } as unknown as Call<P, Q, H, B>;
+        return returns.send(c, await handle(call));
+      }) as never);
+    },
+  };
+}
