@@ -1,66 +1,79 @@
 /**
- * Compiles the packages that users install into their `dist/` folders, together with the workspaces they are made of.
- * Does nothing if `dist/` is newer than its sources. Runs after `npm ci` and before every start and test.
+ * Bundles the packages that users install into their `dist/` folders, each with the workspaces it is made of. Does
+ * nothing if `dist/` is newer than its sources. Runs after `npm ci` and before every start and test. `--types` adds
+ * the client's declarations, which only publishing needs.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { build } from "esbuild";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const PACKAGES = join(ROOT, "packages");
-const COMPILED = join(ROOT, "node_modules/.cache/packages");
-/** The workspaces that each published package contains. */
-const CONTENTS = { client: ["client", "protocol"], cli: ["cli", "client", "protocol"] };
-const SOURCES = ["protocol/src", "client/src", "cli/src", "tsconfig.json"].map((path) =>
-  join(PACKAGES, path),
-);
+const SOURCES = ["protocol/src", "client/src", "cli/src"].map((path) => join(PACKAGES, path));
+/** What each published package starts from, and the bundle it becomes. */
+const BUNDLES = [
+  { entry: "client/src/index.ts", outfile: "client/dist/index.js" },
+  { entry: "cli/src/main.ts", outfile: "cli/dist/main.js" },
+];
 
-/** Whether every `dist/` is newer than all sources. */
-export function isBuilt() {
-  const newestSource = Math.max(...SOURCES.flatMap(filesIn).map((file) => statSync(file).mtimeMs));
-  return Object.keys(CONTENTS).every((name) => {
-    const mark = markOf(name);
-    return existsSync(mark) && newestSource <= statSync(mark).mtimeMs;
-  });
-}
-
-export function ensureBuilt() {
-  if (isBuilt()) return;
-  rmSync(COMPILED, { recursive: true, force: true });
-  const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
-  const { status } = spawnSync(process.execPath, [tsc, "-p", "packages"], { cwd: ROOT, stdio: "inherit" });
-  if (status !== 0) process.exit(1);
-  for (const [name, workspaces] of Object.entries(CONTENTS)) {
-    const dist = join(PACKAGES, name, "dist");
-    rmSync(dist, { recursive: true, force: true });
-    for (const workspace of workspaces) copyCompiled(workspace, dist);
-    writeFileSync(markOf(name), "");
+export async function ensureBuilt() {
+  const newestSource = Math.max(...SOURCES.flatMap(filesIn).map(timeOf));
+  for (const { entry, outfile } of BUNDLES) {
+    const file = join(PACKAGES, outfile);
+    if (timeOf(file) >= newestSource) continue;
+    await build({
+      entryPoints: [join(PACKAGES, entry)],
+      outfile: file,
+      bundle: true,
+      // Other people's packages are installed beside this one; our own workspaces become part of it.
+      packages: "external",
+      alias: Object.fromEntries(
+        ["protocol", "client"].map((name) => [`@working-contracts/${name}`, join(PACKAGES, name, "src")]),
+      ),
+      platform: "neutral",
+      target: "es2022",
+      sourcemap: true,
+      logLevel: "error",
+    });
   }
 }
 
-/** Copies a compiled workspace; imports of another workspace become relative, as it is in the same folder. */
-function copyCompiled(workspace, dist) {
-  const source = join(COMPILED, workspace);
-  for (const file of filesIn(source)) {
-    const target = join(dist, workspace, relative(source, file));
-    const text = readFileSync(file, "utf8").replaceAll(
-      /"@working-contracts\/(\w+)\/([\w/-]+)"/g,
-      (_, name, module) => {
-        const path = relative(dirname(target), join(dist, name, "src", `${module}.js`));
-        return JSON.stringify(path.startsWith(".") ? path : `./${path}`);
-      },
+/** Declarations of the client and of the protocol that it contains; imports between the two become relative. */
+function buildTypes() {
+  const compiled = join(ROOT, "node_modules/.cache/types");
+  rmSync(compiled, { recursive: true, force: true });
+  const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+  const options = ["--emitDeclarationOnly", "--outDir", compiled];
+  const { status } = spawnSync(process.execPath, [tsc, "-p", "packages", ...options], {
+    cwd: ROOT,
+    stdio: "inherit",
+  });
+  if (status !== 0) process.exit(1);
+  const types = join(PACKAGES, "client/dist/types");
+  for (const source of ["client", "protocol"].flatMap((name) => filesIn(join(compiled, name)))) {
+    const target = join(types, relative(compiled, source));
+    const text = readFileSync(source, "utf8").replaceAll(
+      /"@working-contracts\/protocol\/([\w/-]+)"/g,
+      (_, module) => JSON.stringify(relative(dirname(target), join(types, "protocol/src", `${module}.js`))),
     );
     mkdirSync(dirname(target), { recursive: true });
     writeFileSync(target, text);
   }
 }
 
-const markOf = (name) => join(PACKAGES, name, "dist", ".built");
+/** Time of the last change in milliseconds; 0 if there is no such file. */
+function timeOf(file) {
+  return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+}
 
 function filesIn(path) {
   if (!statSync(path).isDirectory()) return [path];
-  return readdirSync(path, { withFileTypes: true }).flatMap((entry) => filesIn(join(path, entry.name)));
+  return readdirSync(path).flatMap((name) => filesIn(join(path, name)));
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1]).href) ensureBuilt();
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  await ensureBuilt();
+  if (process.argv.includes("--types")) buildTypes();
+}

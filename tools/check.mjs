@@ -11,6 +11,7 @@ const LANES = [
   {
     "contracts compile": () => runBin("forge", "build", "contracts"),
     "Solidity format": () => runBin("forge", "fmt", "--check"),
+    "src/chain/bytecode.json matches the contracts": () => runBin("tsx", "tools/bytecode.ts", "--check"),
     "packages/protocol/src/abi.ts is of these contracts": () => runBin("tsx", "tools/abi.ts", "--check"),
   },
   {
@@ -77,6 +78,6 @@ async function checkMigrations() {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  ensureInstalled();
+  await ensureInstalled();
   process.exit((await runChecks()) === 0 ? 0 : 1);
 }

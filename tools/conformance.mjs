@@ -21,7 +21,7 @@ const REMEDIES = {
   stack: "no BASE_URL, so that the suite may start and stop services itself",
 };
 
-ensureInstalled();
+await ensureInstalled();
 const dir = mkdtempSync(join(tmpdir(), "conformance-"));
 try {
   const report = join(dir, "report.json");

@@ -30,7 +30,7 @@ const COPIED_FILES = [
   "vitest.config.ts",
 ];
 
-ensureInstalled();
+await ensureInstalled();
 const args = process.argv.slice(2);
 process.exit(args[0] === "--mutants" ? await runMutants(args.slice(1)) : await repeat(args));
 

@@ -1,7 +1,7 @@
 /** `npm start`: installs what is missing, then runs the local network in this very process. */
 import { ensureInstalled } from "./install.mjs";
 
-ensureInstalled();
+await ensureInstalled({ development: false });
 const { register } = await import("tsx/esm/api");
 register();
 const { run } = await import("./local/main.ts");

@@ -5,7 +5,7 @@ import { ensureInstalled } from "./install.mjs";
 
 const SUITES = "test/contracts/{conservation,invariant,libraries}/**";
 
-ensureInstalled();
+await ensureInstalled();
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { status } = spawnSync(`${root}node_modules/.bin/forge`, ["test", "--match-path", SUITES], {
   cwd: root,

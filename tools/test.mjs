@@ -144,7 +144,7 @@ function run(command, args) {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  ensureInstalled();
+  await ensureInstalled();
   const total = await runTests();
   console.log(`\n${closingLine(total)}`);
   process.exit(total.failed === 0 ? 0 : 1);

@@ -3,7 +3,7 @@ import { runChecks } from "./check.mjs";
 import { ensureInstalled } from "./install.mjs";
 import { closingLine, runTests } from "./test.mjs";
 
-ensureInstalled();
+await ensureInstalled();
 const failedChecks = await runChecks();
 const { passed, failed } = await runTests();
 console.log(`\n${closingLine({ passed, failed: failed + failedChecks })}`);

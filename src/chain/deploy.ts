@@ -64,7 +64,8 @@ export const DEFAULT_PARAMETERS: ProtocolParameters = {
   payoutHold: 0,
 };
 
-const CONTRACTS = [
+/** The contracts that are deployed by themselves; the factory contains the escrow. */
+export const CONTRACTS = [
   "TestUSD",
   "Relay",
   "WorkingContractFactory",
@@ -242,8 +243,8 @@ function creation(name: ContractName, abi: Abi, args: readonly unknown[]): Hex {
 }
 
 function bytecode(name: ContractName): Hex {
-  const path = new URL(`../../out/${name}.sol/${name}.json`, import.meta.url);
-  return (JSON.parse(readFileSync(path, "utf8")) as { bytecode: { object: Hex } }).bytecode.object;
+  const path = new URL("./bytecode.json", import.meta.url);
+  return (JSON.parse(readFileSync(path, "utf8")) as { bytecode: Record<ContractName, Hex> }).bytecode[name];
 }
 
 async function carryOut(sender: Sender, calls: Parameters<typeof send>[1][]): Promise<TransactionReceipt[]> {

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { CONTRACTS } from "../../src/chain/deploy.js";
 import { ROOT } from "../../src/root.js";
 
 const ARCHITECTURES: Record<string, string> = { x64: "amd64", arm64: "arm64" };
@@ -18,12 +19,17 @@ export function foundryBinary(tool: "anvil" | "forge"): string {
   }
 }
 
-/** Compiles the Solidity contracts, where their sources are not the ones that `out/` was made of. */
+/** The creation bytecode that is deployed, and the hash of the sources that it was compiled from. */
+export const BYTECODE_PATH = join(ROOT, "src/chain/bytecode.json");
+
+/**
+ * Compiles the Solidity contracts and renews the committed bytecode, if their sources are not the ones that it was
+ * compiled from. Throws if the compiler is not installed or the contracts do not compile.
+ */
 export async function compileContracts(report: (line: string) => void): Promise<void> {
-  const stamp = join(ROOT, "out", ".sources");
-  const sources = hashSources();
-  if (existsSync(stamp) && readFileSync(stamp, "utf8") === sources) return;
-  report("Compiling the contracts (the first time takes a minute or two).");
+  const { sources } = JSON.parse(readFileSync(BYTECODE_PATH, "utf8")) as { sources: string };
+  if (sources === hashSources()) return;
+  report("Compiling the contracts: their sources differ from the committed bytecode (a minute or two).");
   try {
     await promisify(execFile)(foundryBinary("forge"), ["build", "contracts"], {
       cwd: ROOT,
@@ -33,16 +39,29 @@ export async function compileContracts(report: (line: string) => void): Promise<
     const { stdout, stderr } = error as { stdout?: string; stderr?: string };
     throw new Error(`The contracts do not compile:\n${stdout ?? ""}${stderr ?? (error as Error).message}`);
   }
-  mkdirSync(dirname(stamp), { recursive: true });
-  writeFileSync(stamp, sources);
+  writeFileSync(BYTECODE_PATH, compiledBytecode());
 }
 
+/** The text of the bytecode file, from the compiler's output in `out/`. */
+export function compiledBytecode(): string {
+  const bytecode = Object.fromEntries(
+    CONTRACTS.map((name) => {
+      const artifact = JSON.parse(readFileSync(join(ROOT, `out/${name}.sol/${name}.json`), "utf8"));
+      return [name, artifact.bytecode.object as string];
+    }),
+  );
+  return `${JSON.stringify({ sources: hashSources(), bytecode }, null, 2)}\n`;
+}
+
+/** Hash of everything that decides the bytecode: the sources, the compiler with its settings, OpenZeppelin's contracts. */
 function hashSources(): string {
   const hash = createHash("sha256");
   const files = readdirSync(join(ROOT, "contracts"), { recursive: true, encoding: "utf8" }).filter((path) =>
     path.endsWith(".sol"),
   );
   for (const path of files.sort()) hash.update(path).update(readFileSync(join(ROOT, "contracts", path)));
-  for (const path of ["foundry.toml", "package-lock.json"]) hash.update(readFileSync(join(ROOT, path)));
+  hash.update(readFileSync(join(ROOT, "foundry.toml")));
+  const { devDependencies } = JSON.parse(readFileSync(join(ROOT, "tools/package.json"), "utf8"));
+  for (const name of ["solc", "@openzeppelin/contracts"]) hash.update(`${name}@${devDependencies[name]}`);
   return hash.digest("hex");
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** `wcontract`: the command line for agents and for the people behind them. */
-import { run } from "../dist/cli/src/main.js";
+import { run } from "../dist/main.js";
 
 process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
