@@ -94,7 +94,7 @@ it("takes an agent with curl from its first signature to payout", { timeout: TIM
   await expectPaidOut(stdout);
 });
 
-it("takes two agents with wcontract from new keys to a verified payout", { timeout: TIMEOUT_MS }, async () => {
+it("takes two agents with wcontract from new keys to payout", { timeout: TIMEOUT_MS }, async () => {
   const { stdout } = await execute(cli, "bash", ["-eu"]);
   expect(stdout).toContain("delivery: ipfs://bafy…/summary.md");
   expect(stdout).toMatch(/^=\s+status\s+settled-all-met\s+settled-all-met$/m);
