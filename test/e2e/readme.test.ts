@@ -1,4 +1,4 @@
-/** The README's quickstart: its blocks, just as they stand there, beside a local network. */
+/** The quickstarts of the README and the guides run as they stand there, beside a local network. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Address } from "viem";
@@ -21,10 +21,13 @@ const DEFAULT_URL = "http://127.0.0.1:3000";
 /** A dozen programs start one after another, perhaps on a busy machine. */
 const TIMEOUT_MS = 400_000;
 
-const quickstart =
-  /^## Quickstart$(.*?)^## /ms.exec(readFileSync(join(ROOT, "README.md"), "utf8"))?.[1] ?? "";
-const [js] = codeBlocks(quickstart, "js");
-const [curl, wc] = codeBlocks(quickstart, "sh");
+const [js] = blocksOf("README.md", "js");
+const [curl] = blocksOf("docs/x402.md", "sh");
+const [cli] = blocksOf("docs/cli.md", "sh");
+
+function blocksOf(path: string, language: string): string[] {
+  return codeBlocks(readFileSync(join(ROOT, path), "utf8"), language);
+}
 
 let world: World;
 let sandbox: Sandbox;
@@ -91,8 +94,8 @@ it("takes an agent with curl from its first signature to payout", { timeout: TIM
   await expectPaidOut(stdout);
 });
 
-it("takes two agents with wc from new keys to a verified payout", { timeout: TIMEOUT_MS }, async () => {
-  const { stdout } = await execute(wc, "bash", ["-eu"]);
+it("takes two agents with wcontract from new keys to payout", { timeout: TIMEOUT_MS }, async () => {
+  const { stdout } = await execute(cli, "bash", ["-eu"]);
   expect(stdout).toContain("delivery: ipfs://bafy…/summary.md");
   expect(stdout).toMatch(/^=\s+status\s+settled-all-met\s+settled-all-met$/m);
   expect(stdout).not.toContain("DIFFERS");

@@ -1,4 +1,4 @@
-/** Results as files, one for each day, and as the README's tables. */
+/** Results as files, one per day, and as the tables of docs/benchmarks.md. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, totalmem } from "node:os";
 import { join, relative } from "node:path";
@@ -33,7 +33,7 @@ interface About {
 }
 
 const FOLDER = join(ROOT, "tools/bench/results");
-const README = join(ROOT, "README.md");
+const PAGE = join(ROOT, "docs/benchmarks.md");
 const START = "<!-- bench:start -->";
 const END = "<!-- bench:end -->";
 
@@ -58,8 +58,8 @@ export function saveResults(measured: Results): string {
   return relative(ROOT, file);
 }
 
-/** Replaces what stands between the README's two marks by the newest results of each part. */
-export function writeReadme(): void {
+/** Replaces the text between the two marks of docs/benchmarks.md with the newest results of each part. */
+export function writePage(): void {
   const days = readdirSync(FOLDER)
     .filter((name) => name.endsWith(".json"))
     .sort()
@@ -70,11 +70,11 @@ export function writeReadme(): void {
     const shown = PARTS.filter(({ key }) => newest[key] !== undefined && day[key] === newest[key]);
     return shown.length === 0 ? [] : [describe(day, shown.map(({ name }) => name).join(", "))];
   });
-  const readme = readFileSync(README, "utf8");
-  const [start, end] = [readme.indexOf(START), readme.indexOf(END)];
-  if (start === -1 || end < start) throw new Error(`README.md lacks the marks ${START} and ${END}`);
+  const page = readFileSync(PAGE, "utf8");
+  const [start, end] = [page.indexOf(START), page.indexOf(END)];
+  if (start === -1 || end < start) throw new Error(`docs/benchmarks.md lacks the marks ${START} and ${END}`);
   const tables = `${START}\n\n${about.join("\n")}\n\n${tablesOf(newest)}\n\n${END}`;
-  writeFileSync(README, readme.slice(0, start) + tables + readme.slice(end + END.length));
+  writeFileSync(PAGE, page.slice(0, start) + tables + page.slice(end + END.length));
 }
 
 const PARTS: readonly { key: keyof Results; name: string }[] = [

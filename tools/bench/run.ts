@@ -1,14 +1,15 @@
 /**
  * `npm run bench`: measures on this machine, prints tables and writes bench/results/<date>.json. `-- waves`, `write`,
- * `read`, `start`, `soak` measure one part; `read` is Get and List, freshness and memory. `-- --readme` puts the newest
- * results' tables into README.md and measures nothing. `-- --seconds 3` makes every load shorter, for a first look.
+ * `read`, `start`, `soak` measure one part; `read` is Get and List, freshness and memory. `-- --readme` writes the
+ * newest results' tables into docs/benchmarks.md and measures nothing. `-- --seconds 3` shortens every load, for a first
+ * look.
  */
 import { parseArgs } from "node:util";
 import { type Bed, startBed } from "./bed.js";
 import { measureEndurance } from "./endurance.js";
 import { measureFreshness } from "./freshness.js";
 import { measureReads } from "./read-path.js";
-import { type Results, saveResults, writeReadme } from "./results.js";
+import { type Results, saveResults, writePage } from "./results.js";
 import { measureStartUp } from "./start-up.js";
 import { tablesOf } from "./tables.js";
 import { createContract, measureWaves, measureWrites } from "./write-path.js";
@@ -20,7 +21,7 @@ const { values, positionals: asked } = parseArgs({
   options: { readme: { type: "boolean", default: false }, seconds: { type: "string", default: "12" } },
 });
 if (values.readme) {
-  writeReadme();
+  writePage();
   process.exit(0);
 }
 const seconds = Number(values.seconds);

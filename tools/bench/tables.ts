@@ -1,4 +1,4 @@
-/** Results as Markdown tables, the same on the terminal and in the README. */
+/** Results as Markdown tables, the same on the terminal and in docs/benchmarks.md. */
 import { SEEDED } from "./read-path.js";
 import type { Results } from "./results.js";
 import { CONCURRENCIES, WAVE_PAYMENTS, type WriteResult } from "./write-path.js";
