@@ -38,8 +38,17 @@ afterAll(async () => {
 const { PATH, HOME } = process.env;
 
 function start(dir: string, env: Record<string, string> = {}, args: string[] = []): Run {
-  const child = spawn(process.execPath, [join(ROOT, "tools/start.mjs"), ...args], {
-    env: { PATH, HOME, DATA_DIR: dir, PORT: "0", ...env },
+  return launch(process.execPath, [join(ROOT, "tools/start.mjs"), ...args], {
+    DATA_DIR: dir,
+    PORT: "0",
+    ...env,
+  });
+}
+
+function launch(command: string, args: string[], env: Record<string, string>): Run {
+  const child = spawn(command, args, {
+    cwd: ROOT,
+    env: { PATH, HOME, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";
@@ -88,14 +97,20 @@ describe("npm start", { timeout: 300_000 }, () => {
     seen = block;
   }
 
-  it("takes another port where its own is busy, and refuses a second one in the same folder", async () => {
+  it("refuses a PORT that is in use, and a second start in the same folder", async () => {
     const busy = createServer();
     const port = await new Promise<number>((resolve) => {
       busy.listen(0, "127.0.0.1", () => resolve((busy.address() as { port: number }).port));
     });
-    run = start(dir, { PORT: String(port) });
+    const refused = start(dir, { PORT: String(port) });
+    expect(await refused.exited).toBe(1);
+    expect(refused.output()).toBe(
+      `PORT: ${port} is in use; stop the program that listens there, or choose another port\n`,
+    );
+    busy.close();
+
+    run = start(dir);
     const { baseUrl, rpcUrl } = await ready(run, dir);
-    expect(run.output()).toContain(`Port ${port} is in use: taking `);
     agent = await signIn({ url: baseUrl, chainId: 84_532 });
     await chainOf(rpcUrl).increaseTime({ seconds: 100_000 });
     await chainOf(rpcUrl).mine({ blocks: 3 });
@@ -106,7 +121,6 @@ describe("npm start", { timeout: 300_000 }, () => {
     expect(other.output()).toBe(
       `Already running in this folder (process ${run.child.pid}): stop that one first.\n`,
     );
-    busy.close();
   });
 
   it("keeps keys, chain and time over a Ctrl-C, and leaves no process behind", async () => {
@@ -124,6 +138,18 @@ describe("npm start", { timeout: 300_000 }, () => {
     await run.exited;
     run = start(dir);
     await expectKept(await ready(run, dir));
+  });
+
+  it.each(["SIGTERM", "SIGKILL"] as const)("stops everything when npm ends by %s", async (name) => {
+    run.child.kill("SIGTERM");
+    await run.exited;
+    run = launch("npm", ["start"], { DATA_DIR: dir, PORT: "0" });
+    await ready(run, dir);
+    process.kill(run.child.pid as number, name);
+    await until("no process of the network is left", async () => childrenOf(dir).length === 0, {
+      timeoutMs: 60_000,
+    });
+    expect(existsSync(join(dir, "network.json"))).toBe(false);
   });
 
   it("begins anew with --reset", async () => {

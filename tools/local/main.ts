@@ -1,4 +1,5 @@
 /** `npm start`: the whole service on this machine, supervised; Ctrl-C ends all of it. */
+import { spawnSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { destination } from "pino";
@@ -8,18 +9,19 @@ import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
 import { takeLock } from "./lock.js";
 import { localOwnerKey, resetNetwork, startNetwork } from "./network.js";
-import { listenOnFreePort } from "./ports.js";
+import { freePort, listenOnFreePort } from "./ports.js";
 import { createSandbox, type Sandbox } from "./sandbox/sandbox.js";
 import { type Environment, type LocalSettings, readSettings, wantedPort } from "./settings.js";
 
 const BLOCK_TIME_SECONDS = 1;
 const READY_TIMEOUT_MS = 120_000;
+const LAUNCHER_CHECK_MS = 500;
 
 /** Runs until a signal arrives; the result is the exit code. */
 export async function run(env: Environment, args: readonly string[]): Promise<number> {
   const startedAt = Date.now();
   const closing: (() => Promise<void> | void)[] = [];
-  const signal = nextSignal();
+  const signal = Promise.race([nextSignal(), ...(env.npm_lifecycle_event === undefined ? [] : [npmEnds()])]);
   let isStopping = false;
   const report = (line: string): void => {
     if (!isStopping) console.log(line);
@@ -27,6 +29,7 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
 
   const start = async (): Promise<void> => {
     let settings = readSettings(env);
+    await requireGivenPort(env);
     const guardian = startGuardian();
     closing.push(() => guardian.stop());
     const lock = await takeLock(settings.dir, guardian.pid);
@@ -100,9 +103,46 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
   return typeof outcome === "object" ? 1 : 0;
 }
 
+/** Throws ConfigError if PORT names a port that is in use; only the default port gives way to another. */
+async function requireGivenPort({ PORT, HOST }: Environment): Promise<void> {
+  const given = Number(PORT || 0);
+  if (given === 0 || (await freePort(given, HOST || undefined)) === given) return;
+  throw new ConfigError(
+    `PORT: ${given} is in use; stop the program that listens there, or choose another port`,
+  );
+}
+
 /** Where the running network listens, for the demo and the commands; the database's address holds its password. */
 function writeAddresses(path: string, addresses: Record<string, string>): void {
   writeFileSync(path, `${JSON.stringify(addresses, null, 2)}\n`, { mode: 0o600 });
+}
+
+/**
+ * Resolves once the npm that launched this process has ended. npm does not pass SIGTERM on: it ends its shell, which
+ * leaves this process to another parent. After SIGKILL the shell stays, so npm itself, the shell's parent, is watched.
+ * A process that was launched directly outlives its launcher, as supervisors and `nohup` expect.
+ */
+function npmEnds(): Promise<"npm ended"> {
+  const shell = process.ppid;
+  const { stdout } = spawnSync("ps", ["-o", "ppid=", "-p", String(shell)], { encoding: "utf8" });
+  const npm = Number.parseInt(stdout ?? "", 10);
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      if (process.ppid === shell && (!(npm > 1) || isAlive(npm))) return;
+      clearInterval(timer);
+      resolve("npm ended");
+    }, LAUNCHER_CHECK_MS);
+    timer.unref();
+  });
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
 }
 
 /** Resolves at the first signal; later ones are ignored while everything comes to its end. */

@@ -61,7 +61,7 @@ export function readSettings(env: Environment): LocalSettings {
   };
 }
 
-/** The port that was asked for; another is taken where it is busy. */
+/** The port that was asked for, or the default one; if the default is busy, another one is used. */
 export function wantedPort(env: Environment): number {
   return Number(env.PORT || WANTED_PORT);
 }
