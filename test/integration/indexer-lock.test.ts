@@ -1,4 +1,4 @@
-/** Who may fill an index, where several indexers are started. */
+/** Decides which of several indexers can fill an index. */
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ADVISORY_LOCKS } from "../../src/db/advisory-locks.js";
@@ -18,7 +18,7 @@ afterAll(async () => {
   await pool.end();
 });
 
-/** Ends the connection of the one that may fill `schema`. */
+/** Ends the connection of the indexer that holds the lock of `schema`. */
 async function endHolder(schema: string): Promise<void> {
   await pool.query(
     `select pg_terminate_backend(pid, 5000) from pg_locks
@@ -27,7 +27,7 @@ async function endHolder(schema: string): Promise<void> {
   );
 }
 
-it("is one of them for each index; another takes its place when its connection ends, and it is told", async () => {
+it("is held by one indexer per index; when its connection ends, another takes over and it is notified", async () => {
   const told: string[] = [];
   const take = (name: string, schema: string) =>
     takeIndexerLock(sharedStack().databaseUrl, schema, {
