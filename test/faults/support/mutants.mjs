@@ -21,7 +21,7 @@ export const MUTANTS = [
     edits: [["isNotNull(operation.publishedAt)", "isNotNull(operation.transactionHash)"]],
     project: "e2e",
     tests: "test/e2e/contract-interrupted.test.ts",
-    only: "published once",
+    only: "that was published is never answered",
   },
   {
     name: "stale-head",
@@ -209,7 +209,7 @@ export const MUTANTS = [
     ],
     project: "e2e",
     tests: "test/e2e/contract-payments.test.ts",
-    only: "answers its repetition",
+    only: "same bytes to a repetition",
   },
   {
     name: "deaf-to-broken-connections",
@@ -296,7 +296,7 @@ export const MUTANTS = [
     ],
     project: "e2e",
     tests: "test/e2e/contract-interrupted.test.ts",
-    only: "shows less than it did",
+    only: "lags behind an earlier state",
   },
   {
     name: "state-by-number",
@@ -330,7 +330,7 @@ export const MUTANTS = [
     ],
     project: "e2e",
     tests: "test/e2e/contract-interrupted.test.ts",
-    only: "nobody is refused",
+    only: "no one is refused",
   },
   {
     name: "answer-before-index",
@@ -443,7 +443,7 @@ export const MUTANTS = [
     ],
     project: "e2e",
     tests: "test/e2e/contract-payments.test.ts",
-    only: "took the contract for good",
+    only: "removed the contract for good",
   },
   {
     name: "half-answer-awaited",
