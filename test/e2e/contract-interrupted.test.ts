@@ -84,8 +84,12 @@ test("while the index lags behind an earlier state, no one is shown that earlier
   const quote = quoteOf(await client.post("/v1/contracts", body));
   const headers = paymentHeader(quote, await signPayment(world, client, quote));
   const repeated = async () => {
-    const { status, data, headers: told } = await client.post<ContractView>("/v1/contracts", body, headers);
-    return [status, data?.id, told.get("idempotent-replay")];
+    const {
+      status,
+      data,
+      headers: received,
+    } = await client.post<ContractView>("/v1/contracts", body, headers);
+    return [status, data?.id, received.get("idempotent-replay")];
   };
   await expect.poll(async () => (await repeated())[0], { timeout: 60_000 }).toBe(200);
   await world.indexed();
@@ -292,7 +296,7 @@ test("a price whose stakes and bonds round down to zero works with payments of z
 test.each([
   ["acceptance", "accept", [200, "created"]],
   ["creation", "create", [404, undefined]],
-])("no one is refused for the lack of what a reorg removed: its %s", async (_, kind, shown) => {
+])("no one is refused because a reorg removed the contract's %s", async (_, kind, shown) => {
   await stack.restartService({ CONFIRMATIONS: "40" });
   const rival = await world.newAgent({ usd: "1000" });
   const { id } = await matchedBetween(world, client, worker);
@@ -319,16 +323,16 @@ test.each([
       await client.post(`${path}/cancel`),
       await rival.post(`${path}/accept`, { accept: true }),
     ];
-    const told = answers.map(({ status, error }) => [status, error?.code]);
-    expect(told).toEqual(answers.map(() => [503, "unavailable"]));
+    const outcomes = answers.map(({ status, error }) => [status, error?.code]);
+    expect(outcomes).toEqual(answers.map(() => [503, "unavailable"]));
   });
-  const told: number[] = [];
+  const statuses: number[] = [];
   const deliver = async () => {
     const { status } = await worker.post(`${path}/delivery`, { delivery: "ipfs://x" });
-    return told.push(status) && status;
+    return statuses.push(status) && status;
   };
   await expect.poll(deliver, { timeout: 60_000 }).toBe(200);
-  expect(told.filter((status) => status !== 503)).toEqual([200]);
+  expect(statuses.filter((status) => status !== 503)).toEqual([200]);
   expect((await rival.post(`${path}/accept`, { accept: true })).error?.code).toBe("conflict");
 });
 

@@ -359,9 +359,9 @@ describe("the stream", () => {
       [all, mine].every(({ messages }) => messages.some(({ event }) => event === "contract.accepted")),
     );
     expect(mine.messages.map(({ event }) => event)).toEqual(["contract.accepted"]);
-    const told = mine.messages[0];
-    expect(told?.data).toEqual((await allEvents(worker, `contractId=${id}&type=contract.accepted`))[0]);
-    expect(told?.id).toBe(told?.data.id);
+    const accepted = mine.messages[0];
+    expect(accepted?.data).toEqual((await allEvents(worker, `contractId=${id}&type=contract.accepted`))[0]);
+    expect(accepted?.id).toBe(accepted?.data.id);
   });
 
   test("resumes after Last-Event-ID, without a gap and without a repetition", async () => {
@@ -390,7 +390,7 @@ describe("the stream", () => {
     const expected = (await allEvents(stranger, "type=contract.created")).map(({ id }) => id);
     await eventually("the past is read", async () => reader.messages.length >= expected.length);
     const { id } = await createdBy(world, client);
-    await eventually("the new one is there", async () => reader.messages.at(-1)?.data.contractId === id);
+    await eventually("the new event arrives", async () => reader.messages.at(-1)?.data.contractId === id);
     expect(reader.messages.slice(0, expected.length).map((message) => message.id)).toEqual(expected);
   });
 

@@ -205,7 +205,7 @@ describe("the caps", () => {
     return Promise.all(Array.from({ length: count }, () => client.json<{ id: string }>(...post)));
   }
 
-  it("reject a call, or what exceeds the day, before anything is signed, and a new process remembers", async () => {
+  it("reject a payment above the call's or the day's limit before anything is signed, and a new process remembers", async () => {
     const [first, second, third] = (await newContracts(3)) as [
       { id: string },
       { id: string },

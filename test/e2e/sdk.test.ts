@@ -264,7 +264,7 @@ describe("nothing is signed", () => {
   it("if an accepted contract's terms do not lead to its address", async () => {
     const client = await newAgent();
     const { id } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
-    const forged = (edit: (told: { escrowTerms: { price: string }; document: { title: string } }) => void) =>
+    const forged = (edit: (terms: { escrowTerms: { price: string }; document: { title: string } }) => void) =>
       lying(async (url, response) => {
         if (!url.pathname.endsWith("/terms")) return response;
         const body = (await response.json()) as { data: Parameters<typeof edit>[0] };
@@ -272,8 +272,8 @@ describe("nothing is signed", () => {
         return Response.json(body);
       });
     for (const [field, edit] of [
-      ["payTo", (told: { escrowTerms: { price: string } }) => (told.escrowTerms.price = "10000000")],
-      ["terms", (told: { document: { title: string } }) => (told.document.title = "Rob a bank")],
+      ["payTo", (terms: { escrowTerms: { price: string } }) => (terms.escrowTerms.price = "10000000")],
+      ["terms", (terms: { document: { title: string } }) => (terms.document.title = "Rob a bank")],
     ] as const) {
       const account = countingAccount();
       const worker = await newAgent({ account, fetch: forged(edit as never) }, "0");
@@ -323,7 +323,7 @@ describe("a paid call whose response is lost", () => {
       sent.push({ body: init?.body, payment });
       if (sent.length === 1) throw new TypeError("fetch failed");
       if (sent.length === 2) {
-        const error = { code: "settlement_pending", message: "on its way" };
+        const error = { code: "settlement_pending", message: "pending" };
         return Response.json({ error }, { status: 503, headers: { "retry-after": "0" } });
       }
       return response;

@@ -12,7 +12,7 @@ import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
 
-/** Row 8 must be answered within this time. It allows for a busy machine. */
+/** Row 8 must get its response within this time. It allows for a busy machine. */
 const CALL_WAITS_MS = 8_000;
 const OUTAGE_MS = 30_000;
 const ASK_EVERY_MS = 2_000;
@@ -183,7 +183,7 @@ it("row 33: when the disk fills in the middle nothing is half done, and everythi
       known = payments.length;
       await fill(256);
     });
-    await until("a payment is refused", isRefused, { timeoutMs: 30_000 });
+    await until("a payment is rejected", isRefused, { timeoutMs: 30_000 });
     await delay(FULL_FOR_MS);
     await run("drop table fault.filler");
     await done;

@@ -112,8 +112,8 @@ it("row 10: an indexer that hangs is ended and restarted", async () => {
       Number(/^working_contracts_index_lag_blocks (\d+)$/m.exec(metrics)?.[1]),
     ];
   };
-  const isTold = async (): Promise<boolean> => (await reads()).every((lag) => lag >= VISIBLE_LAG);
-  await until("the lag is reported", isTold, { timeoutMs: 30_000 });
+  const isReported = async (): Promise<boolean> => (await reads()).every((lag) => lag >= VISIBLE_LAG);
+  await until("the lag is reported", isReported, { timeoutMs: 30_000 });
   const said = "The index stood still while the chain went on: the indexer is started again.";
   await until("it is noticed", async () => cluster.reports.includes(said), { timeoutMs: 60_000 });
   await done;
@@ -141,7 +141,7 @@ it("row 21: events on a branch that the indexer counts as read are not missed, e
   await until("the indexer counts the branch as final", isFinal, { timeoutMs: 60_000 });
   await delay(WATCH_SEES_MS);
   await testClient.revert({ id: snapshot });
-  const told = abandonments();
+  const abandonedBefore = abandonments();
   const before = await newestOperation();
   blocks.resume();
   const creating = customers.create(clients[0] as Agent);
@@ -158,7 +158,7 @@ it("row 21: events on a branch that the indexer counts as read are not missed, e
   await testClient.mine({ blocks: 2 * PONDER_FINALITY + 10 });
   blocks.resume();
 
-  await until("it is noticed", async () => abandonments() > told, { timeoutMs: REBUILT_MS });
+  await until("it is noticed", async () => abandonments() > abandonedBefore, { timeoutMs: REBUILT_MS });
   expect((await creating).status).toBe(200);
   await expectTruth(scene);
   await expectNoHole();
@@ -186,13 +186,13 @@ it("row 21: rows on blocks that a reorg removed beyond the indexer's finality ar
   await blocks.pause();
   await testClient.mine({ blocks: 2 * PONDER_FINALITY + 5 });
   await indexedTo(cluster, await cluster.publicClient.getBlockNumber({ cacheTime: 0 }));
-  const told = abandonments();
+  const abandonedBefore = abandonments();
   const misled = cluster.indexer.pid();
   await testClient.revert({ id: snapshot });
   await testClient.mine({ blocks: 2 * PONDER_FINALITY + 10 });
   blocks.resume();
 
-  await until("it is noticed", async () => abandonments() > told, { timeoutMs: REBUILT_MS });
+  await until("it is noticed", async () => abandonments() > abandonedBefore, { timeoutMs: REBUILT_MS });
   const isBack = async (): Promise<boolean> =>
     ![undefined, misled].includes(cluster.indexer.pid()) && (await fetch(`${cluster.indexer.url}/ready`)).ok;
   await until("the index is back", isBack, { timeoutMs: REBUILT_MS });

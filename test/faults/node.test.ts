@@ -115,13 +115,13 @@ it.each<[string, typeof RESET | RpcAnswer]>([
   ],
 ])(
   "row 12: when a transaction is accepted but %s, nothing fails and no second transaction is sent",
-  async (_, told) => {
+  async (_, response) => {
     const { cluster } = scene;
     const before = (await batches()).length;
     const { done } = await startStory(scene, async () =>
       cluster.setRules(async ({ method }, forward) => {
         const answer = await forward();
-        return method === "eth_sendRawTransaction" ? told : answer;
+        return method === "eth_sendRawTransaction" ? response : answer;
       }),
     );
     await done;
@@ -131,7 +131,7 @@ it.each<[string, typeof RESET | RpcAnswer]>([
   },
 );
 
-it("row 13: a node that shows old heads, old nonces and no receipts is not believed in what it hides", async () => {
+it("row 13: a node that shows old heads, old nonces and no receipts is never believed about what it hides", async () => {
   const { cluster } = scene;
   const random = seededRandom(13);
   const old = await cluster.publicClient.request({

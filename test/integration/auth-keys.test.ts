@@ -330,7 +330,7 @@ describe("bearer keys", () => {
 describe("listing", () => {
   it("shows metadata of only the caller's keys, oldest first, active and revoked", async () => {
     const agent = newAgent();
-    await client.signIn(newAgent(), "somebody else's");
+    await client.signIn(newAgent(), "someone else's");
     const first = await client.signIn(agent, "one");
     const second = await client.signIn(agent);
     const third = await client.signIn(agent, "three");

@@ -57,12 +57,12 @@ const connections = async () =>
   ).count;
 
 it("reports the crash of one of Postgres's processes even if the server was not restarted", async () => {
-  let told = 0;
+  let restarts = 0;
   const watch = watchIndex({
     databaseUrl: postgres.url,
     schema: "onchain_none",
     rpcUrl: sharedStack().rpcUrl,
-    onDatabaseRestarted: () => (told += 1),
+    onDatabaseRestarted: () => (restarts += 1),
     onStandstill: () => expect.unreachable("there is no index"),
     onAbandoned: () => expect.unreachable("there is no index"),
   });
@@ -73,14 +73,14 @@ it("reports the crash of one of Postgres's processes even if the server was not 
     victim.on("error", () => {});
     await victim.connect();
     const { rows } = await victim.query<{ pid: number }>("select pg_backend_pid() as pid");
-    expect(told).toBe(0);
+    expect(restarts).toBe(0);
 
     process.kill(rows[0]?.pid ?? 0, "SIGKILL");
 
-    await expect.poll(() => told, SOON).toBe(1);
+    await expect.poll(() => restarts, SOON).toBe(1);
     await expect.poll(() => connections().catch(() => 0), SOON).toBe(1);
     expect(await startedAt()).toBe(before);
-    expect(told).toBe(1);
+    expect(restarts).toBe(1);
   } finally {
     watch.stop();
   }

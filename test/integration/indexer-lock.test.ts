@@ -28,20 +28,20 @@ async function endHolder(schema: string): Promise<void> {
 }
 
 it("is held by one indexer per index; when its connection ends, another takes over and it is notified", async () => {
-  const told: string[] = [];
+  const calls: string[] = [];
   const take = (name: string, schema: string) =>
     takeIndexerLock(sharedStack().databaseUrl, schema, {
-      onWaiting: () => told.push(`${name} waits`),
-      onLost: () => told.push(`${name} lost it`),
-    }).then(() => told.push(`${name} has it`));
+      onWaiting: () => calls.push(`${name} waits`),
+      onLost: () => calls.push(`${name} lost it`),
+    }).then(() => calls.push(`${name} has it`));
   await take("first", SCHEMAS[0]);
   await take("of another index", SCHEMAS[1]);
   const second = take("second", SCHEMAS[0]);
-  await expect.poll(() => told, SOON).toContain("second waits");
-  expect(told).toEqual(["first has it", "of another index has it", "second waits"]);
+  await expect.poll(() => calls, SOON).toContain("second waits");
+  expect(calls).toEqual(["first has it", "of another index has it", "second waits"]);
 
   await endHolder(SCHEMAS[0]);
 
   await second;
-  await expect.poll(() => told.slice(3).sort(), SOON).toEqual(["first lost it", "second has it"]);
+  await expect.poll(() => calls.slice(3).sort(), SOON).toEqual(["first lost it", "second has it"]);
 });

@@ -36,7 +36,7 @@ test("searches by text use the trigram indexes of title and description", async 
 });
 
 test.each([
-  ["of everybody", undefined],
+  ["of everyone", undefined],
   ["of one agent", eq(vote.backupAgent, AGENT)],
   [
     "of one agent after a cursor",

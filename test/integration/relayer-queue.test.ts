@@ -280,7 +280,7 @@ describe("the relayer's queue", () => {
     expect(outcomes[0]?.batchId).toBe(outcomes[1]?.batchId);
   });
 
-  it("uses the money of someone else's authorization for no action", async () => {
+  it("does not use the money of someone else's authorization for an action", async () => {
     const [client, payer, thief] = (await network.agents(3)) as [
       PrivateKeyAccount,
       PrivateKeyAccount,

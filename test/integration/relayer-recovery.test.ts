@@ -313,7 +313,7 @@ describe("the relayer under faults", () => {
     await expectAppliedOnce(acts, rows);
   });
 
-  it("waits for a node that fails at random, and takes no silence for a result", async () => {
+  it("waits for a node that fails at random, and does not treat silence as a result", async () => {
     let seed = 7;
     const random = () => {
       seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;

@@ -306,7 +306,7 @@ describe("the relayer's beliefs", () => {
     expect((await network.batchesOf(signer()))[0]?.epoch).toBe(1n);
   });
 
-  it("takes no missing receipt as proof that a transaction is lost", async () => {
+  it("does not take a missing receipt as proof that a transaction is lost", async () => {
     let isLying = true;
     network.startRelayer({
       signer: signer(),

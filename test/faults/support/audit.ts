@@ -141,9 +141,9 @@ function truthFaults({ path, truth, statuses, authorization }: Payment, moved: n
   if (truth === undefined) {
     return moved > 1 ? [`${path}: ${authorization.nonce} of ${authorization.from} moved ${moved} times`] : [];
   }
-  const told = `${path} of ${authorization.from} got ${statuses.join(", ")} (${truth.error?.code ?? ""})`;
-  if (truth.status === 200 && moved !== 1) return [`${told}, but its money moved ${moved} times`];
-  if (truth.status !== 200 && moved !== 0) return [`${told}, but its money moved ${moved} times`];
+  const outcome = `${path} of ${authorization.from} got ${statuses.join(", ")} (${truth.error?.code ?? ""})`;
+  if (truth.status === 200 && moved !== 1) return [`${outcome}, but its money moved ${moved} times`];
+  if (truth.status !== 200 && moved !== 0) return [`${outcome}, but its money moved ${moved} times`];
   return [];
 }
 

@@ -110,7 +110,7 @@ export const MUTANTS = [
     edits: [["if (use === null || use.isOurs ||", "if (use === null ||"]],
     project: "integration",
     tests: "test/integration/relayer-truth.test.ts",
-    only: "no missing receipt",
+    only: "a missing receipt as proof",
   },
   {
     name: "given-up-forgotten",
@@ -724,7 +724,7 @@ export const MUTANTS = [
     edits: [["_takesSurplus && ASSET", "msg.sender == OPERATOR && ASSET"]],
     project: "integration",
     tests: "test/integration/relayer-queue.test.ts",
-    only: "for no action",
+    only: "money of someone else's authorization",
   },
   {
     name: "unseen-is-untaken",

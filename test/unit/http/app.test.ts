@@ -83,7 +83,7 @@ describe("bodies", () => {
     });
   });
 
-  it("that are truncated are the sender's fault, not an outage of ours", async () => {
+  it("that are truncated are the sender's fault, not our outage", async () => {
     const body = new ReadableStream({
       start(controller) {
         controller.enqueue(Buffer.from('{"list":['));

@@ -44,7 +44,7 @@ async function serveStream(options: { chunk: string; stallMs: number; requests?:
   return { socket, ended, taken: () => taken, open: () => open };
 }
 
-test("a reader that takes nothing is dropped, and little is produced for it", async () => {
+test("a reader that reads nothing is dropped, and little is produced for it", async () => {
   const chunk = "x".repeat(64 * 1024);
   const { socket, ended, taken } = await serveStream({ chunk, stallMs: 300 });
   socket.pause();
