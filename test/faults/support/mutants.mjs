@@ -296,7 +296,7 @@ export const MUTANTS = [
     ],
     project: "e2e",
     tests: "test/e2e/contract-interrupted.test.ts",
-    only: "lags behind an earlier state",
+    only: "that it already showed",
   },
   {
     name: "state-by-number",
