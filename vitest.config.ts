@@ -69,7 +69,7 @@ function cluster() {
       include: files.map((name) => `test/e2e/${name}.test.ts`),
       globalSetup: "test/support/cluster-setup.ts",
       // An address's streams are counted by each process for itself.
-      testNamePattern: /^(?!.*where an address has too many)/,
+      testNamePattern: /^(?!.*if an address has too many)/,
     },
   };
 }

@@ -1,4 +1,4 @@
-/** What every page is held to: accessible, light and dark, wide and narrow, by keyboard, without scripts. */
+/** Requirements for every page: accessible, light and dark, wide and narrow, usable by keyboard and without scripts. */
 import type { Page } from "playwright-core";
 import { describe, expect, inject, test } from "vitest";
 import {
@@ -33,22 +33,27 @@ const PATHS: Record<string, string> = isSkipped
     };
 
 describe.skipIf(isSkipped)("every page", () => {
-  test.each(Object.entries(PATHS))("%s is accessible, fits, and runs without a fault", async (name, path) => {
-    const page = await surfer.open(path, { colorScheme: "light", viewport: DESKTOP });
-    const file = name.replaceAll(" ", "-");
-    await screenshot(page, `${file}-light`);
-    await expectNoSidewaysScroll(page);
-    await expectAccessible(page);
+  test.each(Object.entries(PATHS))(
+    "%s is accessible, fits, and runs without an error",
+    async (name, path) => {
+      const page = await surfer.open(path, { colorScheme: "light", viewport: DESKTOP });
+      const file = name.replaceAll(" ", "-");
+      await screenshot(page, `${file}-light`);
+      await expectNoSidewaysScroll(page);
+      await expectAccessible(page);
 
-    // Narrow and dark, what can differ: the width and the contrast.
-    await page.setViewportSize(PHONE);
-    await page.emulateMedia({ colorScheme: "dark" });
-    await screenshot(page, `${file}-phone-dark`);
-    await expectNoSidewaysScroll(page);
-    await expectAccessible(page, { rules: ["color-contrast", "scrollable-region-focusable", "target-size"] });
-    expect(faultsOf(page).filter((fault) => !fault.includes("status of 404"))).toEqual([]);
-    await page.context().close();
-  });
+      // Narrow and dark, because only width and contrast can differ.
+      await page.setViewportSize(PHONE);
+      await page.emulateMedia({ colorScheme: "dark" });
+      await screenshot(page, `${file}-phone-dark`);
+      await expectNoSidewaysScroll(page);
+      await expectAccessible(page, {
+        rules: ["color-contrast", "scrollable-region-focusable", "target-size"],
+      });
+      expect(faultsOf(page).filter((fault) => !fault.includes("status of 404"))).toEqual([]);
+      await page.context().close();
+    },
+  );
 
   test("follows the system's colours", async () => {
     const [light, dark] = await Promise.all(
@@ -63,7 +68,7 @@ describe.skipIf(isSkipped)("every page", () => {
 });
 
 describe.skipIf(isSkipped)("hostile text", () => {
-  test("is shown as it was written, wherever it was put", async () => {
+  test("is shown as written, wherever it appears", async () => {
     const page = await surfer.open(`/contracts/${seed.hostile}`);
     expect(await page.locator("h1").innerText()).toBe(HOSTILE);
     expect(await page.title()).toBe(`${HOSTILE} · Working Contracts`);
@@ -137,7 +142,7 @@ describe.skipIf(isSkipped)("without scripts", () => {
 });
 
 describe.skipIf(isSkipped)("by keyboard", () => {
-  test("everything that can be used is reached in order, and shows where the focus is", async () => {
+  test("every control can be reached in order, and shows where the focus is", async () => {
     const page = await surfer.open("/");
     await page.keyboard.press("Tab");
     expect(await focused(page)).toMatchObject({ text: "Skip to content", isVisible: true });
@@ -172,13 +177,13 @@ describe.skipIf(isSkipped)("by keyboard", () => {
     const table = page.getByRole("region", { name: "Votes by Backup Agent and criterion" });
     await table.focus();
     await page.keyboard.press("ArrowRight");
-    // Scrolling takes its time; the content policy keeps the page from waiting for it by itself.
+    // Scrolling takes time, and the content policy prevents Playwright's own wait.
     const scrolled = () => page.evaluate("document.activeElement.scrollLeft");
     await expect.poll(scrolled, { timeout: 20_000 }).toBeGreaterThan(0);
   });
 });
 
-/** Of the page's ground, 0 to 255. */
+/** Brightness of the page background, from 0 to 255. */
 async function brightness(page: Page): Promise<number> {
   const colour = await page.evaluate("getComputedStyle(document.body).backgroundColor");
   const [red = 0, green = 0, blue = 0] = String(colour).match(/\d+/g)?.map(Number) ?? [];

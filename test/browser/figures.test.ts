@@ -1,4 +1,4 @@
-/** Pages and API speak of the same figures. */
+/** Pages and API show the same figures. */
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, inject, test } from "vitest";
 import type { LedgerView } from "../../src/features/contracts/get-ledger.js";
@@ -26,7 +26,7 @@ async function api<T>(path: string): Promise<{ data: T; nextCursor: string | nul
   return (await answer.json()) as { data: T; nextCursor: string | null };
 }
 
-/** The line of the balance; on the screen it may break anywhere. */
+/** The line of the balance. On the screen it can break anywhere. */
 async function equation(): Promise<string> {
   return (await page.locator("#balance").innerText()).replaceAll(/\s+/g, " ");
 }
@@ -37,7 +37,7 @@ const CONTRACTS = [
 ];
 
 describe.skipIf(isSkipped)("a contract's page", () => {
-  test.each(CONTRACTS)("%s: as the API says", async (name) => {
+  test.each(CONTRACTS)("%s: matches the API", async (name) => {
     const id = seed[name];
     const [{ data: contract }, { data: settlement }, { data: ledger }, { data: votes }] = await Promise.all([
       api<ContractView>(`/contracts/${id}`),
@@ -92,14 +92,14 @@ describe.skipIf(isSkipped)("a contract's page", () => {
     }
   });
 
-  test("holds the books of a stranger's money apart", async () => {
+  test("shows a stranger's direct transfer separately in the books", async () => {
     const { data: ledger } = await api<LedgerView>(`/contracts/${seed.withdrawn}/ledger`);
     expect(ledger).toMatchObject({ in: "52.5", out: "52.5", held: "0.0", unbooked: "0.0" });
   });
 });
 
 describe.skipIf(isSkipped)("the other pages", () => {
-  test("the feed's pages hold the API's list once, in its order", async () => {
+  test("the feed's pages contain the API's list once, in its order", async () => {
     const { data } = await api<ContractView[]>("/contracts?sort=-budgetOrPrice&limit=100");
     const seen: string[] = [];
     await page.goto("/?sort=-budgetOrPrice&limit=4");
@@ -136,13 +136,13 @@ describe.skipIf(isSkipped)("the other pages", () => {
       absent: 1,
       disputesSplit: 1,
       settledValue: "100.0",
-      // 35.0 of the dispute, 47.5 and the stake of the approval, 1.75 of the withdrawal.
+      // 35.0 from the dispute, 47.5 and the stake from the approval, 1.75 from the withdrawal.
       received: "86.75",
     });
     expect(await page.locator("h1").innerText()).toBe("Tern");
   });
 
-  test("parameters are those of the API", async () => {
+  test("parameters match the API", async () => {
     const { data } = await api<ProtocolView>("/protocol");
     await page.goto("/parameters");
     const names = await page.locator("#parameters dt").allInnerTexts();
@@ -156,7 +156,7 @@ describe.skipIf(isSkipped)("the other pages", () => {
     );
   });
 
-  test("the simulator pays what the chain has paid", async () => {
+  test("the simulator matches the payouts on chain", async () => {
     const { data } = await api<SettlementView>(`/contracts/${seed.disputed}/settlement`);
     await page.goto(
       `/simulator?price=50&end=dispute&c=met&c=met&c=met&votes=${encodeURIComponent("mmn\nmmn\nmum")}`,

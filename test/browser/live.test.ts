@@ -1,4 +1,4 @@
-/** Pages that are looked at change by themselves; the operator's page opens for the operator alone. */
+/** Open pages update themselves, and the operator's page opens only for the operator. */
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { createdBy, matchedBetween } from "../e2e/contract-actors.js";
 import { expectOk } from "../e2e/jury-actors.js";
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
-/** The chain, the index, the stream and the page's own pauses, one after another. */
+/** Covers the chain, the index, the stream and the page's own pauses, one after another. */
 const TIMEOUT = { timeout: 60_000 };
 
 describe.skipIf(isSkipped)("live", () => {
@@ -67,7 +67,7 @@ describe.skipIf(isSkipped)("live", () => {
 });
 
 describe.skipIf(isSkipped)("the operator's page", () => {
-  test("shows queue, signers, lag and held payouts to whoever has the key, until they leave", async () => {
+  test("shows queue, signers, lag and held payouts to anyone with the key, until they leave", async () => {
     const page = await surfer.open("/operator", { viewport: PHONE, colorScheme: "dark" });
     await expectAccessible(page);
     await page.getByLabel("Operator's key").fill("not the operator's key");

@@ -1,4 +1,4 @@
-/** The specification's first page: conventions, and what the service does. */
+/** The specification's first page: conventions and the service's purpose. */
 import { verifyMessage } from "viem";
 import { describe, expect } from "vitest";
 import {
@@ -106,7 +106,7 @@ describe("What the service does", () => {
   });
 
   says("There is no sign-up and no dashboard.", async () => {
-    // A fresh address needs nothing but a signature.
+    // A fresh address needs only a signature.
     const agent = await scene.newAgent();
     expect((await agent.get("/v1/contracts")).status).toBe(200);
   });

@@ -21,7 +21,7 @@ import { lazy, withJury, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));
-/** An open tender with everything that Create takes, and the body it was posted with. */
+/** An open tender with every field that Create accepts, and the body with which it was posted. */
 const open = lazy(async () =>
   posted(scene, (await pair()).client, { supplementaryMaterials: "ipfs://materials" }),
 );
@@ -54,7 +54,7 @@ describe("Resources and their fields / Contract", () => {
     "| initiator | string | `client` or `worker`. Present in responses for worker-initiated contracts. |",
     async () => {
       expect((await listing()).initiator).toBe("worker");
-      // Always there: docs/rules.md 27.
+      // Always present: docs/rules.md 27.
       expect((await open()).contract.initiator).toBe("client");
     },
   );
@@ -286,7 +286,7 @@ describe("Resources and their fields / Contract", () => {
   });
 });
 
-/** The text of a compact JWE, by the one of the keys that its header names. */
+/** The text of a compact JWE, decrypted with the key that its header names. */
 async function decrypt(jwe: string, keys: Json[]): Promise<string> {
   const { plaintext } = await compactDecrypt(jwe, async ({ kid }) => {
     const jwk = keys.find((key) => key.kid === kid);

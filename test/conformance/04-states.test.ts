@@ -1,4 +1,4 @@
-/** States and transitions that no deadline drives; those are in the chapter on time. */
+/** States and transitions that no deadline drives. The chapter on time covers the others. */
 import { describe, expect } from "vitest";
 import type { Agent } from "../support/agent.js";
 import {
@@ -167,7 +167,7 @@ describe("States and transitions / Rules", () => {
           worker.post(`/v1/contracts/${id}/checkpoint`, await checkpointBody(scene)),
       };
       const refused: [Json, (keyof typeof acts)[]][] = [
-        // Before a match nobody is the matched worker: those are 403.
+        // Before a match there is no matched worker: those calls are 403.
         [open, ["approve", "dispute", "vote"]],
         [match, ["accept", "decline", "cancel", "approve", "dispute", "vote"]],
         [delivery, ["accept", "decline", "cancel", "deliver", "withdraw", "vote", "checkpoint"]],

@@ -26,7 +26,7 @@ interface PaidCall {
   amount: string;
 }
 
-/** Each paid call, ready to be made. */
+/** Each paid call, ready to be sent. */
 const CALLS: Record<string, () => Promise<PaidCall>> = {
   "Create Contract": async () => {
     const { client } = await newPair(scene);
@@ -128,7 +128,7 @@ for (const [name, prepare] of Object.entries(CALLS)) {
       expect(answer.headers.get("x-payment-response")).toBeTruthy();
     });
 
-    withJury("a repeated payment gets the same answer, and takes no second one", async () => {
+    withJury("a repeated payment gets the same response, and no second one is taken", async () => {
       const { agent, path, body } = await call();
       const { headers, answer } = await paid();
       const before = await scene.usdOf(agent.address);
@@ -155,7 +155,7 @@ for (const [name, prepare] of Object.entries(CALLS)) {
       expect(await scene.usdOf(agent.address)).toBe(before - BigInt(amount));
     });
 
-    withJury("two payments at the same moment: one is taken, the other call is refused", async () => {
+    withJury("two payments at the same moment: one is taken, the other call is rejected", async () => {
       const { agent, path, body, amount } = await prepare();
       const quote = quoteOf(await agent.post(path, body));
       const before = await scene.usdOf(agent.address);
@@ -169,7 +169,7 @@ for (const [name, prepare] of Object.entries(CALLS)) {
   });
 }
 
-describe("Payment mechanics / refused payments", () => {
+describe("Payment mechanics / rejected payments", () => {
   const open = lazy(async () => {
     const { client, worker } = await pair();
     const { id } = await created(scene, client);
@@ -212,7 +212,7 @@ describe("Payment mechanics / refused payments", () => {
         ),
     ],
     [
-      "a payment to somebody else",
+      "a payment to someone else",
       "invalid_exact_evm_payload_recipient_mismatch",
       async (quote) =>
         version2(
@@ -228,7 +228,7 @@ describe("Payment mechanics / refused payments", () => {
     ],
     ["no base64", "invalid_payload", async () => ({ "payment-signature": "{not base64}" })],
     [
-      "base64 of no payment",
+      "base64 that is not a payment",
       "invalid_x402_version",
       async () => ({ "payment-signature": Buffer.from("{}").toString("base64") }),
     ],

@@ -173,7 +173,7 @@ describe("GET /v1/agents/me/api-keys", () => {
     expect((await scene.call("GET", "/v1/agents/me/api-keys")).status).toBe(401);
   });
 
-  says("lists the caller's keys and nobody else's", async () => {
+  says("lists the caller's keys and no one else's", async () => {
     const agent = newAddress();
     const { apiKey, keyId } = await issue(agent);
     const theirs = ok(await (await bystander()).get<Json[]>("/v1/agents/me/api-keys"));
@@ -239,7 +239,7 @@ describe("POST /v1/agents/{address}/api-key/revoke", () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 404]);
   });
 
-  says("nobody revokes another address's keys", async () => {
+  says("no one can revoke another address's keys", async () => {
     const [agent, other] = [newAddress(), newAddress()];
     const { apiKey } = await issue(agent);
     const body = await signedChallenge(scene, other);
@@ -348,7 +348,7 @@ describe("Authentication", () => {
     const { apiKey } = await issue(agent);
     ok(await revoke(agent));
     expect(await works(apiKey)).toBe(false);
-    // Without any key left the address can still revoke, and come back.
+    // With no key left the address can still revoke, and get new keys.
     expect((await revoke(agent)).data.revokedCount).toBe(0);
     expect(await works((await issue(agent)).apiKey)).toBe(true);
   });

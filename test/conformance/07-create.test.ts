@@ -9,7 +9,7 @@ const scene = await openScene();
 const pair = lazy(() => newPair(scene));
 const somebody = `0x${"0d".repeat(20)}`;
 
-/** What an agent without money gets for a body that is changed in one place. */
+/** The response to an agent without money for a body changed in one place. */
 async function tried(overrides: Json) {
   return (await scene.newAgent()).post("/v1/contracts", await draft(scene, overrides));
 }
@@ -85,7 +85,7 @@ describe("POST /v1/contracts", () => {
       ]);
       const other = JSON.stringify({ ...JSON.parse(body), idempotencyKey: "another" });
       expect((await client.post("/v1/contracts", other)).status).toBe(402);
-      // The same bytes of another caller are another contract.
+      // The same bytes from another caller are another contract.
       expect((await worker.post("/v1/contracts", body)).status).toBe(402);
     },
   );
@@ -100,7 +100,7 @@ describe("POST /v1/contracts", () => {
       expect(answers.map(({ status }) => status)).toEqual([402, 402, 402, 402, 402, 429]);
       expect(answers[5]?.error?.code).toBe("too_many_pending_attempts");
       expect(Number(answers[5]?.headers.get("retry-after"))).toBeGreaterThan(29 * 60);
-      // Asking again uses no second slot.
+      // A repeated request uses no second slot.
       expect((await agent.post("/v1/contracts", bodies[0])).status).toBe(402);
       expect((await (await scene.newAgent()).post("/v1/contracts", bodies[5])).status).toBe(402);
     },

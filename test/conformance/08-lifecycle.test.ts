@@ -1,4 +1,4 @@
-/** Accept, delivery, approve, dispute, withdraw and cancel: roles, states, answers, races. */
+/** Accept, delivery, approve, dispute, withdraw and cancel: roles, states, responses, races. */
 import { describe, expect } from "vitest";
 import {
   created,
@@ -304,7 +304,7 @@ describe("POST /v1/contracts/{id}/withdraw", () => {
       const balance = await scene.usdOf(parties.worker.address);
       const after = ok(await parties.worker.post<Json>(`/v1/contracts/${before.id}/withdraw`));
       expect(after).toEqual({ ...before, status: "cancelled-withdrawn" });
-      // 30% of the stake are the Client's.
+      // 30% of the stake go to the Client.
       await eventually(() => scene.usdOf(parties.worker.address), balance + 1_750_000n);
     },
   );

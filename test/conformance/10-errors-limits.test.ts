@@ -154,7 +154,7 @@ describe("Errors", () => {
   );
 
   withMoney(
-    "Nobody is quoted for a call that would be refused: 401, 400, 404, 403, 409, 429, 402",
+    "No one is quoted for a call that would be rejected: 401, 400, 404, 403, 409, 429, 402",
     async () => {
       const parties = await pair();
       const { id } = await created(scene, parties.client, {
@@ -340,7 +340,7 @@ describe("Versioning", () => {
   says("All paths carry the prefix `/v1`.", async () => {
     const { paths } = (await scene.call<Json>("GET", "/openapi.json")).body as Json;
     const unversioned = Object.keys(paths).filter((path) => !path.startsWith("/v1/"));
-    // Probes are no part of the API.
+    // Probes are not part of the API.
     expect(unversioned.filter((path) => !["/health", "/ready"].includes(path))).toEqual([]);
     expect((await fetch(`${scene.url}/protocol`)).status).toBe(404);
   });
@@ -370,7 +370,7 @@ describe("Versioning", () => {
       }
     },
   );
-  says("both payment headers at once are refused", async () => {
+  says("both payment headers at once are rejected", async () => {
     const agent = await scene.newAgent();
     const body = await draft(scene);
     const quote = quoteOf(await agent.post("/v1/contracts", body));

@@ -42,7 +42,7 @@ const operations = lazy(async (): Promise<Operation[]> => {
     );
 });
 
-/** `me` is no address, yet `/v1/agents/{address}/stake` takes whatever stands in its place. */
+/** `me` is not an address, yet `/v1/agents/{address}/stake` matches any text in that place. */
 const matches = (operation: Operation, path: string): boolean =>
   operation.path.replace(UNKNOWN, "me") === path;
 
@@ -61,7 +61,7 @@ describe("Bodies", () => {
     },
   );
 
-  says("a body that comes in chunks without a length is counted just so", async () => {
+  says("a chunked body without a length is counted the same way", async () => {
     const agent = await scene.newAgent();
     const chunks = function* () {
       for (let i = 0; i < 300; i++) yield new TextEncoder().encode("y".repeat(KIB));
@@ -70,7 +70,7 @@ describe("Bodies", () => {
     const headers = { authorization: `Bearer ${agent.apiKey}`, "content-type": "application/json" };
     const init = { method: "POST", headers, body, duplex: "half" } as RequestInit;
     const response = await fetch(`${scene.url}/v1/contracts`, init).catch(() => null);
-    // The server may close the connection on a client that is still sending.
+    // The server can close the connection while the client is still sending.
     if (response !== null) expect(response.status).toBe(413);
     expect((await agent.get("/v1/agents/me/api-keys")).status).toBe(200);
   });
@@ -155,7 +155,7 @@ describe("Methods and paths", () => {
     }
   });
 
-  says("HEAD answers as GET does, without a body", async () => {
+  says("HEAD responds like GET, without a body", async () => {
     const { status, headers, body } = await scene.call("HEAD", "/v1/protocol");
     expect([status, body, headers.get("content-type")?.split(";")[0]]).toEqual([200, "", "application/json"]);
   });
@@ -163,7 +163,7 @@ describe("Methods and paths", () => {
 
 describe("Headers", () => {
   says(
-    "every response carries `X-Request-Id`: the caller's where it is well formed, else a new one",
+    "every response carries `X-Request-Id`: the caller's if it is well formed, otherwise a new one",
     async () => {
       const agent = await scene.newAgent();
       const probes: [string, string][] = [
@@ -228,7 +228,7 @@ describe("Headers", () => {
     expect(preflight.headers.get("access-control-allow-methods")).toContain("POST");
   });
 
-  says("no answer can be sniffed, framed or cached by others", async () => {
+  says("no response can be sniffed, framed or cached by others", async () => {
     const agent = await scene.newAgent();
     const answers = [
       await scene.call("GET", "/v1/protocol"),
@@ -252,7 +252,7 @@ describe("Headers", () => {
   });
 });
 
-describe("Request rates of a process of its own", () => {
+describe("Request rates of a separate process", () => {
   const windows = (headers: Headers) =>
     ["limit", "remaining", "reset"].map((name) => Number(headers.get(`ratelimit-${name}`)));
 
@@ -272,7 +272,7 @@ describe("Request rates of a process of its own", () => {
         const rest = [];
         for (let i = 0; i < limit + 5; i++) rest.push(await send());
         const refused = rest.filter(({ status }) => status === 429);
-        // A new minute may begin on the way.
+        // A new minute can begin meanwhile.
         const windowed = rest.findIndex(({ headers }) => windows(headers)[1] === limit - 1);
         if (windowed === -1) expect(refused).toHaveLength(6);
         for (const { error, headers } of refused) {
@@ -284,7 +284,7 @@ describe("Request rates of a process of its own", () => {
           expect(headers.get("ratelimit-policy")).toMatch(/^"(reads|writes)";q=\d+;w=60$/);
         }
       }
-      // Another address is not held up.
+      // Another address is not affected.
       const other = await scene.newAgent();
       const others = caller(url, { authorization: `Bearer ${other.apiKey}` });
       expect((await others("GET", `/v1/contracts/${UNKNOWN}`)).status).toBe(404);
@@ -302,17 +302,17 @@ describe("Request rates of a process of its own", () => {
     for (let i = 0; i < 12; i++) statuses.push((await challenge("1A")).status);
     expect(statuses.slice(0, 10)).toEqual(Array(10).fill(200));
     expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(4);
-    // More than two minutes allow: a new one may begin on the way.
+    // More than two minutes allow, because a new minute can begin meanwhile.
     const reads = await Promise.all(Array.from({ length: 130 }, () => call("GET", "/v1/protocol")));
     expect(reads.map(({ status }) => status)).toContain(429);
-    // An unknown key is no key.
+    // An unknown key counts as no key.
     const guess = await call("GET", "/v1/contracts", { headers: { authorization: "Bearer wc_test_x" } });
     expect([401, 429]).toContain(guess.status);
-    // Whoever has a key has a limit of its own.
+    // Each caller with a key has a separate limit.
     const agent = await scene.newAgent();
     const keyed = caller(process.url, { authorization: `Bearer ${agent.apiKey}` });
     expect((await keyed("GET", "/v1/agents/me/api-keys")).status).toBe(200);
-    // A header that no proxy of ours wrote changes nothing.
+    // A header that none of our proxies wrote changes nothing.
     const forged = await call("GET", "/v1/protocol", { headers: { "x-forwarded-for": "9.9.9.9" } });
     expect([200, 429]).toContain(forged.status);
   });
@@ -344,7 +344,7 @@ describe("Two API processes on one database", () => {
       const body = await signedChallenge(scene, agent);
       const [revokeAt] = round % 2 === 0 ? [scene.url] : [url];
       ok(await caller(revokeAt as string)("POST", `/v1/agents/${agent.address}/api-key/revoke`, { body }));
-      // No request that is sent after the answer gets through, anywhere.
+      // No request sent after the response succeeds, on any process.
       const after = await Promise.all(
         [0, 1, 2, 3, 4, 5].map((i) => (reads[i % 2] as () => Promise<number>)()),
       );
@@ -352,7 +352,7 @@ describe("Two API processes on one database", () => {
     }
   });
 
-  withStack("a key works, and a challenge is redeemed once, whichever process is asked", async () => {
+  withStack("a key works, and a challenge is redeemed once, on whichever process", async () => {
     const { url } = await second();
     const agent = await signIn({ url, chainId: scene.chainId });
     const call = caller(scene.url, { authorization: `Bearer ${agent.apiKey}` });
@@ -365,7 +365,7 @@ describe("Two API processes on one database", () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 400, 400, 400]);
   });
 
-  withStack("an act asked of both at the same moment is one act", async () => {
+  withStack("an action requested from both at the same moment is one action", async () => {
     const { url } = await second();
     const { client } = await newPair(scene);
     const { id } = ok(await client.pay<Json>("/v1/contracts", await draft(scene)));
@@ -384,7 +384,7 @@ describe("Two API processes on one database", () => {
     expect(seen).toEqual(["cancelled-by-initiator", "cancelled-by-initiator"]);
   });
 
-  withStack("profile versions are counted over both", async () => {
+  withStack("profile versions are counted across both", async () => {
     const { url } = await second();
     const agent = await scene.newAgent();
     const headers = { authorization: `Bearer ${agent.apiKey}` };

@@ -118,11 +118,11 @@ describe("Cursors", () => {
     ["too few parts", encode(["-createdAt", "1"])],
     ["too many parts", encode(["-createdAt", "1", UNKNOWN, 1])],
     ["another order", encode(["createdAt", "1", UNKNOWN])],
-    ["a key that is no number", encode(["-createdAt", "1; drop table x", UNKNOWN])],
+    ["a key that is not a number", encode(["-createdAt", "1; drop table x", UNKNOWN])],
     ["a key of 100 digits", encode(["-createdAt", "9".repeat(100), UNKNOWN])],
     ["a negative key", encode(["-createdAt", "-1", UNKNOWN])],
     ["a key that is a list", encode(["-createdAt", ["1"], UNKNOWN])],
-    ["an id that is none", encode(["-createdAt", "1", "0x"])],
+    ["an invalid id", encode(["-createdAt", "1", "0x"])],
     ["an id in another letter case", encode(["-createdAt", "1", UNKNOWN.toUpperCase()])],
     ["an object as id", encode(["-createdAt", "1", { toString: 1 }])],
     ["no JSON", Buffer.from("nonsense").toString("base64url")],
@@ -145,7 +145,7 @@ describe("Cursors", () => {
     expect([answer.status, answer.error?.code]).toEqual([400, "invalid_request"]);
   });
 
-  withMoney("of short lists: only an id of the very list is one", async () => {
+  withMoney("of short lists: only an id from the same list is accepted", async () => {
     const { id } = await open();
     const other = ok(await (await agent()).get<Json[]>("/v1/agents/me/api-keys"))[0]?.id;
     const { client } = await pair();
@@ -187,7 +187,7 @@ describe("Payment headers", () => {
   const headers: [string, string][] = [
     ["nothing", ""],
     ["no base64", "%%%"],
-    ["base64 of bytes that are no UTF-8", Buffer.from([0xff, 0xfe]).toString("base64")],
+    ["base64 of bytes that are not UTF-8", Buffer.from([0xff, 0xfe]).toString("base64")],
     ["base64 of a list", base64("[]")],
     ["base64 of null", base64("null")],
     ["a bomb of brackets", base64(`${"[".repeat(10_000)}`)],
@@ -203,7 +203,7 @@ describe("Payment headers", () => {
     ["an odd signature", payment(sound, { payload: { signature: "0x1", authorization: sound } })],
     ["another version", payment(sound, { x402Version: 3 })],
     ["a version as text", payment(sound, { x402Version: "2" })],
-    ["somebody else's address", payment(sound)],
+    ["someone else's address", payment(sound)],
   ];
   test.concurrent.each(headers)("%s: 402 again, no money moves", async (_name, header) => {
     const path = `/v1/contracts/${(await open()).id}/accept`;
@@ -229,7 +229,7 @@ describe("Bytes on the wire", () => {
     ["an unknown method", `BREW /v1/protocol HTTP/1.1\r\n${host}\r\n`, [400, 405]],
     ["headers of 100 KB", get(`X-Filler: ${"y".repeat(100_000)}\r\n`), [431]],
     ["a target with an authority", get("", "http://evil.example/v1/protocol"), [200, 400, 404]],
-    ["a target that is no URL", get("", "//"), [200, 400, 404]],
+    ["a target that is not a URL", get("", "//"), [200, 400, 404]],
     ["a target with a bad escape", get("", "/v1/contracts/%zz/checkpoints"), [400, 404]],
     ["a target with raw bytes", Buffer.from(get("", "/v1/\xff\xfe"), "latin1"), [400, 404]],
     [
@@ -264,7 +264,7 @@ describe("Bytes on the wire", () => {
     });
   }
 
-  says("nothing that a caller sends can add a header to the answer", async () => {
+  says("nothing that a caller sends can add a header to the response", async () => {
     const injected = "/v1/contracts/%0d%0aX-Evil:%201?cursor=%0d%0aX-Evil:%201";
     const answer = await (await agent()).get(injected);
     expect([400, 404]).toContain(answer.status);
@@ -276,7 +276,7 @@ describe("Bytes on the wire", () => {
     expect([400, 402]).toContain(quoted.status);
   });
 
-  says("an API key, a signature and a stack never show in an answer", async () => {
+  says("an API key, a signature and a stack never show in a response", async () => {
     const { apiKey } = await agent();
     const answers = [
       await (await agent()).get(`/v1/nothing/${apiKey.slice(0, 8)}`),

@@ -1,4 +1,4 @@
-/** What holds for every endpoint alike: unknown contracts, malformed ids, a request repeated, two at the same moment. */
+/** Rules for every endpoint alike: unknown contracts, malformed ids, a repeated request, two at the same moment. */
 import { describe, expect } from "vitest";
 import type { Agent, Answer } from "../support/agent.js";
 import {
@@ -23,7 +23,7 @@ const agent = lazy(() => scene.newAgent());
 const pair = lazy(() => newPair(scene));
 const award = ({ worker }: Pair) => ({ awardMethod: "direct_award", worker: worker.address });
 
-/** Calls about one contract, with a body that is in order. */
+/** Calls about one contract, with a valid body. */
 const CALLS: [method: "GET" | "POST", call: string, body?: () => Promise<Json>][] = [
   ["GET", ""],
   ["GET", "/checkpoints"],
@@ -61,7 +61,7 @@ describe("Every endpoint of a contract", () => {
     });
   }
 
-  withMoney("one that is quoted and not paid for is unknown to everybody, its client too", async () => {
+  withMoney("one that is quoted but not paid for is unknown to everyone, its client included", async () => {
     const { client } = await pair();
     const quoted = await client.post("/v1/contracts", await draft(scene));
     const header = Buffer.from(quoted.headers.get("payment-required") ?? "", "base64").toString();
@@ -82,7 +82,7 @@ interface Act {
   body?: Json;
 }
 
-/** Acts that are carried out once: the chain, or the contract's state, sees to it. */
+/** Actions that are executed once: the chain, or the contract's state, ensures it. */
 const ONCE: Record<string, () => Promise<Act>> = {
   "accept=false": async () => {
     const parties = await newPair(scene);
@@ -125,13 +125,13 @@ describe("The same request twice", () => {
       expect([later.status, later.error?.code]).toEqual([409, "conflict"]);
       const id = path.split("/")[3] as string;
       const { status } = ok(await agent.get<Json>(`/v1/contracts/${id}`));
-      // The payout after an approval may have come in between.
+      // The payout after an approval can come in between.
       expect(status).toBeOneOf([done[0]?.data.status, "settled-all-met"]);
     });
   }
 
   says(
-    "POST /v1/agents/{address}/challenge: each is a challenge of its own, and each can be redeemed",
+    "POST /v1/agents/{address}/challenge: each is a separate challenge, and each can be redeemed",
     async () => {
       const { address, account } = await agent();
       const path = `/v1/agents/${address}/challenge`;
@@ -148,7 +148,7 @@ describe("The same request twice", () => {
   );
 
   says(
-    "POST /v1/agents/{address}/api-key/revoke: one is carried out, the others find no challenge",
+    "POST /v1/agents/{address}/api-key/revoke: one is executed, the others find no challenge",
     async () => {
       const fresh = await scene.newAgent();
       const body = await signedChallenge(scene, fresh);
@@ -163,7 +163,7 @@ describe("The same request twice", () => {
     },
   );
 
-  withMoney("POST /v1/contracts/{id}/complaints: each is a complaint, up to ten of a role", async () => {
+  withMoney("POST /v1/contracts/{id}/complaints: each is a complaint, up to ten per role", async () => {
     const parties = await newPair(scene);
     const { id } = await matched(scene, parties);
     const send = () => parties.client.post<Json>(`/v1/contracts/${id}/complaints`, { evidence: { n: 1 } });
@@ -187,7 +187,7 @@ describe("The same request twice", () => {
     expect(rest.map(({ status }) => status).sort()).toEqual([...Array(8).fill(201), 429]);
   });
 
-  withMoney("reads change nothing: the second answer is that of the first", async () => {
+  withMoney("reads change nothing: the second response equals the first", async () => {
     const { client } = await pair();
     const { id } = await created(scene, client);
     for (const path of [

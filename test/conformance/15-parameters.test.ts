@@ -1,4 +1,4 @@
-/** What the protocol parameters mean, told by the money that they move; and the transitions that carry them out. */
+/** The meaning of the protocol parameters, shown by the money that they move, and the transitions that apply them. */
 import { describe, expect } from "vitest";
 import {
   ballot,
@@ -28,7 +28,7 @@ interface Leg {
   amount: string;
 }
 
-/** What each party is paid, by its role. */
+/** The payouts of each party, by its role. */
 async function payouts({ client }: Pair, id: string): Promise<Record<string, string[]>> {
   const { legs } = ok(await client.get<{ legs: Leg[] }>(`/v1/contracts/${id}/settlement`));
   const paid: Record<string, string[]> = {};
@@ -88,7 +88,7 @@ describe("Protocol parameters / Meaning", () => {
   withJury("Reserved; number of Backup Agents recruited; null until set.", async () => {
     const jurors = await Promise.all([newJuror(scene), newJuror(scene)]);
     const { id } = await disputed(scene, await pair(), PRICE);
-    // Without a number every eligible agent may vote.
+    // Without a number every eligible agent can vote.
     for (const juror of jurors) ok(await juror.pay(`/v1/contracts/${id}/votes`, ballot("met", "met")));
     const { data } = await (await pair()).client.get<Json>(`/v1/contracts/${id}`);
     expect(data).toMatchObject({ status: "disputed", backupAgents: jurors.map(({ address }) => address) });

@@ -1,4 +1,4 @@
-/** Sentences that stand between the tables. */
+/** Sentences between the tables of the specification. */
 import { verifyMessage } from "viem";
 import { describe, expect } from "vitest";
 import {
@@ -43,7 +43,7 @@ describe("Endpoints / Small print", () => {
       "post /v1/agents/me/profile": 201,
     };
     for (const [path, item] of Object.entries(paths as Record<string, Json>)) {
-      // Webhooks and events are no part of the specification.
+      // Webhooks and events are not part of the specification.
       if (!path.startsWith("/v1/") || /webhooks|events/.test(path)) continue;
       for (const [method, operation] of Object.entries(item)) {
         const successes = Object.keys(operation.responses).filter((status) => status.startsWith("2"));
@@ -71,7 +71,7 @@ describe("Endpoints / Small print", () => {
       const body = JSON.stringify(await draft(scene));
       const quote = await quoteFor(client, "/v1/contracts", body);
       const headers = version2(quote, await authorize(client, quote, scene));
-      // The key says who calls, the payment who pays: neither stands for the other.
+      // The key says who calls, the payment who pays. Neither replaces the other.
       const keyless = await scene.call("POST", "/v1/contracts", { body, headers });
       expect([keyless.status, keyless.error?.code]).toEqual([401, "unauthorized"]);
       const misplaced = { payment: headers["payment-signature"] as string };
@@ -249,7 +249,7 @@ describe("Lists / Pages", () => {
         );
         const { data, nextCursor } = body as unknown as { data: Json[]; nextCursor: string | null };
         seen.push(...data.map(({ id }) => id));
-        // The next page is asked for when there is one contract more, somewhere in the order.
+        // The next page is requested when there is one more contract somewhere in the order.
         if (more-- > 0) await created(scene, client, { budgetOrPrice: 10 + more * 3 });
         cursor = nextCursor === null ? "" : `&cursor=${nextCursor}`;
       } while (cursor !== "");

@@ -1,4 +1,7 @@
-/** What time alone does: one story over ten days, told first and judged afterwards. Files run one after another, so it disturbs none. */
+/**
+ * The effects of time alone: one story over ten days, acted out first and judged afterwards. Files run one after
+ * another, so it disturbs no other.
+ */
 import { beforeAll, describe, expect } from "vitest";
 import type { Agent } from "../support/agent.js";
 import {
@@ -140,7 +143,7 @@ const tell = lazy(async () => {
   };
 });
 
-// Ten days may take longer than one test does.
+// Ten days can take longer than one test's time-out.
 beforeAll(async () => {
   const { can } = scene.target;
   if (can.includes("tokens") && can.includes("clock")) await tell();
@@ -177,7 +180,7 @@ describe("Time", () => {
     "| matched | Delivery Deadline passes without delivery | - | cancelled-absent | Worker treated as absent (stake slashed; Client receives absentNoneMetClientShare of it, rest to the Treasury). |",
     async () => {
       const { idle, idleMoney, absent } = await tell();
-      // The price back, and 80% of the stake.
+      // The price is refunded, plus 80% of the stake.
       await eventually(() => scene.usdOf(idle.client.address), idleMoney + 52_000_000n);
       const { legs } = ok(await idle.client.get<Json>(`/v1/contracts/${absent.id}/settlement`));
       const to = (payee: string) =>

@@ -1,4 +1,4 @@
-/** Alerts are about metrics that the service has, and the runbook says what to do about each of them. */
+/** Alerts use only metrics that the service exposes, and the runbook says how to handle each alert. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -21,10 +21,10 @@ const { groups } = parse(readFileSync(join(ROOT, "ops/alerts.yml"), "utf8")) as 
 const rules = groups.flatMap((group) => group.rules);
 const runbook = readFileSync(join(ROOT, "docs/runbook.md"), "utf8");
 
-/** Prometheus itself has this one. */
+/** Prometheus provides this metric. */
 const BUILT_IN = new Set(["up"]);
 
-test("every metric in a rule is one that the service exposes", async () => {
+test("every metric in a rule is exposed by the service", async () => {
   const text = await (await fetch(`${sharedStack().url}/metrics`)).text();
   const exposed = new Set([...text.matchAll(/^# TYPE (\S+) (\S+)/gm)].map(([, name]) => name));
   for (const histogram of text.matchAll(/^# TYPE (\S+) histogram/gm)) {
@@ -39,7 +39,7 @@ test("every metric in a rule is one that the service exposes", async () => {
   }
 });
 
-test("every label in a rule is one that its metric has", async () => {
+test("every label in a rule belongs to its metric", async () => {
   const text = readFileSync(join(ROOT, "src/metrics.ts"), "utf8");
   const labels = new Set(
     [...text.matchAll(/labelNames: \[([^\]]*)\]/g)].flatMap(([, list]) => (list ?? "").match(/\w+/g) ?? []),
@@ -50,7 +50,7 @@ test("every label in a rule is one that its metric has", async () => {
   }
 });
 
-test("every counter whose first rise raises an alert is there before it rises", async () => {
+test("every counter whose first rise raises an alert is exposed before it rises", async () => {
   const text = await (await fetch(`${sharedStack().url}/metrics`)).text();
   const rising = rules.flatMap(({ expr }) => [...expr.matchAll(/increase\((\w+)\{(\w+="\w+")\}/g)]);
   expect(rising.length).toBe(ALARM_NAMES.length + 1);
@@ -68,7 +68,7 @@ test("every alarm of the relayer has a rule", () => {
   }
 });
 
-test("every rule says how urgent it is, and has its section in the runbook, and the other way round", () => {
+test("every rule has a severity and a section in the runbook, and every section has a rule", () => {
   const sections = [...runbook.matchAll(/^### (\w+)$/gm)].map(([, name]) => name);
   expect(rules.map(({ alert }) => alert)).toEqual(sections);
   for (const { labels, annotations } of rules) {

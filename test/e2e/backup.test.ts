@@ -1,4 +1,4 @@
-/** The operator's backup: everything that the chain does not hold, to the last digit, or nothing at all. */
+/** The operator's backup contains everything that the chain does not hold, exactly, or fails. */
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -56,13 +56,13 @@ async function operator(url: string, ...args: string[]): Promise<{ code: number;
   );
 }
 
-/** The command without a process of its own. */
+/** Runs the command in this process. */
 async function inProcess(url: string, command: () => Promise<void>): Promise<void> {
   process.env.DATABASE_URL = url;
   await command().finally(() => delete process.env.DATABASE_URL);
 }
 
-/** Every row of every table of the service, as Postgres writes it. */
+/** Every row of every table of the service, in Postgres's text form. */
 async function contentOf(url: string): Promise<Record<string, string[]>> {
   const { pool } = createDatabase(url, { maxConnections: 1 });
   try {
@@ -103,7 +103,7 @@ async function filledDatabase(): Promise<string> {
   return url;
 }
 
-test("a backup restores every row of every table, and ids go on after them", async () => {
+test("a backup restores every row of every table, and ids continue after them", async () => {
   const from = await filledDatabase();
   const file = join(dir, "whole.gz");
   const made = await operator(from, "backup", file);
@@ -132,7 +132,7 @@ test("a backup restores every row of every table, and ids go on after them", asy
   });
 });
 
-test("after the loss of the database the service answers as before: from the backup and the chain", async () => {
+test("after the loss of the database, the service responds as before from the backup and the chain", async () => {
   const client = await world.newAgent({ usd: "100" });
   const worker = await world.newAgent({ usd: "100" });
   const { id } = await matchedBetween(world, client, worker, { supplementaryMaterials: "ipfs://materials" });
@@ -165,7 +165,7 @@ test("after the loss of the database the service answers as before: from the bac
     };
     for (const [index, path] of paths.entries()) {
       const { status, body } = before[index] as (typeof before)[number];
-      // The newest blocks, which are not final yet, come after the indexer is ready.
+      // The newest blocks, which are not final yet, arrive after the indexer is ready.
       await expect.poll(() => answered(path), { timeout: 60_000 }).toEqual({ status, body });
     }
   } finally {
@@ -179,12 +179,12 @@ test.each([
   ["cut off", (lines: string[]) => lines.slice(0, -1)],
   ["with a row missing", (lines: string[]) => lines.filter((line) => !line.includes('"agent 3"'))],
   [
-    "of another release",
+    "from another release",
     (lines: string[]) => lines.map((line) => line.replace(/"migrations":\["[^"]+",/, '"migrations":[')),
   ],
-  ["that is none", () => ["hello"]],
+  ["that is not a backup", () => ["hello"]],
   ["that is empty", () => []],
-])("a backup %s is refused, and leaves the database empty", async (name, change) => {
+])("a backup %s is rejected, and leaves the database empty", async (name, change) => {
   const whole = gunzipSync(readFileSync(join(dir, "whole.gz"))).toString("utf8");
   const file = join(dir, `${name}.gz`);
   writeFileSync(file, gzipSync(change(whole.trimEnd().split("\n")).join("\n")));

@@ -1,4 +1,4 @@
-/** Continuous work: checkpoints from the first to the root on chain. */
+/** Continuous work: checkpoints from the first one to the root on chain. */
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import canonicalize from "canonicalize";
@@ -55,7 +55,7 @@ async function anchoredRoot(id: string): Promise<string | undefined> {
 }
 
 describe("a matched contract", () => {
-  test("takes any number of checkpoints in order, and lists them to everybody, oldest first", async () => {
+  test("takes any number of checkpoints in order, and lists them to everyone, oldest first", async () => {
     const { id } = await matchedBetween(world, client, worker);
     const data = { z: 1.5, a: [null, { "": "é" }], "0": -3, deep: { big: 1e21, small: 5e-324 } };
     const checkpointedAt = new Date(Date.parse(await world.inSeconds(-HOUR)) + 123);
@@ -83,7 +83,7 @@ describe("a matched contract", () => {
     const { rows } = await world.pool.query("select data::text from app.checkpoint where id = $1", [
       first.data.id,
     ]);
-    // A number of seven characters may stand for one of three hundred.
+    // A number of seven characters can stand for one of three hundred digits.
     expect(rows).toEqual([{ data: JSON.stringify(data) }]);
     const second = await submit(id, await checkpointBody(11, 11));
     const third = await submit(id, await checkpointBody(12, Number.MAX_SAFE_INTEGER));
@@ -101,7 +101,7 @@ describe("a matched contract", () => {
     expect((await client.get<{ status: string }>(`/v1/contracts/${id}`)).data.status).toBe("matched");
   });
 
-  test("lists more checkpoints than are read at once", async () => {
+  test("lists more checkpoints than one read returns", async () => {
     const { id } = await matchedBetween(world, client, worker);
     expect(await read(`${id}/checkpoints`)).toEqual({ status: 200, data: [] });
     for (let i = 1; i <= 101; i++) {
@@ -113,7 +113,7 @@ describe("a matched contract", () => {
     );
   });
 
-  test("refuses more checkpoints than the limits name", async () => {
+  test("rejects more checkpoints than the limit allows", async () => {
     const { id } = await matchedBetween(world, client, worker);
     expect((await submit(id, await checkpointBody(1, 1))).status).toBe(201);
     const limits = (await (await fetch(`${world.url}/v1/limits`)).json()) as {
@@ -132,7 +132,7 @@ describe("a matched contract", () => {
     expect((await submit(id, await checkpointBody(2, 2))).status).toBe(201);
   });
 
-  test("refuses gaps, repeats and times out of order", async () => {
+  test("rejects gaps, repeats and times out of order", async () => {
     const { id } = await matchedBetween(world, client, worker);
     const refused = async (body: unknown) => {
       const { status, error } = await submit(id, body);
@@ -157,7 +157,7 @@ describe("a matched contract", () => {
     expect(soon.status).toBe(201);
   });
 
-  test("refuses malformed bodies", async () => {
+  test("rejects malformed bodies", async () => {
     const { id } = await matchedBetween(world, client, worker);
     const fields = Object.keys(await checkpointBody(1, 2));
     const wrong: [string, unknown][] = [
@@ -196,7 +196,7 @@ describe("a matched contract", () => {
     expect((await submit(id, await checkpointBody(1, 1, longest))).status).toBe(201);
   });
 
-  test("takes checkpoints from its worker alone", async () => {
+  test("takes checkpoints only from its worker", async () => {
     const { id } = await matchedBetween(world, client, worker);
     const body = await checkpointBody(1, 1);
     for (const stranger of [client, await world.newAgent()]) {
@@ -232,7 +232,7 @@ describe("a matched contract", () => {
 });
 
 describe("a proof", () => {
-  test("leads from what the list shows to the root in the escrow's event", async () => {
+  test("leads from the listed checkpoint to the root in the escrow's event", async () => {
     const { id } = await matchedBetween(world, client, worker);
     for (let i = 1; i <= 5; i++) {
       expect((await submit(id, await checkpointBody(i, i, { data: { i, text: "ü" } }))).status).toBe(201);
@@ -269,7 +269,7 @@ describe("a proof", () => {
     expect((await read(`${other.id}/checkpoints/${listed[0]?.id}/proof`)).status).toBe(404);
   });
 
-  test("is the zero root without checkpoints", async () => {
+  test("is the zero root if there are no checkpoints", async () => {
     const { id } = await matchedBetween(world, client, worker);
     expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" })).status).toBe(
       200,
@@ -304,18 +304,18 @@ describe("a proof", () => {
 });
 
 describe("outside of matched", () => {
-  test("nobody is the matched worker before the match", async () => {
+  test("before the match no one is the matched worker", async () => {
     const { id } = await createdBy(world, client, { awardMethod: "direct_award", worker: worker.address });
     expect((await submit(id, await checkpointBody(1, 1))).status).toBe(403);
   });
 
-  test("a checkpoint is refused once the worker has withdrawn", async () => {
+  test("a checkpoint is rejected once the worker has withdrawn", async () => {
     const { id } = await matchedBetween(world, client, worker);
     expect((await worker.post(`/v1/contracts/${id}/withdraw`)).status).toBe(200);
     expect((await submit(id, await checkpointBody(1, 1))).error?.code).toBe("conflict");
   });
 
-  test("a checkpoint is refused from the delivery deadline on, before any clean-up", async () => {
+  test("a checkpoint is rejected from the delivery deadline on, before any clean-up", async () => {
     const { id } = await matchedBetween(world, client, worker);
     await world.increaseTime(2 * DAY + 60);
     await untilStatus(client, id, "cancelled-absent");

@@ -1,4 +1,4 @@
-/** People and programs at the command line: a key, a folder and settings of their own. */
+/** People and programs at the command line, each with a separate key, folder and settings. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -19,15 +19,15 @@ export interface User {
   cwd: string;
   env: Record<string, string>;
   run(...args: string[]): Promise<Finished>;
-  /** Runs `wcontract` with `--json`, and parses what it prints; throws where it fails. */
+  /** Runs `wcontract` with `--json` and parses its output. Throws if the command fails. */
   json<T = Record<string, never>>(...args: string[]): Promise<T>;
-  /** The same in a process of its own. */
+  /** The same in a separate process. */
   spawn(...args: string[]): Promise<Finished>;
 }
 
 export type Users = ReturnType<typeof openUsers>;
 
-/** Makes users; `close` removes what they left on disk. */
+/** Creates users. `close` removes their files. */
 export function openUsers(world: World) {
   const folders: { dir: string; remove(): void }[] = [];
   const newFolder = (): string => {
@@ -100,7 +100,7 @@ export interface Middle {
   close(): void;
 }
 
-/** Something between agent and service that changes data on its way back, or loses whole answers. */
+/** A proxy between agent and service that changes data in responses or loses whole responses. */
 export async function openMiddle(
   world: World,
   {

@@ -1,4 +1,7 @@
-/** The command line, as people and scripts use it: results, files, exit codes; a process of its own where that matters. */
+/**
+ * The command line, as people and scripts use it: results, files, exit codes. Runs in a separate process if that
+ * matters.
+ */
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -35,7 +38,7 @@ interface Verified {
   fields: { field: string; equal: boolean }[];
 }
 
-/** The API tells of the contract what the chain does. */
+/** The API's report of the contract matches the chain. */
 async function expectVerified(user: User, id: string): Promise<string[]> {
   const { equal, fields } = await user.json<Verified>("verify", id);
   expect(fields.filter((one) => !one.equal)).toEqual([]);
@@ -44,7 +47,7 @@ async function expectVerified(user: User, id: string): Promise<string[]> {
 }
 
 describe("a contract by command line", () => {
-  it("goes from post to payout, and is what the chain says at every step", async () => {
+  it("goes from post to payout, and matches the chain at every step", async () => {
     const [client, worker] = await Promise.all([newUser(), newUser()]);
     const { id } = await client.json<Shown>(...POST, "--materials", "ipfs://paper");
     expect((await expectVerified(client, id)).length).toBeGreaterThan(40);
@@ -100,7 +103,7 @@ describe("a contract by command line", () => {
     for (const { id } of [award, tender, given]) await expectVerified(client, id);
   });
 
-  it("ends by time: nobody accepts, nothing is delivered, nothing is said", async () => {
+  it("ends by time: no one accepts, nothing is delivered, no one reviews", async () => {
     const [client, worker] = await Promise.all([newUser({ usd: "200" }), newUser()]);
     const hours = ["--match", "1h", "--withdrawal", "2h", "--delivery", "3h", "--review", "4h"];
     const post = (): Promise<Shown> => client.json(...POST, ...hours);
@@ -131,7 +134,7 @@ describe("a service", () => {
     writeFileSync(join(directory, "api-keys.json"), JSON.stringify(older), { mode: 0o600 });
     await user.json("list");
     isLying = true;
-    // Its own addresses are the first ones: the escrow is where they put it.
+    // The first addresses are the real ones: the escrow is where they predict it.
     expect((await user.json<Shown>(...POST)).status).toBe("created");
     const stranger = await newUser({ env: { WC_URL: middle.url } });
     const { code, stderr } = await stranger.run(...POST);
@@ -142,7 +145,7 @@ describe("a service", () => {
 });
 
 describe("verify", () => {
-  it("points out each field that a service tells otherwise than the chain, and exits with 1", async () => {
+  it("points out each field in which a service differs from the chain, and exits with 1", async () => {
     const [client, worker] = await Promise.all([newUser(), newUser()]);
     const { id } = await client.json<Shown>(...POST);
     await worker.json("--yes", "accept", id);
@@ -168,7 +171,7 @@ describe("verify", () => {
       const [first] = data.legs as { amount: string }[];
       Object.assign(first as object, { amount: "1.0" });
     });
-    // Text that was changed everywhere still does not lead to the hash that the chain holds.
+    // Text that was changed everywhere still does not match the hash on chain.
     const text = differing((called, data) => {
       if (called === path) data.title = "Rob a bank";
       if (called !== `${path}/terms`) return;
@@ -184,7 +187,7 @@ describe("verify", () => {
     expect(await text).toEqual(expect.arrayContaining(["text of the terms, hash", "title in the terms"]));
   });
 
-  it("does not take an escrow of other contracts for a contract", async () => {
+  it("does not accept another deployment's escrow as a contract", async () => {
     const user = await newUser({ usd: "0" });
     const { code, stderr } = await user.run("verify", world.deployment.asset.address);
     expect(code).toBe(1);
@@ -193,7 +196,7 @@ describe("verify", () => {
 });
 
 describe("a payment", () => {
-  it("is not made beyond what the command line allows", async () => {
+  it("is not made beyond the limits of the command line", async () => {
     const [client, worker] = await Promise.all([newUser(), newUser()]);
     const { id } = await client.json<Shown>(...POST);
     const silent = await worker.spawn("accept", id);
@@ -204,7 +207,7 @@ describe("a payment", () => {
     expect(await world.usdOf(worker.address)).toBe(100_000_000n);
   });
 
-  it("is made once where its answers are lost", async () => {
+  it("is made only once if its responses are lost", async () => {
     const client = await newUser();
     let lost = 0;
     const middle = await openMiddle(world, {
@@ -220,7 +223,7 @@ describe("a payment", () => {
 });
 
 describe("exit codes", () => {
-  it("tell usage, refusal and silence apart", async () => {
+  it("distinguish wrong usage, rejection and no response", async () => {
     const user = await newUser({ usd: "0" });
     expect((await user.spawn("no-such-command")).code).toBe(2);
     expect((await user.run("post", "--title", "x")).code).toBe(2);
@@ -238,7 +241,7 @@ describe("exit codes", () => {
 });
 
 describe("the key", () => {
-  it("lives in an encrypted file that its owner alone can read, and is never printed", async () => {
+  it("is stored in an encrypted file that only its owner can read, and is never printed", async () => {
     const password = "correct horse";
     const imported = await newUser({ usd: "0", env: { WC_PASSWORD: password } });
     const made = await imported.run("key", "import");
@@ -257,7 +260,7 @@ describe("the key", () => {
     outputs.push(readFileSync(apiKeys, "utf8"));
     expect(outputs.join("").toLowerCase()).not.toContain(imported.key.slice(2).toLowerCase());
 
-    // The file serves without the environment; another password does not, and an existing file stays.
+    // The file works without the environment. Another password does not, and an existing file is kept.
     const kept = readFileSync(path, "utf8");
     const fromFile = await newUser({
       usd: "0",
@@ -273,17 +276,17 @@ describe("the key", () => {
     expect(readFileSync(path, "utf8")).toBe(kept);
   });
 
-  it("has API keys that it can list and end", async () => {
+  it("has API keys that it can list and revoke", async () => {
     const user = await newUser({ usd: "0" });
     expect(await user.json("key", "list")).toMatchObject([{ label: "wcontract", revokedAt: null }]);
     expect((await user.run("key", "revoke")).stdout).toBe("1 revoked\n");
-    // The next command signs in anew.
+    // The next command signs in again.
     const { stdout } = await user.run("key", "list");
     expect(stdout.match(/active$/gm)).toHaveLength(1);
     expect(stdout.trim().split("\n")).toHaveLength(3);
   });
 
-  it("opens in cast, and a new one is made with a password from a file", async () => {
+  it("opens in cast, and a new one is created with a password from a file", async () => {
     const folder = users.newFolder();
     const passwordFile = join(folder, "password");
     writeFileSync(passwordFile, "correct horse\n");

@@ -41,7 +41,7 @@ async function operator(...args: string[]): Promise<{ code: number; stdout: stri
 }
 
 describe("filing", () => {
-  test("either party of a matched contract can file, and everybody can read, oldest first", async () => {
+  test("either party of a matched contract can file, and everyone can read, oldest first", async () => {
     const { id } = await matchedBetween(world, client, worker);
     expect(await list(id)).toEqual({ data: [] });
     const evidence = { log: ["a", 1, null], nested: { ü: 1.5 } };
@@ -72,7 +72,7 @@ describe("filing", () => {
     expect((await client.get<{ status: string }>(`/v1/contracts/${id}`)).data.status).toBe("matched");
   });
 
-  test("strangers, unknown contracts, missing keys and malformed bodies are refused", async () => {
+  test("strangers, unknown contracts, missing keys and malformed bodies are rejected", async () => {
     const { id } = await matchedBetween(world, client, worker);
     expect((await file(id, await world.newAgent())).error?.code).toBe("forbidden");
     const unknown = "0x00000000000000000000000000000000000000ff";
@@ -87,7 +87,7 @@ describe("filing", () => {
     expect((await file(id, client, { t: "a".repeat(64 * 1024 - 8) })).status).toBe(201);
   });
 
-  test("there is nobody to complain about before a match, nor after a decline", async () => {
+  test("there is no one to complain about before a match, or after a decline", async () => {
     const { id } = await createdBy(world, client, { awardMethod: "direct_award", worker: worker.address });
     for (const party of [client, worker]) {
       expect((await file(id, party)).error?.code).toBe("conflict");
@@ -99,7 +99,7 @@ describe("filing", () => {
     expect((await file(tender.id, client)).error?.code).toBe("conflict");
   });
 
-  test("each role files exactly 10, however many arrive at once", async () => {
+  test("each role can file exactly 10, however many arrive at once", async () => {
     const { id } = await matchedBetween(world, client, worker);
     const answers = await Promise.all(Array.from({ length: 16 }, (_, i) => file(id, client, { i })));
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(10);
@@ -125,7 +125,7 @@ describe("filing", () => {
 });
 
 describe("the operator", () => {
-  test("lists complaints, and resolves each once, for everybody to read", async () => {
+  test("lists complaints, and resolves each once, for everyone to read", async () => {
     const { id } = await matchedBetween(world, client, worker);
     const [upheld, dismissed] = [(await file(id, client)).data, (await file(id, worker)).data];
 
@@ -162,7 +162,7 @@ describe("the operator", () => {
     expect((await operator("complaint", "list", "--status", "pending", "--contract", id)).stdout).toBe("");
   });
 
-  test("is told what was wrong with a command", async () => {
+  test("gets an error that says what is wrong with a command", async () => {
     const unknown = await operator("complaint", "resolve", "nonsense", "upheld");
     expect([unknown.code, unknown.stderr]).toEqual([1, "There is no complaint nonsense.\n"]);
     const wrongWord = await operator("complaint", "resolve", "nonsense", "granted");

@@ -1,4 +1,4 @@
-/** What the contract stories share: bodies, quotes, hand-made payments, and roles. */
+/** Shared by the contract tests: bodies, quotes, hand-made payments, and roles. */
 import { randomBytes } from "node:crypto";
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from "@x402/core/http";
 import { authorizationTypes } from "@x402/evm";
@@ -10,7 +10,7 @@ import type { World } from "../support/world.js";
 export const HOUR = 3600;
 export const DAY = 24 * HOUR;
 
-/** A Create body that is in order: open tender, price 50, one hour and one, two, three days. */
+/** A valid Create body: open tender, price 50, deadlines in one hour and in one, two and three days. */
 export async function draftBody(
   world: World,
   overrides: Record<string, unknown> = {},
@@ -41,7 +41,7 @@ export interface Quote {
   extra: { name: string; version: string };
 }
 
-/** The quote in a 402's header, and the reason of the refusal. */
+/** The quote in a 402's header, and the reason of the rejection. */
 export function quoteOf(answer: Answer): Quote & { error: string | undefined } {
   const header = answer.headers.get("payment-required");
   if (answer.status !== 402 || header === null)
@@ -60,7 +60,7 @@ export interface SignedPayment {
   signature: Hex;
 }
 
-/** Signs a transfer authorization for a quote, as a careful client would, with any field changed. */
+/** Signs a transfer authorization for a quote, as a careful client would. Any field can be changed. */
 export async function signPayment(
   world: World,
   payer: Agent,
@@ -116,7 +116,7 @@ export function paymentHeader(quote: Quote, payment: SignedPayment): Record<stri
   };
 }
 
-/** Creates a contract by the stock x402 client; throws where that fails. */
+/** Creates a contract with the stock x402 client. Throws if that fails. */
 export async function createdBy(
   world: World,
   agent: Agent,
@@ -140,7 +140,7 @@ export async function matchedBetween(
   return answer.data;
 }
 
-/** Reads a contract until it has the status; throws after ten seconds. */
+/** Reads a contract until it has the status. Throws after ten seconds. */
 export async function untilStatus(agent: Agent, id: string, status: string): Promise<ContractView> {
   const giveUpAt = performance.now() + 60_000;
   for (;;) {

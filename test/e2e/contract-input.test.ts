@@ -1,4 +1,4 @@
-/** What the contract routes refuse, and in which order. */
+/** Requests that the contract routes reject, and the order of the checks. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
@@ -37,14 +37,14 @@ describe("creating", () => {
       "acceptanceCriteria.0",
       () => ({ acceptanceCriteria: ["x".repeat(1001)] }),
     ],
-    ["criteria that are no text", "acceptanceCriteria.0", () => ({ acceptanceCriteria: [1] })],
+    ["criteria that are not text", "acceptanceCriteria.0", () => ({ acceptanceCriteria: [1] })],
     ["a price of zero", "budgetOrPrice", () => ({ budgetOrPrice: 0 })],
     ["a negative price", "budgetOrPrice", () => ({ budgetOrPrice: -1 })],
     ["a price of seven decimals", "budgetOrPrice", () => ({ budgetOrPrice: 1.0000001 })],
     ["a price with an exponent", "budgetOrPrice", () => ({ budgetOrPrice: "1e2" })],
     ["a price below the minimum", "budgetOrPrice", () => ({ budgetOrPrice: "0.009999" })],
     [
-      "a price above the factory's highest",
+      "a price above the factory's maximum",
       "budgetOrPrice",
       () => ({ budgetOrPrice: "1208925819614629174.706176" }),
     ],
@@ -59,7 +59,7 @@ describe("creating", () => {
       "applicationTerms",
       () => ({ application: "usageticket", applicationTerms: { x: "y".repeat(33_000) } }),
     ],
-    ["a direct award to nobody", "worker", () => ({ awardMethod: "direct_award" })],
+    ["a direct award without a worker", "worker", () => ({ awardMethod: "direct_award" })],
     [
       "a direct award to oneself",
       "worker",
@@ -78,7 +78,7 @@ describe("creating", () => {
     ["a day that does not exist", "matchDeadline", () => ({ matchDeadline: "2030-02-30T00:00:00Z" })],
     ["a deadline in milliseconds", "matchDeadline", () => ({ matchDeadline: 1_900_000_000_000 })],
     [
-      "a match deadline that has come",
+      "a match deadline that has passed",
       "matchDeadline",
       async () => ({ matchDeadline: await world.inSeconds(-5) }),
     ],
@@ -103,7 +103,7 @@ describe("creating", () => {
       async () => ({ reviewDeadline: await world.inSeconds(365 * DAY + 60) }),
     ],
   ];
-  test.each(faults)("refuses %s, naming %s", async (_name, path, changes) => {
+  test.each(faults)("rejects %s, naming %s", async (_name, path, changes) => {
     const refused = await client.post("/v1/contracts", await draftBody(world, await changes()));
     expect(refused.status).toBe(400);
     expect(refused.error?.code).toBe("invalid_request");
@@ -111,7 +111,7 @@ describe("creating", () => {
     expect(details.map((detail) => detail.path)).toContain(path);
   });
 
-  test("refuses equal delivery and review deadlines, and allows the other three to be equal", async () => {
+  test("rejects equal delivery and review deadlines, and allows the other three to be equal", async () => {
     const at = await world.inSeconds(HOUR);
     const equal = { matchDeadline: at, withdrawalDeadline: at, deliveryDeadline: at };
     expect(
@@ -120,7 +120,7 @@ describe("creating", () => {
     expect((await client.post("/v1/contracts", await draftBody(world, equal))).status).toBe(402);
   });
 
-  test("takes the price's digits as they were sent, and ignores unknown fields", async () => {
+  test("takes the price's digits exactly as sent, and ignores unknown fields", async () => {
     const fresh = await world.newAgent();
     const body = JSON.stringify(await draftBody(world, { surprise: { nested: true }, client: "ignored" }));
     const precise = body.replace('"budgetOrPrice":50', '"budgetOrPrice":12345678.123456');
@@ -134,7 +134,7 @@ describe("creating", () => {
     expect(created.matchDeadline).toBe(new Date(instant * 1000).toISOString());
   });
 
-  test("refuses what is no JSON object, the wrong content type, and too much of it", async () => {
+  test("rejects a body that is not a JSON object, has the wrong content type, or is too large", async () => {
     expect((await client.post("/v1/contracts", "[]")).error?.code).toBe("invalid_request");
     expect((await client.post("/v1/contracts", "{")).error?.code).toBe("invalid_request");
     const text = await client.post("/v1/contracts", "{}", { "content-type": "text/plain" });
@@ -144,7 +144,7 @@ describe("creating", () => {
   });
 });
 
-describe("the order of refusals", () => {
+describe("the order of rejections", () => {
   test("is 401, 400, 404, 403, 409, 402", async () => {
     const { id } = await createdBy(world, client, { awardMethod: "direct_award", worker: worker.address });
     const path = `/v1/contracts/${id}/accept`;
@@ -163,7 +163,7 @@ describe("the order of refusals", () => {
     expect((await worker.post(path, { accept: true })).error?.code).toBe("conflict");
   });
 
-  test("comes before the payment: a refused call uses no authorization", async () => {
+  test("comes before the payment: a rejected call uses no authorization", async () => {
     const { id } = await createdBy(world, client);
     const refused = await client.pay(`/v1/contracts/${id}/accept`, { accept: true });
     expect(refused.error?.code).toBe("forbidden");
@@ -173,7 +173,7 @@ describe("the order of refusals", () => {
 });
 
 describe("acting by delegation", () => {
-  test("ends with the revocation of every key, and begins again with a new one", async () => {
+  test("ends with the revocation of every key, and resumes with a new one", async () => {
     const leaver = await world.newAgent({ usd: "100" });
     const { id } = await matchedBetween(world, leaver, worker);
     await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" });
@@ -212,7 +212,7 @@ describe("acting by delegation", () => {
   });
 });
 
-test("a URL of more than eight kilobytes is refused before it is decoded", async () => {
+test("a URL of more than eight kilobytes is rejected before it is decoded", async () => {
   const response = await fetch(`${world.url}/v1/contracts?q=${"%ff".repeat(5_000)}`);
   expect(response.status).toBe(400);
   expect(await response.json()).toMatchObject({ error: { code: "invalid_request" } });

@@ -1,4 +1,4 @@
-/** Calls whose outcome is not known in time: 503, never a fresh quote, and the truth on repetition. */
+/** Calls whose outcome is not known in time return 503, never a fresh quote, and the outcome on repetition. */
 
 import { relayAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -11,7 +11,7 @@ import { type Stack, startStack } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
 import { draftBody, matchedBetween, paymentHeader, quoteOf, signPayment } from "./contract-actors.js";
 
-/** Short, as calls run into it where the chain stands still; long enough for all others on a busy machine. */
+/** Short, as calls wait this long while the chain is stopped. Long enough for all other calls on a busy machine. */
 const WAIT_MS = "4000";
 let stack: Stack;
 let world: World;
@@ -39,7 +39,7 @@ async function withoutBlocks(story: () => Promise<void>): Promise<void> {
   }
 }
 
-test("a payment on its way is 503 until it is mined, then the first answer", async () => {
+test("a pending payment is 503 until it is mined, then the first response", async () => {
   const before = await world.usdOf(client.address);
   const body = JSON.stringify(await draftBody(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
@@ -52,7 +52,7 @@ test("a payment on its way is 503 until it is mined, then the first answer", asy
       expect(Number(pending.headers.get("retry-after"))).toBeGreaterThan(0);
       expect(pending.headers.get("payment-required")).toBeNull();
     }
-    // Without the payment, too: a second signature must not be asked for.
+    // Without the payment as well: the service must not ask for a second signature.
     expect((await client.post("/v1/contracts", body)).error?.code).toBe("settlement_pending");
   });
   await expect
@@ -78,18 +78,22 @@ test("a restart of the service in between changes nothing", async () => {
   expect(await world.usdOf(client.address)).toBe(before - 50_000_000n);
 });
 
-test("while the index shows less than it did, nobody is told of an earlier time", async () => {
+test("while the index lags behind a state that it already showed, reads never go back in time", async () => {
   const { id } = await matchedBetween(world, client, worker);
   const body = JSON.stringify(await draftBody(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
   const headers = paymentHeader(quote, await signPayment(world, client, quote));
   const repeated = async () => {
-    const { status, data, headers: told } = await client.post<ContractView>("/v1/contracts", body, headers);
-    return [status, data?.id, told.get("idempotent-replay")];
+    const {
+      status,
+      data,
+      headers: received,
+    } = await client.post<ContractView>("/v1/contracts", body, headers);
+    return [status, data?.id, received.get("idempotent-replay")];
   };
   await expect.poll(async () => (await repeated())[0], { timeout: 60_000 }).toBe(200);
   await world.indexed();
-  // The event log writes how far it is with each event that it finds: from here on it finds none.
+  // The event log stores its progress with each event that it finds. From here on it finds none.
   const isLevel =
     "select scanned_id is not distinct from (select max(id) from onchain.escrow_event) as level from app.event_log";
   await expect
@@ -124,7 +128,7 @@ test("while the index shows less than it did, nobody is told of an earlier time"
     await world.pool.query(change(false));
     try {
       expect(await answers(), change(false)).toEqual(refused);
-      // What was answered once is answered again, and whoever comes new can sign in.
+      // Earlier responses are repeated, and new agents can sign in.
       expect(await repeated(), change(false)).toEqual([200, quote.payTo, "true"]);
       expect((await world.newAgent()).apiKey).not.toBe("");
     } finally {
@@ -135,10 +139,10 @@ test("while the index shows less than it did, nobody is told of an earlier time"
   expect((await client.get(unknown)).status).toBe(404);
 });
 
-test("an act without a payment is picked up by its repetition", async () => {
+test("an action without a payment is completed by its repetition", async () => {
   const { id } = await matchedBetween(world, client, worker);
   const path = `/v1/contracts/${id}/delivery`;
-  // The first act of an agent brings its delegation: not what is tested here.
+  // An agent's first action includes its delegation, which this test does not cover.
   await expect
     .poll(async () => (await worker.post(path, { delivery: "ipfs://x" })).status, { timeout: 60_000 })
     .toBe(200);
@@ -166,7 +170,7 @@ test("an act without a payment is picked up by its repetition", async () => {
   );
 });
 
-test("an authorization that was published once is never answered with a fresh quote while it can be used", async () => {
+test("an authorization that was published is never answered with a fresh quote while it can still be used", async () => {
   const payer = await world.newAgent({ usd: "1000" });
   const other = await world.newAgent();
   const body = JSON.stringify(await draftBody(world));
@@ -174,7 +178,7 @@ test("an authorization that was published once is never answered with a fresh qu
   const headers = paymentHeader(quote, await signPayment(world, payer, quote));
   await withoutBlocks(async () => {
     expect((await payer.post("/v1/contracts", body, headers)).status).toBe(503);
-    // Dearer, so included first: the batch that waits reverts as a whole, its bytes known to everybody.
+    // With a higher fee it is included first. The waiting batch then reverts as a whole, and its bytes are public.
     await allowSigners(false);
   });
   await operationOf(quote.payTo, ({ state, reason }) => state === "held" && reason === "BatchReverted");
@@ -193,7 +197,7 @@ test("an authorization that was published once is never answered with a fresh qu
   expect(await world.usdOf(payer.address)).toBe(950_000_000n);
 });
 
-/** All that `from` has, sent by itself. */
+/** Everything that `from` holds, sent by its own transaction. */
 async function sendUsd(from: Agent, to: Agent): Promise<void> {
   const { publicClient, testClient, deployment, info } = world;
   await testClient.setBalance({ address: from.address, value: 10n ** 18n });
@@ -240,7 +244,7 @@ async function operationOf(
     .toBe(true);
 }
 
-test("a stake on its way is asked for once, paid once, and answered to whoever of its caller asks first", async () => {
+test("a pending stake is quoted once, paid once, and reported to whichever of its caller's requests comes first", async () => {
   const agent = await world.newAgent();
   await world.grantTokens(agent.address, 1000);
   const path = "/v1/agents/me/stake";
@@ -257,7 +261,7 @@ test("a stake on its way is asked for once, paid once, and answered to whoever o
     const third = paymentHeader(otherQuote, await signPayment(world, agent, otherQuote));
     expect((await agent.post(path, other, third)).error?.code).toBe("conflict");
   });
-  // The payment is lost: the agent starts anew, as stock clients do.
+  // The payment is lost: the agent starts from scratch, as stock clients do.
   const answered = async () => {
     const { status, data, headers } = await agent.post<StakeView>(path, body);
     return { status, staked: data?.staked, receipt: headers.get("payment-response") };
@@ -266,12 +270,12 @@ test("a stake on its way is asked for once, paid once, and answered to whoever o
     .poll(answered, { timeout: 60_000 })
     .toEqual({ status: 200, staked: "10.0", receipt: expect.any(String) });
   expect((await agent.post<StakeView>(path, body, headers)).headers.get("idempotent-replay")).toBe("true");
-  // What it asks for from now on is another stake.
+  // From now on it asks for another stake.
   expect(quoteOf(await agent.post(path, body)).amount).toBe(quote.amount);
   expect((await agent.pay<StakeView>(path, body)).data?.staked).toBe("20.0");
 });
 
-test("a price whose stakes and bonds round down to nothing is carried through, by payments of zero", async () => {
+test("a price whose stakes and bonds round down to zero works with payments of zero", async () => {
   const terms = { budgetOrPrice: "0.000001", acceptanceCriteria: ["One"] };
   const listing = await worker.pay<ContractView>(
     "/v1/contracts",
@@ -292,7 +296,7 @@ test("a price whose stakes and bonds round down to nothing is carried through, b
 test.each([
   ["acceptance", "accept", [200, "created"]],
   ["creation", "create", [404, undefined]],
-])("nobody is refused for the lack of what a reorganisation took: its %s", async (_, kind, shown) => {
+])("no one is refused because a reorg removed the contract's %s", async (_, kind, shown) => {
   await stack.restartService({ CONFIRMATIONS: "40" });
   const rival = await world.newAgent({ usd: "1000" });
   const { id } = await matchedBetween(world, client, worker);
@@ -319,20 +323,20 @@ test.each([
       await client.post(`${path}/cancel`),
       await rival.post(`${path}/accept`, { accept: true }),
     ];
-    const told = answers.map(({ status, error }) => [status, error?.code]);
-    expect(told).toEqual(answers.map(() => [503, "unavailable"]));
+    const outcomes = answers.map(({ status, error }) => [status, error?.code]);
+    expect(outcomes).toEqual(answers.map(() => [503, "unavailable"]));
   });
-  const told: number[] = [];
+  const statuses: number[] = [];
   const deliver = async () => {
     const { status } = await worker.post(`${path}/delivery`, { delivery: "ipfs://x" });
-    return told.push(status) && status;
+    return statuses.push(status) && status;
   };
   await expect.poll(deliver, { timeout: 60_000 }).toBe(200);
-  expect(told.filter((status) => status !== 503)).toEqual([200]);
+  expect(statuses.filter((status) => status !== 503)).toEqual([200]);
   expect((await rival.post(`${path}/accept`, { accept: true })).error?.code).toBe("conflict");
 });
 
-test("reads that hang take no connection from payments, and end as 503", async () => {
+test("reads that hang take no connection from payments, and end with 503", async () => {
   await stack.restartService({
     DATABASE_READ_CONNECTIONS: "2",
     STATEMENT_TIMEOUT_MS: "3000",

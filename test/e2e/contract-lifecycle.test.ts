@@ -1,4 +1,4 @@
-/** Undisputed stories, from the first quote to the last payout. */
+/** Undisputed lifecycles, from the first quote to the last payout. */
 
 import { escrowAddress, termsHash } from "@working-contracts/protocol/terms";
 import { compactDecrypt } from "jose";
@@ -108,7 +108,7 @@ describe("a direct award", () => {
     expect(settlement.legs[0]?.transactionHash).toMatch(/^0x[0-9a-f]{64}$/);
   });
 
-  test("keeps its references encrypted under keys of their own", async () => {
+  test("keeps its references encrypted under separate keys", async () => {
     const { id, supplementaryMaterials } = await createdBy(world, client, {
       supplementaryMaterials: "ipfs://plain",
     });
@@ -132,7 +132,7 @@ describe("a direct award", () => {
     expect(rows[0].document).not.toContain("ipfs://plain");
   });
 
-  test("that the named worker declines refunds the client", async () => {
+  test("is refunded to the client if the named worker declines", async () => {
     const before = await world.usdOf(client.address);
     const { id } = await createdBy(world, client, { awardMethod: "direct_award", worker: worker.address });
     const declined = await worker.post<ContractView>(`/v1/contracts/${id}/accept`, { accept: false });
@@ -147,7 +147,7 @@ describe("a direct award", () => {
 });
 
 describe("the terms", () => {
-  test("let anybody recompute the address that a quote asks to pay", async () => {
+  test("let anyone recompute the address that a quote asks to pay", async () => {
     const body = await draftBody(world, { supplementaryMaterials: "ipfs://terms" });
     const quote = quoteOf(await client.post("/v1/contracts", body));
     const response = await fetch(`${world.url}/v1/contracts/${quote.payTo}/terms`);
@@ -195,7 +195,7 @@ describe("a worker-initiated listing", () => {
     expect(bought.data).toMatchObject({ status: "matched", client: client.address, escrowedFunds: "50.0" });
   });
 
-  test("may be reserved, and the reserved buyer may decline", async () => {
+  test("can be reserved, and the reserved buyer can decline", async () => {
     const stranger = await world.newAgent({ usd: "100" });
     const before = await world.usdOf(worker.address);
     const { id } = await createdBy(world, worker, { initiator: "worker", client: client.address });
@@ -244,7 +244,7 @@ describe("ways out", () => {
     expect(await world.usdOf(worker.address)).toBe(workerBefore - 750_000n);
   });
 
-  test("an act is refused outside of its state, by role before state", async () => {
+  test("an action is rejected outside its state, by role before state", async () => {
     const { id } = await matchedBetween(world, client, worker);
     expect((await client.post(`/v1/contracts/${id}/approve`)).error?.code).toBe("conflict");
     expect((await worker.post(`/v1/contracts/${id}/approve`)).error?.code).toBe("forbidden");
@@ -258,7 +258,7 @@ describe("ways out", () => {
     );
   });
 
-  // The stories that move the chain's time come last: they end every other contract of this chain.
+  // The tests that move the chain's time come last: they end every other contract on this chain.
   test("a worker without delivery is absent at the deadline itself", async () => {
     const [client, worker] = [await world.newAgent({ usd: "100" }), await world.newAgent({ usd: "100" })];
     const { id } = await matchedBetween(world, client, worker);
@@ -288,7 +288,7 @@ describe("ways out", () => {
     expect(data.ending).toBe("review-timeout");
   });
 
-  test("a tender that nobody accepts is unmatched at the deadline, and refunded", async () => {
+  test("a tender that no one accepts is unmatched at the deadline, and refunded", async () => {
     const client = await world.newAgent({ usd: "100" });
     const { id } = await createdBy(world, client);
     await world.increaseTime(HOUR);

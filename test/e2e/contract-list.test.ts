@@ -13,7 +13,7 @@ let client: Agent;
 let worker: Agent;
 const ids: Record<string, string> = {};
 
-/** Every contract of this file has this client or lists it as reserved buyer. */
+/** Every contract in this file has this client or lists it as reserved buyer. */
 beforeAll(async () => {
   world = await openWorld();
   client = await world.newAgent({ usd: "10000" });
@@ -40,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Contracts of the same second come in the order of their ids. */
+/** Contracts of the same second are ordered by id. */
 async function nextSecond(): Promise<void> {
   const now = await world.chainNow();
   await until("the second has passed", async () => (await world.chainNow()) > now, { timeoutMs: 30_000 });
@@ -54,7 +54,7 @@ async function list(query: string): Promise<string[]> {
   return answer.data.map(({ id }) => id);
 }
 
-test("comes newest first, with the fields of one contract", async () => {
+test("lists the newest first, with the fields of one contract", async () => {
   const { open, matched, resolved, cancelled, ticket } = ids;
   expect(await list("")).toEqual([ticket, cancelled, resolved, matched, open]);
   const { data } = await client.get<ContractView[]>(`/v1/contracts?client=${client.address}&limit=1`);
@@ -87,13 +87,13 @@ test("filters by worker in any letter case", async () => {
   expect(data.map(({ id }) => id).sort()).toEqual([ids.matched, ids.resolved].sort());
 });
 
-test("the groups hold every contract once", async () => {
+test("the groups contain every contract once", async () => {
   const groups = await Promise.all(Object.keys(STATUS_GROUPS).map((group) => list(`status=${group}`)));
   expect(groups.flat().sort()).toEqual((await list("")).sort());
 });
 
 test.each(["-createdAt", "createdAt", "-budgetOrPrice", "reviewDeadline"])(
-  "pages by %s hold every contract once",
+  "pages by %s contain every contract once",
   async (sort) => {
     const whole = await list(`sort=${sort}`);
     const paged: string[] = [];
@@ -125,7 +125,7 @@ test.each([
   expect(refused.error?.code).toBe("invalid_request");
 });
 
-test("refuses a cursor of another order", async () => {
+test("rejects a cursor from another order", async () => {
   const { body } = (await client.get(`/v1/contracts?limit=1&client=${client.address}`)) as Answer & {
     body: Page;
   };
@@ -137,7 +137,7 @@ test("needs a key", async () => {
   expect((await fetch(`${world.url}/v1/contracts`)).status).toBe(401);
 });
 
-test("follows time by itself", async () => {
+test("follows time without a transaction", async () => {
   await world.increaseTime(2 * DAY + HOUR);
   await untilStatus(client, ids.matched as string, "cancelled-absent");
   expect(await list("status=cancelled-unmatched")).toEqual([ids.ticket, ids.open]);

@@ -1,4 +1,4 @@
-/** What can go wrong between a quote and a settled payment: replays, races, strangers, wrong numbers. */
+/** Failures between a quote and a settled payment: replays, races, strangers, wrong numbers. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
@@ -51,7 +51,7 @@ async function stranger() {
   return signer;
 }
 
-/** A stranger sends the authorization to the token on its own. */
+/** A stranger submits the authorization to the token directly. */
 async function frontRun({
   from,
   to,
@@ -77,7 +77,7 @@ async function cancelAtToken(agent: Agent, nonce: Hex): Promise<void> {
 }
 
 describe("a settled payment", () => {
-  test("answers its repetition with the same bytes, and marks them", async () => {
+  test("returns the same bytes to a repetition, and marks them", async () => {
     const body = JSON.stringify(await draftBody(world));
     const quote = quoteOf(await client.post("/v1/contracts", body));
     const payment = await signPayment(world, client, quote);
@@ -94,7 +94,7 @@ describe("a settled payment", () => {
     expect(again.headers.get("idempotent-replay")).toBe("true");
     expect(again.headers.get("payment-response")).toBe(first.headers.get("payment-response"));
 
-    // As where a reorganisation has put it into another transaction since.
+    // As if a reorg had put the payment into another transaction since.
     await world.pool.query("update app.operation set transaction_hash = $1 where nonce = $2", [
       `0x${"ab".repeat(32)}`,
       payment.nonce,
@@ -103,7 +103,7 @@ describe("a settled payment", () => {
     expect(later.headers.get("payment-response")).toBe(first.headers.get("payment-response"));
   });
 
-  test("is worth nothing for another body, path or caller", async () => {
+  test("is worthless for another body, path or caller", async () => {
     const body = JSON.stringify(await draftBody(world));
     const quote = quoteOf(await client.post("/v1/contracts", body));
     const headers = paymentHeader(quote, await signPayment(world, client, quote));
@@ -117,7 +117,7 @@ describe("a settled payment", () => {
     expect((await client.post(accept, { accept: true }, headers)).error?.code).toBe("conflict");
   });
 
-  test("of which a hundred copies arrive at once moves money once", async () => {
+  test("moves money once even if a hundred copies of it arrive at once", async () => {
     const payer = await world.newAgent({ usd: "100" });
     const body = JSON.stringify(await draftBody(world));
     const quote = quoteOf(await payer.post("/v1/contracts", body));
@@ -148,16 +148,16 @@ describe("the same bytes", () => {
     expect((await client.post("/v1/contracts", body, paidTwice)).error?.code).toBe("duplicate_contract");
   });
 
-  test("may be paid again where a reorganisation took the contract for good", async () => {
+  test("can be paid again if a reorg removed the contract for good", async () => {
     const body = JSON.stringify(await draftBody(world));
     const { payTo } = quoteOf(await client.post("/v1/contracts", body));
-    // As an answer left it whose contract the chain took back, and whose operation was rejected since.
+    // The state after a response whose contract a reorg removed and whose operation was then rejected.
     await world.pool.query("update app.terms set opened_at = now() where id = $1", [payTo]);
     const created = await client.pay<ContractView>("/v1/contracts", body);
     expect([created.status, created.data.id]).toEqual([200, payTo]);
   });
 
-  test("paid twice at once open one contract and take one payment", async () => {
+  test("paid twice at once open one contract and use one payment", async () => {
     const payer = await world.newAgent({ usd: "200" });
     const body = JSON.stringify(await draftBody(world));
     const quote = quoteOf(await payer.post("/v1/contracts", body));
@@ -172,7 +172,7 @@ describe("the same bytes", () => {
 });
 
 describe("pending attempts", () => {
-  test("are five; a slot frees 30 minutes after its first quote, and a late payment is honoured", async () => {
+  test("are limited to five; a place frees 30 minutes after its first quote, and a late payment is honoured", async () => {
     const payer = await world.newAgent({ usd: "1000" });
     const bodies = await Promise.all(
       Array.from({ length: 6 }, async () => JSON.stringify(await draftBody(world))),
@@ -244,7 +244,7 @@ describe("a race of eight for one tender", () => {
   });
 });
 
-describe("an authorization that a stranger sends to the token first", () => {
+describe("an authorization that a stranger submits to the token first", () => {
   test("still creates the contract", async () => {
     const body = JSON.stringify(await draftBody(world));
     const quote = quoteOf(await client.post("/v1/contracts", body));
@@ -256,7 +256,7 @@ describe("an authorization that a stranger sends to the token first", () => {
     expect(await world.usdOf(quote.payTo)).toBe(50_000_000n);
   });
 
-  test("still creates it where the stranger opened the escrow with it", async () => {
+  test("still creates the contract if the stranger opened the escrow with it", async () => {
     const body = JSON.stringify(await draftBody(world));
     const quote = quoteOf(await client.post("/v1/contracts", body));
     const payment = await signPayment(world, client, quote);
@@ -278,7 +278,7 @@ describe("an authorization that a stranger sends to the token first", () => {
     expect((await client.post("/v1/contracts", body)).error?.code).toBe("duplicate_contract");
   });
 
-  test("still accepts it", async () => {
+  test("still accepts the contract", async () => {
     const { id } = await createdBy(world, client);
     const path = `/v1/contracts/${id}/accept`;
     const quote = quoteOf(await worker.post(path, { accept: true }));
@@ -290,7 +290,7 @@ describe("an authorization that a stranger sends to the token first", () => {
     expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
   });
 
-  test("is sent back where another worker was matched meanwhile", async () => {
+  test("is refunded if another worker was matched meanwhile", async () => {
     const { id } = await createdBy(world, client);
     const path = `/v1/contracts/${id}/accept`;
     const late = await world.newAgent({ usd: "10" });
@@ -306,7 +306,7 @@ describe("an authorization that a stranger sends to the token first", () => {
     expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
   });
 
-  test("counts as nothing where it was cancelled", async () => {
+  test("counts for nothing if it was cancelled", async () => {
     const { id } = await createdBy(world, client);
     const path = `/v1/contracts/${id}/accept`;
     const quote = quoteOf(await worker.post(path, { accept: true }));
@@ -324,7 +324,7 @@ describe("an authorization that a stranger sends to the token first", () => {
   });
 });
 
-describe("a payment that does not fit is answered 402 with its reason, and moves nothing:", () => {
+describe("a payment that does not fit gets 402 with its reason, and moves nothing:", () => {
   const reasons: [string, string, (quote: Quote) => Promise<Partial<SignedPayment>>][] = [
     [
       "too little",
@@ -397,7 +397,7 @@ describe("a payment that does not fit is answered 402 with its reason, and moves
   });
 });
 
-test("version 1 of the protocol is quoted in the body, paid by X-PAYMENT, and answered by X-PAYMENT-RESPONSE", async () => {
+test("version 1 of the protocol is quoted in the body, paid by X-PAYMENT, and confirmed by X-PAYMENT-RESPONSE", async () => {
   const client = await world.newAgent({ usd: "100" });
   const body = JSON.stringify(await draftBody(world));
   const asked = await client.post("/v1/contracts", body, { "x-402-version": "1" });
@@ -425,11 +425,11 @@ test("version 1 of the protocol is quoted in the body, paid by X-PAYMENT, and an
   expect(paid.headers.get("payment-response")).toBeNull();
 });
 
-/** ERC-1271: vouches for everything, as long as nobody pays for the gas. */
+/** ERC-1271: accepts every signature as long as no one pays for the gas. */
 const SIGNS_FOR_SIMULATIONS: Hex = "0x631626ba7e60e01b3a15025f5260205ff3";
 
-describe("a wallet that signs for simulations alone", () => {
-  test("burns the operator's gas a few times, and then waits", async () => {
+describe("a wallet that signs only for simulations", () => {
+  test("burns the operator's gas a few times, and then must wait", async () => {
     const agent = await world.newAgent({ usd: "100" });
     await world.testClient.setCode({ address: agent.address, bytecode: SIGNS_FOR_SIMULATIONS });
     const body = JSON.stringify(await draftBody(world));
@@ -458,7 +458,7 @@ describe("a wallet that signs for simulations alone", () => {
   });
 });
 
-// Moves the chain's time: last.
+// Last, because it moves the chain's time.
 describe("a deadline that passes between quote and payment", () => {
   test("leaves the authorization unused", async () => {
     const client = await world.newAgent({ usd: "1000" });
@@ -486,7 +486,7 @@ describe("a deadline that passes between quote and payment", () => {
     expect(await isUsed(payment)).toBe(false);
     expect(await isUsed(createPayment)).toBe(false);
 
-    // Money that a stranger had brought to the escrow by then is refunded through it.
+    // Money that a stranger transferred to the escrow by then is refunded through it.
     const before = await world.usdOf(client.address);
     const refused = await client.post(
       "/v1/contracts",

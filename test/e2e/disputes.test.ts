@@ -1,4 +1,4 @@
-/** Disputes: who may open one, and what the tally makes of every payout (docs/rules.md 39, 45 to 52). */
+/** Disputes: who can open one, and the payouts that follow from the tally (docs/rules.md 39, 45 to 52). */
 
 import type { Outcome } from "@working-contracts/protocol/outcomes";
 import { formatUnits, parseEther, parseUnits } from "viem";
@@ -14,7 +14,7 @@ import { deliveredBetween, disputedBetween, newJuror, paidBy, tokensOf, vote } f
 let world: World;
 let client: Agent;
 let worker: Agent;
-/** A, B and C of the worked results; each case has a client and a worker of its own. */
+/** A, B and C of the worked results. Each case has a separate client and worker. */
 let jury: Agent[];
 
 beforeAll(async () => {
@@ -48,7 +48,7 @@ describe("opening a dispute", () => {
     expect((await client.post(`/v1/contracts/${delivered.id}/approve`)).error?.code).toBe("conflict");
   });
 
-  test("is the client's alone, and needs a delivery", async () => {
+  test("is reserved to the client, and needs a delivery", async () => {
     const { id } = await matchedBetween(world, client, worker);
     const path = `/v1/contracts/${id}/dispute`;
     expect((await client.post(path)).error?.code).toBe("conflict");
@@ -59,7 +59,7 @@ describe("opening a dispute", () => {
     expect((await fetch(`${world.url}${path}`, { method: "POST" })).status).toBe(401);
   });
 
-  test("answers a repeated payment with the same bytes, and takes no second one", async () => {
+  test("returns the same bytes to a repeated payment, and takes no second one", async () => {
     const { id } = await deliveredBetween(world, client, worker);
     const path = `/v1/contracts/${id}/dispute`;
     const quote = quoteOf(await client.post(path));
@@ -82,7 +82,7 @@ interface Case {
   ballots: Outcome[][];
   status: string;
   criteriaMet: Outcome[];
-  /** What each gets; the Treasury's is what its settlement legs say. */
+  /** The payout of each. The Treasury's amount is that of its settlement legs. */
   client: string;
   worker: string;
   treasury: string;
@@ -229,14 +229,14 @@ describe("after the tally", () => {
       const client = await world.newAgent({ usd: formatUnits(usd(story.price) + bondOf(story), 6) });
       const worker = await world.newAgent({ usd: formatUnits(bondOf(story), 6) });
       const { id } = await disputedBetween(world, client, worker, { budgetOrPrice: story.price });
-      // One after another: the order of the bonds is the order of `backupAgents`.
+      // One after another: the order of the bonds becomes the order of `backupAgents`.
       for (const [i, words] of story.ballots.entries()) await vote(jury[i] as Agent, id, ...words);
       played.set(story.name, { id, client, worker });
     }
     await world.increaseTime(DAY);
   });
 
-  test.each(CASES)("$name: everybody gets its due, to the unit", async (story) => {
+  test.each(CASES)("$name: everyone is paid what it is due, to the unit", async (story) => {
     const { id, client, worker } = played.get(story.name) as { id: string; client: Agent; worker: Agent };
     const voters = jury.slice(0, story.ballots.length);
     const settled = await untilStatus(client, id, story.status);
@@ -310,7 +310,7 @@ describe("after the tally", () => {
   });
 });
 
-test("at the review deadline it is too late, and the bond is not taken", async () => {
+test("at the review deadline a dispute is too late, and the bond is not taken", async () => {
   const { id } = await deliveredBetween(world, client, worker);
   const path = `/v1/contracts/${id}/dispute`;
   const quote = quoteOf(await client.post(path));

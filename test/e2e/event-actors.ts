@@ -1,4 +1,4 @@
-/** What the event stories share: reading the log as an agent does. */
+/** Shared by the event tests: reading the log as an agent does. */
 
 import type { EventView } from "../../src/events/view.js";
 import type { EventList } from "../../src/features/events/list-events.js";
@@ -11,7 +11,7 @@ export async function listEvents(agent: Agent, query: string): Promise<EventList
   return body as EventList;
 }
 
-/** Every event that the query gives, to the end of the log. */
+/** Every event that the query returns, to the end of the log. */
 export async function allEvents(agent: Agent, query: string): Promise<EventView[]> {
   const events: EventView[] = [];
   let after = "0";
@@ -26,7 +26,7 @@ export async function allEvents(agent: Agent, query: string): Promise<EventView[
 export const latest = async (agent: Agent): Promise<string> =>
   (await listEvents(agent, "after=latest")).nextAfter;
 
-/** Reads a contract's events until the newest is of the type; throws after fifteen seconds. */
+/** Reads a contract's events until the newest one has the type. Throws after fifteen seconds. */
 export async function untilEvent(agent: Agent, id: string, type: string): Promise<EventView[]> {
   const giveUpAt = performance.now() + 60_000;
   for (;;) {
@@ -41,6 +41,6 @@ export async function untilEvent(agent: Agent, id: string, type: string): Promis
 
 export const typesOf = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);
 
-/** Waits for a condition; fails after twenty seconds. */
+/** Waits for a condition. Throws after twenty seconds. */
 export const eventually = (what: string, condition: () => Promise<boolean>): Promise<unknown> =>
   until(what, condition, { timeoutMs: 20_000 });

@@ -1,4 +1,4 @@
-/** The log of events: what is told of a contract's life, to whom, in which order, by polling and by stream. */
+/** The log of events: which events of a contract are reported, to whom, in which order, by polling and by stream. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
 import { resolveComplaint } from "../../src/features/complaints/resolve-complaint.js";
@@ -35,7 +35,7 @@ const checkpointBody = async (from: number, to: number) => ({
 });
 
 describe("the log", () => {
-  test("tells a contract's life in order, with what the chain says of each step", async () => {
+  test("reports a contract's lifecycle in order, with the chain's facts of each step", async () => {
     const { id } = await matchedBetween(world, client, worker, {
       matchDeadline: await world.inSeconds(2 * HOUR),
     });
@@ -116,7 +116,7 @@ describe("the log", () => {
     });
   });
 
-  test("tells other ends: cancelled, declined, withdrawn", async () => {
+  test("reports other ends: cancelled, declined, withdrawn", async () => {
     const cancelled = await createdBy(world, client);
     expectOk(await client.post(`/v1/contracts/${cancelled.id}/cancel`));
     const declined = await createdBy(world, client, { awardMethod: "direct_award", worker: worker.address });
@@ -135,15 +135,15 @@ describe("the log", () => {
       expect(paid).toEqual(payees);
     }
     const [created] = await allEvents(client, `contractId=${declined.id}&type=contract.created`);
-    expect(created?.agents, "the named worker hears of it").toContain(worker.address);
+    expect(created?.agents, "the named worker is notified").toContain(worker.address);
   });
 
-  test("tells that somebody voted, and nothing of the votes before the tally", async () => {
+  test("reports that an agent voted, and nothing of its votes before the tally", async () => {
     const jurors = [await newJuror(world), await newJuror(world)] as const;
     const { id } = await disputedBetween(world, client, worker);
     for (const juror of jurors) await vote(juror, id, "met", "not met", "unclear");
     const sealedVotes = () => allEvents(stranger, `contractId=${id}&type=vote.*`);
-    await eventually("both votes are told", async () => (await sealedVotes()).length === 2);
+    await eventually("both votes are reported", async () => (await sealedVotes()).length === 2);
     const sealed = await sealedVotes();
     expect(sealed.map(({ type, data }) => ({ type, data }))).toEqual(
       jurors.map(({ address }) => ({
@@ -174,7 +174,7 @@ describe("the log", () => {
     expect(paid[0]?.data).toMatchObject({ amount: "7.5", reward: 24 });
   });
 
-  test("tells releases of keys to the parties alone", async () => {
+  test("reports releases of keys to the parties alone", async () => {
     const { id } = await deliveredBetween(world, client, worker);
     expectOk(await client.get(`/v1/contracts/${id}/keys`));
     const events = await untilEvent(worker, id, "key.released");
@@ -185,7 +185,7 @@ describe("the log", () => {
     expect(typesOf(await allEvents(stranger, `contractId=${id}`))).not.toContain("key.released");
   });
 
-  test("tells what time brings: deadlines that come near, and ends before the money moves", async () => {
+  test("reports time events: deadlines that come near, and ends before the money moves", async () => {
     const soon = { matchDeadline: await world.inSeconds(2 * HOUR) };
     const unmatched = await createdBy(world, client, soon);
     const absent = await matchedBetween(world, client, worker);
@@ -224,7 +224,7 @@ describe("the log", () => {
 });
 
 describe("reading it", () => {
-  test("goes on where it stopped, filters, and says where it is", async () => {
+  test("resumes where it stopped, filters, and reports its position", async () => {
     const start = await latest(client);
     const { id } = await matchedBetween(world, client, worker, {
       matchDeadline: await world.inSeconds(2 * HOUR),
@@ -247,7 +247,7 @@ describe("reading it", () => {
     expect((await listEvents(stranger, `after=${start}&agent=${stranger.address}`)).data).toEqual([]);
   });
 
-  test("refuses what it does not understand", async () => {
+  test("rejects invalid parameters", async () => {
     const ahead = (BigInt(await latest(client)) + 1_000_000n).toString();
     for (const query of [
       "after=-1",
@@ -284,13 +284,13 @@ describe("reading it", () => {
     await slow.query("commit");
     slow.release();
     await eventually(
-      "the first comes behind it",
+      "the first comes after it",
       async () =>
         (await listEvents(client, `after=${seen.nextAfter}&contractId=${contractId}`)).data.length === 1,
     );
   });
 
-  test("numbers without gaps, however many write and whoever rolls back", async () => {
+  test("numbers without gaps, however many writers there are and whichever roll back", async () => {
     const contractId = `0x${"cd".repeat(20)}`;
     const start = BigInt(await latest(client));
     const writers = Array.from({ length: 4 }, async (_, writer) => {
@@ -328,7 +328,7 @@ describe("reading it", () => {
     const { rows } = await world.pool.query(
       "select count(*)::int as count, min(position)::int as first, max(position)::int as last from app.event",
     );
-    expect(rows[0].count, "every position from 1 on is there once").toBe(rows[0].last);
+    expect(rows[0].count, "every position from 1 on exists once").toBe(rows[0].last);
   });
 });
 
@@ -349,26 +349,26 @@ describe("the stream", () => {
     return reader;
   };
 
-  test("tells what happens from now on, as it happens", async () => {
+  test("reports events from now on, as they happen", async () => {
     const all = await stream(stranger);
     const mine = await stream(worker, `agent=${worker.address}&type=contract.*`);
     expect(all.status).toBe(200);
     expect(all.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
     const { id } = await matchedBetween(world, client, worker);
-    await eventually("both have heard", async () =>
+    await eventually("both have received it", async () =>
       [all, mine].every(({ messages }) => messages.some(({ event }) => event === "contract.accepted")),
     );
     expect(mine.messages.map(({ event }) => event)).toEqual(["contract.accepted"]);
-    const told = mine.messages[0];
-    expect(told?.data).toEqual((await allEvents(worker, `contractId=${id}&type=contract.accepted`))[0]);
-    expect(told?.id).toBe(told?.data.id);
+    const accepted = mine.messages[0];
+    expect(accepted?.data).toEqual((await allEvents(worker, `contractId=${id}&type=contract.accepted`))[0]);
+    expect(accepted?.id).toBe(accepted?.data.id);
   });
 
-  test("goes on behind Last-Event-ID, without a gap and without a repetition", async () => {
+  test("resumes after Last-Event-ID, without a gap and without a repetition", async () => {
     const start = await latest(client);
     const first = await stream(client, "", start);
     const { id } = await matchedBetween(world, client, worker);
-    await eventually("it has heard", async () =>
+    await eventually("it has received it", async () =>
       first.messages.some(({ event }) => event === "contract.accepted"),
     );
     first.close();
@@ -385,16 +385,16 @@ describe("the stream", () => {
     expect(ids).toEqual(ids.map((_, i) => BigInt(start) + BigInt(i) + 1n));
   });
 
-  test("reads the whole log from 0, and then goes on with what is new", async () => {
+  test("reads the whole log from 0, and then continues with new events", async () => {
     const reader = await stream(stranger, "after=0&type=contract.created");
     const expected = (await allEvents(stranger, "type=contract.created")).map(({ id }) => id);
     await eventually("the past is read", async () => reader.messages.length >= expected.length);
     const { id } = await createdBy(world, client);
-    await eventually("the new one is there", async () => reader.messages.at(-1)?.data.contractId === id);
+    await eventually("the new event arrives", async () => reader.messages.at(-1)?.data.contractId === id);
     expect(reader.messages.slice(0, expected.length).map((message) => message.id)).toEqual(expected);
   });
 
-  test("is refused ahead of the log, and where an address has too many", async () => {
+  test("is rejected ahead of the log, and if an address has too many", async () => {
     const ahead = await stream(client, "", (BigInt(await latest(client)) + 1_000_000n).toString());
     expect(ahead.status).toBe(400);
     const greedy = await world.newAgent();

@@ -1,4 +1,4 @@
-/** What the dispute stories share: Backup Agents with a stake, disputed contracts, votes. */
+/** Shared by the dispute tests: Backup Agents with a stake, disputed contracts, votes. */
 
 import { escrowAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Outcome } from "@working-contracts/protocol/outcomes";
@@ -45,7 +45,7 @@ export async function newJuror(
     abi: registryAbi,
     functionName: "stake",
     args: [juror.address, parseEther(String(tokens)), NO_AUTHORIZATION],
-    // An estimate may find the pool's newest entry in its own second, and be too low in the next one.
+    // An estimate can find the pool's newest entry in its own second, and be too low in the next one.
     gas: 400_000n,
   });
   await mined(world, staked);
@@ -65,7 +65,7 @@ export async function deliveredBetween(
   );
 }
 
-/** A contract that its client has disputed, its bond paid. */
+/** A contract that its client has disputed, with the bond paid. */
 export async function disputedBetween(
   world: World,
   client: Agent,
@@ -81,7 +81,7 @@ export function ballot(...words: Outcome[]): { votes: { criterionIndex: number; 
   return { votes: words.map((vote, criterionIndex) => ({ criterionIndex, vote })) };
 }
 
-/** Pays the bond and votes; throws where that fails. */
+/** Pays the bond and votes. Throws if that fails. */
 export async function vote(
   juror: Agent,
   id: string,
@@ -91,7 +91,7 @@ export async function vote(
   return { votes: expectOk(answer), salt: answer.headers.get("vote-salt") as Hex };
 }
 
-/** Makes the service lose votes that it has sealed, as if its database had. */
+/** Makes the service lose votes that it has sealed, as after a loss in its database. */
 export async function loseSealedVotes(world: World, id: string, juror?: Agent): Promise<void> {
   await world.pool.query(
     "delete from app.sealed_vote where contract_id = $1 and backup_agent = coalesce($2, backup_agent)",
@@ -115,7 +115,7 @@ export async function openOnChain(
   await mined(world, opened);
 }
 
-/** A stranger sends a payment's authorization to the token, outside of any call; answers the transaction's hash. */
+/** A stranger submits a payment's authorization to the token, outside any call. Returns the transaction's hash. */
 export async function frontRun(world: World, stranger: Agent, payment: SignedPayment): Promise<Hex> {
   const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
   const wallet = await walletOf(world, stranger);
@@ -129,7 +129,7 @@ export async function frontRun(world: World, stranger: Agent, payment: SignedPay
   return sent;
 }
 
-/** What an escrow has paid to an address, in the smallest unit. */
+/** The amount that an escrow has paid to an address, in the smallest unit. */
 export async function paidBy(world: World, id: string, payee: Address): Promise<bigint> {
   const logs = await world.publicClient.getLogs({
     address: world.deployment.asset.address,
@@ -151,7 +151,7 @@ export function tokensOf(world: World, address: Address): Promise<bigint> {
 }
 
 export function expectOk<T>({ status, data, body }: Answer<T>): T {
-  if (status !== 200) throw new Error(`Refused: ${status} ${JSON.stringify(body)}`);
+  if (status !== 200) throw new Error(`Rejected: ${status} ${JSON.stringify(body)}`);
   return data;
 }
 

@@ -1,4 +1,4 @@
-/** The MCP server as language models meet it: the official client, over stdio, on the real service. */
+/** The MCP server as language models use it: the official client, over stdio, on the real service. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -34,7 +34,7 @@ const WORK = {
   price: "50",
 };
 
-/** What a tool says when it refuses. */
+/** A tool's error. */
 interface Refusal {
   error: string;
   message: string;
@@ -44,7 +44,7 @@ interface Refusal {
 interface Model {
   user: User;
   client: Client;
-  /** The answer's data; throws where the tool refuses. */
+  /** The response's data. Throws if the tool returns an error. */
   call<T = unknown>(tool: string, input?: Record<string, unknown>): Promise<T>;
   refusal(tool: string, input?: Record<string, unknown>): Promise<Refusal>;
   close(): Promise<void>;
@@ -103,7 +103,7 @@ const namesOf = async ({ client }: Model): Promise<string[]> =>
   (await client.listTools()).tools.map(({ name }) => name).toSorted();
 
 describe("the tools", () => {
-  it("only read, unless writing was allowed", async () => {
+  it("only read, unless writing is allowed", async () => {
     const reader = await openModel([]);
     expect(await namesOf(reader)).toEqual(READ_TOOLS);
     const { tools } = await reader.client.listTools();
@@ -119,7 +119,7 @@ describe("the tools", () => {
     expect(await world.usdOf(reader.user.address)).toBe(100_000_000n);
   });
 
-  it("that write are marked so, and pay nothing unless an amount was allowed", async () => {
+  it("that write are marked as such, and pay nothing unless an amount is allowed", async () => {
     const model = await openModel(["--allow-writes"]);
     const documented = readFileSync(join(ROOT, "docs/mcp.md"), "utf8")
       .split("## Caps")[0]
@@ -205,7 +205,7 @@ describe("the caps", () => {
     return Promise.all(Array.from({ length: count }, () => client.json<{ id: string }>(...post)));
   }
 
-  it("refuse a call, and what exceeds the day, before anything is signed; a new process remembers", async () => {
+  it("reject a payment above the call's or the day's limit before anything is signed, and a new process remembers", async () => {
     const [first, second, third] = (await newContracts(3)) as [
       { id: string },
       { id: string },
@@ -228,7 +228,7 @@ describe("the caps", () => {
     await perCall.close();
     expect(signed).toBe(0);
 
-    // Two calls at once, and room for one.
+    // Two calls at once, with room for one.
     const perDay = await openModel(caps("2.5", "4.99"), user);
     const outcomes = await Promise.allSettled([
       perDay.call<Contract>("accept_contract", first),
@@ -249,7 +249,7 @@ describe("the caps", () => {
     middle.close();
   });
 
-  it("are not touched twice where a slow call is given up, and the same is asked for again", async () => {
+  it("are charged once if a slow call is abandoned and the same one is repeated", async () => {
     const middle = await openMiddle(world, {
       async loses(headers) {
         if (headers["payment-signature"] !== undefined) await delay(8_000);
@@ -267,7 +267,7 @@ describe("the caps", () => {
     expect(await world.usdOf(user.address)).toBe(50_000_000n);
   });
 
-  it("are not touched twice where an answer is lost: the same call is resumed", async () => {
+  it("are charged once if a response is lost and the same call is resumed", async () => {
     const [contract] = await newContracts(1);
     let lost = 0;
     const middle = await openMiddle(world, {

@@ -1,4 +1,4 @@
-/** An agent that knows nothing but the service's address: what it finds there is enough to complete a contract. */
+/** An agent that knows only the service's address finds enough there to complete a contract. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
@@ -20,7 +20,7 @@ const read = async (path: string): Promise<string> => {
   return response.text();
 };
 
-it("completes a contract by the steps that /llms.txt leads to", async () => {
+it("completes a contract by the steps to which /llms.txt leads", async () => {
   const llms = await read("/llms.txt");
   const guideUrl = /^- \[One whole contract, step by step\]\((\S+)\)/m.exec(llms)?.[1];
   const program = codeBlocks(await read(guideUrl as string), "js").join("\n");
@@ -28,7 +28,7 @@ it("completes a contract by the steps that /llms.txt leads to", async () => {
   const [clientKey, workerKey] = [generatePrivateKey(), generatePrivateKey()];
   const client = privateKeyToAccount(clientKey).address;
   const worker = privateKeyToAccount(workerKey).address;
-  // No more than the guide says.
+  // Exactly the amounts in the guide.
   await world.fundUsd(client, "5.0");
   await world.fundUsd(worker, "0.25");
 

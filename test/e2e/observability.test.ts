@@ -1,4 +1,4 @@
-/** What an operator sees of agents' calls, good and bad: metrics and logs; and what nobody may see in a log. */
+/** Metrics and logs show an operator agents' calls, good and bad, and no log contains a secret. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -16,7 +16,7 @@ let world: World;
 let client: Agent;
 let worker: Agent;
 let juror: Agent;
-/** All that must not be in a log. */
+/** Everything that must not appear in a log. */
 const secrets: string[] = ["11".repeat(32), ...localSignerKeys(), MATERIALS, DELIVERY];
 
 beforeAll(async () => {
@@ -29,13 +29,13 @@ afterAll(() => world.close());
 
 const metrics = async () => (await fetch(`${world.url}/metrics`)).text();
 
-/** The value of a sample, 0 where it does not exist yet. */
+/** The value of a sample, or 0 if it does not exist yet. */
 function sample(text: string, name: string): number {
   const line = text.split("\n").find((each) => each.startsWith(`working_contracts_${name} `));
   return line === undefined ? 0 : Number(line.split(" ").at(-1));
 }
 
-/** Calls, pays what is quoted, and remembers the payment as a secret. */
+/** Calls, pays the quote, and remembers the payment as a secret. */
 async function pay(agent: Agent, path: string, body: unknown, requestId: string) {
   const text = JSON.stringify(body);
   const quote: Quote = quoteOf(await agent.post(path, text));
@@ -50,14 +50,14 @@ async function pay(agent: Agent, path: string, body: unknown, requestId: string)
   };
 }
 
-test("a contract's life, and what agents do wrong in it, can be told from metrics and logs, and no secret can", async () => {
+test("a contract's lifecycle and agents' mistakes are visible in metrics and logs, and no secret is", async () => {
   const before = await metrics();
   const draft = await draftBody(world, { supplementaryMaterials: MATERIALS });
   const created = await pay(client, "/v1/contracts", draft, "life-create");
   expect(created.answer.status).toBe(200);
   const path = `/v1/contracts/${created.quote.payTo}`;
 
-  // The same payment for another body; a broken signature; no key, a wrong key; a body that is none; no money.
+  // The same payment for another body, a broken signature, no key, a wrong key, an invalid body, no money.
   const other = JSON.stringify({ ...draft, title: "Another" });
   expect((await client.post("/v1/contracts", other, created.header)).status).toBe(409);
   const quote = quoteOf(await client.post("/v1/contracts", other));
@@ -141,31 +141,31 @@ test("a contract's life, and what agents do wrong in it, can be told from metric
   expect(secrets.every((secret) => secret.length > 20)).toBe(true);
   for (const [name, text] of Object.entries(logs())) {
     for (const secret of secrets) expect(text.includes(secret), `${name}: ${secret}`).toBe(false);
-    // What other stories left there, too: API keys, signatures and calldata, encrypted references, webhook secrets.
+    // Also covers what other tests logged: API keys, signatures and calldata, encrypted references, webhook secrets.
     for (const form of [/wc_(test|live)_[0-9A-Za-z]{40}/, /0x[0-9a-f]{128}/i, /eyJ[\w-]{20}/, /whsec_/]) {
       expect(form.exec(text)?.[0] ?? null, name).toBeNull();
     }
   }
 });
 
-test("the queue's depth and age are seen while the chain stands, and are gone once it has caught up", async () => {
+test("the queue's depth and age are visible while the chain is stopped, and reset once it has caught up", async () => {
   const body = await draftBody(world);
   await world.testClient.setIntervalMining({ interval: 0 });
   let paid: ReturnType<typeof pay> | undefined;
   try {
     paid = pay(client, "/v1/contracts", body, "queue-create");
     const isSeen = async () => sample(await metrics(), 'outbox_oldest_seconds{state="sent"}') > 1;
-    await until("the operation is on its way", isSeen, { timeoutMs: 20_000 });
+    await until("the operation is pending", isSeen, { timeoutMs: 20_000 });
     expect(sample(await metrics(), 'outbox_operations{state="sent"}')).toBeGreaterThanOrEqual(1);
   } finally {
     await world.testClient.setIntervalMining({ interval: 1 });
   }
   expect((await paid).answer.status).toBe(200);
   const isGone = async () => sample(await metrics(), 'outbox_operations{state="sent"}') === 0;
-  await until("nothing is on its way", isGone, { timeoutMs: 20_000 });
+  await until("nothing is pending", isGone, { timeoutMs: 20_000 });
 });
 
-/** What every process of the stack wrote, by file. */
+/** The output of every process of the stack, by file. */
 function logs(): Record<string, string> {
   const { logs: folder } = world.info;
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** Payments that strangers bring to the escrow: adopted where they did what was asked, else returned, never promised in vain. */
+/** Direct transfers by strangers to the escrow. Each is used if it did what was asked, and otherwise refunded. */
 
 import { factoryAbi } from "@working-contracts/protocol/abi";
 import { packTerms } from "@working-contracts/protocol/terms";
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** A stranger opens an escrow from the money that is there. */
+/** A stranger opens an escrow from the money that it already holds. */
 async function openFromBalance(id: Hex): Promise<void> {
   const { data } = await stranger.get<TermsView>(`/v1/contracts/${id}/terms`);
   const wallet = await walletOf(world, stranger);
@@ -41,7 +41,7 @@ async function openFromBalance(id: Hex): Promise<void> {
   await world.indexed();
 }
 
-test("a contract whose deposit and opening a stranger sent one after the other is its caller's success", async () => {
+test("a contract that a stranger funded and opened in two transactions is its caller's success", async () => {
   const client = await world.newAgent({ usd: "100" });
   const body = JSON.stringify(await draftBody(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
@@ -62,7 +62,7 @@ test("a contract whose deposit and opening a stranger sent one after the other i
   expect(await world.usdOf(quote.payTo)).toBe(PRICE);
 });
 
-test("of two payments that a stranger brought before it opened the escrow, one is the deposit and one comes back", async () => {
+test("of two payments that a stranger transferred before opening the escrow, one is the deposit and one is refunded", async () => {
   const client = await world.newAgent({ usd: "100" });
   const body = JSON.stringify(await draftBody(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
@@ -81,7 +81,7 @@ test("of two payments that a stranger brought before it opened the escrow, one i
   expect(await world.usdOf(quote.payTo)).toBe(PRICE);
 });
 
-test("a second payment for a contract that the service opened comes back, once", async () => {
+test("a second payment for a contract that the service opened is refunded once", async () => {
   const client = await world.newAgent({ usd: "100" });
   const body = JSON.stringify(await draftBody(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
@@ -96,7 +96,7 @@ test("a second payment for a contract that the service opened comes back, once",
   expect(await world.usdOf(quote.payTo)).toBe(PRICE);
 });
 
-test("a payment at the escrow whose operation loses the race comes back", async () => {
+test("a payment at the escrow whose operation loses the race is refunded", async () => {
   const client = await world.newAgent({ usd: "100" });
   const [winner, loser] = [await world.newAgent({ usd: "10" }), await world.newAgent({ usd: "10" })];
   const { id } = await createdBy(world, client);

@@ -28,7 +28,7 @@ const read = async (address: string): Promise<Profile> => {
 };
 
 describe("a profile", () => {
-  test("has null fields where none was ever set, and is read without a key in any letter case", async () => {
+  test("has null fields if none was ever set, and is read without a key in any letter case", async () => {
     const address = "0x00000000000000000000000000000000000ABCDE";
     expect(await read(address)).toEqual({ agentId: address.toLowerCase(), displayName: null, bio: null });
   });
@@ -59,7 +59,7 @@ describe("a profile", () => {
     expect(rows[0].count).toBe("5");
   });
 
-  test("is written for the caller alone, and names are not unique", async () => {
+  test("is written only for the caller, and names are not unique", async () => {
     const [one, other] = [await world.newAgent(), await world.newAgent()];
     expect((await one.post(PATH, { displayName: "Twin", agentId: other.address })).status).toBe(201);
     expect(await read(other.address)).toMatchObject({ displayName: null });
@@ -74,13 +74,13 @@ describe("a profile", () => {
     ["displayName with 0x across a zero-width space", { displayName: "0\u200bx" }, "displayName"],
     ["displayName of another type", { displayName: 7 }, "displayName"],
     ["bio of another type", { bio: ["b"] }, "bio"],
-  ])("refuses a %s", async (_, body, path) => {
+  ])("rejects a %s", async (_, body, path) => {
     const { status, error } = await update(body);
     expect([status, error?.code]).toEqual([400, "invalid_request"]);
     expect(error?.details).toMatchObject([{ path }]);
   });
 
-  test("lets 32 characters pass that are more UTF-16 units, and 0x in a bio", async () => {
+  test("accepts 32 characters that are more UTF-16 units, and 0x in a bio", async () => {
     const stranger = await world.newAgent();
     const body = { displayName: "🤖".repeat(32), bio: "I live at 0xabc" };
     expect((await stranger.post(PATH, body)).data).toMatchObject(body);
@@ -92,7 +92,7 @@ describe("a profile", () => {
     expect((await fetch(`${world.url}/v1/agents/0x12/profile`)).status).toBe(400);
   });
 
-  test("takes exactly 10 versions in 24 hours, however many arrive at once", async () => {
+  test("accepts exactly 10 versions in 24 hours, however many arrive at once", async () => {
     agent = await world.newAgent();
     const answers = await Promise.all(Array.from({ length: 25 }, (_, i) => update({ displayName: `v${i}` })));
     const accepted = answers.filter(({ status }) => status === 201);

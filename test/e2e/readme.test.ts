@@ -1,4 +1,4 @@
-/** The quickstarts of the README and the guides run as they stand there, beside a local network. */
+/** Runs the quickstarts of the README and the guides unchanged, beside a local network. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Address } from "viem";
@@ -15,10 +15,10 @@ import { codeBlocks } from "../support/text-blocks.js";
 import { openWorld, type World } from "../support/world.js";
 import { paidBy } from "./jury-actors.js";
 
-/** Where `npm start` serves unless told otherwise; the blocks say so. */
+/** The default address of `npm start`, which the blocks use. */
 const DEFAULT_URL = "http://127.0.0.1:3000";
 
-/** A dozen programs start one after another, perhaps on a busy machine. */
+/** A dozen programs start one after another, possibly on a busy machine. */
 const TIMEOUT_MS = 400_000;
 
 const [js] = blocksOf("README.md", "js");
@@ -34,7 +34,7 @@ let sandbox: Sandbox;
 let service: Service;
 let folder: ReturnType<typeof newProject>;
 
-/** As `npm start` does: the service with the sandbox, and a note where everything is. */
+/** Like `npm start`: the service with the sandbox, and a file with its addresses. */
 beforeAll(async () => {
   world = await openWorld();
   folder = newProject();
@@ -70,7 +70,7 @@ async function execute(block: string | undefined, command: string, args: string[
   return finished;
 }
 
-/** The one contract that the output names is paid out, on chain too. */
+/** The only contract that the output names is paid out, on chain as well. */
 async function expectPaidOut(output: string): Promise<void> {
   const reader = await world.newAgent();
   const ids = [...new Set(output.match(/0x[0-9a-f]{40}\b/g))];

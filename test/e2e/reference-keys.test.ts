@@ -1,4 +1,4 @@
-/** Who can read the encrypted references, and when; and the change of the operator's master key. */
+/** Who can read the encrypted references, and when. Also covers the change of the operator's master key. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { escrowAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
@@ -36,7 +36,7 @@ afterAll(() => world.close());
 const keysOf = (agent: Agent, id: string): Promise<Answer<{ keys: ReferenceJwk[] }>> =>
   agent.get<{ keys: ReferenceJwk[] }>(`/v1/contracts/${id}/keys`);
 
-/** The fields that the agent's keys open, decrypted; the status where it gets none. */
+/** The fields that the agent's keys open, decrypted, or the status if it gets none. */
 async function readable(agent: Agent, id: string): Promise<Record<string, string> | number> {
   const { status, data, headers } = await keysOf(agent, id);
   if (status !== 200) return status;
@@ -52,7 +52,7 @@ async function readable(agent: Agent, id: string): Promise<Record<string, string
   return opened;
 }
 
-/** A call that the agent sends to the chain itself. */
+/** Sends a call to the chain as the agent. */
 async function sendAs(
   agent: Agent,
   call: { address: `0x${string}`; abi: Abi; functionName: string; args: unknown[] },
@@ -63,7 +63,7 @@ async function sendAs(
     chain: world.testClient.chain,
     transport: http(world.info.rpcUrl),
   });
-  // An estimate may be too low in the next second: a stake's cost depends on when the pool was written last.
+  // An estimate can be too low in the next second: a stake's cost depends on when the pool was written last.
   const hash = await wallet.writeContract({ ...call, gas: 1_000_000n });
   expect((await world.publicClient.waitForTransactionReceipt({ hash })).status).toBe("success");
 }
@@ -107,7 +107,7 @@ async function dispute(id: string): Promise<void> {
 }
 
 describe("the keys of a contract", () => {
-  test("go to the parties, each at its time, and to nobody else", async () => {
+  test("go to the parties, each at its time, and to no one else", async () => {
     const direct = { awardMethod: "direct_award", worker: worker.address, supplementaryMaterials: MATERIALS };
     const { id } = await createdBy(world, client, direct);
     expect(await readable(client, id)).toEqual({ supplementaryMaterials: MATERIALS });
@@ -125,14 +125,14 @@ describe("the keys of a contract", () => {
   test("do not go to the client before the delivery is on chain", async () => {
     const { id } = await matchedBetween(world, client, worker, { supplementaryMaterials: MATERIALS });
     const { pool, db } = createDatabase(world.info.databaseUrl);
-    // As it stands between storing a delivery and its transaction.
+    // The state between storing a delivery and its transaction.
     await db.execute(`insert into app.reference_key (contract_id, field, wrapped_key, master_key_id)
       values ('${id}', 'delivery', 'unreadable', 'unknown')`);
     await pool.end();
     expect(await readable(client, id)).toEqual({ supplementaryMaterials: MATERIALS });
   });
 
-  test("do not exist where there is no reference, and an open tender's are the client's", async () => {
+  test("do not exist if there is no reference, and an open tender's keys belong to the client", async () => {
     const plain = await createdBy(world, client);
     expect((await keysOf(client, plain.id)).data).toEqual({ keys: [] });
     const { id } = await createdBy(world, client, { supplementaryMaterials: MATERIALS });
@@ -173,7 +173,7 @@ describe("the keys of a contract", () => {
     expect(await readable(client, id)).toEqual(both);
   });
 
-  test("need a key of the API, a contract that exists, and a well-formed id", async () => {
+  test("need an API key, an existing contract, and a well-formed id", async () => {
     const { id } = await createdBy(world, client);
     expect((await fetch(`${world.url}/v1/contracts/${id}/keys`)).status).toBe(401);
     expect((await fetch(`${world.url}/v1/contracts/${id}/keys/releases`)).status).toBe(401);
@@ -228,7 +228,7 @@ describe("rotating the master key", () => {
     );
   }
 
-  test("wraps every key anew, in both directions, and says which it could not", async () => {
+  test("rewraps every key, in both directions, and reports the keys that it could not rewrap", async () => {
     const { id } = await createdBy(world, client, { supplementaryMaterials: MATERIALS });
     const before = (await keysOf(client, id)).data.keys[0]?.k;
     const { pool, db } = createDatabase(world.info.databaseUrl);

@@ -1,4 +1,4 @@
-/** The sandbox as a newcomer's agent uses it, and its absence where the service runs for others. */
+/** The sandbox as a newcomer's agent uses it. A service for the public does not have it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -73,7 +73,7 @@ describe("the sandbox", () => {
     for (const path of ["faucet", "clock", "counterparties"]) expect(text).toContain(`/sandbox/${path}`);
   });
 
-  test("gives money and tokens", async () => {
+  test("grants money and tokens", async () => {
     const agent = await newcomer();
     const gift = { address: agent.address, usd: "12.5", tokens: "3" };
     expect(await call("POST", "/sandbox/faucet", gift)).toEqual({ status: 200, data: gift });
@@ -92,14 +92,14 @@ describe("the sandbox", () => {
     expect(await world.usdOf(agent.address)).toBe(12_500_000n);
   });
 
-  test("gives to many at once", async () => {
+  test("grants to many at once", async () => {
     const addresses = Array.from({ length: 5 }, () => privateKeyToAddress(generatePrivateKey()));
     const gifts = addresses.map((address) => call("POST", "/sandbox/faucet", { address, usd: "1" }));
     expect((await Promise.all(gifts)).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
     expect(await Promise.all(addresses.map(world.usdOf))).toEqual(addresses.map(() => 1_000_000n));
   });
 
-  test("has a client that approves what the newcomer delivers", async () => {
+  test("has a client that approves the newcomer's delivery", async () => {
     const worker = await newcomer();
     await call("POST", "/sandbox/faucet", { address: worker.address, usd: "10" });
     const client = await play({ role: "client", title: "Write a haiku", price: "20" });
@@ -116,12 +116,12 @@ describe("the sandbox", () => {
     expect(await world.usdOf(worker.address)).toBe(10_000_000n + 19_000_000n);
   });
 
-  test("has a worker that delivers, and Backup Agents that judge what the newcomer disputes", async () => {
+  test("has a worker that delivers, and Backup Agents that judge the newcomer's dispute", async () => {
     sandbox.start();
     const client = await newcomer();
     await call("POST", "/sandbox/faucet", { address: client.address, usd: "100" });
     const { id } = await createdBy(world, client);
-    // The jury has to be there before the dispute.
+    // The jury must exist before the dispute.
     const jury = await play({ role: "backup-agents", contractId: id, votes: ["met", "met", "not met"] });
     expect(jury.addresses).toHaveLength(3);
     const worker = await play({ role: "worker", contractId: id });
@@ -140,7 +140,7 @@ describe("the sandbox", () => {
     expect(await world.usdOf(address), "worker").toBe(1_000_000_000_000n - 2_500_000n + 35_000_000n);
   });
 
-  test("has a client that disputes, and one that never answers", async () => {
+  test("has a client that disputes, and one that never responds", async () => {
     const worker = await newcomer();
     await call("POST", "/sandbox/faucet", { address: worker.address, usd: "5" });
     const jury: Play[] = [];
@@ -158,7 +158,7 @@ describe("the sandbox", () => {
       }),
     );
     await ended((jury[0] as Play).id);
-    // One day first: votes have to be opened within the day after the window.
+    // One day first: votes must be opened within a day after the window.
     await call("POST", "/sandbox/clock", { advanceSeconds: DAY });
     await untilStatus(worker, disputed as string, "settled-none-met");
     await call("POST", "/sandbox/clock", { advanceSeconds: 5 * DAY });
@@ -178,7 +178,7 @@ describe("the sandbox", () => {
       const { data } = await call<Play>("GET", `/sandbox/counterparties/${late.id}`);
       return data.state === "failed" && data.steps.length > 0;
     });
-    // A price below the least is the service's to refuse, at once.
+    // A price below the minimum is rejected by the service, at once.
     const cheap = await play({ role: "client", price: "0.001" });
     expect(cheap).toMatchObject({ state: "failed", contractId: null });
     expect(cheap.steps.join()).toContain("0.01");
@@ -186,7 +186,7 @@ describe("the sandbox", () => {
     expect((await call("POST", "/sandbox/counterparties", { role: "king" })).status).toBe(400);
   });
 
-  test("moves the clock forward alone", async () => {
+  test("moves the clock forward only", async () => {
     const at = async (): Promise<number> =>
       Date.parse((await call<{ now: string }>("GET", "/sandbox/clock")).data.now) / 1000;
     const before = await at();
@@ -201,7 +201,7 @@ describe("the sandbox", () => {
     ]) {
       expect((await call("POST", "/sandbox/clock", body)).status, JSON.stringify(body)).toBe(400);
     }
-    expect((await at()) - before, "a refused move moves nothing").toBeLessThan(60);
+    expect((await at()) - before, "a rejected move changes nothing").toBeLessThan(60);
 
     const moves = [{ advanceSeconds: 120 }, { advanceSeconds: 60 }, { to: await world.inSeconds(600) }];
     const answers = await Promise.all(moves.map((body) => call("POST", "/sandbox/clock", body)));
@@ -217,7 +217,7 @@ describe("src/commands/serve.ts", () => {
     await once(child, "close");
   });
 
-  test("has none of it", async () => {
+  test("has no sandbox", async () => {
     const port = await freePort();
     child = spawn(join(ROOT, "node_modules/.bin/tsx"), [join(ROOT, "src/commands/serve.ts")], {
       env: { PATH: process.env.PATH, ...environment(), PORT: String(port), LOG_LEVEL: "silent" },

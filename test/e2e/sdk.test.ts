@@ -1,4 +1,4 @@
-/** The client of agents: whole contracts in a few lines, and nothing signed that was not asked for. */
+/** The agents' client: whole contracts in a few lines, and it signs only what was asked for. */
 
 import {
   type Agent,
@@ -53,7 +53,7 @@ async function newJuror(): Promise<Agent> {
 }
 
 describe("a contract", () => {
-  it("goes from post to payout, with its references read on both sides", async () => {
+  it("goes from post to payout, and both sides read its references", async () => {
     const [client, worker] = await Promise.all([newAgent(), newAgent()]);
     const posted = await client.create({
       ...WORK,
@@ -110,7 +110,7 @@ describe("a contract", () => {
     expect(items.every(({ bondOutcome, reward }) => bondOutcome === "returned" && reward === 10)).toBe(true);
   });
 
-  it("is a listing that a Buyer takes, is declined, cancelled or given up", async () => {
+  it("is a listing that a Buyer takes, or is declined, cancelled or withdrawn", async () => {
     const [client, worker] = await Promise.all([newAgent({}, "200"), newAgent({}, "200")]);
     const terms = { ...WORK, ...(await client.deadlines(DEADLINES)) };
     const listing = await worker.create({ ...terms, initiator: "worker", client: client.address });
@@ -126,7 +126,7 @@ describe("a contract", () => {
     expect((await client.list({ client: client.address, status: "closed" })).items).toHaveLength(3);
   });
 
-  it("is settled by anybody's own transaction where the service does not", async () => {
+  it("is settled by anyone's own transaction if the service does not", async () => {
     const client = await newAgent();
     const { id } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
     await client.cancel(id);
@@ -146,7 +146,7 @@ describe("a contract", () => {
 });
 
 describe("an agent", () => {
-  it("keeps its key for later, and ends it", async () => {
+  it("keeps its key for later, and revokes it", async () => {
     const account = privateKeyToAccount(generatePrivateKey());
     const first = await newAgent({ account, label: "first" }, "0");
     const again = await newAgent({ account, apiKey: first.apiKey }, "0");
@@ -156,7 +156,7 @@ describe("an agent", () => {
     await expect(again.apiKeys()).rejects.toMatchObject({ code: "unauthorized" });
   });
 
-  it("learns why the service refused", async () => {
+  it("learns why the service rejected a call", async () => {
     const agent = await newAgent({}, "0");
     const refusal = agent.get(`0x${"00".repeat(20)}`);
     await expect(refusal).rejects.toBeInstanceOf(ServiceError);
@@ -178,10 +178,10 @@ describe("a network", () => {
       (network: Network) => ({ ...network, protocolToken: network.asset.address }),
     ],
     [
-      "whose stablecoin counts in other decimals",
+      "whose stablecoin has other decimals",
       (network: Network) => ({ ...network, asset: { ...network.asset, decimals: 18 } }),
     ],
-  ])("%s is refused before anything is signed", async (_name, change) => {
+  ])("%s is rejected before anything is signed", async (_name, change) => {
     const fetch = lying(async (url, response) => {
       if (url.pathname !== "/v1/network") return response;
       const { data } = (await response.json()) as { data: Network };
@@ -191,7 +191,7 @@ describe("a network", () => {
   });
 });
 
-/** The service as an attacker between it and the agent shows it. */
+/** The service as an attacker between it and the agent would show it. */
 function lying(change: (url: URL, response: Response) => Promise<Response>): typeof fetch {
   return async (input, init) => change(new URL(String(input)), await fetch(input, init));
 }
@@ -241,17 +241,17 @@ describe("nothing is signed", () => {
     ["network", "network", "eip155:1"],
     ["scheme", "scheme", "upto"],
     ["resource", "resource", "https://elsewhere.example/v1/contracts"],
-  ])("where the quote of a new contract has another %s (%s)", async (named, field, value) => {
+  ])("if the quote of a new contract has another %s (%s)", async (named, field, value) => {
     const account = countingAccount();
     const agent = await newAgent({ account, fetch: lyingQuote(field, value) }, "0");
     const creation = agent.create({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
-    // Without terms at the address there is nothing to check it against.
+    // Without terms at the address there is nothing to compare.
     if (named === "payTo") await expect(creation).rejects.toMatchObject({ code: "not_found" });
     else await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field: named });
     expect(account.payments()).toBe(0);
   });
 
-  it("where the terms behind payTo are another contract's", async () => {
+  it("if the terms behind payTo belong to another contract", async () => {
     const other = await newAgent();
     const { id } = await other.create({ ...WORK, ...(await other.deadlines(DEADLINES)) });
     const account = countingAccount();
@@ -261,10 +261,10 @@ describe("nothing is signed", () => {
     expect(account.payments()).toBe(0);
   });
 
-  it("where an accepted contract's terms do not lead to its address", async () => {
+  it("if an accepted contract's terms do not lead to its address", async () => {
     const client = await newAgent();
     const { id } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
-    const forged = (edit: (told: { escrowTerms: { price: string }; document: { title: string } }) => void) =>
+    const forged = (edit: (terms: { escrowTerms: { price: string }; document: { title: string } }) => void) =>
       lying(async (url, response) => {
         if (!url.pathname.endsWith("/terms")) return response;
         const body = (await response.json()) as { data: Parameters<typeof edit>[0] };
@@ -272,8 +272,8 @@ describe("nothing is signed", () => {
         return Response.json(body);
       });
     for (const [field, edit] of [
-      ["payTo", (told: { escrowTerms: { price: string } }) => (told.escrowTerms.price = "10000000")],
-      ["terms", (told: { document: { title: string } }) => (told.document.title = "Rob a bank")],
+      ["payTo", (terms: { escrowTerms: { price: string } }) => (terms.escrowTerms.price = "10000000")],
+      ["terms", (terms: { document: { title: string } }) => (terms.document.title = "Rob a bank")],
     ] as const) {
       const account = countingAccount();
       const worker = await newAgent({ account, fetch: forged(edit as never) }, "0");
@@ -282,7 +282,7 @@ describe("nothing is signed", () => {
     }
   });
 
-  it("at a service on another network than the one that was written down", async () => {
+  it("at a service on another network than the recorded one", async () => {
     const { network } = await newAgent({}, "0");
     const pinned = { ...network, factory: elsewhere };
     const signingIn = newAgent({ network: pinned }, "0");
@@ -313,8 +313,8 @@ describe("nothing is signed", () => {
   });
 });
 
-describe("a paid call whose answer is lost", () => {
-  it("is repeated byte for byte, with the same payment, until there is one", async () => {
+describe("a paid call whose response is lost", () => {
+  it("is repeated byte for byte, with the same payment, until a response arrives", async () => {
     const sent: { body: unknown; payment: string | null }[] = [];
     const flaky: typeof fetch = async (input, init) => {
       const payment = new Headers(init?.headers).get("payment-signature");
@@ -323,7 +323,7 @@ describe("a paid call whose answer is lost", () => {
       sent.push({ body: init?.body, payment });
       if (sent.length === 1) throw new TypeError("fetch failed");
       if (sent.length === 2) {
-        const error = { code: "settlement_pending", message: "on its way" };
+        const error = { code: "settlement_pending", message: "pending" };
         return Response.json({ error }, { status: 503, headers: { "retry-after": "0" } });
       }
       return response;
@@ -339,7 +339,7 @@ describe("a paid call whose answer is lost", () => {
     expect(await world.usdOf(agent.address as Address)).toBe(50_000_000n);
   });
 
-  it("is not asked for again where the call could be carried out twice", async () => {
+  it("is not requested again if the call could be executed twice", async () => {
     let calls = 0;
     const error = { code: "unavailable", message: "A part of the service cannot be reached." };
     const agent = await newAgent({
@@ -355,8 +355,8 @@ describe("a paid call whose answer is lost", () => {
 
   it.each([
     ["patience ran out", () => Promise.reject(new TypeError("fetch failed"))],
-    ["a limit on calls came between", async () => tooManyCalls()],
-  ])("can be resumed later where %s", async (_name, lose) => {
+    ["a rate limit intervened", async () => tooManyCalls()],
+  ])("can be resumed later if %s", async (_name, lose) => {
     let isDown = true;
     const account = countingAccount();
     const agent = await newAgent({

@@ -1,4 +1,4 @@
-/** The whole service dies for good in the middle of a dispute: on chain everybody gets every unit out by themselves. */
+/** The whole service ends for good in the middle of a dispute. On chain the parties still get every unit out. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -38,7 +38,7 @@ let world: World;
 
 beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), "service-gone-"));
-  // Postgres runs as another user where the tests run as root.
+  // If the tests run as root, Postgres runs as another user.
   chmodSync(dir, 0o755);
   guardian = startGuardian();
   network = await startNetwork({
@@ -54,7 +54,7 @@ beforeAll(async () => {
   service = spawn(process.execPath, ["--import", "tsx", "src/commands/serve.ts"], {
     cwd: ROOT,
     stdio: ["ignore", "ignore", "inherit"],
-    // vitest's own BASE_URL and the like are not for the service.
+    // vitest's own BASE_URL and similar variables are not for the service.
     env: { PATH: process.env.PATH, ...serviceEnvironment(network, port), LOG_LEVEL: "silent" },
   });
   guardian.watch(service.pid as number);
@@ -73,7 +73,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** API, relayer, keeper, indexer and database; what is left is the chain. */
+/** Kills API, relayer, keeper, indexer and database. Only the chain is left. */
 async function killEverythingButTheChain(): Promise<void> {
   const gone = new Promise((resolve) => service.once("exit", resolve));
   service.kill("SIGKILL");

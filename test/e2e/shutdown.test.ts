@@ -1,4 +1,4 @@
-/** SIGTERM: no new calls, answers to those that came before, nothing lost, nothing left open. */
+/** On SIGTERM the service takes no new calls, completes earlier ones, loses nothing and leaves nothing open. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
@@ -13,13 +13,13 @@ import { draftBody, paymentHeader, quoteOf, signPayment } from "./contract-actor
 interface Process {
   child: ChildProcess;
   url: string;
-  /** All that it wrote. */
+  /** Everything that it wrote. */
   output(): string;
 }
 
 let world: World;
 let client: Agent;
-/** API processes beside the stack's own service, whose relayer carries their operations. */
+/** API processes beside the stack's own service, whose relayer executes their operations. */
 let [patient, hasty]: Process[] = [];
 
 beforeAll(async () => {
@@ -44,13 +44,13 @@ async function launch(env: Record<string, string>): Promise<Process> {
   });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
-  await until("the process answers", async () => (await fetch(`${url}/v1/protocol`)).ok, {
+  await until("the process responds", async () => (await fetch(`${url}/v1/protocol`)).ok, {
     timeoutMs: 60_000,
   });
   return { child, url, output: () => output };
 }
 
-/** A Create, signed and ready to be sent to any process. */
+/** A Create that is signed and can be sent to any process. */
 async function paidCreation(requestId: string) {
   const body = JSON.stringify(await draftBody(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
@@ -80,18 +80,18 @@ async function terminate({ child, url }: Process): Promise<Promise<number | null
       () => false,
       () => true,
     );
-  await until("new calls are refused", isClosed, { timeoutMs: 20_000 });
+  await until("new connections are refused", isClosed, { timeoutMs: 20_000 });
   return exited;
 }
 
-test("a call on its way is answered, a new one is not taken, and the process ends by itself", async () => {
+test("a pending call is completed, a new one is not accepted, and the process exits", async () => {
   const { child, url, output } = patient as Process;
   const creation = await paidCreation("shutdown-1");
   await world.testClient.setIntervalMining({ interval: 0 });
   const paid = creation.sendTo(url);
   await until("the operation is stored", creation.isStored, { timeoutMs: 20_000 });
   const exited = terminate(patient as Process);
-  await until("it has been told", async () => child.killed, { timeoutMs: 5000 });
+  await until("the signal is sent", async () => child.killed, { timeoutMs: 5000 });
   expect(child.exitCode).toBeNull();
   await world.testClient.setIntervalMining({ interval: 1 });
 
@@ -100,7 +100,7 @@ test("a call on its way is answered, a new one is not taken, and the process end
   expect(((await answer.json()) as { data: ContractView }).data.id).toBe(creation.id);
   expect(await exited).toBe(0);
 
-  // The request, its operation and its transaction can be told from the log.
+  // The log shows the request, its operation and its transaction.
   const lines = linesOf(output(), "shutdown-1");
   const operation = lines.find(({ msg }) => msg === "operation stored")?.operation;
   expect(operation).toMatch(/^\d+$/);
@@ -111,7 +111,7 @@ test("a call on its way is answered, a new one is not taken, and the process end
   expect(lines.find(({ msg }) => msg === "request")).toMatchObject({ status: 200, caller: client.address });
 });
 
-test("a call that the chain keeps waiting is told to repeat, and finds its payment at another process", async () => {
+test("a call delayed by the chain is asked to retry, and finds its payment at another process", async () => {
   const { url, output } = hasty as Process;
   const [creation, second] = [await paidCreation("shutdown-2"), await paidCreation("shutdown-3")];
   await world.testClient.setIntervalMining({ interval: 0 });

@@ -1,4 +1,4 @@
-/** Stakes of Backup Agents: in by payment in protocol tokens, out again after 48 hours (docs/rules.md 44). */
+/** Stakes of Backup Agents: paid in protocol tokens, and withdrawn after 48 hours (docs/rules.md 44). */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { registryAbi } from "@working-contracts/protocol/abi";
@@ -59,7 +59,7 @@ describe("staking", () => {
     });
   });
 
-  test("takes the tokens and makes its agent eligible; more adds up", async () => {
+  test("takes the tokens and makes its agent eligible; further stakes add up", async () => {
     const agent = await newHolder(1500);
     expect(await stakeOf(agent)).toEqual(nothing(agent));
     const first = await agent.pay<StakeView>(STAKE, { amount: "999.5" });
@@ -80,13 +80,13 @@ describe("staking", () => {
     expect(await tokensOf(world, agent.address)).toBe(parseEther("499.999999999999999999"));
   });
 
-  test("stakes the eligibility stake where no amount is given", async () => {
+  test("stakes the eligibility stake if no amount is given", async () => {
     const agent = await newHolder(1000);
     expect((await agent.pay<StakeView>(STAKE)).data).toMatchObject({ staked: "1000.0", eligible: true });
     expect(await tokensOf(world, agent.address)).toBe(0n);
   });
 
-  test("answers a repeated payment with the same bytes, and takes the tokens once", async () => {
+  test("returns the same bytes to a repeated payment, and takes the tokens once", async () => {
     const agent = await newHolder(100);
     const body = { amount: 40 };
     const quote = quoteOf(await agent.post(STAKE, body));
@@ -105,7 +105,7 @@ describe("staking", () => {
     ["a negative amount", '{"amount": -1}'],
     ["an exponent", '{"amount": 1e3}'],
     ["19 decimals", '{"amount": "0.0000000000000000001"}'],
-    ["more than the registry can count", '{"amount": "79228162514.264337593543950336"}'],
+    ["more than the registry can store", '{"amount": "79228162514.264337593543950336"}'],
     ["a word", '{"amount": "all"}'],
     ["a list", '{"amount": [1]}'],
   ])("refuses %s", async (_, body) => {
@@ -114,7 +114,7 @@ describe("staking", () => {
     expect([status, error?.code]).toEqual([400, "invalid_request"]);
   });
 
-  test("says what is missing where the payer lacks the tokens, or pays in dollars", async () => {
+  test("says what is missing if the payer lacks the tokens or pays in dollars", async () => {
     const agent = await world.newAgent({ usd: "5000" });
     const quote = quoteOf(await agent.post(STAKE));
     const unfunded = paymentHeader(quote, await signPayment(world, agent, quote));
@@ -138,11 +138,11 @@ describe("staking", () => {
 });
 
 describe("unstaking", () => {
-  test("pays the whole stake back after 48 hours, by itself; the agent may begin anew", async () => {
+  test("pays the whole stake back after 48 hours without a call, and the agent can stake again", async () => {
     const agent = await newHolder(1000);
     expect((await agent.post(UNSTAKE)).error?.code).toBe("conflict");
 
-    // Twice: neither the request nor the withdrawal of the first time stands in the way of the second.
+    // Twice: neither the request nor the withdrawal of the first round may block the second.
     for (const _ of ["first", "second"]) {
       expect((await agent.pay<StakeView>(STAKE)).status).toBe(200);
       const unstaked = await agent.post<StakeView>(UNSTAKE);
@@ -164,7 +164,7 @@ describe("unstaking", () => {
     }
   });
 
-  test("waits for the tally of a dispute that the agent has voted on", async () => {
+  test("waits for the tally of a dispute on which the agent has voted", async () => {
     const juror = await newHolder(1000);
     await world.fundUsd(juror.address, "100");
     expect((await juror.pay(STAKE)).status).toBe(200);
@@ -195,7 +195,7 @@ describe("the operator's grant", () => {
     });
   const keyOf = (index: number) => localAccount(index).getHdKey().privateKey as Uint8Array;
 
-  test("mints tokens for an address, by the owner's key alone", async () => {
+  test("mints tokens for an address, with the owner's key only", async () => {
     const { address } = await world.newAgent();
     const { stdout } = await grant(keyOf(0), address, "12.5");
     expect(stdout).toContain("12.5 protocol tokens");

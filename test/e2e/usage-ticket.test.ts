@@ -1,4 +1,4 @@
-/** The usage ticket: criteria are computed at delivery, and kept by approval. */
+/** The usage ticket: criteria are computed at delivery, and approval keeps them. */
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
 import canonicalize from "canonicalize";
 import { keccak256, stringToHex } from "viem";
@@ -26,7 +26,7 @@ const rules = [
   { metric: "uptime", op: ">=", target: 0.99 },
 ];
 
-test("pays by what the last checkpoint says, and anchors every checkpoint", async () => {
+test("pays by the last checkpoint, and anchors every checkpoint", async () => {
   const { id } = await matchedBetween(world, client, worker, {
     application: "usageticket",
     applicationTerms: { criteria: rules },

@@ -1,4 +1,4 @@
-/** Votes: who may cast one, what stays sealed until the tally, and what happens where nobody opens them. */
+/** Votes: who can cast one, what stays sealed until the tally, and what happens if no one opens them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
@@ -67,7 +67,7 @@ describe("submitting", () => {
       maxAmountRequired: "7500000",
     });
     const before = await world.usdOf(a.address);
-    // In any order; the answer comes in that of the criteria.
+    // Sent in any order; the response uses the order of the criteria.
     const answer = await a.pay<VoteView[]>(votesPath(id), { votes: [...GOOD.votes].reverse() });
     expect(answer.status).toBe(200);
     expect(answer.headers.get("vote-salt")).toMatch(/^0x[0-9a-f]{64}$/);
@@ -88,7 +88,7 @@ describe("submitting", () => {
     expect(data).toMatchObject({ status: "disputed", backupAgents: [a.address], criteriaMet: null });
   });
 
-  test("a second time is refused, and takes nothing", async () => {
+  test("a second vote is rejected, and takes nothing", async () => {
     const before = await world.usdOf(a.address);
     const again = await a.pay(votesPath(id), ballot("met", "met", "met"));
     expect([again.status, again.error?.code]).toEqual([409, "conflict"]);
@@ -107,7 +107,7 @@ describe("submitting", () => {
     expect(await world.usdOf(b.address)).toBe(before - usd("7.5"));
   });
 
-  test("a repetition gets the same answer and the same salt, even where the first was lost", async () => {
+  test("a repetition gets the same response and the same salt, even if the first response was lost", async () => {
     const quote = quoteOf(await c.post(votesPath(id), GOOD));
     const payment = await signPayment(world, c, quote);
     const headers = paymentHeader(quote, payment);
@@ -126,7 +126,7 @@ describe("submitting", () => {
     expect((await c.post(votesPath(id), ballot("met", "met", "met"), headers)).error?.code).toBe("conflict");
   });
 
-  test("a bond that a stranger sent ahead is credited; one for a refused vote comes back", async () => {
+  test("a bond that a stranger sent ahead is credited, and one for a rejected vote is refunded", async () => {
     const voter = await newJuror(world);
     const other = await disputedBetween(world, client, worker);
     const quote = quoteOf(await voter.post(votesPath(other.id), GOOD));
@@ -141,7 +141,7 @@ describe("submitting", () => {
     expect(await votesOn(voter, other.id, voter)).toHaveLength(3);
   });
 
-  test("is not for the contract's own parties", async () => {
+  test("is not allowed to the contract's own parties", async () => {
     for (const party of [client, worker]) {
       const before = await world.usdOf(party.address);
       const refused = await party.pay(votesPath(id), GOOD);
@@ -150,7 +150,7 @@ describe("submitting", () => {
     }
   });
 
-  test("needs the eligibility stake, from before the dispute, and kept", async () => {
+  test("needs the eligibility stake, held from before the dispute on", async () => {
     const unstaked = await world.newAgent({ usd: "100" });
     const [late, small] = await Promise.all([newJuror(world), newJuror(world, { tokens: 999 })]);
     const leaving = await newJuror(world);
@@ -186,7 +186,7 @@ describe("submitting", () => {
     ["an entry too many", { votes: [...GOOD.votes, { criterionIndex: 3, vote: "met" }] }],
     ["a criterion twice", { votes: [...GOOD.votes.slice(1), GOOD.votes[1]] }],
     [
-      "a criterion that is not there",
+      "a criterion that does not exist",
       { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: 3, vote: "met" }] },
     ],
     ["a negative index", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: -1, vote: "met" }] }],
@@ -194,12 +194,12 @@ describe("submitting", () => {
     ["an index as text", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: "2", vote: "met" }] }],
     ["an unknown word", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: 2, vote: "maybe" }] }],
     ["another letter case", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: 2, vote: "Met" }] }],
-  ])("refuses %s, before it looks at the caller", async (_, body) => {
+  ])("rejects %s, before it checks the caller", async (_, body) => {
     const refused = await client.post(votesPath(id), body);
     expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
   });
 
-  test("refuses other contracts and states", async () => {
+  test("rejects other contracts and states", async () => {
     expect((await a.post(votesPath(`0x${"ab".repeat(20)}`), GOOD)).error?.code).toBe("not_found");
     const delivered = await deliveredBetween(world, client, worker);
     const early = await a.post(votesPath(delivered.id), GOOD);
@@ -220,7 +220,7 @@ describe("until the tally", () => {
     await vote(b, id, "met", "not met", "met");
   });
 
-  /** What everybody but A and B may know. */
+  /** Only A and B know their votes. */
   async function expectSealed(): Promise<void> {
     for (const reader of [c, client, worker]) {
       for (const path of [votesPath(id), `/v1/votes?contractId=${id}`]) {
@@ -263,7 +263,7 @@ describe("until the tally", () => {
     }
   });
 
-  test("a vote that is open on chain stays sealed here; one that the service lost its voter opens itself", async () => {
+  test("a vote that is open on chain stays sealed here; if the service lost a vote, its voter opens it", async () => {
     await loseSealedVotes(world, id, a);
     const quote = quoteOf(await c.post(votesPath(id), GOOD));
     const validBefore = BigInt((await world.chainNow()) + 10 * DAY);
@@ -299,7 +299,7 @@ describe("until the tally", () => {
   });
 });
 
-describe("lists", () => {
+describe("lists of votes", () => {
   const all = () => `client=${client.address}`;
 
   test("come newest first, a ballot's criteria in order, and filter", async () => {
@@ -320,7 +320,7 @@ describe("lists", () => {
     ).toEqual(data);
   });
 
-  test("page by page hold every vote once", async () => {
+  test("page by page contain every vote once", async () => {
     const whole = (await c.get<VoteView[]>(`/v1/votes?${all()}&limit=200`)).data;
     const paged: VoteView[] = [];
     let cursor: string | null = null;
@@ -350,14 +350,14 @@ describe("lists", () => {
     expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
   });
 
-  test("need a key, and a contract that is there", async () => {
+  test("need a key and an existing contract", async () => {
     expect((await fetch(`${world.url}/v1/votes`)).status).toBe(401);
     expect((await c.get(votesPath(`0x${"ab".repeat(20)}`))).error?.code).toBe("not_found");
     expect((await c.get<VoteView[]>(`/v1/votes?contractId=0x${"ab".repeat(20)}`)).data).toEqual([]);
   });
 });
 
-test("votes that nobody opens forfeit their bonds, a day after the window", async () => {
+test("votes that no one opens forfeit their bonds, a day after the window", async () => {
   const { id } = await disputedBetween(world, client, worker);
   await vote(a, id, "met", "met", "met");
   await vote(b, id, "met", "met", "met");
@@ -396,7 +396,7 @@ test("a usage ticket keeps its computed outcomes until the votes replace them", 
 describe("a panel of two", () => {
   let id: string;
 
-  /** The owner recruits so many agents for each contract from now on; null seats mean everybody. */
+  /** Makes the owner draw this many agents for each contract from now on. Null seats mean everyone. */
   async function recruit(baRecruitCount: number): Promise<void> {
     const factory = { address: world.deployment.factory, abi: factoryAbi } as const;
     const parameters = await world.publicClient.readContract({ ...factory, functionName: "parameters" });
@@ -443,7 +443,7 @@ describe("a panel of two", () => {
     expect(await world.usdOf(outsider.address)).toBe(before);
 
     await world.increaseTime(12 * HOUR);
-    // The service hears of the new time with the next head.
+    // The service learns the new time with the next head.
     const status = async () => (await outsider.post(votesPath(id), GOOD)).status;
     await expect.poll(status, { timeout: 60_000 }).toBe(402);
     const second = others[0] ?? ([a, b, c].find(({ address }) => chosen.has(address)) as Agent);
@@ -452,7 +452,7 @@ describe("a panel of two", () => {
     await vote(second, id, "met", "met", "met");
     const full = await third.post(votesPath(id), GOOD);
     expect([full.status, full.error?.code]).toEqual([409, "conflict"]);
-    // Both seats have voted: nothing is left to wait for.
+    // Both seats have voted, so nothing remains to wait for.
     expect((await untilStatus(client, id, "settled-all-met")).backupAgents).toEqual([
       outsider.address,
       second.address,

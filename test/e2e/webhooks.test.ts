@@ -1,4 +1,4 @@
-/** Webhooks from registration to delivery, with targets that answer, fail, hang and come back. */
+/** Webhooks from registration to delivery, with targets that respond, fail, hang and recover. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -46,7 +46,7 @@ interface Received {
 interface Receiver {
   url: string;
   received: Received[];
-  /** What the next calls are answered with. */
+  /** Sets the response to the next calls. */
   answer(respond: (response: ServerResponse, received: Received) => void): void;
   close(): void;
 }
@@ -110,21 +110,21 @@ const read = async (agent: Agent, id: string): Promise<WebhookView> =>
 
 const typesAt = ({ received }: Receiver): string[] => received.map(({ event }) => event.type);
 
-/** As if the webhook had rested enough after its failures. */
+/** As if the webhook's pause after its failures were over. */
 const skipRest = (id: string) =>
   world.pool.query(
     "update app.webhook set next_attempt_at = now(), paused_until = null where id = $1 and claimed_until is null",
     [id],
   );
 
-/** As if the time of every retry had come, too. */
+/** As if the time of every retry had come. */
 async function skipWaits(id: string): Promise<void> {
   await world.pool.query("update app.webhook_retry set next_attempt_at = now() where webhook_id = $1", [id]);
   await skipRest(id);
 }
 
 describe("a webhook", () => {
-  test("is sent what concerns its owner, signed, as the log has it", async () => {
+  test("is sent the events that concern its owner, signed, as in the log", async () => {
     const receiver = await startReceiver();
     const { secret } = await register(worker, { url: receiver.url });
     await createdBy(world, client);
@@ -148,7 +148,7 @@ describe("a webhook", () => {
     }
   });
 
-  test("is sent what it chose: of others, of a contract, of some types", async () => {
+  test("is sent the events that it chose: others' events, one contract's, or some types", async () => {
     const [everything, one, some] = [await startReceiver(), await startReceiver(), await startReceiver()];
     const stranger = await world.newAgent();
     const first = await createdBy(world, client);
@@ -165,12 +165,12 @@ describe("a webhook", () => {
       async () => typesAt(some).length === 2 && typesAt(everything).length >= 5,
     );
     expect(typesAt(some).sort()).toEqual(["key.released", "payout.paid"]);
-    expect(typesAt(everything), "keys are for the parties to know").not.toContain("key.released");
-    await eventually("the one contract is told of", async () => typesAt(one).length >= 3);
+    expect(typesAt(everything), "key releases go to the parties only").not.toContain("key.released");
+    await eventually("the one contract is reported", async () => typesAt(one).length >= 3);
     expect(new Set(one.received.map(({ event }) => event.contractId))).toEqual(new Set([first.id]));
   });
 
-  test("is its owner's alone, can be changed and deleted, and shows its secret once", async () => {
+  test("is visible only to its owner, can be changed and deleted, and shows its secret once", async () => {
     const receiver = await startReceiver();
     const created = await register(client, { url: receiver.url, description: "mine", types: ["contract.*"] });
     expect(created.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
@@ -234,7 +234,7 @@ describe("a webhook", () => {
     expect(data.status).toBe("active");
   });
 
-  test("is refused where it makes no sense, and beyond ten of one address", async () => {
+  test("is rejected if it makes no sense, or beyond ten per address", async () => {
     const greedy = await world.newAgent();
     for (const body of [
       {},
@@ -257,7 +257,7 @@ describe("a webhook", () => {
 });
 
 describe("a target that fails", () => {
-  test("gets the event again with the same id, until it takes it, and the events behind it meanwhile", async () => {
+  test("gets the event again with the same id until it accepts it, and meanwhile the events after it", async () => {
     const receiver = await startReceiver();
     const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
     receiver.answer((response) => response.writeHead(500).end());
@@ -276,12 +276,12 @@ describe("a target that fails", () => {
     const second = await createdBy(world, client);
     const attemptsAt = (contractId: string) =>
       receiver.received.filter(({ event }) => event.contractId === contractId);
-    await eventually("the second is taken", async () => {
+    await eventually("the second is accepted", async () => {
       await skipRest(id);
       return attemptsAt(second.id).length === 1;
     });
     receiver.answer((response) => response.writeHead(200).end());
-    await eventually("the first is taken", async () => {
+    await eventually("the first is accepted", async () => {
       await skipWaits(id);
       return (await read(client, id)).pendingRetries === 0;
     });
@@ -325,16 +325,16 @@ describe("a target that fails", () => {
     receiver.answer((response) => response.writeHead(200).end());
     const on = await send<WebhookView>(client, "PATCH", `${PATH}/${id}`, { disabled: false });
     expect(on.data).toMatchObject({ status: "active", disabledAt: null, disabledReason: null });
-    await eventually("what it missed is sent", async () => receiver.received.length === 11);
+    await eventually("the missed events are sent", async () => receiver.received.length === 11);
 
     const [givenUp] = on.data.givenUp;
     await send(client, "POST", `${PATH}/${id}/replay`, { eventId: givenUp });
-    await eventually("what was given up is sent", async () => receiver.received.length === 12);
+    await eventually("the abandoned event is sent", async () => receiver.received.length === 12);
     expect(receiver.received.at(-1)?.event.id).toBe(givenUp);
     expect((await read(client, id)).givenUp).toEqual([]);
   });
 
-  test("is told nothing more once it says that it is gone, until its owner switches it on", async () => {
+  test("gets nothing more after it reports that it is gone, until its owner switches it on", async () => {
     const receiver = await startReceiver();
     const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
     receiver.answer((response) => response.writeHead(410).end());
@@ -345,7 +345,7 @@ describe("a target that fails", () => {
     expect(replay.status).toBe(409);
   });
 
-  test("holds up neither the service nor other targets, however many hang", async () => {
+  test("delays neither the service nor other targets, however many hang", async () => {
     const dead = await startReceiver();
     dead.answer(() => {});
     const prompt = await startReceiver();
@@ -361,7 +361,7 @@ describe("a target that fails", () => {
 });
 
 describe("a replay", () => {
-  test("sends everything behind an event again, or skips what was not sent", async () => {
+  test("sends everything after an event again, or skips what was not sent", async () => {
     const receiver = await startReceiver();
     const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
     const contracts = [await createdBy(world, client), await createdBy(world, client)];
@@ -393,8 +393,8 @@ describe("a replay", () => {
   });
 });
 
-describe("away from a local network", () => {
-  test("private and local addresses are refused when they are given", async () => {
+describe("outside a local network", () => {
+  test("private and local addresses are rejected when they are given", async () => {
     const port = await freePort();
     const service = await createService(
       parseConfig({

@@ -1,4 +1,4 @@
-/** Workload: what an agent has on its hands and behind it, by role, as time goes on (docs/rules.md 59). */
+/** Workload: an agent's open and past contracts and votes, by role, as time passes (docs/rules.md 59). */
 
 import { factoryAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "viem";
@@ -38,7 +38,7 @@ async function workloadOf(address: string, reader: Agent = client): Promise<Work
   return body as Workload;
 }
 
-test("is empty for an agent that only signed in, unknown for an address that never did", async () => {
+test("is empty for an agent that only signed in, and unknown for an address that never did", async () => {
   const idle = await world.newAgent();
   expect(await workloadOf(idle.address)).toEqual({ data: NONE, truncated: false });
   expect(await workloadOf(idle.account.address)).toEqual({ data: NONE, truncated: false });
@@ -52,7 +52,7 @@ test("names a contract under its client at once, under its worker once matched, 
   const [buyer, seller] = [await world.newAgent({ usd: "100" }), await world.newAgent({ usd: "100" })];
   const award = { awardMethod: "direct_award", worker: seller.address };
   const lapsing = await createdBy(world, buyer, award);
-  // Newest first, by the second.
+  // The order is newest first, by the second.
   await world.increaseTime(2);
   const taken = await createdBy(world, buyer, { ...award, matchDeadline: await world.inSeconds(HOUR + 60) });
   expect((await workloadOf(buyer.address)).data).toEqual({ ...NONE, activeAsClient: [taken.id, lapsing.id] });
@@ -131,7 +131,7 @@ test("holds the votes of an agent that was drawn as pending, and drops them if i
   expect(await votesOf()).toEqual([]);
 });
 
-test("shows the newest entries where there are too many, and says so", async () => {
+test("shows the newest entries if there are too many, and says so", async () => {
   const buyer = await world.newAgent({ usd: "100" });
   await createdBy(world, buyer, { budgetOrPrice: 1 });
   await world.increaseTime(2);
@@ -148,7 +148,7 @@ test("shows the newest entries where there are too many, and says so", async () 
   }
 });
 
-/** Sets how many Backup Agents are drawn for contracts from now on; 0: nobody is, everybody may vote. */
+/** Sets how many Backup Agents are drawn for contracts from now on. With 0 none is drawn and all can vote. */
 async function recruit(baRecruitCount: number): Promise<void> {
   const { publicClient, deployment, info } = world;
   const factory = { address: deployment.factory, abi: factoryAbi } as const;

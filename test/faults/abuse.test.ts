@@ -1,6 +1,7 @@
 /**
- * Rows 37 and 39: proofs that were used, made for another place, or are somebody else's; bodies made to break a parser.
- * Guards: a challenge is redeemed once; its text names domain, chain and factory; parsing is bounded before it starts.
+ * Rows 37 and 39: proofs that were used, were made for another place, or belong to someone else, and bodies made to
+ * break a parser. Guards: a challenge can be redeemed once; its text names domain, chain and factory; parsing is
+ * bounded before it starts.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Agent } from "../support/agent.js";
@@ -27,7 +28,7 @@ async function post(path: string, body: string, headers: Record<string, string> 
   return { status: response.status, body: answer };
 }
 
-it("row 37: a challenge is good once, for its own text alone", async () => {
+it("row 37: a challenge works once, and only with its own text", async () => {
   const { account } = accountOf("abuse challenger");
   const path = `/v1/agents/${account.address}`;
   const challenge = async () => (await post(`${path}/challenge`, "")).body.data;
@@ -56,7 +57,7 @@ it("row 37: a challenge is good once, for its own text alone", async () => {
   await expectTruth(scene);
 });
 
-it("row 39: oversized, deep, hostile and random bodies are refused, and leave no row", async () => {
+it("row 39: oversized, deep, hostile and random bodies are rejected and leave no row", async () => {
   const { cluster, clients, customers } = scene;
   const [owner, other] = [clients[0] as Agent, clients[1] as Agent];
   const created = await customers.create(owner);
@@ -95,7 +96,7 @@ it("row 39: oversized, deep, hostile and random bodies are refused, and leave no
     expect(status).toBeGreaterThanOrEqual(400);
     expect(status).toBeLessThan(500);
   }
-  // Refused by its depth alone, before anything parses it.
+  // Rejected for its depth, before anything parses it.
   const deep = await post("/v1/contracts", `{"title":${"[".repeat(100)}${"]".repeat(100)}}`, headers);
   expect(deep.body.error?.message).toBe("The body is nested deeper than 64 levels.");
   for (const act of ["cancel", "approve", "withdraw", "dispute"]) {

@@ -1,4 +1,4 @@
-/** Row 40: everything is killed at once under load; and faults at random, by FAULT_SEED. */
+/** Row 40: everything is killed at once under load, and random faults are chosen by FAULT_SEED. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { FATES } from "./support/cluster.js";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterEach(() => scene.cluster.heal());
 afterAll(() => scene?.cluster.stop());
 
-it("row 40: every process is killed at once under load, and started again", async () => {
+it("row 40: under load, every process is killed at once and restarted", async () => {
   const { cluster } = scene;
   const { done } = await startStory(scene);
   await delay(700);
@@ -24,7 +24,7 @@ it("row 40: every process is killed at once under load, and started again", asyn
   await expectTruth(scene);
 });
 
-it("rows 1, 6, 11, 14, 15, 19 at random: exactly once all the same", async () => {
+it("rows 1, 6, 11, 14, 15, 19 at random: each payment is still applied exactly once", async () => {
   const { cluster } = scene;
   const random = seededRandom(40);
   const faults: (() => Promise<unknown>)[] = [

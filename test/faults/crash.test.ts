@@ -1,7 +1,7 @@
 /**
- * Rows 1, 5 and 30: a process is killed (-9) at every moment of a payment's way, and its client goes away.
- * Guards: the outbox is written before anything is sent; a batch is committed before it is broadcast; receipts decide;
- * the first answer is kept; a repeated call finds its operation by authorization or request hash.
+ * Rows 1, 5 and 30: a process is killed (-9) at every step of a payment, or its client disconnects. Guards: the outbox
+ * is written before anything is sent; a batch is committed before it is broadcast; receipts decide; the first response
+ * is stored; a repeated request finds its operation by authorization or request hash.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
@@ -19,32 +19,32 @@ beforeAll(async () => {
 afterEach(() => scene.cluster.heal());
 afterAll(() => scene?.cluster.stop());
 
-describe("an API process killed", () => {
-  it("before the outbox write: nothing was stored, and the repeated call stores it", async () => {
+describe("when an API process is killed", () => {
+  it("before the outbox write, nothing is stored, and the repeated request stores the operation", async () => {
     const victim = await killAt("operation_insert", true);
     expect(victim.name).toMatch(/^api/);
     await expectTruth(scene);
   });
 
-  it("after the outbox write: the repeated call finds the operation on another process", async () => {
+  it("after the outbox write, the repeated request finds the operation on another process", async () => {
     const victim = await killAt("operation_insert", false);
     expect(victim.name).toMatch(/^api/);
     await expectTruth(scene);
   });
 
-  it("after indexing, before the answer is kept: the repeated call is answered anew", async () => {
+  it("after indexing but before the response is stored, the repeated request gets a new response", async () => {
     const victim = await killAt("answer_keep", true);
     expect(victim.name).toMatch(/^api/);
     await expectTruth(scene);
   });
 
-  it("with the answer kept but not sent: the repeated call gets that very answer", async () => {
+  it("with the response stored but not sent, the repeated request gets the stored response", async () => {
     const victim = await killAt("answer_keep", false);
     expect(victim.name).toMatch(/^api/);
     await expectTruth(scene);
   });
 
-  it("while its clients wait for the chain: another process answers them", async () => {
+  it("while its clients wait for the chain, another process serves them", async () => {
     const { cluster } = scene;
     const { done } = await startStory(scene, () => cluster.blocks.pause());
     await waitingOperations(4);
@@ -55,46 +55,46 @@ describe("an API process killed", () => {
   });
 });
 
-describe("a relayer process killed", () => {
-  it("after signing, before the batch is stored: nothing was sent, the operations travel with another", async () => {
+describe("when a relayer process is killed", () => {
+  it("after signing but before the batch is stored, nothing is sent, and another batch carries the operations", async () => {
     const victim = await killAt("batch_insert", true);
     expect(victim.name).toMatch(/^relayer/);
     await expectTruth(scene);
   });
 
-  it("with the batch stored but not broadcast: its successor sends the same bytes", async () => {
+  it("with the batch stored but not broadcast, its successor sends the same bytes", async () => {
     const victim = await killOnCall(({ method }) => method === "eth_sendRawTransaction", "before");
     expect(victim.name).toMatch(/^relayer/);
     await expectTruth(scene);
   });
 
-  it("after broadcast: its successor reads the receipt", async () => {
+  it("after broadcast, its successor reads the receipt", async () => {
     const victim = await killOnCall(({ method }) => method === "eth_sendRawTransaction", "after");
     expect(victim.name).toMatch(/^relayer/);
     await expectTruth(scene);
   });
 
-  it("after mining, with the receipt in its hands: its successor reads it again", async () => {
+  it("after mining, with the receipt in memory, its successor reads the receipt again", async () => {
     const victim = await killOnCall(({ method }) => method === "eth_getTransactionReceipt", "after");
     expect(victim.name).toMatch(/^relayer/);
     await expectTruth(scene);
   });
 
-  it("while it writes the receipt down: the write happens whole or not at all", async () => {
+  it("while it stores the receipt, the write happens completely or not at all", async () => {
     const victim = await killAt("batch_mined", true);
     expect(victim.name).toMatch(/^relayer/);
     await expectTruth(scene);
   });
 
-  it("after it wrote the receipt down", async () => {
+  it("after it stored the receipt, its successor continues from there", async () => {
     const victim = await killAt("batch_mined", false);
     expect(victim.name).toMatch(/^relayer/);
     await expectTruth(scene);
   });
 });
 
-describe("a client that goes away", () => {
-  it("leaves its operation on its way, and finds the outcome when it comes back", async () => {
+describe("a client that disconnects", () => {
+  it("leaves its operation pending, and gets the outcome when it returns", async () => {
     const { cluster, customers, clients } = scene;
     const client = clients[0] as Agent;
     const asked = await customers.quoted(client, "/v1/contracts", await customers.draft());
@@ -133,7 +133,7 @@ describe("a client that goes away", () => {
   });
 });
 
-/** Kills the process that comes to the gate. `isLost`: its write never arrives; otherwise it does. */
+/** Kills the process that reaches the gate. If `isLost`, its write never arrives; otherwise it does. */
 async function killAt(gate: GateName, isLost: boolean): Promise<ServiceProcess> {
   const { cluster } = scene;
   const { done } = await startStory(scene, () => cluster.gates.close(gate));
@@ -146,7 +146,7 @@ async function killAt(gate: GateName, isLost: boolean): Promise<ServiceProcess> 
   return victim;
 }
 
-/** Kills the first relayer that makes such a call: before the node gets it, or when its answer is there. */
+/** Kills the first relayer that makes such a call: before the node receives the call, or when its response is there. */
 async function killOnCall(
   isAwaited: (call: RpcCall) => boolean,
   when: "before" | "after",
@@ -182,5 +182,5 @@ async function waitingOperations(count: number): Promise<void> {
   const open = "select count(*)::int as count from app.operation where state in ('queued', 'sent')";
   const areThere = async (): Promise<boolean> =>
     (await scene.cluster.pool.query(open)).rows[0].count >= count;
-  await until(`${count} operations wait`, areThere, { timeoutMs: 30_000, intervalMs: 20 });
+  await until(`${count} operations are waiting`, areThere, { timeoutMs: 30_000, intervalMs: 20 });
 }

@@ -1,6 +1,7 @@
 /**
- * Rows 6, 7, 8, 33: the database. Guards: no connection's end ends a process; what was answered was committed;
- * refusals while it is away are 503; the outbox is polled where notifications do not arrive; writes are whole.
+ * Rows 6, 7, 8, 33: the database. Guards: no process ends because a connection does; a response follows its commit;
+ * while the database is away, calls get 503; the outbox is polled in case notifications do not arrive; writes are
+ * atomic.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, statSync } from "node:fs";
@@ -11,12 +12,12 @@ import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
 
-/** Row 8 is to be answered within it, and a busy machine takes its time. */
+/** Row 8 must get its response within this time. It allows for a busy machine. */
 const CALL_WAITS_MS = 8_000;
 const OUTAGE_MS = 30_000;
 const ASK_EVERY_MS = 2_000;
 const FULL_FOR_MS = 4_000;
-/** MiB of the disk that is filled. */
+/** Size in MiB of the disk that the test fills. */
 const SMALL_DISK = 16;
 let scene: Scene;
 
@@ -26,7 +27,7 @@ beforeAll(async () => {
 afterEach(() => scene.cluster.heal());
 afterAll(() => scene?.cluster.stop());
 
-it("row 6: every connection of every process is cut, again and again", async () => {
+it("row 6: all processes survive when every database connection is cut repeatedly", async () => {
   const { cluster } = scene;
   const { done } = await startStory(scene);
   for (let cut = 0; cut < 6; cut++) {
@@ -40,7 +41,7 @@ it("row 6: every connection of every process is cut, again and again", async () 
   await expectTruth(scene);
 });
 
-it("row 7: Postgres is killed (-9) in the middle, and again", async () => {
+it("row 7: Postgres is killed (-9) twice in the middle, and nothing is lost", async () => {
   const { cluster } = scene;
   const { done } = await startStory(scene);
   for (let times = 0; times < 2; times++) {
@@ -56,7 +57,7 @@ it("row 7: Postgres is killed (-9) in the middle, and again", async () => {
   await expectTruth(scene);
 });
 
-it("row 7: while Postgres is out of reach for half a minute calls are refused with 503, and nothing accepted is lost", async () => {
+it("row 7: while Postgres is unreachable for half a minute, calls get 503 and nothing accepted is lost", async () => {
   const { cluster, customers, clients } = scene;
   const client = clients[0] as Agent;
   const { done } = await startStory(scene);
@@ -81,7 +82,7 @@ it("row 7: while Postgres is out of reach for half a minute calls are refused wi
   await expectTruth(scene);
 });
 
-it("row 7: connections that go silent instead are given up", async () => {
+it("row 7: connections that go silent are closed", async () => {
   const { cluster, customers, clients } = scene;
   const [api] = cluster.apis;
   for (const { database } of cluster.processes) await database.setMode("black-hole");
@@ -98,7 +99,7 @@ it("row 7: connections that go silent instead are given up", async () => {
   await expectTruth(scene);
 });
 
-it("row 8: a LISTEN connection that went deaf delays no answer", async () => {
+it("row 8: a LISTEN connection that went deaf delays no response", async () => {
   const { cluster, customers, clients } = scene;
   const listeners = async (): Promise<number[]> => {
     const { rows } = await cluster.pool.query<{ port: number }>(
@@ -114,12 +115,12 @@ it("row 8: a LISTEN connection that went deaf delays no answer", async () => {
   if ("refusal" in asked) throw new Error("no quote");
   await customers.settle(asked.payment);
 
-  // Answered by the first call, within its wait.
+  // The first call got the response, within its wait.
   expect(asked.payment.statuses).toEqual([200]);
   await expectTruth(scene);
 });
 
-it("row 33: a database that refuses every write as with a full disk: 503, and nothing is half done", async () => {
+it("row 33: when the database rejects every write for a full disk, calls get 503 and nothing is half done", async () => {
   const { cluster, customers, clients } = scene;
   const client = clients[2] as Agent;
   const asked = await customers.quoted(client, "/v1/contracts", await customers.draft());
@@ -144,10 +145,10 @@ it("row 33: a database that refuses every write as with a full disk: 503, and no
   await expectTruth(scene);
 });
 
-it("row 33: with the disk full in the middle nothing is half done, and all goes on once there is room", async (test) => {
+it("row 33: when the disk fills in the middle nothing is half done, and everything continues once there is room", async (test) => {
   const { cluster } = scene;
   const disk = mountSmallDisk(join(cluster.dir, "small-disk"), dirname(cluster.postgres.dataDir));
-  if (disk === null) return test.skip("NOT TESTED: a small disk can be mounted by root alone");
+  if (disk === null) return test.skip("NOT TESTED: only root can mount a small disk");
   const run = (statement: string) => cluster.pool.query(statement);
   const move = async (tablespace: string): Promise<void> => {
     const { rows } = await cluster.pool.query<{ statement: string }>(
@@ -182,7 +183,7 @@ it("row 33: with the disk full in the middle nothing is half done, and all goes 
       known = payments.length;
       await fill(256);
     });
-    await until("a payment is refused", isRefused, { timeoutMs: 30_000 });
+    await until("a payment is rejected", isRefused, { timeoutMs: 30_000 });
     await delay(FULL_FOR_MS);
     await run("drop table fault.filler");
     await done;
@@ -196,7 +197,7 @@ it("row 33: with the disk full in the middle nothing is half done, and all goes 
   }
 });
 
-/** A disk of its own that belongs to the database's user; null where it cannot be mounted. */
+/** A small disk owned by the database's user; null if it cannot be mounted. */
 function mountSmallDisk(path: string, ofDatabase: string): { path: string; unmount(): void } | null {
   mkdirSync(path);
   const { uid, gid } = statSync(ofDatabase);

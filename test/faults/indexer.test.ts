@@ -1,7 +1,7 @@
 /**
- * Rows 9, 10 and 21: what fills the index fails. Guards: money is decided by receipts; an answer waits until the index
- * shows its very block; the indexer is started again with its database and where it stands still, and reads everything
- * again where its rows rest on blocks that are gone.
+ * Rows 9, 10 and 21: the indexer fails. Guards: receipts decide about money; a response waits until the index shows its
+ * very block; the indexer is restarted with its database and when it stalls; it reads everything again if its rows
+ * stand on blocks that are gone.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
@@ -12,13 +12,13 @@ import { indexedTo } from "./support/audit.js";
 import type { RpcRule } from "./support/rpc-proxy.js";
 import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
 
-/** Blocks after which Ponder calls a block of a local chain final. */
+/** Blocks after which Ponder treats a block of a local chain as final. */
 const PONDER_FINALITY = 30;
 const LAG_FOR_MS = 10_000;
 const VISIBLE_LAG = 5;
-/** The watch over the indexer looks every two seconds, where nothing keeps it. */
+/** The supervisor checks the indexer every two seconds unless something delays it. */
 const WATCH_SEES_MS = 15_000;
-/** Started again a few times, the indexer is left alone for half a minute before it is started once more. */
+/** After a few restarts, the supervisor waits half a minute before the next one. */
 const REBUILT_MS = 150_000;
 let scene: Scene;
 
@@ -28,10 +28,10 @@ beforeAll(async () => {
 afterEach(() => scene.cluster.heal());
 afterAll(() => scene?.cluster.stop());
 
-/** Every event of our escrows as the chain has it, and as the index has it. */
+/** Compares every event of our escrows on chain with the index. */
 async function expectNoHole(): Promise<void> {
   const { publicClient, pool, deployment } = scene.cluster;
-  // The keeper goes on: both sides are read up to one block.
+  // The keeper keeps working, so both sides are read up to one block.
   const toBlock = await publicClient.getBlockNumber({ cacheTime: 0 });
   await indexedTo(scene.cluster, toBlock);
   const { rows } = await pool.query<{ contract_id: `0x${string}`; place: string }>(
@@ -49,7 +49,7 @@ async function expectNoHole(): Promise<void> {
   expect(onChain.length).toBeGreaterThan(0);
 }
 
-it("row 9: after a crash of Postgres the indexer starts again too, and leaves no hole", async () => {
+it("row 9: after a crash of Postgres the indexer restarts too, and misses no event", async () => {
   const { cluster } = scene;
   await (await startStory(scene)).done;
   const { done } = await startStory(scene);
@@ -60,7 +60,7 @@ it("row 9: after a crash of Postgres the indexer starts again too, and leaves no
     timeoutMs: 60_000,
   });
   await done;
-  await until("the indexer is another one", async () => cluster.indexer.pid() !== earlier, {
+  await until("the indexer is a new process", async () => cluster.indexer.pid() !== earlier, {
     timeoutMs: 60_000,
   });
   expect(cluster.reports).toContain("The indexer's database was started again, and so is the indexer.");
@@ -68,21 +68,21 @@ it("row 9: after a crash of Postgres the indexer starts again too, and leaves no
   await expectNoHole();
 });
 
-it("row 10: while the indexer is gone nobody gets a wrong answer, and its return shows what it missed", async () => {
+it("row 10: while the indexer is gone no one gets a wrong response, and after its return it shows what it missed", async () => {
   const { cluster, customers, clients } = scene;
   const { done } = await startStory(scene);
   const pid = cluster.indexer.pid() ?? 0;
   process.kill(pid, "SIGKILL");
   const created = await customers.create(clients[0] as Agent);
   expect(created.status).toBe(200);
-  // What was answered is there for the next reader: the answer waited for the index.
+  // The next reader sees what the response reported, because the response waited for the index.
   expect((await customers.read(clients[0] as Agent, created.data.id)).status).toBe(200);
   await done;
   await expectTruth(scene);
   await expectNoHole();
 });
 
-it("row 10: a lagging indexer delays answers, and makes none of them wrong", async () => {
+it("row 10: a lagging indexer delays responses and makes none of them wrong", async () => {
   const { cluster } = scene;
   const late: RpcRule = async (_, forward) => {
     await delay(1500);
@@ -95,13 +95,13 @@ it("row 10: a lagging indexer delays answers, and makes none of them wrong", asy
   await expectTruth(scene);
 });
 
-it("row 10: an indexer that hangs is ended and started again", async () => {
+it("row 10: an indexer that hangs is ended and restarted", async () => {
   const { cluster } = scene;
   const hung = cluster.indexer.pid() ?? 0;
   const { done } = await startStory(scene, async () => void process.kill(hung, "SIGSTOP"));
   const reads = async () => {
     const url = cluster.apis[0]?.url;
-    // Ready as long as it is not too far behind.
+    // Ready unless it is too far behind.
     const { data, error } = (await (await fetch(`${url}/ready`)).json()) as {
       data?: Readiness;
       error?: { details: Readiness };
@@ -112,8 +112,8 @@ it("row 10: an indexer that hangs is ended and started again", async () => {
       Number(/^working_contracts_index_lag_blocks (\d+)$/m.exec(metrics)?.[1]),
     ];
   };
-  const isTold = async (): Promise<boolean> => (await reads()).every((lag) => lag >= VISIBLE_LAG);
-  await until("readers are told how far it is behind", isTold, { timeoutMs: 30_000 });
+  const isReported = async (): Promise<boolean> => (await reads()).every((lag) => lag >= VISIBLE_LAG);
+  await until("the lag is reported", isReported, { timeoutMs: 30_000 });
   const said = "The index stood still while the chain went on: the indexer is started again.";
   await until("it is noticed", async () => cluster.reports.includes(said), { timeoutMs: 60_000 });
   await done;
@@ -122,7 +122,7 @@ it("row 10: an indexer that hangs is ended and started again", async () => {
   await expectNoHole();
 });
 
-it("row 21: what comes on a branch that the indexer counts as read is not missed, though no row rests on the other", async () => {
+it("row 21: events on a branch that the indexer counts as read are not missed, even if no row stands on the other branch", async () => {
   const { cluster, customers, clients } = scene;
   const { testClient, blocks, pool } = cluster;
   await (await startStory(scene)).done;
@@ -141,7 +141,7 @@ it("row 21: what comes on a branch that the indexer counts as read is not missed
   await until("the indexer counts the branch as final", isFinal, { timeoutMs: 60_000 });
   await delay(WATCH_SEES_MS);
   await testClient.revert({ id: snapshot });
-  const told = abandonments();
+  const abandonedBefore = abandonments();
   const before = await newestOperation();
   blocks.resume();
   const creating = customers.create(clients[0] as Agent);
@@ -158,7 +158,7 @@ it("row 21: what comes on a branch that the indexer counts as read is not missed
   await testClient.mine({ blocks: 2 * PONDER_FINALITY + 10 });
   blocks.resume();
 
-  await until("it is noticed", async () => abandonments() > told, { timeoutMs: REBUILT_MS });
+  await until("it is noticed", async () => abandonments() > abandonedBefore, { timeoutMs: REBUILT_MS });
   expect((await creating).status).toBe(200);
   await expectTruth(scene);
   await expectNoHole();
@@ -175,7 +175,7 @@ async function newestOperation(): Promise<string> {
   return rows[0]?.id ?? "0";
 }
 
-it("row 21: rows on blocks that the chain took back beyond the indexer's finality are read again", async () => {
+it("row 21: rows on blocks that a reorg removed beyond the indexer's finality are read again", async () => {
   const { cluster } = scene;
   const { testClient, blocks } = cluster;
   await blocks.pause();
@@ -186,13 +186,13 @@ it("row 21: rows on blocks that the chain took back beyond the indexer's finalit
   await blocks.pause();
   await testClient.mine({ blocks: 2 * PONDER_FINALITY + 5 });
   await indexedTo(cluster, await cluster.publicClient.getBlockNumber({ cacheTime: 0 }));
-  const told = abandonments();
+  const abandonedBefore = abandonments();
   const misled = cluster.indexer.pid();
   await testClient.revert({ id: snapshot });
   await testClient.mine({ blocks: 2 * PONDER_FINALITY + 10 });
   blocks.resume();
 
-  await until("it is noticed", async () => abandonments() > told, { timeoutMs: REBUILT_MS });
+  await until("it is noticed", async () => abandonments() > abandonedBefore, { timeoutMs: REBUILT_MS });
   const isBack = async (): Promise<boolean> =>
     ![undefined, misled].includes(cluster.indexer.pid()) && (await fetch(`${cluster.indexer.url}/ready`)).ok;
   await until("the index is back", isBack, { timeoutMs: REBUILT_MS });

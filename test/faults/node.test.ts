@@ -1,7 +1,7 @@
 /**
- * Rows 11 to 17: the chain's node and its pool. Guards: no failure of the node is a verdict; a broadcast's answer
- * decides nothing; the same bytes go again; replacements keep nonce and operations; state follows from what the chain
- * shows, never from what it does not.
+ * Rows 11 to 17: the chain's node and its transaction pool. Guards: no failure of the node is a verdict; the response
+ * to a broadcast decides nothing; the same bytes are sent again; replacements keep nonce and operations; state follows
+ * from what the chain shows, never from what it does not show.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { type Hex, keccak256, parseTransaction, toHex } from "viem";
@@ -38,7 +38,7 @@ async function batches(): Promise<Attempts[]> {
   return rows;
 }
 
-/** Reasons of the relayer's refusals, but for the loser's of the race for a tender. */
+/** Reasons of the relayer's rejections, without the one of the loser in the race for a tender. */
 async function wrongVerdicts(): Promise<string[]> {
   const { rows } = await scene.cluster.pool.query<{ reason: string }>(
     "select reason from app.operation where state = 'rejected' and reason <> 'WrongStatus'",
@@ -72,7 +72,7 @@ describe("row 11: the node", () => {
       };
     },
   };
-  it.each(Object.keys(rules))("%s: operations wait, and nothing fails for good", async (name) => {
+  it.each(Object.keys(rules))("%s: operations wait and none fails for good", async (name) => {
     const { cluster } = scene;
     const { done } = await startStory(scene, async () => cluster.setRules((rules[name] as () => RpcRule)()));
     await delay(FAULT_MS);
@@ -81,7 +81,7 @@ describe("row 11: the node", () => {
     await expectTruth(scene, { foreignNonces });
   });
 
-  it("fails every simulation of the relayers: operations wait, and nothing fails for good", async () => {
+  it("fails every simulation of the relayers: operations wait and none fails for good", async () => {
     const { cluster } = scene;
     const { done } = await startStory(scene, async () => {
       for (const { rpc } of cluster.relayers) {
@@ -92,11 +92,11 @@ describe("row 11: the node", () => {
     for (const { rpc } of cluster.relayers) rpc.setRule(null);
     await done;
     await expectTruth(scene, { foreignNonces });
-    // Some would be mended where their call is repeated.
+    // A repeated request would hide some wrong verdicts, so all are checked.
     expect(await wrongVerdicts()).toEqual([]);
   });
 
-  it("refuses connections: operations wait, and nothing fails for good", async () => {
+  it("refuses connections: operations wait and none fails for good", async () => {
     const { cluster } = scene;
     const { done } = await startStory(scene);
     for (const { rpc } of cluster.processes) await rpc.refuse(true);
@@ -108,24 +108,30 @@ describe("row 11: the node", () => {
 });
 
 it.each<[string, typeof RESET | RpcAnswer]>([
-  ["the answer lost", RESET],
-  ["an error answered", { error: { code: -32_000, message: "insufficient funds for gas * price + value" } }],
-])("row 12: a transaction was accepted and %s: no failure, and no second transaction", async (_, told) => {
-  const { cluster } = scene;
-  const before = (await batches()).length;
-  const { done } = await startStory(scene, async () =>
-    cluster.setRules(async ({ method }, forward) => {
-      const answer = await forward();
-      return method === "eth_sendRawTransaction" ? told : answer;
-    }),
-  );
-  await done;
-  cluster.setRules(null);
-  await expectTruth(scene, { foreignNonces });
-  for (const { attempts } of (await batches()).slice(before)) expect(attempts).toHaveLength(1);
-});
+  ["the response is lost", RESET],
+  [
+    "the response is an error",
+    { error: { code: -32_000, message: "insufficient funds for gas * price + value" } },
+  ],
+])(
+  "row 12: when a transaction is accepted but %s, nothing fails and no second transaction is sent",
+  async (_, response) => {
+    const { cluster } = scene;
+    const before = (await batches()).length;
+    const { done } = await startStory(scene, async () =>
+      cluster.setRules(async ({ method }, forward) => {
+        const answer = await forward();
+        return method === "eth_sendRawTransaction" ? response : answer;
+      }),
+    );
+    await done;
+    cluster.setRules(null);
+    await expectTruth(scene, { foreignNonces });
+    for (const { attempts } of (await batches()).slice(before)) expect(attempts).toHaveLength(1);
+  },
+);
 
-it("row 13: a node that shows old heads, old nonces and no receipts is believed in nothing that it hides", async () => {
+it("row 13: a node that shows old heads, old nonces and no receipts is never believed about what it hides", async () => {
   const { cluster } = scene;
   const random = seededRandom(13);
   const old = await cluster.publicClient.request({
@@ -149,7 +155,7 @@ it("row 13: a node that shows old heads, old nonces and no receipts is believed 
   await expectTruth(scene, { foreignNonces });
 });
 
-it("row 13: a node that stays on a branch the chain has left is followed back, and nobody is told what was only there", async () => {
+it("row 13: a node that stays on an abandoned branch is followed back, and no one is answered from that branch", async () => {
   const { cluster } = scene;
   const { done } = await startStory(scene, undefined, { mayGoBack: true });
   await until("a batch is mined", async () => (await batches()).some(({ state }) => state === "mined"), {
@@ -169,7 +175,7 @@ it("row 13: a node that stays on a branch the chain has left is followed back, a
   await expectTruth(scene, { foreignNonces });
 });
 
-/** Answers about the newest blocks as they are now, and about what was mined in them. */
+/** Records the node's responses about the newest blocks and the transactions mined in them. */
 async function recordBranch(depth: number): Promise<(call: RpcCall) => RpcAnswer | undefined> {
   const { testClient } = scene.cluster;
   const ask = (method: string, ...params: unknown[]) => testClient.request({ method, params } as never);
@@ -200,15 +206,15 @@ it("row 14: a transaction that the pool dropped is sent again", async () => {
   await expectTruth(scene, { foreignNonces });
 });
 
-it("row 14: transactions that stall in the pool behind one that the node lost go through with it", async () => {
+it("row 14: transactions that stall in the pool behind one that the node lost are mined with it", async () => {
   const { cluster, customers } = scene;
-  // An agent's operations go one after another: it takes several to have two batches of one signer on their way.
+  // An agent's operations are processed one after another, so two pending batches of one signer need several agents.
   const agents = await customers.join(8 * cluster.signers.length);
   await cluster.blocks.pause();
   let lost = 0;
   for (const { rpc } of cluster.relayers) {
     rpc.setRule(async ({ method, params }, forward) => {
-      // Taken, by its answer, and forgotten.
+      // The node reports that it accepted the transaction, and forgets it.
       if (method !== "eth_sendRawTransaction" || lost === cluster.signers.length) return forward();
       lost += 1;
       return { result: keccak256(params[0] as Hex) };
@@ -226,13 +232,13 @@ it("row 14: transactions that stall in the pool behind one that the node lost go
   await expectTruth(scene, { foreignNonces });
 });
 
-it("row 15: ten times the fee: replaced with a quarter more on both fields, same nonce, same calls", async () => {
+it("row 15: when fees rise tenfold, a replacement offers a quarter more in both fields with the same nonce and calls", async () => {
   const { cluster } = scene;
   const known = (await batches()).length;
   let isUnderpriced = true;
   const { done } = await startStory(scene, () => cluster.blocks.pause());
   await sent();
-  // The first replacements are refused, as a node with other thresholds would do.
+  // The first replacements are rejected, as by a node with other thresholds.
   cluster.setRules(async ({ method }, forward) => {
     if (method !== "eth_sendRawTransaction" || !isUnderpriced) return forward();
     isUnderpriced = false;
@@ -263,7 +269,7 @@ it("row 15: ten times the fee: replaced with a quarter more on both fields, same
   }
 });
 
-it("row 16: beyond its highest fee the relayer waits, with an alarm", async () => {
+it("row 16: the relayer waits above its maximum fee, and raises an alarm", async () => {
   const { cluster } = scene;
   const before = await cluster.alarms("fee_cap_reached");
   let isDear = true;
@@ -283,7 +289,7 @@ it("row 16: beyond its highest fee the relayer waits, with an alarm", async () =
   await expectTruth(scene, { foreignNonces });
 });
 
-it("row 17: somebody else used the signer's nonce: an alarm, and the operations travel with another", async () => {
+it("row 17: when someone else uses the signer's nonce, an alarm is raised and another batch carries the operations", async () => {
   const { cluster } = scene;
   const before = await cluster.alarms("foreign_nonce");
   const { done } = await startStory(scene, () => cluster.blocks.pause());
@@ -292,7 +298,7 @@ it("row 17: somebody else used the signer's nonce: an alarm, and the operations 
   const signer = cluster.signers.find(
     ({ address }) => address.toLowerCase() === transaction.from.toLowerCase(),
   );
-  if (signer === undefined) throw new Error("nobody signed it");
+  if (signer === undefined) throw new Error("no signer signed it");
   await cluster.testClient.dropTransaction({ hash: hash as Hex });
   const foreign = await signer.signTransaction({
     chainId: cluster.deployment.chainId,
@@ -311,7 +317,7 @@ it("row 17: somebody else used the signer's nonce: an alarm, and the operations 
   await expectTruth(scene, { foreignNonces });
 });
 
-/** Hashes of the relayers' transactions that wait in the pool; at least one. */
+/** Hashes of the relayers' transactions that wait in the pool. Waits until there is one. */
 async function sent(): Promise<Hex[]> {
   const { cluster } = scene;
   let hashes: Hex[] = [];
@@ -324,6 +330,6 @@ async function sent(): Promise<Hex[]> {
       .map(({ hash }) => hash);
     return hashes.length > 0;
   };
-  await until("a batch waits in the pool", areThere, { timeoutMs: 30_000, intervalMs: 20 });
+  await until("a batch is waiting in the pool", areThere, { timeoutMs: 30_000, intervalMs: 20 });
   return hashes;
 }

@@ -1,5 +1,5 @@
 /**
- * Rows 3, 4, 18: who may sign. Guards: the advisory lock with its epoch, which every write of an owner checks; claims
+ * Rows 3, 4, 18: who can sign. Guards: the advisory lock with its epoch, which every write of an owner checks; claims
  * that lapse; a signer without gas leaves the queue to the others.
  */
 import { parseEther } from "viem";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterEach(() => scene.cluster.heal());
 afterAll(() => scene?.cluster.stop());
 
-it("row 4: of two processes with the same signers, each signer has one owner", async () => {
+it("row 4: of two processes with the same signers, exactly one owns each signer", async () => {
   const { pool } = scene.cluster;
   const locks = async () =>
     (
@@ -37,14 +37,14 @@ it("row 4: of two processes with the same signers, each signer has one owner", a
   expect(rows).toEqual([]);
 });
 
-it("row 3: a relayer that was stopped while it lost its lock writes nothing when it goes on", async () => {
+it("row 3: a relayer that lost its lock while it was stopped writes nothing when it resumes", async () => {
   const { cluster } = scene;
   let zombie: ServiceProcess | undefined;
   const { done } = await startStory(scene, async () => {
     for (const relayer of cluster.relayers) {
       relayer.rpc.setRule(async ({ method }, forward) => {
         const answer = await forward();
-        // It has judged its operations, and would sign next.
+        // It has judged its operations and would sign next.
         if (method === "eth_simulateV1" && zombie === undefined) {
           zombie = relayer;
           relayer.freeze();
@@ -74,14 +74,14 @@ it("row 3: a relayer that was stopped while it lost its lock writes nothing when
   expect(rows).toEqual([]);
 });
 
-it("row 18: a signer without gas leaves its work to the others, with an alarm", async () => {
+it("row 18: a signer without gas leaves its work to the others, and raises an alarm", async () => {
   const { cluster } = scene;
   const [poor] = cluster.signers;
   const address = poor?.address ?? "0x";
   await cluster.testClient.setBalance({ address, value: 0n });
   const before = await cluster.publicClient.getTransactionCount({ address });
   const isAlarmed = async (): Promise<boolean> => (await cluster.alarms("signer_without_gas")) > 0;
-  // Which signer takes a batch is left to chance.
+  // Chance decides which signer takes a batch.
   for (let round = 0; round < 4 || (round < 12 && !(await isAlarmed())); round++) {
     await (await startStory(scene)).done;
   }

@@ -1,7 +1,8 @@
 /**
- * Rows 22 to 26, 28, 29, 31, 32, 34: payments that others meddle with, that come many at once, or too late. Guards: the
- * unique authorization and the request hash; simulation before anything is published; one competing payment for an
- * escrow at a time; `notAfter`; the gas check of the Relay; the queue's bound, asked before a payment is quoted.
+ * Rows 22 to 26, 28, 29, 31, 32, 34: payments with which others interfere, that arrive all at once, or that arrive too
+ * late. Guards: the unique authorization and the request hash; simulation before anything is published; one competing
+ * payment for an escrow at a time; `notAfter`; the gas check of the Relay; the queue's limit, checked before a payment
+ * is quoted.
  */
 
 import { escrowAbi, relayAbi, testUsdAbi } from "@working-contracts/protocol/abi";
@@ -41,7 +42,7 @@ async function signed(agent: Agent, path: string, body: string, changes = {}): P
   return asked.payment;
 }
 
-/** A stranger hands the payer's signature to the token. */
+/** A stranger submits the payer's signature to the token. */
 async function frontRun({ authorization }: Payment): Promise<void> {
   const { cluster } = scene;
   const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
@@ -82,7 +83,7 @@ it("row 22: an authorization that a stranger broadcast first is credited to its 
   await expectTruth(scene, { ignoredEscrows });
 });
 
-it("row 22: a loser's stake that a stranger broadcast is sent back", async () => {
+it("row 22: a loser's stake that a stranger broadcast is refunded", async () => {
   const { cluster, customers, clients, workers } = scene;
   const created = await customers.create(clients[0] as Agent);
   const [winner, loser] = [workers[0] as Agent, workers[1] as Agent];
@@ -96,15 +97,15 @@ it("row 22: a loser's stake that a stranger broadcast is sent back", async () =>
   expect((await customers.settle(losing)).status).toBe(409);
 
   const isBack = async (): Promise<boolean> => (await customers.usdOf(loser.address)) === before;
-  await until("the stake is back", isBack, { timeoutMs: 60_000 });
-  // It moved and came back: not a payment that was applied, nor one that never moved.
+  await until("the stake is refunded", isBack, { timeoutMs: 60_000 });
+  // The stake moved and came back: the audit expects a payment that was either applied or never moved.
   customers.payments.splice(customers.payments.indexOf(losing), 1);
   ignoredEscrows.add(created.data.id);
   expect(await cluster.alarms("batch_reverted")).toBe(0);
   await expectTruth(scene, { ignoredEscrows });
 });
 
-it("row 22: a loser's stake that a stranger brings in the winner's own transaction is sent back", async () => {
+it("row 22: a loser's stake that a stranger transfers in the winner's own transaction is refunded", async () => {
   const { cluster, customers, clients, workers } = scene;
   const { deployment } = cluster;
   const created = await customers.create(clients[0] as Agent);
@@ -157,14 +158,14 @@ it("row 22: a loser's stake that a stranger brings in the winner's own transacti
   expect((await customers.settle(losing)).status).toBe(409);
 
   const isBack = async (): Promise<boolean> => (await customers.usdOf(loser.address)) === before;
-  await until("the stake is back", isBack, { timeoutMs: 60_000 });
-  // Both moved without a call of the service.
+  await until("the stake is refunded", isBack, { timeoutMs: 60_000 });
+  // Both moved without a call to the service.
   for (const payment of [losing, winning]) customers.payments.splice(customers.payments.indexOf(payment), 1);
   ignoredEscrows.add(escrow);
   await expectTruth(scene, { ignoredEscrows });
 });
 
-it("row 23: a cancelled authorization pays for nothing, and one nonce pays once", async () => {
+it("row 23: a cancelled authorization pays for nothing, and a nonce pays once", async () => {
   const { cluster, customers, clients } = scene;
   const client = clients[1] as Agent;
   const cancelled = await signed(client, "/v1/contracts", await customers.draft());
@@ -181,9 +182,10 @@ it("row 23: a cancelled authorization pays for nothing, and one nonce pays once"
   await expectTruth(scene, { ignoredEscrows });
 });
 
-it("row 24: gas and returndata bombs among a hundred others cost these nothing", async () => {
+it("row 24: gas and returndata bombs cost a hundred other operations nothing", async () => {
   const { cluster } = scene;
-  // Harmless where the base fee is zero, as in a simulation: BASEFEE ISZERO, and on chain a loop, or a huge revert.
+  // Harmless while the base fee is zero, as in a simulation (BASEFEE ISZERO). On chain it loops, or reverts with huge
+  // data.
   const bombs: [Address, Hex][] = [
     [`0x${"b0".repeat(20)}`, "0x48156009575b6005565b00"],
     [`0x${"b1".repeat(20)}`, "0x4815600c57620190006000fd5b00"],
@@ -197,7 +199,7 @@ it("row 24: gas and returndata bombs among a hundred others cost these nothing",
     const bomb: NewOperation = { ...act, target, data: "0x", gasLimit: 100_000, onceKey: `bomb:${target}` };
     ids.push((await enqueue(database.db, bomb)).operation.id);
   }
-  // Cheap ones, so that a hundred fit into the bombs' batch.
+  // Cheap operations, so that a hundred fit into the bombs' batch.
   const spenders = Array.from(
     { length: GOOD_ONES },
     (_, index) => accountOf(`spender ${index}`).account.address,
@@ -209,7 +211,7 @@ it("row 24: gas and returndata bombs among a hundred others cost these nothing",
   }
   await database.pool.end();
   const { rows: before } = await cluster.pool.query("select id from app.operation");
-  // Each may have five attempts at once.
+  // Each agent can have five attempts at once.
   const crowd = await scene.customers.join(GOOD_ONES / 5);
   const creating = crowd.flatMap((client) => Array.from({ length: 5 }, () => scene.customers.create(client)));
   const arrived = async (): Promise<boolean> =>
@@ -240,14 +242,14 @@ it("row 24: gas and returndata bombs among a hundred others cost these nothing",
     });
     expect(allowed).toBe(1n);
   }
-  // Of the huge revert no more than this was copied, or paid for.
+  // Of the huge revert data only these bytes are copied and paid for.
   expect(rows).toEqual([
     { state: "rejected", published: true, bytes: 0 },
     { state: "rejected", published: true, bytes: 256 },
   ]);
 });
 
-it("row 25: too little gas reverts the whole batch instead of failing an operation", async () => {
+it("row 25: too little gas reverts the whole batch and fails no operation", async () => {
   const { cluster, customers, clients } = scene;
   for (const relayer of cluster.relayers) relayer.freeze();
   const payment = await signed(clients[2] as Agent, "/v1/contracts", await customers.draft());
@@ -260,7 +262,7 @@ it("row 25: too little gas reverts the whole batch instead of failing an operati
   );
   const [stored] = rows;
   if (stored === undefined) throw new Error("not stored");
-  // The owner allows itself, so as not to use a nonce of a signer.
+  // The owner allows itself, which uses no nonce of a signer.
   const allow = (allowed: boolean) =>
     encodeFunctionData({
       abi: relayAbi,
@@ -287,7 +289,7 @@ it("row 25: too little gas reverts the whole batch instead of failing an operati
   await expectTruth(scene, { ignoredEscrows });
 });
 
-it("row 26: an authorization that expires in the queue is told so, its money untouched", async () => {
+it("row 26: an authorization that expires in the queue is reported as expired, and its money is untouched", async () => {
   const { cluster, customers, clients } = scene;
   for (const relayer of cluster.relayers) relayer.freeze();
   const validBefore = BigInt((await cluster.chainTime()) + 120);
@@ -309,7 +311,7 @@ it("row 26: an authorization that expires in the queue is told so, its money unt
   await expectTruth(scene, { ignoredEscrows });
 });
 
-it("row 28: 60 identical requests are one operation with one answer; another body is refused", async () => {
+it("row 28: 60 identical requests are one operation with one response, and another body is rejected", async () => {
   const { cluster, customers, clients } = scene;
   const payment = await signed(clients[1] as Agent, "/v1/contracts", await customers.draft());
   const { agent, path, body, headers, authorization } = payment;
@@ -330,7 +332,7 @@ it("row 28: 60 identical requests are one operation with one answer; another bod
   await expectTruth(scene, { ignoredEscrows });
 });
 
-it("row 28: acts that come out of order are refused, leave nothing behind, and work in their turn", async () => {
+it("row 28: actions out of order are rejected, leave nothing behind, and work in their turn", async () => {
   const { cluster, customers, clients, workers } = scene;
   const [client, worker] = [clients[2] as Agent, workers[0] as Agent];
   const { id } = (await customers.create(client)).data;
@@ -347,7 +349,7 @@ it("row 28: acts that come out of order are refused, leave nothing behind, and w
   await expectTruth(scene, { ignoredEscrows });
 });
 
-it("row 29: of 32 agents who race for one tender over two processes one is matched", async () => {
+it("row 29: of 32 agents who race for one tender over two processes, exactly one is matched", async () => {
   const { cluster, customers, clients } = scene;
   const agents = await customers.join(32);
   const created = await customers.create(clients[2] as Agent);
@@ -367,7 +369,7 @@ it("row 29: of 32 agents who race for one tender over two processes one is match
   await expectTruth(scene, { ignoredEscrows });
 });
 
-it("row 31: while the token is paused payments wait, and are taken afterwards", async () => {
+it("row 31: while the token is paused payments wait, and are applied afterwards", async () => {
   const { cluster, customers, clients } = scene;
   const setPaused = (paused: boolean) =>
     cluster.ownerCall({
@@ -393,7 +395,7 @@ it("row 31: while the token is paused payments wait, and are taken afterwards", 
   await expectTruth(scene, { ignoredEscrows });
 });
 
-it("row 31: a payee whom the token refuses holds up nobody, and its share waits for it", async () => {
+it("row 31: a payee whom the token rejects delays no one, and its share waits for it", async () => {
   const { cluster, customers, clients, workers } = scene;
   const [client, worker] = [clients[1] as Agent, workers[1] as Agent];
   const { asset } = cluster.deployment;
@@ -423,7 +425,7 @@ it("row 31: a payee whom the token refuses holds up nobody, and its share waits 
     before,
   ]);
 
-  // The keeper has tried, and waits an hour now: the claim that counts is anybody's.
+  // The keeper has tried and now waits an hour. The successful claim comes from someone else: anyone can send it.
   const hasTried = async (): Promise<boolean> => {
     const { rows } = await cluster.pool.query(
       "select 1 from app.operation where escrow = $1 and kind = 'claim-deferred' and state = 'rejected'",
@@ -431,7 +433,7 @@ it("row 31: a payee whom the token refuses holds up nobody, and its share waits 
     );
     return rows.length > 0;
   };
-  await until("the keeper was refused", hasTried, { timeoutMs: 60_000 });
+  await until("the keeper's claim is rejected", hasTried, { timeoutMs: 60_000 });
   await setBlacklisted(false);
   await cluster.ownerCall({
     to: escrow,
@@ -441,7 +443,7 @@ it("row 31: a payee whom the token refuses holds up nobody, and its share waits 
   await expectTruth(scene, { ignoredEscrows });
 });
 
-it("row 32: with the queue full a call is refused before a payment is asked for or taken", async () => {
+it("row 32: with the queue full a call is rejected before a payment is asked for or used", async () => {
   const { cluster, customers, clients } = scene;
   const client = clients[1] as Agent;
   const payment = await signed(client, "/v1/contracts", await customers.draft());

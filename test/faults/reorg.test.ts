@@ -1,7 +1,7 @@
 /**
- * Rows 19 and 20: the chain takes blocks back. Guards: mined and final batches are compared with the chain at every
- * head; what lost its block is sent again, byte for byte; the escrow's state and the token's nonce let nothing apply
- * twice; the index follows by block hash.
+ * Rows 19 and 20: reorgs. Guards: mined and final batches are compared with the chain at every head; a transaction that
+ * lost its block is sent again, byte for byte; the escrow's state and the token's nonce let nothing apply twice; the
+ * index follows by block hash.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
@@ -17,7 +17,7 @@ let scene: Scene;
 
 beforeAll(async () => {
   scene = await openScene("reorg", { env: { CONFIRMATIONS: String(DEEPEST + 2) } });
-  // Deep enough that no reorganisation takes the agents' money with it: nobody would mint it again.
+  // Deep enough that no reorg undoes the agents' funding, which nothing would repeat.
   await scene.cluster.testClient.mine({ blocks: 60 });
 });
 afterEach(() => scene.cluster.heal());
@@ -30,7 +30,7 @@ async function reorganise(depth: number, fate?: Fate): Promise<void> {
   blocks.resume();
 }
 
-/** Each depth at least once, each fate equally often, in an order by FAULT_SEED. */
+/** Each depth at least once, each fate equally often, in an order chosen by FAULT_SEED. */
 const random = seededRandom(19);
 const depths = shuffled(
   Array.from({ length: SERIES * IN_EACH }, (_, index) => 1 + (index % DEEPEST)),
@@ -47,17 +47,20 @@ const series = Array.from({ length: SERIES }, (_, index) => {
   return [`${index + 1}: ${words}`, planned] as const;
 });
 
-it.each(series)("row 19: reorganisations of 1 to 10 blocks in the middle, series %s", async (_, planned) => {
-  const { done } = await startStory(scene, undefined, { mayGoBack: true });
-  for (const { depth, fate } of planned) {
-    await delay(300 + random(700));
-    await reorganise(depth, fate);
-  }
-  await done;
-  await expectTruth(scene);
-});
+it.each(series)(
+  "row 19: every payment survives reorgs of 1 to 10 blocks in the middle, series %s",
+  async (_, planned) => {
+    const { done } = await startStory(scene, undefined, { mayGoBack: true });
+    for (const { depth, fate } of planned) {
+      await delay(300 + random(700));
+      await reorganise(depth, fate);
+    }
+    await done;
+    await expectTruth(scene);
+  },
+);
 
-it("row 19: a batch that is kept in another block stays what it is, and only its place changes", async () => {
+it("row 19: a batch that is kept in another block keeps its state, and only its block changes", async () => {
   const { cluster, customers, clients } = scene;
   const asked = await customers.quoted(clients[0] as Agent, "/v1/contracts", await customers.draft());
   if ("refusal" in asked) throw new Error("no quote");
@@ -76,7 +79,7 @@ it("row 19: a batch that is kept in another block stays what it is, and only its
       [payment.authorization.nonce],
     );
     const [row] = rows;
-    if (row === undefined) throw new Error("there is no batch");
+    if (row === undefined) throw new Error("the batch is missing");
     return row;
   };
   const creating = customers.settle(payment);
@@ -103,7 +106,7 @@ it("row 19: a batch that is kept in another block stays what it is, and only its
   await expectTruth(scene);
 });
 
-it("row 20: a reorganisation beyond finality is noticed, with an alarm, and what it took is applied again", async () => {
+it("row 20: a reorg beyond finality is noticed, raises an alarm, and its transactions are applied again", async () => {
   const { cluster } = scene;
   const before = await cluster.alarms("reorganisation_beyond_finality");
   await (await startStory(scene)).done;

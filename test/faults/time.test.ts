@@ -1,6 +1,6 @@
 /**
- * Rows 27, 35, 36: clocks, the keeper, and the service itself go wrong. Guards: the chain's time decides; statuses are
- * computed from facts and time, not from the keeper's transactions; every contract can be ended by anybody on chain.
+ * Rows 27, 35, 36: the clocks, the keeper, or the service itself fails. Guards: the chain's time decides; statuses are
+ * computed from facts and time, not from the keeper's transactions; anyone can end any contract on chain.
  */
 
 import { escrowAbi } from "@working-contracts/protocol/abi";
@@ -30,7 +30,7 @@ it.each([
   await expectTruth(scene);
 });
 
-it("row 35: without a keeper for days statuses are right all the same, and it catches up", async () => {
+it("row 35: without a keeper for days statuses are still right, and the keeper catches up", async () => {
   const { cluster, customers, clients, workers } = scene;
   const [client, worker] = [clients[0] as Agent, workers[0] as Agent];
   await setClocks(0, 0, { ROLES: "relayer" });
@@ -57,7 +57,7 @@ it("row 35: without a keeper for days statuses are right all the same, and it ca
   await expectTruth(scene);
 });
 
-it("row 36: with the service gone for good anybody ends the contracts on chain", async () => {
+it("row 36: with the service gone for good anyone can end the contracts on chain", async () => {
   const { cluster, customers, clients, workers } = scene;
   const [client, worker] = [clients[1] as Agent, workers[1] as Agent];
   const created = await customers.create(client);
@@ -84,7 +84,7 @@ it("row 36: with the service gone for good anybody ends the contracts on chain",
   await expectTruth(scene);
 });
 
-/** Starts every process again, its clock off by so many seconds. */
+/** Restarts every process with its clock off by this many seconds. */
 async function setClocks(
   ofApis: number,
   ofRelayers: number,

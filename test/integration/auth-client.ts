@@ -1,4 +1,4 @@
-/** What an agent does to sign in, over `app.request()`. */
+/** Signs an agent in, over `app.request()`. */
 import type { LocalAccount } from "viem/accounts";
 import type { createApp } from "../../src/http/app.js";
 import type { Answer } from "./auth-network.js";

@@ -36,7 +36,7 @@ async function operationsOf(agent: Address, kind: string) {
   return rows as { id: string; target: Address; data: Hex; state: string }[];
 }
 
-/** The delegation that the agent's newest issued key rests on, as an outbox entry. */
+/** The delegation that the agent's newest issued key depends on, as an outbox entry. */
 async function delegationOf(agent: Address) {
   const { rows } = await network.pool.query(
     "select * from app.challenge where address = $1 and purpose = 'issue' order by issued_at desc limit 1",
@@ -53,7 +53,7 @@ async function delegationOf(agent: Address) {
   });
 }
 
-/** Does what the relayer does with a queued operation. */
+/** Executes a queued operation as the relayer does. */
 async function carryOut({ id, target, data }: { id: string; target: Address; data: Hex }) {
   await network.relay(target, data);
   await network.pool.query("update app.operation set state = 'mined' where id = $1", [id]);
@@ -94,27 +94,27 @@ describe("delegation", () => {
     expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
   });
 
-  it("costs no transaction where the agent never delegated", async () => {
+  it("costs no transaction if the agent never delegated", async () => {
     const agent = newAgent();
     await client.signIn(agent);
     await client.revoke(agent.address, await client.prove(agent));
     expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(0);
   });
 
-  it("is revoked also where the registration is still on its way", async () => {
+  it("is revoked even while the registration is still pending", async () => {
     const agent = newAgent();
     await client.signIn(agent);
     await enqueue(network.deps.db, await delegationOf(addressOf(agent)));
     await client.revoke(agent.address, await client.prove(agent));
     expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
-    // The relayer carries operations of one agent out in their order.
+    // The relayer executes one agent's operations in order.
     for (const kind of ["delegate", "revoke-delegation"]) {
       for (const operation of await operationsOf(addressOf(agent), kind)) await carryOut(operation);
     }
     expect(await network.isDelegated(addressOf(agent))).toBe(false);
   });
 
-  it("is revoked also where the registration arrived after the chain was asked", async () => {
+  it("is revoked even if the registration arrived after the chain was read", async () => {
     const agent = newAgent();
     await client.signIn(agent);
     const { operation } = await enqueue(network.deps.db, await delegationOf(addressOf(agent)));
@@ -122,7 +122,7 @@ describe("delegation", () => {
     await network.pool.query("update app.operation set state = 'mined' where id = $1", [operation.id]);
     await client.revoke(agent.address, await client.prove(agent));
     expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
-    // And no second time, when there is nothing left to revoke.
+    // There is no second revocation when nothing is left to revoke.
     await network.pool.query("update app.operation set state = 'final' where caller = $1", [
       addressOf(agent),
     ]);
@@ -130,7 +130,7 @@ describe("delegation", () => {
     expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
   });
 
-  it("can be given again right after a revocation: the new challenge is dated after it", async () => {
+  it("can be granted again right after a revocation, because the new challenge is dated after it", async () => {
     const agent = newAgent();
     await client.signIn(agent);
     await delegate(addressOf(agent));
@@ -143,7 +143,7 @@ describe("delegation", () => {
     await delegate(addressOf(agent));
   });
 
-  it("is not promised while a revocation is on its way: issuing answers 503, and keeps the challenge", async () => {
+  it("is not promised while a revocation is pending: issuing returns 503 and keeps the challenge", async () => {
     const agent = newAgent();
     await client.signIn(agent);
     await delegate(addressOf(agent));
@@ -172,7 +172,7 @@ describe("delegation", () => {
   });
 });
 
-/** Code that copies what stands behind it and reverts with that. */
+/** Code that copies the data behind it and reverts with that data. */
 function revertingWith(data: Hex): Hex {
   const length = numberToHex(size(data), { size: 2 });
   return concatHex(["0x61", length, "0x600c5f39", "0x61", length, "0x5ffd", data]);
@@ -187,7 +187,7 @@ describe("contract wallets", () => {
     await delegate(wallet);
   });
 
-  it("are refused with the signature of anybody else", async () => {
+  it("are rejected with anyone else's signature", async () => {
     const wallet = await network.deployMock("ContractWallet", [newAgent().address]);
     const answer = await client.issue(wallet, await client.prove(newAgent(), wallet));
     expect(answer).toMatchObject({
@@ -202,7 +202,7 @@ describe("contract wallets", () => {
     });
   });
 
-  it("that name a URL to ask instead (ERC-3668) make us fetch nothing", async () => {
+  it("that name a URL to query instead (ERC-3668) make us fetch nothing", async () => {
     let fetched = 0;
     const server = createServer((_request, response) => {
       fetched++;
@@ -229,7 +229,7 @@ describe("contract wallets", () => {
     expect(fetched).toBe(0);
   });
 
-  it("that run out of gas, return or revert with a bomb get 401, not an error of ours", async () => {
+  it("that run out of gas, or return or revert with a bomb, get 401 and cause no internal error", async () => {
     const wallet = await network.deployMock("MaliciousWallet", []);
     for (const attack of [0, 1, 2]) {
       await network.testClient.setStorageAt({
@@ -242,13 +242,13 @@ describe("contract wallets", () => {
     }
   });
 
-  it("without ERC-1271 are refused", async () => {
+  it("without ERC-1271 are rejected", async () => {
     const { factory } = network.deps.deployment;
     const answer = await client.issue(factory, await client.prove(newAgent(), factory));
     expect(answer).toMatchObject({ status: 401, body: { error: { code: "invalid_signature" } } });
   });
 
-  it("that are not deployed yet (ERC-6492) are told to deploy first", async () => {
+  it("that are not deployed yet (ERC-6492) are asked to deploy first", async () => {
     const agent = newAgent();
     const { challengeId, message } = await client.challenge(agent.address);
     const wrapped = concatHex([
@@ -271,7 +271,7 @@ describe("contract wallets", () => {
     });
   });
 
-  it("judge alone: a key whose address got code is no longer enough", async () => {
+  it("decide alone: a key whose address got code is no longer enough", async () => {
     const agent = newAgent();
     const proof = await client.prove(agent);
     const wallet = await network.deployMock("ContractWallet", [newAgent().address]);

@@ -48,7 +48,7 @@ describe("challenge", () => {
     expect(message.split("\n")[1]).toBe(agent.address.toLowerCase());
   });
 
-  it("needs no body, and accepts an empty one of any content type", async () => {
+  it("needs no body, and accepts an empty body of any content type", async () => {
     const path = `/v1/agents/${newAgent().address}/challenge`;
     expect(await client.call("POST", path)).toMatchObject({ status: 200 });
     expect(
@@ -62,7 +62,7 @@ describe("challenge", () => {
   });
 
   it.each(["0x12", "not-an-address", `0x${"g".repeat(40)}`, `0x${"1".repeat(41)}`, "1".repeat(40), "me"])(
-    "refuses the malformed address %s",
+    "rejects the malformed address %s",
     async (address) => {
       const answer = await client.call("POST", `/v1/agents/${address}/challenge`);
       expect(answer).toMatchObject({
@@ -77,7 +77,7 @@ describe("challenge", () => {
     },
   );
 
-  it("never gives one nonce twice", async () => {
+  it("never issues a nonce twice", async () => {
     const agent = newAgent();
     const given = await Promise.all(Array.from({ length: 10 }, () => client.challenge(agent.address)));
     expect(new Set(given.map(({ message }) => message)).size).toBe(10);
@@ -85,7 +85,7 @@ describe("challenge", () => {
 });
 
 describe("issuing", () => {
-  it("gives a key of the specified form, once, and stores its hash only", async () => {
+  it("gives a key of the specified form, once, and stores only its hash", async () => {
     const agent = newAgent();
     const answer = await client.issue(agent.address, { ...(await client.prove(agent)), label: "first" });
     expect(answer.status).toBe(201);
@@ -104,13 +104,13 @@ describe("issuing", () => {
     expect(everything).toContain("/api-key");
   });
 
-  it("answers a label of null when none is sent", async () => {
+  it("returns a null label if none was sent", async () => {
     const agent = newAgent();
     const answer = await client.issue(agent.address, await client.prove(agent));
     expect(answer).toMatchObject({ status: 201, body: { data: { label: null } } });
   });
 
-  it("takes labels of 1 to 100 characters", async () => {
+  it("accepts labels of 1 to 100 characters", async () => {
     const agent = newAgent();
     const proof = await client.prove(agent);
     for (const label of ["", "x".repeat(101), 7, null, ["x"]]) {
@@ -118,7 +118,7 @@ describe("issuing", () => {
       expect(answer).toMatchObject({ status: 400, body: { error: { code: "invalid_request" } } });
       expect(answer.body.error.details[0].path).toBe("label");
     }
-    // Code points count, not UTF-16 units; and the refusals above used nothing up.
+    // Code points count, not UTF-16 units, and the rejected attempts above consumed nothing.
     const answer = await client.issue(agent.address, { ...proof, label: "🐝".repeat(100) });
     expect(answer).toMatchObject({ status: 201, body: { data: { label: "🐝".repeat(100) } } });
   });
@@ -136,7 +136,7 @@ describe("issuing", () => {
     ["challengeId", { challengeId: 5, signature: "0x12" }],
     ["signature", { challengeId: "x", signature: { r: 1 } }],
     ["signature", { challengeId: "x", signature: "" }],
-  ])("refuses a body whose %s is missing or of a wrong type", async (path, body) => {
+  ])("rejects a body whose %s is missing or has a wrong type", async (path, body) => {
     const answer = await client.issue(newAgent().address, body);
     expect(answer).toMatchObject({
       status: 400,
@@ -144,7 +144,7 @@ describe("issuing", () => {
     });
   });
 
-  it("refuses an unknown challenge", async () => {
+  it("rejects an unknown challenge", async () => {
     const agent = newAgent();
     const { signature } = await client.prove(agent);
     expect(await client.issue(agent.address, { challengeId: "nope", signature })).toMatchObject(
@@ -152,7 +152,7 @@ describe("issuing", () => {
     );
   });
 
-  it("refuses a challenge that was issued to another address, and leaves it usable there", async () => {
+  it("rejects a challenge that was issued to another address, and leaves it usable there", async () => {
     const [alice, bob] = [newAgent(), newAgent()];
     const proof = await client.prove(alice);
     expect(await client.issue(bob.address, proof)).toMatchObject(invalidChallenge);
@@ -167,7 +167,7 @@ describe("issuing", () => {
     expect(await client.revoke(agent.address, proof)).toMatchObject(invalidChallenge);
   });
 
-  it("lets exactly one of many concurrent redemptions pass, on any process", async () => {
+  it("lets exactly one of many concurrent redemptions succeed, on any process", async () => {
     const agent = newAgent();
     const proof = await client.prove(agent);
     const processes = [client, authClient(network.app()), authClient(network.app())];
@@ -183,7 +183,7 @@ describe("issuing", () => {
     expect(keys.rowCount).toBe(1);
   });
 
-  it("refuses a challenge from the very second in which it expires", async () => {
+  it("rejects a challenge from the very second in which it expires", async () => {
     const agent = newAgent();
     const [late, later] = [await client.prove(agent), await client.prove(agent)];
     await network.moveTime(240);
@@ -192,7 +192,7 @@ describe("issuing", () => {
     expect(await client.issue(agent.address, later)).toMatchObject(invalidChallenge);
   });
 
-  it("answers a wrong signature with 401, keeps the challenge for five tries, then kills it", async () => {
+  it("returns 401 for a wrong signature, keeps the challenge for five tries, then ends it", async () => {
     const [agent, stranger] = [newAgent(), newAgent()];
     const { challengeId, message } = await client.challenge(agent.address);
     const signature = await stranger.signMessage({ message });
@@ -203,7 +203,7 @@ describe("issuing", () => {
         body: { error: { code: "invalid_signature", details: { triesLeft } } },
       });
     }
-    // A good signature after four bad ones still counts; a fifth bad one would have been the last.
+    // A good signature after four bad ones still counts. A fifth bad one would have ended the challenge.
     const other = await client.challenge(agent.address);
     const good = { challengeId, signature: await agent.signMessage({ message }) };
     expect(await client.issue(agent.address, good)).toMatchObject({ status: 201 });
@@ -234,29 +234,29 @@ describe("issuing", () => {
     `0x${"00".repeat(65)}`,
     `0x${"ff".repeat(65)}`,
     "x".repeat(9000),
-  ])("answers 401 to a signature that is none (%#)", async (signature) => {
+  ])("returns 401 for a value that is not a signature (%#)", async (signature) => {
     const agent = newAgent();
     const { challengeId } = await client.challenge(agent.address);
     const answer = await client.issue(agent.address, { challengeId, signature });
     expect(answer).toMatchObject({ status: 401, body: { error: { code: "invalid_signature" } } });
   });
 
-  it("refuses a signature over anything but the exact message", async () => {
+  it("rejects a signature over anything but the exact message", async () => {
     const agent = newAgent();
     const { challengeId, message } = await client.challenge(agent.address);
     const signature = await agent.signMessage({ message: `${message}\n` });
     expect(await client.issue(agent.address, { challengeId, signature })).toMatchObject({ status: 401 });
   });
 
-  it("stores every accepted form of a signature as one that the chain accepts as delegation", async () => {
+  it("stores every accepted form of a signature in the form that the chain accepts as delegation", async () => {
     const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
     const forms: ((signature: `0x${string}`) => string)[] = [
       (signature) => signature,
       (signature) => signature.toUpperCase().replace("0X", "0x"),
-      // v as 0 or 1, as some hardware wallets write it.
+      // v as 0 or 1, the form of some hardware wallets.
       (signature) => signature.slice(0, -2) + (signature.endsWith("1b") ? "00" : "01"),
       (signature) => serializeCompactSignature(signatureToCompactSignature(parseSignature(signature))),
-      // The malleable twin: s on the other half of the curve.
+      // The malleable twin: s in the other half of the curve order.
       (signature) => {
         const s = (order - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, "0");
         return `${signature.slice(0, 66)}${s}${signature.endsWith("1b") ? "1c" : "1b"}`;
@@ -275,7 +275,7 @@ describe("issuing", () => {
 });
 
 describe("bearer keys", () => {
-  it("gives one answer for a missing, malformed, unknown and revoked key", async () => {
+  it("gives the same response for a missing, malformed, unknown and revoked key", async () => {
     const agent = newAgent();
     const { apiKey, keyId } = await client.signIn(agent);
     await client.signIn(agent);
@@ -310,7 +310,7 @@ describe("bearer keys", () => {
     }
   });
 
-  it("never asks the database about a key whose checksum is wrong", async () => {
+  it("never queries the database for a key whose checksum is wrong", async () => {
     const broken = { execute: () => Promise.reject(new Error("asked")), select: () => expect.unreachable() };
     const { authenticate } = await import("../../src/features/agents/authenticate.js");
     const wrong = `Bearer wc_test_${"0".repeat(49)}`;
@@ -328,9 +328,9 @@ describe("bearer keys", () => {
 });
 
 describe("listing", () => {
-  it("shows metadata of the caller's keys only, oldest first, active and revoked", async () => {
+  it("shows metadata of only the caller's keys, oldest first, active and revoked", async () => {
     const agent = newAgent();
-    await client.signIn(newAgent(), "somebody else's");
+    await client.signIn(newAgent(), "someone else's");
     const first = await client.signIn(agent, "one");
     const second = await client.signIn(agent);
     const third = await client.signIn(agent, "three");
@@ -348,7 +348,7 @@ describe("listing", () => {
     });
   });
 
-  it("pages when asked to, each key once", async () => {
+  it("pages on request, with each key once", async () => {
     const agent = newAgent();
     const keys: { apiKey: string; keyId: string }[] = [];
     for (let i = 0; i < 5; i++) keys.push(await client.signIn(agent));
@@ -365,7 +365,7 @@ describe("listing", () => {
   });
 
   it.each(["limit=0", "limit=201", "limit=x", "limit=1.5", "limit=-1", "cursor=nope", "limit="])(
-    "refuses the query %s",
+    "rejects the query %s",
     async (query) => {
       const { apiKey } = await client.signIn(newAgent());
       const answer = await client.list(apiKey, `?${query}`);
@@ -373,13 +373,13 @@ describe("listing", () => {
     },
   );
 
-  it("refuses another address's key as cursor", async () => {
+  it("rejects another address's key as cursor", async () => {
     const { keyId } = await client.signIn(newAgent());
     const { apiKey } = await client.signIn(newAgent());
     expect(await client.list(apiKey, `?cursor=${keyId}`)).toMatchObject({ status: 400 });
   });
 
-  it("asks for the key before it looks at the query", async () => {
+  it("requires the key before it checks the query", async () => {
     expect(await client.call("GET", "/v1/agents/me/api-keys?limit=0")).toMatchObject({ status: 401 });
   });
 });
@@ -395,7 +395,7 @@ describe("revoking", () => {
     expect(await client.list(two.apiKey)).toMatchObject({ status: 200 });
   });
 
-  it("revokes every active key without an id, and counts them", async () => {
+  it("without an id revokes every active key, and counts them", async () => {
     const agent = newAgent();
     const keys = [await client.signIn(agent), await client.signIn(agent), await client.signIn(agent)];
     await client.revoke(agent.address, { ...(await client.prove(agent)), keyId: keys[0]?.keyId });
@@ -406,7 +406,7 @@ describe("revoking", () => {
     expect(again).toMatchObject({ status: 200, body: { data: { revokedCount: 0 } } });
   });
 
-  it("answers key_not_found for an unknown, a revoked and another address's key, and keeps the challenge", async () => {
+  it("returns key_not_found for an unknown, a revoked and another address's key, and keeps the challenge", async () => {
     const [agent, other] = [newAgent(), newAgent()];
     const gone = await client.signIn(agent);
     const kept = await client.signIn(agent);
@@ -424,7 +424,7 @@ describe("revoking", () => {
     });
   });
 
-  it("is not possible with the key instead of a signature", async () => {
+  it("requires a signature: the key is not enough", async () => {
     const agent = newAgent();
     const { apiKey } = await client.signIn(agent);
     const path = `/v1/agents/${agent.address}/api-key/revoke`;
@@ -446,7 +446,7 @@ describe("revoking", () => {
     expect(await client.list(apiKey)).toMatchObject({ status: 200 });
   });
 
-  it("keeps no signature of a revocation: it never becomes a delegation", async () => {
+  it("keeps no signature of a revocation, so it never becomes a delegation", async () => {
     const agent = newAgent();
     await client.signIn(agent);
     const proof = await client.prove(agent);
@@ -455,7 +455,7 @@ describe("revoking", () => {
       "select purpose, signature from app.challenge where address = $1",
       [agent.address.toLowerCase()],
     );
-    // Nor is the issuing one left, once no key is.
+    // The issuing signature is not kept either once no key is left.
     expect(rows).toEqual(
       expect.arrayContaining([
         { purpose: "issue", signature: null },
@@ -466,7 +466,7 @@ describe("revoking", () => {
 });
 
 describe("storage of challenges", () => {
-  it("purges what has expired unredeemed, and keeps what a key rests on", async () => {
+  it("deletes expired challenges but keeps those that issued a key", async () => {
     const agent = newAgent();
     await client.signIn(agent);
     for (let i = 0; i < 5; i++) await client.challenge(agent.address);

@@ -1,4 +1,4 @@
-/** The HTTP service over a real Postgres and a real chain, with time that a test may move. */
+/** The HTTP service over a real Postgres and a real chain whose time a test can move. */
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,10 +37,10 @@ export interface Answer {
 
 export type AuthNetwork = Awaited<ReturnType<typeof startAuthNetwork>>;
 
-/** Everything is new, and gone after `stop`. `logs` is all that the service logged. */
+/** Everything is new, and `stop` removes it. `logs` holds everything that the service logged. */
 export async function startAuthNetwork() {
   const directory = mkdtempSync(join(tmpdir(), "auth-test-"));
-  // Postgres runs as another user where the tests run as root.
+  // If the tests run as root, Postgres runs as another user.
   chmodSync(directory, 0o755);
   const guardian = startGuardian();
   const local = { guardian, report: () => {} };
@@ -65,10 +65,10 @@ export async function startAuthNetwork() {
     }),
   ]);
   const { rpcUrl } = node;
-  // A request that is late must not be sent again: time would be moved twice.
+  // A slow request must not be retried: time would be moved twice.
   const transport = http(rpcUrl, { timeout: 60_000 });
   const { pool, db } = createDatabase(postgres.url);
-  // Twice at once, as two processes that start together do.
+  // Twice at once, like two processes that start together.
   await Promise.all([migrate(pool), migrate(pool)]);
 
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId: LOCAL_CHAIN_ID });
@@ -120,7 +120,7 @@ export async function startAuthNetwork() {
     publicClient,
     testClient,
     logs,
-    /** The service with other settings over the same database and chain, as another process would be. */
+    /** The service with other settings over the same database and chain, like another process. */
     app: (settings: Partial<Config> = {}) => createApp({ ...deps, config: { ...deps.config, ...settings } }),
 
     /** Moves the chain's clock. */
@@ -130,7 +130,7 @@ export async function startAuthNetwork() {
       await clock.refresh();
     },
 
-    /** Carries an operation out through the Relay, as the relayer does. */
+    /** Executes an operation through the Relay, as the relayer does. */
     async relay(target: Address, data: Hex) {
       await mined(
         await operator.writeContract({
@@ -151,7 +151,7 @@ export async function startAuthNetwork() {
       });
     },
 
-    /** Deploys one of the test contracts of test/contracts/mocks. */
+    /** Deploys one of the test contracts in test/contracts/mocks. */
     async deployMock(name: string, args: unknown[]): Promise<Address> {
       const artifact = JSON.parse(readFileSync(`out/${name}.sol/${name}.json`, "utf8"));
       const hash = await operator.deployContract({

@@ -30,7 +30,7 @@ async function unreachableDatabase() {
 }
 
 describe("while the node cannot be reached", () => {
-  it("signing in answers 503 unavailable, and costs the challenge no try", async () => {
+  it("sign-in returns 503 unavailable, and uses up no try of the challenge", async () => {
     const agent = newAgent();
     const up = authClient(network.app());
     const proof = await up.prove(agent);
@@ -50,7 +50,7 @@ describe("while the node cannot be reached", () => {
     expect(await up.issue(agent.address, proof)).toMatchObject({ status: 201 });
   });
 
-  it("and one that breaks at a wallet's signature costs no try either", async () => {
+  it("a node that fails during a wallet's signature check uses up no try either", async () => {
     const owner = newAgent();
     const wallet = await network.deployMock("ContractWallet", [owner.address]);
     const up = authClient(network.app());
@@ -75,7 +75,7 @@ describe("while the node cannot be reached", () => {
     expect(await up.issue(wallet, proof)).toMatchObject({ status: 201 });
   });
 
-  it("keys go on working, and /health; /ready does not", async () => {
+  it("keys and /health keep working, and /ready does not", async () => {
     const { apiKey } = await authClient(network.app()).signIn(newAgent());
     const down = clientWith({ publicClient: await unreachableNode() });
     expect(await down.list(apiKey)).toMatchObject({ status: 200 });
@@ -89,8 +89,8 @@ describe("while the node cannot be reached", () => {
     });
   });
 
-  it("the parameters come back as soon as the node does", async () => {
-    // A proxy that can be told to hang up.
+  it("the parameters are available again as soon as the node is", async () => {
+    // A proxy that can drop its connections.
     let up = false;
     const proxy = createServer(async (request, response) => {
       if (!up) return void request.socket.destroy();
@@ -117,7 +117,7 @@ describe("while the node cannot be reached", () => {
 });
 
 describe("while the database cannot be reached", () => {
-  it("answers 503 unavailable without a word about the database", async () => {
+  it("returns 503 unavailable without mentioning the database", async () => {
     const { apiKey } = await authClient(network.app()).signIn(newAgent());
     const { pool, db } = await unreachableDatabase();
     const client = clientWith({ pool, db });
@@ -158,7 +158,7 @@ describe("GET /v1/protocol", () => {
 });
 
 describe("GET /ready", () => {
-  it("is 503 while there is no index yet, and says what is missing", async () => {
+  it("is 503 while there is no index yet, and names what is missing", async () => {
     const answer = await authClient(network.app()).call("GET", "/ready");
     expect(answer).toMatchObject({
       status: 503,

@@ -1,4 +1,4 @@
-/** Sign-in and revocation with the real relayer and indexer behind them. */
+/** Sign-in and revocation on the real relayer and indexer. */
 
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
@@ -33,7 +33,7 @@ const isDelegated = (agent: Address) =>
     args: [agent, relay],
   });
 
-/** As every first unpaid act of an agent does. */
+/** As every first unpaid action of an agent does. */
 const delegate = (agent: Address) =>
   ensureDelegation(
     { db, pool, publicClient, deployment, outbox, config: { settlementWaitMs: 20_000 } } as never,
@@ -51,7 +51,7 @@ async function revokeAll(agent: Awaited<ReturnType<typeof signIn>>) {
   });
 }
 
-it("revokes on chain when all keys are revoked, and signs in again at once, as often as it likes", async () => {
+it("revokes on chain when all keys are revoked, and allows a new sign-in at once, any number of times", async () => {
   let agent = await signIn({ url: stack.url, chainId });
   const { account, address } = agent;
   for (let round = 0; round < 3; round++) {
@@ -59,7 +59,7 @@ it("revokes on chain when all keys are revoked, and signs in again at once, as o
     expect(await isDelegated(address)).toBe(true);
     expect(await revokeAll(agent)).toMatchObject({ status: 200, data: { address, revokedCount: 1 } });
     expect(await agent.get("/v1/agents/me/api-keys")).toMatchObject({ status: 401 });
-    // The next challenge waits for the revocation to be mined.
+    // The next challenge waits until the revocation is mined.
     agent = await signIn({ url: stack.url, chainId, account });
     expect(await isDelegated(address)).toBe(false);
   }
@@ -73,7 +73,7 @@ it("is ready: database, chain and indexer", async () => {
   expect(answer.status).toBe(200);
 });
 
-it("shows what it did to Prometheus, by route pattern and never by path", async () => {
+it("reports requests to Prometheus by route pattern, never by path", async () => {
   const { address } = await signIn({ url: stack.url, chainId });
   await fetch(`${stack.url}/v1/nothing/at/${address}`);
   const answer = await fetch(`${stack.url}/metrics`);

@@ -1,4 +1,4 @@
-/** What only a real socket shows: large bodies, broken ones, and the client's address. */
+/** Behaviour that only a real socket shows: large bodies, truncated ones, and the client's address. */
 import { request } from "node:http";
 import type { AddressInfo, Server } from "node:net";
 import { Readable } from "node:stream";
@@ -21,7 +21,7 @@ afterAll(() => new Promise((resolve) => server.close(resolve)));
 const headers = { ...AUTHORIZED, ...JSON_TYPE };
 
 describe("over a socket", () => {
-  it("reads bodies with a length and in chunks alike", async () => {
+  it("reads bodies with a length and chunked bodies alike", async () => {
     const body = '{"budgetOrPrice":50.00}';
     const whole = await fetch(`${url}/v1/test/1/echo`, { method: "POST", headers, body });
     expect(whole.status).toBe(200);
@@ -32,7 +32,7 @@ describe("over a socket", () => {
     expect(await chunked.json()).toEqual(await whole.json());
   });
 
-  it("answers 413 to a body of many megabytes, announced or not", async () => {
+  it("returns 413 for a body of many megabytes, announced or not", async () => {
     for (const transfer of [{ "Content-Length": String(20_000_000) }, {}]) {
       const answer = await new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
         const outgoing = request(`${url}/v1/test/1/echo`, {
@@ -44,7 +44,7 @@ describe("over a socket", () => {
           for await (const chunk of response) text += chunk;
           resolve({ status: response.statusCode, text });
         });
-        // The server may hang up on what is still being sent, once it has answered.
+        // Once it has responded, the server can close the connection while the body is still being sent.
         outgoing.on("error", (error: NodeJS.ErrnoException) => {
           if (error.code !== "EPIPE" && error.code !== "ECONNRESET") reject(error);
         });
@@ -57,7 +57,7 @@ describe("over a socket", () => {
     expect(after.status).toBe(200);
   });
 
-  it("takes POST without a body or a content type", async () => {
+  it("accepts POST without a body or a content type", async () => {
     const answer = await fetch(`${url}/v1/test/1/act`, { method: "POST", headers: AUTHORIZED });
     expect(answer.status).toBe(200);
   });

@@ -1,4 +1,4 @@
-/** Finding where a payment was used, on nodes that answer for few blocks at once, or not at all. */
+/** Finds the transaction that used a payment, on nodes that serve few blocks per request, or do not respond. */
 import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -69,7 +69,7 @@ async function send({ from, to, value, validAfter, validBefore, nonce, signature
 
 async function cancel({ from, nonce }: PaymentAuthorization): Promise<void> {
   const account = accounts.get(from);
-  if (account === undefined) throw new Error(`nobody signed for ${from}`);
+  if (account === undefined) throw new Error(`no account signs for ${from}`);
   const hash = await sender().sendTransaction(await cancellationOf(world.deployment, account, nonce));
   await world.publicClient.waitForTransactionReceipt({ hash });
 }
@@ -87,7 +87,10 @@ interface RpcRequest {
   params: { fromBlock: Hex; toBlock: Hex }[];
 }
 
-/** The chain as a provider serves it that answers eth_getLogs for `maxBlocks` at once, and else as `refuse` says. */
+/**
+ * The chain behind a provider that serves eth_getLogs for at most `maxBlocks` per request, and otherwise responds as
+ * `refuse` says.
+ */
 async function provider(
   maxBlocks: number,
   refuse: (request: RpcRequest) => { status: number; error: { code: number; message: string } },
@@ -130,27 +133,27 @@ const tooWide = {
 };
 
 describe("the transaction that used a payment is found", () => {
-  test("at once, where the node answers for many blocks", async () => {
+  test("at once, if the node serves many blocks per request", async () => {
     const { deps, asked } = await provider(10_000, tooWide["an RPC error"]);
     expect((await findUse(deps, payment))?.transactionHash).toBe(used);
     expect(asked).toHaveLength(1);
   });
 
-  test.each(Object.entries(tooWide))("on a node that refuses wide ranges with %s", async (_name, refuse) => {
+  test.each(Object.entries(tooWide))("on a node that rejects wide ranges with %s", async (_name, refuse) => {
     const { deps, asked } = await provider(64, refuse);
     expect((await findUse(deps, payment))?.transactionHash).toBe(used);
     expect(Math.max(...asked)).toBeGreaterThan(64);
     expect(asked.filter((blocks) => blocks <= 64).length).toBeGreaterThan(4);
   });
 
-  test("though it has expired since, and its use is many windows ago", async () => {
+  test("even if it has expired since and its use is many windows ago", async () => {
     const expired = { ...payment, validBefore: payment.validAfter + 601n };
     const { deps, asked } = await provider(64, tooWide["an RPC error"]);
     expect((await findUse(deps, expired))?.transactionHash).toBe(used);
     expect(asked.filter((blocks) => blocks <= 64).length).toBeGreaterThan(4);
   });
 
-  test("not for one that was cancelled", async () => {
+  test("but not for a cancelled payment", async () => {
     const cancelled = await signedPayment();
     await cancel(cancelled);
     const { deps } = await provider(64, tooWide["an RPC error"]);
@@ -158,7 +161,7 @@ describe("the transaction that used a payment is found", () => {
   });
 });
 
-describe("money that came by it alone", () => {
+describe("a direct transfer by the same authorization", () => {
   const judged = (confirmations: number, publicClient = world.publicClient) => {
     const { deployment } = world;
     return isStrayPayment({ publicClient, deployment, config: { confirmations } } as Deps, payment);
@@ -168,11 +171,11 @@ describe("money that came by it alone", () => {
     expect(await judged(300)).toBe(true);
   });
 
-  test("is not spoken of before: its payer may have cancelled it on another branch", async () => {
+  test("is not reported before: its payer may have cancelled it on another branch", async () => {
     await expect(judged(1_000_000)).rejects.toMatchObject({ code: "settlement_pending" });
   });
 
-  test("is not spoken of by a receipt of a branch that the chain has left", async () => {
+  test("is not reported from a receipt on a branch that the chain has left", async () => {
     const { publicClient } = world;
     const getTransactionReceipt = async (request: { hash: Hex }) => {
       const receipt = await publicClient.getTransactionReceipt(request);
@@ -183,8 +186,8 @@ describe("money that came by it alone", () => {
   });
 });
 
-describe("a node that does not answer is a failure, never a payment that was not used:", () => {
-  test("behind the one that knows of its use: the search ends where the payment was not valid yet", async () => {
+describe("a node that does not respond is a failure, never proof that a payment was not used:", () => {
+  test("a node behind the one that knows its use: the search ends where the payment was not valid yet", async () => {
     const unseen = await signedPayment();
     const { deps, asked } = await provider(64, tooWide["an RPC error"]);
     const search = findUse(deps, { ...unseen, validAfter: BigInt(await world.chainNow()) });
@@ -192,13 +195,13 @@ describe("a node that does not answer is a failure, never a payment that was not
     expect(asked.filter((blocks) => blocks <= 64)).toHaveLength(1);
   });
 
-  test("refusing every range", async () => {
+  test("a node that rejects every range", async () => {
     const { deps, asked } = await provider(0, tooWide["an RPC error"]);
     await expect(findUse(deps, payment)).rejects.toThrow();
     expect(asked.at(-1)).toBe(1);
   });
 
-  test("not reachable: not asked again with smaller ranges", async () => {
+  test("an unreachable node, which is not asked again with smaller ranges", async () => {
     const { deps, asked } = await provider(10_000, tooWide["an RPC error"]);
     const { asked: none, deps: lost } = await provider(0, () => ({
       status: 503,
@@ -209,7 +212,7 @@ describe("a node that does not answer is a failure, never a payment that was not
     expect([asked.length, none.length]).toEqual([1, 1]);
   });
 
-  test("answering for too few blocks to search them all", async () => {
+  test("a node that serves too few blocks per request to search them all", async () => {
     const old = { ...payment, validAfter: 0n, nonce: `0x${randomBytes(32).toString("hex")}` as Hex };
     const { deps } = await provider(1, tooWide["an RPC error"]);
     await expect(findUse(deps, old)).rejects.toMatchObject({ code: "unavailable" });

@@ -1,6 +1,6 @@
 /**
- * Base without Base: a new chain with its id, USDC's identity at USDC's address, the protocol deployed by the script, and
- * the image's files run as the separate processes of deploy/, with the settings of deploy/base.env.
+ * Base without Base: a new chain with Base's id, USDC's identity at USDC's address, the protocol deployed by the
+ * script, and the image's files run as the separate processes of deploy/ with the settings of deploy/base.env.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -84,7 +84,7 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
       `There is no contract at ${asset.address}, where base has its stablecoin.`,
     ]);
 
-    // The bridged coin's name, say, and another version: what is signed for one is nothing to the other.
+    // The bridged coin's name and another version. A signature for one token is worthless for the other.
     await place({ name: "USD Base Coin", version: "1" });
     const { code, stderr } = await deploy({});
     expect(code).toBe(1);
@@ -98,7 +98,7 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
     expect(await publicClient.getTransactionCount({ address: deployer.address })).toBe(0);
   });
 
-  it("takes one stablecoin, not two", async () => {
+  it("accepts one stablecoin, not two", async () => {
     const { code, stderr } = await deploy({ ASSET: asset.address });
     expect(code).toBe(1);
     expect(stderr).toContain("NETWORK: give either NETWORK, which names its own stablecoin, or ASSET\n");
@@ -157,7 +157,7 @@ describe("the processes of deploy/, on their image's files", () => {
       INDEXER_HOST: "127.0.0.1",
       LOG_LEVEL: "warn",
     };
-    // Beside the others, which do the same: whoever is first, the tables are there once.
+    // In parallel with the others, which also migrate: whichever is first, the tables are created once.
     const migrated = once(run("migrate", "src/commands/migrate.ts", env), "close");
     run("indexer", "src/commands/indexer.ts", { ...env, INDEXER_PORT: String(indexer) });
     run("api", "src/commands/serve.ts", { ...env, ROLES: "api", PORT: String(api) });
@@ -182,7 +182,7 @@ describe("the processes of deploy/, on their image's files", () => {
     image?.remove();
   });
 
-  /** As the image runs it, with nothing of this process's environment. */
+  /** Runs it as the image does, without this process's environment. */
   function run(name: string, script: string, env: Record<string, string>): ChildProcess {
     const [command = "", ...args] = image.command.with(-1, script);
     const { PATH = "", HOME = "" } = process.env;
@@ -203,7 +203,7 @@ describe("the processes of deploy/, on their image's files", () => {
       child.once("exit", (code) => reject(new Error(`${name} ended with ${code}: ${output}`)));
     });
 
-  it("give the indexer's place to another one that waits for it", async () => {
+  it("hand the indexer's role to another process that waits for it", async () => {
     const port = await freePort();
     const [first] = running;
     const next = {
@@ -214,18 +214,21 @@ describe("the processes of deploy/, on their image's files", () => {
     const waits = () =>
       output.includes("standby: Another indexer fills this index: waiting to take its place.");
     await Promise.race([
-      until("the other one waits", async () => waits(), { timeoutMs: 30_000 }),
+      until("the standby waits", async () => waits(), { timeoutMs: 30_000 }),
       diedEarly(next),
     ]);
     expect(await isReady().catch(() => false)).toBe(false);
 
     first?.child.kill("SIGTERM");
 
-    await Promise.race([until("it has its place", isReady, { timeoutMs: 60_000 }), diedEarly(next)]);
+    await Promise.race([
+      until("the standby has taken over", isReady, { timeoutMs: 60_000 }),
+      diedEarly(next),
+    ]);
     expect(first?.child.exitCode).toBe(0);
   });
 
-  it("take a payment in USDC from a stock x402 client with its own spending controls, and pay it out", async () => {
+  it("accept a payment in USDC from a stock x402 client with its own spending controls, and pay it out", async () => {
     const payer = privateKeyToAccount(generatePrivateKey());
     const payee = privateKeyToAccount(generatePrivateKey());
     await mint(payer.address, "1");
@@ -270,7 +273,7 @@ describe("the processes of deploy/, on their image's files", () => {
     expect(await held(payee.address)).toBe(1_475_000n);
   });
 
-  it("end by themselves at SIGTERM, within their grace", async () => {
+  it("end on SIGTERM within their grace period", async () => {
     const alive = running.filter(({ child }) => child.exitCode === null);
     const ends = alive.map(async ({ name, child }) => {
       child.kill("SIGTERM");
@@ -283,7 +286,7 @@ describe("the processes of deploy/, on their image's files", () => {
   }, 45_000);
 });
 
-/** A database of its own on the stack's Postgres. */
+/** A separate database on the stack's Postgres. */
 async function createDatabase(): Promise<string> {
   const stack = sharedStack().databaseUrl;
   const admin = new pg.Client({ connectionString: stack });

@@ -1,4 +1,4 @@
-/** Trees of checkpoints over a real table: shared, kept, bounded, and never stale. */
+/** Trees of checkpoints over a real table: shared, cached, bounded, and never stale. */
 import { randomBytes } from "node:crypto";
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -13,7 +13,7 @@ beforeAll(() => {
 });
 afterAll(() => db.$client.end());
 
-/** Adds `count` checkpoints to a contract, whose leaves are hashes of their positions. */
+/** Adds `count` checkpoints to a contract. Their leaves are hashes of their positions. */
 async function addCheckpoints(contractId: string, { from, count }: { from: number; count: number }) {
   await db.$client.query(
     `insert into app.checkpoint (id, contract_id, position, from_sequence, to_sequence, merkle_root,
@@ -34,7 +34,7 @@ async function expectedRoot(contractId: string): Promise<string> {
 
 const newContract = () => `0x${randomBytes(20).toString("hex")}`;
 
-test("a tree is built once for each state, by whoever asks first, and is that of OpenZeppelin", async () => {
+test("a tree is built once for each state, whoever asks first, and equals OpenZeppelin's", async () => {
   const trees = createCheckpointTrees();
   const id = newContract();
   expect(rootOf(await trees.of(db, id))).toBe(`0x${"0".repeat(64)}`);
@@ -53,7 +53,7 @@ test("a tree is built once for each state, by whoever asks first, and is that of
   expect(rootOf(next)).toBe(await expectedRoot(id));
 });
 
-test("of more trees than there is room for, those that were asked for last are kept", async () => {
+test("if there are more trees than room, the most recently used are kept", async () => {
   const trees = createCheckpointTrees({ maxBytes: 2 * 32 * (2 * 10 - 1) });
   const ids = [newContract(), newContract(), newContract()] as const;
   for (const id of ids) await addCheckpoints(id, { from: 0, count: 10 });

@@ -1,4 +1,4 @@
-/** The status rule in SQL against the one in TypeScript, on generated facts. */
+/** Compares the status rule in SQL with the one in TypeScript, on generated facts. */
 
 import { type StatusFacts, statusOf } from "@working-contracts/protocol/status";
 import { PHASES, type Phase } from "@working-contracts/protocol/types";
@@ -58,7 +58,7 @@ const facts: fc.Arbitrary<StatusFacts> = fc
       .reduce((packed, word, i) => packed | ((alike ?? word) << (2 * i)), 0),
   }));
 
-test("both give the same status, and the phase filter keeps every row of it", async () => {
+test("both give the same status, and the phase filter keeps every row with it", async () => {
   const rows = fc.sample(facts, { numRuns: 5000, seed: 7 });
   const column = (pick: (row: StatusFacts) => unknown) => rows.map(pick);
   await pool.query(
@@ -88,7 +88,7 @@ test("both give the same status, and the phase filter keeps every row of it", as
       const row = rows[Number(id)] as StatusFacts;
       expect(status, JSON.stringify({ ...row, price: row.price.toString(), now })).toBe(statusOf(row, now));
       expect(phasesOf([status])).toContain(phase);
-      // Nothing is paid out before its deadline, as the generated facts may have it.
+      // Generated facts can pay out before the deadline, which does not happen.
       const { settled } = row;
       const isLive = ["created", "matched", "under-review"].includes(status) || phase === "disputed";
       if (!(isLive && settled)) expect(partitionsOf([status])).toContainEqual({ phase, settled });

@@ -4,7 +4,7 @@ import { createDatabase } from "../../src/db/client.js";
 import { startTcpProxy } from "../faults/support/tcp-proxy.js";
 import { sharedStack } from "../support/world.js";
 
-/** Poll's own is a second. */
+/** The default of poll is one second. */
 const SOON = { timeout: 30_000 };
 
 describe("a connection to Postgres that breaks", () => {
@@ -27,10 +27,10 @@ describe("a connection to Postgres that breaks", () => {
   const terminate = (pid: number | undefined) =>
     killer.db.execute(sql`select pg_terminate_backend(${pid}, 5000)`);
 
-  it("fails the transaction that used it, and the process goes on", async () => {
+  it("fails the transaction that used it, and the process continues", async () => {
     const broken = opened.db.transaction(async (tx) => {
       await terminate(await pidOf(tx));
-      // The error arrives while nothing is asked on the connection.
+      // The error arrives while no query is running on the connection.
       await expect.poll(() => errors.length, SOON).toBeGreaterThan(0);
       await tx.execute(sql`select 1`);
     });
@@ -40,13 +40,13 @@ describe("a connection to Postgres that breaks", () => {
     expect(await pidOf(opened.db)).toEqual(expect.any(Number));
   });
 
-  it("is replaced where it was idle", async () => {
+  it("is replaced if it was idle", async () => {
     const pid = await pidOf(opened.db);
     await terminate(pid);
     await expect.poll(() => pidOf(opened.db).catch(() => pid), SOON).not.toBe(pid);
   });
 
-  it("leaves its place in the pool to another where it breaks as a transaction begins", async () => {
+  it("frees its place in the pool if it breaks as a transaction begins", async () => {
     const url = new URL(sharedStack().databaseUrl);
     const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
     url.port = String(proxy.port);
@@ -63,7 +63,7 @@ describe("a connection to Postgres that breaks", () => {
     }
   });
 
-  it("is ended by Postgres where its process stands still in a transaction", async () => {
+  it("is closed by Postgres if its process stalls in a transaction", async () => {
     const { rows } = await opened.pool.query("show idle_in_transaction_session_timeout");
     expect(rows).toEqual([{ idle_in_transaction_session_timeout: "30s" }]);
   });

@@ -58,7 +58,7 @@ afterAll(async () => {
 });
 
 describe("a deployment", () => {
-  it("sends again what the node has lost", async () => {
+  it("sends again the transactions that the node has lost", async () => {
     const testClient = createTestClient({
       chain: clients.chain,
       mode: "anvil",
@@ -70,7 +70,7 @@ describe("a deployment", () => {
       Object.values((await testClient.getTxpoolContent()).pending).flatMap((byNonce) =>
         Object.values(byNonce),
       );
-    await until("all contracts are on their way", async () => (await waiting()).length === 6, {
+    await until("all contracts are pending", async () => (await waiting()).length === 6, {
       timeoutMs: 20_000,
     });
     for (const { hash } of await waiting()) await testClient.dropTransaction({ hash });
@@ -78,7 +78,7 @@ describe("a deployment", () => {
     expect((await second).relay).not.toBe(deployment.relay);
   });
 
-  it("needs no answer of the node to what it sends", async () => {
+  it("needs no response from the node to what it sends", async () => {
     const proxy = await startRpcProxy(node.rpcUrl);
     proxy.setRule(async ({ method }, forward) => {
       const answer = await forward();
@@ -91,7 +91,7 @@ describe("a deployment", () => {
     expect(second.relay).not.toBe(deployment.relay);
   });
 
-  it("gives factory and token to the owner at once, the Relay when the owner accepts it", async () => {
+  it("gives factory and token to the owner at once, and the Relay when the owner accepts it", async () => {
     const { publicClient } = clients;
     const { factory, protocolToken, relay } = deployment;
     const factoryOwner = publicClient.readContract({
@@ -112,7 +112,7 @@ describe("a deployment", () => {
     expect(await Promise.all([factoryOwner, tokenOwner, nextOwner])).toEqual([owner, owner, owner]);
   });
 
-  it("allows the given signers alone to send batches", async () => {
+  it("allows only the given signers to send batches", async () => {
     const { publicClient } = clients;
     await verifyDeployment({ publicClient, deployment, signers: [signer] });
     await expect(verifyDeployment({ publicClient, deployment, signers: [stranger] })).rejects.toThrow(
@@ -120,7 +120,7 @@ describe("a deployment", () => {
     );
   });
 
-  it("has the parameters of the specification, or those that were given", async () => {
+  it("has the parameters of the specification, or the given ones", async () => {
     const parametersOf = (address: `0x${string}`) =>
       clients.publicClient.readContract({ address, abi: factoryAbi, functionName: "parameters" });
     expect(await parametersOf(deployment.factory)).toEqual({
@@ -142,19 +142,20 @@ describe("a deployment", () => {
     expect(await parametersOf(held.factory)).toMatchObject({ payoutHold: 3600, protocolFee: 500 });
   });
 
-  it("uses a stablecoin that exists already", async () => {
+  it("uses an existing stablecoin", async () => {
     const second = await deploy({ asset: deployment.asset.address });
     expect(second.asset).toEqual(deployment.asset);
     expect(second.factory).not.toBe(deployment.factory);
     expect(second.startBlock).toBeGreaterThan(deployment.startBlock);
   });
 
-  it("refuses a token that does not count in 6 decimals", async () => {
-    // The protocol token has 18, and all else that the description of an asset needs but a version.
+  it("rejects a token that does not have 6 decimals", async () => {
+    // The protocol token has 18 decimals. It has everything else that the description of an asset needs, except a
+    // version.
     await expect(deploy({ asset: deployment.protocolToken })).rejects.toThrow();
   });
 
-  it("has a bounded number of tokens to grant, and the faucet says when they are given", async () => {
+  it("has a limited number of tokens to grant, and the faucet reports when all are granted", async () => {
     const { address } = localAccount(0);
     const faucet = createFaucet({ rpcUrl: node.rpcUrl, deployment: await deploy({ owner: address }) });
     await faucet({ address, tokens: "1000000" });

@@ -1,4 +1,4 @@
-/** The log against a chain that takes blocks back, an indexer that starts again, and several writers. */
+/** The event log on a chain with reorgs, with an indexer that restarts, and with several writers. */
 import { asc, eq, isNotNull } from "drizzle-orm";
 import type { Address, Hex } from "viem";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -46,7 +46,7 @@ function startAppender(): void {
   appender.start();
 }
 
-/** An escrow whose terms this service holds: the others are none of the log's business. */
+/** Creates an escrow whose terms this service holds. The log ignores all others. */
 const createKnown = (title: string): Promise<Address> =>
   actors.create({
     title,
@@ -70,7 +70,7 @@ const untilTypes = async (escrow: Address, types: string[]) => {
   expect(await typesOf(escrow)).toEqual(types);
 };
 
-/** Every position from 1 on is there once, whatever happened. */
+/** Every position from 1 on exists exactly once, whatever happened. */
 async function expectWhole(): Promise<void> {
   const rows = await network.db
     .select({ position: event.position })
@@ -80,14 +80,14 @@ async function expectWhole(): Promise<void> {
   expect(rows.map(({ position }) => position)).toEqual(rows.map((_, i) => BigInt(i + 1)));
 }
 
-/** Replaces the newest blocks, down to and with `from`, by empty ones; see indexer-reorg.test.ts. */
+/** Replaces the newest blocks, down to and including `from`, with empty ones; see indexer-reorg.test.ts. */
 async function removeBlocks(from: bigint): Promise<void> {
   await network.testClient.setIntervalMining({ interval: 0 });
   let head: bigint;
   do {
     head = await headNumber();
     await indexed(head);
-    // A block that was being made just then is there by now.
+    // A block that was being made meanwhile exists by now.
   } while ((await headNumber()) !== head);
   const depth = Number(head - from) + 1;
   await network.testClient.request({ method: "anvil_reorg" as never, params: [depth, []] as never });
@@ -106,8 +106,8 @@ const rawOf = (hash: Hex): Promise<Hex> =>
     params: [hash] as never,
   });
 
-describe("the log of events", () => {
-  it("corrects what a reorganisation took away, and tells what came instead", async () => {
+describe("the event log", () => {
+  it("corrects events that a reorg removed, and reports those that replaced them", async () => {
     startAppender();
     const escrow = await createKnown("contested");
     const lost = await actors.accept(worker, escrow);
@@ -137,7 +137,7 @@ describe("the log of events", () => {
     await expectWhole();
   });
 
-  it("undoes newest first, and tells again what is mined again in another block", async () => {
+  it("undoes the newest events first, and reports again those that are mined in another block", async () => {
     startAppender();
     const before = await headNumber();
     const escrow = await createKnown("moved");
@@ -177,7 +177,7 @@ describe("the log of events", () => {
     await expectWhole();
   }, 300_000);
 
-  it("finds what happened, and what was undone, while nobody wrote it", async () => {
+  it("finds events that happened or were undone while no writer was running", async () => {
     startAppender();
     const escrow = await createKnown("stopped writer");
     const lost = await actors.accept(worker, escrow);
@@ -198,7 +198,7 @@ describe("the log of events", () => {
     await expectWhole();
   });
 
-  it("is written once by several writers, of which some break off in the middle", async () => {
+  it("gets each event once from several writers, some of which stop in the middle", async () => {
     const { db, publicClient, pool } = network;
     const escrows = [await createKnown("shared 1"), await createKnown("shared 2")];
     for (let i = 0; i < 200; i++) {
@@ -232,7 +232,7 @@ describe("the log of events", () => {
     await expectWhole();
   });
 
-  it("undoes more than it looks at in one round, and tells nothing else again", async () => {
+  it("undoes more events than it checks in one round, and reports no others again", async () => {
     const GONE = 450;
     const escrow = await createKnown("deep");
     const { db, publicClient, pool } = network;
@@ -269,7 +269,7 @@ describe("the log of events", () => {
     await expectWhole();
   });
 
-  it("stands in nobody's way while the indexer undoes blocks", async () => {
+  it("does not block the indexer while the indexer undoes blocks", async () => {
     startAppender();
     await untilTypes(await createKnown("before"), ["contract.created"]);
     for (const part of running.splice(0)) await part.stop();
@@ -278,7 +278,7 @@ describe("the log of events", () => {
     const { db, publicClient, pool } = network;
     const undoing = await pool.connect();
     try {
-      // As Ponder locks: its tables, and then, while it holds them, its checkpoint.
+      // As Ponder locks: first its tables and then, while it holds them, its checkpoint.
       await undoing.query("begin");
       await undoing.query("lock table onchain.working_contract in access exclusive mode");
       const round = appendRound({ db, publicClient, logger });
@@ -297,10 +297,10 @@ describe("the log of events", () => {
     await untilTypes(escrow, ["contract.created"]);
   });
 
-  it("tells no juror's payout that the token refused as paid, but once it is", async () => {
+  it("reports a juror's payout that the token rejected only once it is paid", async () => {
     startAppender();
     await actors.stake(rival, ELIGIBILITY_STAKE);
-    // Only who staked before the dispute may vote, and these calls can be of one second.
+    // Only agents that staked before the dispute can vote, and these calls can fall into one second.
     await network.testClient.increaseTime({ seconds: 60 });
     const escrow = await createKnown("refused juror");
     await actors.accept(worker, escrow);
@@ -330,13 +330,13 @@ describe("the log of events", () => {
     expect((await payouts())[2]).toEqual(["payout.paid", "deferred", deferred?.[2]]);
   });
 
-  it("takes an end by time back, where a transaction turns out to have come before it, or nothing did", async () => {
+  it("undoes an end by time if it turns out that a transaction came first, or that nothing happened", async () => {
     startAppender();
     const before = await headNumber();
     const escrow = await createKnown("late news");
     await untilTypes(escrow, ["contract.created"]);
     const lastBlock = await headNumber();
-    // As if a branch that is gone by now had passed the deadline without a match.
+    // As if a removed branch had passed the deadline without a match.
     await network.pool.query(
       "update app.event_deadline set due_at = 0 where contract_id = $1 and name = 'unmatched'",
       [escrow],

@@ -3,7 +3,7 @@ import { keccak256, stringToHex } from "viem";
 import type { Database } from "../../src/db/client.js";
 import { terms } from "../../src/db/schema.js";
 
-/** Makes an escrow one of this service's: its loops leave the others alone. */
+/** Makes this service hold the escrow's terms. Its loops ignore other escrows. */
 export async function holdTerms(
   db: Database,
   { escrow, title, caller }: { escrow: Address; title: string; caller: Address },

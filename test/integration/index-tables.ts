@@ -1,18 +1,21 @@
-/** A database of its own with the tables and indexes of service and indexer, for tests that need many rows. */
+/** A separate database with the tables and indexes of service and indexer, for tests that need many rows. */
 import pg from "pg";
 import { createDatabase, migrate } from "../../src/db/client.js";
 
 const SLICE = 10_000;
-/** Where Ponder writes how far it is: with every table, and with its rows. */
+/** Tables in which Ponder records its progress. They are copied with their rows. */
 const PROGRESS = ["_ponder_meta", "_ponder_checkpoint"];
 
 export interface LargeDatabase extends ReturnType<typeof createDatabase> {
-  /** Inserts `rows` rows whose columns are SQL expressions of `i`, 1 to `rows`. */
+  /** Inserts `rows` rows. The columns are SQL expressions of `i`, which runs from 1 to `rows`. */
   insert(table: string, rows: number, columns: Record<string, string>): Promise<void>;
   drop(): Promise<void>;
 }
 
-/** Creates the database beside the stack's own, with empty tables: the service's, and copies of the indexer's `tables`. */
+/**
+ * Creates the database beside the stack's own. It has the service's tables and copies of the indexer's `tables`, all
+ * empty.
+ */
 export async function createLargeDatabase(
   stackUrl: string,
   { name, tables }: { name: string; tables: readonly string[] },
@@ -32,7 +35,7 @@ export async function createLargeDatabase(
     async insert(table, rows, columns) {
       const names = Object.keys(columns).join(", ");
       const values = Object.values(columns).join(", ");
-      // In slices: a connection is given up where nothing comes for long.
+      // In slices: a connection without traffic for long is closed.
       for (let from = 1; from <= rows; from += SLICE) {
         const to = Math.min(rows, from + SLICE - 1);
         await database.pool.query(

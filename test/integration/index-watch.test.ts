@@ -1,4 +1,4 @@
-/** What is heard of an index's database from outside. */
+/** Events that the watch on an index reports about its database. */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { sharedStack } from "../support/world.js";
 
 const SOON = { timeout: 30_000 };
 const dir = mkdtempSync(join(tmpdir(), "index-watch-test-"));
-// Postgres runs as another user where the tests run as root.
+// If the tests run as root, Postgres runs as another user.
 chmodSync(dir, 0o755);
 let guardian: Guardian;
 let postgres: Postgres;
@@ -36,7 +36,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** Answers one query on a connection of its own; the server may be on its way back. */
+/** Runs one query on a new connection. Fails if the server is still starting. */
 async function ask<Row extends pg.QueryResultRow>(query: string): Promise<Row> {
   const client = new pg.Client({ connectionString: postgres.url, application_name: "index-watch-test" });
   client.on("error", () => {});
@@ -56,13 +56,13 @@ const connections = async () =>
     )
   ).count;
 
-it("hears of the crash of one of Postgres's processes, though the server was not started again", async () => {
-  let told = 0;
+it("reports the crash of one of Postgres's processes even if the server was not restarted", async () => {
+  let restarts = 0;
   const watch = watchIndex({
     databaseUrl: postgres.url,
     schema: "onchain_none",
     rpcUrl: sharedStack().rpcUrl,
-    onDatabaseRestarted: () => (told += 1),
+    onDatabaseRestarted: () => (restarts += 1),
     onStandstill: () => expect.unreachable("there is no index"),
     onAbandoned: () => expect.unreachable("there is no index"),
   });
@@ -73,14 +73,14 @@ it("hears of the crash of one of Postgres's processes, though the server was not
     victim.on("error", () => {});
     await victim.connect();
     const { rows } = await victim.query<{ pid: number }>("select pg_backend_pid() as pid");
-    expect(told).toBe(0);
+    expect(restarts).toBe(0);
 
     process.kill(rows[0]?.pid ?? 0, "SIGKILL");
 
-    await expect.poll(() => told, SOON).toBe(1);
+    await expect.poll(() => restarts, SOON).toBe(1);
     await expect.poll(() => connections().catch(() => 0), SOON).toBe(1);
     expect(await startedAt()).toBe(before);
-    expect(told).toBe(1);
+    expect(restarts).toBe(1);
   } finally {
     watch.stop();
   }

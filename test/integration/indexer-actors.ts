@@ -1,4 +1,4 @@
-/** Acts on the contracts directly, paying from allowances: no service and no relayer is involved. */
+/** Calls the contracts directly and pays from allowances, without service or relayer. */
 
 import {
   delegationAbi,
@@ -33,7 +33,7 @@ export const FROM_ALLOWANCE = { validAfter: 0n, validBefore: 0n, nonce: zeroHash
 export const PRICE = 50_000_000n;
 const BALANCE = 10n ** 12n;
 export const ELIGIBILITY_STAKE = 1000n * 10n ** 18n;
-/** For every call: an estimate holds within its second only, as the registry's history grows by one entry a second. */
+/** For every call. An estimate holds only within its second, as the registry's history grows by one entry a second. */
 const GAS_LIMIT = 3_000_000n;
 
 export interface EscrowOptions {
@@ -45,13 +45,13 @@ export interface EscrowOptions {
   criteriaCount?: number;
   /** Seconds until the match deadline; the others follow in steps of an hour. */
   matchIn?: number;
-  /** Called with the address before anything is there. */
+  /** Called with the address before the escrow exists. */
   onAddress?: (escrow: Address) => Promise<void>;
 }
 
 export type Actors = Awaited<ReturnType<typeof createActors>>;
 
-/** Every call is mined at once and fails where its transaction reverted. */
+/** Every call is mined at once, and throws if its transaction reverted. */
 export async function createActors(network: IndexerNetwork, accounts: number) {
   const { deployment, publicClient, testClient } = network;
   const owner = network.wallet(0);
@@ -106,7 +106,7 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
       };
     },
 
-    /** Pays the escrow's address, then creates it: money that is there counts as the initiator's. */
+    /** Pays the escrow's address, then creates the escrow: money that is already there counts as the initiator's. */
     async create(options: EscrowOptions): Promise<Address> {
       const terms = await this.termsOf(options);
       const address = await publicClient.readContract({ ...factory, functionName: "predict", args: [terms] });
@@ -206,7 +206,7 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
         deployment.relay,
       ]),
 
-    /** Somebody's contract whose constructor emits `topics` and one word of data. */
+    /** Deploys a foreign contract whose constructor emits `topics` and one word of data. */
     async emitLookAlike(topics: readonly Hex[], words: readonly Hex[] = ["0x01"]) {
       const byte = (value: number) => numberToHex(value, { size: 1 });
       const store = words.map((word, place) =>
@@ -227,7 +227,7 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
       return receipt;
     },
 
-    /** A payment that somebody broadcast at the token, which the operator then sends back. */
+    /** A payment that someone broadcast at the token, which the operator then refunds. */
     async strayPayment(payer: Wallet, escrow: Address, amount: bigint, nonce: Hex) {
       const authorization = { validAfter: 0n, validBefore: 2n ** 48n, nonce };
       const signature = await payer.signTypedData({

@@ -25,7 +25,7 @@ afterAll(async () => {
 
 const addressOf = (wallet: Wallet) => wallet.account.address.toLowerCase() as Address;
 
-/** The row once everything mined so far is visible. */
+/** The row, once everything mined so far is visible. */
 async function rowOf(escrow: Address) {
   await caughtUp();
   const [row] = await network.db
@@ -155,7 +155,7 @@ describe("a direct award, approved", () => {
 });
 
 describe("the other ways to match and to end", () => {
-  it("leaves the Worker of an open tender open until matched, then shows a withdrawal", async () => {
+  it("leaves the Worker of an open tender open until the match, then shows a withdrawal", async () => {
     const escrow = await actors.create({ title: "tender", initiator: client });
     expect(await rowOf(escrow)).toMatchObject({
       client: addressOf(client),
@@ -223,7 +223,7 @@ describe("a dispute with a drawn jury", () => {
 
   it("shows stakes", async () => {
     for (const voter of voters) await actors.stake(voter, ELIGIBILITY_STAKE);
-    // Blocks mined by hand share a second; only a stake older than the dispute counts.
+    // Blocks mined by hand share a second, and only a stake older than the dispute counts.
     await network.testClient.increaseTime({ seconds: 10 });
     await caughtUp();
     const rows = await network.db.select().from(onchain.stake);
@@ -271,7 +271,7 @@ describe("a dispute with a drawn jury", () => {
     expect(await rowOf(escrow)).toMatchObject({ phase: "disputed", disputeBond: 2_500_000n, drawn: false });
 
     await network.testClient.mine({ blocks: 2 });
-    // An array of one, without it: Ponder's decoder remembers where it gave up.
+    // Claims an array of one without containing it. Ponder's decoder remembers where decoding failed.
     await actors.emitLookAlike([toEventSelector("BackupAgentsDrawn(address[])")], ["0x20", "0x01"]);
     await actors.draw(escrow);
     expect(await rowOf(escrow)).toMatchObject({ drawn: true });
@@ -318,7 +318,7 @@ describe("a dispute with a drawn jury", () => {
     expect((await votesOf(escrow)).map(({ votes }) => votes)).toEqual([ALL_MET, ALL_MET, NONE_MET]);
   });
 
-  it("shows the tally, a payout that could not be paid, and its later claim", async () => {
+  it("shows the tally, a payout that failed, and its later claim", async () => {
     await actors.tally(escrow);
     expect(await rowOf(escrow)).toMatchObject({
       phase: "tallied",
@@ -339,7 +339,7 @@ describe("a dispute with a drawn jury", () => {
     expect(await deferred()).toEqual([{ contractId: escrow, payee: addressOf(worker), amount: 0n }]);
   });
 
-  it("shows what each voter was paid, also where its reward came later", async () => {
+  it("shows each voter's payout, even if its reward came later", async () => {
     const [first, second, third] = voters as [Wallet, Wallet, Wallet];
     await actors.claim(first, escrow);
     await actors.claim(third, escrow);
@@ -366,7 +366,7 @@ describe("a dispute with a drawn jury", () => {
   });
 });
 
-describe("what agents do outside of their contracts", () => {
+describe("actions of agents outside their contracts", () => {
   it("shows a delegation whose time only grows, and its revocation", async () => {
     const agent = network.wallet(6);
     const { timestamp } = await network.publicClient.getBlock();
@@ -389,7 +389,7 @@ describe("what agents do outside of their contracts", () => {
     expect(await rows()).toEqual([{ ...granted, issuedAt: BigInt(now - 10), revokedAt: block.timestamp }]);
   });
 
-  it("shows a stray payment sent back", async () => {
+  it("shows a refunded direct transfer", async () => {
     const payer = network.wallet(7);
     const escrow = await actors.create({ title: "stray", initiator: client });
     await actors.strayPayment(payer, escrow, 1_000_000n, numberToHex(7, { size: 32 }));
@@ -426,8 +426,8 @@ describe("what agents do outside of their contracts", () => {
   });
 });
 
-describe("the whole picture", () => {
-  it("ignores strangers that emit the escrow's events, also malformed ones", async () => {
+describe("the whole index", () => {
+  it("ignores strangers that emit the escrow's events, malformed ones included", async () => {
     const events = escrowAbi.filter((item) => item.type === "event");
     for (const event of events) await actors.emitLookAlike([toEventSelector(event)]);
     const [voteOpened, voteClaimed] = events.filter(
@@ -500,7 +500,7 @@ describe("the index after a fault", () => {
   }, 300_000);
 
   it("is the same after the indexer was killed, and shows what it missed", async () => {
-    // Escrows that were deployed live, and whose blocks became final, must still be followed afterwards.
+    // Escrows that were deployed live and whose blocks became final must still be followed afterwards.
     const older: Address[] = [];
     for (const title of ["older", "oldest"]) older.push(await actors.create({ title, initiator: client }));
     await network.testClient.mine({ blocks: 35 });

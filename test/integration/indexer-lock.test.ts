@@ -1,4 +1,4 @@
-/** Who may fill an index, where several indexers are started. */
+/** Decides which of several indexers can fill an index. */
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ADVISORY_LOCKS } from "../../src/db/advisory-locks.js";
@@ -18,7 +18,7 @@ afterAll(async () => {
   await pool.end();
 });
 
-/** Ends the connection of the one that may fill `schema`. */
+/** Ends the connection of the indexer that holds the lock of `schema`. */
 async function endHolder(schema: string): Promise<void> {
   await pool.query(
     `select pg_terminate_backend(pid, 5000) from pg_locks
@@ -27,21 +27,21 @@ async function endHolder(schema: string): Promise<void> {
   );
 }
 
-it("is one of them for each index; another takes its place when its connection ends, and it is told", async () => {
-  const told: string[] = [];
+it("is held by one indexer per index; when its connection ends, another takes over and it is notified", async () => {
+  const calls: string[] = [];
   const take = (name: string, schema: string) =>
     takeIndexerLock(sharedStack().databaseUrl, schema, {
-      onWaiting: () => told.push(`${name} waits`),
-      onLost: () => told.push(`${name} lost it`),
-    }).then(() => told.push(`${name} has it`));
+      onWaiting: () => calls.push(`${name} waits`),
+      onLost: () => calls.push(`${name} lost it`),
+    }).then(() => calls.push(`${name} has it`));
   await take("first", SCHEMAS[0]);
   await take("of another index", SCHEMAS[1]);
   const second = take("second", SCHEMAS[0]);
-  await expect.poll(() => told, SOON).toContain("second waits");
-  expect(told).toEqual(["first has it", "of another index has it", "second waits"]);
+  await expect.poll(() => calls, SOON).toContain("second waits");
+  expect(calls).toEqual(["first has it", "of another index has it", "second waits"]);
 
   await endHolder(SCHEMAS[0]);
 
   await second;
-  await expect.poll(() => told.slice(3).sort(), SOON).toEqual(["first lost it", "second has it"]);
+  await expect.poll(() => calls.slice(3).sort(), SOON).toEqual(["first lost it", "second has it"]);
 });

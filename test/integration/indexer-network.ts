@@ -1,4 +1,4 @@
-/** A chain, a database and an indexer that a test may stop, kill and start again. No service, no relayer. */
+/** A chain, a database and an indexer that a test can stop, kill and restart. No service, no relayer. */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,23 +37,23 @@ export interface IndexerNetwork {
   schema: string;
   stopIndexer(): Promise<void>;
   startIndexer(): Promise<void>;
-  /** Ends the indexer without warning; its supervisor starts it again. */
+  /** Kills the indexer without warning; its supervisor restarts it. */
   killIndexer(): void;
   stop(): Promise<void>;
 }
 
 /**
- * How long tests wait for what the indexer shows. Where its node fails to answer, Ponder asks the same again for a
- * minute before it goes on.
+ * How long tests wait for the indexer. If its node fails to respond, Ponder repeats the same request for a minute
+ * before it continues.
  */
 export const INDEXING_MS = 90_000;
-/** A request that is late must not be sent again: a block would be made twice. */
+/** A slow request must not be retried: a block would be made twice. */
 const RPC_TIMEOUT_MS = 60_000;
 
-/** Everything is new, and gone after `stop`. */
+/** Everything is new, and `stop` removes it. */
 export async function startIndexerNetwork(): Promise<IndexerNetwork> {
   const directory = mkdtempSync(join(tmpdir(), "indexer-test-"));
-  // Postgres runs as another user where the tests run as root.
+  // If the tests run as root, Postgres runs as another user.
   chmodSync(directory, 0o755);
   const guardian = startGuardian();
   const report = () => {};
@@ -93,7 +93,7 @@ export async function startIndexerNetwork(): Promise<IndexerNetwork> {
     },
     killIndexer() {
       const pid = indexer.pid();
-      if (pid === undefined) throw new Error("The indexer does not run");
+      if (pid === undefined) throw new Error("The indexer is not running");
       process.kill(pid, "SIGKILL");
     },
     async stop() {
@@ -107,7 +107,7 @@ export async function startIndexerNetwork(): Promise<IndexerNetwork> {
   };
 }
 
-/** Waits until `condition` holds; fails after `timeoutMs`. */
+/** Waits until `condition` holds; throws after `timeoutMs`. */
 export async function until(condition: () => Promise<boolean>, timeoutMs = INDEXING_MS): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await condition())) {

@@ -50,8 +50,9 @@ async function namesOf(escrow: Address) {
 }
 
 /**
- * Replaces the newest blocks, down to and with `from`, by empty ones. The indexer is idle meanwhile: where it is just
- * asking for the logs of a block that goes, Ponder asks again and again for a minute before it looks at the next one.
+ * Replaces the newest blocks, down to and including `from`, with empty ones. The indexer is idle meanwhile: if it is
+ * just requesting the logs of a removed block, Ponder repeats that request for a minute before it looks at the next
+ * block.
  */
 async function removeBlocks(from: bigint): Promise<void> {
   await network.testClient.setIntervalMining({ interval: 0 });
@@ -59,7 +60,7 @@ async function removeBlocks(from: bigint): Promise<void> {
   do {
     head = await headNumber();
     await reach({ blockNumber: head });
-    // A block that was being made just then is there by now.
+    // A block that was being made meanwhile exists by now.
   } while ((await headNumber()) !== head);
   const depth = Number(head - from) + 1;
   await network.testClient.request({ method: "anvil_reorg" as never, params: [depth, []] as never });
@@ -69,8 +70,8 @@ async function removeBlocks(from: bigint): Promise<void> {
 const reach = (target: Omit<onchain.IndexedTarget, "timeoutMs">, timeoutMs = INDEXING_MS) =>
   onchain.waitForIndexed(network.db, { ...target, timeoutMs });
 
-describe("a reorganisation", () => {
-  it("takes back a match, and shows who is matched instead", async () => {
+describe("a reorg", () => {
+  it("undoes a match, and shows who is matched instead", async () => {
     const escrow = await actors.create({ title: "contested", initiator: client });
     const lost = await actors.accept(worker, escrow);
     expect(await reach({ ...lost, escrow }), "first match is visible").toBe(true);
@@ -82,7 +83,7 @@ describe("a reorganisation", () => {
       await removeBlocks(lost.blockNumber);
       await until(async () => (await rowOf(escrow))?.phase === "created");
     });
-    await expect(overtaken, "an answer made of what is gone").rejects.toMatchObject({
+    await expect(overtaken, "a response built from a removed block").rejects.toMatchObject({
       code: "settlement_pending",
     });
     expect(await rowOf(escrow)).toMatchObject({
@@ -103,7 +104,7 @@ describe("a reorganisation", () => {
     expect(await namesOf(escrow)).toEqual(["WorkingContractCreated", "WorkingContractMatched"]);
   });
 
-  it("takes back a whole Working Contract, and finds it again in its new block", async () => {
+  it("undoes a whole Working Contract, which is found again in its new block", async () => {
     const options = { title: "vanished", initiator: client };
     const before = await headNumber();
     const escrow = await actors.create(options);
@@ -124,12 +125,12 @@ describe("a reorganisation", () => {
     expect({ ...again, ...changed }).toEqual({ ...row, ...changed });
     expect(again?.updatedBlockHash).not.toBe(row?.updatedBlockHash);
 
-    // Events of an escrow that was deployed, taken back and deployed again must still be followed.
+    // Events of an escrow that was deployed, removed by a reorg and deployed again must still be followed.
     const matched = await actors.accept(worker, escrow);
     expect(await reach({ ...matched, escrow })).toBe(true);
   });
 
-  it("puts a deleted stake back", async () => {
+  it("restores a deleted stake", async () => {
     const agent = network.wallet(4);
     const staker = addressOf(agent);
     const staked = await actors.stake(agent, ELIGIBILITY_STAKE);
@@ -151,7 +152,9 @@ describe("a reorganisation", () => {
     const { blockNumber } = await actors.withdrawStake(agent);
     await reach({ blockNumber });
     expect(await stakeOf()).toEqual([]);
-    expect(await reach({ ...unbonding, staker }, 200), "what is gone may not have come yet").toBe(false);
+    expect(await reach({ ...unbonding, staker }, 200), "a deleted row may not have been inserted yet").toBe(
+      false,
+    );
 
     await removeBlocks(blockNumber);
     await until(async () => (await stakeOf()).length === 1);
@@ -171,7 +174,7 @@ describe("a new block", () => {
     };
     let delays: number[] = [];
     const median = () => delays.toSorted((a, b) => a - b)[delays.length / 2];
-    // While the machine does other work the newest ten may all be late.
+    // While the machine is busy, the newest ten can all be late.
     await until(async () => {
       delays = [...delays, await delayOfNextBlock()].slice(-10);
       return delays.length === 10 && Number(median()) < 250;
@@ -180,7 +183,7 @@ describe("a new block", () => {
   });
 });
 
-/** The signed transactions of the newest blocks, in order, so that they can be mined again. */
+/** The signed transactions of the newest blocks, in order, to mine them again. */
 async function rawTransactionsSince(from: bigint) {
   const raw: Hex[] = [];
   for (let number = from; number <= (await headNumber()); number++) {

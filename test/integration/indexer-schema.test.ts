@@ -7,12 +7,12 @@ import { describe, expect, it } from "vitest";
 import * as views from "../../src/db/onchain.js";
 import * as tables from "../../src/indexer/ponder.schema.js";
 
-/** All that a query or its result depends on. */
+/** Everything on which a query or its result depends. */
 function shapeOf(table: PgTable) {
   const columns = Object.entries(getTableColumns(table)).map(([key, column]) => {
     const { dataType, name, notNull, primary } = column;
     const type = column.getSQLType();
-    // Both read numeric(78) as bigint, the mirror by a custom type of its own.
+    // Both read numeric(78) as bigint; the mirror uses its own custom type.
     return [
       key,
       {
@@ -41,7 +41,7 @@ describe("the read-only handle", () => {
     expect(shapes(views)).toEqual(shapes(tables));
   });
 
-  it("reads from the views, never from a release", () => {
+  it("reads from the views, never directly from a release", () => {
     for (const [, table] of tablesOf(views)) expect(getTableConfig(table).schema).toBe("onchain");
   });
 });
@@ -64,7 +64,7 @@ describe("the handlers", () => {
     expect(code).toContain(`ponder.on("AgentDelegation:${name}"`);
   });
 
-  // Declared in the interface, never emitted: a lock changes no eligibility.
+  // Declared in the interface but never emitted: a lock changes no eligibility.
   it.each(namesOf(registryAbi).filter((name) => name !== "LockedForVote"))(
     "follow the registry's event %s",
     (name) => {

@@ -61,7 +61,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
     const { db, pool, publicClient, deployment } = network;
     relayer = createRelayer({ db, pool, publicClient, account, deployment, confirmations: 1, logger });
     relayer.start();
-    // Two, as in two processes.
+    // Two keepers, like two processes.
     keepers = [1, 2].map(() => createKeeper({ db, clock, deployment, logger, intervalMs: 200 }));
     for (const keeper of keepers) keeper.start();
   });
@@ -96,7 +96,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
     return escrow;
   }
 
-  /** A dispute that is not indexed yet would look like a review that time has ended. */
+  /** Waits for the index first: a dispute that is not indexed yet would look like a review that has expired. */
   async function pass(seconds: number): Promise<void> {
     const blockNumber = await network.publicClient.getBlockNumber({ cacheTime: 0 });
     expect(await waitForIndexed(network.db, { blockNumber, timeoutMs: INDEXING_MS })).toBe(true);
@@ -129,7 +129,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
     await actors.vote(voter, escrow, votes, salt);
   }
 
-  it("leaves escrows alone that this service knows nothing of", async () => {
+  it("ignores escrows that this service does not know", async () => {
     const foreign = await create("foreign", { isOurs: false });
     const own = await create("own");
     await actors.cancel(client, foreign);
@@ -138,7 +138,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
     expect(await operationsFor(`settle:${foreign}`)).toEqual([]);
   });
 
-  it("settles whatever time has ended, and what the parties ended, once each", async () => {
+  it("settles each contract that time or the parties ended, exactly once", async () => {
     const unmatched = await create("unmatched");
     const absent = await matched("absent");
     const unreviewed = await delivered("unreviewed");
@@ -212,7 +212,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
     );
   });
 
-  it("draws again where a draw came too late for its seed", async () => {
+  it("draws again if a draw came too late for its seed", async () => {
     await actors.setParameters({ baRecruitCount: 2 });
     const escrow = await delivered("drawn late");
     await actors.setParameters({ baRecruitCount: 0 });
@@ -231,7 +231,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
     ]);
   });
 
-  it("tries a payout again that the token refused, but not all the time", async () => {
+  it("retries a payout that the token rejected, but not continuously", async () => {
     const escrow = await create("refused");
     await actors.blacklist(client.account.address, true);
     await actors.cancel(client, escrow);

@@ -1,6 +1,6 @@
 /**
- * A page of contracts costs the same however many there are. `npm run measure:lists` shows it, plan by plan, with a
- * million (LIST_CONTRACTS); among the other tests there are fewer.
+ * A page of contracts costs the same however many contracts there are. `npm run measure:lists` shows this, plan by
+ * plan, with a million contracts (LIST_CONTRACTS); this test uses fewer.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ContractFilter, listContracts, SORTS } from "../../src/features/contracts/list.js";
@@ -11,15 +11,15 @@ const FEW = 10;
 const MANY = Number(process.env.LIST_CONTRACTS || 30_000);
 const SHOWS_PLANS = process.env.LIST_CONTRACTS !== undefined;
 const PAGE = 5;
-/** Blocks of 8 KiB that Postgres may touch for a page: a few levels of 18 partitions' indexes, and the rows. */
+/** Blocks of 8 KiB that Postgres can read for a page: a few levels of the indexes of 18 partitions, and the rows. */
 const MOST_BLOCKS = 400;
-/** Where one row says how far the index is. */
+/** Tables of which one row holds the index's progress. */
 const ONE_ROW = /Seq Scan on (_ponder_meta|_ponder_checkpoint|event_log)\b/g;
 const NOW = 2_000_000_000;
 const CLIENT = `0x${"c1".repeat(20)}` as const;
 
 let database: LargeDatabase;
-/** What Postgres was asked last. */
+/** The last query to Postgres. */
 let asked: { text: string; values: unknown[] };
 
 beforeAll(async () => {
@@ -34,7 +34,9 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-/** Contract `i` was created in second `i`. The newest hundredth is open; about ten are disputed; one client has ten. */
+/**
+ * Contract `i` was created in second `i`. The newest hundredth is open, about ten are disputed, and one client has ten.
+ */
 async function fill(count: number): Promise<void> {
   await database.pool.query("truncate onchain.working_contract, app.terms");
   const id = "'0x' || substr(encode(sha256(i::text::bytea), 'hex'), 1, 40)";
@@ -103,13 +105,13 @@ async function costOf(filter: Partial<ContractFilter>): Promise<Cost> {
     values,
   );
   const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
-  // The first line of buffers is that of the topmost node: it counts all below it.
+  // The first line of buffers belongs to the topmost node and includes all nodes below it.
   const [, buffers = ""] = /Buffers: shared (.*)/.exec(plan) ?? [];
   const blocks = [...buffers.matchAll(/(?:hit|read)=(\d+)/g)].reduce((sum, [, n]) => sum + Number(n), 0);
   return { rows: data.length, blocks, plan };
 }
 
-/** From the middle of the list on; the cursor is what the API would have given there. */
+/** From the middle of the list on. The cursor is the one that the API would have returned there. */
 async function cursorInTheMiddle(): Promise<string> {
   const { rows } = await database.pool.query(
     "select id, created_at from onchain.working_contract order by created_at offset (select count(*) / 2 from app.terms) limit 1",
@@ -119,7 +121,7 @@ async function cursorInTheMiddle(): Promise<string> {
   );
 }
 
-test(`a page of contracts costs the same at ${FEW} and at ${MANY.toLocaleString("en")}`, async () => {
+test(`a page of contracts costs the same at ${FEW} and at ${MANY.toLocaleString("en")} contracts`, async () => {
   const costs: Record<string, Record<number, Cost>> = {};
   for (const count of [FEW, MANY]) {
     await fill(count);

@@ -1,4 +1,4 @@
-/** Lists and searches that callers can shape are answered from indexes, however many rows there are. */
+/** Lists and searches that callers can shape use indexes, however many rows there are. */
 import type { SQL } from "drizzle-orm";
 import { and, desc, eq, ilike, inArray, or, sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -16,7 +16,7 @@ beforeAll(() => {
 });
 afterAll(() => db.$client.end());
 
-/** How Postgres would answer if the tables were large: small ones it rather reads whole, and sorts. */
+/** The plan that Postgres would choose for large tables. It prefers to read small ones completely and to sort them. */
 async function planOf(query: SQL): Promise<string> {
   return db.transaction(async (tx) => {
     for (const way of ["seqscan", "sort", "hashjoin", "mergejoin"]) {
@@ -36,10 +36,10 @@ test("searches by text use the trigram indexes of title and description", async 
 });
 
 test.each([
-  ["of everybody", undefined],
+  ["of everyone", undefined],
   ["of one agent", eq(vote.backupAgent, AGENT)],
   [
-    "of one agent from a cursor on",
+    "of one agent after a cursor",
     and(
       eq(vote.backupAgent, AGENT),
       sql`(${vote.sealedAt}, ${vote.contractId}, ${vote.position}) <= (1, ${AGENT}, 1)`,

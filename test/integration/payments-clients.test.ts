@@ -82,7 +82,7 @@ afterAll(async () => {
 });
 
 describe("the unmodified version 2 client", () => {
-  it("pays our quote, and its money arrives at the escrow", async () => {
+  it("pays our quote, and the money arrives at the escrow", async () => {
     const payer = await fundedPayer();
     const before = await balanceOf(ESCROW);
     const response = await payWithV2(payer);
@@ -97,7 +97,7 @@ describe("the unmodified version 2 client", () => {
     });
   });
 
-  it("pays also where the operator turned version 1 bodies on for everybody", async () => {
+  it("pays even if the operator turned version 1 bodies on for everyone", async () => {
     v1Bodies = true;
     try {
       expect((await payWithV2(await fundedPayer())).status).toBe(200);
@@ -106,7 +106,7 @@ describe("the unmodified version 2 client", () => {
     }
   });
 
-  it("pays an asset that its user allowed, with the spend controls on", async () => {
+  it("pays an asset that its user allowed, with the spending controls on", async () => {
     const payer = await fundedPayer();
     const client = v2Client(payer).setSpendControls({
       allowedAssets: [{ network: "eip155:84532", asset: quote.asset.address }],
@@ -114,7 +114,7 @@ describe("the unmodified version 2 client", () => {
     expect((await wrapFetchWithPayment(callAs(payer), client)(url, { method: "POST" })).status).toBe(200);
   });
 
-  it("can name its payment by an extension", async () => {
+  it("can identify its payment by an extension", async () => {
     const payer = await fundedPayer();
     const client = v2Client(payer).setSpendControls(false);
     client.registerExtension({
@@ -129,7 +129,7 @@ describe("the unmodified version 2 client", () => {
     expect(last?.paymentIdentifier).toBe("order-0123456789abcdef");
   });
 
-  it("reads the reason of a refusal", async () => {
+  it("reads the reason of a rejection", async () => {
     const pauper = await fundedPayer(0n);
     const response = await payWithV2(pauper);
     expect(response.status).toBe(402);
@@ -155,7 +155,7 @@ describe("the unmodified version 1 client", () => {
     });
   });
 
-  it("pays without any header where the operator turned version 1 bodies on", async () => {
+  it("pays without any header if the operator turned version 1 bodies on", async () => {
     v1Bodies = true;
     try {
       expect((await payWithV1(await fundedPayer(), {})).status).toBe(200);
@@ -164,7 +164,7 @@ describe("the unmodified version 1 client", () => {
     }
   });
 
-  it("reads the reason of a refusal in the body", async () => {
+  it("reads the reason of a rejection in the body", async () => {
     const pauper = await fundedPayer(0n);
     const response = await payWithV1(pauper, { "X-402-Version": "1" });
     expect(response.status).toBe(402);
@@ -176,7 +176,7 @@ describe("the unmodified version 1 client", () => {
   });
 });
 
-describe("a payment is refused, and no money moves, when", () => {
+describe("a payment is rejected, and no money moves, when", () => {
   const cases: [name: string, reason: string, change: PaymentChange][] = [
     ["its amount is too low", "invalid_exact_evm_payload_authorization_value", { value: PRICE - 1n }],
     ["its amount is too high", "invalid_exact_evm_payload_authorization_value", { value: PRICE + 1n }],
@@ -196,23 +196,19 @@ describe("a payment is refused, and no money moves, when", () => {
       "invalid_exact_evm_payload_recipient_mismatch",
       { accepted: { payTo: relayer.address } },
     ],
-    ["it has ended", "invalid_exact_evm_payload_authorization_valid_before", { validBeforeIn: -1 }],
+    ["it has expired", "invalid_exact_evm_payload_authorization_valid_before", { validBeforeIn: -1 }],
     [
-      "it ends before it can settle",
+      "it expires before it can settle",
       "invalid_exact_evm_payload_authorization_valid_before",
       { validBeforeIn: 4 },
     ],
-    ["it has not begun", "invalid_exact_evm_payload_authorization_valid_after", { validAfterIn: 1_000 }],
+    ["it is not valid yet", "invalid_exact_evm_payload_authorization_valid_after", { validAfterIn: 1_000 }],
     ["its signature was tampered with", "invalid_exact_evm_payload_signature", { tamper: flipBit }],
     ["its signature is cut", "invalid_exact_evm_payload_signature", { tamper: (hex) => slice(hex, 0, 64) }],
-    [
-      "its signature is empty but for its length",
-      "invalid_exact_evm_payload_signature",
-      { tamper: () => "0x00" },
-    ],
+    ["its signature is a single zero byte", "invalid_exact_evm_payload_signature", { tamper: () => "0x00" }],
     ["its signature is the malleable twin", "invalid_exact_evm_payload_signature", { tamper: highS }],
     [
-      "its recovery byte is unknown",
+      "its recovery byte is invalid",
       "invalid_exact_evm_payload_signature",
       { tamper: (hex) => withV(hex, 29) },
     ],
@@ -226,18 +222,18 @@ describe("a payment is refused, and no money moves, when", () => {
     await expectRefused(await fundedPayer(PRICE * 2n), change, reason);
   });
 
-  it("the payer holds one unit too little", async () => {
+  it("the payer lacks one unit", async () => {
     await expectRefused(await fundedPayer(PRICE - 1n), {}, "insufficient_funds");
   });
 
-  it("somebody else pays", async () => {
+  it("someone else pays", async () => {
     const [payer, caller] = [await fundedPayer(), await fundedPayer()];
     const response = await callAs(caller)(url, payHeaders(await sign(payer, {})));
     expect([response.status, refusal(response)]).toEqual([402, "payer_mismatch"]);
     expect(await balanceOf(payer.address)).toBe(PRICE);
   });
 
-  it("its nonce was used", async () => {
+  it("its nonce has been used", async () => {
     const payer = await fundedPayer(PRICE * 2n);
     const payment = await sign(payer, {});
     expect((await callAs(payer)(url, payHeaders(payment))).status).toBe(200);
@@ -246,7 +242,7 @@ describe("a payment is refused, and no money moves, when", () => {
     expect(await balanceOf(payer.address)).toBe(PRICE);
   });
 
-  it("its nonce was used, also once it has ended and the payer is out of funds", async () => {
+  it("its nonce has been used, even after it has expired and the payer is out of funds", async () => {
     const payer = await fundedPayer();
     const payment = await sign(payer, {});
     expect((await callAs(payer)(url, payHeaders(payment))).status).toBe(200);
@@ -257,7 +253,7 @@ describe("a payment is refused, and no money moves, when", () => {
     expect(verification).toMatchObject({ ok: false, reason: "authorization_used" });
   });
 
-  it("its nonce was cancelled", async () => {
+  it("its nonce has been cancelled", async () => {
     const payer = await fundedPayer();
     const payment = await sign(payer, {});
     const signature = await payer.signTypedData({
@@ -282,7 +278,7 @@ describe("a payment is refused, and no money moves, when", () => {
     await expectRefused(payer, {}, "invalid_transaction_state");
   });
 
-  it("it begins after the chain's newest block, although the clock is past that", async () => {
+  it("it becomes valid after the chain's newest block, although the clock is past that time", async () => {
     const payer = await fundedPayer();
     const head = Number((await publicClient.getBlock()).timestamp);
     const payment = await sign(payer, { validAfter: head + 5 });
@@ -298,7 +294,7 @@ describe("a payment is refused, and no money moves, when", () => {
     expect(verification).toMatchObject({ reason: "invalid_exact_evm_payload_authorization_valid_after" });
   });
 
-  it("the node does not answer: this is no refusal, and says that it can be repeated", async () => {
+  it("the node does not respond: this is not a rejection, and the error says that a retry can help", async () => {
     const payer = await fundedPayer();
     const decoded = decodePayment(new Headers(payHeaders(await sign(payer, {})).headers));
     if (!decoded?.ok) throw new Error("not decoded");
@@ -311,7 +307,7 @@ describe("a payment is refused, and no money moves, when", () => {
 describe("a payment is accepted, and settles, when", () => {
   const cases: [name: string, change: PaymentChange][] = [
     ["its recovery byte is 0 or 1", { tamper: (hex) => withV(hex, Number(slice(hex, 64)) - 27) }],
-    ["it never ends", { validBefore: 2n ** 48n }],
+    ["it never expires", { validBefore: 2n ** 48n }],
     ["it echoes nothing", { accepted: null }],
     ["it echoes addresses in upper case", { accepted: { payTo: `0x${ESCROW.slice(2).toUpperCase()}` } }],
   ];
@@ -324,7 +320,7 @@ describe("a payment is accepted, and settles, when", () => {
 });
 
 describe("a contract wallet", () => {
-  it("pays with its owner's signature (ERC-1271), and not with a stranger's", async () => {
+  it("pays with its owner's signature (ERC-1271), but not with a stranger's", async () => {
     const owner = privateKeyToAccount(generatePrivateKey());
     const stranger = privateKeyToAccount(generatePrivateKey());
     const wallet = await deploy("ContractWallet", [owner.address]);
@@ -338,7 +334,7 @@ describe("a contract wallet", () => {
     expect(await balanceOf(wallet)).toBe(0n);
   });
 
-  it("is told to deploy first where its signature is one of an undeployed wallet (ERC-6492)", async () => {
+  it("is asked to deploy first if its signature is that of an undeployed wallet (ERC-6492)", async () => {
     const wrap = (_hex: Hex, digest: Hex) => concat([digest, `0x${"6492".repeat(16)}`]);
     for (const payer of [await fundedPayer(), await walletThatWantsTheDigestFirst()]) {
       const response = await callAs(payer)(url, payHeaders(await sign(payer, { tamper: wrap })));
@@ -361,7 +357,7 @@ describe("a contract wallet", () => {
     expect(await balanceOf(wallet.address)).toBe(0n);
   });
 
-  it("keeps a last byte of 0 or 1 in its signature, where that byte is not a recovery byte", async () => {
+  it("keeps a last byte of 0 or 1 in its signature if that byte is not a recovery byte", async () => {
     const wallet = await walletThatWantsTheDigestFirst();
     const payment = await sign(wallet, {
       tamper: (_hex, digest) => concat([digest, padHex("0x01", { size: 33 })]),
@@ -370,7 +366,7 @@ describe("a contract wallet", () => {
     expect(last?.signature).toBe(payment.payload.signature);
   });
 
-  it("decides itself at an address that runs code, whoever holds the key (EIP-7702)", async () => {
+  it("decides at an address that runs code, whoever holds the key (EIP-7702)", async () => {
     const payer = await fundedPayer();
     const stranger = privateKeyToAccount(generatePrivateKey());
     const delegate = await deploy("ContractWallet", [stranger.address]);
@@ -406,7 +402,7 @@ async function expectRefused(payer: Payer, change: PaymentChange, reason: string
   expect(await balanceOf(payer.address)).toBe(before);
 }
 
-/** A version 2 payment made by hand, so that any part of it can be wrong and still be signed. */
+/** A version 2 payment built by hand, so that any part of it can be wrong and still be signed. */
 async function sign(payer: Payer, change: PaymentChange) {
   const now = clock();
   const message = {
@@ -485,7 +481,7 @@ async function fundedPayer(amount = PRICE): Promise<PrivateKeyAccount> {
   return account;
 }
 
-/** A wallet that accepts exactly the signatures whose first word is the digest: length and last byte are free. */
+/** A wallet that accepts exactly the signatures whose first word is the digest. Length and last byte are free. */
 async function walletThatWantsTheDigestFirst(): Promise<{ address: Address; signer: PrivateKeyAccount }> {
   const signer = privateKeyToAccount(generatePrivateKey());
   await testClient.setCode({
@@ -524,7 +520,7 @@ function highS(signature: Hex): Hex {
   return concat([slice(signature, 0, 32), s, numberToHex(55 - Number(slice(signature, 64)), { size: 1 })]);
 }
 
-/** A paid route as the service has it: decode, verify, settle by the token's `bytes signature` overload, receipt. */
+/** A paid route like the service's: decode, verify, settle by the token's `bytes signature` overload, receipt. */
 async function startShop(): Promise<string> {
   const app = new Hono();
   app.post("/paid", async (c) => {

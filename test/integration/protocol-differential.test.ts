@@ -1,4 +1,7 @@
-/** src/protocol against the compiled contracts on a real chain: the same numbers, bytes, addresses and statuses. */
+/**
+ * Compares src/protocol with the compiled contracts on a real chain: numbers, bytes, addresses and statuses are the
+ * same.
+ */
 import { readFileSync } from "node:fs";
 import { delegationAbi, escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { share } from "@working-contracts/protocol/amounts";
@@ -35,7 +38,7 @@ import { CHAIN_ID, startAnvil } from "./protocol-differential/node.js";
 const RUNS = 250;
 const LIVES = 320;
 const SECONDS_IN_2100 = 4_102_444_800;
-/** anvil's first unlocked account; it holds nothing of worth anywhere. */
+/** anvil's first unlocked account. Its key is public, and it holds nothing of value anywhere. */
 const DEPLOYER = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 
 let stopAnvil: (() => Promise<void>) | undefined;
@@ -71,7 +74,7 @@ function harnessArtifact(): { abi: Abi; bytecode: { object: Hex } } {
   return JSON.parse(readFileSync(path, "utf8"));
 }
 
-/** Result of a library function, as the harness exposes it. */
+/** Result of a library function, through the test harness. */
 function library(functionName: string, args: readonly unknown[]): Promise<unknown> {
   return client.readContract({ address: harness, abi: harnessArtifact().abi, functionName, args });
 }
@@ -83,7 +86,7 @@ const lowerCased = (terms: EscrowTerms): EscrowTerms => ({
 });
 
 describe("terms", () => {
-  it("escrowAddress is what the factory predicts", async () => {
+  it("escrowAddress returns the address that the factory predicts", async () => {
     await fc.assert(
       fc.asyncProperty(termsArbitrary, async (terms) => {
         const predicted = await client.readContract({
@@ -98,7 +101,7 @@ describe("terms", () => {
     );
   });
 
-  it("packTerms and unpackTerms are what TermsCodec packs and unpacks", async () => {
+  it("packTerms and unpackTerms match TermsCodec", async () => {
     await fc.assert(
       fc.asyncProperty(termsArbitrary, async (terms) => {
         const [packed, unpacked] = await Promise.all([
@@ -119,9 +122,9 @@ describe("texts and hashes", () => {
 
   it.each([
     ["from 1970 to 2100", time],
-    ["around the turns of years, leap days included", turnsOfDays()],
+    ["around year boundaries, leap days included", turnsOfDays()],
     ["anywhere in uint40", fc.integer({ min: 0, max: 2 ** 40 - 1 })],
-  ])("challengeText is what AgentDelegation rebuilds: times %s", async (_, times) => {
+  ])("challengeText is the text that AgentDelegation rebuilds: times %s", async (_, times) => {
     const cases = fc.tuple(hexArbitrary(20), hexArbitrary(20), hexArbitrary(32), times, times);
     await fc.assert(
       fc.asyncProperty(cases, async ([agent, operator, nonce, issuedAt, expiresAt]) => {
@@ -140,7 +143,7 @@ describe("texts and hashes", () => {
     );
   });
 
-  /** Last and first seconds of February and of years, where calendars go wrong. */
+  /** First and last seconds of February and of years, where calendar code fails. */
   function turnsOfDays(): fc.Arbitrary<number> {
     return fc
       .record({
@@ -162,7 +165,7 @@ describe("ledger", () => {
   const onChain = (tally: { met: number; notMet: number; unclear: number; unopened?: number }) =>
     Object.fromEntries(Object.entries(tally).map(([name, value]) => [name, BigInt(value)]));
 
-  it("resolve, released, absent and withdrawn pay what Settlement.sol pays", async () => {
+  it("resolve, released, absent and withdrawn pay the same as Settlement.sol", async () => {
     const cases = fc.tuple(priceArbitrary, tallies, fc.boolean(), parametersArbitrary);
     await fc.assert(
       fc.asyncProperty(cases, async ([price, tally, disputed, parameters]) => {
@@ -186,7 +189,7 @@ describe("ledger", () => {
     );
   });
 
-  it("majority and pot are those of Settlement.sol", async () => {
+  it("majority and pot match Settlement.sol", async () => {
     await fc.assert(
       fc.asyncProperty(
         criterionVotes,
@@ -210,7 +213,7 @@ describe("ledger", () => {
   });
 });
 
-describe("random lives of real escrows", () => {
+describe("random lifecycles of real escrows", () => {
   const seed = Math.floor(Math.random() * 2 ** 32);
 
   it(`agree in status, parties, books, outcomes and payouts at every step (seed ${seed})`, async () => {

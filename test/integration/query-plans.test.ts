@@ -1,4 +1,4 @@
-/** What the loops of relayer and keeper read on a large database: what is open or due, never all that ever was. */
+/** The loops of relayer and keeper read only open or due rows of a large database, never the whole history. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
@@ -26,7 +26,10 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-/** History: settled contracts, claimed votes, final operations. In between, OPEN of each that are still to be done. */
+/**
+ * Fills in history: settled contracts, claimed votes, final operations. Among them are OPEN of each that are still to
+ * do.
+ */
 async function fill(): Promise<void> {
   const done = `i > ${OPEN}`;
   await database.insert("onchain.working_contract", ROWS, {
@@ -46,7 +49,7 @@ async function fill(): Promise<void> {
     sealed_votes: "0",
     opened_votes: "0",
   });
-  // As many again that go on: nothing of them is due.
+  // As many again that are still running: none of them is due.
   await database.insert("onchain.working_contract", ROWS, {
     id: "'0x1' || lpad(to_hex(i), 39, '0')",
     phase: "(array['created', 'matched', 'delivered'])[1 + i % 3]",
@@ -108,7 +111,7 @@ async function fill(): Promise<void> {
   await database.pool.query("analyze");
 }
 
-/** Rows that Postgres read in tables and indexes while `work` ran. */
+/** Rows that Postgres read from tables and indexes while `work` ran. */
 async function rowsRead(work: () => Promise<unknown>): Promise<number> {
   const read = async (): Promise<number> => {
     await database.pool.query("select pg_stat_force_next_flush()");
@@ -123,7 +126,7 @@ async function rowsRead(work: () => Promise<unknown>): Promise<number> {
   return (await read()) - before;
 }
 
-it("finds what is due among 200,000 contracts by looking at little more than that", async () => {
+it("finds the due ones among 200,000 contracts by reading little more than those", async () => {
   const deployment = readDeployment(deploymentPath);
   const due: string[] = [];
   const read = await rowsRead(async () => {
@@ -135,7 +138,7 @@ it("finds what is due among 200,000 contracts by looking at little more than tha
   expect(read).toBeLessThan(OPEN * 50);
 });
 
-it("claims a batch beside 100,000 operations that are done", async () => {
+it("claims a batch beside 100,000 finished operations", async () => {
   const context = {
     db: database.db,
     signer: SIGNER,
@@ -156,7 +159,7 @@ it("claims a batch beside 100,000 operations that are done", async () => {
   expect(read).toBeLessThan(OPEN * 50);
 });
 
-it("looks for batches that were given up by their operations", async () => {
+it("finds given-up batches by their operations", async () => {
   const read = await rowsRead(() =>
     database.db.execute(sql`
       select id from app.batch where state in ('reverted', 'superseded') and operation_ids && '{5,6}'::bigint[]`),

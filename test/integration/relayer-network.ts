@@ -1,4 +1,4 @@
-/** A chain whose blocks a test makes itself, a database, and relayers that it may start, freeze and abandon. */
+/** A chain whose blocks a test makes, a database, and relayers that it can start, freeze and abandon. */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,9 +38,9 @@ import { startPostgres } from "../../tools/local/postgres.js";
 export const PRICE = 50_000_000n;
 export const STAKE = 2_500_000n;
 const BLOCK_INTERVAL_MS = 150;
-/** How long tests wait for what the relayer does. */
+/** How long tests wait for the relayer. */
 const PATIENCE_MS = 60_000;
-/** A request that is late must not be sent again: a block would be made twice, beside the first. */
+/** A slow request must not be retried: a block would be made twice. */
 const RPC_TIMEOUT_MS = 60_000;
 const DAY = 86_400;
 const SIGNERS = 32;
@@ -63,7 +63,7 @@ export interface Logged {
   [fact: string]: unknown;
 }
 
-/** Throws the node's refusal, or answers in its place with `{ result }`; anything else lets the request through. */
+/** Can throw in place of the node, or replace its response with `{ result }`. Any other value lets the request through. */
 export type Intercept = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
 export interface RelayerSetup {
@@ -77,10 +77,10 @@ export interface RelayerSetup {
 
 export type RelayerNetwork = Awaited<ReturnType<typeof startRelayerNetwork>>;
 
-/** Everything is new, and gone after `stop`. The Relay allows the first SIGNERS signers. */
+/** Everything is new, and `stop` removes it. The Relay allows the first SIGNERS signers. */
 export async function startRelayerNetwork() {
   const directory = mkdtempSync(join(tmpdir(), "relayer-test-"));
-  // Postgres runs as another user where the tests run as root.
+  // If the tests run as root, Postgres runs as another user.
   chmodSync(directory, 0o755);
   const guardian = startGuardian();
   const local = { guardian, report: () => {} };
@@ -152,7 +152,7 @@ export async function startRelayerNetwork() {
     return Number((await publicClient.getBlock()).timestamp);
   }
 
-  /** Calls as the owner, mined before it returns. */
+  /** Sends a call as the owner. Returns when it is mined. */
   async function ownerCall(call: { to: Address; data: Hex }): Promise<void> {
     const hash = await owner.sendTransaction({ ...call, maxPriorityFeePerGas: 10n ** 10n });
     const { status } = await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 20 });
@@ -304,7 +304,7 @@ export async function startRelayerNetwork() {
       relayer.start();
       return relayer;
     },
-    /** Looks after every signer that no relayer has, at once. */
+    /** Starts a caretaker that follows every signer without a relayer, at once. */
     startCaretaker(): void {
       const caretaker = createCaretaker({
         db,
@@ -318,7 +318,7 @@ export async function startRelayerNetwork() {
       started.add(caretaker);
       caretaker.start();
     },
-    /** A created contract, by a relayer that is running. */
+    /** A created contract. A relayer must be running. */
     async created(client: PrivateKeyAccount): Promise<Address> {
       const act = await creation(client);
       const row = await outcome(await store(act));
@@ -343,7 +343,7 @@ export async function startRelayerNetwork() {
         functionName: "authorizationState",
         args: [payment?.payer ?? ZERO_ADDRESS, payment?.nonce ?? zeroHash],
       }),
-    /** A transaction with a signer's key that is none of the relayer's, dear enough to be mined first. */
+    /** A transaction signed with a signer's key but not by the relayer. Its fee is high enough to be mined first. */
     signForeign: (account: PrivateKeyAccount, nonce: number): Promise<Hex> =>
       account.signTransaction({
         chainId: deployment.chainId,
@@ -354,7 +354,7 @@ export async function startRelayerNetwork() {
         maxFeePerGas: 10n ** 12n,
         maxPriorityFeePerGas: 10n ** 11n,
       }),
-    /** Cuts the connections that hold advisory locks, as a network failure between process and database does. */
+    /** Cuts the connections that hold advisory locks, like a network failure between process and database. */
     async cutLocks(): Promise<void> {
       await pool.query(
         "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'relayer-lock'",
@@ -377,7 +377,7 @@ export async function startRelayerNetwork() {
   };
 }
 
-/** Makes blocks one at a time: anvil may break its state when two ways of mining, or a reorganisation, overlap. */
+/** Makes blocks one at a time: anvil can corrupt its state if two ways of mining, or mining and a reorg, overlap. */
 function createBlockProducer(mine: () => Promise<unknown>) {
   let stopped = false;
   const produce = async (): Promise<void> => {
@@ -401,7 +401,7 @@ function createBlockProducer(mine: () => Promise<unknown>) {
   };
 }
 
-/** Waits until `condition` holds; fails after `timeoutMs`. */
+/** Waits until `condition` holds; throws after `timeoutMs`. */
 export async function until(
   condition: () => Promise<boolean> | boolean,
   timeoutMs = PATIENCE_MS,

@@ -19,7 +19,7 @@ const CREATED = 1;
 const MATCHED = 2;
 const CANCELLED_BY_INITIATOR = 10;
 
-/** Whether it becomes final in the round that finds its receipt depends on the head that this round saw. */
+/** Whether an operation becomes final in the round that finds its receipt depends on that round's head. */
 const fate = ({ state, reason }: OperationRow) => (state === "rejected" ? `rejected ${reason}` : "applied");
 
 describe("the relayer's queue", () => {
@@ -91,7 +91,7 @@ describe("the relayer's queue", () => {
     }
   });
 
-  it("rejects a poisoned operation and carries out the others of its batch", async () => {
+  it("rejects a poisoned operation and executes the others of its batch", async () => {
     const clients = await network.agents(5);
     const acts = await Promise.all(clients.map((client) => network.creation(client)));
     const poor = await network.creation(network.signer(50));
@@ -119,7 +119,7 @@ describe("the relayer's queue", () => {
     expect(outcomes[2]?.batchId).toBeNull();
   });
 
-  it("carries out a delegation before the act that needs it, from one batch", async () => {
+  it("executes a delegation before the action that needs it, from one batch", async () => {
     network.startRelayer();
     const [client] = await network.agents(1);
     if (client === undefined) throw new Error("no agent");
@@ -156,7 +156,7 @@ describe("the relayer's queue", () => {
     expect(await network.statusOf(escrow)).toBe(CANCELLED_BY_INITIATOR);
   });
 
-  it("gives a repeated authorization or act its first operation", async () => {
+  it("maps a repeated authorization or action to its first operation", async () => {
     const [client] = await network.agents(1);
     const act = await network.creation(client as never);
 
@@ -170,7 +170,7 @@ describe("the relayer's queue", () => {
     await network.outcome(sameAct.operation);
   });
 
-  it("refuses new operations when the queue is full, and still knows the stored ones", async () => {
+  it("rejects new operations when the queue is full, and still knows the stored ones", async () => {
     const clients = await network.agents(3);
     const acts = await Promise.all(clients.map((client) => network.creation(client)));
     const full = {
@@ -202,7 +202,7 @@ describe("the relayer's queue", () => {
     expect(await network.isUsed(act)).toBe(false);
   });
 
-  it("ends what expired in the queue also while fees are beyond its cap", async () => {
+  it("ends operations that expired in the queue, even while fees are beyond its cap", async () => {
     const [client] = await network.agents(1);
     network.startRelayer({ options: { maxFeePerGas: 1n } });
     const act = await network.creation(client as never, { validBefore: (await network.chainTime()) + 100 });
@@ -213,7 +213,7 @@ describe("the relayer's queue", () => {
     expect(await network.outcome(row)).toMatchObject({ state: "rejected", reason: "Expired", batchId: null });
   });
 
-  it("holds a return of stray money while the token is paused, and carries it out afterwards", async () => {
+  it("holds the refund of a direct transfer while the token is paused, and executes it afterwards", async () => {
     const [client, payer] = await network.agents(2);
     network.startRelayer();
     const escrow = await network.created(client as never);
@@ -253,7 +253,7 @@ describe("the relayer's queue", () => {
     expect(await network.balanceOf(from as Address)).toBe(before);
   });
 
-  it("holds payments while the token is paused, and takes them afterwards", async () => {
+  it("holds payments while the token is paused, and applies them afterwards", async () => {
     const setPaused = (paused: boolean) =>
       network.ownerCall({
         to: network.usd.address,
@@ -276,11 +276,11 @@ describe("the relayer's queue", () => {
 
     const outcomes = await Promise.all(rows.map((row) => network.outcome(row)));
     expect(outcomes.map(fate)).toEqual(["applied", "applied"]);
-    // However long the pause was, neither is suspected of anything: they travel together.
+    // However long the pause was, neither is suspected, so they share a batch.
     expect(outcomes[0]?.batchId).toBe(outcomes[1]?.batchId);
   });
 
-  it("takes for no act the money that somebody else's authorization brought", async () => {
+  it("does not use the money of someone else's authorization for an action", async () => {
     const [client, payer, thief] = (await network.agents(3)) as [
       PrivateKeyAccount,
       PrivateKeyAccount,
@@ -316,7 +316,7 @@ describe("the relayer's queue", () => {
     expect(await network.statusOf(escrow)).toBe(MATCHED);
   });
 
-  it("answers waiters by polling when notifications do not arrive", async () => {
+  it("notifies waiters by polling when notifications do not arrive", async () => {
     const [client] = await network.agents(1);
     const row = await network.store(await network.creation(client as never));
     await network.pool.query(

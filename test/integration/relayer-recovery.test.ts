@@ -8,7 +8,7 @@ import { type Intercept, PRICE, type RelayerNetwork, startRelayerNetwork, until 
 
 const CREATED = 1;
 
-/** Stops at one moment until told to go on; passes it freely afterwards. */
+/** Stops at one moment until released, and passes it freely afterwards. */
 function freezeAt(moment: CrashPoint) {
   let thaw = () => {};
   let reached = false;
@@ -132,7 +132,7 @@ describe("the relayer under faults", () => {
     expect(receipts.size).toBeGreaterThan(1);
   });
 
-  it("sends a transaction again that the node dropped", async () => {
+  it("resends a transaction that the node dropped", async () => {
     await network.producer.pause();
     network.startRelayer({ signer: signer() });
     const { acts, rows } = await prepared(2);
@@ -173,7 +173,7 @@ describe("the relayer under faults", () => {
     }
   });
 
-  it("waits and raises an alarm at its fee cap, and goes on when fees fall", async () => {
+  it("waits and raises an alarm at its fee cap, and continues when fees fall", async () => {
     await network.producer.pause();
     const base = (await network.publicClient.getBlock()).baseFeePerGas as bigint;
     network.startRelayer({
@@ -191,8 +191,8 @@ describe("the relayer under faults", () => {
     await expectAppliedOnce(acts, rows);
   });
 
-  it("follows its operations through a reorganisation", async () => {
-    // More than the blocks that are made before the reorganisation.
+  it("follows its operations through a reorg", async () => {
+    // More than the blocks that are made before the reorg.
     network.startRelayer({ signer: signer(), confirmations: 1_000 });
     const { acts, rows } = await creations(4);
     await expectAppliedOnce(acts, rows);
@@ -216,7 +216,7 @@ describe("the relayer under faults", () => {
     expect((await network.rowOf(rows[0] as OperationRow))?.blockHash).toBe(after?.blockHash);
   });
 
-  it("sends again what a reorganisation beyond its finality took, with an alarm", async () => {
+  it("resends transactions that a reorg beyond its finality removed, and raises an alarm", async () => {
     const [client] = await network.agents(1);
     await network.producer.pause();
     const snapshot = await network.testClient.snapshot();
@@ -235,7 +235,7 @@ describe("the relayer under faults", () => {
     expect(alarms("reorganisation_beyond_finality")).toBeGreaterThan(0);
   });
 
-  it("queues its operations again once a foreign transaction has used their nonce for good", async () => {
+  it("requeues its operations once a foreign transaction has used their nonce for good", async () => {
     await network.producer.pause();
     network.startRelayer({ signer: signer(), confirmations: 3, options: { maxInFlight: 1 } });
     const { acts, rows } = await prepared(2);
@@ -299,7 +299,7 @@ describe("the relayer under faults", () => {
     expect(await network.batchesOf(poor)).toEqual([]);
   });
 
-  it("loses nothing while all its database connections are cut again and again", async () => {
+  it("loses nothing while all its database connections are cut repeatedly", async () => {
     network.startRelayer({ signer: signer() });
     const { acts, rows } = await creations(40);
     for (let cut = 0; cut < 5; cut += 1) {
@@ -313,14 +313,14 @@ describe("the relayer under faults", () => {
     await expectAppliedOnce(acts, rows);
   });
 
-  it("waits for a node that fails at random, and takes no silence for an answer", async () => {
+  it("waits for a node that fails at random, and does not treat silence as a result", async () => {
     let seed = 7;
     const random = () => {
       seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
       return seed / 2 ** 31;
     };
     const intercept: Intercept = async (method) => {
-      // A broadcast whose answer is lost has arrived all the same.
+      // A broadcast whose response is lost has still arrived.
       if (method !== "eth_sendRawTransaction" && random() < 0.2) throw new Error("the node is away");
     };
     network.startRelayer({ signer: signer(), intercept });
@@ -328,7 +328,7 @@ describe("the relayer under faults", () => {
     await expectAppliedOnce(acts, rows);
   });
 
-  it("judges call by call where the node has no eth_simulateV1", async () => {
+  it("judges call by call if the node has no eth_simulateV1", async () => {
     const intercept: Intercept = async (method) => {
       if (method === "eth_simulateV1") throw new MethodNotFoundRpcError(new Error("method not found"));
     };
@@ -354,7 +354,7 @@ describe("the relayer under faults", () => {
     });
   });
 
-  it("calls an operation final once its block is as deep as configured, and no earlier", async () => {
+  it("marks an operation final once its block is as deep as configured, and no earlier", async () => {
     const confirmations = 4;
     network.startRelayer({ signer: signer(), confirmations });
     const { rows } = await prepared(1);
@@ -366,7 +366,7 @@ describe("the relayer under faults", () => {
     for (let depth = 1; depth < confirmations; depth++) {
       await network.testClient.mine({ blocks: 1 });
       await until(async () => (await stateOf()) === "mined");
-      // A few rounds of the relayer: an early verdict would be seen.
+      // A few rounds of the relayer, so that an early verdict would show.
       await new Promise((resolve) => setTimeout(resolve, 200));
       expect(await stateOf(), `at depth ${depth}`).toBe("mined");
     }
@@ -374,7 +374,7 @@ describe("the relayer under faults", () => {
     await until(async () => (await stateOf()) === "final");
   });
 
-  it("counted all of that for Prometheus, and logged no signature", async () => {
+  it("counts all of this for Prometheus, and logs no signature", async () => {
     const { text } = await network.metrics.expose();
     const name = "working_contracts_relayer";
     for (const event of ["sent", "replaced", "mined", "final", "reverted", "reorganised", "quarantined"]) {
@@ -396,7 +396,7 @@ describe("the relayer under faults", () => {
     expect(JSON.stringify(network.logs)).not.toMatch(/0x[0-9a-f]{128}/i);
   });
 
-  /** Stored while no block is made: the agents' money is minted first. */
+  /** Stores the operations while no block is made. The agents' money is minted first. */
   async function prepared(count: number): Promise<{ acts: NewOperation[]; rows: OperationRow[] }> {
     network.producer.resume();
     const clients = await network.agents(count);

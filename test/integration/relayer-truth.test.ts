@@ -10,7 +10,7 @@ import { PRICE, type RelayerNetwork, startRelayerNetwork, until } from "./relaye
 
 const MATCHED = 2;
 
-/** Stops at one moment until told to go on. */
+/** Stops at one moment until released. */
 function freezeAt(moment: CrashPoint) {
   let thaw = () => {};
   let reached = false;
@@ -25,7 +25,7 @@ function freezeAt(moment: CrashPoint) {
   return { crashPoint, isReached: () => reached, thaw: () => thaw() };
 }
 
-describe("what the relayer believes", () => {
+describe("the relayer's beliefs", () => {
   let network: RelayerNetwork;
   let nextSigner = 0;
 
@@ -59,7 +59,7 @@ describe("what the relayer believes", () => {
     expect(await network.balanceOf(act.escrow as Address)).toBe(PRICE);
   }
 
-  /** Leaves a batch of `signer()` signed, stored and never broadcast; its owner is gone for good. */
+  /** Leaves a batch of `signer()` signed, stored and never broadcast. Its owner is gone for good. */
   async function abandoned(): Promise<{ act: NewOperation; row: OperationRow }> {
     const frozen = freezeAt("after_commit");
     const relayer = network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint });
@@ -70,7 +70,7 @@ describe("what the relayer believes", () => {
     return operation;
   }
 
-  it("sends nothing on a claim that lapsed while it thought: another signer may judge by now", async () => {
+  it("sends nothing on a claim that lapsed meanwhile, because another signer can judge by now", async () => {
     let laps = 0;
     network.startRelayer({
       signer: signer(),
@@ -89,7 +89,7 @@ describe("what the relayer believes", () => {
     expect(await network.batchesOf(signer())).toHaveLength(1);
   });
 
-  it("gives back no operation that another signer has taken since", async () => {
+  it("releases no operation that another signer has claimed since", async () => {
     const { act, row } = await stored();
     const other = network.addressOf(network.signer(nextSigner + 1));
     network.startRelayer({
@@ -131,7 +131,7 @@ describe("what the relayer believes", () => {
     expect(await network.statusOf(escrow)).toBe(MATCHED);
   });
 
-  it("waits with its judgement while its node is behind what another one showed", async () => {
+  it("waits with its judgement while its node is behind what another node showed", async () => {
     const [client, worker] = await network.agents(2);
     const other = network.startRelayer({ signer: signer() });
     const old = await network.publicClient.request({
@@ -156,7 +156,7 @@ describe("what the relayer believes", () => {
     expect(await network.outcome(accepted)).toMatchObject({ reason: null });
   });
 
-  it("waits while a contract's own block is gone, though newer ones stand", async () => {
+  it("waits while a contract's own block is gone, even if newer ones stand", async () => {
     const [client, another, worker] = await network.agents(3);
     const other = network.startRelayer({ signer: signer(), confirmations: 1000 });
     const escrow = await network.created(client as never);
@@ -223,7 +223,7 @@ describe("what the relayer believes", () => {
     expect(await network.outcome(row)).toMatchObject({ reason: null });
   });
 
-  it("keeps a rival behind an acceptance that was answered before a reorganisation took it back", async () => {
+  it("keeps a rival behind an acceptance that was answered before a reorg undid it", async () => {
     const [client, answered, rival] = await network.agents(3);
     const first = network.startRelayer({ signer: signer() });
     const escrow = await network.created(client as never);
@@ -243,7 +243,7 @@ describe("what the relayer believes", () => {
     expect(await network.outcome(waiting)).toMatchObject({ state: "rejected", reason: "WrongStatus" });
   });
 
-  it("tells a failure on chain once its block is deep, and judges the operation again first", async () => {
+  it("reports a failure on chain once its block is deep, and judges the operation again first", async () => {
     const [client, worker, rival] = await network.agents(3);
     const first = network.startRelayer({ signer: signer() });
     const escrow = await network.created(client as never);
@@ -253,7 +253,7 @@ describe("what the relayer believes", () => {
     network.startRelayer({ signer: signer(), confirmations: 4, crashPoint: frozen.crashPoint });
     const late = await network.store(await network.acceptance(worker as never, escrow));
     await until(frozen.isReached);
-    // An agent may act on chain without the service.
+    // An agent can act on chain without the service.
     const from = (rival as PrivateKeyAccount).address;
     const { target, data } = await network.acceptance(rival as never, escrow);
     await network.testClient.setBalance({ address: from, value: 10n ** 18n });
@@ -274,7 +274,7 @@ describe("what the relayer believes", () => {
     expect(await network.outcome(late)).toMatchObject({ state: "rejected", reason: "WrongStatus", tries: 1 });
   });
 
-  it("sends what a removed signer has signed, and writes down what became of it", async () => {
+  it("broadcasts what a removed signer has signed, and records the result", async () => {
     const { act, row } = await abandoned();
     expect((await network.rowOf(row))?.state).toBe("sent");
 
@@ -286,7 +286,7 @@ describe("what the relayer believes", () => {
     ]);
   });
 
-  it("raises an alarm where a removed signer's transaction is too cheap", async () => {
+  it("raises an alarm if a removed signer's transaction is too cheap", async () => {
     const { act, row } = await abandoned();
     await network.producer.pause();
     await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: 10n ** 11n });
@@ -297,7 +297,7 @@ describe("what the relayer believes", () => {
     await expectApplied(act, row);
   });
 
-  it("leaves the transactions of a living signer to it", async () => {
+  it("leaves a live signer's transactions to that signer", async () => {
     network.startCaretaker();
     network.startRelayer({ signer: signer() });
     const { act, row } = await stored();
@@ -306,7 +306,7 @@ describe("what the relayer believes", () => {
     expect((await network.batchesOf(signer()))[0]?.epoch).toBe(1n);
   });
 
-  it("takes no missing receipt for proof that a transaction is lost", async () => {
+  it("does not take a missing receipt as proof that a transaction is lost", async () => {
     let isLying = true;
     network.startRelayer({
       signer: signer(),
@@ -327,7 +327,7 @@ describe("what the relayer believes", () => {
     expect(await network.batchesOf(signer())).toHaveLength(1);
   });
 
-  it("looks again for a batch whose block is not the chain's, though a newer one stands", async () => {
+  it("rechecks a batch whose block left the chain, even if a newer one stands", async () => {
     network.startRelayer({ signer: signer(), confirmations: 8 });
     const first = await stored();
     await expectApplied(first.act, first.row);
@@ -348,7 +348,7 @@ describe("what the relayer believes", () => {
     expect((await network.rowOf(first.row))?.blockHash).toBe(older?.blockHash);
   });
 
-  it("ends batches that are deep enough behind more than it looks at in one round", async () => {
+  it("ends deep enough batches behind more than it checks in one round", async () => {
     const [deep, newer, confirmations] = [50, 250, 100];
     await network.producer.pause();
     const places = [];
@@ -382,7 +382,7 @@ describe("what the relayer believes", () => {
     await until(async () => (await states()).every((state) => state === "final"));
   });
 
-  it("writes nothing down beside a block that its node does not show", async () => {
+  it("records nothing beside a block that its node does not show", async () => {
     let hidden: string | undefined;
     network.startRelayer({
       signer: signer(),
@@ -407,7 +407,7 @@ describe("what the relayer believes", () => {
     await expectApplied(second.act, second.row);
   });
 
-  it("fills an account nonce that a reorganisation gave back from a foreign transaction", async () => {
+  it("fills an account nonce that a reorg freed from a foreign transaction", async () => {
     const [client] = await network.agents(1);
     const before = await network.publicClient.getBlockNumber({ cacheTime: 0 });
     const foreign = await network.signForeign(signer(), 0);
@@ -438,7 +438,7 @@ describe("what the relayer believes", () => {
     expect(alarms("foreign_nonce")).toBeGreaterThan(0);
   });
 
-  it("keeps to what the signer can pay for when it replaces, and sends the older transaction again", async () => {
+  it("replaces only with fees that the signer can pay for, and otherwise resends the older transaction", async () => {
     const { act, row } = await stored();
     await network.producer.pause();
     network.startRelayer({ signer: signer(), options: { maxInFlight: 1 } });
@@ -466,7 +466,7 @@ describe("what the relayer believes", () => {
     expect((await network.batchesOf(signer()))[0]?.attempts).toHaveLength(1);
   });
 
-  it("finds out that a batch which it had given up was applied after a reorganisation", async () => {
+  it("finds out that a batch which it had given up was applied after a reorg", async () => {
     const [client] = await network.agents(1);
     await network.producer.pause();
     const act = await network.creation(client as never);
@@ -509,7 +509,7 @@ describe("what the relayer believes", () => {
     expect(await network.balanceOf(act.escrow as Address)).toBe(PRICE);
   });
 
-  it("knows what an operation stands on though its block is lost in the very moment of the choice", async () => {
+  it("knows an operation's dependencies even if their block is lost at the very moment of the choice", async () => {
     const { db, pool, publicClient, testClient, producer } = network;
     const [client, worker, other] = (await network.agents(3)) as [
       PrivateKeyAccount,
@@ -539,7 +539,7 @@ describe("what the relayer believes", () => {
       const head = await publicClient.getBlockNumber({ cacheTime: 0 });
       const depth = Number(head - (accepted.blockNumber ?? 0n)) + 1;
       await testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
-      // As the first signer's owner does it, which sees the block go.
+      // As the first signer's owner does when it sees the block removed.
       const { rows } = await pool.query("select epoch from app.signer_epoch where signer = $1", [owner]);
       const context = { db, signer: owner, epoch: BigInt(rows[0].epoch) };
       await reopenBatches(context as SignerContext, [accepted.batchId as bigint]);

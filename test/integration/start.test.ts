@@ -1,4 +1,4 @@
-/** `npm start` itself, as a user runs it: what it prints, keeps, refuses and leaves behind. */
+/** Runs `npm start` as a user does, and checks its output, its data, its errors and its leftovers. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(parent, { recursive: true, force: true });
 });
 
-/** None of the settings that this process may have. */
+/** Nothing else of this process's environment. */
 const { PATH, HOME } = process.env;
 
 function start(dir: string, env: Record<string, string> = {}, args: string[] = []): Run {
@@ -88,7 +88,7 @@ describe("npm start", { timeout: 300_000 }, () => {
   let agent: Agent;
   let seen: { number: bigint; timestamp: bigint };
 
-  /** What the run before left is there: the agent's key, and the chain at least as far and as late as it was seen. */
+  /** The data of the previous run is kept: the agent's key, and a chain at least as long and as late as before. */
   async function expectKept({ baseUrl, rpcUrl }: Addresses): Promise<void> {
     expect(await keysOf(agent, baseUrl)).toBe(200);
     const block = await chainOf(rpcUrl).getBlock();
@@ -152,7 +152,7 @@ describe("npm start", { timeout: 300_000 }, () => {
     expect(existsSync(join(dir, "network.json"))).toBe(false);
   });
 
-  it("begins anew with --reset", async () => {
+  it("starts from scratch with --reset", async () => {
     run.child.kill("SIGTERM");
     await run.exited;
     run = start(dir, {}, ["--reset"]);
@@ -162,7 +162,7 @@ describe("npm start", { timeout: 300_000 }, () => {
     await run.exited;
   });
 
-  it("tells every fault of its settings in one line each, and starts nothing", async () => {
+  it("reports every invalid setting in one line each, and starts nothing", async () => {
     const faulty = join(parent, "faulty");
     const refused = start(faulty, { MASTER_KEY: "short", LOG_LEVEL: "loud" });
     expect(await refused.exited).toBe(1);

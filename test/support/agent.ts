@@ -9,7 +9,7 @@ export interface Answer<T = unknown> {
   headers: Headers;
   /** `data` of a success. */
   data: T;
-  /** `error` of a refusal. */
+  /** `error` of a failed request. */
   error: { code: string; message: string; details?: unknown } | undefined;
   /** The whole body. */
   body: unknown;
@@ -21,13 +21,13 @@ export interface Agent {
   address: Address;
   apiKey: string;
   get<T>(path: string): Promise<Answer<T>>;
-  /** Sends once; a 402 is an answer like any other. */
+  /** Sends once. A 402 is a response like any other. */
   post<T>(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<T>>;
-  /** Sends, and where a payment is asked for pays it and sends again. */
+  /** Sends the request. If payment is required, pays and repeats it. */
   pay<T>(path: string, body?: unknown): Promise<Answer<T>>;
 }
 
-/** Signs in with a fresh key, or the given one. */
+/** Signs in with the given account, or a fresh one. */
 export async function signIn({
   url,
   chainId,
@@ -53,7 +53,7 @@ export async function signIn({
 
   const { apiKey } = issued.data;
   const headers = { authorization: `Bearer ${apiKey}` };
-  // The stock client refuses assets that it does not know, and amounts above a dollar, until it is told otherwise.
+  // By default the stock client refuses assets that it does not know and amounts above a dollar.
   const client = new x402Client()
     .register(`eip155:${chainId}`, new ExactEvmScheme(account))
     .setSpendControls(false);

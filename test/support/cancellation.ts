@@ -1,4 +1,4 @@
-/** Ending an EIP-3009 authorization at the token, which anybody may send with its payer's signature. */
+/** Cancels an EIP-3009 authorization at the token. Anyone can send the call with the payer's signature. */
 
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { type Address, encodeFunctionData, type Hex, parseAbi } from "viem";

@@ -1,9 +1,9 @@
-/** A chain whose time tests move: this process's clock goes with it, and the service learns of it with a block. */
+/** Keeps this process's clock at the chain's time, which tests move. The service learns the time from a block. */
 import { until } from "../../src/indexer/supervision/processes.js";
 
 const wallClock = Date.now;
 
-/** Runs it by the wall clock, which the service's webhooks are signed by, wherever the chain's time is. */
+/** Runs `run` by the wall clock, whatever the chain's time is: the service signs webhooks by the wall clock. */
 export function byWallClock<T>(run: () => T): T {
   const chainClock = Date.now;
   Date.now = wallClock;
@@ -14,7 +14,7 @@ export function byWallClock<T>(run: () => T): T {
   }
 }
 
-/** Sets this process's clock ahead as far as the chain's is. */
+/** Sets this process's clock ahead by as much as the chain's. */
 export async function followChainTime(chainNow: () => Promise<number>): Promise<void> {
   const ahead = (await chainNow()) * 1000 - wallClock();
   Date.now = ahead > 2000 ? () => wallClock() + ahead : wallClock;
@@ -25,7 +25,7 @@ export function leaveChainTime(): void {
   Date.now = wallClock;
 }
 
-/** Resolves once the service has seen a block of that time, in seconds; at once where there is no service. */
+/** Resolves once the service has seen a block of that time, in seconds. Resolves at once if no service runs. */
 export async function serviceReaches(url: string, time: number): Promise<void> {
   const hasReached = async (): Promise<boolean> => {
     const response = await fetch(`${url}/v1/network`).catch(() => null);

@@ -1,6 +1,6 @@
 /**
- * Setup of every suite that speaks HTTP: `fetch` itself checks each answer of the service against the document that the
- * same service publishes, so that no test, and no payment client in one, can meet an answer that is not published.
+ * Setup of every suite that uses HTTP. It makes `fetch` check each response of the service against the OpenAPI document
+ * that the same service publishes, so no test and no payment client can receive an unpublished response unnoticed.
  */
 import { afterAll } from "vitest";
 import { createJudge, type Judge, type OpenApiDocument } from "./published-document.js";
@@ -10,7 +10,7 @@ const judges = new Map<string, Promise<Judge>>();
 const deviations: string[] = [];
 
 globalThis.fetch = async (input, init) => {
-  // A server in this process may have replaced the global Request: told by what it has.
+  // A server in this process may have replaced the global Request, so `instanceof` does not work.
   const request = typeof input === "object" && "url" in input ? input : null;
   const { origin, pathname } = new URL(request?.url ?? (input as string | URL));
   const method = init?.method ?? request?.method ?? "GET";
@@ -18,7 +18,7 @@ globalThis.fetch = async (input, init) => {
   // Other servers of the stack (node, indexer) have no such paths.
   if (!pathname.startsWith("/v1/")) return response;
 
-  // A stream has no end to wait for.
+  // A stream never ends.
   if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) return response;
 
   const judge = await judgeOf(origin);
@@ -26,12 +26,15 @@ globalThis.fetch = async (input, init) => {
   const body = await response.clone().text();
   const faults = judge.faultsOf({ method, path: pathname, status, headers, body });
   if (faults.length === 0) return response;
-  const deviation = `${method} ${pathname} answered ${status}, not as published: ${faults.join("; ")}\n${body.slice(0, 2000)}`;
+  const deviation = `${method} ${pathname} returned ${status}, which differs from the OpenAPI document: ${faults.join("; ")}\n${body.slice(0, 2000)}`;
   deviations.push(deviation);
   throw new Error(deviation);
 };
 
-/** A test may have caught the error, or expected one. The next file's setup begins with the plain one again. */
+/**
+ * A test may have caught or expected the error, so it is repeated here. The next file's setup starts from the plain
+ * fetch.
+ */
 afterAll(() => {
   globalThis.fetch = plainFetch;
   if (deviations.length > 0) throw new Error([...new Set(deviations)].join("\n"));

@@ -1,6 +1,6 @@
 /**
  * The stack of the project `cluster`: two API processes behind a load balancer, two relayer processes with the same
- * signers, one keeper and one indexer, all on one Postgres. The end-to-end tests cannot tell it from one process.
+ * signers, one keeper and one indexer, all on one Postgres. To the end-to-end tests it looks like one process.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
@@ -25,7 +25,7 @@ const START_TIMEOUT_MS = 120_000;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const dir = mkdtempSync(join(tmpdir(), "cluster-"));
-  // Postgres runs as another user where the tests run as root.
+  // If the tests run as root, Postgres runs as another user.
   chmodSync(dir, 0o755);
   const logs = join(dir, "logs");
   mkdirSync(logs);
@@ -75,7 +75,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     clockLagMs: 1000,
   });
   return async () => {
-    console.log(`Requests by API process: ${balancer.counts.join(", ")}`);
+    console.log(`Requests per API process: ${balancer.counts.join(", ")}`);
     await balancer.stop();
     for (const { child } of processes) child.kill("SIGTERM");
     await Promise.all(processes.map(({ gone }) => gone));

@@ -1,4 +1,4 @@
-/** A reader of server-sent events as simple as the format: every message since it was opened. */
+/** A minimal reader of server-sent events. It keeps every message since it was opened. */
 
 export interface Message {
   id: string;
@@ -12,7 +12,7 @@ export interface EventStreamReader {
   messages: Message[];
   /** The id that a reconnecting reader would send, heartbeats included. */
   lastEventId(): string;
-  /** Bytes that are no message. */
+  /** The number of comments, which are not messages. */
   comments(): number;
   ended: Promise<void>;
   close(): void;

@@ -1,4 +1,4 @@
-/** One stack for a whole vitest project: the test files find it by `sharedStack()`. */
+/** One stack for a whole vitest project. Test files get it from `sharedStack()`. */
 import type { TestProject } from "vitest/node";
 import { type StackInfo, startStack } from "./stack.js";
 

@@ -1,4 +1,4 @@
-/** The files that deploy/Dockerfile puts into the image, without Docker: what they do here, they do there. */
+/** The files that deploy/Dockerfile puts into the image, laid out without Docker so that tests can run them. */
 import { spawnSync } from "node:child_process";
 import { cpSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,12 +9,12 @@ export interface Image {
   dir: string;
   /** Command line of its default process. */
   command: string[];
-  /** Every file with the time of its last change: the same for as long as nothing writes into the image. */
+  /** Every file with the time of its last change. The list stays equal as long as nothing writes into the image. */
   files(): string[];
   remove(): void;
 }
 
-/** Carries out the COPY and RUN lines of the last stage; the installed packages are this checkout's. */
+/** Executes the COPY and RUN lines of the last stage. The installed packages are those of this checkout. */
 export function unpackImage(): Image {
   const dir = mkdtempSync(join(tmpdir(), "image-"));
   const dockerfile = readFileSync(join(ROOT, "deploy/Dockerfile"), "utf8").replaceAll(/\\\n\s*/g, "");
@@ -44,7 +44,7 @@ export function unpackImage(): Image {
       : [];
   const files = () =>
     readdirSync(dir)
-      // This checkout's, where others write their caches meanwhile.
+      // Belongs to this checkout, and other processes write their caches into it meanwhile.
       .filter((name) => name !== "node_modules")
       .flatMap((name) => [name, ...within(name)])
       .map((path) => `${path} ${lstatSync(join(dir, path)).mtimeMs}`);

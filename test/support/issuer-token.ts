@@ -1,4 +1,7 @@
-/** A stablecoin where a public network has its own, without a fork: the test token's code under the issuer's name. */
+/**
+ * Places a stablecoin at the address that it has on a public network, without a fork: the test token's code under the
+ * issuer's name.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
@@ -7,7 +10,7 @@ import { createChainClients, createSigningClient } from "../../src/chain/clients
 import { ROOT } from "../../src/root.js";
 import { localAccount } from "../../tools/local/network.js";
 
-/** Where OpenZeppelin's ERC-20 keeps them. */
+/** Storage slot of the name in OpenZeppelin's ERC-20. */
 const NAME_SLOT = "0x3";
 const SYMBOL_SLOT = "0x4";
 const TEST_NAME = "Test USD";
@@ -39,12 +42,12 @@ export async function placeIssuerToken(
   }
 }
 
-/** An immutable of the EIP-712 domain, as it stands in the code. */
+/** An immutable of the EIP-712 domain, as the bytecode contains it. */
 function word(text: string): string {
   return keccak256(stringToHex(text)).slice(2);
 }
 
-/** Solidity's storage of a string under 32 bytes: the text, and twice its length in the last byte. */
+/** Solidity's storage of a string under 32 bytes: the text, with twice its length in the last byte. */
 function shortString(text: string): Hex {
   return `0x${stringToHex(text).slice(2).padEnd(62, "0")}${(text.length * 2).toString(16).padStart(2, "0")}`;
 }

@@ -1,4 +1,4 @@
-/** Judges answers by the service's own published OpenAPI document (`/openapi.json`). */
+/** Checks responses against the service's published OpenAPI document (`/openapi.json`). */
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 
@@ -26,17 +26,14 @@ export interface Observed {
 }
 
 export interface Judge {
-  /** What is wrong with an answer, one line each; empty where it is as published. */
+  /** What is wrong with a response, one line each. Empty if it matches the document. */
   faultsOf(answer: Observed): string[];
 }
 
-/** What a path without an operation answers with; no operation declares it. */
+/** Statuses of a path without an operation. No operation declares them. */
 const UNROUTED_STATUSES = [400, 404, 405, 413, 429];
 
-/**
- * Stricter than the document reads: an answer may have no field that it does not declare, because an undeclared field is
- * one that nobody has checked.
- */
+/** Stricter than the document: a response must not have an undeclared field, because no test has checked it. */
 export function createJudge(published: OpenApiDocument): Judge {
   const document = closed(structuredClone(published)) as OpenApiDocument;
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true });
@@ -71,11 +68,11 @@ export function createJudge(published: OpenApiDocument): Judge {
       );
       if (route === undefined) {
         if (verb === "options" && status === 204) return [];
-        if (!UNROUTED_STATUSES.includes(status)) return [`${status} where nothing is published`];
+        if (!UNROUTED_STATUSES.includes(status)) return [`${status}, but no operation is published here`];
         return method === "HEAD" ? [] : faultsAt("/components/schemas/Error", parse(body), "body");
       }
       const declared = document.paths[route.path]?.[verb]?.responses[status];
-      // Published for callers' sake; no test may meet it.
+      // Published for callers. No test may receive it.
       if (status === 500) return ["an internal error"];
       if (declared === undefined) return [`the status ${status} is not published`];
 
@@ -101,7 +98,7 @@ export function createJudge(published: OpenApiDocument): Judge {
   };
 }
 
-/** Every object that lists its properties has no others. */
+/** Closes every object schema that lists its properties: no others are allowed. */
 function closed(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(closed);
   if (typeof node !== "object" || node === null) return node;
@@ -121,7 +118,7 @@ function patternOf(path: string): RegExp {
   return new RegExp(`^${path.replaceAll(/[.*+?^$()|[\]\\]/g, "\\$&").replaceAll(/\{[^}]+\}/g, "[^/]+")}$`);
 }
 
-/** A step of a JSON pointer, as part of a URI. */
+/** Escapes one step of a JSON pointer for a URI. */
 function escaped(step: string): string {
   return encodeURIComponent(step.replaceAll("~", "~0").replaceAll("/", "~1"));
 }

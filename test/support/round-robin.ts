@@ -3,7 +3,7 @@ import { createServer, request, type Server } from "node:http";
 
 export interface LoadBalancer {
   url: string;
-  /** Requests that each server got, in the order of `targets`. */
+  /** Requests per server, in the order of `targets`. */
   counts: readonly number[];
   stop(): Promise<void>;
 }

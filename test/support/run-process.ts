@@ -1,4 +1,4 @@
-/** Programs as a user runs them: other processes, in a folder of their own. */
+/** Runs programs as a user does: in separate processes and in a separate folder. */
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ export interface Finished {
   stderr: string;
 }
 
-/** Runs a program to its end, at most `timeoutMs`; never rejects for what the program does. */
+/** Runs a program until it ends, or for at most `timeoutMs`. Rejects only if it cannot be started. */
 export function runProcess(
   command: string,
   args: readonly string[],
@@ -41,7 +41,7 @@ export function runProcess(
   });
 }
 
-/** A new folder from which node finds the installed packages, as in a project of the user's own. */
+/** A new folder, like a user's own project, from which Node finds the installed packages. */
 export function newProject(): { dir: string; remove(): void } {
   const cache = join(ROOT, "node_modules/.cache/projects");
   mkdirSync(cache, { recursive: true });

@@ -1,4 +1,4 @@
-/** The whole service on one machine, for tests: Postgres, anvil, the indexer and the API, all new, gone afterwards. */
+/** The whole service on one machine, for tests: a new Postgres, anvil, indexer and API, removed afterwards. */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,11 +15,11 @@ export interface StackOptions {
   /** Seconds between blocks. */
   blockTime?: number;
   parameters?: Partial<ProtocolParameters>;
-  /** Settings of the service, by their environment names. */
+  /** Settings of the service, by environment variable. */
   env?: Record<string, string>;
 }
 
-/** Plain data: crosses from the process that runs the stack into the tests' own. */
+/** Plain data: it crosses from the process that runs the stack into the test processes. */
 export interface StackInfo {
   url: string;
   databaseUrl: string;
@@ -27,7 +27,7 @@ export interface StackInfo {
   indexerUrl: string;
   deploymentPath: string;
   logs: string;
-  /** For so long a process may not have seen the newest block's time; of one process alone tests wait for nothing. */
+  /** How long a process can lag behind the newest block's time. Absent with a single process: tests need not wait. */
   clockLagMs?: number;
 }
 
@@ -36,7 +36,7 @@ export interface Stack {
   config: Config;
   network: Network;
   service: Service;
-  /** Starts the service again on the same network, as after a crash or with other settings. */
+  /** Restarts the service on the same network, as after a crash or with other settings. */
   restartService(env?: Record<string, string>): Promise<void>;
   stop(): Promise<void>;
 }
@@ -52,7 +52,7 @@ const DEFAULT_ENVIRONMENT = {
   RATE_LIMIT_PAGES: "0",
 };
 
-/** Settings of a service on that network, by their environment names. */
+/** Settings of a service on that network, by environment variable. */
 export function serviceEnvironment(
   network: RemoteChain & { databaseUrl: string },
   port: number,
@@ -68,14 +68,14 @@ export function serviceEnvironment(
   };
 }
 
-/** Starts a stack of its own; the caller must stop it. */
+/** Starts a separate stack. The caller must stop it. */
 export async function startStack({
   blockTime = 0.25,
   parameters,
   env = {},
 }: StackOptions = {}): Promise<Stack> {
   const dir = mkdtempSync(join(tmpdir(), "working-contracts-"));
-  // Postgres runs as another user where the tests run as root.
+  // If the tests run as root, Postgres runs as another user.
   chmodSync(dir, 0o755);
   const logPath = join(dir, "logs", "service.log");
   const guardian = startGuardian();

@@ -1,4 +1,6 @@
-/** Setup of every suite that moves time: the files share a process, and each begins with this machine's own clock. */
+/**
+ * Setup of every suite that moves time. Test files share a process, and each must start with the machine's own clock.
+ */
 import { afterAll } from "vitest";
 import { leaveChainTime } from "./chain-time.js";
 

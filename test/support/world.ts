@@ -1,4 +1,4 @@
-/** What tests do to a running stack: give money, move time, look at the chain, meet new agents. */
+/** Actions of tests on a running stack: fund accounts, move time, read the chain, create agents. */
 import { setTimeout as delay } from "node:timers/promises";
 import { protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
@@ -30,20 +30,20 @@ export interface World {
   publicClient: PublicClient<Transport, Chain>;
   testClient: TestClient<"anvil", Transport, Chain>;
   pool: pg.Pool;
-  /** Mints test dollars: "50.0". */
+  /** Mints test dollars, for example "50.0". */
   fundUsd(address: Address, amount: string): Promise<void>;
   usdOf(address: Address): Promise<bigint>;
   /** Grants whole protocol tokens. */
   grantTokens(address: Address, amount: number): Promise<void>;
   /** Chain time of the newest block, in seconds. */
   chainNow(): Promise<number>;
-  /** A moment so many seconds from the chain's now, as the API takes it. */
+  /** The time so many seconds after the chain's now, in the API's format. */
   inSeconds(seconds: number): Promise<string>;
-  /** Moves the chain's time, and with it this process's clock: payment clients sign with that. */
+  /** Moves the chain's time and this process's clock, by which payment clients sign. */
   increaseTime(seconds: number): Promise<void>;
   /** Resolves once the indexer has reached the newest block. */
   indexed(): Promise<void>;
-  /** A fresh address that has signed in; with dollars where asked. */
+  /** A new agent that has signed in, with test dollars if `usd` is given. */
   newAgent(options?: { usd?: string }): Promise<Agent>;
   close(): Promise<void>;
 }
@@ -57,19 +57,20 @@ export function sharedStack(): StackInfo {
 export async function openWorld(info: StackInfo = sharedStack()): Promise<World> {
   const deployment = readDeployment(info.deploymentPath);
   const { publicClient, chain } = createChainClients({ rpcUrl: info.rpcUrl, chainId: deployment.chainId });
-  // A request that is late must not be sent again: time would be moved twice.
+  // A slow request must not be retried: time would be moved twice.
   const transport = http(info.rpcUrl, { timeout: 60_000 });
   const testClient = createTestClient({ mode: "anvil", chain, transport });
   const pool = new pg.Pool({ connectionString: info.databaseUrl, max: 4 });
   pool.on("error", () => {});
   const owner = createSigningClient({ rpcUrl: info.rpcUrl, chain, account: localAccount(0) });
-  // Test files run one after another, yet several calls of one file may run at once: one nonce after another.
+  // Test files run one after another, but calls within a file can run concurrently. Sending in turn keeps the nonces in
+  // order.
   let sending: Promise<unknown> = Promise.resolve();
   const inTurn = (send: () => Promise<`0x${string}`>): Promise<void> => {
     const turn = sending.then(async () => {
       const hash = await send();
       const { status } = await publicClient.waitForTransactionReceipt({ hash });
-      if (status !== "success") throw new Error(`The transaction ${hash} of the test's own reverted.`);
+      if (status !== "success") throw new Error(`The test's transaction ${hash} reverted.`);
     });
     sending = turn.catch(() => {});
     return turn;
@@ -108,7 +109,7 @@ export async function openWorld(info: StackInfo = sharedStack()): Promise<World>
       await followChainTime(chainNow);
       await world.indexed();
       await serviceReaches(info.url, await chainNow());
-      // Behind a load balancer one process alone has told its clock.
+      // Behind a load balancer, only one process has shown its clock.
       await delay(info.clockLagMs ?? 0);
     },
     async indexed() {

@@ -73,7 +73,7 @@ describe("a faulty environment", () => {
     throw new Error("was accepted");
   };
 
-  it("is told every fault at once, one a line", () => {
+  it("gets every fault reported at once, one per line", () => {
     expect(
       faultsOf({ PORT: "70000", WC_ENV: "prod", RPC_URL: "localhost", CONFIRMATIONS: "1.5" }).sort(),
     ).toEqual([
@@ -87,7 +87,7 @@ describe("a faulty environment", () => {
     ]);
   });
 
-  it("never has its values repeated: they may be secrets", () => {
+  it("never has its values repeated, because they can be secrets", () => {
     const faults = faultsOf({
       ...complete,
       MASTER_KEY: "my-secret",

@@ -10,7 +10,7 @@ function capture() {
   return { lines, logger: createLogger("info", { write: (line: string) => void lines.push(line) }) };
 }
 
-it("cuts credentials out, at the top and two levels down, in headers of either case", () => {
+it("removes credentials, at the top and two levels down, in headers of either case", () => {
   const { lines, logger } = capture();
   const secrets = {
     authorization: "SECRET",
@@ -36,7 +36,7 @@ it("cuts credentials out, at the top and two levels down, in headers of either c
 
 const SIGNATURE = `0x${"c0ffee11".repeat(16)}1b`;
 
-/** As viem throws it: the URL holds the provider's key, the body a payment's signature. */
+/** As viem throws it: the URL contains the provider's key, the body a payment's signature. */
 function requestError(): HttpRequestError {
   return new HttpRequestError({
     url: "https://rpc.example.com/v2/API_KEY_OF_THE_PROVIDER?token=SECOND_KEY",
@@ -63,7 +63,7 @@ it.each([
   }
 });
 
-it("keeps what an operator needs: names, short messages, codes and causes", () => {
+it("keeps the details that an operator needs: names, short messages, codes and causes", () => {
   const { lines, logger } = capture();
   const cause = Object.assign(new Error("connect ECONNREFUSED 10.0.0.1:8545"), { code: "ECONNREFUSED" });
   logger.error({ err: new AppError("unavailable", { message: "No answer.", cause }) }, "unavailable");
@@ -77,7 +77,7 @@ it("keeps what an operator needs: names, short messages, codes and causes", () =
   expect(err.stack[0]).toContain("logger.test.ts");
 });
 
-it("holds for the errors that a client really throws", async () => {
+it("does the same for the errors that a client really throws", async () => {
   const { publicClient } = createChainClients({ rpcUrl: "http://127.0.0.1:1/v2/API_KEY", chainId: 1 });
   const call = publicClient.readContract({
     address: `0x${"11".repeat(20)}`,
@@ -93,7 +93,7 @@ it("holds for the errors that a client really throws", async () => {
   expect(lines[0]).not.toContain("API_KEY");
 });
 
-it("gives every line of a request its id, and none to lines outside of it", async () => {
+it("gives every line of a request its id, and none to other lines", async () => {
   const { lines, logger } = capture();
   await inRequest("r-1", async () => {
     await Promise.resolve();

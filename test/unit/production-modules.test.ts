@@ -1,4 +1,4 @@
-/** Production loads nothing of the local network: neither its sandbox nor its keys. */
+/** Production loads nothing from the local network: neither its sandbox nor its keys. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 const ROOT = resolve(import.meta.dirname, "../..");
 const IMPORT = /(?:from|import)\s*\(?\s*"(\.{1,2}\/[^"]+|@working-contracts\/[^"]+)"/g;
 
-/** A package by its own name: neither a path, nor a workspace, nor one of Node's or Ponder's modules. */
+/** A package import by name, excluding paths, workspaces, and Node's and Ponder's modules. */
 const PACKAGE =
   /^(?:import|export)[^"]*? from "((?!@working-contracts\/)(?:@[^"/]+\/)?[^"./:][^"/:]*)(?:\/[^"]*)?"/gm;
 
@@ -22,7 +22,7 @@ function importsOf(path: string): string[] {
   });
 }
 
-/** Modules are named by what they compile to. */
+/** The source of an import, which uses the name of the compiled file. */
 function sourceOf(path: string): string {
   const stem = path.replace(/\.js$/, "");
   for (const candidate of [`${stem}.ts`, `${stem}.tsx`, path]) {
@@ -30,10 +30,10 @@ function sourceOf(path: string): string {
       readFileSync(candidate);
       return candidate;
     } catch {
-      // The next one.
+      // Try the next candidate.
     }
   }
-  throw new Error(`No source of ${path}`);
+  throw new Error(`No source file for ${path}`);
 }
 
 const isTool = (path: string): boolean => path.startsWith("tools/");
@@ -57,11 +57,11 @@ const ENTRIES = [
   "src/indexer/ponder.config.ts",
 ];
 
-test("the walk goes through the whole service", () => {
+test("the walk covers the whole service", () => {
   expect(reachedFrom("src/commands/serve.ts").length).toBeGreaterThan(100);
 });
 
-test.each(ENTRIES)("%s reaches no tool, and no workspace but the protocol", (entry) => {
+test.each(ENTRIES)("%s reaches no tool, and no workspace except the protocol", (entry) => {
   const reached = reachedFrom(entry);
   expect(reached.length).toBeGreaterThan(2);
   expect(reached.filter((path) => isTool(path) || /^packages\/(?!protocol\/)/.test(path))).toEqual([]);
@@ -79,7 +79,7 @@ test.each(ENTRIES)("%s needs no package that the image leaves out", (entry) => {
   for (const name of packages) expect(installed).toContain(name);
 });
 
-test("npm start reaches the sandbox: the walk would find it", () => {
+test("npm start reaches the sandbox, so the walk can find it", () => {
   expect(reachedFrom("tools/local/main.ts")).toContain("tools/local/sandbox/routes.ts");
 });
 

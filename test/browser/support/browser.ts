@@ -1,4 +1,4 @@
-/** One browser for a test file, and what every page of it is held to. */
+/** One browser for a test file, and the checks for each of its pages. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import axe from "axe-core";
@@ -10,11 +10,11 @@ export const DESKTOP = { width: 1280, height: 900 };
 /** Screenshots of every run, ignored by git; the chosen ones are in docs/screenshots. */
 const SCREENSHOTS = "test-results/screenshots";
 
-/** A browser shares its machine with other suites: patience with what it opens and waits for. */
+/** Generous, because the browser shares its machine with other suites. */
 const PATIENCE_MS = 60_000;
 
 export interface Surfer {
-  /** Opens a page of the service in a context of its own; its scripts' faults fail the test at `close`. */
+  /** Opens a page of the service in a separate context. Errors in its scripts fail the test at `close`. */
   open(path: string, options?: BrowserContextOptions): Promise<Page>;
 }
 
@@ -24,7 +24,7 @@ export function useBrowser(): Surfer {
   beforeAll(async () => {
     const executablePath = inject("chromium");
     if (executablePath === null) return;
-    // Chromium cannot build its sandbox where the tests run as root.
+    // Chromium cannot create its sandbox if the tests run as root.
     browser = await chromium.launch({ executablePath, args: ["--no-sandbox"], timeout: 2 * PATIENCE_MS });
   });
   afterAll(() => browser?.close());
@@ -49,19 +49,19 @@ export function useBrowser(): Surfer {
 
 const faults = new WeakMap<Page, string[]>();
 
-/** Errors of scripts, and refusals of the content policy, that the page has met. */
+/** Script errors and violations of the content policy on the page. */
 export function faultsOf(page: Page): string[] {
   const list = faults.get(page) ?? [];
   faults.set(page, list);
   return list;
 }
 
-/** Does what opens another document, and waits for all of it: a click alone waits for its beginning at most. */
+/** Runs an action that opens another document, and waits until it is loaded. A click alone does not wait for that. */
 export async function leadOn(page: Page, act: () => Promise<void>): Promise<void> {
   await Promise.all([page.waitForEvent("load"), act()]);
 }
 
-/** All of axe's rules (WCAG 2 A and AA, and best practice), or those that are named. */
+/** Checks all of axe's rules (WCAG 2 A and AA, and best practice), or only the named ones. */
 export async function expectAccessible(page: Page, { rules }: { rules?: string[] } = {}): Promise<void> {
   await page.evaluate(axe.source);
   const violations = await page.evaluate(async (runOnly) => {
@@ -72,7 +72,7 @@ export async function expectAccessible(page: Page, { rules }: { rules?: string[]
   expect(violations).toEqual([]);
 }
 
-/** Nothing is wider than the screen. */
+/** Checks that nothing is wider than the screen. */
 export async function expectNoSidewaysScroll(page: Page): Promise<void> {
   const [content, screen] = await page.evaluate(() => {
     const { document } = globalThis as unknown as {

@@ -1,4 +1,4 @@
-/** A real Chromium: the one that is installed, or Debian's where it can be installed. */
+/** A real Chromium: the installed one, or Debian's if it can be installed. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 
@@ -12,13 +12,13 @@ const PLACES = [
 const APT = "/usr/bin/apt-get";
 const INSTALL_TIMEOUT_MS = 240_000;
 
-/** Path of the browser; null, with a word on why, where there is none and none can be installed. */
+/** Path of the browser. Null, with the reason on the console, if there is none and none can be installed. */
 export function findChromium(): string | null {
   const found = installed();
   if (found !== null) return found;
   if (process.getuid?.() === 0 && existsSync(APT)) {
-    console.log("No Chromium here: installing Debian's.");
-    // The package lists may be missing, or name a version that is gone.
+    console.log("Chromium not found: installing Debian's.");
+    // The package lists can be missing, or name a version that no longer exists.
     apt("update");
     const { status, stderr } = apt("install", "--yes", "--no-install-recommends", "chromium");
     if (status !== 0) console.warn(stderr);
@@ -26,7 +26,7 @@ export function findChromium(): string | null {
   const path = installed();
   if (path === null) {
     console.warn(
-      "\n*** The browser tests are SKIPPED: there is no Chromium. Install one, or name it in CHROMIUM_PATH. ***\n",
+      "\n*** The browser tests are SKIPPED: Chromium not found. Install it, or set CHROMIUM_PATH. ***\n",
     );
   }
   return path;

@@ -1,4 +1,4 @@
-/** A stack with contracts in it, and a browser, for all files of the project. */
+/** A stack with sample contracts, and a browser, for all files of the project. */
 import type { TestProject } from "vitest/node";
 import { startStack } from "../../support/stack.js";
 import { openWorld } from "../../support/world.js";
@@ -7,7 +7,7 @@ import { type Seed, seed } from "./seed.js";
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** Null where there is no browser: then there is no stack either, and every test is skipped. */
+    /** Null if there is no browser. Then there is no stack either, and every test is skipped. */
     chromium: string | null;
     seed: Seed;
     operatorKey: string;
@@ -15,7 +15,7 @@ declare module "vitest" {
 }
 
 const OPERATOR_KEY = "a key that only the operator knows";
-/** On a slow machine answers come late, and the index lags: both are no fault of a page. */
+/** On a slow machine responses are late and the index lags. Neither is the fault of a page. */
 const PATIENCE = { SETTLEMENT_WAIT_MS: "100000", READY_MAX_INDEX_LAG: "1000" };
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -35,7 +35,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await stack.stop();
     throw error;
   } finally {
-    // Payment clients sign with the chain's time; the runner itself stays with its own.
+    // Payment clients sign with the chain's time. The runner itself keeps its own clock.
     Date.now = wallClock;
   }
   return () => stack.stop();

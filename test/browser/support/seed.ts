@@ -1,4 +1,4 @@
-/** Contracts in the states that the pages tell apart, made over HTTP as agents would. */
+/** Contracts in each state that the pages distinguish, created over HTTP as agents would. */
 import type { Address } from "viem";
 import type { ComplaintView } from "../../../src/features/complaints/view.js";
 import { createdBy, DAY, HOUR, matchedBetween, untilStatus } from "../../e2e/contract-actors.js";
@@ -6,7 +6,7 @@ import { deliveredBetween, disputedBetween, expectOk, vote } from "../../e2e/jur
 import type { Agent } from "../../support/agent.js";
 import type { World } from "../../support/world.js";
 
-/** What would run, break out or mislead wherever a page failed to show it as text. */
+/** Text that would run, break out or mislead on any page that did not escape it. */
 export const HOSTILE = `"><script>window.hacked=1</script><img src=x onerror="window.hacked=1"> {{7*7}} ' & </title>`;
 
 export interface Seed {
@@ -18,7 +18,7 @@ export interface Seed {
   disputed: string;
   /** Approved and paid out, with checkpoints and a complaint. */
   approved: string;
-  /** Sealed votes on it, its window open. */
+  /** With sealed votes and an open voting window. */
   voting: string;
   open: string;
   matched: string;
@@ -28,7 +28,7 @@ export interface Seed {
   absent: string;
   hostile: string;
   hostileAgent: Address;
-  /** A reader's key for comparing pages with the API. */
+  /** A reader's key, to compare pages with the API. */
   apiKey: string;
 }
 
@@ -43,7 +43,7 @@ export async function seed(world: World): Promise<Seed> {
     Agent,
   ];
 
-  // What takes time to end comes first; then the chain's time moves once for all of it.
+  // Contracts that need time to end come first. Then the chain's time moves once for all of them.
   const disputedId = (await disputedBetween(world, client, worker, SURVEY)).id;
   await Promise.all([
     vote(first, disputedId, "met", "met", "not met"),
@@ -57,7 +57,7 @@ export async function seed(world: World): Promise<Seed> {
   });
   await world.increaseTime(DAY);
 
-  // Five unpaid creations of one caller are the most that the service takes at once.
+  // The service accepts at most five unpaid creations of one caller at once.
   const approved = await approve(world, client, worker);
   const [open, listing, matched, underReview, voting, withdrawn, hostile] = await Promise.all([
     createdBy(world, client, { title: "Label 2,000 street photographs", budgetOrPrice: 320 }),
@@ -109,7 +109,7 @@ export async function seed(world: World): Promise<Seed> {
   };
 }
 
-/** A Backup Agent that has staked, by the service. */
+/** A Backup Agent that has staked through the service. */
 async function stakedJuror(world: World): Promise<Agent> {
   const juror = await world.newAgent({ usd: "1000" });
   await world.grantTokens(juror.address, 1000);
@@ -152,7 +152,7 @@ async function approve(world: World, client: Agent, worker: Agent): Promise<stri
   return id;
 }
 
-/** Hostile text in every field that a page shows. */
+/** Puts hostile text into every field that a page shows. */
 async function beHostile(world: World): Promise<Pick<Seed, "hostile" | "hostileAgent">> {
   const [client, worker] = await Promise.all([
     world.newAgent({ usd: "100" }),
@@ -199,7 +199,7 @@ async function checkpointBody(world: World, from: number, to: number, data: Reco
   };
 }
 
-/** Every payment of the settlement is on chain. */
+/** Waits until every payment of the settlement is on chain. */
 async function settled(reader: Agent, id: string): Promise<void> {
   const giveUpAt = performance.now() + 60_000;
   for (;;) {

@@ -1,6 +1,6 @@
 /**
- * Whatever is sent, the service answers as published, shows nothing of its inside, and a refusal changes nothing.
- * EDGE_REQUESTS says how many requests are made (`npm run test:edge` makes 10,000); a failure names its seed.
+ * Whatever is sent, the service responds as published, reveals no internals, and changes nothing if it rejects the
+ * request. EDGE_REQUESTS sets the number of requests (`npm run test:edge` makes 10,000). A failure reports its seed.
  */
 import fc from "fast-check";
 import { expect } from "vitest";
@@ -12,7 +12,7 @@ import { type EdgeRequest, edgeRequests } from "./requests.js";
 import { openState } from "./state.js";
 
 const REQUESTS = Number(process.env.EDGE_REQUESTS || 500);
-/** Milliseconds a request may take, state checks included, on a slow machine. */
+/** Maximum milliseconds for a request, state checks included, on a slow machine. */
 const PATIENCE = 1_000;
 const LARGEST_ANSWER = 2 * 1024 * 1024;
 const INSIDE =
@@ -21,7 +21,7 @@ const INSIDE =
 const scene = await openScene();
 
 withDatabase(
-  `${REQUESTS} generated requests: no 500, nothing of the inside, no boundless answer, no state changed by a refusal`,
+  `${REQUESTS} generated requests: no 500, no internals, no unbounded response, no state changed by a rejected request`,
   async () => {
     const [{ client, worker }, stranger] = await Promise.all([
       newPair(scene),
@@ -53,7 +53,8 @@ withDatabase(
       const { written, followed } = await state.read();
       expect(written).toBe(before.written);
       if (followed === before.followed) return;
-      // Work of an earlier request may have come to its end: what the same request does again is its own doing.
+      // An earlier request's work may have finished just now. Only a change that the same request causes again is its
+      // own.
       const repeatedly = async (): Promise<boolean> => {
         await state.settled();
         before = await state.read();
@@ -69,7 +70,7 @@ withDatabase(
       expect(text.length).toBeLessThan(LARGEST_ANSWER);
       if (status >= 400)
         expect(text.replaceAll(JSON.stringify(request.path).slice(1, -1), "")).not.toMatch(INSIDE);
-      // A quote for a new contract keeps its terms.
+      // A quote for a new contract stores its terms.
       if (status >= 400 && !(status === 402 && request.operation === "createContract"))
         await refuses(request);
       else before = await state.read();

@@ -1,7 +1,7 @@
-/** Generators of JSON values from the JSON Schemas of the published document. */
+/** Generates JSON values from the JSON Schemas of the published document. */
 import fc from "fast-check";
 
-/** What the document uses of JSON Schema. */
+/** The parts of JSON Schema that the document uses. */
 export interface Schema {
   $ref?: string;
   type?: string | string[];
@@ -26,7 +26,7 @@ export interface Schema {
 
 const LONGEST_TEXT = 300;
 
-/** Values that mostly fit the schema; `known` are addresses worth asking about. */
+/** Values that mostly fit the schema. `known` are existing addresses and ids. */
 export function fromSchema(
   schema: Schema,
   { schemas, known }: { schemas: Record<string, Schema>; known: readonly string[] },

@@ -1,7 +1,7 @@
-/** What a hostile client does to a request that would have been in order. */
+/** Changes that a hostile client makes to a valid request. */
 import fc from "fast-check";
 
-/** A text in a JSON value that is written without quotes: numbers that JSON.stringify cannot write. */
+/** Marks text in a JSON value that is written without quotes, for numbers that JSON.stringify cannot write. */
 const RAW = "@raw:";
 
 const HOSTILE: unknown[] = [
@@ -98,7 +98,7 @@ function set(holder: Holder, key: string | number, value: unknown): void {
   Object.defineProperty(holder, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** The body as text or bytes, changed once more. */
+/** The body as text or bytes, changed a second time. */
 export function write(body: unknown, { kind, at }: TextMutation): string | Uint8Array {
   const text = JSON.stringify(body).replaceAll(new RegExp(`"${RAW}([^"]*)"`, "g"), "$1");
   const place = at % (text.length + 1);

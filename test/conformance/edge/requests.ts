@@ -1,4 +1,4 @@
-/** Requests of every published operation, from its own schemas, more or less broken. */
+/** Requests for every published operation, built from its own schemas, more or less broken. */
 import fc from "fast-check";
 import type { Json } from "../support/actors.js";
 import { fromSchema, type Schema } from "./from-schema.js";
@@ -36,7 +36,7 @@ const HEADERS: Record<string, string>[] = [
   { accept: "text/html" },
 ];
 
-/** Streams have no end, and the document itself is no operation of the API. */
+/** Left out because streams have no end. */
 const LEFT_OUT = new Set(["streamEvents"]);
 
 export function edgeRequests(world: EdgeWorld): fc.Arbitrary<EdgeRequest> {
@@ -95,7 +95,7 @@ function requestsOf(
     }));
 }
 
-/** An id is mostly one that exists, or most requests would end at 404. */
+/** Mostly an existing id; otherwise most requests would end at 404. */
 function idOr(world: EdgeWorld, other: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   return fc.oneof(
     { weight: 9, arbitrary: fc.constantFrom(...world.known) },

@@ -1,8 +1,8 @@
-/** What is stored, and the money of everybody concerned: compared before and after a request. */
+/** The stored state, and the money of everyone involved. It is compared before and after a request. */
 import type { Address } from "viem";
 import type { Scene } from "../support/scene.js";
 
-/** Written by calls alone, each before its answer: a refusal leaves them as they are. */
+/** Written only by calls, each before its response, so a rejected call leaves them unchanged. */
 const WRITTEN_BY_CALLS = [
   ...["api_key", "terms", "reference_key", "delivery", "checkpoint", "complaint", "profile"].map(
     (table) => `app.${table}`,
@@ -12,7 +12,7 @@ const WRITTEN_BY_CALLS = [
   "(select id, caller, kind, escrow, nonce, request_hash from app.operation where caller is not null)",
   "(select id, owner, url, description, agent, contract_id, types, wrapped_secret from app.webhook)",
 ];
-/** What follows from calls, when it comes to it: through relayer, chain, indexer and event log. */
+/** Written later as an effect of calls, through relayer, chain, indexer and event log. */
 const FOLLOWING = [
   ...["app.operation", "app.batch", "app.event"],
   ...["working_contract", "vote", "draw", "stake", "delegation", "deferred_payout"].map(
@@ -27,7 +27,7 @@ export interface State {
 
 export interface StateReader {
   read(): Promise<State>;
-  /** Resolves once nothing that was begun is still on its way. */
+  /** Resolves once no operation is pending. */
   settled(): Promise<void>;
 }
 

@@ -8,11 +8,11 @@ export const HOUR = 3600;
 export const DAY = 24 * HOUR;
 export const UNKNOWN = `0x${"ab".repeat(20)}`;
 
-/** A JSON object of an answer whose shape the tests themselves are about. */
+/** A JSON object of a response. Its shape is what the tests check. */
 // biome-ignore lint/suspicious/noExplicitAny: reading its fields is the test.
 export type Json = Record<string, any>;
 
-/** A Create body that is in order: open tender, price 50.0, three criteria. */
+/** A valid Create body: open tender, price 50.0, three criteria. */
 export async function draft(scene: Scene, overrides: Json = {}): Promise<Json> {
   const body: Json = {
     idempotencyKey: randomBytes(8).toString("hex"),
@@ -36,7 +36,7 @@ export function ok<T>(answer: Answer<T>, status = 200): T {
   return answer.data;
 }
 
-/** The quote of a call that has to be paid. */
+/** The quote of a call that requires payment. */
 export async function quoteFor(agent: Agent, path: string, body?: unknown): Promise<Quote> {
   return quoteOf(await agent.post(path, body));
 }
@@ -59,8 +59,8 @@ const turns = new WeakMap<Agent, Promise<unknown>[]>();
 const LANES = 3;
 
 /**
- * Of one agent's creations only a few are unpaid at a time: five are all that the service allows. Tests that quote or
- * pay by hand take an agent of their own, or are one of at most two that share one.
+ * Limits how many creations of one agent are unpaid at a time, because the service allows five. Tests that quote or pay
+ * by hand use a separate agent, or at most two of them share one.
  */
 function inTurn<T>(agent: Agent, act: () => Promise<T>): Promise<T> {
   const lanes =
@@ -114,7 +114,7 @@ export function ballot(...words: string[]): Json {
 
 let sequences = 0;
 
-/** A checkpoint in order after `previous`. */
+/** A valid checkpoint. `overrides` can make it follow a previous one. */
 export async function checkpointBody(scene: Scene, overrides: Json = {}): Promise<Json> {
   sequences++;
   return {
@@ -130,10 +130,10 @@ export async function checkpointBody(scene: Scene, overrides: Json = {}): Promis
   };
 }
 
-/** The keeper and the relayer may be slow, and share their machine with other suites. */
+/** The keeper and the relayer can be slow, and share their machine with other suites. */
 const PATIENCE_MS = 60_000;
 
-/** Reads a contract until it has the status; throws where that takes too long. */
+/** Reads a contract until it has the status. Throws if that takes too long. */
 export async function untilStatus(agent: Agent, id: string, ...statuses: string[]): Promise<Json> {
   const giveUpAt = performance.now() + PATIENCE_MS;
   for (;;) {
@@ -145,13 +145,13 @@ export async function untilStatus(agent: Agent, id: string, ...statuses: string[
   }
 }
 
-/** Reads until the value is `expected`; throws where that takes too long. */
+/** Reads until the value is `expected`. Throws if that takes too long. */
 export async function eventually<T>(read: () => Promise<T>, expected: T): Promise<void> {
   const giveUpAt = performance.now() + PATIENCE_MS;
   for (;;) {
     const value = await read();
     if (value === expected) return;
-    if (performance.now() > giveUpAt) throw new Error(`It stays ${value} and does not become ${expected}.`);
+    if (performance.now() > giveUpAt) throw new Error(`The value stays ${value}, expected ${expected}.`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }

@@ -1,15 +1,17 @@
-/** One HTTP call, with everything about it free to choose. */
+/** One HTTP call with every part free to choose. */
 import type { Answer } from "../../support/agent.js";
 
 export type Call = <T = unknown>(method: string, path: string, options?: CallOptions) => Promise<Answer<T>>;
 
 export interface CallOptions {
-  /** Text and bytes go out as they are, anything else as JSON. */
+  /** Text and bytes are sent as they are, anything else as JSON. */
   body?: unknown;
   headers?: Record<string, string>;
 }
 
-/** Calls a service. `fetch` is taken anew each time, because the suite's setup replaces it by one that checks. */
+/**
+ * Calls a service. Reads `fetch` at each call, because the suite's setup replaces it with one that checks responses.
+ */
 export function caller(url: string, fixed: Record<string, string> = {}): Call {
   return async <T>(method: string, path: string, { body, headers = {} }: CallOptions = {}) => {
     const type = body === undefined ? {} : { "content-type": "application/json" };

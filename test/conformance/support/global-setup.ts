@@ -1,4 +1,4 @@
-/** One service for all chapters: the one that `npm run conformance` was pointed at, or a whole stack of our own. */
+/** One service for all chapters: the one given to `npm run conformance`, or a whole separate stack. */
 import type { TestProject } from "vitest/node";
 import { startStack } from "../../support/stack.js";
 import { foreignTarget, ownTarget, type Target } from "./target.js";
@@ -14,7 +14,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     project.provide("target", await foreignTarget(process.env));
     return async () => {};
   }
-  // On a slow machine answers come late: the chapters judge them, and repeat no call that is told to be repeated.
+  // On a slow machine responses are late. The chapters check each response and retry no call that is still pending.
   const stack = await startStack({ env: { SETTLEMENT_WAIT_MS: "100000" } });
   project.provide("target", ownTarget(stack.info));
   return () => stack.stop();

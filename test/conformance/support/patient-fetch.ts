@@ -1,4 +1,4 @@
-/** A service that runs elsewhere may limit request rates: the suite waits as it is told, and asks again. */
+/** A foreign service can limit request rates. The suite waits as long as it asks for, then retries. */
 import { setTimeout as delay } from "node:timers/promises";
 import { inject, vi } from "vitest";
 

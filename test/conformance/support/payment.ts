@@ -1,4 +1,4 @@
-/** The x402 payment of both versions, made by hand from the quote alone. */
+/** The x402 payment of both versions, built by hand from the quote alone. */
 import { randomBytes } from "node:crypto";
 import type { Address, Hex } from "viem";
 import type { Agent, Answer } from "../../support/agent.js";

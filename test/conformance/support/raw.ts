@@ -1,4 +1,4 @@
-/** Requests that no HTTP client would send: bytes on a socket. */
+/** Requests that no HTTP client would send, as bytes on a socket. */
 import { connect } from "node:net";
 
 export interface RawAnswer {
@@ -7,7 +7,7 @@ export interface RawAnswer {
   body: string;
 }
 
-/** Writes the bytes, reads until the server closes or a whole answer with `content-length` has come. */
+/** Writes the bytes, then reads until the server closes or a whole response with `content-length` has arrived. */
 export function sendRaw(url: string, request: string | Buffer): Promise<RawAnswer> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
@@ -16,7 +16,7 @@ export function sendRaw(url: string, request: string | Buffer): Promise<RawAnswe
     const finish = (): void => {
       socket.destroy();
       const answer = parseAnswer(Buffer.concat(chunks));
-      if (answer === null) reject(new Error(`No answer to ${request.toString().slice(0, 200)}`));
+      if (answer === null) reject(new Error(`No response to ${request.toString().slice(0, 200)}`));
       else resolve(answer);
     };
     socket.setTimeout(60_000, finish);

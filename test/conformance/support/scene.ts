@@ -1,4 +1,4 @@
-/** What the chapters do to their target: meet new agents, give them money, tell and move the time. */
+/** Actions of the chapters on their target: create agents, fund them, read and move the time. */
 
 import { protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import pg from "pg";
@@ -31,12 +31,12 @@ export interface Scene {
   call: Call;
   /** The service's time in seconds. */
   now(): Promise<number>;
-  /** A moment so many seconds from the service's now, as the API takes it. */
+  /** The time so many seconds after the service's now, in the API's format. */
   inSeconds(seconds: number): Promise<string>;
-  /** A fresh address that has signed in; with dollars ("50.0") and whole protocol tokens where asked. */
+  /** A new agent that has signed in, with dollars ("50.0") and whole protocol tokens if given. */
   newAgent(options?: { usd?: string; tokens?: number }): Promise<Agent>;
   usdOf(address: Address): Promise<bigint>;
-  /** Moves the chain's time, and with it this process's clock: payment clients sign with that. */
+  /** Moves the chain's time and this process's clock, by which payment clients sign. */
   moveTime(seconds: number): Promise<void>;
   query<T extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<T[]>;
 }
@@ -46,7 +46,7 @@ export async function openScene(): Promise<Scene> {
   const target = inject("target");
   const call = caller(target.url);
   const chainId = await chainIdOf(call);
-  // A node that is slow is waited for: a repeated transaction would be a second one.
+  // Waits for a slow node, because a retried transaction would be a second one.
   const transport = http(target.rpcUrl ?? "http://localhost", { batch: true, timeout: 60_000 });
   const publicClient = createPublicClient({ transport, pollingInterval: 100 });
   const chain = { id: chainId, name: "target", nativeCurrency: { name: "", symbol: "", decimals: 18 } };
@@ -57,7 +57,7 @@ export async function openScene(): Promise<Scene> {
   const now = async (): Promise<number> => (followsChain ? chainNow() : Math.floor(Date.now() / 1000));
   if (followsChain) await followChainTime(chainNow);
 
-  /** The node signs for its own first account. Sent one after another, mined any number at once. */
+  /** The node signs for its own first account. Transactions are sent one after another; a block can mine any number. */
   let sending: Promise<unknown> = Promise.resolve();
   const asOwner = async (to: Address, data: Hex): Promise<void> => {
     const params = [{ from: owner, to, data }] as never;
@@ -67,9 +67,9 @@ export async function openScene(): Promise<Scene> {
     sending = sent.catch(() => {});
     const hash = await sent;
     const { status } = await publicClient.waitForTransactionReceipt({ hash });
-    if (status !== "success") throw new Error(`The suite's own transaction ${hash} reverted.`);
+    if (status !== "success") throw new Error(`The suite's transaction ${hash} reverted.`);
   };
-  /** Stablecoin and protocol token, from the quotes of an agent that never pays. */
+  /** Stablecoin and protocol token, read from the quotes of an agent that never pays. */
   const assets = lazy(async () => {
     const agent = await signIn({ url: target.url, chainId });
     const [price, stake] = await Promise.all([
@@ -147,7 +147,7 @@ export async function openScene(): Promise<Scene> {
 
 const rpc = (url: string) => ({ default: { http: [url] } });
 
-/** The challenge names the chain. */
+/** Reads the chain id from a challenge. */
 async function chainIdOf(call: Call): Promise<number> {
   const challenge = await call<{ message: string }>("POST", `/v1/agents/0x${"01".repeat(20)}/challenge`);
   const [, id] = /Chain ID: (\d+)/.exec(challenge.data?.message ?? "") ?? [];

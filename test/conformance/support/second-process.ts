@@ -1,4 +1,4 @@
-/** Another API process on the database and the chain of the suite's own stack, as an operator would add one. */
+/** Another API process on the database and chain of the suite's own stack, as an operator would add one. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { until } from "../../../src/indexer/supervision/processes.js";
@@ -11,12 +11,12 @@ export interface SecondProcess {
   stop(): Promise<void>;
 }
 
-/** Starts `npm run serve` for HTTP only; its request rates are the defaults unless `env` says otherwise. */
+/** Starts `npm run serve` for HTTP only. Its request rates are the defaults unless `env` sets them. */
 export async function startSecondProcess(
   { stack }: Target,
   env: Record<string, string> = {},
 ): Promise<SecondProcess> {
-  if (stack === null) throw new Error("A foreign service cannot be doubled.");
+  if (stack === null) throw new Error("A second process needs the suite's own stack.");
   const port = String(await freePort());
   const child = spawn(join(ROOT, "node_modules/.bin/tsx"), [join(ROOT, "src/commands/serve.ts")], {
     env: {

@@ -1,17 +1,17 @@
-/** Tests that are named by the sentence of the specification that they show, word for word. */
+/** Tests named word for word after the sentence of the specification that they check. */
 import { inject, type TestContext, test } from "vitest";
 import type { Ability } from "./target.js";
 
 declare module "vitest" {
   interface TaskMeta {
-    /** What this target does not allow; the test was skipped for it. */
+    /** The abilities that this target lacks, for which the test was skipped. */
     missing?: Ability[];
   }
 }
 
 type Says = (sentence: string, run: (context: TestContext) => Promise<unknown>, timeoutMs?: number) => void;
 
-/** The sentences of one file run at once, each with agents of its own. */
+/** The sentences of one file run at once, each with separate agents. */
 function needing(...abilities: Ability[]): Says {
   return (sentence, run, timeoutMs) => {
     const judge = async (context: TestContext): Promise<void> => {
@@ -34,7 +34,7 @@ export const withJuryAndClock = needing("money", "tokens", "clock");
 export const withDatabase = needing("money", "database");
 export const withStack = needing("money", "stack");
 
-/** What several tests of a file share: made when the first of them asks for it. */
+/** A value shared by several tests of a file, created when the first of them needs it. */
 export function lazy<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {

@@ -1,4 +1,4 @@
-/** Which service the suite judges, and what it may do to it besides speaking HTTP. */
+/** The service under test, and the access to it besides HTTP. */
 import { createTestClient, type Hex, http } from "viem";
 import type { StackInfo } from "../../support/stack.js";
 
@@ -6,10 +6,10 @@ export interface Target {
   url: string;
   /** Node of its chain. */
   rpcUrl: string | null;
-  /** Holds stablecoins, and native currency for gas, to give to the suite's agents. */
+  /** Holds stablecoins, and native currency for gas, to fund the suite's agents. */
   funderKey: Hex | null;
   databaseUrl: string | null;
-  /** What the suite has started itself; null where it was pointed at a service. */
+  /** The suite's own stack, or null if it tests a given service. */
   stack: StackInfo | null;
   can: Ability[];
 }
@@ -23,7 +23,10 @@ export function ownTarget(stack: StackInfo): Target {
   return { url, rpcUrl, databaseUrl, funderKey: null, stack, can };
 }
 
-/** A service that runs elsewhere: CONFORMANCE_URL (vite keeps BASE_URL for itself), RPC_URL, FUNDER_PRIVATE_KEY and DATABASE_URL of the environment. */
+/**
+ * A service that runs elsewhere. Its settings are the environment variables CONFORMANCE_URL (vite reserves BASE_URL),
+ * RPC_URL, FUNDER_PRIVATE_KEY and DATABASE_URL.
+ */
 export async function foreignTarget(env: NodeJS.ProcessEnv): Promise<Target> {
   const rpcUrl = env.RPC_URL || null;
   const funderKey = (env.FUNDER_PRIVATE_KEY || null) as Hex | null;

@@ -1,7 +1,8 @@
 /**
- * The same questions after every fault. For each authorization that a client ever signed: it was applied exactly once
- * or never moved, and the client has been told which. What escrows took in they hold, or paid to whom the ledger says,
- * by their events alone. Nothing is stuck, no connection is lost to its pool. Chain, outbox, index and API say the same.
+ * The checks after every fault. Each authorization that a client ever signed was applied exactly once or never moved,
+ * and the client received the matching response. Escrows hold what they received, or paid it to the payees in the
+ * ledger, by their own events. Nothing is stuck, and every connection is back in its pool. Chain, outbox, index and API
+ * agree.
  */
 
 import { readEscrow } from "@working-contracts/cli/verify/read-chain";
@@ -23,13 +24,13 @@ const used = parseAbiItem("event AuthorizationUsed(address indexed authorizer, b
 const SETTLE_TIMEOUT_MS = 90_000;
 
 export interface AuditOptions {
-  /** Account nonces that somebody else's transactions used. */
+  /** Account nonces that foreign transactions used. */
   foreignNonces?: number;
-  /** Money that strangers brought to escrows or that came back: these payments' escrows are not summed up. */
+  /** Escrows of these payments are not summed up: strangers sent them money, or money was refunded. */
   ignoredEscrows?: ReadonlySet<string>;
 }
 
-/** Every fault found, in words; empty where all is as it should be. */
+/** Every fault found, in words. Empty if there is none. */
 export async function audit(
   cluster: Cluster,
   customers: Customers,
@@ -41,7 +42,7 @@ export async function audit(
       .filter(({ truth }) => truth === undefined)
       .map((payment) =>
         customers.settle(payment, SETTLE_TIMEOUT_MS).catch((error: Error) => {
-          faults.push(`${payment.path} of ${payment.agent.address} got no truth: ${error.message}`);
+          faults.push(`${payment.path} of ${payment.agent.address} got no final response: ${error.message}`);
         }),
       ),
   );
@@ -57,8 +58,8 @@ export async function audit(
 }
 
 /**
- * The keeper may settle a contract while we look, and what a reorganisation took beyond finality is noticed within
- * seconds: what is wrong has to stay wrong.
+ * Reports only faults that persist: the keeper can settle a contract during the check, and a reorg beyond finality is
+ * noticed only within seconds.
  */
 async function atRest(look: () => Promise<string[]>): Promise<string[]> {
   let faults = ["nothing could be looked at"];
@@ -70,7 +71,7 @@ async function atRest(look: () => Promise<string[]>): Promise<string[]> {
   return faults;
 }
 
-/** Waits for the outbox to come to rest; what does not is named. */
+/** Waits for the outbox to come to rest, and names everything that does not. */
 async function stuck({ pool }: Cluster): Promise<string[]> {
   let open: string[] = [];
   const isAtRest = async (): Promise<boolean> => {
@@ -103,7 +104,7 @@ async function moneyFaults(cluster: Cluster, customers: Customers, options: Audi
   return [...payments.flatMap((payment) => truthFaults(payment, moved.get(payment) ?? 0)), ...escrows.flat()];
 }
 
-/** Asks the node itself, many questions in one request. */
+/** A client of the node itself that sends many calls in one request. */
 function batchingClient({ node, publicClient: { chain } }: Cluster): PublicClient {
   return createPublicClient({ chain, transport: http(node.rpcUrl, { batch: { batchSize: 100 } }) });
 }
@@ -140,15 +141,15 @@ function truthFaults({ path, truth, statuses, authorization }: Payment, moved: n
   if (truth === undefined) {
     return moved > 1 ? [`${path}: ${authorization.nonce} of ${authorization.from} moved ${moved} times`] : [];
   }
-  const told = `${path} of ${authorization.from} was told ${statuses.join(", ")} (${truth.error?.code ?? ""})`;
-  if (truth.status === 200 && moved !== 1) return [`${told}, but its money moved ${moved} times`];
-  if (truth.status !== 200 && moved !== 0) return [`${told}, but its money moved ${moved} times`];
+  const outcome = `${path} of ${authorization.from} got ${statuses.join(", ")} (${truth.error?.code ?? ""})`;
+  if (truth.status === 200 && moved !== 1) return [`${outcome}, but its money moved ${moved} times`];
+  if (truth.status !== 200 && moved !== 0) return [`${outcome}, but its money moved ${moved} times`];
   return [];
 }
 
 /**
- * What came into an escrow is there, but for what went out; that went to whom the ledger says, by the escrow's events;
- * and once it is settled the ledger divides all of it.
+ * An escrow holds all that it received, less its payments. Its own events show that each payment went to a payee in the
+ * ledger. Once it is settled, the ledger divides all of it.
  */
 async function escrowFaults(
   chain: PublicClient,
@@ -161,7 +162,7 @@ async function escrowFaults(
     functionName: "balanceOf",
     args: [escrow],
   });
-  if (paid === 0n) return balance === 0n ? [] : [`escrow ${escrow} holds ${balance}, and nobody paid`];
+  if (paid === 0n) return balance === 0n ? [] : [`escrow ${escrow} holds ${balance}, but no one paid`];
   try {
     const { transfers, settlement } = rebuild(await readEscrow(chain, { id: escrow, deployment }));
     const wrong = transfers.filter(({ moved, due }) => moved !== due);
@@ -183,7 +184,7 @@ async function escrowFaults(
   }
 }
 
-/** Every contract that was paid for: its status on chain, by the index's facts, and from each API that runs. */
+/** Every contract that was paid for has the same status on chain, by the index's facts, and from each running API. */
 async function statusFaults(cluster: Cluster, customers: Customers): Promise<string[]> {
   const { publicClient } = cluster;
   const [reader] = customers.payments;
@@ -256,7 +257,7 @@ async function indexedFacts(
   return { facts, block: BigInt(row.block), hash: row.hash };
 }
 
-/** The outbox names the transaction and the block of each batch, and of its operations, as the chain has them. */
+/** The outbox names the same transaction and block for each batch and its operations as the chain. */
 async function placeFaults(cluster: Cluster): Promise<string[]> {
   const chain = batchingClient(cluster);
   const { rows } = await cluster.pool.query<{
@@ -282,7 +283,7 @@ async function placeFaults(cluster: Cluster): Promise<string[]> {
   return (await Promise.all(faults)).flat();
 }
 
-/** A connection that its user never gives back is lost to its pool: at rest there is a moment when none is in use. */
+/** Finds leaked connections: at rest, there must be a moment at which no connection of a pool is in use. */
 async function connectionFaults({ name, url }: ServiceProcess): Promise<string[]> {
   const response = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(5_000) });
   const lines = (await response.text()).matchAll(
@@ -292,13 +293,13 @@ async function connectionFaults({ name, url }: ServiceProcess): Promise<string[]
   for (const [, pool = "", kind, count] of lines) {
     inUse.set(pool, (inUse.get(pool) ?? 0) + (kind === "open" ? Number(count) : -Number(count)));
   }
-  if (inUse.size === 0) return [`${name} tells nothing of its connections`];
+  if (inUse.size === 0) return [`${name} reports no connections`];
   return [...inUse]
     .filter(([, count]) => count !== 0)
-    .map(([pool, count]) => `${count} connections of ${name}'s pool ${pool} are never given back`);
+    .map(([pool, count]) => `${count} connections of ${name}'s pool ${pool} are never released`);
 }
 
-/** Resolves once the views show that block; gives up after a minute and a half. */
+/** Resolves once the views show that block; throws after a minute and a half. */
 export async function indexedTo({ pool }: Cluster, target: bigint): Promise<void> {
   const hasReached = async (): Promise<boolean> => {
     const { rows } = await pool.query<{ block: string }>(
@@ -314,7 +315,7 @@ export async function indexedTo({ pool }: Cluster, target: bigint): Promise<void
   });
 }
 
-/** No account nonce of a signer is left empty, and each that was used is accounted for. */
+/** No account nonce of a signer is skipped, and each used nonce is accounted for. */
 async function nonceFaults(
   { publicClient, pool, signers }: Cluster,
   { foreignNonces = 0 }: AuditOptions,
@@ -328,7 +329,8 @@ async function nonceFaults(
       [address.toLowerCase()],
     );
     const nonces = rows.map(({ nonce }) => Number(nonce));
-    if (nonces.some((nonce) => nonce >= onChain)) faults.push(`${address} has used ${onChain} of its nonces`);
+    if (nonces.some((nonce) => nonce >= onChain))
+      faults.push(`${address} skipped a nonce: ${onChain} are used on chain`);
     const taken = rows.filter(({ state }) => state !== "superseded").length;
     unexplained += onChain - taken;
   }

@@ -1,6 +1,6 @@
 /**
  * The service as it runs in production, on one machine: a database, a chain whose blocks the test makes, an indexer,
- * and API and relayer processes of their own, each behind its own proxies. All new, and gone after `stop`.
+ * and separate API and relayer processes, each behind its own proxies. All are new, and `stop` removes them.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,8 +28,8 @@ import { prepareProcess, type ServiceProcess } from "./service-process.js";
 export type Cluster = Awaited<ReturnType<typeof startCluster>>;
 
 /**
- * What becomes of the transactions in blocks that a reorganisation takes: they are in no pool either; in another of the
- * new blocks; or in another order, but for each sender's own.
+ * What happens to the transactions of removed blocks: they are dropped, also from every pool; they are kept in another
+ * new block; or their order changes, except among those of one sender.
  */
 export const FATES = ["dropped", "kept", "reordered"] as const;
 export type Fate = (typeof FATES)[number];
@@ -37,11 +37,11 @@ export type Fate = (typeof FATES)[number];
 export interface ClusterOptions {
   apis?: number;
   relayers?: number;
-  /** Settings of every process, by their environment names. */
+  /** Settings of every process, by environment variable. */
   env?: Record<string, string>;
   parameters?: Partial<ProtocolParameters>;
   blockIntervalMs?: number;
-  /** Without an index there are no API answers: for tests of the relayer alone. */
+  /** Without an index the API cannot respond. For tests of the relayer alone. */
   withIndexer?: boolean;
 }
 
@@ -51,7 +51,7 @@ const ENVIRONMENT = {
   MASTER_KEY: "22".repeat(32),
   LOG_LEVEL: "info",
   CONFIRMATIONS: "3",
-  // Short: a call that is not done by then is repeated, as a client has to do it.
+  // Short: after this time a client must repeat its call.
   SETTLEMENT_WAIT_MS: "4000",
   READY_MAX_HEAD_AGE: "100000",
   RATE_LIMIT_READS: "0",
@@ -69,7 +69,7 @@ export async function startCluster({
   withIndexer = true,
 }: ClusterOptions = {}) {
   const dir = mkdtempSync(join(tmpdir(), "faults-"));
-  // Postgres runs as another user where the tests run as root.
+  // If the tests run as root, Postgres runs as another user.
   chmodSync(dir, 0o755);
   const log = (name: string) => join(dir, "logs", `${name}.log`);
   mkdirSync(join(dir, "logs"));
@@ -168,7 +168,7 @@ export async function startCluster({
   const apis = await Promise.all(
     Array.from({ length: apiCount }, (_, index) => process_(`api-${index + 1}`, { ROLES: "api" })),
   );
-  // Each may use any signer: who owns one is decided by its lock, and another takes it over.
+  // Each can use any signer: a lock decides who owns one, and another process takes it over.
   const relayers = await Promise.all(
     Array.from({ length: relayerCount }, (_, index) =>
       process_(`relayer-${index + 1}`, { ROLES: "relayer,keeper", RELAYER_PRIVATE_KEYS: keys }),
@@ -203,7 +203,7 @@ export async function startCluster({
     deployment,
     signers: signers.map(({ account }) => account),
     signerKeys: signers.map(({ key }) => key),
-    /** What supervisors said: restarts and their reasons. */
+    /** Messages of the supervisors: restarts and their reasons. */
     reports,
     prepareProcess: process_,
     chainTime: async (): Promise<number> => Number((await publicClient.getBlock()).timestamp),
@@ -213,7 +213,7 @@ export async function startCluster({
       if (found === undefined) throw new Error(`No process is connected from port ${port}`);
       return found;
     },
-    /** Calls as the owner of the protocol and of the test dollar, mined before it returns. */
+    /** Sends a call as the owner of the protocol and of the test dollar. Returns when it is mined. */
     async ownerCall(call: { to: Hex; data: Hex }): Promise<void> {
       const hash = await owner.sendTransaction({ ...call, maxPriorityFeePerGas: 10n ** 10n });
       const { status } = await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
@@ -223,7 +223,7 @@ export async function startCluster({
       await testClient.increaseTime({ seconds });
       await blocks.next();
     },
-    /** How often the relayers raised an alarm, by their own metrics; a killed process has forgotten its own. */
+    /** How often the relayers raised an alarm, by their own metrics. A killed process loses its count. */
     async alarms(name: string): Promise<number> {
       let count = 0;
       for (const { url } of relayers.filter((one) => one.isRunning())) {
@@ -233,7 +233,7 @@ export async function startCluster({
       }
       return count;
     },
-    /** Every relayer and API process sees the node through this rule; null lets all through. */
+    /** Applies this rule to the node calls of every relayer and API process. Null lets all calls through. */
     setRules(rule: RpcRule | null): void {
       for (const one of all) one.rpc.setRule(rule);
     },
@@ -245,7 +245,7 @@ export async function startCluster({
         params: [depth, inNewBlocks(taken, depth, fate)],
       } as never);
     },
-    /** Everything runs, no rule and no gate stands, blocks are made. */
+    /** Resumes everything: all processes run, no rule or gate is active, blocks are made. */
     async heal(): Promise<void> {
       for (const one of all) {
         one.rpc.setRule(null);
@@ -283,11 +283,11 @@ export async function startCluster({
 interface TakenTransaction {
   raw: Hex;
   from: Hex;
-  /** Of its block, from the oldest one that is taken. */
+  /** Index of its block, counted from the oldest removed one. */
   index: number;
 }
 
-/** As anvil_reorg takes them: bytes, and the index of the new block. */
+/** The format of anvil_reorg: bytes, and the index of the new block. */
 function inNewBlocks(taken: TakenTransaction[], depth: number, fate: Fate): [Hex, number][] {
   if (fate === "kept") return taken.map(({ raw, index }) => [raw, Math.min(index + 1, depth - 1)]);
   const senders = [...new Set(taken.map(({ from }) => from))].reverse();
@@ -295,13 +295,13 @@ function inNewBlocks(taken: TakenTransaction[], depth: number, fate: Fate): [Hex
   return reordered.map(({ raw }, place) => [raw, Math.floor((place * depth) / reordered.length)]);
 }
 
-/** The same account for the same words. */
+/** The same words give the same account. */
 export function accountOf(words: string): { key: Hex; account: PrivateKeyAccount } {
   const key = keccak256(toHex(words));
   return { key, account: privateKeyToAccount(key) };
 }
 
-/** Makes blocks one at a time: anvil may break its state when two ways of mining, or a reorganisation, overlap. */
+/** Makes blocks one at a time: anvil can corrupt its state if two ways of mining, or mining and a reorg, overlap. */
 function createBlockProducer(mine: () => Promise<unknown>, intervalMs: number) {
   let stopped = false;
   let turn: Promise<unknown> = Promise.resolve();

@@ -1,6 +1,6 @@
 /**
- * Agents who do what the documentation asks of them: a call without an answer, or with 503, is repeated byte for byte
- * on whatever process answers. Every authorization that one of them ever signs is written down for the audit.
+ * Agents that follow the documentation: a call without a response, or with 503, is repeated byte for byte on any
+ * process that responds. Every authorization that an agent ever signs is recorded for the audit.
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,16 +12,16 @@ import { paymentHeader, type Quote, quoteOf, type SignedPayment } from "../../e2
 import { type Agent, type Answer, signIn } from "../../support/agent.js";
 import { accountOf, type Cluster } from "./cluster.js";
 
-/** An authorization, the call that it pays for, and what the caller was told. */
+/** An authorization, the call that it pays for, and the responses that the caller received. */
 export interface Payment {
   agent: Agent;
   path: string;
   body: string;
   headers: Record<string, string>;
   authorization: SignedPayment;
-  /** Statuses of all answers, in order; 0 where there was none. */
+  /** Statuses of all responses, in order; 0 for a missing response. */
   statuses: number[];
-  /** The answer that said what became of it. */
+  /** The response that gave the final outcome. */
   truth: Answer<ContractView> | undefined;
 }
 
@@ -40,7 +40,7 @@ export function createCustomers(cluster: Cluster, name: string) {
   let serial = 0;
   let turn = 0;
 
-  /** Sends once to the next process in turn; null where nothing came back. */
+  /** Sends once to the next process in turn. Null if no response came. */
   async function attempt(
     agent: Agent,
     path: string,
@@ -64,7 +64,7 @@ export function createCustomers(cluster: Cluster, name: string) {
     }
   }
 
-  /** Repeats until the answer says what is the case. */
+  /** Repeats the call until a response gives its outcome. */
   async function insist(
     ask: () => Promise<Answer<ContractView> | null>,
     { patienceMs = PATIENCE_MS, seen = [] as number[] } = {},
@@ -75,7 +75,7 @@ export function createCustomers(cluster: Cluster, name: string) {
       seen.push(answer?.status ?? 0);
       if (answer !== null && answer.status < 500 && answer.status !== 429) return answer;
       if (performance.now() > giveUpAt) {
-        throw new Error(`No answer but ${seen.join(", ")}: ${JSON.stringify(answer?.body)}`);
+        throw new Error(`No final response, only ${seen.join(", ")}: ${JSON.stringify(answer?.body)}`);
       }
       await delay(PAUSE_MS);
     }
@@ -104,7 +104,7 @@ export function createCustomers(cluster: Cluster, name: string) {
     return { ...message, signature };
   }
 
-  /** Asks for the quote and signs it; null where the call is refused without one. */
+  /** Requests the quote and signs it. Returns the refusal if the call is rejected without a quote. */
   async function quoted(
     agent: Agent,
     path: string,
@@ -128,7 +128,7 @@ export function createCustomers(cluster: Cluster, name: string) {
     return { payment };
   }
 
-  /** Sends the payment until its truth is known. */
+  /** Sends the payment until its outcome is known. */
   async function settle(payment: Payment, patienceMs = PATIENCE_MS): Promise<Answer<ContractView>> {
     const { agent, path, body, headers, statuses } = payment;
     payment.truth = await insist(() => attempt(agent, path, body, headers), { patienceMs, seen: statuses });
@@ -168,7 +168,7 @@ export function createCustomers(cluster: Cluster, name: string) {
     settle,
     pay,
     draft,
-    /** Agents who have signed in and have test dollars. */
+    /** Agents that have signed in and have test dollars. */
     async join(count: number, { funds = FUNDS } = {}): Promise<Agent[]> {
       const accounts = Array.from({ length: count }, () => accountOf(`${name} agent ${serial++}`).account);
       let nonce = await publicClient.getTransactionCount({
@@ -176,7 +176,7 @@ export function createCustomers(cluster: Cluster, name: string) {
         blockTag: "pending",
       });
       const hashes: Hex[] = [];
-      // No block meanwhile: anvil can leave one out of several transactions that are sent while it makes blocks.
+      // No block meanwhile: anvil can lose one of several transactions that are sent while it makes blocks.
       await cluster.blocks.pause();
       for (const { address } of accounts) {
         const data = encodeFunctionData({ abi: testUsdAbi, functionName: "mint", args: [address, funds] });

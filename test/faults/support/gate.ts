@@ -1,20 +1,20 @@
 /**
  * Stops a process at a write to the database, from outside: a trigger waits for an advisory lock that the test holds.
- * The process can then be killed, and its write be dropped as if it had never left, or let through.
+ * The process can then be killed, and its write dropped as if it had never been sent, or let through.
  */
 import pg from "pg";
 import { until } from "../../../src/indexer/supervision/processes.js";
 
-/** Where a gate stands, each by the trigger that makes it. */
+/** The gates, each with the trigger that implements it. */
 const GATES = {
-  /** A paid call or act is about to be stored. */
+  /** A paid call or action is about to be stored. */
   operation_insert: "before insert on app.operation for each row",
   /** A batch is signed and about to be stored. */
   batch_insert: "before insert on app.batch for each row",
-  /** A receipt was read and is about to be written down. */
+  /** A receipt was read and is about to be stored. */
   batch_mined: `before update on app.batch for each row
     when (new.state in ('mined', 'final') and old.state not in ('mined', 'final'))`,
-  /** The answer is ready and about to be kept. */
+  /** The response is ready and about to be stored. */
   answer_keep:
     "before update on app.operation for each row when (old.response is null and new.response is not null)",
 } as const;
@@ -23,11 +23,11 @@ export type GateName = keyof typeof GATES;
 const LOCK = 7_402_900;
 
 export interface Gate {
-  /** Stops every writer that comes by from now on. */
+  /** Stops every writer that arrives from now on. */
   close(name: GateName): Promise<void>;
-  /** Resolves once a writer stands there: its backend, and the port from which it is connected. */
+  /** Resolves once a writer waits at the gate: its backend, and the port from which it is connected. */
   reached(name: GateName): Promise<{ pid: number; port: number }>;
-  /** Ends the writer's connection, so that its write has never happened. */
+  /** Ends the writer's connection, so that its write never happens. */
   drop(writer: { pid: number }): Promise<void>;
   open(name: GateName): Promise<void>;
   stop(): Promise<void>;

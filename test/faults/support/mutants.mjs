@@ -1,13 +1,13 @@
 /**
- * The mechanisms switched off, one at a time: each must make its tests fail, or the tests prove nothing.
- * `npm run test:faults -- --mutants [name…]` applies each to a copy of the sources and runs the named tests there.
+ * The mechanisms to switch off, one at a time. Each mutant must make its tests fail; otherwise the tests prove nothing.
+ * `npm run test:faults -- --mutants [name…]` applies each mutant to a copy of the sources and runs its tests there.
  */
 
 /**
  * @typedef {object} Mutant
  * @property {string} name
  * @property {string} file
- * @property {[from: string, to: string, file?: string][]} edits every `from` stands exactly once in its file
+ * @property {[from: string, to: string, file?: string][]} edits each `from` occurs exactly once in its file
  * @property {string} project
  * @property {string} tests file of the tests
  * @property {string} only pattern of the tests that must fail
@@ -21,12 +21,12 @@ export const MUTANTS = [
     edits: [["isNotNull(operation.publishedAt)", "isNotNull(operation.transactionHash)"]],
     project: "e2e",
     tests: "test/e2e/contract-interrupted.test.ts",
-    only: "published once",
+    only: "that was published is never answered",
   },
   {
     name: "stale-head",
     file: "src/relayer/send.ts",
-    // Either alone would do: a fresh head, and a look at how new it has to be.
+    // Either alone would do: a fresh head, and a check of how new it must be.
     edits: [
       ["current = await readHead(publicClient);", "current = head;"],
       ["!(await isOnOurBranch(context, standsOn, current))", "standsOn === undefined"],
@@ -49,7 +49,7 @@ export const MUTANTS = [
     edits: [["if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 })))", "if (target.timeoutMs < 0)"]],
     project: "integration",
     tests: "test/integration/indexer-reorg.test.ts",
-    only: "takes back a match",
+    only: "undoes a match",
   },
   {
     name: "checkpoint-held",
@@ -62,7 +62,7 @@ export const MUTANTS = [
     ],
     project: "integration",
     tests: "test/integration/event-log.test.ts",
-    only: "nobody's way",
+    only: "does not block the indexer",
   },
   {
     name: "one-lock-for-two",
@@ -110,7 +110,7 @@ export const MUTANTS = [
     edits: [["if (use === null || use.isOurs ||", "if (use === null ||"]],
     project: "integration",
     tests: "test/integration/relayer-truth.test.ts",
-    only: "no missing receipt",
+    only: "a missing receipt as proof",
   },
   {
     name: "given-up-forgotten",
@@ -197,7 +197,7 @@ export const MUTANTS = [
     ],
     project: "faults",
     tests: "test/faults/crash.test.ts",
-    only: "another process answers them",
+    only: "another process serves them",
   },
   {
     name: "answer-not-kept",
@@ -209,7 +209,7 @@ export const MUTANTS = [
     ],
     project: "e2e",
     tests: "test/e2e/contract-payments.test.ts",
-    only: "answers its repetition",
+    only: "same bytes to a repetition",
   },
   {
     name: "deaf-to-broken-connections",
@@ -230,7 +230,7 @@ export const MUTANTS = [
     ],
     project: "integration",
     tests: "test/integration/database-connection.test.ts",
-    only: "leaves its place",
+    only: "frees its place",
   },
   {
     name: "outage-unnamed",
@@ -243,7 +243,7 @@ export const MUTANTS = [
     ],
     project: "faults",
     tests: "test/faults/database.test.ts",
-    only: "out of reach",
+    only: "unreachable",
   },
   {
     name: "disk-full-unnamed",
@@ -283,7 +283,7 @@ export const MUTANTS = [
     edits: [["if (code === CRASH_SHUTDOWN) onCrash();", ""]],
     project: "integration",
     tests: "test/integration/index-watch.test.ts",
-    only: "hears of the crash",
+    only: "reports the crash",
   },
   {
     name: "earlier-time-shown",
@@ -296,7 +296,7 @@ export const MUTANTS = [
     ],
     project: "e2e",
     tests: "test/e2e/contract-interrupted.test.ts",
-    only: "shows less than it did",
+    only: "that it already showed",
   },
   {
     name: "state-by-number",
@@ -330,7 +330,7 @@ export const MUTANTS = [
     ],
     project: "e2e",
     tests: "test/e2e/contract-interrupted.test.ts",
-    only: "nobody is refused",
+    only: "no one is refused",
   },
   {
     name: "answer-before-index",
@@ -373,7 +373,7 @@ export const MUTANTS = [
     edits: [[" ?? (tail.length === TAIL ? lost.at(-1) : undefined)", ""]],
     project: "integration",
     tests: "test/integration/event-log.test.ts",
-    only: "more than it looks at",
+    only: "more events than it checks",
   },
   {
     name: "own-block-unseen",
@@ -383,7 +383,7 @@ export const MUTANTS = [
     ],
     project: "integration",
     tests: "test/integration/relayer-truth.test.ts",
-    only: "looks again for a batch",
+    only: "rechecks a batch",
   },
   {
     name: "not-anchored",
@@ -391,7 +391,7 @@ export const MUTANTS = [
     edits: [["newest === undefined || (await stands(context, newest)) === true", "newest?.id !== 0n"]],
     project: "integration",
     tests: "test/integration/relayer-truth.test.ts",
-    only: "writes nothing down",
+    only: "records nothing",
   },
   {
     name: "gap-unfilled",
@@ -425,7 +425,7 @@ export const MUTANTS = [
     edits: [[" || PAYS_OUT.has(row.kind)", ""]],
     project: "integration",
     tests: "test/integration/relayer-queue.test.ts",
-    only: "return of stray money",
+    only: "refund of a direct transfer",
   },
   {
     name: "others-event-consumes",
@@ -443,7 +443,7 @@ export const MUTANTS = [
     ],
     project: "e2e",
     tests: "test/e2e/contract-payments.test.ts",
-    only: "took the contract for good",
+    only: "removed the contract for good",
   },
   {
     name: "half-answer-awaited",
@@ -466,7 +466,7 @@ export const MUTANTS = [
     ],
     project: "integration",
     tests: "test/integration/auth-outage.test.ts",
-    only: "costs no try either",
+    only: "uses up no try either",
   },
   {
     name: "batch-by-place",
@@ -560,8 +560,8 @@ export const MUTANTS = [
   {
     name: "reorganisation-unseen",
     file: "src/relayer/follow.ts",
-    // Each alone would do, some more slowly: blocks are compared at each head, before anything is written down beside
-    // them and before they are final, and the chain's nonces with ours.
+    // Each alone would do, some more slowly: blocks are compared at each head, before anything is stored beside them
+    // and before they are final, and the chain's nonces are compared with ours.
     edits: [
       ["    if (standing) break;", "    if (standing !== undefined) break;"],
       ["standing.set(place.blockHash, await stands(context, place))", "standing.set(place.blockHash, true)"],
@@ -605,7 +605,7 @@ export const MUTANTS = [
   {
     name: "expiry-left-to-chain",
     file: "src/relayer/claim.ts",
-    // Either alone would do: what is over is ended, and what the simulation sees fail is not sent.
+    // Either alone would do: expired operations are ended, and operations whose simulation fails are not sent.
     edits: [
       ["and not_after < ", "and not_after < 0 * "],
       ["if (result === undefined || result.success) {", "if (result !== null) {", "src/relayer/send.ts"],
@@ -724,7 +724,7 @@ export const MUTANTS = [
     edits: [["_takesSurplus && ASSET", "msg.sender == OPERATOR && ASSET"]],
     project: "integration",
     tests: "test/integration/relayer-queue.test.ts",
-    only: "takes for no act",
+    only: "money of someone else's authorization",
   },
   {
     name: "unseen-is-untaken",
@@ -790,7 +790,7 @@ export const MUTANTS = [
     ],
     project: "faults",
     tests: "test/faults/crash.test.ts",
-    only: "leaves its operation on its way",
+    only: "leaves its operation pending",
   },
   {
     name: "payee-stops-all",

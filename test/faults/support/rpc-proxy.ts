@@ -1,4 +1,4 @@
-/** Stands between one process and the chain's node, and answers as a rule says: late, wrongly, or not at all. */
+/** A proxy between one process and the chain's node. It responds as a rule says: late, wrongly, or not at all. */
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { ownPort } from "./own-port.js";
 
@@ -8,15 +8,15 @@ export interface RpcCall {
   params: unknown[];
 }
 
-/** A JSON-RPC answer without its id. */
+/** A JSON-RPC response without its id. */
 export type RpcAnswer = { result: unknown } | { error: { code: number; message: string } };
 
-/** The connection is reset instead of an answer. */
+/** Resets the connection instead of responding. */
 export const RESET = Symbol("reset");
-/** HTTP 500 instead of an answer. */
+/** Responds with HTTP 500. */
 export const BROKEN = Symbol("broken");
 
-/** Decides over one call; `forward` asks the node. A rule that waits holds the call back. */
+/** Decides one call; `forward` sends it to the node. A rule that waits delays the call. */
 export type RpcRule = (
   call: RpcCall,
   forward: () => Promise<RpcAnswer>,
@@ -24,9 +24,9 @@ export type RpcRule = (
 
 export interface RpcProxy {
   url: string;
-  /** null lets everything through. */
+  /** Null lets everything through. */
   setRule(rule: RpcRule | null): void;
-  /** No connection is accepted, or all are again. */
+  /** Refuses every connection, or accepts connections again. */
   refuse(isRefusing: boolean): Promise<void>;
   stop(): Promise<void>;
 }
@@ -68,7 +68,7 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
       request.on("data", (chunk: Buffer) => chunks.push(chunk));
       request.on("error", () => {});
       request.on("end", () => {
-        // The node itself may be away.
+        // The node may be down as well.
         answer(Buffer.concat(chunks).toString("utf8"), response).catch(() => response.destroy());
       });
     });
@@ -78,7 +78,7 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
       server.once("error", reject);
       server.listen(port, "127.0.0.1", () => resolve());
     });
-  // Not one of those that outgoing connections take: it is listened on again after a refusal.
+  // Not an ephemeral port: after a refusal the proxy listens on it again.
   const port = await ownPort();
   await listen(port);
   const close = (): Promise<void> =>

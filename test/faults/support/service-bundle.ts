@@ -1,4 +1,7 @@
-/** `src/commands/serve.ts` and all that it imports as one file: it starts in a fifth of the time, and a cluster starts four. */
+/**
+ * Bundles `src/commands/serve.ts` with its imports into one file. It starts in a fifth of the time, and a cluster
+ * starts four.
+ */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -7,7 +10,7 @@ import { ROOT } from "../../../src/root.js";
 
 const SOURCES = join(ROOT, "src/");
 
-/** Modules still find their assets beside their own source. */
+/** Lets modules still find their assets beside their own source. */
 const sourceUrls: Plugin = {
   name: "source-urls",
   setup({ onLoad }) {
@@ -20,7 +23,7 @@ const sourceUrls: Plugin = {
   },
 };
 
-/** Writes the service's code to `file`, to be run by Node alone. */
+/** Writes the service's code to `file`, which Node can run directly. */
 export async function bundleService(file: string): Promise<void> {
   await build({
     entryPoints: [join(ROOT, "src/commands/serve.ts")],
@@ -30,7 +33,7 @@ export async function bundleService(file: string): Promise<void> {
     target: "node20",
     format: "esm",
     keepNames: true,
-    // CommonJS packages in an ES module.
+    // For CommonJS packages in an ES module.
     banner: {
       js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);',
     },

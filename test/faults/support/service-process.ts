@@ -1,4 +1,4 @@
-/** One process of the service, as `npm run serve` starts it, behind proxies of its own to database and node. */
+/** One process of the service, as `npm run serve` starts it, behind separate proxies to the database and the node. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream } from "node:fs";
 import { type Guardian, until } from "../../../src/indexer/supervision/processes.js";
@@ -13,7 +13,7 @@ export interface ServiceProcess {
   rpc: RpcProxy;
   isRunning(): boolean;
   pid(): number | undefined;
-  /** Starts it where it is not running; resolves once it answers. These settings replace earlier ones, and stay. */
+  /** Starts the process unless it runs; resolves once it responds. The settings replace earlier ones and persist. */
   start(env?: Record<string, string>): Promise<void>;
   /** kill -9; resolves once it is gone. */
   kill(): Promise<void>;

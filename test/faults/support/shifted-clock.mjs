@@ -1,4 +1,4 @@
-/** Preloaded into a process whose clock is to be wrong by CLOCK_OFFSET_SECONDS. */
+/** Preloaded into a process to make its clock wrong by CLOCK_OFFSET_SECONDS. */
 const offset = Number(process.env.CLOCK_OFFSET_SECONDS ?? 0) * 1000;
 if (offset !== 0) {
   const wallClock = Date.now;

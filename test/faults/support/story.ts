@@ -1,4 +1,4 @@
-/** What goes on while something breaks: creations, a race for a tender, a contract on its way to its end. */
+/** The activity during a fault: creations, a race for a tender, and a contract that is carried to its end. */
 import { expect } from "vitest";
 import { until } from "../../../src/indexer/supervision/processes.js";
 import type { Agent } from "../../support/agent.js";
@@ -28,13 +28,13 @@ export async function openScene(name: string, options: ClusterOptions = {}): Pro
 }
 
 export interface StoryOptions {
-  /** The end may be taken back after it was told: it must show again. */
+  /** A reorg can undo the end after it was reported. The story then expects it to show again. */
   mayGoBack?: boolean;
 }
 
 /**
- * Three creations, a race of two workers for a tender, and a delivery that is approved, all at once. What they stand on
- * is there before `prepare` is called. `done` is to be awaited after the fault; it fails where any of them goes wrong.
+ * Three creations, a race of two workers for a tender, and a delivery that is approved, all at once. Their
+ * prerequisites exist before `prepare` is called. Await `done` after the fault; it rejects if any of them goes wrong.
  */
 export async function startStory(
   { customers, clients, workers }: Scene,
@@ -52,7 +52,7 @@ export async function startStory(
   const raced = workers.map((one) => customers.accept(one, tender.data.id));
   const { id } = matched.data;
   const take = async (agent: Agent, act: string, body?: unknown): Promise<void> => {
-    // A repeated act whose first answer was lost meets its own effect: 409, and the status tells.
+    // A repeated action whose first response was lost meets its own effect: 409. Then the status shows the outcome.
     expect([200, 409]).toContain((await customers.act(agent, id, act, body)).status);
   };
   const ended = /^(resolved|settled-all-met)$/;
@@ -80,7 +80,7 @@ export async function expectTruth({ cluster, customers }: Scene, options: AuditO
   expect(await audit(cluster, customers, options)).toEqual([]);
 }
 
-/** The same things in another order. */
+/** The same items in another order. */
 export function shuffled<T>(things: readonly T[], random: (limit: number) => number): T[] {
   const left = [...things];
   return things.map(() => left.splice(random(left.length), 1)[0] as T);

@@ -1,14 +1,14 @@
-/** A TCP proxy that can fail as a network does: nothing arrives, nothing is accepted, what was open is cut. */
+/** A TCP proxy that can fail like a network: it drops data, refuses connections, or cuts open ones. */
 import { createServer, type Server, Socket } from "node:net";
 import { ownPort } from "./own-port.js";
 
 export interface TcpProxy {
   port: number;
-  /** `black-hole`: connections stay open and accepted, and not a byte gets through. `refuse`: none is accepted. */
+  /** `black-hole`: connections are accepted and stay open, but no byte gets through. `refuse`: none is accepted. */
   setMode(mode: "pass" | "black-hole" | "refuse"): Promise<void>;
   /** Resets all connections. */
   cut(): void;
-  /** From now on not a byte of this one connection gets through, and neither end is told. */
+  /** From now on no byte of this one connection gets through, and neither end is notified. */
   swallow(port: number): void;
   /** Whether the connection that the far end sees from this port is one of ours. */
   hasPort(port: number): boolean;
@@ -30,7 +30,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
         far.destroy();
       };
       for (const socket of pair) socket.on("error", end).on("close", end);
-      // A hole swallows: what is sent meanwhile is lost with its connection.
+      // A black hole discards data: bytes sent meanwhile are lost with their connection.
       const isLost = (): boolean => isHole || swallowed.has(far);
       near.on("data", (chunk) => isLost() || far.write(chunk));
       far.on("data", (chunk) => isLost() || near.write(chunk));
@@ -42,7 +42,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
       server.once("error", reject);
       server.listen(port, "127.0.0.1", () => resolve());
     });
-  // Not one of those that outgoing connections take: it is listened on again after a refusal.
+  // Not an ephemeral port: after a refusal the proxy listens on it again.
   const port = await ownPort();
   await listen(port);
   const cut = (): void => {

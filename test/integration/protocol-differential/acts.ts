@@ -1,4 +1,4 @@
-/** Everything that somebody may try on an escrow, with what the model expects of it at a given time. */
+/** Every action that anyone can try on an escrow, with the result that the model expects at a given time. */
 
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
@@ -36,12 +36,12 @@ export interface Attempt {
   call: Call;
   /** Whether the model expects the chain to accept it. */
   allowed: boolean;
-  /** Moves the model on; returns what the events should have said and did say. */
+  /** Advances the model. Returns the expected and the actual content of the events. */
   apply: (logs: Log[]) => { expected: unknown; actual: unknown } | undefined;
 }
 
 export interface Acts {
-  /** A likely act for the escrow's state, sometimes an act out of place; several where voters act side by side. */
+  /** A likely action for the escrow's state, sometimes an action out of place. Several if voters act in parallel. */
   random: (life: Life, now: number) => Promise<Attempt[]>;
   tally: (life: Life, now: number) => Attempt;
   settle: (life: Life, now: number) => Attempt;
@@ -62,7 +62,7 @@ type ActName =
   | "settle"
   | "claim";
 
-/** What people mostly do in each state; the rest of the time they try anything. */
+/** The usual actions in each state. The rest of the time any action is tried. */
 const LIKELY: Record<string, readonly ActName[]> = {
   created: ["accept", "accept", "accept", "accept", "accept", "decline", "cancel"],
   matched: ["deliver", "deliver", "deliver", "deliver", "deliver", "withdraw"],
@@ -190,7 +190,7 @@ export function createActs({
       ...attempt(life, "approve", caller),
       allowed: lifeStatus(life, now) === "under-review",
       apply: (logs) => {
-        // A Client accepts as time does: its approval gives the outcomes that the review time-out would have given.
+        // A Client accepts the effect of time: its approval gives the same outcomes as the review time-out.
         life.facts.outcomes = effectiveOutcomes(life.facts, life.terms.reviewDeadline);
         end(life, "approved", now)();
         const approved = parseEventLogs({ abi: escrowAbi, logs, eventName: "WorkingContractApproved" });
@@ -213,7 +213,7 @@ export function createActs({
     };
   }
 
-  /** Several voters side by side; one where seats are limited, because a block's order is not ours. */
+  /** Several voters in parallel. Only one if seats are limited, because we do not control the order within a block. */
   async function vote(life: Life, now: number): Promise<Attempt[]> {
     const { price, criteriaCount, parameters } = life.terms;
     const seats = parameters.baRecruitCount;
@@ -344,7 +344,7 @@ export function createActs({
   }
 
   function randomOutcomes(life: Life): Outcome[] {
-    // Leaning one way per escrow, so that majorities are common and not the rule.
+    // Votes lean one way per escrow, so that majorities are common but not the rule.
     const lean = OUTCOMES[Number(BigInt(life.id) % 3n)] as Outcome;
     return Array.from({ length: life.terms.criteriaCount }, () =>
       random.chance(60) ? lean : random.pick(OUTCOMES),
@@ -378,7 +378,7 @@ function attempt(
   return { name, life, call: { from: lower(from.address), to: life.id, data } };
 }
 
-/** An EIP-3009 authorization as escrows take it, valid for ever. */
+/** An EIP-3009 authorization that an escrow accepts. It never expires. */
 export async function authorizePayment(payment: {
   deployment: Deployment;
   payer: PrivateKeyAccount;

@@ -1,6 +1,7 @@
 /**
- * Random Working Contracts driven through random lives on a real chain, beside a model that knows only src/protocol.
- * One block per step; its time is chosen so that deadlines are met a second before, exactly, and a second after.
+ * Drives random Working Contracts through random lifecycles on a real chain, beside a model that knows only
+ * src/protocol. Each step is one block. Its time is chosen so that deadlines are met a second before, exactly, and a
+ * second after.
  */
 
 import { factoryAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
@@ -22,7 +23,7 @@ import { type Call, createStepper, type Receipt, type Stepper } from "./node.js"
 import { type Random, randomFrom } from "./random.js";
 
 const PARAMETER_SETS = 8;
-/** The token's highest daily cap: rewards of a day stay below it, so that each claim mints at once. */
+/** The token's highest daily cap. Rewards of a day stay below it, so that each claim mints at once. */
 const MAX_DAILY_CAP = parseEther("1000000");
 const DEADLINES = 10;
 const SECONDS_BETWEEN_DEADLINES = 5_000;
@@ -39,14 +40,14 @@ export interface LifecycleOptions {
   harness: Address;
 }
 
-/** How much was compared, so that the test can demand enough of it. */
+/** How much was compared. The test requires a minimum. */
 export interface Counts {
   statuses: Record<string, number>;
   accepted: Record<string, number>;
   rejected: Record<string, number>;
 }
 
-/** Runs the whole comparison. Throws at the first disagreement, naming the escrow, the act and the time. */
+/** Runs the whole comparison. Throws at the first difference, with the escrow, the action and the time. */
 export async function runLifecycles(options: LifecycleOptions): Promise<Counts> {
   const random = randomFrom(options.seed);
   const chain = await createStepper(options.client);
@@ -81,7 +82,7 @@ export async function runLifecycles(options: LifecycleOptions): Promise<Counts> 
     await step(boundary);
   }
 
-  // Long after: time and anybody's calls bring every unit out.
+  // Long after: time and anyone's calls pay out every unit.
   const after = chain.time() + 60 * 86_400;
   const due = (attempts: Attempt[]) => attempts.filter((attempt) => attempt.allowed);
   await perform(due(lives.map((life) => acts.tally(life, after))), after);
@@ -98,7 +99,7 @@ function judge(attempt: Attempt, receipt: Receipt, now: number, counts: Counts):
   if (succeeded !== attempt.allowed) {
     const [chain, model] = succeeded ? ["accepts", "refuses"] : ["refuses", "accepts"];
     throw new Error(
-      `The chain ${chain} ${attempt.name} where the model ${model} it: ${describe(attempt.life, now)}`,
+      `The chain ${chain} ${attempt.name}, but the model ${model} it: ${describe(attempt.life, now)}`,
     );
   }
   const counted = succeeded ? counts.accepted : counts.rejected;
@@ -111,7 +112,7 @@ function judge(attempt: Attempt, receipt: Receipt, now: number, counts: Counts):
   }
 }
 
-/** Status, parties, books and outcomes of every escrow at the newest block. */
+/** Compares status, parties, books and outcomes of every escrow at the newest block. */
 async function compare(options: LifecycleOptions, lives: Life[], now: number, counts: Counts): Promise<void> {
   const groups: Life[][] = [];
   for (let i = 0; i < lives.length; i += OBSERVED_AT_ONCE) groups.push(lives.slice(i, i + OBSERVED_AT_ONCE));
@@ -144,10 +145,10 @@ async function requireEmpty({ client, deployment }: LifecycleOptions, lives: Lif
   const token = { address: deployment.asset.address, abi: testUsdAbi, functionName: "balanceOf" } as const;
   const balances = await Promise.all(lives.map(({ id }) => client.readContract({ ...token, args: [id] })));
   const stuck = balances.findIndex((balance) => balance !== 0n);
-  if (stuck !== -1) throw new Error(`${balances[stuck]} units never came out of ${lives[stuck]?.id}`);
+  if (stuck !== -1) throw new Error(`${balances[stuck]} units were never paid out of ${lives[stuck]?.id}`);
 }
 
-/** Money for everybody, and stakes for the voters. */
+/** Funds every account, and stakes for the voters. */
 async function prepare(
   { deployment, owner }: LifecycleOptions,
   chain: Stepper,
@@ -281,7 +282,7 @@ function randomLife(
   };
 }
 
-/** From one unit, where shares round to nothing, to a million dollars. */
+/** From one unit, at which shares round to zero, to a million dollars. */
 function randomPrice(random: Random): bigint {
   return BigInt(1 + random.below(10 ** (1 + random.below(9)))) * (random.chance(30) ? 1_001n : 1n);
 }
@@ -306,7 +307,7 @@ function randomParameters(random: Random, set: number): Parameters {
   };
 }
 
-/** A second before, at and after each deadline, and some time between them. */
+/** A second before, at and after each deadline, and some times in between. */
 function deadlineVisits(start: number, random: Random): number[] {
   return Array.from({ length: DEADLINES }, (_, i) => {
     const deadline = start + (i + 1) * SECONDS_BETWEEN_DEADLINES;
@@ -331,7 +332,7 @@ async function mineAll(chain: Stepper, calls: Call[]): Promise<void> {
 
 function requireSame(what: string, actual: unknown, expected: unknown, life: Life, now: number): void {
   if (text(actual) === text(expected)) return;
-  throw new Error(`${what} is ${text(actual)}, the model says ${text(expected)}: ${describe(life, now)}`);
+  throw new Error(`${what} is ${text(actual)}, but the model says ${text(expected)}: ${describe(life, now)}`);
 }
 
 function describe(life: Life, now: number): string {

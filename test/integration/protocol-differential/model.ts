@@ -1,4 +1,4 @@
-/** One escrow as src/protocol sees it: facts, books and what its settlement must pay. */
+/** One escrow as src/protocol sees it: facts, books and the payouts that its settlement owes. */
 
 import {
   disputeBond,
@@ -28,9 +28,9 @@ export interface Life {
   id: Address;
   terms: EscrowTerms;
   initiator: PrivateKeyAccount;
-  /** Who will match, or the named one who will not. */
+  /** The party that will match, or the named party that will not. */
   counterparty: PrivateKeyAccount;
-  /** How likely somebody acts on it at a step; slow ones run into their deadlines. */
+  /** How likely someone acts on it at a step. Slow ones run into their deadlines. */
   percentActing: number;
   matched: boolean;
   facts: SettlementFacts & { endedAt: number | null };
@@ -70,7 +70,7 @@ export function votingClosed(life: Life, now: number): boolean {
   return now >= closesAt(life) || (seats !== 0 && life.ballots.length === seats);
 }
 
-/** When money may leave; null while the Working Contract has not ended. */
+/** The time from which money can leave, or null while the Working Contract has not ended. */
 export function payableAt(life: Life, now: number): number | null {
   const ended = endedAt(life.facts, now);
   return ended === null ? null : ended + life.terms.parameters.payoutHold;
@@ -82,7 +82,7 @@ export function payoutAt(life: Life, now: number): Payout | null {
   return legs && payoutOf(legs);
 }
 
-/** What the escrow's books must hold. */
+/** The amounts that the escrow's books must hold. */
 export function bookedOf(life: Life): bigint {
   const { price, criteriaCount, parameters, workerInitiated } = life.terms;
   const deposit = workerInitiated ? workerStake(price, parameters) : price;

@@ -1,4 +1,4 @@
-/** A private anvil that mines one block when told to, at the time that it is told. */
+/** A private anvil that mines one block per call, at the given time. */
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -48,13 +48,13 @@ export interface Receipt {
 export interface Stepper {
   /** Time of the newest block. */
   time: () => number;
-  /** Mines all calls in one block at `now`, in the order given per sender; receipts come in the order of the calls. */
+  /** Mines all calls in one block at `now`, in the given order per sender. Receipts come in the order of the calls. */
   mine: (calls: readonly Call[], now: number) => Promise<Receipt[]>;
 }
 
 const GAS: Hex = "0x4c4b40";
 
-/** Takes over block production; nobody else may send to the node afterwards. */
+/** Takes over block production. Nothing else may send to the node afterwards. */
 export async function createStepper(client: PublicClient<Transport, Chain>): Promise<Stepper> {
   const request = client.request as (call: { method: string; params: unknown[] }) => Promise<unknown>;
   await request({ method: "evm_setAutomine", params: [false] });

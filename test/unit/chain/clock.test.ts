@@ -4,7 +4,7 @@ import { type ChainClock, createChainClock } from "../../../src/chain/clock.js";
 
 const NOW = 1_800_000_000;
 
-/** A node whose newest block the test sets; it answers when the test lets it. */
+/** A node whose newest block the test sets. It responds when the test allows it. */
 function fakeNode() {
   let block = { number: 1n, hash: "0x01", timestamp: BigInt(NOW) };
   const pending: (() => void)[] = [];
@@ -16,7 +16,7 @@ function fakeNode() {
     hold() {
       isHeld = true;
     },
-    /** Lets the oldest held question be answered. */
+    /** Completes the oldest held request. */
     answer(index = 0) {
       pending.splice(index, 1)[0]?.();
     },
@@ -42,18 +42,18 @@ describe("the chain clock", () => {
     vi.useRealTimers();
   });
 
-  it("refuses to guess before it has seen a block", () => {
+  it("throws before it has seen a block", () => {
     expect(() => clock.now()).toThrow("before its first refresh");
   });
 
-  it("tells the newest block's time, and moves on as time passes until the next", async () => {
+  it("returns the newest block's time, and advances as time passes until the next block", async () => {
     await clock.refresh();
     expect(clock.now()).toBe(NOW);
     vi.advanceTimersByTime(3500);
     expect(clock.now()).toBe(NOW + 3);
   });
 
-  it("stays where it is when the host's clock is set", async () => {
+  it("is unaffected when the host's clock is set", async () => {
     await clock.refresh();
     vi.setSystemTime(5_000_000 + 3_600_000);
     expect(clock.now()).toBe(NOW);
@@ -61,7 +61,7 @@ describe("the chain clock", () => {
     expect(clock.now()).toBe(NOW);
   });
 
-  it("does not go back where a block is older than the moment it was told", async () => {
+  it("does not go back if a block is older than the time already returned", async () => {
     await clock.refresh();
     vi.advanceTimersByTime(10_000);
     expect(clock.now()).toBe(NOW + 10);
@@ -72,7 +72,7 @@ describe("the chain clock", () => {
     expect(clock.now()).toBe(NOW + 12);
   });
 
-  it("goes back with a reorganisation", async () => {
+  it("goes back with a reorg", async () => {
     node.mine(7, NOW + 100);
     await clock.refresh();
     node.mine(6, NOW + 60, "0xaa");
@@ -80,7 +80,7 @@ describe("the chain clock", () => {
     expect(clock.now()).toBe(NOW + 60);
   });
 
-  it("does not take a late answer for a reorganisation", async () => {
+  it("does not mistake a late response for a reorg", async () => {
     await clock.refresh();
     node.hold();
     node.mine(2, NOW + 2);
@@ -95,14 +95,14 @@ describe("the chain clock", () => {
     expect(clock.head()?.number).toBe(3n);
   });
 
-  it("follows new blocks by itself", async () => {
+  it("follows new blocks without a refresh", async () => {
     await clock.refresh();
     node.mine(2, NOW + 1000);
     await vi.advanceTimersByTimeAsync(300);
     expect(clock.now()).toBe(NOW + 1000);
   });
 
-  it("runs on while the node cannot be reached", async () => {
+  it("keeps running while the node is unreachable", async () => {
     await clock.refresh();
     node.getBlock = () => Promise.reject(new Error("connection refused"));
     await vi.advanceTimersByTimeAsync(5000);

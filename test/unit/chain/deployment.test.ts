@@ -37,7 +37,7 @@ describe("a deployment file", () => {
     expect(readDeployment(path).relay).toBe(address("c"));
   });
 
-  it("is refused with one line per fault", () => {
+  it("is rejected with one line per fault", () => {
     const path = join(dir, "faulty.json");
     writeFileSync(path, JSON.stringify({ ...deployment, chainId: "84532", relay: "0x12" }));
     expect(() => readDeployment(path)).toThrow(
@@ -45,7 +45,7 @@ describe("a deployment file", () => {
     );
   });
 
-  it("is refused where it is missing or no JSON", () => {
+  it("is rejected if it is missing or not JSON", () => {
     expect(() => readDeployment(join(dir, "none.json"))).toThrow("none.json: cannot be read as JSON");
     writeFileSync(join(dir, "torn.json"), '{"chainId":');
     expect(() => readDeployment(join(dir, "torn.json"))).toThrow("torn.json: cannot be read as JSON");

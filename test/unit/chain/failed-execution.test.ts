@@ -10,7 +10,7 @@ afterEach(() => node?.stop());
 const to = `0x${"11".repeat(20)}` as const;
 const abi = parseAbi(["function paused() view returns (bool)"]);
 
-/** What a raw request, viem's `call` and its `readContract` throw where the node answers with this error. */
+/** The errors that a raw request, viem's `call` and its `readContract` throw if the node responds with this error. */
 async function thrownFor(error: { code: number; message: string; data?: unknown }): Promise<unknown[]> {
   node = await startFakeNode((response, [call]) => json(response, { jsonrpc: "2.0", id: call?.id, error }));
   const client = createPublicClient({ transport: rpcTransport(node.url, { retryCount: 0 }) });
@@ -45,7 +45,7 @@ it.each([
   ["bad code", { code: -32_000, message: "invalid opcode: INVALID" }, "0x", false],
   ["a bad jump", { code: -32_000, message: "invalid jump destination" }, "0x", false],
   ["a full stack", { code: -32_000, message: "stack limit reached 1024 (1023)" }, "0x", false],
-])("%s is the contract's", async (_name, error, data, outOfGas) => {
+])("%s is the contract's failure", async (_name, error, data, outOfGas) => {
   const thrown = await thrownFor(error);
   expect(thrown.map(failedExecution)).toEqual(thrown.map(() => ({ data, outOfGas })));
 });
@@ -58,12 +58,12 @@ it.each([
   ["a block that the node lacks", { code: -32_000, message: "header not found" }],
   ["state that the node has forgotten", { code: -32_000, message: "missing trie node 1234 (path )" }],
   ["the node's own time-out", { code: -32_000, message: "execution aborted (timeout = 5s)" }],
-])("%s is the node's", async (_name, error) => {
+])("%s is the node's failure", async (_name, error) => {
   const thrown = await thrownFor(error);
   expect(thrown.map(failedExecution)).toEqual(thrown.map(() => null));
 });
 
-it("knows nothing of what is no answer of a node", () => {
+it("ignores errors that are not a node's response", () => {
   expect(failedExecution(new TypeError("out of gas"))).toBeNull();
   expect(failedExecution(undefined)).toBeNull();
 });

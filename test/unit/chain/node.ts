@@ -1,4 +1,4 @@
-/** A node that answers whatever a test says, over HTTP. */
+/** A node that responds over HTTP as a test says. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -7,12 +7,12 @@ export interface AskedCall {
   method: string;
 }
 
-/** Answers a request's calls; `calls` holds one where the request was no batch. */
+/** Responds to a request's calls; `calls` holds one if the request was not a batch. */
 export type Answer = (response: ServerResponse, calls: AskedCall[]) => void;
 
 export interface FakeNode {
   url: string;
-  /** Requests that came. */
+  /** Number of requests received. */
   requests(): number;
   stop(): Promise<void>;
 }

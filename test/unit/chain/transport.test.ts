@@ -11,7 +11,7 @@ async function clientOf(answer: Answer, options: RpcTransportOptions = {}) {
   return createPublicClient({ transport: rpcTransport(node.url, options) });
 }
 
-/** The innermost error of viem's that says how the request failed. */
+/** viem's innermost error about the failed request. */
 async function failureOf(call: Promise<unknown>): Promise<HttpRequestError | TimeoutError | null> {
   const error = await call.then(
     () => null,
@@ -20,8 +20,8 @@ async function failureOf(call: Promise<unknown>): Promise<HttpRequestError | Tim
   return error?.walk((cause: unknown) => cause instanceof HttpRequestError || cause instanceof TimeoutError);
 }
 
-describe("a node's answer", () => {
-  it("is waited for no longer than the time-out, though its head has come", async () => {
+describe("a node's response", () => {
+  it("is awaited no longer than the time-out, even if its head has arrived", async () => {
     const client = await clientOf(
       (response) => {
         response.writeHead(200, { "content-type": "application/json" });
@@ -32,7 +32,7 @@ describe("a node's answer", () => {
     expect(await failureOf(client.getChainId())).toBeInstanceOf(TimeoutError);
   });
 
-  it("is asked for again soon, whatever Retry-After says", async () => {
+  it("is requested again soon, whatever Retry-After says", async () => {
     const client = await clientOf((response, [call]) => {
       if (node?.requests() === 1) response.writeHead(503, { "retry-after": "3600" }).end("maintenance");
       else json(response, { jsonrpc: "2.0", id: call?.id, result: "0x7" });
@@ -40,7 +40,7 @@ describe("a node's answer", () => {
     expect(await client.getChainId()).toBe(7);
   });
 
-  it("may be longer than ten megabytes, but not endless", async () => {
+  it("can be longer than ten megabytes, but has a limit", async () => {
     const long = "0".repeat(11 * 1024 * 1024);
     const answer: Answer = (response, [call]) =>
       json(response, { jsonrpc: "2.0", id: call?.id, result: `0x${long}` });
@@ -62,7 +62,7 @@ describe("a batch", () => {
     return Promise.allSettled([client.getGasPrice(), client.getBlockNumber({ cacheTime: 0 })]);
   };
 
-  it("gives each call its own answer, in whatever order they come", async () => {
+  it("gives each call its own response, in whatever order they arrive", async () => {
     const results = await twoCalls((response, calls) => {
       const answers = calls.map(({ id, method }) => ({
         jsonrpc: "2.0",
@@ -78,9 +78,9 @@ describe("a batch", () => {
   });
 
   it.each<[string, Answer]>([
-    ["lacks an answer", (response, calls) => json(response, [{ id: calls[1]?.id, result: "0x2" }])],
+    ["lacks a response", (response, calls) => json(response, [{ id: calls[1]?.id, result: "0x2" }])],
     [
-      "has an answer to nothing",
+      "has a response to no call",
       (response, calls) =>
         json(
           response,
@@ -88,15 +88,15 @@ describe("a batch", () => {
         ),
     ],
     [
-      "has two answers to one call",
+      "has two responses to one call",
       (response, calls) =>
         json(
           response,
           [calls[0], ...calls].map((call) => ({ id: call?.id, result: "0x2" })),
         ),
     ],
-    ["is answered once for all", (response) => json(response, { id: null, error: { code: -32_005 } })],
-    ["is no JSON", (response) => response.end("<html>")],
+    ["gets one response for all", (response) => json(response, { id: null, error: { code: -32_005 } })],
+    ["is not JSON", (response) => response.end("<html>")],
   ])("that %s answers no call", async (_name, answer) => {
     const results = await twoCalls(answer);
     expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
@@ -106,7 +106,7 @@ describe("a batch", () => {
       );
   });
 
-  it("that is refused as a whole is refused by its status", async () => {
+  it("that is rejected as a whole fails with its status", async () => {
     const refusal = { jsonrpc: "2.0", id: null, error: { code: -32_005, message: "too many requests" } };
     const results = await twoCalls((response) => json(response, refusal, 429));
     for (const result of results) {

@@ -1,4 +1,4 @@
-/** What deploy/ starts exists, is set as the service understands it, and holds no secret. */
+/** Everything that deploy/ starts exists, has settings that the service understands, and holds no secret. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -62,7 +62,7 @@ type Probe = { httpGet: { path: string } };
 
 const containers = pods.flatMap((pod) => pod.containers);
 
-/** What the service reads from the environment, and what the indexer reads beside it. */
+/** The environment variables that the service reads, and those that the indexer also reads. */
 const known = new Set([
   ...[...read("src/config.ts").matchAll(/^ {4}([A-Z][A-Z0-9_]*):/gm)].map(([, name]) => name),
   ...["ponder.config.ts", "src/commands/indexer.ts", "src/indexer/supervision/indexer-process.ts"].flatMap(
@@ -85,7 +85,7 @@ describe("commands", () => {
     JSON.parse(/^CMD (.*)$/m.exec(read("deploy/Dockerfile"))?.[1] ?? "[]") as string[],
   ];
 
-  test.each(commands)("%s %s %s %s is what a script of package.json runs", (...command) => {
+  test.each(commands)("%s %s %s %s is run by a script of package.json", (...command) => {
     expect(command.slice(0, -1)).toEqual(["node", "--import", "tsx"]);
     expect(started).toContain(command.at(-1));
   });
@@ -107,7 +107,7 @@ describe("commands", () => {
 });
 
 describe("settings", () => {
-  test.each(envFiles)("%s is a configuration of the service, beside the secrets", (path) => {
+  test.each(envFiles)("%s is a valid configuration of the service, apart from the secrets", (path) => {
     const settings = settingsOf(path);
     for (const [name] of settings) expect(known, path).toContain(name);
     const config = parseConfig({
@@ -122,7 +122,7 @@ describe("settings", () => {
     expect(config.confirmations).toBeGreaterThan(1);
   });
 
-  test("every variable is one that the code reads", () => {
+  test("every variable is read by the code", () => {
     const names = [
       ...containers.flatMap(({ env = [] }) => env.map(({ name }) => name)),
       ...Object.entries(compose.services)
@@ -170,7 +170,7 @@ describe("the layout", () => {
   const roleOf = (env: Record<string, string | undefined>, command: string[] | undefined): string =>
     command?.at(-1) === "src/commands/indexer.ts" ? "indexer" : (env.ROLES ?? "");
 
-  test("has api, relayer, keeper and indexer as processes of their own, and two of the API", () => {
+  test("runs api, relayer, keeper and indexer as separate processes, and the API twice", () => {
     const inCompose = Object.entries(compose.services).flatMap(([name, { environment = {}, command }]) =>
       ["postgres", "migrate"].includes(name) ? [] : [roleOf(environment, command)],
     );
@@ -186,7 +186,7 @@ describe("the layout", () => {
     expect(deployments.find(({ metadata }) => metadata.name.endsWith("-api"))?.spec.replicas).toBe(2);
   });
 
-  test("asks every process for its health, and stops none before it has stopped by itself", () => {
+  test("checks every process's health, and kills none before it can stop", () => {
     const drain = Number(/DRAIN_MS = ([\d_]+)/.exec(read("src/main.ts"))?.[1]?.replaceAll("_", "")) / 1000;
     expect(drain).toBeGreaterThan(0);
     for (const [name, service] of Object.entries(compose.services)) {
@@ -200,7 +200,7 @@ describe("the layout", () => {
         expect([startupProbe, livenessProbe, readinessProbe].map((probe) => probe?.httpGet.path)).toEqual([
           "/health",
           "/health",
-          // An API answers what it can, whatever else is away.
+          // An API serves what it can, whatever else is down.
           name === "api" ? "/health" : "/ready",
         ]);
         const pause = Number(lifecycle?.preStop.exec.command[1] ?? 0);
@@ -209,7 +209,7 @@ describe("the layout", () => {
     }
   });
 
-  test("runs nothing as root, nor on a file system that can be written", () => {
+  test("runs nothing as root or on a writable file system", () => {
     expect(pods.length).toBe(5);
     for (const pod of pods) {
       expect(pod.securityContext).toMatchObject({ runAsNonRoot: true });

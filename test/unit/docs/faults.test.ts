@@ -1,4 +1,4 @@
-/** docs/faults.md names tests and mutants that are there, for every row of the fault matrix. */
+/** docs/faults.md names existing tests and mutants for every row of the fault matrix. */
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -20,12 +20,12 @@ interface Mutant {
 }
 const mutants = MUTANTS as Mutant[];
 
-test("every row of the matrix is there", () => {
+test("every row of the matrix is present", () => {
   const numbers = new Set(rows.map(({ number }) => number));
   expect([...numbers]).toEqual(Array.from({ length: ROWS }, (_, index) => index + 1));
 });
 
-test.each(rows)("row $number, $fault: its tests are there", ({ tests, failsWhen }) => {
+test.each(rows)("row $number, $fault: its tests exist", ({ tests, failsWhen }) => {
   expect(failsWhen).not.toBe("");
   for (const reference of tests.split("; ")) {
     const [, path = "", titles = ""] = /^`([^`]+)`(?:: (.*))?$/.exec(reference) ?? [];
@@ -37,12 +37,12 @@ test.each(rows)("row $number, $fault: its tests are there", ({ tests, failsWhen 
   }
 });
 
-test("every mutant is named, and every name is a mutant's", () => {
+test("every mutant is named, and every name belongs to a mutant", () => {
   const named = new Set([...text.matchAll(/`([a-z]+(?:-[a-z]+)+)`/g)].map(([, name]) => name));
   expect([...named].sort()).toEqual(mutants.map(({ name }) => name).sort());
 });
 
-test.each(mutants)("mutant $name finds what it changes", ({ file, edits, tests }) => {
+test.each(mutants)("mutant $name finds the text that it changes", ({ file, edits, tests }) => {
   for (const [from, , edited = file] of edits) {
     expect(readFileSync(join(ROOT, edited), "utf8").split(from), edited).toHaveLength(2);
   }

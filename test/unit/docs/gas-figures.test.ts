@@ -1,4 +1,4 @@
-/** Figures in the documentation are those of the last gas measurements. */
+/** Figures in the documentation match the last gas measurements. */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 

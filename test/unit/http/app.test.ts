@@ -18,7 +18,7 @@ const codeOf = async (response: Response) =>
 
 describe("unknown routes and methods", () => {
   it.each(["/nowhere", "/v1", "/v1/nothing", "/v1/test/1", "/v2/protocol", "/v1/protocol/x", "/v1/PROTOCOL"])(
-    "answers 404 not_found at %s",
+    "returns 404 not_found for %s",
     async (path) => {
       const response = await app.request(path);
       expect(response.status).toBe(404);
@@ -44,22 +44,22 @@ describe("unknown routes and methods", () => {
     ["GET", `/v1/agents/${CALLER}/challenge`, "POST, OPTIONS"],
     ["DELETE", "/v1/agents/me/api-keys", "GET, HEAD, OPTIONS"],
     ["POST", "/health", "GET, HEAD, OPTIONS"],
-  ])("answers 405 to %s %s, with Allow", async (method, path, allow) => {
+  ])("returns 405 for %s %s, with Allow", async (method, path, allow) => {
     const response = await app.request(path, { method });
     expect(response.status).toBe(405);
     expect(response.headers.get("allow")).toBe(allow);
     expect(await codeOf(response)).toBe("method_not_allowed");
   });
 
-  it("answers HEAD wherever it answers GET", async () => {
+  it("supports HEAD wherever it supports GET", async () => {
     const response = await app.request("/health", { method: "HEAD" });
     expect(response.status).toBe(200);
     expect(await response.text()).toBe("");
   });
 });
 
-describe("the API's document", () => {
-  it("is limited with the pages, for machines and for people", async () => {
+describe("the API document", () => {
+  it("is rate limited with the pages, both for machines and for people", async () => {
     const { app } = testApp({ RATE_LIMIT_PAGES: "2" });
     const statuses = [];
     for (const path of ["/docs", "/openapi.json", "/docs", "/openapi.json"]) {
@@ -70,7 +70,7 @@ describe("the API's document", () => {
 });
 
 describe("bodies", () => {
-  it("hands the parsed body, the raw bytes and the caller to the route", async () => {
+  it("passes the parsed body, the raw bytes and the caller to the route", async () => {
     const body = '{ "budgetOrPrice" : 50.00, "list":[1,2] , "unknown": true}';
     const response = await post("/v1/test/1/echo", body);
     expect(response.status).toBe(200);
@@ -83,7 +83,7 @@ describe("bodies", () => {
     });
   });
 
-  it("that break off are their sender's fault, not an outage of ours", async () => {
+  it("that are truncated are the sender's fault, not our outage", async () => {
     const body = new ReadableStream({
       start(controller) {
         controller.enqueue(Buffer.from('{"list":['));
@@ -122,7 +122,7 @@ describe("bodies", () => {
     `);
   });
 
-  it("says where the JSON is broken", async () => {
+  it("says where the JSON is invalid", async () => {
     const response = await post("/v1/test/1/echo", '{"budgetOrPrice":');
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchInlineSnapshot(`
@@ -147,27 +147,27 @@ describe("bodies", () => {
     "multipart/form-data; boundary=x",
     "text/json",
     "nonsense",
-  ])("answers 415 to %s", async (type) => {
+  ])("returns 415 for %s", async (type) => {
     const response = await post("/v1/test/1/echo", '{"budgetOrPrice":1}', { "Content-Type": type });
     expect(response.status).toBe(415);
     expect(await codeOf(response)).toBe("unsupported_media_type");
   });
 
-  it("answers 415 to a body without a content type", async () => {
+  it("returns 415 for a body without a content type", async () => {
     const body = new TextEncoder().encode('{"budgetOrPrice":1}');
     const response = await post("/v1/test/1/echo", body, {});
     expect(response.status).toBe(415);
   });
 
   it.each(["application/json; charset=utf-8", "APPLICATION/JSON", "application/merge-patch+json"])(
-    "takes the content type %s",
+    "accepts the content type %s",
     async (type) => {
       const response = await post("/v1/test/1/echo", '{"budgetOrPrice":1}', { "Content-Type": type });
       expect(response.status).toBe(200);
     },
   );
 
-  it("takes 256 KiB, and answers 413 to a byte more, with or without a Content-Length", async () => {
+  it("accepts 256 KiB and returns 413 for a byte more, with or without a Content-Length", async () => {
     const sized = (bytes: number) => `{"budgetOrPrice":"${"1".repeat(bytes - 20)}"}`;
     expect(sized(262_144)).toHaveLength(262_144);
     expect((await post("/v1/test/1/echo", sized(262_144))).status).toBe(200);
@@ -193,7 +193,7 @@ describe("bodies", () => {
     }
   });
 
-  it("refuses a NUL in path or query", async () => {
+  it("rejects a NUL in path or query", async () => {
     for (const url of ["/v1/test/%00/act", "/v1/test/1/act?q=%00"]) {
       const response = await app.request(url);
       expect(response.status).toBe(400);
@@ -202,8 +202,8 @@ describe("bodies", () => {
   });
 });
 
-describe("order of refusals", () => {
-  it("asks for the key before it looks at path or body", async () => {
+describe("order of checks", () => {
+  it("requires the key before it checks path or body", async () => {
     const response = await app.request("/v1/test/toolong/echo", {
       method: "POST",
       body: "{",
@@ -213,7 +213,7 @@ describe("order of refusals", () => {
     expect(response.headers.get("www-authenticate")).toBe("Bearer");
   });
 
-  it("takes the scheme in any letter case", async () => {
+  it("accepts the scheme in any letter case", async () => {
     for (const scheme of ["bearer", "BEARER"]) {
       const response = await post("/v1/test/1/echo", '{"budgetOrPrice":1}', {
         ...JSON_TYPE,
@@ -224,7 +224,7 @@ describe("order of refusals", () => {
   });
 });
 
-describe("every answer", () => {
+describe("every response", () => {
   const answers: [string, RequestInit][] = [
     ["/health", {}],
     ["/v1/nothing", {}],
@@ -259,14 +259,14 @@ describe("every answer", () => {
     expect(headers.get("content-type")).toMatch(/^application\/json/);
   });
 
-  it("repeats a well-formed request id of the caller, and no other", async () => {
+  it("repeats the caller's request id if it is well formed, and no other", async () => {
     const idOf = async (given: string) =>
       (await app.request("/health", { headers: { "X-Request-Id": given } })).headers.get("x-request-id");
     expect(await idOf("my-id_1.2")).toBe("my-id_1.2");
     for (const given of ["a b", "x".repeat(129), '"quoted"', "é"]) expect(await idOf(given)).not.toBe(given);
   });
 
-  it("to a preflight allows the key and the payment headers", async () => {
+  it("to a preflight request allows the key and the payment headers", async () => {
     const response = await app.request("/v1/contracts", {
       method: "OPTIONS",
       headers: { Origin: "https://agent.example", "Access-Control-Request-Method": "POST" },
@@ -287,8 +287,8 @@ describe("every answer", () => {
   });
 });
 
-describe("failures of our own", () => {
-  it("are a plain 500 to the caller, and logged with the request id", async () => {
+describe("internal errors", () => {
+  it("are a plain 500 to the caller, and are logged with the request id", async () => {
     const response = await app.request("/v1/broken", { headers: { "X-Request-Id": "broken-1" } });
     expect(response.status).toBe(500);
     expect(await response.json()).toEqual({

@@ -13,7 +13,7 @@ function refusal(bytes: Uint8Array | string): { path: string; message: string } 
     expect((error as AppError).code).toBe("invalid_request");
     return ((error as AppError).options.details as { path: string; message: string }[])[0] as never;
   }
-  throw new Error("was not refused");
+  throw new Error("was not rejected");
 }
 
 describe("the price", () => {
@@ -32,7 +32,7 @@ describe("the price", () => {
     expect(parse(`{"amount": ${text} }`)).toEqual({ amount: text });
   });
 
-  it("is text at the top level alone", () => {
+  it("is text only at the top level", () => {
     expect(parse('{"applicationTerms":{"budgetOrPrice":1.50}}')).toEqual({
       applicationTerms: { budgetOrPrice: 1.5 },
     });
@@ -40,13 +40,13 @@ describe("the price", () => {
 });
 
 describe("other values", () => {
-  it("may be as long as a body: a quarter of a million zeros", () => {
+  it("can be as long as a body: a quarter of a million zeros", () => {
     const zeros = "0".repeat(262_000);
     expect(parse(`{"x":1.${zeros}}`)).toEqual({ x: 1 });
     expect(refusal(`{"x":1${zeros}1}`).message).toContain("cannot be represented exactly");
   });
 
-  it("are what JSON.parse makes of them", () => {
+  it("are parsed as by JSON.parse", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 5 })), (value) => {
         const text = JSON.stringify(value);
@@ -68,7 +68,7 @@ describe("other values", () => {
     "-1e400",
     "1e-400",
     "1e99999999999999999999",
-  ])("are refused where a number would change: %s", (number) => {
+  ])("are rejected if a number would change: %s", (number) => {
     expect(refusal(`{"data":{"list":[1,${number}]}}`)).toEqual({
       path: "data.list.1",
       message: `${number} cannot be represented exactly; send it as a string`,
@@ -95,7 +95,7 @@ it("reads no bytes as an empty object", () => {
   expect(parseBody(Buffer.alloc(0))).toEqual({});
 });
 
-describe("refuses", () => {
+describe("rejects", () => {
   it.each([
     "{",
     '{"a":}',
@@ -128,18 +128,18 @@ describe("refuses", () => {
     expect(parse('{"a":1,"a":1}')).toEqual({ a: 1 });
   });
 
-  it("nesting deeper than 64, however much of it", () => {
+  it("nesting deeper than 64, whatever its length", () => {
     const nested = (depth: number) => `{"a":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
     expect(parse(nested(64))).toHaveProperty("a");
     expect(refusal(nested(65)).message).toBe("is nested deeper than 64 levels");
     expect(refusal(`{"a":${"[".repeat(250_000)}`).message).toBe("is nested deeper than 64 levels");
     expect(refusal(`${'{"a":'.repeat(50_000)}`).message).toBe("is nested deeper than 64 levels");
-    // Brackets inside of text are none.
+    // Brackets inside a string do not count.
     expect(parse(`{"a":"${"[".repeat(1000)}\\"${"{".repeat(1000)}"}`)).toHaveProperty("a");
   });
 
   it.each(['{"a":{"b":["\\u0000"]}}', '{"a":{"b":["x\\ud800"]}}', '{"a":{"b":["\\udc00x"]}}'])(
-    "text that Postgres could not hold: %s",
+    "text that Postgres cannot store: %s",
     (text) => {
       expect(refusal(text)).toEqual({
         path: "a.b.0",
@@ -148,7 +148,7 @@ describe("refuses", () => {
     },
   );
 
-  it("such text in a key as well, and takes whole surrogate pairs", () => {
+  it("such text in a key as well, but accepts whole surrogate pairs", () => {
     expect(refusal('{"a":{"\\u0000":1}}').path).toBe("a");
     expect(parse('{"a":"\\ud83d\\udc1d 🐝"}')).toEqual({ a: "🐝 🐝" });
   });

@@ -12,7 +12,7 @@ afterEach(() => {
   server.close();
 });
 
-/** A service with one endless answer, and what becomes of it. */
+/** A service with one endless response, and counters of its fate. */
 async function serveStream(options: { chunk: string; stallMs: number; requests?: number }) {
   let taken = 0;
   let open = 0;
@@ -44,18 +44,20 @@ async function serveStream(options: { chunk: string; stallMs: number; requests?:
   return { socket, ended, taken: () => taken, open: () => open };
 }
 
-test("a reader that takes nothing is dropped, and little was made for it", async () => {
+test("a reader that reads nothing is dropped, and little is produced for it", async () => {
   const chunk = "x".repeat(64 * 1024);
   const { socket, ended, taken } = await serveStream({ chunk, stallMs: 300 });
   socket.pause();
   await ended;
-  expect(taken() * chunk.length, "only what the sockets' own buffers hold").toBeLessThan(32 * 1024 * 1024);
+  expect(taken() * chunk.length, "only the content of the sockets' own buffers").toBeLessThan(
+    32 * 1024 * 1024,
+  );
   const closed = once(socket, "close");
   socket.resume();
   await closed;
 });
 
-test("HEAD opens nothing, which nobody would close", async () => {
+test("HEAD opens no stream, which nothing would close", async () => {
   const app = new Hono();
   let opened = 0;
   app.get("/", (c) =>
@@ -71,21 +73,21 @@ test("HEAD opens nothing, which nobody would close", async () => {
   expect(opened).toBe(1);
 });
 
-test("a reader that goes away ends what was made for it", async () => {
+test("a reader that disconnects ends its stream", async () => {
   const { socket, ended } = await serveStream({ chunk: "data\n", stallMs: 60_000 });
   await once(socket, "data");
   socket.destroy();
   await ended;
 });
 
-test("a reader that goes away ends also the streams that waited behind its first", async () => {
+test("a reader that disconnects also ends the streams that wait behind its first", async () => {
   const { socket, open } = await serveStream({ chunk: "data\n", stallMs: 60_000, requests: 3 });
   await expect.poll(open).toBe(3);
   socket.destroy();
   await expect.poll(open).toBe(0);
 });
 
-test("a reader that keeps up is kept", async () => {
+test("a reader that keeps up stays connected", async () => {
   const { socket, taken } = await serveStream({ chunk: "x".repeat(1024), stallMs: 3_000 });
   socket.resume();
   await new Promise((resolve) => setTimeout(resolve, 4_000));

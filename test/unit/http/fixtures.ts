@@ -1,4 +1,4 @@
-/** An app over dependencies that answer from memory, with one protected and one public route to call. */
+/** An app over in-memory dependencies, with one protected and one public route to call. */
 import { createRoute, z } from "@hono/zod-openapi";
 import { type Config, parseConfig } from "../../../src/config.js";
 import { createKey } from "../../../src/features/agents/format.js";

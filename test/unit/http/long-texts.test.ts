@@ -2,7 +2,7 @@ import { expect, it, vi } from "vitest";
 import { ProfileBodySchema } from "../../../src/features/profiles/schema.js";
 import { WebhookBodySchema } from "../../../src/features/webhooks/schema.js";
 
-it("a name of a hundred thousand accents is refused without composing them", () => {
+it("a name of a hundred thousand accents is rejected without composing them", () => {
   const normalize = vi.spyOn(String.prototype, "normalize");
   const displayName = `a${"\u0301".repeat(65_000)}${"\u0323".repeat(65_000)}`;
   const { error } = ProfileBodySchema.safeParse({ displayName });
@@ -12,7 +12,7 @@ it("a name of a hundred thousand accents is refused without composing them", () 
   expect(calls).toBe(0);
 });
 
-it("a URL that is too long is refused without being looked at", () => {
+it("a URL that is too long is rejected before it is parsed", () => {
   const canParse = vi.spyOn(URL, "canParse");
   const { error } = WebhookBodySchema.safeParse({ url: `https://${"字".repeat(85_000)}.com` });
   const calls = canParse.mock.calls.length;

@@ -16,18 +16,18 @@ function listen(port: number): Promise<number> {
   });
 }
 
-it("takes the wanted port where it is free", async () => {
+it("takes the wanted port if it is free", async () => {
   const wanted = await freePort();
   expect(await listenOnFreePort({ wanted }, listen)).toEqual({ port: wanted, listening: wanted });
 });
 
-it("takes another where the wanted one is in use", async () => {
+it("takes another port if the wanted one is in use", async () => {
   const wanted = await listen(await freePort());
   const { port } = await listenOnFreePort({ wanted }, listen);
   expect(port).not.toBe(wanted);
 });
 
-it("takes another where somebody is faster between the look at a port and its use", async () => {
+it("takes another port if the port is taken between the check and its use", async () => {
   const wanted = await freePort();
   const tried: number[] = [];
   const { port } = await listenOnFreePort({ wanted }, async (candidate) => {
@@ -40,7 +40,7 @@ it("takes another where somebody is faster between the look at a port and its us
   expect(port).toBe(tried[2]);
 });
 
-it("gives up on ports that are lost again and again, and at once on any other fault", async () => {
+it("fails on ports that are lost repeatedly, and at once on any other error", async () => {
   const lost = listenOnFreePort({ wanted: 0 }, async (port) => listen(await listen(port)));
   await expect(lost).rejects.toMatchObject({ code: "EADDRINUSE" });
   let calls = 0;

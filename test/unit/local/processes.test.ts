@@ -18,7 +18,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true });
 });
 
-it("a child that is being started again while all is stopped does not stay", async () => {
+it("a child that is being restarted while everything stops does not survive", async () => {
   const preparation = new EventEmitter();
   const preparing = once(preparation, "begun");
   let starts = 0;

@@ -15,7 +15,7 @@ const found = {
 };
 
 describe("the settings of npm start", () => {
-  it("need nothing for a local network, and keep its secret readable by its owner alone", () => {
+  it("need nothing for a local network, and keep its secret readable only by its owner", () => {
     const dir = join(parent, "local");
     const settings = readSettings({ DATA_DIR: dir });
     const config = settings.serviceConfig(found);
@@ -26,14 +26,14 @@ describe("the settings of npm start", () => {
     expect(readSettings({ DATA_DIR: dir }).serviceConfig(found).masterKey).toBe(config.masterKey);
   });
 
-  it("give each folder a master key of its own", () => {
+  it("give each folder a separate master key", () => {
     const keys = ["one", "two"].map(
       (name) => readSettings({ DATA_DIR: join(parent, name) }).serviceConfig(found).masterKey,
     );
     expect(keys[0]).not.toBe(keys[1]);
   });
 
-  it("let what is given win over the local defaults", () => {
+  it("take precedence over the local defaults if given", () => {
     const masterKey = `0x${"ab".repeat(32)}`;
     const settings = readSettings({
       DATA_DIR: join(parent, "given"),
@@ -43,7 +43,7 @@ describe("the settings of npm start", () => {
     expect(settings.serviceConfig(found)).toMatchObject({ masterKey, confirmations: 9 });
   });
 
-  it("name every fault, and write nothing then", () => {
+  it("name every fault, and then write nothing", () => {
     const dir = join(parent, "faulty");
     expect(() => readSettings({ DATA_DIR: dir, PORT: "many", LOG_LEVEL: "loud" })).toThrow(
       "PORT: must be a whole number\nLOG_LEVEL: must be a pino level",
@@ -51,7 +51,7 @@ describe("the settings of npm start", () => {
     expect(existsSync(dir)).toBe(false);
   });
 
-  it("demand keys and addresses for a chain that exists already", () => {
+  it("require keys and addresses for an existing chain", () => {
     expect(() => readSettings({ RPC_URL: "http://127.0.0.1:8545" })).toThrow(
       [
         "RELAYER_PRIVATE_KEYS: is required with RPC_URL (keys of accounts that the Relay allows as signers)",
@@ -64,7 +64,7 @@ describe("the settings of npm start", () => {
     );
   });
 
-  it("use a database and a chain that are given", () => {
+  it("use the given database and chain", () => {
     const deploymentPath = join(parent, "deployment.json");
     writeFileSync(deploymentPath, "{}");
     const settings = readSettings({

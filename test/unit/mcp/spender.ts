@@ -1,4 +1,4 @@
-/** Spends a dollar at a time from the ledger in argv until it refuses; prints how many. */
+/** Spends a dollar at a time from the ledger in argv until the ledger throws, then prints the count. */
 import { createSpendingLedger } from "@working-contracts/cli/mcp/spending-ledger";
 
 const DOLLAR = 1_000_000n;

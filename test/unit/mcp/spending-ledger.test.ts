@@ -24,13 +24,13 @@ const payment = (units: bigint, currency: "stablecoin" | "protocol-token" = "sta
 });
 const ledgerOn = (day: string) => createSpendingLedger(path, caps, () => new Date(`${day}T12:00:00Z`));
 
-it("refuses a call beyond its cap, and counts nothing for it", () => {
+it("rejects a call above its cap, and counts nothing for it", () => {
   const ledger = ledgerOn("2026-01-30");
   expect(() => ledger.count(payment(10_000_001n))).toThrow("10.0 a call");
   expect(ledger.spentToday()).toBe(0n);
 });
 
-it("keeps the day's sum over restarts, and begins anew the next day", () => {
+it("keeps the day's sum over restarts, and starts from zero the next day", () => {
   ledgerOn("2026-01-30").count(payment(10_000_000n));
   ledgerOn("2026-01-30").count(payment(10_000_000n));
   expect(() => ledgerOn("2026-01-30").count(payment(5_000_001n))).toThrow("25.0 a day");
@@ -39,25 +39,25 @@ it("keeps the day's sum over restarts, and begins anew the next day", () => {
   expect(ledgerOn("2026-01-31").spentToday()).toBe(10_000_000n);
 });
 
-it("does not count protocol tokens, which are no money", () => {
+it("does not count protocol tokens, which are not money", () => {
   const ledger = ledgerOn("2026-01-30");
   ledger.count(payment(10n ** 21n, "protocol-token"));
   expect(ledger.spentToday()).toBe(0n);
 });
 
-it("allows nothing anew where the clock was set back", () => {
+it("keeps the day's sum if the clock is set back", () => {
   ledgerOn("2026-01-30").count(payment(10_000_000n));
   ledgerOn("2026-01-30").count(payment(10_000_000n));
   expect(() => ledgerOn("2026-01-29").count(payment(5_000_001n))).toThrow("25.0 a day");
 });
 
-it.each(["much", "-1.0", "1.0000001", 5])("allows nothing where its file says %j", (spent) => {
+it.each(["much", "-1.0", "1.0000001", 5])("allows nothing if its file says %j", (spent) => {
   writeFileSync(path, JSON.stringify({ day: "2026-01-30", spent }));
   expect(() => ledgerOn("2026-01-30").count(payment(1n))).toThrow("mend or remove it");
 });
 
 it.each(["", "{", "[]", '{"spent":"1.0"}', '{"day":"yesterday","spent":"1.0"}'])(
-  "allows nothing where its file is %j",
+  "allows nothing if its file is %j",
   (text) => {
     writeFileSync(path, text);
     expect(() => ledgerOn("2026-01-30").count(payment(1n))).toThrow("mend or remove it");
@@ -65,7 +65,7 @@ it.each(["", "{", "[]", '{"spent":"1.0"}', '{"day":"yesterday","spent":"1.0"}'])
   },
 );
 
-it("keeps its file to its owner, and no lock behind", () => {
+it("makes its file readable only by its owner, and leaves no lock behind", () => {
   const ledger = ledgerOn("2026-01-30");
   ledger.count(payment(10_000_000n));
   ledger.count(payment(10_000_000n));
@@ -80,7 +80,7 @@ it("allows nothing while another process holds its lock", () => {
   expect(ledgerOn("2026-01-30").spentToday()).toBe(0n);
 });
 
-it("holds the day's cap against many processes at once", { timeout: 120_000 }, async () => {
+it("enforces the day's cap across many processes at once", { timeout: 120_000 }, async () => {
   const spender = join(import.meta.dirname, "spender.ts");
   const outputs = await Promise.all(
     Array.from({ length: 3 }, () => runProcess(process.execPath, ["--import", "tsx", spender, path])),

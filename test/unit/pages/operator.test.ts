@@ -1,4 +1,4 @@
-/** Who gets to the operator's page; what it shows is in the browser tests. */
+/** Access to the operator's page. The browser tests cover its content. */
 import { describe, expect, it } from "vitest";
 import { testApp } from "../http/fixtures.js";
 
@@ -11,13 +11,13 @@ const enter = (key: string) => ({
 });
 
 describe("the operator's page", () => {
-  it("does not exist where no key is configured", async () => {
+  it("does not exist if no key is configured", async () => {
     const { app } = testApp();
     expect((await app.request("/operator")).status).toBe(404);
     expect((await app.request("/operator", enter("anything at all"))).status).toBe(404);
   });
 
-  it("asks everybody else for the key, and is never stored", async () => {
+  it("asks everyone else for the key, and is never stored", async () => {
     const { app } = testApp({ OPERATOR_KEY });
     const forged = `operator=9999999999.${Buffer.alloc(32).toString("base64url")}`;
     for (const headers of [{}, { cookie: "operator=" }, { cookie: forged }]) {
@@ -28,7 +28,7 @@ describe("the operator's page", () => {
     }
   });
 
-  it("opens a session that no script and no other site can use, and writes the key to no log", async () => {
+  it("opens a session that no script and no other site can use, and logs no key", async () => {
     const { app, logs } = testApp({ OPERATOR_KEY, BASE_URL: "https://contracts.example" });
     const answer = await app.request("/operator", enter(OPERATOR_KEY));
     expect(answer.status).toBe(303);
@@ -39,7 +39,7 @@ describe("the operator's page", () => {
     expect(logs.join("\n")).not.toContain("horse");
   });
 
-  it("refuses another key, and more than ten tries a minute", async () => {
+  it("rejects another key, and more than ten tries a minute", async () => {
     const { app, logs } = testApp({ OPERATOR_KEY });
     for (let i = 0; i < 10; i++) {
       const answer = await app.request("/operator", enter(`${OPERATOR_KEY}!`));

@@ -1,4 +1,4 @@
-/** What holds for all pages, whatever they show. */
+/** Properties of all pages, whatever they show. */
 import { Hono } from "hono";
 import { jsx } from "hono/jsx";
 import { describe, expect, it } from "vitest";
@@ -30,7 +30,7 @@ describe("pages", () => {
     expect(text).toContain("&quot;&gt;&lt;script&gt;x");
   });
 
-  it("name their assets by content, so that they are cached for ever", async () => {
+  it("name their assets by content, so that they can be cached forever", async () => {
     const { app } = testApp();
     const text = await (await app.request("/simulator?price=x")).text();
     const paths = [...text.matchAll(/"(\/assets\/[0-9a-f]{12}-[\w.]+)"/g)].map(([, path]) => path as string);
@@ -42,7 +42,7 @@ describe("pages", () => {
     }
   });
 
-  it("answer for unknown paths where a browser asks, and leave them to the API otherwise", async () => {
+  it("respond for unknown paths if a browser asks, and leave them to the API otherwise", async () => {
     const { app } = testApp();
     const page = await app.request("/nowhere", { headers: BROWSER });
     expect(page.status).toBe(404);
@@ -65,7 +65,7 @@ describe("pages", () => {
     expect((await app.request("/parameters")).headers.get("content-type")).toContain("text/html");
   });
 
-  it("refuse NUL characters, and addresses that are none", async () => {
+  it("reject NUL characters and invalid addresses", async () => {
     const { app } = testApp();
     expect((await app.request("/?q=%00")).status).toBe(400);
     expect((await app.request("/contracts/0x12")).status).toBe(404);
@@ -83,13 +83,13 @@ describe("chain data", () => {
     return (await app.request("/")).text();
   };
 
-  it("links to the explorer where one is configured", async () => {
+  it("links to the explorer if one is configured", async () => {
     const text = await show({ EXPLORER_URL: "https://explorer.example/" });
     expect(text).toContain(`href="https://explorer.example/tx/${HASH}"`);
     expect(text).toContain('href="https://explorer.example/block/77"');
   });
 
-  it("is shown whole where there is none", async () => {
+  it("is shown in full if there is none", async () => {
     const text = await show({});
     expect(text).toContain(`>${HASH}</code> in block 77`);
   });

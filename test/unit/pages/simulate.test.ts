@@ -1,4 +1,4 @@
-/** The simulator against the worked results of docs/rules.md 52, price 50.0 and 12.345678. */
+/** Compares the simulator with the worked results of docs/rules.md 52, at prices 50.0 and 12.345678. */
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { describe, expect, it } from "vitest";
@@ -89,7 +89,7 @@ describe("worked results", () => {
 });
 
 describe("the form", () => {
-  it("shows an example before anything was sent", () => {
+  it("shows an example before anything is submitted", () => {
     expect(toScenario(readQuery(new URLSearchParams()))).not.toHaveProperty("fault");
   });
 
@@ -101,7 +101,7 @@ describe("the form", () => {
     ["price=1&end=dispute&c=met&c=met&votes=m", /letters/],
     ["price=1&end=dispute&c=met&votes=x", /letters/],
     [`price=1&end=dispute&c=met&votes=${"m ".repeat(26)}`, /At most 25/],
-  ])("%s is refused with a reason", (query, fault) => {
+  ])("%s is rejected with a reason", (query, fault) => {
     expect(toScenario(readQuery(new URLSearchParams(query)))).toEqual({
       fault: expect.stringMatching(fault),
     });

@@ -31,7 +31,7 @@ const withAuthorization = (change: Record<string, unknown>) => ({
 });
 
 describe("a payment header", () => {
-  it("is null where the request carries none", () => {
+  it("is null if the request carries none", () => {
     expect(decodePayment(new Headers())).toBeNull();
   });
 
@@ -73,7 +73,7 @@ describe("a payment header", () => {
     });
   });
 
-  it("may drop and add keys of the quote", () => {
+  it("can drop and add keys of the quote", () => {
     expect(decodeV2({ ...version2, accepted: { scheme: "exact", colour: "red" } })).toMatchObject({
       ok: true,
       payment: { scheme: "exact", network: null, accepted: { scheme: "exact" } },
@@ -81,7 +81,7 @@ describe("a payment header", () => {
     expect(decodeV2({ x402Version: 2, payload })).toMatchObject({ ok: true, payment: { accepted: null } });
   });
 
-  it("may carry a contract wallet's signature of up to 8 KiB, and not more", () => {
+  it("can carry a contract wallet's signature of up to 8 KiB, and not more", () => {
     const sized = (bytes: number) => ({
       ...version2,
       payload: { ...payload, signature: `0x${"cd".repeat(bytes)}` },
@@ -90,7 +90,7 @@ describe("a payment header", () => {
     expect(decodeV2(sized(8 * 1024 + 1))).toMatchObject({ ok: false, reason: "invalid_payload" });
   });
 
-  it("hands out the payment identifier where the client sent one", () => {
+  it("returns the payment identifier if the client sent one", () => {
     const named = (id: unknown) => ({
       ...version2,
       extensions: { "payment-identifier": { info: { required: false, id }, schema: {} }, other: 1 },
@@ -104,7 +104,7 @@ describe("a payment header", () => {
   });
 });
 
-describe("a garbage header is refused with its reason:", () => {
+describe("a garbage header is rejected with its reason:", () => {
   const cases: [name: string, header: string, reason: string][] = [
     ["empty", "", "invalid_payload"],
     ["not base64", "{}", "invalid_payload"],
@@ -121,14 +121,14 @@ describe("a garbage header is refused with its reason:", () => {
     ["version 3", encode({ ...version2, x402Version: 3 }), "invalid_x402_version"],
     ["payload missing", encode({ x402Version: 2, accepted }), "invalid_payload"],
     ["payload null", encode({ x402Version: 2, accepted, payload: null }), "invalid_payload"],
-    ["accepted a list", encode({ ...version2, accepted: [accepted] }), "invalid_payload"],
+    ["accepted as a list", encode({ ...version2, accepted: [accepted] }), "invalid_payload"],
     ["signature empty", encode({ ...version2, payload: { ...payload, signature: "0x" } }), "invalid_payload"],
     [
-      "signature half a byte",
+      "signature with half a byte",
       encode({ ...version2, payload: { ...payload, signature: "0xabc" } }),
       "invalid_payload",
     ],
-    ["value a number", encode(withAuthorization({ value: 50_000_000 })), "invalid_payload"],
+    ["value as a number", encode(withAuthorization({ value: 50_000_000 })), "invalid_payload"],
     ["value negative", encode(withAuthorization({ value: "-1" })), "invalid_payload"],
     ["value in hex", encode(withAuthorization({ value: "0x10" })), "invalid_payload"],
     ["value with an exponent", encode(withAuthorization({ value: "1e6" })), "invalid_payload"],
@@ -138,7 +138,7 @@ describe("a garbage header is refused with its reason:", () => {
       "invalid_payload",
     ],
     ["nonce short", encode(withAuthorization({ nonce: "0x01" })), "invalid_payload"],
-    ["from no address", encode(withAuthorization({ from: "vitalik.eth" })), "invalid_payload"],
+    ["from without an address", encode(withAuthorization({ from: "vitalik.eth" })), "invalid_payload"],
     [
       "20,000 levels deep",
       Buffer.from("[".repeat(20_000) + "]".repeat(4_000)).toString("base64"),
@@ -152,7 +152,7 @@ describe("a garbage header is refused with its reason:", () => {
     expect(decoded).toHaveProperty("message", expect.stringMatching(/.{20,}/));
   });
 
-  it("too long is refused unread", () => {
+  it("too long is rejected unread", () => {
     const padded = encode({ ...version2, padding: "x".repeat(32_768) });
     expect(decodeRaw(padded)).toMatchObject({
       reason: "invalid_payload",
@@ -160,7 +160,7 @@ describe("a garbage header is refused with its reason:", () => {
     });
   });
 
-  it("deep but valid JSON in a key that is not read is no fault", () => {
+  it("deep but valid JSON in an ignored key is accepted", () => {
     const deep = "[".repeat(5_000) + "]".repeat(5_000);
     const text = JSON.stringify(version2).replace(/}$/, `,"extensions":{"x":${deep}}}`);
     expect(decodeRaw(Buffer.from(text).toString("base64"))).toMatchObject({ ok: true });
@@ -190,30 +190,30 @@ describe("a garbage header is refused with its reason:", () => {
   });
 });
 
-describe("whatever a header holds", { timeout: 60_000 }, () => {
+describe("whatever a header contains", { timeout: 60_000 }, () => {
   const isAnswer = (decoded: ReturnType<typeof decodePayment>) => {
-    if (decoded === null) throw new Error("a header was overlooked");
+    if (decoded === null) throw new Error("a header was ignored");
     if (decoded.ok) return;
     expect(REJECTION_REASONS).toContain(decoded.reason);
     expect(decoded.message.length).toBeGreaterThan(20);
   };
 
-  it("decoding answers with a reason and never throws: any text", () => {
+  it("decoding returns a reason and never throws: any text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => isAnswer(decodeRaw(text))),
     );
   });
 
-  it("decoding answers with a reason and never throws: any bytes in base64", () => {
+  it("decoding returns a reason and never throws: any bytes in base64", () => {
     const bytes = fc.uint8Array({ maxLength: 300 }).map((raw) => Buffer.from(raw).toString("base64"));
     fc.assert(fc.property(bytes, (text) => isAnswer(decodeRaw(text))));
   });
 
-  it("decoding answers with a reason and never throws: any JSON", () => {
+  it("decoding returns a reason and never throws: any JSON", () => {
     fc.assert(fc.property(fc.jsonValue(), (value) => isAnswer(decodeV2(value))));
   });
 
-  it("decoding answers with a reason and never throws: a good payment with any one part replaced", () => {
+  it("decoding returns a reason and never throws: a good payment with any one part replaced", () => {
     const paths = [
       ["x402Version"],
       ["accepted"],

@@ -97,7 +97,7 @@ describe("a 402", () => {
     expect(parsePaymentRequired(paymentRequired({ quote, version: 1 }).body).success).toBe(true);
   });
 
-  it("names the reason of a refusal in `error`", () => {
+  it("names the reason of a rejection in `error`", () => {
     const rejection = reject("payer_mismatch", "Pay from your own address.");
     const answer = paymentRequired({ quote, version: 1, rejection });
     expect(decodePaymentRequiredHeader(header(answer))).toMatchObject({ error: "payer_mismatch" });
@@ -136,7 +136,7 @@ describe("the version of a 402", () => {
 });
 
 describe("a chain's name", () => {
-  it("is short in version 1 only where a short name exists", () => {
+  it("is short in version 1 only if a short name exists", () => {
     expect([networkName(8453, 1), networkName(84532, 1), networkName(31337, 1)]).toEqual([
       "base",
       "base-sepolia",

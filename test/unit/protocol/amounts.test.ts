@@ -30,9 +30,9 @@ describe("parseDecimal", () => {
   });
 
   it.each([
-    ["text of a float sum", "0.30000000000000004"],
+    ["the text of a float sum", "0.30000000000000004"],
     ["7 decimals", "1.0000001"],
-    ["7 decimals, the last zero", "1.0000000"],
+    ["7 decimals, the last one zero", "1.0000000"],
     ["a lower-case exponent", "5e1"],
     ["an upper-case exponent", "5E1"],
     ["a negative exponent", "1e-6"],
@@ -48,7 +48,7 @@ describe("parseDecimal", () => {
     ["a thousands separator", "1_000"],
     ["hexadecimal", "0x10"],
     ["the empty string", ""],
-    ["white space around", " 1"],
+    ["surrounding white space", " 1"],
     ["a trailing line break", "1\n"],
     ["words", "NaN"],
     ["infinity", "Infinity"],
@@ -74,7 +74,7 @@ describe("formatDecimal", () => {
     expect(formatDecimal(amount)).toBe(text);
   });
 
-  it("counts the protocol token in 18 decimals, both ways", () => {
+  it("handles the protocol token with 18 decimals, both ways", () => {
     for (const text of ["1000.0", "0.000000000000000001", "79228162514.264337593543950335"]) {
       expect(formatDecimal(parseDecimal(text, TOKEN_DECIMALS) ?? -1n, TOKEN_DECIMALS)).toBe(text);
     }
@@ -83,7 +83,7 @@ describe("formatDecimal", () => {
     expect(parseDecimal("79228162514.264337593543950336", TOKEN_DECIMALS)).toBeNull();
   });
 
-  it("refuses a negative amount", () => {
+  it("rejects a negative amount", () => {
     expect(() => formatDecimal(-1n)).toThrow(RangeError);
   });
 

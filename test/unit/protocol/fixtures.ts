@@ -2,7 +2,7 @@ import { OUTCOMES, type Outcome } from "@working-contracts/protocol/outcomes";
 import type { EscrowTerms, Hex, Parameters } from "@working-contracts/protocol/types";
 import fc from "fast-check";
 
-/** Current values of spec.md, "Protocol parameters". */
+/** Current values of "Protocol parameters" in the specification. */
 export const SPEC_PARAMETERS: Parameters = {
   protocolFee: 500,
   workerStakeRatio: 500,

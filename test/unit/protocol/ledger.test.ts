@@ -28,7 +28,7 @@ function amount(text: string): bigint {
   return parsed;
 }
 
-/** A dispute over three criteria, as the rows of docs/rules.md 52 show it. */
+/** A dispute over three criteria, like the rows of docs/rules.md 52. */
 function dispute(price: string, votes: (Outcome[] | null)[]) {
   const facts = { price: amount(price), criteriaCount: 3, parameters };
   const jury = juryDues(
@@ -215,7 +215,7 @@ describe("price 12.345678, dispute, 2 of 3 met", () => {
     [M, U, M],
   ]);
 
-  it("pays as docs/rules.md shows", () => {
+  it("pays the amounts in docs/rules.md", () => {
     expect(result).toMatchObject({
       client: "4.485595",
       worker: "8.641974",
@@ -224,7 +224,7 @@ describe("price 12.345678, dispute, 2 of 3 met", () => {
     });
   });
 
-  it("pays out what came in", () => {
+  it("pays out exactly what it received", () => {
     const out = ["4.485595", "8.641974", "0.452676", "2.253082", "2.253082", "1.049382"].map(amount);
     expect(formatDecimal(out.reduce((sum, part) => sum + part))).toBe("19.135791");
   });
@@ -263,7 +263,7 @@ describe("legs", () => {
     `);
   });
 
-  it("leave out what does not move", () => {
+  it("leave out amounts that do not move", () => {
     const legs = resolvedLegs({
       price: amount("50"),
       tally: { met: 3, notMet: 0, unclear: 0 },
@@ -296,13 +296,13 @@ describe("jury", () => {
     expect(dues.leftover).toBe(0n);
   });
 
-  it("takes it for the Treasury where nobody matched a decisive majority", () => {
+  it("takes that bond for the Treasury if no one matched a decisive majority", () => {
     const dues = juryDues([null, null], { price: amount("50"), criteriaCount: 2, parameters });
     expect(dues.leftover).toBe(10_000_000n);
     expect(dues.dues.map((due) => due.amount)).toEqual([0n, 0n]);
   });
 
-  it("gives the Treasury the units that do not divide", () => {
+  it("gives the Treasury the indivisible remainder", () => {
     const facts = { price: amount("0.0002"), criteriaCount: 1, parameters };
     const [met, notMet] = [packOutcomes([M]), packOutcomes([N])];
     const dues = juryDues([met, met, met, notMet], facts);

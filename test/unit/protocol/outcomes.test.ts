@@ -41,13 +41,13 @@ describe("packed outcomes", () => {
     expect(outcomeAt(0, 0)).toBeNull();
   });
 
-  it("refuse a gap, a surplus criterion and an eleventh criterion", () => {
+  it("reject a gap, a surplus criterion and an eleventh criterion", () => {
     expect(() => unpackOutcomes(0b11_00_01, 3)).toThrow("none for criterion 1");
     expect(() => unpackOutcomes(0b01_01, 1)).toThrow("exceed 1 criteria");
     expect(() => packOutcomes(Array.from({ length: 11 }, () => "met" as const))).toThrow("11 criteria");
   });
 
-  it.each([1, 3, 10])("allMet(%i) is met for each and no more", (count) => {
+  it.each([1, 3, 10])("allMet(%i) is met for exactly that many criteria", (count) => {
     expect(unpackOutcomes(allMet(count), count)).toEqual(Array.from({ length: count }, () => "met"));
   });
 });

@@ -76,7 +76,7 @@ describe("status at each deadline second", () => {
     expect(statusOf({ ...facts, ...changed }, now)).toBe(status);
   });
 
-  it("names a settlement by the money, not by the votes: a price too small to share goes to the Client", () => {
+  it("derives a settlement's status from the money, not the votes: a price too small to share goes to the Client", () => {
     const outcomes = packOutcomes(["met", "not met", "not met"]);
     expect(statusOf({ ...facts, phase: "tallied", price: 2n, outcomes, settled: true }, FAR)).toBe(
       "settled-none-met",
@@ -88,13 +88,13 @@ describe("criteria that could not be computed", () => {
   const unclear = packOutcomes(["met", "met", "unclear"]);
   const ended = { ...facts, computedCriteria: true, outcomes: unclear, settled: true };
 
-  it.each(["approved", "delivered"] as const)("pay as met where the Client accepted: %s", (phase) => {
+  it.each(["approved", "delivered"] as const)("pay as met if the Client accepted: %s", (phase) => {
     expect(payingTally({ ...ended, phase }, REVIEW)).toEqual({ met: 3, notMet: 0, unclear: 0 });
     expect(statusOf({ ...ended, phase }, REVIEW)).toBe("settled-all-met");
     expect(effectiveOutcomes({ ...ended, phase }, REVIEW), "still unclear to readers").toBe(unclear);
   });
 
-  it("split the price where they were voted on", () => {
+  it("split the price if they were voted on", () => {
     expect(payingTally({ ...ended, phase: "tallied" }, FAR)).toEqual({ met: 2, notMet: 0, unclear: 1 });
     expect(statusOf({ ...ended, phase: "tallied" }, FAR)).toBe("settled-partial");
   });
@@ -107,14 +107,14 @@ describe("effectiveOutcomes", () => {
     expect(effectiveOutcomes(delivered, REVIEW)).toBe(allMet(3));
   });
 
-  it("keeps what a usage ticket computed at delivery, before and after the review deadline and while disputed", () => {
+  it("keeps the outcomes that a usage ticket computed at delivery, before and after the review deadline and while disputed", () => {
     const delivered = { ...facts, phase: "delivered" as const, computedCriteria: true, outcomes: mixed };
     expect(effectiveOutcomes(delivered, DELIVERY)).toBe(mixed);
     expect(effectiveOutcomes(delivered, REVIEW)).toBe(mixed);
     expect(effectiveOutcomes({ ...delivered, phase: "disputed" }, FAR)).toBe(mixed);
   });
 
-  it("is undecided while a plain contract is disputed, also past the review deadline", () => {
+  it("is undecided while a plain contract is disputed, even past the review deadline", () => {
     expect(effectiveOutcomes({ ...facts, phase: "disputed" }, FAR)).toBe(0);
   });
 });
@@ -189,6 +189,6 @@ describe("settlementLegs", () => {
   });
 });
 
-it("status groups hold every status once", () => {
+it("the status groups contain every status once", () => {
   expect(Object.values(STATUS_GROUPS).flat().sort()).toEqual([...STATUSES].sort());
 });

@@ -47,7 +47,7 @@ describe("terms document", () => {
   } as const;
   const document = termsDocument({ ...text, acceptanceCriteria: [...text.acceptanceCriteria] });
 
-  it("has one canonical text: keys sorted, absent fields null, order of criteria kept", () => {
+  it("has one canonical text: sorted keys, null for absent fields, the given order of criteria", () => {
     expect(canonicalTerms(document)).toMatchInlineSnapshot(
       `"{"acceptanceCriteria":["b","a"],"application":null,"applicationTerms":null,"awardMethod":"open_tender","contractType":"fixed","initiator":"client","salt":"0x0000000000000000000000000000000000000000000000000000000000000000","supplementaryMaterialsHash":null,"taskDescription":"Übersetze € 5","title":"Translate","verificationMode":"privacy-preserving"}"`,
     );
@@ -60,7 +60,7 @@ describe("terms document", () => {
     expect(termsHash(one)).toBe(termsHash(other));
   });
 
-  it("holds only the hash of supplementary materials", () => {
+  it("contains only the hash of supplementary materials", () => {
     const withMaterials = termsDocument({
       ...text,
       acceptanceCriteria: ["a"],
@@ -70,7 +70,7 @@ describe("terms document", () => {
     expect(canonicalTerms(withMaterials)).not.toContain("secret");
   });
 
-  it("tells an empty reference from an absent one", () => {
+  it("distinguishes an empty reference from an absent one", () => {
     const empty = termsDocument({ ...text, acceptanceCriteria: ["a"], supplementaryMaterials: "" });
     expect(empty.supplementaryMaterialsHash).toBe(keccak256("0x"));
   });
@@ -91,7 +91,7 @@ describe("terms document", () => {
     expect(new Set([hash, ...changed]).size).toBe(changed.length + 1);
   });
 
-  it("refuses text that UTF-8 cannot carry", () => {
+  it("rejects text that UTF-8 cannot encode", () => {
     expect(() => termsHash({ ...document, title: "\ud800" })).toThrow("Lone surrogate");
   });
 });
@@ -122,14 +122,14 @@ describe("packed terms", () => {
     );
   });
 
-  it("lie where TermsCodec puts them", () => {
+  it("match the layout of TermsCodec", () => {
     expect(packTerms(terms)).toMatchInlineSnapshot(
       `"0x00000000000000000000000000000000000000aa000000000000000002faf08000000000000000000000000000000000000000bb0302006b49d200006b49d264006b49d2c8006b49d32c121212121212121212121212121212121212121212121212121212121212121201f401f401f401f40bb81f400bb8000a0004000003e801518000000000"`,
     );
     expect(packTerms(terms).endsWith(packParameters(terms.parameters).slice(2))).toBe(true);
   });
 
-  it("refuse what does not fit and what is too short", () => {
+  it("reject values that do not fit and bytes that are too short", () => {
     expect(() => packTerms({ ...terms, price: 2n ** 96n })).toThrow();
     expect(() => packTerms({ ...terms, matchDeadline: 2 ** 40 })).toThrow();
     expect(() => packTerms({ ...terms, parameters: { ...SPEC_PARAMETERS, protocolFee: 65_536 } })).toThrow();

@@ -30,16 +30,16 @@ const choose = (
   chooseOperations({ candidates, busy: [], gasBudget: 16_000_000, maxOperations: 100, ...given }).map(Number);
 
 describe("choosing a batch", () => {
-  it("takes all operations that have nothing to do with each other, in the order of ids", () => {
+  it("takes all independent operations, in the order of their ids", () => {
     expect(choose([candidate(3), candidate(1), candidate(2)])).toEqual([1, 2, 3]);
   });
 
-  it("takes one of several payments that compete for an escrow, the first that came", () => {
+  it("takes the first of several payments that compete for an escrow", () => {
     const rivals = [1, 2, 3].map((id) => candidate(id, { escrow: "tender" }));
     expect(choose([...rivals, candidate(4)])).toEqual([1, 4]);
   });
 
-  it("keeps a rival behind an acceptance that a reorganisation took back after it was answered", () => {
+  it("keeps a rival behind an acceptance that a reorg undid after its response", () => {
     const rival = candidate(1, { escrow: "tender" });
     const answered = candidate(2, { escrow: "tender", published: true });
     const promised = new Set(["tender"]);
@@ -47,13 +47,13 @@ describe("choosing a batch", () => {
     expect(choose([rival, candidate(3)], { promised })).toEqual([3]);
   });
 
-  it("lets go first on such an escrow what was sent before: the answered one may stand on it", () => {
+  it("lets earlier sent operations on such an escrow go first, because the acceptance can depend on them", () => {
     const creation = candidate(1, { kind: "create", escrow: "tender", published: true });
     const answered = candidate(2, { escrow: "tender", published: true });
     expect(choose([creation, answered], { promised: new Set(["tender"]) })).toEqual([1]);
   });
 
-  it("lets a rival that has not failed go before one that has, however soon that one's time is over", () => {
+  it("lets a rival that has not failed go before one that has, however soon the latter expires", () => {
     const failed = candidate(1, { escrow: "tender", notAfter: 1010, tries: 1, published: true });
     const rival = candidate(2, { escrow: "tender" });
     expect(choose([failed, rival, candidate(3)])).toEqual([2, 3]);
@@ -61,7 +61,7 @@ describe("choosing a batch", () => {
     expect(choose([failed, rival], { promised: new Set(["tender"]) })).toEqual([1]);
   });
 
-  it("lets an agent's failed operation go before its own next one, and two agents' before each other's", () => {
+  it("retries an agent's failed operation before that agent's next one, and treats two agents independently", () => {
     const [one, two] = ["agent one", "agent two"];
     const failed = candidate(1, { escrow: "tender", caller: one, tries: 1, published: true });
     const own = candidate(2, { escrow: "tender", caller: one, kind: "decline" });
@@ -81,20 +81,20 @@ describe("choosing a batch", () => {
     ]);
   });
 
-  it("leaves an escrow alone while an act that decides about it is on its way", () => {
+  it("leaves an escrow alone while a deciding action on it is pending", () => {
     const busy: BusyOperation[] = [{ kind: "dispute", escrow: "busy", caller: "client" }];
     const vote = candidate(1, { kind: "vote", escrow: "busy" });
     expect(choose([vote, candidate(2)], { busy })).toEqual([2]);
   });
 
-  it("keeps a tally back while votes are being opened", () => {
+  it("holds a tally while votes are being opened", () => {
     const busy: BusyOperation[] = [{ kind: "open-vote", escrow: "busy", caller: null }];
     const tally = candidate(1, { kind: "tally", escrow: "busy", caller: null });
     const opening = candidate(2, { kind: "open-vote", escrow: "busy", caller: null });
     expect(choose([tally, opening], { busy })).toEqual([2]);
   });
 
-  it("keeps an agent's order: nothing of an agent travels before what it asked for earlier", () => {
+  it("keeps an agent's order: no operation is sent before that agent's earlier ones", () => {
     const delegate = candidate(1, { kind: "delegate", escrow: null, caller: "agent", gasLimit: 900_000 });
     const deliver = candidate(2, { kind: "deliver", caller: "agent", gasLimit: 50_000 });
     const other = candidate(3, { gasLimit: 700_000, notAfter: 1 });
@@ -107,7 +107,7 @@ describe("choosing a batch", () => {
     expect(choose([candidate(1, { caller: "agent" })], { busy })).toEqual([]);
   });
 
-  it("prefers the sooner deadline when not all fit, and makes an agent's earlier acts as urgent", () => {
+  it("prefers the sooner deadline when not all fit, and makes an agent's earlier actions as urgent", () => {
     const gas = operationGas(candidate(0)) * 2 + 1;
     const late = candidate(1, { notAfter: 1100 });
     const delegation = candidate(2, { kind: "delegate", escrow: null, caller: "agent" });
@@ -115,7 +115,7 @@ describe("choosing a batch", () => {
     expect(choose([late, delegation, soon], { gasBudget: gas })).toEqual([2, 3]);
   });
 
-  it("does not let deadlines starve what has none", () => {
+  it("does not let deadlines starve operations without one", () => {
     const gas = operationGas(candidate(0)) + 1;
     const old = candidate(1, { createdAt: 0 });
     expect(choose([old, candidate(2, { notAfter: 500 })], { gasBudget: gas })).toEqual([1]);
@@ -126,7 +126,7 @@ describe("choosing a batch", () => {
     expect(choose([candidate(1), candidate(2, { tries: 3 })])).toEqual([1]);
   });
 
-  it("sends an operation larger than the budget alone rather than never", () => {
+  it("sends an operation larger than the budget alone instead of never", () => {
     expect(choose([candidate(1, { gasLimit: 5_000_000 }), candidate(2)], { gasBudget: 1_000_000 })).toEqual([
       1,
     ]);

@@ -96,7 +96,7 @@ describe("the relayer's calls", () => {
     ["accept", operations.acceptOperation],
     ["dispute", operations.disputeOperation],
     ["vote", (act: typeof paid) => operations.voteOperation({ ...act, commitment: word("f") })],
-  ] as const)("lets %s take surplus only where its transfer was seen", (kind, build) => {
+  ] as const)("lets %s use a direct transfer only if that transfer was seen", (kind, build) => {
     const plain = build(paid);
     expect(build({ ...paid, stray: false })).toEqual(plain);
     const { data, ...same } = build({ ...paid, stray: true });
@@ -113,7 +113,7 @@ describe("the relayer's calls", () => {
     ["cancel", operations.cancelOperation],
     ["withdraw", operations.withdrawOperation],
     ["approve", operations.approveOperation],
-  ] as const)("encodes %s, once for each escrow", (name, build) => {
+  ] as const)("encodes %s, once per escrow", (name, build) => {
     const operation = build({ escrow, caller });
     expect(decodeFunctionData({ abi: escrowAbi, data: operation.data }).functionName).toBe(name);
     expect(operation).toMatchObject({ kind: name, target: escrow, caller, onceKey: `${name}:${escrow}` });
@@ -123,7 +123,7 @@ describe("the relayer's calls", () => {
   it.each([
     ["tally", operations.tallyOperation],
     ["settle", operations.settleOperation],
-  ] as const)("encodes the keeper's %s, for nobody's account", (name, build) => {
+  ] as const)("encodes the keeper's %s, on no one's behalf", (name, build) => {
     const operation = build({ escrow });
     expect(decodeFunctionData({ abi: escrowAbi, data: operation.data }).functionName).toBe(name);
     expect(operation).toMatchObject({ kind: name, caller: null, onceKey: `${name}:${escrow}` });
@@ -154,7 +154,7 @@ describe("the relayer's calls", () => {
     expect(revocation.onceKey).toBe(`revoke-delegation:${caller}:one`);
   });
 
-  it("stakes protocol tokens, which are another asset than the stablecoin", () => {
+  it("stakes protocol tokens, which are not the stablecoin", () => {
     const stake = operations.stakeOperation({ deployment, agent: caller, amount: 7n, authorization });
     expect(stake.payment?.asset).toBe(deployment.protocolToken);
     expect(decodeFunctionData({ abi: registryAbi, data: stake.data }).functionName).toBe("stake");

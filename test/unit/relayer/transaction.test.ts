@@ -14,7 +14,7 @@ describe("a batch's gas", () => {
     expect(gasBudget({ gasLimit: 10_000_000n })).toBeLessThan(9_000_000);
   });
 
-  it("covers what the Relay asks for before each operation, whatever the others used", () => {
+  it("covers the gas that the Relay requires before each operation, whatever the others used", () => {
     const call = fc.record({
       gasLimit: fc.integer({ min: 50_000, max: 3_000_000 }),
       bytes: fc.integer({ min: 4, max: 4000 }),
@@ -43,7 +43,7 @@ describe("a batch's gas", () => {
 });
 
 describe("fees", () => {
-  it("offers the doubled base fee and the tip, or the cap where that is less", () => {
+  it("offers the doubled base fee and the tip, or the cap if that is less", () => {
     expect(cappedFees({ baseFeePerGas: 100n, tip: 10n, cap: 1000n })).toEqual({
       maxFeePerGas: 210n,
       maxPriorityFeePerGas: 10n,
@@ -54,24 +54,24 @@ describe("fees", () => {
     });
   });
 
-  it("offers nothing where the cap cannot pay for the next block", () => {
+  it("offers nothing if the cap cannot pay for the next block", () => {
     expect(cappedFees({ baseFeePerGas: 100n, tip: 10n, cap: 121n })).toBeNull();
   });
 
-  it("replaces with at least a quarter more on both fields", () => {
+  it("replaces with at least a quarter more in both fields", () => {
     const previous = { maxFeePerGas: 1000n, maxPriorityFeePerGas: 100n };
     const fees = replacementFees({ previous, market: null, cap: 10_000n });
     expect(fees?.maxFeePerGas).toBeGreaterThanOrEqual(1250n);
     expect(fees?.maxPriorityFeePerGas).toBeGreaterThanOrEqual(125n);
   });
 
-  it("follows the market where it asks for more", () => {
+  it("follows the market if it asks for more", () => {
     const previous = { maxFeePerGas: 1000n, maxPriorityFeePerGas: 100n };
     const market = { maxFeePerGas: 5000n, maxPriorityFeePerGas: 300n };
     expect(replacementFees({ previous, market, cap: 10_000n })).toEqual(market);
   });
 
-  it("never goes beyond the cap, and never below the step that nodes accept", () => {
+  it("never exceeds the cap, and never goes below the increase that nodes accept", () => {
     const fee = fc.bigInt({ min: 1n, max: 10n ** 13n });
     fc.assert(
       fc.property(fee, fee, fee, (max, tip, cap) => {

@@ -11,27 +11,27 @@ describe("why an operation failed", () => {
     expect(failureReason(data, false)).toBe("AlreadySettled");
   });
 
-  it("tells running out of gas from failing without a reason", () => {
+  it("distinguishes running out of gas from failing without a reason", () => {
     expect(failureReason("0x", true)).toBe("OutOfGas");
     expect(failureReason("0x", false)).toBe("Reverted");
     const within = encodeErrorResult({ abi: escrowAbi, errorName: "FailedCall" });
-    expect(failureReason(within, false), "an act within withSurplus").toBe("Reverted");
+    expect(failureReason(within, false), "an action within withSurplus").toBe("Reverted");
     expect(failureReason("0xdeadbeef", false)).toBe("UnknownError");
   });
 
-  it("rejects what the escrow refuses", () => {
+  it("rejects operations that the escrow rejects", () => {
     expect(judgeFailure({ ...facts, reason: "WrongStatus" }).verdict).toBe("reject");
     expect(judgeFailure({ ...facts, reason: "PaymentFailed" }).verdict).toBe("reject");
   });
 
-  it("holds what fails because the token is paused", () => {
+  it("holds operations that fail because the token is paused", () => {
     expect(judgeFailure({ ...facts, reason: "PaymentFailed", tokenPaused: true })).toMatchObject({
       verdict: "hold",
       reason: "TokenPaused",
     });
   });
 
-  it("holds a keeper's act that comes too early, for a while; an agent's it rejects", () => {
+  it("holds a keeper's premature action for a while, and rejects an agent's", () => {
     expect(judgeFailure({ ...facts, reason: "VotingOpen", fromKeeper: true }).verdict).toBe("hold");
     expect(judgeFailure({ ...facts, reason: "VotingOpen", fromKeeper: true, tries: 50 }).verdict).toBe(
       "reject",
@@ -39,7 +39,7 @@ describe("why an operation failed", () => {
     expect(judgeFailure({ ...facts, reason: "VotingOpen" }).verdict).toBe("reject");
   });
 
-  it("holds, for a while, what a reorganisation took back after its caller was told that it was applied", () => {
+  it("holds, for a while, an operation that a reorg undid after its caller got a success response", () => {
     const lost = { ...facts, reason: "WrongStatus", answered: true };
     expect([judgeFailure(lost).verdict, judgeFailure({ ...lost, tries: 34 }).verdict]).toEqual([
       "hold",

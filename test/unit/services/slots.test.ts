@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { createSlots } from "../../../src/slots.js";
 
-/** A task that runs until it is told to end. */
+/** A task that runs until the test ends it. */
 function task() {
   let end: () => void = () => {};
   const done = new Promise<void>((resolve) => {
@@ -16,7 +16,7 @@ function task() {
   return { run, end, isRunning: () => isRunning };
 }
 
-it("runs so many at once, the others in their turn, and refuses beyond", async () => {
+it("runs up to the limit at once, then the others in turn, and rejects the excess", async () => {
   const slots = createSlots(2, {
     maxWaiting: 1,
     refuse() {
@@ -34,7 +34,7 @@ it("runs so many at once, the others in their turn, and refuses beyond", async (
   await Promise.all(running);
 });
 
-it("gives the place of a task that failed to the next", async () => {
+it("gives the place of a failed task to the next", async () => {
   const slots = createSlots(1);
   const fail = slots(() => Promise.reject(new Error("failed")));
   const next = slots(async () => "done");

@@ -15,7 +15,7 @@ test.each([
   ["a criterion twice", [entry(0, "met"), entry(0, "met")], 2, ["votes.1.criterionIndex", "votes"]],
   ["one too many", [entry(0, "met"), entry(1, "met")], 1, ["votes.1.criterionIndex"]],
   ["an index out of range", [entry(1, "met")], 1, ["votes.0.criterionIndex", "votes"]],
-])("refuses %s, naming it", (_, entries, criteriaCount, paths) => {
+])("rejects %s, naming it", (_, entries, criteriaCount, paths) => {
   const refusal = refusalOf(() => packBallot(entries, criteriaCount));
   expect(refusal.code).toBe("invalid_request");
   expect((refusal.options.details as { path: string }[]).map(({ path }) => path)).toEqual(paths);

@@ -10,7 +10,7 @@ const AGENT = `0x${"aa".repeat(20)}` as const;
 const CLIENT = `0x${"01".repeat(20)}` as const;
 const WORKER = `0x${"02".repeat(20)}` as const;
 
-/** Only what the rule reads. */
+/** Only the fields that the rule reads. */
 const dispute = (changes: object = {}): ContractRow =>
   ({
     chain: {
@@ -51,7 +51,7 @@ function codeOf(
 }
 
 describe("a Backup Agent", () => {
-  test("may vote up to the last second of the window, and not at its end", () => {
+  test("can vote up to the last second of the window, but not at its end", () => {
     expect(codeOf(dispute(), eligible, { now: DISPUTED_AT + WINDOW - 1 })).toBe("allowed");
     expect(codeOf(dispute(), eligible, { now: DISPUTED_AT + WINDOW })).toBe("conflict");
   });
@@ -61,18 +61,18 @@ describe("a Backup Agent", () => {
     ["a unit too little", staked({ amount: parseEther("1000") - 1n })],
     ["a stake of the dispute's own block", staked({ since: BigInt(DISPUTED_AT) })],
     ["a stake that is being withdrawn", staked({ releasableAt: 1n })],
-  ])("is refused with %s", (_, stake) => {
+  ])("is rejected with %s", (_, stake) => {
     expect(codeOf(dispute(), { ...eligible, stake })).toBe("forbidden");
   });
 
-  test("is no party, whatever the state", () => {
+  test("cannot be a party, whatever the state", () => {
     for (const agent of [CLIENT, WORKER]) {
       expect(codeOf(dispute(), eligible, { agent })).toBe("forbidden");
       expect(codeOf(dispute({ phase: "tallied", disputedAt: null }), eligible, { agent })).toBe("forbidden");
     }
   });
 
-  test("needs a seat of its own in the first half of a recruited panel", () => {
+  test("needs a drawn seat in the first half of a recruited panel", () => {
     const recruited = dispute({ baRecruitCount: 2 });
     const half = DISPUTED_AT + WINDOW / 2;
     expect(codeOf(recruited, eligible, { now: half - 1 })).toBe("forbidden");
@@ -81,12 +81,12 @@ describe("a Backup Agent", () => {
     expect(codeOf(dispute({ baRecruitCount: 2, sealedVotes: 2 }), eligible, { now: half })).toBe("conflict");
   });
 
-  test("finds no seat where the escrow cannot count more", () => {
+  test("finds no seat if the escrow cannot count more", () => {
     expect(codeOf(dispute({ sealedVotes: 4094 }), eligible)).toBe("allowed");
     expect(codeOf(dispute({ sealedVotes: 4095 }), eligible)).toBe("conflict");
   });
 
-  test("that has voted is told so, even when its stake is on its way out", () => {
+  test("that has voted gets a conflict, even when its stake is being withdrawn", () => {
     expect(codeOf(dispute(), { stake: null, drawn: false, voted: true })).toBe("conflict");
   });
 });

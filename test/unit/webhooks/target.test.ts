@@ -25,8 +25,8 @@ async function receiver(listener: RequestListener): Promise<{ url: string; serve
 }
 
 /**
- * A name server that answers each question for an IPv4 address with the next of `answers`, and for IPv6 with none. An
- * answer may be several addresses, with commas between.
+ * A name server that answers each IPv4 query with the next of `answers`, and IPv6 queries with nothing. An answer can
+ * be several addresses, separated by commas.
  */
 async function nameServer(...answers: string[]): Promise<{ address: string; asked: () => number }> {
   const socket: Socket = createSocket("udp4");
@@ -95,7 +95,7 @@ describe("an address", () => {
     "2002:7f00:1::",
     "3fff::1",
     "localhost",
-  ])("%s is not", (address) => expect(isPublicAddress(address)).toBe(false));
+  ])("%s is not public", (address) => expect(isPublicAddress(address)).toBe(false));
 });
 
 describe("a URL", () => {
@@ -117,16 +117,16 @@ describe("a URL", () => {
     "http://93.184.216.34/",
     "ftp://93.184.216.34/",
     "https://user:password@93.184.216.34/",
-  ])("%s is refused", async (url) => {
+  ])("%s is rejected", async (url) => {
     await expect(checkTarget(url, PUBLIC)).rejects.toThrow(TargetRefused);
     await expect(post(url, PUBLIC)).rejects.toThrow(TargetRefused);
   });
 
-  test("with a public address is not", async () => {
+  test("with a public address is accepted", async () => {
     await expect(checkTarget("https://93.184.216.34/events?x=1", PUBLIC)).resolves.toBeUndefined();
   });
 
-  test("is refused where its name leads inside, today or only at the second look", async () => {
+  test("is rejected if its name leads inside, now or at the second lookup", async () => {
     const inside = await nameServer("10.0.0.7");
     const refusal = "leads to a private, local or reserved address";
     await expect(
@@ -139,14 +139,14 @@ describe("a URL", () => {
     await expect(post("https://fickle.example/", policy)).rejects.toThrow(refusal);
   });
 
-  test("is refused where one of its addresses leads inside, though another does not", async () => {
+  test("is rejected if one of its addresses leads inside, even if another does not", async () => {
     const mixed = await nameServer("93.184.216.34,10.0.0.7");
     await expect(
       checkTarget("https://mixed.example/", { ...PUBLIC, nameServers: [mixed.address] }),
     ).rejects.toThrow("leads to a private, local or reserved address");
   });
 
-  test("is asked for once for each call: what was judged is what is called", async () => {
+  test("is resolved once for each call: the checked address is the one that is called", async () => {
     const { url } = await receiver((_request, response) => response.end());
     const names = await nameServer("127.0.0.1", "10.0.0.1");
     const port = new URL(url).port;
@@ -154,7 +154,7 @@ describe("a URL", () => {
     expect(names.asked()).toBe(1);
   });
 
-  test("without an address is refused", async () => {
+  test("without an address is rejected", async () => {
     const nobody = await nameServer();
     await expect(
       checkTarget("https://nobody.example/", { ...PUBLIC, nameServers: [nobody.address] }),
@@ -163,7 +163,7 @@ describe("a URL", () => {
 });
 
 describe("a call", () => {
-  test("gives the status, and follows no redirect", async () => {
+  test("returns the status, and follows no redirect", async () => {
     let calls = 0;
     const { url } = await receiver((request, response) => {
       calls += 1;
@@ -174,19 +174,19 @@ describe("a call", () => {
     expect(calls).toBe(1);
   });
 
-  test("ends where the target does not answer", async () => {
+  test("ends if the target does not respond", async () => {
     const { url } = await receiver(() => {});
     await expect(post(url, LOCAL, 100)).rejects.toThrow();
   });
 
-  test("ends where the target changes the protocol", async () => {
+  test("ends if the target changes the protocol", async () => {
     const { url } = await receiver((request) => {
       request.socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
     });
     expect(await post(url, LOCAL)).toBe(101);
   });
 
-  test("does not wait for the end of an answer without one", async () => {
+  test("does not wait for the end of a response without one", async () => {
     const { url } = await receiver((_request, response) => {
       const more = setInterval(() => response.write("x".repeat(1024)), 1);
       response.on("close", () => clearInterval(more));

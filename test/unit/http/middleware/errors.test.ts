@@ -14,20 +14,20 @@ const inCall = (cause: Error) =>
   });
 
 it.each([
-  ["a node that is not there", inCall(new HttpRequestError({ body, url }))],
+  ["an unreachable node", inCall(new HttpRequestError({ body, url }))],
   ["a node that takes too long", new TimeoutError({ body, url })],
-  ["a node that refuses to answer", inCall(rpc(-32_005))],
-  ["a node with a fault of its own", rpc(-32_603)],
+  ["a node that refuses the call", inCall(rpc(-32_005))],
+  ["a node with an internal error", rpc(-32_603)],
   ["a refused connection", Object.assign(new Error("connect"), { code: "ECONNREFUSED" })],
-  ["Postgres on its way down", Object.assign(new Error("terminating"), { code: "57P01" })],
-  ["a deadlock that another won", Object.assign(new Error("deadlock detected"), { code: "40P01" })],
+  ["Postgres during its shutdown", Object.assign(new Error("terminating"), { code: "57P01" })],
+  ["a lost deadlock", Object.assign(new Error("deadlock detected"), { code: "40P01" })],
   ["a connection that broke", new Error("Client has encountered a connection error and is not queryable")],
   [
     "an index that is being filled",
     Object.assign(new Error('relation "onchain.vote" does not exist'), { code: "42P01" }),
   ],
   ["a pool without a free connection", new Error("timeout exceeded when trying to connect")],
-])("calls %s an outage", (_name, error) => {
+])("treats %s as an outage", (_name, error) => {
   expect(isOutage(error)).toBe(true);
 });
 
@@ -35,12 +35,9 @@ it.each([
   ["a call that reverted", inCall(rpc(3))],
   ["a call that reverted by its message", inCall(rpc(-32_000, "execution reverted"))],
   ["a fault in the code", new TypeError("undefined is not a function")],
-  [
-    "a table that is not there",
-    Object.assign(new Error('relation "app.vote" does not exist'), { code: "42P01" }),
-  ],
+  ["a missing table", Object.assign(new Error('relation "app.vote" does not exist'), { code: "42P01" })],
   ["a broken constraint", Object.assign(new Error("duplicate key"), { code: "23505" })],
   ["no error at all", "nothing"],
-])("calls %s none", (_name, error) => {
+])("does not treat %s as an outage", (_name, error) => {
   expect(isOutage(error)).toBe(false);
 });

@@ -3,7 +3,7 @@ import { createRateLimiter } from "../../../../src/http/middleware/rate-limit.js
 import { AUTHORIZED, CALLER, testApp } from "../fixtures.js";
 
 describe("a limiter", () => {
-  it("allows the limit in a window, and starts again after it", () => {
+  it("allows the limit in a window, and resets after it", () => {
     let now = 0;
     const limiter = createRateLimiter(3, () => now);
     const take = () => limiter.take("a").allowed;
@@ -14,7 +14,7 @@ describe("a limiter", () => {
     expect(limiter.take("a")).toEqual({ allowed: true, remaining: 2, resetSeconds: 60 });
   });
 
-  it("counts every key alone", () => {
+  it("counts every key separately", () => {
     const limiter = createRateLimiter(1, () => 0);
     expect(limiter.take("a").allowed).toBe(true);
     expect(limiter.take("b").allowed).toBe(true);
@@ -62,7 +62,7 @@ describe("requests", () => {
     expect(refused.headers.get("access-control-allow-origin")).toBe("*");
   });
 
-  it("without a valid key are limited per client, believing only our own proxies", async () => {
+  it("without a valid key are limited per client, and trust only our own proxies", async () => {
     const { app } = testApp({ RATE_LIMIT_ANONYMOUS: "2", TRUSTED_PROXIES: "1" });
     const from = (forwarded: string) => () =>
       app.request("/v1/test/1/act", {
@@ -70,9 +70,9 @@ describe("requests", () => {
       });
     expect(await statuses(3, from("1.1.1.1"))).toEqual([200, 200, 429]);
     expect(await statuses(1, from("2.2.2.2"))).toEqual([200]);
-    // Whatever the client writes in front of our proxy's entry changes nothing.
+    // Entries that the client writes in front of our proxy's entry change nothing.
     expect(await statuses(1, from("9.9.9.9, 1.1.1.1"))).toEqual([429]);
-    // One IPv6 subscriber is one /64.
+    // One IPv6 subscriber has one /64.
     expect(await statuses(2, from("2001:db8:1:2::1"))).toEqual([200, 200]);
     expect(await statuses(1, from("2001:db8:1:2:ffff::9"))).toEqual([429]);
     expect(await statuses(1, from("2001:db8:1:3::1"))).toEqual([200]);
@@ -83,7 +83,7 @@ describe("requests", () => {
     expect((await spoofed("2.2.2.2")).status).toBe(429);
   });
 
-  it("are not limited by 0, nor on probes", async () => {
+  it("are not limited if the limit is 0, or on probes", async () => {
     const { app } = testApp();
     expect(new Set(await statuses(500, () => app.request("/v1/test/1/act")))).toEqual(new Set([200]));
     const { app: limited } = testApp({ RATE_LIMIT_ANONYMOUS: "1" });
@@ -93,17 +93,17 @@ describe("requests", () => {
   it("for challenges are limited per address, in any letter case", async () => {
     const { app } = testApp({ RATE_LIMIT_CHALLENGES: "1" });
     const challenge = (address: string) => app.request(`/v1/agents/${address}/challenge`, { method: "POST" });
-    // The fixture has no chain: only the limit is looked at.
+    // The fixture has no chain: only the limit matters here.
     expect((await challenge(CALLER)).status).not.toBe(429);
     const refused = await challenge(`0x${CALLER.slice(2).toUpperCase()}`);
     expect(refused.status).toBe(429);
     expect(refused.headers.get("ratelimit-policy")).toBe('"challenges";q=1;w=60');
     expect((await challenge(`0x${"cd".repeat(20)}`)).status).not.toBe(429);
-    // A malformed address is no address to count.
+    // A malformed address is not counted.
     expect((await challenge("0x12")).status).toBe(400);
   });
 
-  it("for challenges are counted by who asks, so that nobody keeps an address from revoking its keys", async () => {
+  it("for challenges are counted by requester, so that no one can keep an address from revoking its keys", async () => {
     const { app } = testApp({ RATE_LIMIT_CHALLENGES: "1", TRUSTED_PROXIES: "1" });
     const challengeFrom = async (ip: string): Promise<number> =>
       (

@@ -9,7 +9,7 @@ const leavesOf = (count: number) =>
 const treeOf = (leaves: Hex[]) => buildTree(leaves.map((leaf) => hexToBytes(leaf)).sort(Buffer.compare));
 
 describe("rootOf", () => {
-  it("is the zero hash without checkpoints", async () => {
+  it("is the zero hash if there are no checkpoints", async () => {
     expect(rootOf(await treeOf([]))).toBe(`0x${"0".repeat(64)}`);
   });
 
@@ -20,7 +20,7 @@ describe("rootOf", () => {
 });
 
 describe("proofOf", () => {
-  it("gives every leaf the proof that OpenZeppelin's verifier accepts", async () => {
+  it("gives every leaf a proof that OpenZeppelin's verifier accepts", async () => {
     for (const count of [1, 2, 3, 6, 13]) {
       const leaves = leavesOf(count);
       const tree = await treeOf(leaves);
@@ -32,7 +32,7 @@ describe("proofOf", () => {
     }
   });
 
-  it("refuses to prove a hash that is no leaf, even an inner node", async () => {
+  it("refuses to prove a hash that is not a leaf, even an inner node", async () => {
     const tree = await treeOf(leavesOf(4));
     for (const other of [
       keccak256("0x"),
@@ -47,7 +47,7 @@ describe("proofOf", () => {
 });
 
 describe("buildTree", () => {
-  it("lets other work run in between: at least once in 250 hashes", async () => {
+  it("lets other work run in between, at least once in 250 hashes", async () => {
     let turns = 0;
     let building = true;
     const otherWork = (): void => {

@@ -4,7 +4,7 @@ import { computeCriteria } from "../../../../src/features/contracts/compute-crit
 const outcome = (rule: unknown, metrics: Record<string, unknown> | null) =>
   computeCriteria({ criteriaCount: 1, applicationTerms: { criteria: [rule] }, metrics })[0];
 
-describe("a sound rule", () => {
+describe("a valid rule", () => {
   test.each([
     [">=", 5, 5, "met"],
     [">=", 4.999, 5, "not met"],
@@ -18,7 +18,7 @@ describe("a sound rule", () => {
     expect(outcome({ metric: "tokens", op, target }, { tokens: value })).toBe(expected);
   });
 
-  test("without a checkpoint, or without its metric as a number, is not met", () => {
+  test("is not met without a checkpoint, or if its metric is not a number", () => {
     const rule = { metric: "tokens", op: ">=", target: 0 };
     expect(outcome(rule, null)).toBe("not met");
     expect(outcome(rule, {})).toBe("not met");
@@ -43,7 +43,7 @@ test.each([
   expect(outcome(rule, { tokens: 10 })).toBe("unclear");
 });
 
-test("criteria without rules are unclear, rules without criteria are left out", () => {
+test("criteria without rules are unclear, and rules without criteria are ignored", () => {
   const metrics = { a: 1 };
   const rule = { metric: "a", op: "==", target: 1 };
   expect(computeCriteria({ criteriaCount: 2, applicationTerms: { criteria: [rule] }, metrics })).toEqual([

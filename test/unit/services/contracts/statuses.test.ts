@@ -13,10 +13,10 @@ test("names statuses, prefixes and groups, each once", () => {
   expect(parseStatuses("open,active,closed")?.sort()).toEqual([...STATUSES].sort());
 });
 
-test.each(["", "done", "created,", "settled-*x", "toString", "matched,done"])("knows no %j", (text) => {
+test.each(["", "done", "created,", "settled-*x", "toString", "matched,done"])("rejects %j", (text) => {
   expect(parseStatuses(text)).toBeNull();
 });
 
-test("every status comes from some phase", () => {
+test("every status is produced by some phase", () => {
   for (const status of STATUSES) expect(phasesOf([status]), status).not.toEqual([]);
 });

@@ -12,7 +12,7 @@ it("makes keys of a fixed length whose hash is the SHA-256 of the text", () => {
   }
 });
 
-it("notices every single wrong character, every swap and every cut", () => {
+it("detects every single wrong character, swap and cut", () => {
   const { apiKey } = createKey("test");
   for (let i = 0; i < apiKey.length; i++) {
     const wrong = apiKey.slice(0, i) + (apiKey[i] === "x" ? "y" : "x") + apiKey.slice(i + 1);

@@ -24,12 +24,12 @@ describe("cleanText", () => {
     expect(cleanText("Übersetzer 翻訳 مترجم 🤖")).toBe("Übersetzer 翻訳 مترجم 🤖");
   });
 
-  it("composes to NFC, also what stripping has brought together", () => {
+  it("composes to NFC, including characters that stripping brought together", () => {
     expect(cleanText("e\u0301")).toBe("\u00e9");
     expect(cleanText("e\u200b\u0301")).toBe("\u00e9");
   });
 
-  it.each(["", "   ", "\u200b\u2060", "\u202e \u202c"])("makes null of nothing (%j)", (text) => {
+  it.each(["", "   ", "\u200b\u2060", "\u202e \u202c"])("returns null for blank text (%j)", (text) => {
     expect(cleanText(text)).toBeNull();
   });
 });
@@ -39,7 +39,7 @@ describe("resemblesAddress", () => {
     expect(resemblesAddress(text)).toBe(true);
   });
 
-  it.each(["0 x", "ox", "x0", "10 × 2"])("lets %j pass", (text) => {
+  it.each(["0 x", "ox", "x0", "10 × 2"])("accepts %j", (text) => {
     expect(resemblesAddress(text)).toBe(false);
   });
 });

@@ -14,7 +14,7 @@ it("serves the specification's parameters in the specification's words", () => {
   );
 });
 
-it("shows a recruit count once there is one, and ratios to the basis point", () => {
+it("shows a recruit count if there is one, and ratios to the basis point", () => {
   const view = presentParameters({
     ...DEFAULT_PARAMETERS,
     baRecruitCount: 5,
@@ -36,7 +36,7 @@ it.each([
   expect(isoDuration(seconds)).toBe(text);
 });
 
-it("serves switched-off rates as null, and the price floor as a decimal", () => {
+it("serves switched-off rates as null, and the minimum price as a decimal", () => {
   const rateLimits = { reads: 300, writes: 60, anonymous: 0, challenges: 10, pages: 120 };
   const limits = presentLimits({ minimumPrice: "0.01", rateLimits }, { payoutHold: 3600 });
   expect(limits.requests).toMatchObject({

@@ -6,7 +6,7 @@ import { masterKeyId } from "../../../../src/master-key.js";
 const masterKey = `0x${"11".repeat(32)}` as const;
 const place = { contractId: "0xabc", field: "delivery", masterKey } as const;
 
-test("a key comes back from its wrap", async () => {
+test("a wrapped key can be unwrapped", async () => {
   const key = randomBytes(32);
   const wrapped = await wrapKey(key, place);
   expect(wrapped).not.toContain(key.toString("base64url"));
@@ -21,7 +21,7 @@ test("a key wrapped for one contract and field does not unwrap for another", asy
   );
 });
 
-test("another master key does not unwrap, and has another id", async () => {
+test("another master key does not unwrap it, and has another id", async () => {
   const other = `0x${"22".repeat(32)}` as const;
   const wrapped = await wrapKey(randomBytes(32), place);
   await expect(unwrapKey(wrapped, { ...place, masterKey: other })).rejects.toThrow();
