@@ -8,7 +8,7 @@ import {Settlement} from "./libraries/Settlement.sol";
 import {TermsCodec} from "./libraries/TermsCodec.sol";
 import {Authorization, Phase, Status} from "./types/Types.sol";
 
-/// @notice The lifecycle of one Working Contract, in its order. See {IWorkingContractEscrow}.
+/// @notice The lifecycle of one Working Contract, in order. See {IWorkingContractEscrow}.
 contract WorkingContractEscrow is EscrowJury {
     using TermsCodec for bytes;
 
@@ -27,7 +27,7 @@ contract WorkingContractEscrow is EscrowJury {
 
         emit WorkingContractCreated(amount);
 
-        // The terms fix who pays: money that is here is the initiator's, whoever sent its authorization.
+        // The terms fix the payer: money already here belongs to the initiator, whoever sent the authorization.
         if (!paidAlready) _collect(t.initiator(), amount, amount, deposit);
     }
 

@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {Parameters} from "../types/Types.sol";
 
-/// @notice The payout ledger: who gets what when a Working Contract ends. Pure integers in base units;
-/// every division rounds down, and the second of each pair is the whole minus the first, so nothing is lost.
+/// @notice The payout ledger: who gets what when a Working Contract ends. Integers in base units. Every division rounds
+/// down, and the second of each pair is the whole minus the first, so nothing is lost.
 library Settlement {
     uint256 internal constant BASIS_POINTS = 10_000;
 
@@ -15,7 +15,7 @@ library Settlement {
         uint256 unclear;
     }
 
-    /// @notice Opened votes on one criterion by content, and how many sealed votes were never opened.
+    /// @notice Opened votes on one criterion by outcome, and the number of sealed votes that were never opened.
     struct CriterionVotes {
         uint256 met;
         uint256 notMet;
@@ -34,7 +34,7 @@ library Settlement {
         return amount * ratio / BASIS_POINTS;
     }
 
-    /// @notice What the Worker gets of the price before the fee.
+    /// @notice The part of the price released to the Worker, before the fee.
     function released(uint256 price, Tally memory tally) internal pure returns (uint256) {
         return price * (2 * tally.met + tally.unclear) / (2 * (tally.met + tally.notMet + tally.unclear));
     }
@@ -88,10 +88,10 @@ library Settlement {
         decisive = isMet || 2 * votes.notMet > cast;
     }
 
-    /// @notice Slashed jury bonds on one criterion, and how many voters share them.
+    /// @notice Slashed jury bonds on one criterion, and the number of voters that share them.
     /// @param bond Bond per voter and criterion.
     /// @param unclearSlash Part of `bond` lost by voting `unclear` against a decisive majority.
-    /// @return pot Sum of slashed bonds. Goes to the Treasury where `winners` is zero.
+    /// @return pot Sum of slashed bonds. Goes to the Treasury if `winners` is zero.
     /// @return winners Voters that matched the decisive majority.
     function pot(CriterionVotes memory votes, uint256 bond, uint256 unclearSlash)
         internal

@@ -3,10 +3,10 @@ pragma solidity 0.8.37;
 
 import {Parameters, Terms} from "../types/Types.sol";
 
-/// @notice {Terms} as the 135 immutable bytes behind an escrow's proxy code. Packed, because each byte of code costs
-/// 200 gas at deployment; read field by field, because a call needs only some of them.
+/// @notice {Terms} as the 135 immutable bytes that follow an escrow's proxy code. Packed, because each byte of code
+/// costs 200 gas at deployment; read field by field, because a call needs only some fields.
 ///
-/// Readers take packed terms of full length, which the factory guarantees for every escrow.
+/// Readers expect packed terms of full length, which the factory guarantees for every escrow.
 library TermsCodec {
     uint256 internal constant PACKED_LENGTH = 135;
 
@@ -57,7 +57,7 @@ library TermsCodec {
         terms.parameters = parameters(packed);
     }
 
-    /// @notice Whether the flags are ones that {pack} writes, so that equal terms have one packed form only.
+    /// @notice Whether {pack} can write these flags. Ensures that equal terms have only one packed form.
     function hasKnownFlags(bytes memory packed) internal pure returns (bool) {
         return uint8(_word(packed, 32) >> 80) <= WORKER_INITIATED | COMPUTED_CRITERIA;
     }

@@ -6,7 +6,7 @@ import {TermsCodec} from "../../../contracts/libraries/TermsCodec.sol";
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {Outcome, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
 
-/// @notice Opens the internal libraries, and many escrows in one call, to the differential test against TypeScript.
+/// @notice Exposes the internal libraries, and many escrows in one call, to the differential test against TypeScript.
 contract SettlementHarness {
     struct Observation {
         Status status;
@@ -66,7 +66,7 @@ contract SettlementHarness {
         return TermsCodec.unpack(packed);
     }
 
-    /// @notice What the escrows say of themselves, and the time at which they say it.
+    /// @notice The escrows' views of their own state, and the time of the reading.
     function observe(WorkingContractEscrow[] calldata escrows)
         external
         view

@@ -30,10 +30,10 @@ contract SettlementTest is Test {
         payout = Settlement.withdrawn(price, stake, p);
         assertEq(payout.client + payout.worker + payout.treasury, uint256(price) + stake, "withdrawn");
         assertEq(payout.treasury, 0, "no fee on a withdrawal");
-        assertGe(payout.client, price, "price back");
+        assertGe(payout.client, price, "price refunded");
     }
 
-    /// One criterion going from not met to met never costs the worker anything, nor brings the client anything.
+    /// Changing one criterion from not met to met never costs the worker anything and never gains the client anything.
     function testFuzz_ResolveIsMonotone(
         uint96 price,
         uint96 stake,
@@ -47,7 +47,7 @@ contract SettlementTest is Test {
         --tally.notMet;
         ++tally.met;
         Settlement.Payout memory higher = Settlement.resolve(price, stake, bond, tally, p);
-        // The fee is rounded: it may grow by a unit where the price grows by none.
+        // The fee is rounded: it can grow by a unit while the price grows by none.
         assertGe(higher.worker + 1, lower.worker, "worker");
         assertLe(higher.client, lower.client + 1, "client");
     }

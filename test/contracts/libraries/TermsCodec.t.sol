@@ -15,7 +15,7 @@ contract TermsCodecTest is Test {
         assertEq(keccak256(abi.encode(packed.unpack())), keccak256(abi.encode(t)), "terms");
     }
 
-    /// Packed forms with known flags and terms are one to one, so that equal terms have one address.
+    /// Terms and packed forms with known flags map one to one, so equal terms have one address.
     function testFuzz_PackIsInverseOfUnpack(bytes32[5] memory words, uint8 flags) public pure {
         bytes memory packed = abi.encodePacked(words[0], words[1], words[2], words[3], bytes7(words[4]));
         packed[53] = bytes1(flags & 3);
