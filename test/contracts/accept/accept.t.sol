@@ -6,6 +6,7 @@ import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingCont
 import {Authorization, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 import {ContractWallet} from "../mocks/ContractWallet.sol";
+import {FeeUSD} from "../mocks/FeeUSD.sol";
 
 contract AcceptTest is BaseTest {
     Terms internal t;
@@ -96,6 +97,26 @@ contract AcceptTest is BaseTest {
         _expectPaymentFailed(worker, STAKE);
         vm.prank(operator);
         escrow.accept(worker, deposit);
+    }
+
+    /// The token is trusted to move the whole amount; if it does not, the books must not say that it did.
+    function test_RevertWhen_TokenTakesFeeFromAuthorization() public {
+        vm.etch(address(usd), address(new FeeUSD()).code);
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        _expectPaymentFailed(worker, STAKE);
+        vm.prank(operator);
+        escrow.accept(worker, deposit);
+        assertFalse(usd.authorizationState(worker, deposit.nonce), "authorization unused");
+        assertStatus(escrow, Status.Created);
+    }
+
+    function test_RevertWhen_TokenTakesFeeFromAllowance() public {
+        vm.etch(address(usd), address(new FeeUSD()).code);
+        vm.startPrank(worker);
+        usd.approve(address(escrow), STAKE);
+        _expectPaymentFailed(worker, STAKE);
+        escrow.accept(worker, _noAuthorization());
+        assertStatus(escrow, Status.Created);
     }
 
     /// A cancelled authorization reads as used at the token; it must not pass for a payment.
