@@ -108,7 +108,7 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
     }
 
     function _requireValid(bytes memory t) private view {
-        require(t.length == TermsCodec.PACKED_LENGTH && t.hasKnownFlags(), InvalidTerms("not packed terms"));
+        require(t.hasKnownForm(), InvalidTerms("not packed terms"));
         require(t.initiator() != address(0), InvalidTerms("initiator is zero"));
         require(t.initiator() != t.counterparty(), InvalidTerms("counterparty is the initiator"));
         require(t.price() != 0, InvalidTerms("price is zero"));

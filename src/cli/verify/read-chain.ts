@@ -1,5 +1,13 @@
 /** Everything that the chain itself says about one escrow: its code, its events, the token's transfers out of it. */
-import { type Address, getAddress, type Hex, type PublicClient, parseAbiItem, parseEventLogs } from "viem";
+import {
+  type Address,
+  getAddress,
+  type Hex,
+  type PublicClient,
+  parseAbiItem,
+  parseEventLogs,
+  size,
+} from "viem";
 import { escrowAbi } from "../../chain/abi.js";
 import type { Deployment } from "../../chain/deployment.js";
 import { escrowAddress, unpackTerms } from "../../protocol/terms.js";
@@ -7,7 +15,8 @@ import type { EscrowTerms } from "../../protocol/types.js";
 
 /** An EIP-1167 proxy, and the immutable bytes behind it. */
 const PROXY_BYTES = 0x2d;
-const TERMS_BYTES = 135;
+/** Without and with a named counterparty. */
+const TERMS_BYTES = [115, 135];
 const TRANSFER = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
 
 export interface EscrowEvent {
@@ -38,7 +47,7 @@ export async function readEscrow(
 ): Promise<EscrowOnChain> {
   const block = await client.getBlock({ blockTag: "latest" });
   const code = await client.getCode({ address: id, blockNumber: block.number });
-  if (code?.length !== 2 + 2 * (PROXY_BYTES + TERMS_BYTES)) {
+  if (code === undefined || !TERMS_BYTES.includes(size(code) - PROXY_BYTES)) {
     throw new Error(`There is no escrow at ${id} on chain ${deployment.chainId}.`);
   }
   const terms = unpackTerms(`0x${code.slice(2 + 2 * PROXY_BYTES)}`);

@@ -61,8 +61,11 @@ contract DeployTest is BaseTest {
         _expectInvalid("not packed terms");
         factory.deploy("");
 
-        // A flag without meaning would give equal terms a second address.
-        packed[53] = 0x04;
+        // A zero counterparty or a flag without meaning would give equal terms a second address.
+        _expectInvalid("not packed terms");
+        factory.deploy(bytes.concat(packed, bytes20(0)));
+
+        packed[33] = 0x04;
         _expectInvalid("not packed terms");
         factory.deploy(packed);
     }
