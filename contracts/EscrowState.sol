@@ -122,7 +122,7 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         }
         if (f.phase == Phase.Delivered && block.timestamp < t.reviewDeadline()) return Status.UnderReview;
         if (f.phase == Phase.Delivered || f.phase == Phase.Approved || f.phase == Phase.Tallied) {
-            return f.settled ? _settledStatusOf(t, f) : Status.Resolved;
+            return f.settled ? _settledStatusOf(t.price(), _tallyOf(t, f)) : Status.Resolved;
         }
         if (f.phase == Phase.Disputed) return Status.Disputed;
         if (f.phase == Phase.Declined) return Status.CancelledUnmatched;
@@ -132,9 +132,9 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
     }
 
     /// @dev Named by who received the price.
-    function _settledStatusOf(bytes memory t, Facts memory f) internal pure returns (Status) {
-        uint256 released = Settlement.released(t.price(), _tallyOf(t, f));
-        if (released == t.price()) return Status.SettledAllMet;
+    function _settledStatusOf(uint256 price, Settlement.Tally memory tally_) internal pure returns (Status) {
+        uint256 released = Settlement.released(price, tally_);
+        if (released == price) return Status.SettledAllMet;
         return released == 0 ? Status.SettledNoneMet : Status.SettledPartial;
     }
 
@@ -181,13 +181,11 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
     /// @dev Computed criteria that are unclear pay as met, because the Client accepted; only a vote splits them.
     function _tallyOf(bytes memory t, Facts memory f) internal pure returns (Settlement.Tally memory tally_) {
         uint24 outcomes = _outcomesOf(t, f);
-        for (uint256 i = 0; i < t.criteriaCount(); ++i) {
-            Outcome outcome = _at(outcomes, i);
-            if (outcome == Outcome.Met) ++tally_.met;
-            else if (outcome == Outcome.NotMet) ++tally_.notMet;
-            else if (f.phase == Phase.Tallied) ++tally_.unclear;
-            else ++tally_.met;
-        }
+        uint24 metOrUnclear = outcomes & ODD_BITS;
+        uint24 notMetOrUnclear = (outcomes >> 1) & ODD_BITS;
+        tally_.notMet = Settlement.count(notMetOrUnclear & ~metOrUnclear);
+        if (f.phase == Phase.Tallied) tally_.unclear = Settlement.count(notMetOrUnclear & metOrUnclear);
+        tally_.met = t.criteriaCount() - tally_.notMet - tally_.unclear;
     }
 
     function _allMet(uint256 criteriaCount) internal pure returns (uint24) {

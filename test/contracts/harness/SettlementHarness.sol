@@ -27,7 +27,14 @@ contract SettlementHarness {
         Settlement.Tally calldata tally,
         Parameters calldata parameters
     ) external pure returns (Settlement.Payout memory) {
-        return Settlement.resolve(price, stake, bond, tally, parameters);
+        return Settlement.resolve({
+            price: price,
+            stake: stake,
+            bond: bond,
+            tally: tally,
+            protocolFee: parameters.protocolFee,
+            absentNoneMetClientShare: parameters.absentNoneMetClientShare
+        });
     }
 
     function absent(uint256 price, uint256 stake, Parameters calldata parameters)
@@ -35,7 +42,7 @@ contract SettlementHarness {
         pure
         returns (Settlement.Payout memory)
     {
-        return Settlement.absent(price, stake, parameters);
+        return Settlement.absent(price, stake, parameters.absentNoneMetClientShare);
     }
 
     function withdrawn(uint256 price, uint256 stake, Parameters calldata parameters)
@@ -43,7 +50,7 @@ contract SettlementHarness {
         pure
         returns (Settlement.Payout memory)
     {
-        return Settlement.withdrawn(price, stake, parameters);
+        return Settlement.withdrawn(price, stake, parameters.earlyWithdrawalSlashRatio);
     }
 
     function majority(Settlement.CriterionVotes calldata votes) external pure returns (bool decisive, bool isMet) {
