@@ -19,7 +19,19 @@ contract GasTest is GasBaseTest {
 
         vm.snapshotValue("lifecycle", "happy path, relayed alone, five transactions", total);
         assertEq(uint8(IWorkingContractEscrow(escrow).status()), uint8(Status.SettledAllMet), "settled");
-        assertLe(total, 498_000, "happy lifecycle within its bound");
+        assertLe(total, 490_000, "happy lifecycle within its bound");
+    }
+
+    function test_HappyLifecycle_SettledBehindApproval() public {
+        address escrow = _measureUntilDelivery(3);
+        IRelay.Operation[] memory ending = new IRelay.Operation[](2);
+        ending[0] = _operation(escrow, abi.encodeCall(IWorkingContractEscrow.approve, ()));
+        ending[1] = _operation(escrow, abi.encodeCall(IWorkingContractEscrow.settle, ()));
+        _measure("approval and settlement", ending);
+
+        vm.snapshotValue("lifecycle", "happy path, relayed alone, settled in the approval's transaction", total);
+        assertEq(uint8(IWorkingContractEscrow(escrow).status()), uint8(Status.SettledAllMet), "settled");
+        assertLe(total, 457_000, "happy lifecycle within its bound");
     }
 
     function test_OtherEnds() public {

@@ -25,6 +25,19 @@ contract GasBatchTest is GasBaseTest {
         assertEq(uint8(IWorkingContractEscrow(escrows[9]).status()), uint8(Status.SettledAllMet), "settled");
     }
 
+    function test_HappyLifecycle_SettledBehindApproval() public {
+        address[] memory escrows = _measureUntilDelivery(3);
+        for (uint256 i = 0; i < BATCH; ++i) {
+            batch.push(_operation(escrows[i], abi.encodeCall(IWorkingContractEscrow.approve, ())));
+            batch.push(_operation(escrows[i], abi.encodeCall(IWorkingContractEscrow.settle, ())));
+        }
+        _relayNext();
+
+        string memory name = "happy path, in batches of ten, settled in the approval's transaction, each";
+        vm.snapshotValue("lifecycle", name, total / BATCH);
+        assertEq(uint8(IWorkingContractEscrow(escrows[9]).status()), uint8(Status.SettledAllMet), "settled");
+    }
+
     function test_OtherEnds() public {
         address[] memory escrows = new address[](BATCH);
         for (uint256 i = 0; i < BATCH; ++i) {
