@@ -8,20 +8,20 @@ import {Strings} from "@openzeppelin/contracts/utils/Strings.sol";
 import {IAgentDelegation} from "./interfaces/IAgentDelegation.sol";
 import {IsoTime} from "./libraries/IsoTime.sol";
 
-/// @notice See {IAgentDelegation}. Every field of the signed text is rebuilt here from typed values, so that no other
-/// text that an agent signs can pass for a delegation.
+/// @notice See {IAgentDelegation}. Rebuilds every field of the signed text from typed values, so no other text that an
+/// agent signs can pass for a delegation.
 contract AgentDelegation is IAgentDelegation {
     struct Grant {
         uint40 issuedAt;
         uint40 revokedAt;
     }
 
-    /// @dev How far the service's clock may run ahead of the chain's.
+    /// @dev How far the service's clock is allowed to run ahead of the chain's.
     uint256 private constant CLOCK_TOLERANCE = 15 minutes;
 
     address public immutable FACTORY;
 
-    /// @notice Name of the service, as it stands in the signed text.
+    /// @notice Name of the service, as it appears in the signed text.
     string public domain;
 
     mapping(address agent => mapping(address operator => Grant)) public grants;
@@ -44,7 +44,7 @@ contract AgentDelegation is IAgentDelegation {
         require(issuedAt > grant.revokedAt, DelegationOutdated(issuedAt, grant.revokedAt));
         bytes32 digest =
             MessageHashUtils.toEthSignedMessageHash(bytes(challengeText(agent, operator, nonce, issuedAt, expiresAt)));
-        // A text dated far ahead would outlive any revocation.
+        // A text dated far in the future would outlive any revocation.
         require(
             issuedAt <= block.timestamp + CLOCK_TOLERANCE
                 && SignatureChecker.isValidSignatureNow(agent, digest, signature),
@@ -61,7 +61,7 @@ contract AgentDelegation is IAgentDelegation {
         require(msg.sender == agent || msg.sender == operator, NotAgentOrOperator(msg.sender, agent, operator));
 
         Grant storage grant = grants[agent][operator];
-        // The text may be dated a little ahead of the chain's clock; revoking must end it all the same.
+        // The registered text can be dated slightly ahead of the chain's clock; revocation must end it too.
         uint40 revokedAt = uint40(Math.max(block.timestamp, grant.issuedAt));
         if (revokedAt > grant.revokedAt) grant.revokedAt = revokedAt;
 

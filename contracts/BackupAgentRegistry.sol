@@ -18,12 +18,12 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
 
     struct Stake {
         uint96 amount;
-        /// Last time that the stake grew; disputes after it may be voted on.
+        /// When the stake last grew; the agent can vote only on later disputes.
         uint40 since;
         uint40 lockedUntil;
         /// Zero while not unbonding.
         uint40 releasableAt;
-        /// One above the agent's slot in the pool; zero outside of it.
+        /// The agent's pool slot plus one; zero if the agent is not in the pool.
         uint40 poolSlot;
     }
 
@@ -37,8 +37,8 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
 
     mapping(address agent => Stake) public stakes;
 
-    /// @dev Who sits in each slot of the pool, and how many slots are taken, over time: a draw is made from the pool as
-    /// it was before the dispute, so that nobody who sees the seed can change what it draws from.
+    /// @dev Which agent holds each pool slot, and how many slots are in use, over time. A draw uses the pool as it was
+    /// before the dispute, so no one who sees the seed can change what it draws from.
     mapping(uint256 slot => Checkpoints.Trace160) private _pool;
     Checkpoints.Trace160 private _poolSize;
 
@@ -58,7 +58,7 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
 
         s.amount += uint96(amount);
         s.since = uint40(block.timestamp);
-        // Stakes too small for a vote would cost next to nothing and crowd everybody else out of the draws.
+        // Stakes too small to vote with would cost almost nothing and crowd everyone else out of the draws.
         bool joins = s.poolSlot == 0 && s.amount >= FACTORY.parameters().baEligibilityStake * TOKEN_UNIT;
         if (joins) s.poolSlot = _joinPool(agent);
         stakes[agent] = s;
@@ -143,7 +143,7 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
         return uint40(size) + 1;
     }
 
-    /// @dev The last agent of the pool takes the slot that becomes free.
+    /// @dev Moves the last agent of the pool into the freed slot.
     function _leavePool(uint256 slot) private {
         uint160 last = _poolSize.latest() - 1;
         if (slot != last) {

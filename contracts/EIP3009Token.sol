@@ -5,7 +5,7 @@ import {ERC3009} from "@openzeppelin/contracts/token/ERC20/extensions/draft-ERC3
 import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/SignatureChecker.sol";
 
 /// @notice EIP-3009 with the `bytes signature` overloads of FiatTokenV2_2, which also accept contract wallets
-/// (ERC-1271). OpenZeppelin's own overloads order nonces; payers here choose random ones, as x402 clients do.
+/// (ERC-1271). OpenZeppelin's own overloads use sequential nonces; payers here choose random ones, as x402 clients do.
 abstract contract EIP3009Token is ERC3009 {
     function transferWithAuthorization(
         address from,

@@ -12,8 +12,8 @@ import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
 import {TermsCodec} from "./libraries/TermsCodec.sol";
 import {Authorization, Phase, Status} from "./types/Types.sol";
 
-/// @notice Money in and out: deposits by authorization or allowance, payouts that cannot block each other, and money
-/// that arrived outside of the escrow's own calls.
+/// @notice Money in and out: deposits by authorization or allowance, payouts that cannot block each other, and direct
+/// transfers (the ABI calls them surplus), which are money that arrived outside the escrow's own calls.
 abstract contract EscrowCustody is EscrowState {
     using SafeERC20 for IERC20;
     using TermsCodec for bytes;
@@ -21,17 +21,17 @@ abstract contract EscrowCustody is EscrowState {
     bytes32 private constant TRANSFER_WITH_AUTHORIZATION_TYPEHASH = keccak256(
         "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
     );
-    uint40 private constant SURPLUS_DELAY_OF_BOOKED_PAYER = 7 days;
-    uint40 private constant SURPLUS_DELAY = 14 days;
+    uint40 private constant BOOKED_PAYER_REFUND_DELAY = 7 days;
+    uint40 private constant REFUND_DELAY = 14 days;
 
     /// @notice Amount that a payee could not receive at settlement.
     mapping(address payee => uint256) public deferred;
 
-    /// @notice Authorizations credited or returned after somebody else had used them at the token.
+    /// @notice Authorizations credited or refunded after someone used them directly at the token.
     mapping(address payer => mapping(bytes32 nonce => bool)) public surplusSpent;
 
-    /// @dev Whether the act that is being carried out may take surplus for its payment.
-    bool private transient _takesSurplus;
+    /// @dev Whether a direct transfer can pay for the current action.
+    bool private transient _acceptsDirectTransfer;
 
     /// @inheritdoc IWorkingContractEscrow
     function claimDeferred(address payee) external nonReentrant {
@@ -49,39 +49,39 @@ abstract contract EscrowCustody is EscrowState {
     /// @inheritdoc IWorkingContractEscrow
     function withSurplus(bytes calldata act) external {
         require(msg.sender == OPERATOR, NotOperator(msg.sender));
-        _takesSurplus = true;
+        _acceptsDirectTransfer = true;
         Address.functionDelegateCall(address(this), act);
-        _takesSurplus = false;
+        _acceptsDirectTransfer = false;
     }
 
     /// @inheritdoc IWorkingContractEscrow
     function returnSurplus(address payer, uint256 amount, Authorization calldata authorization) external nonReentrant {
         bytes memory t = _terms();
         Facts memory f = _facts;
-        // Before it is opened, money here is the initiator's alone: `open` credits or refunds it.
+        // Before opening, money here belongs to the initiator alone: `open` credits or refunds it.
         require(f.phase != Phase.None, WrongStatus({actual: Status.None, expected: Status.Created}));
         if (msg.sender != OPERATOR) {
-            // Anybody can sign an authorization to this escrow and cancel it: strangers come last.
-            uint40 delay = _hasBooked(t, f, payer) ? SURPLUS_DELAY_OF_BOOKED_PAYER : SURPLUS_DELAY;
+            // Anyone can sign an authorization to this escrow and cancel it, so strangers come last.
+            uint40 delay = _hasBooked(t, f, payer) ? BOOKED_PAYER_REFUND_DELAY : REFUND_DELAY;
             uint40 returnableAt = t.reviewDeadline() + delay;
             require(block.timestamp >= returnableAt, SurplusNotReturnable(returnableAt));
         }
         if (f.openedFromBalance && payer == t.initiator() && amount == _depositOf(t)) {
-            // This authorization brought the deposit that `open` credited: it is used up, and nothing is due for it.
+            // `open` credited the deposit that this authorization paid: mark it spent and refund nothing.
             _facts.openedFromBalance = false;
-            _spendSurplus(payer, amount, authorization, _bookedOf(t, f));
+            _spendDirectTransfer(payer, amount, authorization, _bookedOf(t, f));
             emit SurplusCredited(payer, authorization.nonce, amount);
             return;
         }
-        _spendSurplus(payer, amount, authorization, _bookedOf(t, f) + amount);
+        _spendDirectTransfer(payer, amount, authorization, _bookedOf(t, f) + amount);
 
         emit SurplusReturned(payer, authorization.nonce, amount);
 
         IERC20(address(ASSET)).safeTransfer(payer, amount);
     }
 
-    /// @dev Takes `amount` from `payer`; the caller has decided that `msg.sender` may act.
-    /// @param bookedAfter What the books hold with `amount` in them; the balance must cover it.
+    /// @dev Collects `amount` from `payer`. The caller has checked that `msg.sender` may act.
+    /// @param bookedAfter Booked total including `amount`; the balance must cover it.
     function _collect(address payer, uint256 amount, uint256 bookedAfter, Authorization calldata authorization)
         internal
     {
@@ -103,15 +103,18 @@ abstract contract EscrowCustody is EscrowState {
         ) {
             require(ASSET.balanceOf(address(this)) >= bookedAfter, PaymentFailed(payer, amount));
         } catch {
-            // Used may also mean cancelled, by a payer with an eye on somebody else's surplus: it is credited only
-            // where the operator says that it saw the transfer.
-            require(_takesSurplus && ASSET.authorizationState(payer, authorization.nonce), PaymentFailed(payer, amount));
-            _spendSurplus(payer, amount, authorization, bookedAfter);
+            // A used authorization can also be a cancelled one, from a payer after someone else's direct transfer. It
+            // is credited only if the operator confirms that it saw the transfer.
+            require(
+                _acceptsDirectTransfer && ASSET.authorizationState(payer, authorization.nonce),
+                PaymentFailed(payer, amount)
+            );
+            _spendDirectTransfer(payer, amount, authorization, bookedAfter);
             emit SurplusCredited(payer, authorization.nonce, amount);
         }
     }
 
-    /// @dev Pays `payee`, or keeps the amount claimable where the token refuses.
+    /// @dev Pays `payee`, or keeps the amount claimable if the token refuses.
     function _pay(address payee, uint256 amount) internal {
         if (amount == 0) return;
         if (!IERC20(address(ASSET)).trySafeTransfer(payee, amount)) {
@@ -121,12 +124,16 @@ abstract contract EscrowCustody is EscrowState {
         }
     }
 
-    /// @dev Marks an authorization that was used at the token as credited or returned, once. The payer's signature is
-    /// required, so that nobody, the operator included, can point surplus at an address that did not pay this escrow.
-    /// @param bookedAfter What the balance must still cover.
-    function _spendSurplus(address payer, uint256 amount, Authorization calldata authorization, uint256 bookedAfter)
-        private
-    {
+    /// @dev Marks an authorization that was used at the token as credited or refunded, once. Requires the payer's
+    /// signature, so no one, not even the operator, can assign a direct transfer to an address that did not pay this
+    /// escrow.
+    /// @param bookedAfter Booked total that the balance must still cover.
+    function _spendDirectTransfer(
+        address payer,
+        uint256 amount,
+        Authorization calldata authorization,
+        uint256 bookedAfter
+    ) private {
         bytes32 nonce = authorization.nonce;
         require(!surplusSpent[payer][nonce], AuthorizationSpent(payer, nonce));
         bytes32 structHash = keccak256(

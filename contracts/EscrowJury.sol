@@ -10,18 +10,18 @@ import {Authorization, Outcome, Phase, Status} from "./types/Types.sol";
 
 /// @notice Dispute, draw, sealed votes, tally and the voters' claims.
 ///
-/// A ballot is one word: zero (none), a commitment, then the opened votes with flags. Counting as votes open keeps
-/// settlement at O(criteria), whatever the number of voters.
+/// A ballot is one word: zero (no vote), a commitment (sealed), or the opened votes with flags. Votes are counted as
+/// they are opened, so settlement stays O(criteria) for any number of voters.
 abstract contract EscrowJury is EscrowCustody {
     using TermsCodec for bytes;
 
     uint256 private constant OPENED = 1 << 24;
     uint256 private constant CLAIMED = 1 << 25;
     uint256 private constant REWARDED = 1 << 26;
-    /// @dev Commitments are larger than any opened ballot; a smaller one is as improbable as a hash collision.
+    /// @dev Commitments are larger than any opened ballot; a smaller one is as unlikely as a hash collision.
     uint256 private constant LARGEST_OPENED = (1 << 27) - 1;
 
-    /// @dev 12 bits a counter: ten of `met` votes, ten of `not met` votes, one of opened ballots.
+    /// @dev 12 bits per counter: ten for `met` votes, ten for `not met` votes, one for opened ballots.
     uint256 private constant COUNTER_BITS = 12;
     uint256 private constant MAX_VOTERS = (1 << COUNTER_BITS) - 1;
     uint256 private constant NOT_MET_COUNTERS = 10 * COUNTER_BITS;
@@ -62,7 +62,7 @@ abstract contract EscrowJury is EscrowCustody {
         require(seats != 0 && !jury_.drawn && block.number > jury_.drawBlock, NoDraw());
         bytes32 seed = Blockhash.blockHash(jury_.drawBlock);
         if (seed == 0) {
-            // Too late for this seed: a later block seeds another try.
+            // The seed's hash is out of reach: the next block provides another seed.
             _jury.drawBlock = uint40(block.number) + 1;
             return;
         }
@@ -92,7 +92,7 @@ abstract contract EscrowJury is EscrowCustody {
         Facts memory f = _facts;
         Jury memory jury_ = _jury;
         _requireStatus(t, f, Status.Disputed);
-        // The payment does not sign the commitment, so the operator needs the agent's delegation to choose it.
+        // The payment's signature does not cover the commitment, so the operator needs a delegation to choose it.
         _requireActsFor(backupAgent);
         uint40 closesAt = jury_.disputedAt + t.baVotingWindow();
         require(block.timestamp < closesAt, VotingClosed(closesAt));
@@ -184,7 +184,7 @@ abstract contract EscrowJury is EscrowCustody {
         if (amount != 0) _jury.held -= uint96(amount);
 
         _pay(backupAgent, amount);
-        // The token's daily cap may be reached: the money is paid all the same, the reward by a later claim.
+        // If the token's daily cap is reached, the money is still paid now and a later claim mints the reward.
         if (reward == 0 || _mintReward(backupAgent, reward)) {
             _ballots[backupAgent] = ballot | CLAIMED | REWARDED;
             emit VoteClaimed(backupAgent, amount, reward);
@@ -195,7 +195,7 @@ abstract contract EscrowJury is EscrowCustody {
         }
     }
 
-    /// @notice A Backup Agent's ballot: its commitment while sealed, then bit 24 set over the packed votes.
+    /// @notice A Backup Agent's ballot: its commitment while sealed, then the packed votes with bit 24 set.
     function ballotOf(address backupAgent) external view returns (uint256) {
         return _ballots[backupAgent];
     }
@@ -210,7 +210,7 @@ abstract contract EscrowJury is EscrowCustody {
         return _counts >> OPENED_COUNTER;
     }
 
-    /// @dev Slashed bonds that no voter gets.
+    /// @dev Slashed bonds that go to no voter.
     function _juryLeftover(bytes memory t) internal view returns (uint256 leftover) {
         Jury memory jury_ = _jury;
         if (jury_.sealedVotes == 0) return 0;
@@ -223,7 +223,7 @@ abstract contract EscrowJury is EscrowCustody {
         }
     }
 
-    /// @dev Reverts where the payout hold has not passed, unless the reviewer releases early.
+    /// @dev Reverts during the payout hold, unless the reviewer releases early.
     function _requirePayable(bytes memory t, Facts memory f) internal view {
         uint40 until = _endedAtOf(t, f) + t.payoutHold();
         require(block.timestamp >= until || msg.sender == FACTORY.reviewer(), PayoutHeld(until));
@@ -233,7 +233,7 @@ abstract contract EscrowJury is EscrowCustody {
         return _ballots[account] != 0;
     }
 
-    /// @dev Money and reward (whole tokens) of an agent whose opened votes are `votes`.
+    /// @dev Money and reward (whole tokens) due to an agent that opened `votes`.
     function _dueTo(bytes memory t, uint24 outcomes, uint24 votes)
         private
         view
@@ -259,7 +259,7 @@ abstract contract EscrowJury is EscrowCustody {
         }
     }
 
-    /// @dev Whether the token minted it: beyond its daily cap it does not.
+    /// @dev Returns false if the token refused, as it does beyond its daily cap.
     function _mintReward(address backupAgent, uint256 reward) private returns (bool) {
         try REWARD_TOKEN.mintReward(backupAgent, reward * TOKEN_UNIT) {
             return true;
@@ -290,7 +290,7 @@ abstract contract EscrowJury is EscrowCustody {
         return jury_.disputedAt + t.baVotingWindow();
     }
 
-    /// @dev The window has passed, or every recruited agent has voted.
+    /// @dev True once the window has passed or every recruited agent has voted.
     function _votingClosed(bytes memory t, Jury memory jury_) private view returns (bool) {
         uint256 seats = t.baRecruitCount();
         return block.timestamp >= _votingClosesAt(t, jury_) || (seats != 0 && jury_.sealedVotes == seats);

@@ -13,7 +13,7 @@ import {Settlement} from "./libraries/Settlement.sol";
 import {TermsCodec} from "./libraries/TermsCodec.sol";
 import {Outcome, Phase, Status, Terms} from "./types/Types.sol";
 
-/// @notice What every escrow of one deployment shares.
+/// @notice The contracts that every escrow of a deployment shares.
 struct Dependencies {
     IWorkingContractFactory factory;
     IEIP3009 asset;
@@ -24,20 +24,20 @@ struct Dependencies {
     IProtocolToken rewardToken;
 }
 
-/// @notice Terms, facts and the status that time makes of them. Moves no money.
+/// @notice Terms, facts, and the status that follows from them and the time. Moves no money.
 abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransient {
     using TermsCodec for bytes;
 
-    /// @dev One storage slot: every lifecycle step writes it, and only it.
+    /// @dev One storage slot. Every lifecycle step writes it; without a dispute or a refused payout it is the only one.
     struct Facts {
-        /// Who matched the initiator.
+        /// The party that matched the initiator.
         address counterparty;
         Phase phase;
         uint40 endedAt;
         /// Packed {Outcome} per criterion.
         uint24 outcomes;
         bool settled;
-        /// The deposit was here before `open`: one authorization of the initiator over it is still to be marked spent.
+        /// The deposit arrived before `open`: one authorization of the initiator for it must still be marked spent.
         bool openedFromBalance;
     }
 
@@ -98,7 +98,7 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
     function outcomeOf(uint256 criterion) external view returns (Outcome) {
         bytes memory t = _terms();
         Facts memory f = _facts;
-        // Under review nothing is accepted yet: only computed outcomes stand.
+        // During review nothing is accepted yet: only computed outcomes count.
         return _at(_statusOf(t, f) == Status.UnderReview ? f.outcomes : _outcomesOf(t, f), criterion);
     }
 
@@ -107,12 +107,12 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         return _bookedOf(_terms(), _facts);
     }
 
-    /// @dev The packed terms behind the proxy code of this escrow.
+    /// @dev The packed terms that follow this escrow's proxy code.
     function _terms() internal view returns (bytes memory) {
         return Clones.fetchCloneArgs(address(this));
     }
 
-    /// @dev The one place where time limits turn facts into a status. "Before" is strict: at a deadline it has passed.
+    /// @dev Only here do time limits turn facts into a status. "Before" is strict: at the deadline it has passed.
     function _statusOf(bytes memory t, Facts memory f) internal view returns (Status) {
         if (f.phase == Phase.Created) {
             return block.timestamp < t.matchDeadline() ? Status.Created : Status.CancelledUnmatched;
@@ -122,7 +122,7 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         }
         if (f.phase == Phase.Delivered && block.timestamp < t.reviewDeadline()) return Status.UnderReview;
         if (f.phase == Phase.Delivered || f.phase == Phase.Approved || f.phase == Phase.Tallied) {
-            return f.settled ? _settledStatusOf(t, f) : Status.Resolved;
+            return f.settled ? _settledStatusOf(t.price(), _tallyOf(t, f)) : Status.Resolved;
         }
         if (f.phase == Phase.Disputed) return Status.Disputed;
         if (f.phase == Phase.Declined) return Status.CancelledUnmatched;
@@ -131,14 +131,14 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         return Status.None;
     }
 
-    /// @dev Named by the money: who got the price.
-    function _settledStatusOf(bytes memory t, Facts memory f) internal pure returns (Status) {
-        uint256 released = Settlement.released(t.price(), _tallyOf(t, f));
-        if (released == t.price()) return Status.SettledAllMet;
+    /// @dev Named by who received the price.
+    function _settledStatusOf(uint256 price, Settlement.Tally memory tally_) internal pure returns (Status) {
+        uint256 released = Settlement.released(price, tally_);
+        if (released == price) return Status.SettledAllMet;
         return released == 0 ? Status.SettledNoneMet : Status.SettledPartial;
     }
 
-    /// @dev When a contract that has ended did so; the caller knows that it has.
+    /// @dev When the contract ended. The caller has checked that it did.
     function _endedAtOf(bytes memory t, Facts memory f) internal pure returns (uint40) {
         if (f.phase == Phase.Created) return t.matchDeadline();
         if (f.phase == Phase.Matched) return t.deliveryDeadline();
@@ -167,27 +167,25 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         return Settlement.share(t.price(), t.backupAgentBondRatio());
     }
 
-    /// @dev What the initiator pays to open.
+    /// @dev The initiator's deposit, paid to open.
     function _depositOf(bytes memory t) internal pure returns (uint256) {
         return t.workerInitiated() ? _stakeOf(t) : t.price();
     }
 
-    /// @dev Outcomes by which an ended contract pays: stored ones, or all met by acceptance.
+    /// @dev The outcomes that an ended contract pays by: the stored ones, or all met if the review timed out.
     function _outcomesOf(bytes memory t, Facts memory f) internal pure returns (uint24) {
         if (f.phase == Phase.Delivered && !t.computedCriteria()) return _allMet(t.criteriaCount());
         return f.outcomes;
     }
 
-    /// @dev Computed criteria that are unclear pay as met, because the Client accepted; only a vote makes them split.
+    /// @dev Computed criteria that are unclear pay as met, because the Client accepted; only a vote splits them.
     function _tallyOf(bytes memory t, Facts memory f) internal pure returns (Settlement.Tally memory tally_) {
         uint24 outcomes = _outcomesOf(t, f);
-        for (uint256 i = 0; i < t.criteriaCount(); ++i) {
-            Outcome outcome = _at(outcomes, i);
-            if (outcome == Outcome.Met) ++tally_.met;
-            else if (outcome == Outcome.NotMet) ++tally_.notMet;
-            else if (f.phase == Phase.Tallied) ++tally_.unclear;
-            else ++tally_.met;
-        }
+        uint24 metOrUnclear = outcomes & ODD_BITS;
+        uint24 notMetOrUnclear = (outcomes >> 1) & ODD_BITS;
+        tally_.notMet = Settlement.count(notMetOrUnclear & ~metOrUnclear);
+        if (f.phase == Phase.Tallied) tally_.unclear = Settlement.count(notMetOrUnclear & metOrUnclear);
+        tally_.met = t.criteriaCount() - tally_.notMet - tally_.unclear;
     }
 
     function _allMet(uint256 criteriaCount) internal pure returns (uint24) {
@@ -198,13 +196,13 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         return Outcome((outcomes >> (2 * criterion)) & 3);
     }
 
-    /// @dev Exactly one outcome per criterion, and nothing beyond.
+    /// @dev Reverts unless there is exactly one outcome per criterion and no other bit is set.
     function _requireComplete(uint24 outcomes, uint256 criteriaCount) internal pure {
         uint24 decided = (outcomes | (outcomes >> 1)) & ODD_BITS;
         require(outcomes >> (2 * criteriaCount) == 0 && decided == _allMet(criteriaCount), InvalidOutcomes(outcomes));
     }
 
-    /// @dev Money that the books account for in `f`.
+    /// @dev Money booked in state `f`.
     function _bookedOf(bytes memory t, Facts memory f) internal view returns (uint256) {
         return (f.settled ? 0 : _principalOf(t, f)) + _jury.held;
     }
@@ -221,7 +219,7 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         require(actual == expected, WrongStatus(actual, expected));
     }
 
-    /// @dev The party itself, or an operator that it delegated to.
+    /// @dev Reverts unless the caller is the party or an operator that it delegated to.
     function _requireActsFor(address party) internal view {
         require(
             msg.sender == party || DELEGATION.isAuthorized(party, msg.sender),
@@ -229,7 +227,7 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         );
     }
 
-    /// @dev Acts that carry the payer's own signature need no delegation; nobody else may choose their arguments.
+    /// @dev Actions that carry the payer's own signature need no delegation; no one else may choose their arguments.
     function _requirePayerOrOperator(address payer) internal view {
         require(msg.sender == payer || msg.sender == OPERATOR, NotPayerOrOperator({caller: msg.sender, payer: payer}));
     }

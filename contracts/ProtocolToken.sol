@@ -8,10 +8,10 @@ import {EIP3009Token} from "./EIP3009Token.sol";
 import {IProtocolToken} from "./interfaces/IProtocolToken.sol";
 import {IWorkingContractFactory} from "./interfaces/IWorkingContractFactory.sol";
 
-/// @notice See {IProtocolToken}. ERC-20 with EIP-3009 and EIP-2612. Until the owner opens transfers, tokens only move
-/// by minting and to and from the Backup Agent registry; to the registry they only ever move by its own call.
+/// @notice See {IProtocolToken}. ERC-20 with EIP-3009 and EIP-2612. Until the owner opens transfers, tokens move only
+/// by minting and to and from the Backup Agent registry. Only the registry's own calls can ever move tokens to it.
 contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Step {
-    /// @notice Bounds of what the owner can do to the supply, in base units: initial grants in all, rewards a day.
+    /// @notice Limits of the owner's power over the supply, in base units: total initial grants, and rewards per day.
     uint256 public constant MAX_GRANTS = 1_000_000e18;
     uint256 public constant MAX_DAILY_CAP = 1_000_000e18;
 
@@ -23,7 +23,7 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
     /// @notice Granted so far, in base units.
     uint256 public granted;
 
-    /// @notice Most that escrows may mint in one UTC day, in base units.
+    /// @notice Maximum that escrows can mint per UTC day, in base units.
     uint128 public dailyCap;
     uint40 private _mintDay;
     uint88 private _mintedToday;
@@ -50,20 +50,20 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
         _mint(backupAgent, amount);
     }
 
-    /// @notice Grants initial tokens, so that first Backup Agents can stake; ends once transfers are open.
+    /// @notice Grants initial tokens so that the first Backup Agents can stake. Not possible once transfers are open.
     function grant(address to, uint256 amount) external onlyOwner {
         granted += amount;
         require(!transfersOpen && granted <= MAX_GRANTS, GrantsExhausted(granted, MAX_GRANTS));
         _mint(to, amount);
     }
 
-    /// @notice Lets everybody transfer, for good.
+    /// @notice Lets everyone transfer, permanently.
     function openTransfers() external onlyOwner {
         transfersOpen = true;
         emit TransfersOpened();
     }
 
-    /// @notice Sets the daily cap of minted rewards, in base units.
+    /// @notice Sets the daily cap on minted rewards, in base units.
     function setDailyCap(uint128 cap) external onlyOwner {
         _setDailyCap(cap);
     }
@@ -75,8 +75,8 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
     }
 
     function _update(address from, address to, uint256 value) internal override {
-        // Tokens reach the registry by its own call alone: a stake authorization that somebody else broadcasts would
-        // land there without being booked.
+        // Only the registry's own calls move tokens to it: a stake authorization broadcast by anyone else would arrive
+        // without being booked.
         require(
             to == REGISTRY ? msg.sender == REGISTRY : transfersOpen || from == address(0) || from == REGISTRY,
             TransfersClosed(from, to)

@@ -4,9 +4,9 @@ pragma solidity 0.8.37;
 import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
 import {IRelay} from "./interfaces/IRelay.sol";
 
-/// @notice The operator as the escrows know it. Holds no money, and has no power but what agents delegate to it.
+/// @notice The operator that the escrows know. Holds no money and has only the power that agents delegate to it.
 contract Relay is IRelay, Ownable2Step {
-    /// @dev What the loop itself needs beside an operation's own gas: the call, the copy and the event.
+    /// @dev Gas that the loop needs on top of an operation's own: the call, the copy and the event.
     uint256 private constant OVERHEAD = 12_000;
 
     uint256 private constant MAX_REASON_LENGTH = 256;
@@ -15,7 +15,7 @@ contract Relay is IRelay, Ownable2Step {
 
     constructor(address owner_) Ownable(owner_) {}
 
-    /// @notice Allows or removes an account that may send batches.
+    /// @notice Adds or removes an account that may send batches.
     function setSigner(address signer, bool allowed) external onlyOwner {
         isSigner[signer] = allowed;
         emit SignerChanged(signer, allowed);
@@ -28,9 +28,9 @@ contract Relay is IRelay, Ownable2Step {
         for (uint256 i = 0; i < operations.length; ++i) {
             Operation calldata operation = operations[i];
             bytes memory data = operation.data;
-            // EIP-150 gives a call at most 63/64 of what is left: without this check a signer could make an
-            // operation fail by sending too little gas, and blame the agent. Measured once the data is copied, since
-            // long data costs more than the overhead allows for.
+            // EIP-150 forwards at most 63/64 of the remaining gas. Without this check a signer could make an operation
+            // fail by sending too little gas, and blame the agent. Measured after the data is copied, because copying
+            // long data costs more than OVERHEAD allows for.
             uint256 required = (uint256(operation.gasLimit) * 64) / 63 + OVERHEAD;
             require(gasleft() >= required, InsufficientGas(i, gasleft(), required));
 
@@ -39,8 +39,9 @@ contract Relay is IRelay, Ownable2Step {
         }
     }
 
-    /// @dev Copies at most MAX_REASON_LENGTH bytes, and only of a failure: a callee cannot make the batch pay for more.
-    /// A target without code would accept any call in silence: an escrow that a reorg took away must not.
+    /// @dev Copies at most MAX_REASON_LENGTH bytes, and only after a failure, so a callee cannot make the batch pay for
+    /// more. A target without code counts as a failure: otherwise an escrow removed by a reorg would silently accept
+    /// any call.
     function _call(address target, uint256 gasLimit, bytes memory data)
         private
         returns (bool success, bytes memory reason)

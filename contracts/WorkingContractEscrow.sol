@@ -8,7 +8,7 @@ import {Settlement} from "./libraries/Settlement.sol";
 import {TermsCodec} from "./libraries/TermsCodec.sol";
 import {Authorization, Phase, Status} from "./types/Types.sol";
 
-/// @notice The lifecycle of one Working Contract, in its order. See {IWorkingContractEscrow}.
+/// @notice The lifecycle of one Working Contract, in order. See {IWorkingContractEscrow}.
 contract WorkingContractEscrow is EscrowJury {
     using TermsCodec for bytes;
 
@@ -27,7 +27,7 @@ contract WorkingContractEscrow is EscrowJury {
 
         emit WorkingContractCreated(amount);
 
-        // The terms fix who pays: money that is here is the initiator's, whoever sent its authorization.
+        // The terms fix the payer: money already here belongs to the initiator, whoever sent the authorization.
         if (!paidAlready) _collect(t.initiator(), amount, amount, deposit);
     }
 
@@ -130,7 +130,9 @@ contract WorkingContractEscrow is EscrowJury {
         );
         _requirePayable(t, f);
 
-        Settlement.Payout memory payout = _payoutOf(t, f, ended);
+        Settlement.Tally memory tally_;
+        if (ended == Status.Resolved) tally_ = _tallyOf(t, f);
+        Settlement.Payout memory payout = _payoutOf(t, f, ended, tally_);
         if (f.phase == Phase.Tallied) {
             uint256 leftover = _juryLeftover(t);
             payout.treasury += leftover;
@@ -142,7 +144,7 @@ contract WorkingContractEscrow is EscrowJury {
         address worker_ = _workerOf(t, f);
         address treasury = payout.treasury == 0 ? address(0) : FACTORY.treasury();
         emit WorkingContractSettled({
-            status: ended == Status.Resolved ? _settledStatusOf(t, f) : ended,
+            status: ended == Status.Resolved ? _settledStatusOf(t.price(), tally_) : ended,
             client: client_,
             worker: worker_,
             treasury: treasury,
@@ -159,17 +161,28 @@ contract WorkingContractEscrow is EscrowJury {
         _facts.endedAt = uint40(block.timestamp);
     }
 
-    function _payoutOf(bytes memory t, Facts memory f, Status ended)
+    function _payoutOf(bytes memory t, Facts memory f, Status ended, Settlement.Tally memory tally_)
         private
         view
         returns (Settlement.Payout memory payout)
     {
         if (ended == Status.Resolved) {
             uint256 bond = f.phase == Phase.Tallied ? _disputeBondOf(t) : 0;
-            return Settlement.resolve(t.price(), _stakeOf(t), bond, _tallyOf(t, f), t.parameters());
+            return Settlement.resolve({
+                price: t.price(),
+                stake: _stakeOf(t),
+                bond: bond,
+                tally: tally_,
+                protocolFee: t.protocolFee(),
+                absentNoneMetClientShare: t.absentNoneMetClientShare()
+            });
         }
-        if (ended == Status.CancelledAbsent) return Settlement.absent(t.price(), _stakeOf(t), t.parameters());
-        if (ended == Status.CancelledWithdrawn) return Settlement.withdrawn(t.price(), _stakeOf(t), t.parameters());
+        if (ended == Status.CancelledAbsent) {
+            return Settlement.absent(t.price(), _stakeOf(t), t.absentNoneMetClientShare());
+        }
+        if (ended == Status.CancelledWithdrawn) {
+            return Settlement.withdrawn(t.price(), _stakeOf(t), t.earlyWithdrawalSlashRatio());
+        }
         if (t.workerInitiated()) payout.worker = _depositOf(t);
         else payout.client = _depositOf(t);
     }

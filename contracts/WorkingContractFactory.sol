@@ -10,8 +10,8 @@ import {TermsCodec} from "./libraries/TermsCodec.sol";
 import {Dependencies} from "./EscrowState.sol";
 import {Authorization, Parameters, Terms} from "./types/Types.sol";
 
-/// @notice See {IWorkingContractFactory}. The owner sets parameters for future contracts within hard bounds, the
-/// Treasury and the reviewer; nobody can touch an escrow that is deployed.
+/// @notice See {IWorkingContractFactory}. The owner sets the Treasury, the reviewer and, within hard bounds, the
+/// parameters of future contracts. No one can change a deployed escrow.
 contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
     using TermsCodec for bytes;
 
@@ -22,20 +22,20 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
     uint256 public constant MAX_RECRUIT_COUNT = 31;
     uint256 public constant MAX_CRITERIA = 10;
     uint256 public constant MAX_DURATION = 365 days;
-    /// @dev All that an escrow can ever hold, 4,095 voters' bonds on ten criteria included, then fits 96 bits.
+    /// @dev Keeps all that an escrow can ever hold, with 4,095 voters' bonds on ten criteria, within 96 bits.
     uint256 public constant MAX_PRICE = type(uint80).max;
 
-    /// @dev How long a quote made under former parameters can still be paid.
+    /// @dev How long a quote made under replaced parameters can still be paid.
     uint40 private constant PARAMETERS_GRACE = 1 days;
 
-    /// @notice The code behind every escrow's proxy.
+    /// @notice The implementation behind every escrow's proxy.
     address public immutable IMPLEMENTATION;
 
     address public treasury;
     address public reviewer;
     Parameters private _parameters;
 
-    /// @notice Until when (seconds) contracts may be created under packed parameters; zero for unknown ones.
+    /// @notice Time (seconds) until which contracts can be created under these packed parameters; zero if unknown.
     mapping(bytes29 packedParameters => uint40) public parametersValidUntil;
 
     constructor(
@@ -80,7 +80,7 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
         _setParameters(parameters_);
     }
 
-    /// @notice Sets where fees and the Treasury's part of slashed stakes go.
+    /// @notice Sets the Treasury, which receives fees and its share of slashed stakes.
     function setTreasury(address treasury_) external onlyOwner {
         _setTreasury(treasury_);
     }
@@ -108,7 +108,7 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
     }
 
     function _requireValid(bytes memory t) private view {
-        require(t.length == TermsCodec.PACKED_LENGTH && t.hasKnownFlags(), InvalidTerms("not packed terms"));
+        require(t.hasKnownForm(), InvalidTerms("not packed terms"));
         require(t.initiator() != address(0), InvalidTerms("initiator is zero"));
         require(t.initiator() != t.counterparty(), InvalidTerms("counterparty is the initiator"));
         require(t.price() != 0, InvalidTerms("price is zero"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @notice Which operator an agent has authorized to carry out its contract actions, proven by the signature that
-/// the agent made over its API-key challenge.
+/// @notice The operators that each agent has authorized to carry out its contract actions, proven by the agent's
+/// signature over its API-key challenge.
 interface IAgentDelegation {
     event DelegationRegistered(address indexed agent, address indexed operator, uint40 issuedAt);
     event DelegationRevoked(address indexed agent, address indexed operator);
@@ -14,7 +14,7 @@ interface IAgentDelegation {
     /// @notice Registers the delegation that `agent` gave to `operator` by signing the challenge text.
     ///
     /// Requirements:
-    /// - `signature` is the agent's over {challengeText} (EIP-191), or valid by ERC-1271.
+    /// - `signature` is the agent's signature over {challengeText} (EIP-191), or valid by ERC-1271.
     /// - `issuedAt` is later than the last revocation, and at most 15 minutes ahead of the chain's clock.
     function register(
         address agent,
@@ -25,12 +25,13 @@ interface IAgentDelegation {
         bytes calldata signature
     ) external;
 
-    /// @notice Ends `operator`'s power to act for `agent`; signatures issued up to now stay useless for ever.
+    /// @notice Ends `operator`'s power to act for `agent`. Texts issued until now can never be registered again.
     ///
     /// Requirements:
-    /// - The caller is the agent, or the operator giving up its own power.
+    /// - The caller is the agent, or the operator renouncing its own power.
     function revoke(address agent, address operator) external;
 
+    /// @notice Whether `operator` may act for `agent`.
     function isAuthorized(address agent, address operator) external view returns (bool);
 
     /// @notice The exact text that an agent signs.

@@ -16,39 +16,48 @@ interface IBackupAgentRegistry {
     error NotEscrow(address caller);
     error NotAgentOrOperator(address caller, address agent);
 
-    /// @notice Stakes `amount` tokens of `agent`, by its signed authorization, or from its allowance when it calls
-    /// itself with an empty signature. A further stake restarts the time from which the agent is eligible for new
-    /// disputes.
-    /// Juries are drawn from agents whose stake reached the eligibility stake of the day they staked.
+    /// @notice Stakes `amount` tokens of `agent`.
+    ///
+    /// Pays by the agent's signed authorization, or from its allowance if the agent itself calls with an empty
+    /// signature. Adding to a stake makes the agent eligible only for disputes that start later. The agent joins the
+    /// pool that
+    /// juries are drawn from once its stake reaches the eligibility stake in force at that moment.
     ///
     /// Requirements:
     /// - The caller is the agent or the operator's Relay.
     /// - The agent is not unbonding.
+    /// - The amount is not zero.
+    /// - With an empty signature, the caller is the agent.
     function stake(address agent, uint256 amount, Authorization calldata authorization) external;
 
-    /// @notice Starts unbonding the whole stake; the agent is not eligible any more from now on.
+    /// @notice Starts unbonding the whole stake. The agent stops being eligible and leaves the pool at once.
     ///
     /// Requirements:
     /// - The caller is the agent, or the Relay it delegated to.
-    /// - The agent has a stake that is not unbonding yet.
+    /// - The agent has a stake that is not yet unbonding.
     function requestUnstake(address agent) external;
 
-    /// @notice Pays the stake back to `agent`, 48 hours after the request and not while a vote of it is open. Anybody
-    /// may call.
+    /// @notice Refunds the whole stake to `agent`. Anyone can call.
+    ///
+    /// Requirements:
+    /// - The agent requested it at least 48 hours ago.
+    /// - No vote of the agent is open.
     function withdrawStake(address agent) external;
 
-    /// @notice Checks that `agent` may vote and keeps its stake in place until `until`.
+    /// @notice Checks that `agent` is eligible to vote and locks its stake until `until`.
     ///
     /// Requirements:
     /// - The caller is a genuine escrow.
-    /// - The agent has had at least `required` tokens staked since before `before`.
+    /// - The agent is eligible: see {isEligible}.
     function lockForVote(address agent, uint256 required, uint40 before, uint40 until) external;
 
+    /// @notice Whether `agent` has a stake of at least `required` tokens that last grew before `before`, and is not
+    /// unbonding.
     function isEligible(address agent, uint256 required, uint40 before) external view returns (bool);
 
-    /// @notice How many agents a jury could be drawn from just before the time `before`.
+    /// @notice Number of agents in the pool just before the time `before`.
     function poolSize(uint40 before) external view returns (uint256);
 
-    /// @notice Who sat in a slot of that pool; slots count from zero.
+    /// @notice The agent in slot `slot` of that pool; slots count from zero.
     function poolAt(uint256 slot, uint40 before) external view returns (address);
 }

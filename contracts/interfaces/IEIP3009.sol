@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 
 /// @notice The part of FiatTokenV2_2 (EIP-3009) that the escrows use.
-/// Warning: the escrows trust the token to move exactly `value` or to revert, and not to call back.
+/// Warning: the escrows trust the token to move exactly `value` or revert, and not to call back.
 interface IEIP3009 is IERC20 {
     function authorizationState(address authorizer, bytes32 nonce) external view returns (bool);
 

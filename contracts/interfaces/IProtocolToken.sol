@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @notice Reward and stake token of the protocol.
+/// @notice The protocol's reward and stake token.
 interface IProtocolToken {
     error NotEscrow(address caller);
     error DailyCapReached(uint256 mintedToday, uint256 amount, uint256 cap);
@@ -16,6 +16,6 @@ interface IProtocolToken {
     ///
     /// Requirements:
     /// - The caller is a genuine escrow.
-    /// - The day's cap is not exceeded.
+    /// - The daily cap is not exceeded.
     function mintReward(address backupAgent, uint256 amount) external;
 }

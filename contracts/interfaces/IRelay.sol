@@ -5,12 +5,12 @@ pragma solidity 0.8.37;
 interface IRelay {
     struct Operation {
         address target;
-        /// Gas that the operation is given; the batch reverts when less is left.
+        /// Gas that the operation is given; the batch reverts if less is left.
         uint32 gasLimit;
         bytes data;
     }
 
-    /// @notice The operation at `index` of the batch failed; the others are not touched. An operation of a mined batch
+    /// @notice The operation at `index` of the batch failed; the others are unaffected. An operation of a mined batch
     /// without this event succeeded. `reason` holds at most 256 bytes of revert data.
     event OperationFailed(uint256 indexed index, bytes reason);
     event SignerChanged(address indexed signer, bool allowed);
@@ -18,11 +18,11 @@ interface IRelay {
     error NotSigner(address caller);
     error InsufficientGas(uint256 index, uint256 available, uint256 required);
 
-    /// @notice Executes each operation alone: one that fails does not touch the others. A call to an account without
+    /// @notice Executes each operation separately: a failure does not affect the others. A call to an account without
     /// code fails.
     ///
     /// Requirements:
     /// - The caller is a signer.
-    /// - There is enough gas to give each operation its full limit.
+    /// - Enough gas is left to give each operation its full limit.
     function execute(Operation[] calldata operations) external;
 }

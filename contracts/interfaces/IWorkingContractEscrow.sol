@@ -6,8 +6,11 @@ import {Settlement} from "../libraries/Settlement.sol";
 
 /// @notice The escrow of one Working Contract: its money, its facts and its rules.
 ///
-/// Who may act: the party itself; the operator's Relay where the act carries that party's payment signature, or where
-/// the party delegated to it. Time-outs, tally, settlement and claims: anybody.
+/// A party acts itself. The operator's Relay can act for it if the action carries the party's payment signature, or if
+/// the party delegated to the Relay. Anyone can trigger time-outs, the tally, settlement and claims.
+///
+/// A direct transfer is money that reached the escrow outside its own calls, for example because someone broadcast a
+/// payer's authorization at the token. The functions, events and errors below call it surplus.
 interface IWorkingContractEscrow {
     event WorkingContractCreated(uint256 deposit);
     event WorkingContractMatched(address indexed counterparty, uint256 deposit);
@@ -60,11 +63,14 @@ interface IWorkingContractEscrow {
     error OpeningClosed(uint40 closedAt);
     error TallyNotDue(uint40 dueAt);
 
-    /// @notice Locks the initiator's deposit (price, or Worker Stake of a listing): from money already here, else by
-    /// the authorization. Where the match deadline has passed, money already here is only refunded. Anybody may call.
+    /// @notice Locks the initiator's deposit: the price, or the Worker Stake of a listing. Anyone can call.
+    ///
+    /// Uses money already at the address, otherwise `deposit`. Once the match deadline has passed, money already here
+    /// can only be refunded.
     ///
     /// Requirements:
-    /// - Not opened before.
+    /// - The escrow has not been opened.
+    /// - The money is already here, or the match deadline has not passed and the initiator pays.
     function open(Authorization calldata deposit) external;
 
     /// @notice Matches `party` as Worker (or as Client of a listing) and locks its deposit.
@@ -72,43 +78,65 @@ interface IWorkingContractEscrow {
     /// Requirements:
     /// - Status is Created.
     /// - The caller is `party` or the operator's Relay.
-    /// - `party` is not the initiator, and is the named one where one is named.
+    /// - `party` is not the initiator, and is the named counterparty if one is named.
     function accept(address party, Authorization calldata deposit) external;
 
-    /// @notice The named Worker or reserved Buyer declines; the initiator's deposit goes back.
+    /// @notice The named Worker or reserved Buyer declines; the initiator's deposit is refunded.
+    ///
+    /// Requirements:
+    /// - Status is Created and a counterparty is named.
+    /// - The caller acts for that counterparty.
     function decline() external;
 
-    /// @notice The initiator cancels before a match; its deposit goes back.
+    /// @notice The initiator cancels before a match; its deposit is refunded.
+    ///
+    /// Requirements:
+    /// - Status is Created.
+    /// - The caller acts for the initiator.
     function cancel() external;
 
     /// @notice Records the Worker's delivery and the Merkle root of all checkpoints so far.
     ///
     /// Requirements:
-    /// - Status is Matched; the caller acts for the Worker.
-    /// - `outcomes` has one outcome per criterion where criteria are computed, and is zero otherwise.
+    /// - Status is Matched.
+    /// - The caller acts for the Worker.
+    /// - `outcomes` has one outcome per criterion if criteria are computed, and is zero otherwise.
     function deliver(bytes32 deliveryHash, bytes32 checkpointsRoot, uint24 outcomes) external;
 
-    /// @notice The Worker leaves before the withdrawal deadline and loses part of its stake.
+    /// @notice The Worker withdraws and loses part of its stake.
+    ///
+    /// Requirements:
+    /// - Status is Matched and the withdrawal deadline has not passed.
+    /// - The caller acts for the Worker.
     function withdraw() external;
 
     /// @notice The Client approves the delivery.
+    ///
+    /// Requirements:
+    /// - Status is UnderReview.
+    /// - The caller acts for the Client.
     function approve() external;
 
     /// @notice The Client disputes the delivery and locks the Dispute Bond.
+    ///
+    /// Requirements:
+    /// - Status is UnderReview.
+    /// - The caller is the Client or the operator's Relay.
     function dispute(Authorization calldata bond) external;
 
-    /// @notice Draws the jury of a contract with a recruit count, from a block hash after the dispute. Anybody may
-    /// call. Where that hash is out of reach already, the call draws nobody and names the next block as the seed's:
-    /// call again after it.
+    /// @notice Draws the jury of a contract with a recruit count, from a block hash after the dispute. Anyone can call.
+    ///
+    /// If that hash is already out of reach, the call draws no one and takes the next block as the seed: call again
+    /// after that block.
     ///
     /// Requirements:
     /// - Status is Disputed, the contract has a recruit count, and no draw was made.
     /// - The block after the seed's has begun.
     ///
-    /// Seats go to agents of the pool as it was before the dispute that are still eligible: nobody who sees the seed
-    /// can change anything but its own place.
+    /// Seats go to agents that were in the pool before the dispute and are still eligible. Someone who sees the seed
+    /// can change nothing but their own place.
     ///
-    /// Warning: whoever builds the seed's block can choose among the hashes it can reach, and with them among juries.
+    /// Warning: whoever builds the seed's block can choose among the hashes it can reach, and so among juries.
     function draw() external;
 
     /// @notice Locks a Backup Agent's bond together with its sealed votes on all criteria.
@@ -116,59 +144,85 @@ interface IWorkingContractEscrow {
     /// Requirements:
     /// - Status is Disputed and the voting window is open.
     /// - The caller is the Backup Agent, or the Relay it delegated to: a bond's authorization does not sign the votes.
-    /// - The agent is eligible, no party, has not voted, and was drawn where a draw limits the first half of the
-    /// window.
+    /// - The agent is eligible, is not a party and has not voted.
+    /// - With a recruit count, the agent was drawn or the first half of the window has passed, and a seat is free.
     function vote(address backupAgent, bytes32 commitment, Authorization calldata bond) external;
 
-    /// @notice Opens a sealed vote; knowing its content and salt is all that it takes.
+    /// @notice Opens a sealed vote. Anyone who knows its votes and salt can call.
     ///
     /// Requirements:
-    /// - Voting has closed, less than 24 hours ago.
+    /// - Status is Disputed, voting has closed, and less than 24 hours have passed since the window ended.
+    /// - `votes` and `salt` match the sealed commitment.
+    /// - `votes` has one outcome per criterion.
     function openVote(address backupAgent, uint24 votes, bytes32 salt) external;
 
-    /// @notice Fixes the majority outcome per criterion once every vote is open, or 24 hours after voting closed.
+    /// @notice Fixes the majority outcome of each criterion. Anyone can call.
+    ///
+    /// Requirements:
+    /// - Status is Disputed.
+    /// - Voting has closed and every vote is open, or 24 hours have passed since the window ended.
     function tally() external;
 
-    /// @notice Pays Client, Worker and Treasury. Anybody may call once the payout hold has passed; the operator's
-    /// reviewer may call before.
+    /// @notice Pays Client, Worker and Treasury. Anyone can call.
+    ///
+    /// Requirements:
+    /// - The contract has ended and is not settled.
+    /// - The payout hold has passed, or the caller is the operator's reviewer.
     function settle() external;
 
-    /// @notice Pays a Backup Agent's bond, its share of slashed bonds, and mints its reward. Anybody may call once due.
+    /// @notice Pays a Backup Agent's bond and its share of slashed bonds, and mints its reward. Anyone can call.
+    ///
+    /// Requirements:
+    /// - The votes are tallied, and the agent opened its vote and has something left to claim.
+    /// - The payout hold has passed, or the caller is the operator's reviewer.
     function claim(address backupAgent) external;
 
-    /// @notice Tries again to pay an amount that `payee` could not receive. Anybody may call.
+    /// @notice Retries paying an amount that `payee` could not receive. Anyone can call.
+    ///
+    /// Requirements:
+    /// - An amount is deferred for `payee`, and the token now accepts the transfer.
     function claimDeferred(address payee) external;
 
-    /// @notice Carries out {accept}, {dispute} or {vote} (its calldata), which pays with surplus where the token takes
-    /// the authorization no more: with the money that this authorization brought before, outside of this escrow's
-    /// calls.
+    /// @notice Carries out {accept}, {dispute} or {vote}, given as calldata, and allows a direct transfer to pay for
+    /// it.
+    /// If the token rejects the authorization because it has already been used, the action is paid with the money that
+    /// this authorization brought.
     ///
     /// Requirements:
     /// - The caller is the operator's Relay, which has seen that transfer.
-    /// - The authorization is used, neither credited nor returned yet, and the surplus covers its amount.
+    /// - The authorization is used, neither credited nor refunded yet, and the surplus covers its amount.
     function withSurplus(bytes calldata act) external;
 
-    /// @notice Sends money that arrived by `payer`'s authorization outside of this escrow's calls back to `payer`.
+    /// @notice Refunds a direct transfer made with `payer`'s authorization to `payer`.
     ///
     /// Requirements:
-    /// - The authorization is the payer's, to this escrow, for `amount`, used, and neither credited nor returned yet.
-    /// - The contract has been opened: before, money here is the initiator's, and {open} credits or refunds it.
-    /// - The caller is the operator's Relay, which has seen the transfer; or a week has passed after the review
-    ///   deadline for an address that has money booked here, two weeks for any other.
+    /// - The payer signed the authorization, to this escrow and for `amount`. It is used, and neither credited nor
+    ///   refunded yet.
+    /// - The contract has been opened: before that, money here belongs to the initiator, and {open} credits or refunds
+    /// it. - The caller is the operator's Relay, which has seen the transfer. Anyone else must wait until a week after
+    /// the
+    ///   review deadline if `payer` has money booked here, otherwise two weeks.
     ///
     /// Warning: a cancelled authorization looks like a used one. A Relay signer that colludes with the signer of a
-    /// cancelled authorization can have it paid from money that reached the escrow outside of the escrow's own calls.
+    /// cancelled authorization can have it paid from other direct transfers.
     function returnSurplus(address payer, uint256 amount, Authorization calldata authorization) external;
 
+    /// @notice The terms that this escrow's address commits to.
     function terms() external view returns (Terms memory);
+
+    /// @notice Status at the current time: deadlines count even before a transaction records their effect.
     function status() external view returns (Status);
+
+    /// @notice The Client; zero for a listing until a Buyer accepts.
     function client() external view returns (address);
+
+    /// @notice The Worker; zero until one accepts, unless the Worker is the initiator.
     function worker() external view returns (address);
 
-    /// @notice Outcome of a criterion as it stands now: computed at delivery, accepted by the Client or by the review
-    /// deadline, or voted. None while undecided.
+    /// @notice Current outcome of a criterion: computed at delivery, accepted by the Client or by the review deadline,
+    /// or voted. None while undecided.
     function outcomeOf(uint256 criterion) external view returns (Outcome);
 
-    /// @notice Money that the books account for; the balance is never below it.
+    /// @notice Money that is booked; the balance is never below it.
     function booked() external view returns (uint256);
 }

@@ -16,29 +16,36 @@ interface IWorkingContractFactory {
     error UnknownParameters();
     error ZeroAddress();
 
-    /// @notice Deploys the escrow of `terms` where needed and opens it with the initiator's deposit. Anybody may call:
-    /// the address that the authorization pays commits to every term.
-    /// @param packedTerms See {pack}; packed, because zero bytes of calldata and events cost gas too.
+    /// @notice Deploys the escrow of the packed terms, if needed, and opens it with the initiator's deposit. Anyone can
+    /// call, because the address that the authorization pays commits to every term.
+    ///
+    /// Requirements:
+    /// - Those of {deploy} and {IWorkingContractEscrow.open}.
+    ///
+    /// @param packedTerms See {pack}; packed, because zero bytes of calldata and events also cost gas.
     function create(bytes calldata packedTerms, Authorization calldata deposit) external returns (address escrow);
 
-    /// @notice Deploys the escrow of packed terms, or finds it deployed.
+    /// @notice Deploys the escrow of the packed terms, or returns its address if it is already deployed.
     ///
     /// Requirements:
     /// - The terms are complete and their deadlines ordered: match <= withdrawal <= delivery < review <= a year ahead.
-    /// - The parameters are the current ones, or were until less than a day ago. Once the match deadline has passed any
-    ///   former parameters will do, so that money sent to the address can be refunded.
+    /// - The parameters are current, or were replaced less than a day ago. Once the match deadline has passed, any
+    ///   earlier parameters are valid, so that money sent to the address can be refunded.
     function deploy(bytes calldata packedTerms) external returns (address escrow);
 
-    /// @notice The immutable bytes behind the proxy code of an escrow with `terms`.
+    /// @notice The immutable bytes that follow the proxy code of an escrow with `terms`.
     function pack(Terms calldata terms) external pure returns (bytes memory packedTerms);
 
     /// @notice The escrow address that commits to `terms`, deployed or not.
     function predict(Terms calldata terms) external view returns (address escrow);
 
-    /// @notice Whether `account` is an escrow that this factory deployed; its address and code alone prove it.
+    /// @notice Whether this factory deployed `account` as an escrow. Its address and code alone prove it.
     function isEscrow(address account) external view returns (bool);
 
+    /// @notice Parameters of future contracts.
     function parameters() external view returns (Parameters memory);
+    /// @notice Receives fees and the Treasury's share of slashed stakes, at the moment an escrow pays.
     function treasury() external view returns (address);
+    /// @notice The account that may release held payouts early.
     function reviewer() external view returns (address);
 }

@@ -3,12 +3,15 @@ pragma solidity 0.8.37;
 
 import {Parameters, Terms} from "../types/Types.sol";
 
-/// @notice {Terms} as the 135 immutable bytes behind an escrow's proxy code. Packed, because each byte of code costs
-/// 200 gas at deployment; read field by field, because a call needs only some of them.
+/// @notice {Terms} as the immutable bytes that follow an escrow's proxy code: 115 bytes, and 20 more if a counterparty
+/// is named. Packed, because each byte of code costs 200 gas at deployment; read field by field, because a call needs
+/// only
+/// some fields.
 ///
-/// Readers take packed terms of full length, which the factory guarantees for every escrow.
+/// Readers expect terms with {hasKnownForm}, which the factory guarantees for every escrow.
 library TermsCodec {
-    uint256 internal constant PACKED_LENGTH = 135;
+    uint256 private constant LENGTH_WITHOUT_COUNTERPARTY = 115;
+    uint256 private constant LENGTH_WITH_COUNTERPARTY = 135;
 
     uint8 private constant WORKER_INITIATED = 1;
     uint8 private constant COMPUTED_CRITERIA = 2;
@@ -16,12 +19,13 @@ library TermsCodec {
     function pack(Terms memory terms) internal pure returns (bytes memory) {
         uint8 flags = (terms.workerInitiated ? WORKER_INITIATED : 0) | (terms.computedCriteria ? COMPUTED_CRITERIA : 0);
         return abi.encodePacked(
-            abi.encodePacked(terms.initiator, terms.price, terms.counterparty, terms.criteriaCount, flags),
+            abi.encodePacked(terms.initiator, terms.price, terms.criteriaCount, flags),
             abi.encodePacked(
                 terms.matchDeadline, terms.withdrawalDeadline, terms.deliveryDeadline, terms.reviewDeadline
             ),
             terms.termsHash,
-            packParameters(terms.parameters)
+            packParameters(terms.parameters),
+            terms.counterparty == address(0) ? bytes("") : abi.encodePacked(terms.counterparty)
         );
     }
 
@@ -53,17 +57,19 @@ library TermsCodec {
         terms.withdrawalDeadline = withdrawalDeadline(packed);
         terms.deliveryDeadline = deliveryDeadline(packed);
         terms.reviewDeadline = reviewDeadline(packed);
-        terms.termsHash = bytes32(_word(packed, 74));
+        terms.termsHash = bytes32(_word(packed, 54));
         terms.parameters = parameters(packed);
     }
 
-    /// @notice Whether the flags are ones that {pack} writes, so that equal terms have one packed form only.
-    function hasKnownFlags(bytes memory packed) internal pure returns (bool) {
-        return uint8(_word(packed, 32) >> 80) <= WORKER_INITIATED | COMPUTED_CRITERIA;
+    /// @notice Whether {pack} can write these bytes. Ensures that equal terms have only one packed form.
+    function hasKnownForm(bytes memory packed) internal pure returns (bool) {
+        bool named = packed.length == LENGTH_WITH_COUNTERPARTY && counterparty(packed) != address(0);
+        return (named || packed.length == LENGTH_WITHOUT_COUNTERPARTY)
+            && uint8(_word(packed, 32) >> 240) <= WORKER_INITIATED | COMPUTED_CRITERIA;
     }
 
     function packedParameters(bytes memory packed) internal pure returns (bytes29) {
-        return bytes29(uint232(_word(packed, 103)));
+        return bytes29(uint232(_word(packed, 83)));
     }
 
     function parameters(bytes memory packed) internal pure returns (Parameters memory) {
@@ -93,90 +99,91 @@ library TermsCodec {
     }
 
     function counterparty(bytes memory packed) internal pure returns (address) {
-        return address(uint160(_word(packed, 32) >> 96));
+        if (packed.length != LENGTH_WITH_COUNTERPARTY) return address(0);
+        return address(uint160(_word(packed, 115) >> 96));
     }
 
     function criteriaCount(bytes memory packed) internal pure returns (uint256) {
-        return uint8(_word(packed, 32) >> 88);
+        return uint8(_word(packed, 32) >> 248);
     }
 
     function workerInitiated(bytes memory packed) internal pure returns (bool) {
-        return uint8(_word(packed, 32) >> 80) & WORKER_INITIATED != 0;
+        return uint8(_word(packed, 32) >> 240) & WORKER_INITIATED != 0;
     }
 
     function computedCriteria(bytes memory packed) internal pure returns (bool) {
-        return uint8(_word(packed, 32) >> 80) & COMPUTED_CRITERIA != 0;
+        return uint8(_word(packed, 32) >> 240) & COMPUTED_CRITERIA != 0;
     }
 
     function matchDeadline(bytes memory packed) internal pure returns (uint40) {
-        return uint40(_word(packed, 54) >> 216);
+        return uint40(_word(packed, 32) >> 200);
     }
 
     function withdrawalDeadline(bytes memory packed) internal pure returns (uint40) {
-        return uint40(_word(packed, 54) >> 176);
+        return uint40(_word(packed, 32) >> 160);
     }
 
     function deliveryDeadline(bytes memory packed) internal pure returns (uint40) {
-        return uint40(_word(packed, 54) >> 136);
+        return uint40(_word(packed, 32) >> 120);
     }
 
     function reviewDeadline(bytes memory packed) internal pure returns (uint40) {
-        return uint40(_word(packed, 54) >> 96);
+        return uint40(_word(packed, 32) >> 80);
     }
 
     function protocolFee(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 103) >> 216);
+        return uint16(_word(packed, 83) >> 216);
     }
 
     function workerStakeRatio(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 103) >> 200);
+        return uint16(_word(packed, 83) >> 200);
     }
 
     function disputeBondRatio(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 103) >> 184);
+        return uint16(_word(packed, 83) >> 184);
     }
 
     function backupAgentBondRatio(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 103) >> 168);
+        return uint16(_word(packed, 83) >> 168);
     }
 
     function earlyWithdrawalSlashRatio(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 103) >> 152);
+        return uint16(_word(packed, 83) >> 152);
     }
 
     function absentNoneMetClientShare(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 103) >> 136);
+        return uint16(_word(packed, 83) >> 136);
     }
 
     function baUnclearSlashRatio(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 103) >> 120);
+        return uint16(_word(packed, 83) >> 120);
     }
 
     function tokenMintRewardFull(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 103) >> 104);
+        return uint16(_word(packed, 83) >> 104);
     }
 
     function tokenMintRewardReduced(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 103) >> 88);
+        return uint16(_word(packed, 83) >> 88);
     }
 
     function baEligibilityStake(bytes memory packed) internal pure returns (uint32) {
-        return uint32(_word(packed, 103) >> 56);
+        return uint32(_word(packed, 83) >> 56);
     }
 
     function baVotingWindow(bytes memory packed) internal pure returns (uint24) {
-        return uint24(_word(packed, 103) >> 32);
+        return uint24(_word(packed, 83) >> 32);
     }
 
     function baRecruitCount(bytes memory packed) internal pure returns (uint8) {
-        return uint8(_word(packed, 103) >> 24);
+        return uint8(_word(packed, 83) >> 24);
     }
 
     function payoutHold(bytes memory packed) internal pure returns (uint24) {
-        return uint24(_word(packed, 103));
+        return uint24(_word(packed, 83));
     }
 
-    /// @dev The 32 bytes at `offset`. Callers pass constant offsets below PACKED_LENGTH - 31.
+    /// @dev The 32 bytes at `offset`. Callers pass constant offsets and use no bit beyond the terms' length.
     function _word(bytes memory packed, uint256 offset) private pure returns (uint256 word) {
         assembly ("memory-safe") {
             word := mload(add(add(packed, 32), offset))

@@ -6,7 +6,7 @@ import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {EIP3009Token} from "../EIP3009Token.sol";
 
 /// @notice Test stablecoin for local chains, shaped like FiatTokenV2_2: 6 decimals, EIP-3009 with both signature
-/// forms, `cancelAuthorization`, a blacklist and a pause. Warning: anybody may mint, blacklist and pause.
+/// forms, `cancelAuthorization`, a blacklist and a pause. Warning: anyone can mint, blacklist and pause.
 contract TestUSD is EIP3009Token {
     mapping(address account => bool) public isBlacklisted;
     bool public paused;
@@ -32,7 +32,7 @@ contract TestUSD is EIP3009Token {
         return 6;
     }
 
-    /// @notice EIP-712 domain version, as FiatToken serves it.
+    /// @notice EIP-712 domain version, as in FiatToken.
     function version() external pure returns (string memory) {
         return "2";
     }

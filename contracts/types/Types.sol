@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @notice The economic parameters of one Working Contract, fixed when its terms are fixed.
+/// @notice The economic parameters of one Working Contract, fixed together with its terms.
 /// Ratios are basis points; token amounts are whole protocol tokens; durations are seconds.
 struct Parameters {
     uint16 protocolFee;
@@ -20,13 +20,13 @@ struct Parameters {
     uint24 payoutHold;
 }
 
-/// @notice All that an escrow's address commits to.
+/// @notice Everything that an escrow's address commits to.
 struct Terms {
-    /// Who creates and pays first: the Client, or the Worker of a worker-initiated listing.
+    /// The party that creates and pays first: the Client, or the Worker of a worker-initiated listing.
     address initiator;
     /// Price in the stablecoin's base units.
     uint96 price;
-    /// The named Worker or the reserved Buyer; zero where anybody may accept.
+    /// The named Worker or the reserved Buyer; zero if anyone may accept.
     address counterparty;
     uint8 criteriaCount;
     bool workerInitiated;
@@ -42,7 +42,7 @@ struct Terms {
 }
 
 /// @notice An EIP-3009 transfer authorization; payer, payee and value follow from the call that uses it.
-/// An empty signature means: pull the amount from the caller's allowance instead.
+/// An empty signature means that the amount is pulled from the caller's allowance instead.
 struct Authorization {
     uint256 validAfter;
     uint256 validBefore;
@@ -67,7 +67,7 @@ enum Status {
     CancelledAbsent
 }
 
-/// @notice What happened last, as stored; time turns it into a {Status}.
+/// @notice The last stored step; time turns it into a {Status}.
 enum Phase {
     None,
     Created,

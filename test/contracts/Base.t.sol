@@ -21,8 +21,8 @@ import {Authorization, Outcome, Parameters, Status, Terms} from "../../contracts
 
 /// @notice The whole protocol on a fresh chain, its actors, and the steps that lead to each state.
 ///
-/// Deployed from the artifacts in `out/` rather than with `new`: so that the production code is what is tested, while
-/// tests compile without the optimiser.
+/// Deployed from the artifacts in `out/` rather than with `new`, so that tests cover the production code but compile
+/// without the optimiser.
 abstract contract BaseTest is Test {
     uint40 internal constant START = 1_767_225_600; // 2026-01-01T00:00:00Z
     uint96 internal constant PRICE = 50e6;
@@ -45,7 +45,7 @@ abstract contract BaseTest is Test {
     ProtocolToken internal token;
     WorkingContractFactory internal factory;
 
-    /// The operator as escrows see it: the Relay.
+    /// The operator that escrows know: the Relay.
     address internal operator;
     address internal owner = makeAddr("owner");
     address internal treasury = makeAddr("treasury");
@@ -197,13 +197,16 @@ abstract contract BaseTest is Test {
         );
     }
 
-    /// @dev An authorization whose money came by a front-runner, and lies at `to` uncredited.
-    function _astray(address payer, address to, uint256 amount) internal returns (Authorization memory authorization) {
+    /// @dev An authorization that a front-runner used: its money is at `to`, uncredited.
+    function _directTransfer(address payer, address to, uint256 amount)
+        internal
+        returns (Authorization memory authorization)
+    {
         authorization = _authorize(payer, to, amount);
         _frontRun(payer, to, amount, authorization);
     }
 
-    /// @dev An authorization that reads as used at the token, and moved nothing.
+    /// @dev An authorization that reads as used at the token but moved nothing.
     function _cancelled(address payer, address to, uint256 amount)
         internal
         returns (Authorization memory authorization)
@@ -246,14 +249,14 @@ abstract contract BaseTest is Test {
         return keccak256(abi.encode("unique", ++_uniques));
     }
 
-    /// @dev Not `block.timestamp`, which the optimiser may read once for a whole test, across a warp.
+    /// @dev Not `block.timestamp`: the optimiser can read it once for a whole test, across a warp.
     function _now() internal view returns (uint40) {
         return uint40(vm.getBlockTimestamp());
     }
 
     // --- terms and states ---
 
-    /// @dev Client-initiated open tender over 50.0 with three criteria; never the same twice.
+    /// @dev Client-initiated open tender of 50.0 with three criteria; never the same twice.
     function _newTerms() internal returns (Terms memory) {
         return Terms({
             initiator: client,
@@ -341,7 +344,7 @@ abstract contract BaseTest is Test {
         _dispute(escrow);
     }
 
-    /// @dev A fresh escrow in `status`; moves time where only time leads there.
+    /// @dev A new escrow in `status`; advances time if only time leads there.
     function _escrowIn(Status status) internal returns (WorkingContractEscrow escrow) {
         Terms memory t = _newTerms();
         t.counterparty = worker;
@@ -398,7 +401,8 @@ abstract contract BaseTest is Test {
         vm.stopPrank();
     }
 
-    /// @dev Makes the first `count` agents eligible for disputes from the next second on; the operator acts for them.
+    /// @dev Makes the first `count` agents eligible for disputes from the next second on, with the operator as
+    /// delegate.
     function _stakeAgents(uint256 count) internal {
         for (uint256 i = 0; i < count; ++i) {
             _delegate(agents[i]);
@@ -426,7 +430,7 @@ abstract contract BaseTest is Test {
         escrow.openVote(agent, votes, _saltOf(agent));
     }
 
-    /// @dev A disputed escrow whose staked agents voted as given, at the close of the window.
+    /// @dev A disputed escrow whose staked agents cast the given votes, at the end of the window.
     function _votedBy(Terms memory t, uint24[] memory votes) internal returns (WorkingContractEscrow escrow) {
         _stakeAgents(votes.length);
         escrow = _disputed(t);
@@ -436,7 +440,7 @@ abstract contract BaseTest is Test {
         vm.warp(_now() + t.parameters.baVotingWindow);
     }
 
-    /// @dev The same, every vote opened and tallied.
+    /// @dev The same, with every vote opened and tallied.
     function _talliedBy(Terms memory t, uint24[] memory votes) internal returns (WorkingContractEscrow escrow) {
         escrow = _votedBy(t, votes);
         for (uint256 i = 0; i < votes.length; ++i) {

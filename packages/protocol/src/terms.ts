@@ -9,8 +9,10 @@ import {
   keccak256,
   numberToHex,
   sha256,
+  size,
   sliceHex,
   stringToHex,
+  zeroAddress,
 } from "viem";
 import type { Address, EscrowTerms, Hex, Parameters } from "./types.js";
 
@@ -78,7 +80,9 @@ export function creationSalt(caller: Address, rawBody: Uint8Array): Hex {
 
 const WORKER_INITIATED = 1;
 const COMPUTED_CRITERIA = 2;
-const PACKED_TERMS_LENGTH = 135;
+/** Packed bytes before the counterparty, which follows only if one is named. */
+const LENGTH_WITHOUT_COUNTERPARTY = 115;
+const LENGTH_WITH_COUNTERPARTY = 135;
 
 /** Parameter fields and their widths in bytes, in packing order (TermsCodec.sol). */
 const PARAMETER_WIDTHS = [
@@ -97,17 +101,16 @@ const PARAMETER_WIDTHS = [
   ["payoutHold", 3],
 ] as const satisfies readonly (readonly [keyof Parameters, number])[];
 
-/** The escrow's 135 immutable bytes (TermsCodec.pack). Throws on a number that does not fit its field. */
+/** The escrow's 115 or 135 immutable bytes (TermsCodec.pack). Throws on a number that does not fit its field. */
 export function packTerms(terms: EscrowTerms): Hex {
   const flags =
     (terms.workerInitiated ? WORKER_INITIATED : 0) | (terms.computedCriteria ? COMPUTED_CRITERIA : 0);
   return concatHex([
     encodePacked(
-      ["address", "uint96", "address", "uint8", "uint8", "uint40", "uint40", "uint40", "uint40", "bytes32"],
+      ["address", "uint96", "uint8", "uint8", "uint40", "uint40", "uint40", "uint40", "bytes32"],
       [
         terms.initiator,
         terms.price,
-        terms.counterparty,
         terms.criteriaCount,
         flags,
         terms.matchDeadline,
@@ -118,6 +121,7 @@ export function packTerms(terms: EscrowTerms): Hex {
       ],
     ),
     packParameters(terms.parameters),
+    terms.counterparty === zeroAddress ? "0x" : encodePacked(["address"], [terms.counterparty]),
   ]);
 }
 
@@ -126,24 +130,29 @@ export function packParameters(parameters: Parameters): Hex {
   return concatHex(PARAMETER_WIDTHS.map(([name, size]) => numberToHex(parameters[name], { size })));
 }
 
-/** Reads {@link packTerms} back, with lower-case addresses. Throws where the length is not 135 bytes. */
+/** Reads {@link packTerms} back, with lower-case addresses. Throws if the length is neither 115 nor 135 bytes. */
 export function unpackTerms(packed: Hex): EscrowTerms {
-  if (packed.length !== 2 + 2 * PACKED_TERMS_LENGTH) throw new RangeError("Packed terms are not 135 bytes");
-  const number = (start: number, size: number) => hexToNumber(sliceHex(packed, start, start + size));
-  const flags = number(53, 1);
+  const named = size(packed) === LENGTH_WITH_COUNTERPARTY;
+  if (!named && size(packed) !== LENGTH_WITHOUT_COUNTERPARTY) {
+    throw new RangeError("Packed terms are neither 115 nor 135 bytes");
+  }
+  const number = (start: number, length: number) => hexToNumber(sliceHex(packed, start, start + length));
+  const flags = number(33, 1);
   return {
     initiator: sliceHex(packed, 0, 20).toLowerCase() as Address,
     price: hexToBigInt(sliceHex(packed, 20, 32)),
-    counterparty: sliceHex(packed, 32, 52).toLowerCase() as Address,
-    criteriaCount: number(52, 1),
+    counterparty: named
+      ? (sliceHex(packed, LENGTH_WITHOUT_COUNTERPARTY).toLowerCase() as Address)
+      : zeroAddress,
+    criteriaCount: number(32, 1),
     workerInitiated: (flags & WORKER_INITIATED) !== 0,
     computedCriteria: (flags & COMPUTED_CRITERIA) !== 0,
-    matchDeadline: number(54, 5),
-    withdrawalDeadline: number(59, 5),
-    deliveryDeadline: number(64, 5),
-    reviewDeadline: number(69, 5),
-    termsHash: sliceHex(packed, 74, 106).toLowerCase() as Hex,
-    parameters: unpackParameters(sliceHex(packed, 106)),
+    matchDeadline: number(34, 5),
+    withdrawalDeadline: number(39, 5),
+    deliveryDeadline: number(44, 5),
+    reviewDeadline: number(49, 5),
+    termsHash: sliceHex(packed, 54, 86).toLowerCase() as Hex,
+    parameters: unpackParameters(sliceHex(packed, 86, LENGTH_WITHOUT_COUNTERPARTY)),
   };
 }
 
@@ -165,13 +174,14 @@ export function escrowAddress(commitment: {
   implementation: Address;
   terms: EscrowTerms;
 }): Address {
+  const packed = packTerms(commitment.terms);
   const bytecode = concatHex([
     "0x61",
-    numberToHex(PACKED_TERMS_LENGTH + 0x2d, { size: 2 }),
+    numberToHex(size(packed) + 0x2d, { size: 2 }),
     "0x3d81600a3d39f3363d3d373d3d3d363d73",
     commitment.implementation,
     "0x5af43d82803e903d91602b57fd5bf3",
-    packTerms(commitment.terms),
+    packed,
   ]);
   return getContractAddress({
     opcode: "CREATE2",

@@ -6,6 +6,7 @@ import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingCont
 import {Authorization, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 import {ContractWallet} from "../mocks/ContractWallet.sol";
+import {FeeUSD} from "../mocks/FeeUSD.sol";
 
 contract AcceptTest is BaseTest {
     Terms internal t;
@@ -81,7 +82,7 @@ contract AcceptTest is BaseTest {
         escrow.accept(worker, deposit);
     }
 
-    function test_RevertWhen_SignedBySomebodyElse() public {
+    function test_RevertWhen_SignedBySomeoneElse() public {
         Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
         deposit.signature =
             _sign(keyOf[stranger], _transferDigest(address(usd), worker, address(escrow), STAKE, deposit));
@@ -98,6 +99,26 @@ contract AcceptTest is BaseTest {
         escrow.accept(worker, deposit);
     }
 
+    /// The token is trusted to move the whole amount; if it does not, the books must not say that it did.
+    function test_RevertWhen_TokenTakesFeeFromAuthorization() public {
+        vm.etch(address(usd), address(new FeeUSD()).code);
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        _expectPaymentFailed(worker, STAKE);
+        vm.prank(operator);
+        escrow.accept(worker, deposit);
+        assertFalse(usd.authorizationState(worker, deposit.nonce), "authorization unused");
+        assertStatus(escrow, Status.Created);
+    }
+
+    function test_RevertWhen_TokenTakesFeeFromAllowance() public {
+        vm.etch(address(usd), address(new FeeUSD()).code);
+        vm.startPrank(worker);
+        usd.approve(address(escrow), STAKE);
+        _expectPaymentFailed(worker, STAKE);
+        escrow.accept(worker, _noAuthorization());
+        assertStatus(escrow, Status.Created);
+    }
+
     /// A cancelled authorization reads as used at the token; it must not pass for a payment.
     function test_RevertWhen_AuthorizationCancelled() public {
         Authorization memory deposit = _cancelled(worker, address(escrow), STAKE);
@@ -112,18 +133,18 @@ contract AcceptTest is BaseTest {
         escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, deposit)));
     }
 
-    /// Cancelled between its verification and this call, it must not take what somebody else has lost here.
-    function test_RevertWhen_AuthorizationCancelled_GivenSurplusOfAnother() public {
-        Authorization memory theirs = _astray(stranger, address(escrow), STAKE);
+    /// An authorization cancelled after its verification must not take someone else's direct transfer.
+    function test_RevertWhen_AuthorizationCancelled_GivenDirectTransferOfAnother() public {
+        Authorization memory theirs = _directTransfer(stranger, address(escrow), STAKE);
         Authorization memory deposit = _cancelled(worker, address(escrow), STAKE);
         _expectPaymentFailed(worker, STAKE);
         vm.prank(operator);
         escrow.accept(worker, deposit);
     }
 
-    /// What the operator allows one act ends with it, within the transaction, too.
-    function test_RevertWhen_SurplusWasAllowedToAnotherAct() public {
-        Authorization memory theirs = _astray(stranger, address(escrow), STAKE);
+    /// The operator's permission ends with the action that it was given for, even within the transaction.
+    function test_RevertWhen_DirectTransferWasAllowedForAnotherAction() public {
+        Authorization memory theirs = _directTransfer(stranger, address(escrow), STAKE);
         Authorization memory deposit = _cancelled(worker, address(escrow), STAKE);
         vm.startPrank(operator);
         escrow.withSurplus(abi.encodeCall(escrow.status, ()));
@@ -131,8 +152,8 @@ contract AcceptTest is BaseTest {
         escrow.accept(worker, deposit);
     }
 
-    function test_RevertWhen_SurplusIsAllowedByAnotherThanTheOperator() public {
-        Authorization memory deposit = _astray(worker, address(escrow), STAKE);
+    function test_RevertWhen_DirectTransferIsNotAllowedByTheOperator() public {
+        Authorization memory deposit = _directTransfer(worker, address(escrow), STAKE);
         vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotOperator.selector, worker));
         vm.prank(worker);
         escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, deposit)));
@@ -209,7 +230,7 @@ contract AcceptTest is BaseTest {
     }
 
     function test_WhenFrontRun_CreditedByOperatorOnce() public {
-        Authorization memory deposit = _astray(worker, address(escrow), STAKE);
+        Authorization memory deposit = _directTransfer(worker, address(escrow), STAKE);
         _expectPaymentFailed(worker, STAKE);
         vm.prank(operator);
         escrow.accept(worker, deposit);
@@ -229,15 +250,15 @@ contract AcceptTest is BaseTest {
     }
 
     function test_RevertWhen_FrontRunAndCallerIsPayer() public {
-        Authorization memory deposit = _astray(worker, address(escrow), STAKE);
+        Authorization memory deposit = _directTransfer(worker, address(escrow), STAKE);
         _expectPaymentFailed(worker, STAKE);
         vm.prank(worker);
         escrow.accept(worker, deposit);
     }
 
-    /// Somebody else's uncredited money must not pay for the worker, whatever the operator shows.
-    function test_RevertWhen_SurplusIsAnotherPayers() public {
-        Authorization memory theirs = _astray(stranger, address(escrow), STAKE);
+    /// Someone else's uncredited money must not pay for the worker, whatever the operator submits.
+    function test_RevertWhen_DirectTransferIsAnotherPayers() public {
+        Authorization memory theirs = _directTransfer(stranger, address(escrow), STAKE);
         _expectPaymentFailed(worker, STAKE);
         vm.prank(operator);
         escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, theirs)));

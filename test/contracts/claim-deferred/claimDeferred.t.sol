@@ -45,7 +45,7 @@ contract ClaimDeferredTest is BaseTest {
         escrow.claimDeferred(worker);
     }
 
-    function test_GivenSurplusOfSomebodyElse() public {
+    function test_GivenDirectTransferOfSomeoneElse() public {
         usd.mint(address(escrow), 7e6);
         usd.setBlacklisted(worker, false);
         escrow.claimDeferred(worker);

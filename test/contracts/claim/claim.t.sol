@@ -53,7 +53,7 @@ contract ClaimTest is BaseTest {
         assertBalance(agents[1], FUNDS, "after the hold");
     }
 
-    function test_WhenAnybodyClaims() public {
+    function test_WhenAnyoneClaims() public {
         escrow = _talliedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, NONE_MET));
         vm.expectEmit(address(escrow));
         emit IWorkingContractEscrow.VoteClaimed(agents[0], 11.25e6, 30);
@@ -80,7 +80,7 @@ contract ClaimTest is BaseTest {
         escrow.settle();
         assertBalance(agents[0], FUNDS + VOTE_BOND / 2, "first");
         assertBalance(agents[1], FUNDS + VOTE_BOND / 2, "second");
-        assertBalance(agents[2], FUNDS - VOTE_BOND, "the one that never opened");
+        assertBalance(agents[2], FUNDS - VOTE_BOND, "agent that never opened");
         assertBalance(treasury, 2.5e6, "treasury");
         assertBalance(address(escrow), 0, "escrow");
     }
@@ -134,7 +134,7 @@ contract ClaimTest is BaseTest {
         assertBalance(address(escrow), 0, "escrow");
     }
 
-    /// Nobody pays for minting nothing, and no state of the token can stand in the way of the money.
+    /// No one pays gas to mint nothing, and no state of the token can block the money.
     function test_GivenNoRewardDue() public {
         escrow = _talliedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, NONE_MET));
         vm.expectCall(address(token), abi.encodeWithSelector(IProtocolToken.mintReward.selector), 0);

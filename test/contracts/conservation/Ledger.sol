@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {Outcome, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
 
-/// @notice The payout ledger a second time, from the published formulas and vote by vote, sharing no code with the
-/// contracts: what each account has gained or lost once everybody is paid.
+/// @notice A second payout ledger, from the published formulas and vote by vote, which shares no code with the
+/// contracts: the gain or loss of each account once everyone is paid.
 library Ledger {
     uint256 private constant CLIENT = 0;
     uint256 private constant WORKER = 1;
@@ -25,7 +25,7 @@ library Ledger {
         uint256[VOTERS] tokens;
     }
 
-    /// @notice Cancelled, declined or unmatched: the initiator has its deposit back.
+    /// @notice Cancelled, declined or unmatched: the initiator's deposit is refunded.
     function unmatched(Status status) internal pure returns (Due memory due) {
         due.status = status;
     }
@@ -46,7 +46,7 @@ library Ledger {
         due.money[TREASURY] = stake - toClient;
     }
 
-    /// @notice Approved, or by review time-out: everything met, or as computed, where unclear pays as met.
+    /// @notice Approved, or review timed out: every criterion met, or as computed, with unclear paying as met.
     function accepted(Terms memory t, uint24 computed) internal pure returns (Due memory due) {
         uint256 notMet;
         for (uint256 i = 0; i < t.criteriaCount; ++i) {
@@ -65,7 +65,7 @@ library Ledger {
         _resolve(due, t, tally, _share(t.price, t.parameters.disputeBondRatio));
     }
 
-    /// @dev One criterion's jury: what each voter loses, and what those who matched a decisive majority share.
+    /// @dev One criterion's jury: each voter's loss, and the pot shared by those that matched a decisive majority.
     function _payJury(Due memory due, Terms memory t, Ballot[] memory ballots, uint256 criterion, Outcome outcome)
         private
         pure

@@ -6,12 +6,12 @@ import {Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 import {Ledger} from "./Ledger.sol";
 
-/// @notice One whole random history a run, from creation to the last claim, against a ledger of its own: every account
-/// ends with exactly what the published formulas give it, and no unit stays behind.
+/// @notice One whole random history per run, from creation to the last claim, checked against a separate ledger: every
+/// account ends with exactly what the published formulas give it, and no unit is left over.
 contract ConservationTest is BaseTest {
     uint256 internal constant DEEP_POCKETS = 1e18;
 
-    /// A history's random choices that are no parameters.
+    /// A history's random choices other than parameters.
     struct History {
         uint256 price;
         uint256 criteriaCount;
@@ -47,7 +47,7 @@ contract ConservationTest is BaseTest {
         _disputeAnyWay(h.seed);
         _voteAll(h);
         _openAndTally(h);
-        _payEverybody(h.seed);
+        _payEveryone(h.seed);
         _assertPaid(Ledger.disputed(t, ballots));
     }
 
@@ -57,7 +57,7 @@ contract ConservationTest is BaseTest {
         _deliver(escrow, outcomes);
         if (_dice(h.seed, "approve") % 2 == 0) _approve(escrow);
         else vm.warp(t.reviewDeadline);
-        _payEverybody(h.seed);
+        _payEveryone(h.seed);
         _assertPaid(Ledger.accepted(t, outcomes));
     }
 
@@ -71,7 +71,7 @@ contract ConservationTest is BaseTest {
             } else {
                 vm.warp(t.deliveryDeadline);
             }
-            _payEverybody(h.seed);
+            _payEveryone(h.seed);
             _assertPaid(way == 0 ? Ledger.withdrawn(t) : Ledger.absent(t));
             return;
         }
@@ -87,7 +87,7 @@ contract ConservationTest is BaseTest {
         } else {
             vm.warp(t.matchDeadline);
         }
-        _payEverybody(h.seed);
+        _payEveryone(h.seed);
         _assertPaid(Ledger.unmatched(way == 2 ? Status.CancelledByInitiator : Status.CancelledUnmatched));
     }
 
@@ -109,7 +109,7 @@ contract ConservationTest is BaseTest {
         p.tokenMintRewardReduced = uint16(bound(p.tokenMintRewardReduced, 0, 1000));
         p.baEligibilityStake = uint32(bound(p.baEligibilityStake, 0, 1000));
         p.baVotingWindow = uint24(bound(p.baVotingWindow, 1 hours, 30 days));
-        // Seats for every voter: they come in the open half of the window, and close it.
+        // One seat per voter: they vote in the open half of the window, which then closes.
         p.baRecruitCount = _dice(h.seed, "recruit") % 3 == 0 ? uint8(h.voters) : 0;
         p.payoutHold = uint24(bound(p.payoutHold, 0, 72 hours));
         _setParameters(p);
@@ -175,7 +175,7 @@ contract ConservationTest is BaseTest {
     }
 
     /// In random order: claims may come before or after the settlement.
-    function _payEverybody(uint256 seed) private {
+    function _payEveryone(uint256 seed) private {
         vm.warp(_now() + t.parameters.payoutHold);
         uint256 turn = _dice(seed, "turn") % (ballots.length + 1);
         for (uint256 i = 0; i <= ballots.length; ++i) {
@@ -186,7 +186,7 @@ contract ConservationTest is BaseTest {
         }
     }
 
-    // --- what must hold ---
+    // --- assertions ---
 
     function _assertBooks() private view {
         assertEq(usd.balanceOf(address(escrow)), escrow.booked(), "balance = books");

@@ -47,7 +47,7 @@ contract CreateTest is BaseTest {
         assertBalance(predicted, STAKE, "escrow");
     }
 
-    function test_WhenAnybodySendsTheAuthorization() public {
+    function test_WhenAnyoneSendsTheAuthorization() public {
         Terms memory t = _newTerms();
         Authorization memory deposit = _authorize(client, factory.predict(t), PRICE);
         vm.prank(stranger);
@@ -70,7 +70,7 @@ contract CreateTest is BaseTest {
     function test_GivenAuthorizationFrontRun() public {
         Terms memory t = _newTerms();
         address predicted = factory.predict(t);
-        Authorization memory deposit = _astray(client, predicted, PRICE);
+        Authorization memory deposit = _directTransfer(client, predicted, PRICE);
 
         vm.expectEmit(predicted);
         emit IWorkingContractEscrow.WorkingContractCreated(PRICE);

@@ -24,7 +24,7 @@ contract DeclineTest is BaseTest {
         }
     }
 
-    function test_RevertGiven_NobodyNamed() public {
+    function test_RevertGiven_NoOneNamed() public {
         WorkingContractEscrow tender = _create(_newTerms());
         vm.expectRevert(IWorkingContractEscrow.NothingToDecline.selector);
         vm.prank(worker);

@@ -61,8 +61,11 @@ contract DeployTest is BaseTest {
         _expectInvalid("not packed terms");
         factory.deploy("");
 
-        // A flag that means nothing would give equal terms a second address.
-        packed[53] = 0x04;
+        // A zero counterparty or a flag without meaning would give equal terms a second address.
+        _expectInvalid("not packed terms");
+        factory.deploy(bytes.concat(packed, bytes20(0)));
+
+        packed[33] = 0x04;
         _expectInvalid("not packed terms");
         factory.deploy(packed);
     }
@@ -94,7 +97,7 @@ contract DeployTest is BaseTest {
         factory.deploy(_packed(t));
 
         uint256 deposits = 3 * factory.MAX_PRICE() + 4095 * 10 * factory.MAX_PRICE();
-        assertLe(deposits, type(uint96).max, "price, stake, bond and every voter's bonds");
+        assertLe(deposits, type(uint96).max, "price, stake, bond and every voter's bonds fit 96 bits");
     }
 
     function test_RevertWhen_CriteriaCountNotOneToTen() public {
@@ -162,7 +165,7 @@ contract DeployTest is BaseTest {
         assertStatus(escrow, Status.None);
     }
 
-    function test_WhenAccountIsNoEscrow() public {
+    function test_WhenAccountIsNotEscrow() public {
         assertFalse(factory.isEscrow(stranger), "account without code");
         assertFalse(factory.isEscrow(address(usd)), "token");
         assertFalse(factory.isEscrow(factory.IMPLEMENTATION()), "implementation");

@@ -71,7 +71,7 @@ contract DisputeTest is BaseTest {
     }
 
     function test_WhenFrontRun() public {
-        Authorization memory bond = _astray(client, address(escrow), BOND);
+        Authorization memory bond = _directTransfer(client, address(escrow), BOND);
         vm.expectEmit(address(escrow));
         emit IWorkingContractEscrow.SurplusCredited(client, bond.nonce, BOND);
         vm.prank(operator);

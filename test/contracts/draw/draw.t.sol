@@ -44,7 +44,7 @@ contract DrawTest is BaseTest {
         }
     }
 
-    /// Nobody drew for more than a day's blocks: the next try has a seed of its own, unknown when it is armed.
+    /// No one drew for more than a day's blocks: the next attempt uses a new seed, unknown when it is armed.
     function test_GivenHashOutOfReach() public {
         _stakeAgents(7);
         escrow = _disputed(_newTerms());
@@ -92,7 +92,7 @@ contract DrawTest is BaseTest {
                 assertNotEq(drawn[i], drawn[j], "once each");
             }
         }
-        assertEq(_countDrawn(), drawn.length, "nobody else");
+        assertEq(_countDrawn(), drawn.length, "no one else");
         assertTrue(escrow.jury().drawn, "draw made");
     }
 
@@ -143,7 +143,7 @@ contract DrawTest is BaseTest {
         assertEq(keccak256(abi.encode(_draw())), drawn, "the same jury");
     }
 
-    /// Also where a chain gives several blocks the same time.
+    /// Also holds if a chain gives several blocks the same timestamp.
     function test_WhenPoolChangesInTheSecondOfTheDispute() public {
         _stakeAgents(6);
         escrow = _disputed(_newTerms());

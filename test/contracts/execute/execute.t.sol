@@ -114,20 +114,20 @@ contract ExecuteTest is BaseTest {
         batch.push(_operation(address(factory), abi.encodeCall(factory.parameters, ())));
         vm.prank(signer);
         try relay.execute{gas: 410_000}(batch) {
-            assertTrue(false, "the batch went through");
+            assertTrue(false, "batch did not revert");
         } catch (bytes memory reason) {
             assertEq(bytes4(reason), IRelay.InsufficientGas.selector, "error");
         }
     }
 
-    /// Copying long data costs gas after which less than the limit could be left.
+    /// Copying long data costs gas, after which less than the limit could be left.
     function testFuzz_WhenGasIsTight_TargetGetsItsLimit(uint256 length, uint256 gas) public {
         GasMeter meter = new GasMeter();
         batch.push(_operation(address(meter), new bytes(bound(length, 0, 60_000))));
         IRelay.Operation[] memory operations = batch;
         vm.prank(signer);
         try relay.execute{gas: bound(gas, 405_000, 480_000)}(operations) {
-            // What the target spends until it measures.
+            // Gas that the target spends before it measures.
             assertGe(meter.received() + 300, LIMIT, "gas received");
         } catch (bytes memory reason) {
             assertEq(bytes4(reason), IRelay.InsufficientGas.selector, "error");
@@ -140,7 +140,7 @@ contract ExecuteTest is BaseTest {
         _expectFailure(abi.encodeWithSelector(IRelay.NotSigner.selector, address(relay)));
     }
 
-    /// A malicious wallet's accept between two good operations.
+    /// A malicious wallet's accept between two valid operations.
     function _assertOthersSucceed(MaliciousWallet.Attack attack, uint256 gas) private {
         MaliciousWallet wallet = new MaliciousWallet();
         wallet.setAttack(attack);
@@ -189,7 +189,7 @@ contract ExecuteTest is BaseTest {
     }
 }
 
-/// @notice Remembers how much gas a call was given.
+/// @notice Records how much gas a call received.
 contract GasMeter {
     uint256 public received;
 

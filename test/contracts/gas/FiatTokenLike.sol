@@ -4,8 +4,8 @@ pragma solidity 0.8.37;
 import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
 import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/SignatureChecker.sol";
 
-/// @notice Costs what native USDC costs: FiatTokenV2_2's storage layout (balance and blacklist in one slot), checks and
-/// EIP-3009, meant to stand behind {FiatTokenProxyLike}.
+/// @notice A token that costs what native USDC costs: FiatTokenV2_2's storage layout (balance and blacklist in one
+/// slot), checks and EIP-3009. Used behind {FiatTokenProxyLike}.
 contract FiatTokenLike {
     bytes32 private constant TRANSFER_TYPEHASH = keccak256(
         "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
@@ -101,7 +101,7 @@ contract FiatTokenLike {
     }
 }
 
-/// @notice The transparent proxy in front of USDC: reads admin and implementation on every call.
+/// @notice Costs what USDC's transparent proxy costs: reads admin and implementation on every call.
 contract FiatTokenProxyLike {
     bytes32 private constant IMPLEMENTATION_SLOT = keccak256("org.zeppelinos.proxy.implementation");
     bytes32 private constant ADMIN_SLOT = keccak256("org.zeppelinos.proxy.admin");

@@ -19,7 +19,19 @@ contract GasTest is GasBaseTest {
 
         vm.snapshotValue("lifecycle", "happy path, relayed alone, five transactions", total);
         assertEq(uint8(IWorkingContractEscrow(escrow).status()), uint8(Status.SettledAllMet), "settled");
-        assertLe(total, 498_000, "happy lifecycle within its bound");
+        assertLe(total, 490_000, "happy lifecycle within its bound");
+    }
+
+    function test_HappyLifecycle_SettledBehindApproval() public {
+        address escrow = _measureUntilDelivery(3);
+        IRelay.Operation[] memory ending = new IRelay.Operation[](2);
+        ending[0] = _operation(escrow, abi.encodeCall(IWorkingContractEscrow.approve, ()));
+        ending[1] = _operation(escrow, abi.encodeCall(IWorkingContractEscrow.settle, ()));
+        _measure("approval and settlement", ending);
+
+        vm.snapshotValue("lifecycle", "happy path, relayed alone, settled in the approval's transaction", total);
+        assertEq(uint8(IWorkingContractEscrow(escrow).status()), uint8(Status.SettledAllMet), "settled");
+        assertLe(total, 457_000, "happy lifecycle within its bound");
     }
 
     function test_OtherEnds() public {
@@ -66,7 +78,7 @@ contract GasTest is GasBaseTest {
         vm.snapshotValue("lifecycle", "dispute, three voters, five criteria, from dispute to claims", disputeAlone);
         vm.snapshotValue("lifecycle", "dispute, three voters, five criteria, end to end", total);
         assertEq(usd.balanceOf(escrow), 0, "paid out");
-        assertLe(disputeAlone, 1_100_000, "from dispute to claims within the design's figure");
+        assertLe(disputeAlone, 1_100_000, "from dispute to claims within its bound");
         assertLe(total, 1_285_000, "with creation, acceptance and delivery, within its bound");
     }
 
@@ -92,9 +104,9 @@ contract GasTest is GasBaseTest {
         _measure("settle, tallied", _operation(escrow, abi.encodeCall(IWorkingContractEscrow.settle, ())));
     }
 
-    function test_MoneyThatWentAstray() public {
+    function test_DirectTransferAndRefusedPayee() public {
         address escrow = _matched(_terms(3, 1));
-        Authorization memory lost = _astray(client, escrow, SHARE);
+        Authorization memory lost = _directTransfer(client, escrow, SHARE);
         bytes memory returning = abi.encodeCall(IWorkingContractEscrow.returnSurplus, (client.addr, SHARE, lost));
         _measure("return-surplus", _operation(escrow, returning));
 
@@ -106,17 +118,19 @@ contract GasTest is GasBaseTest {
         _measure("claim-deferred", _operation(escrow, claiming));
     }
 
-    function test_MoneyThatWentAstrayPays() public {
+    function test_DirectTransferPays() public {
         _addJurors(1);
         address escrow = _created(_terms(3, 1));
-        Authorization memory stake = _astray(worker, escrow, SHARE);
-        _measureFromSurplus("accept", escrow, abi.encodeCall(IWorkingContractEscrow.accept, (worker.addr, stake)));
+        Authorization memory stake = _directTransfer(worker, escrow, SHARE);
+        _measureFromDirectTransfer(
+            "accept", escrow, abi.encodeCall(IWorkingContractEscrow.accept, (worker.addr, stake))
+        );
         _relay(_one(_operation(escrow, _deliver())));
-        Authorization memory bond = _astray(client, escrow, SHARE);
-        _measureFromSurplus("dispute", escrow, abi.encodeCall(IWorkingContractEscrow.dispute, (bond)));
-        Authorization memory bonds = _astray(jurors[0], escrow, 3 * SHARE);
+        Authorization memory bond = _directTransfer(client, escrow, SHARE);
+        _measureFromDirectTransfer("dispute", escrow, abi.encodeCall(IWorkingContractEscrow.dispute, (bond)));
+        Authorization memory bonds = _directTransfer(jurors[0], escrow, 3 * SHARE);
         bytes memory voting = abi.encodeCall(IWorkingContractEscrow.vote, (jurors[0].addr, _word(9), bonds));
-        _measureFromSurplus("vote", escrow, voting);
+        _measureFromDirectTransfer("vote", escrow, voting);
     }
 
     function test_DelegationAndStake() public {
@@ -147,8 +161,8 @@ contract GasTest is GasBaseTest {
         _measure("deliver", _operation(escrow, _deliver()));
     }
 
-    /// @dev Somebody else sends the payer's authorization to the token.
-    function _astray(Vm.Wallet memory payer, address escrow, uint256 amount)
+    /// @dev Someone else broadcasts the payer's authorization at the token.
+    function _directTransfer(Vm.Wallet memory payer, address escrow, uint256 amount)
         private
         returns (Authorization memory lost)
     {
@@ -158,8 +172,8 @@ contract GasTest is GasBaseTest {
         );
     }
 
-    function _measureFromSurplus(string memory act, address escrow, bytes memory data) private {
+    function _measureFromDirectTransfer(string memory action, address escrow, bytes memory data) private {
         bytes memory paying = abi.encodeCall(IWorkingContractEscrow.withSurplus, (data));
-        _measure(string.concat(act, ", from surplus"), _operation(escrow, paying));
+        _measure(string.concat(action, ", from direct transfer"), _operation(escrow, paying));
     }
 }

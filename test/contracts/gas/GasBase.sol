@@ -20,7 +20,7 @@ import {Authorization, Parameters, Terms} from "../../../contracts/types/Types.s
 import {FiatTokenLike, FiatTokenProxyLike} from "./FiatTokenLike.sol";
 
 /// @notice The protocol behind its Relay, with a token that costs what USDC costs, and the operations that the Relay
-/// carries. Whole transactions of the production code are measured: run with `isolate`.
+/// carries. Measures whole transactions of the production code: run with `isolate`.
 abstract contract GasBaseTest is Test {
     uint256 internal constant BATCH = 10;
     uint96 internal constant PRICE = 50e6;
@@ -42,7 +42,7 @@ abstract contract GasBaseTest is Test {
     Vm.Wallet internal worker;
     Vm.Wallet[] internal jurors;
     address internal treasury = makeAddr("treasury");
-    /// Gas of everything measured so far.
+    /// Total gas measured so far.
     uint256 internal total;
     uint256 private _nextNonce = 1;
 
@@ -99,7 +99,7 @@ abstract contract GasBaseTest is Test {
         relay.setSigner(address(this), true);
     }
 
-    /// @dev Adds staked Backup Agents, eligible from the next second on, that hold tokens and money already.
+    /// @dev Adds staked Backup Agents that already hold tokens and money and are eligible from the next second on.
     function _addJurors(uint256 count) internal {
         for (uint256 i = 0; i < count; ++i) {
             Vm.Wallet memory juror = vm.createWallet(string.concat("juror", vm.toString(jurors.length)));
@@ -117,7 +117,7 @@ abstract contract GasBaseTest is Test {
 
     // --- measuring ---
 
-    /// @dev Relays the operations in one transaction, which must apply all of them.
+    /// @dev Relays the operations in one transaction; reverts if one fails.
     function _relay(IRelay.Operation[] memory operations) internal returns (uint256 gasUsed) {
         vm.recordLogs();
         relay.execute(operations);

@@ -9,7 +9,7 @@ import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingCont
 import {Authorization, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
 import {GasBaseTest} from "./GasBase.sol";
 
-/// @notice Gas per operation in batches of ten, each on an escrow (or of an agent) of its own.
+/// @notice Gas per operation in batches of ten, each on a different escrow (or of a different agent).
 /// forge-config: default.isolate = true
 contract GasBatchTest is GasBaseTest {
     uint24 private constant VOTES = 0x155;
@@ -22,6 +22,19 @@ contract GasBatchTest is GasBaseTest {
         _measureBatch("settle", _all(escrows, abi.encodeCall(IWorkingContractEscrow.settle, ())));
 
         vm.snapshotValue("lifecycle", "happy path, in batches of ten, per Working Contract", total / BATCH);
+        assertEq(uint8(IWorkingContractEscrow(escrows[9]).status()), uint8(Status.SettledAllMet), "settled");
+    }
+
+    function test_HappyLifecycle_SettledBehindApproval() public {
+        address[] memory escrows = _measureUntilDelivery(3);
+        for (uint256 i = 0; i < BATCH; ++i) {
+            batch.push(_operation(escrows[i], abi.encodeCall(IWorkingContractEscrow.approve, ())));
+            batch.push(_operation(escrows[i], abi.encodeCall(IWorkingContractEscrow.settle, ())));
+        }
+        _relayNext();
+
+        string memory name = "happy path, in batches of ten, settled in the approval's transaction, each";
+        vm.snapshotValue("lifecycle", name, total / BATCH);
         assertEq(uint8(IWorkingContractEscrow(escrows[9]).status()), uint8(Status.SettledAllMet), "settled");
     }
 
@@ -53,7 +66,7 @@ contract GasBatchTest is GasBaseTest {
         _measureBatch("settle, absent", _all(escrows, abi.encodeCall(IWorkingContractEscrow.settle, ())));
     }
 
-    /// One voter each: the steps of a larger jury cost the same per vote, see HundredVotersTest.
+    /// One voter each: a larger jury costs the same per vote, see HundredVotersTest.
     function test_Dispute() public {
         _addJurors(BATCH);
         address[] memory escrows = _measureUntilDelivery(5);
@@ -79,7 +92,7 @@ contract GasBatchTest is GasBaseTest {
         assertEq(usd.balanceOf(escrows[9]), 0, "paid out");
     }
 
-    /// Ten disputes with the same three voters, so that each transaction holds what the service would put in one.
+    /// Ten disputes with the same three voters, batched as the service would batch them.
     function test_Dispute_ThreeVotersFiveCriteria() public {
         _addJurors(3);
         address[] memory escrows = _measureUntilDelivery(5);
@@ -120,7 +133,7 @@ contract GasBatchTest is GasBaseTest {
         _measureBatch("draw, three seats", _all(escrows, abi.encodeCall(IWorkingContractEscrow.draw, ())));
     }
 
-    function test_MoneyThatWentAstray() public {
+    function test_DirectTransferAndRefusedPayee() public {
         address[] memory escrows = new address[](BATCH);
         for (uint256 i = 0; i < BATCH; ++i) {
             escrows[i] = _matched(_terms(3, i));

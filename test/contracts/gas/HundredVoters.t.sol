@@ -7,18 +7,18 @@ import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.so
 import {Status} from "../../../contracts/types/Types.sol";
 import {GasBaseTest} from "./GasBase.sol";
 
-/// @notice A hundred voters on ten criteria: each step costs what it costs with three voters, and all votes can be
-/// opened, and all claims be paid, in one transaction.
+/// @notice A hundred voters on ten criteria: each step costs the same as with three voters. All votes can be opened in
+/// one transaction, and all claims paid in one.
 /// forge-config: default.isolate = true
 contract HundredVotersTest is GasBaseTest {
     uint256 private constant VOTERS = 100;
     uint256 private constant FEW = 3;
     uint8 private constant CRITERIA = 10;
     uint256 private constant TRANSACTION_GAS_LIMIT = 30_000_000;
-    /// The rest of a division among winners costs the settlement a storage write; calldata differs by some zeros.
+    /// The remainder of a division among winners costs settlement a storage write; calldata differs by some zeros.
     uint256 private constant TOLERANCE = 5000;
 
-    /// Gas of a step's last repetition.
+    /// Gas of each step's last repetition.
     mapping(string step => uint256) private manyVoters;
     mapping(string step => uint256) private fewVoters;
 
@@ -60,7 +60,7 @@ contract HundredVotersTest is GasBaseTest {
         assertEq(uint8(WorkingContractEscrow(escrow).status()), uint8(Status.SettledPartial), "status");
     }
 
-    /// @dev Each step in a transaction of its own; settled before the claims, so that both find the same books.
+    /// @dev Each step in a separate transaction; settled before the claims, so that both start from the same books.
     function _runAlone(address escrow, uint256 voters, mapping(string => uint256) storage gasOf) private {
         for (uint256 i = 0; i < voters; ++i) {
             gasOf["vote"] = _relay(_one(_vote(escrow, jurors[i], _votesOf(i))));

@@ -6,7 +6,7 @@ import {TermsCodec} from "../../../contracts/libraries/TermsCodec.sol";
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {Outcome, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
 
-/// @notice Opens the internal libraries, and many escrows in one call, to the differential test against TypeScript.
+/// @notice Exposes the internal libraries, and many escrows in one call, to the differential test against TypeScript.
 contract SettlementHarness {
     struct Observation {
         Status status;
@@ -27,7 +27,14 @@ contract SettlementHarness {
         Settlement.Tally calldata tally,
         Parameters calldata parameters
     ) external pure returns (Settlement.Payout memory) {
-        return Settlement.resolve(price, stake, bond, tally, parameters);
+        return Settlement.resolve({
+            price: price,
+            stake: stake,
+            bond: bond,
+            tally: tally,
+            protocolFee: parameters.protocolFee,
+            absentNoneMetClientShare: parameters.absentNoneMetClientShare
+        });
     }
 
     function absent(uint256 price, uint256 stake, Parameters calldata parameters)
@@ -35,7 +42,7 @@ contract SettlementHarness {
         pure
         returns (Settlement.Payout memory)
     {
-        return Settlement.absent(price, stake, parameters);
+        return Settlement.absent(price, stake, parameters.absentNoneMetClientShare);
     }
 
     function withdrawn(uint256 price, uint256 stake, Parameters calldata parameters)
@@ -43,7 +50,7 @@ contract SettlementHarness {
         pure
         returns (Settlement.Payout memory)
     {
-        return Settlement.withdrawn(price, stake, parameters);
+        return Settlement.withdrawn(price, stake, parameters.earlyWithdrawalSlashRatio);
     }
 
     function majority(Settlement.CriterionVotes calldata votes) external pure returns (bool decisive, bool isMet) {
@@ -66,7 +73,7 @@ contract SettlementHarness {
         return TermsCodec.unpack(packed);
     }
 
-    /// @notice What the escrows say of themselves, and the time at which they say it.
+    /// @notice The escrows' views of their own state, and the time of the reading.
     function observe(WorkingContractEscrow[] calldata escrows)
         external
         view

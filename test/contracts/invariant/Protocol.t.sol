@@ -13,36 +13,38 @@ contract ProtocolInvariantTest is Test {
         handler = new ProtocolHandler();
         handler.setUp();
 
-        bytes4[] memory acts = new bytes4[](6);
-        acts[0] = handler.create.selector;
-        acts[1] = handler.act.selector;
-        acts[2] = handler.vote.selector;
-        acts[3] = handler.open.selector;
-        acts[4] = handler.pass.selector;
-        acts[5] = handler.disturb.selector;
-        targetSelector(FuzzSelector({addr: address(handler), selectors: acts}));
+        bytes4[] memory actions = new bytes4[](6);
+        actions[0] = handler.create.selector;
+        actions[1] = handler.advance.selector;
+        actions[2] = handler.vote.selector;
+        actions[3] = handler.open.selector;
+        actions[4] = handler.pass.selector;
+        actions[5] = handler.disturb.selector;
+        targetSelector(FuzzSelector({addr: address(handler), selectors: actions}));
         targetContract(address(handler));
     }
 
-    /// Conservation to the unit: what an escrow holds is what its books say, and what was sent to it from outside; all
-    /// money is with those concerned; the registry holds every stake.
+    /// Conservation to the unit: each escrow holds its booked money plus direct transfers, the people hold the rest,
+    /// and the registry holds every stake.
     function invariant_MoneyAddsUp() public view {
         for (uint256 i = 0; i < handler.escrowCount(); ++i) {
             WorkingContractEscrow escrow = handler.escrows(i);
-            assertEq(handler.balanceOf(escrow), escrow.booked() + handler.strandedAt(escrow), "balance of the escrow");
+            assertEq(
+                handler.balanceOf(escrow), escrow.booked() + handler.directlySentTo(escrow), "balance of the escrow"
+            );
         }
         assertEq(handler.totalHeld(), handler.totalSupply(), "sum of all balances");
         (uint256 booked, uint256 held) = handler.stakedTokens();
         assertEq(held, booked, "tokens of the registry");
     }
 
-    /// Status never goes back, ends are final, nothing pays twice, nobody uses another's money.
+    /// Status never goes back, ends are final, nothing pays twice, and no one uses another's money.
     function invariant_NoViolation() public view {
         if (handler.violationCount() != 0) assertEq(handler.violations(0), "", "violation");
     }
 
-    /// No dead end: from wherever a history stopped, time and anybody's calls bring every unit out; and with the
-    /// service gone for good the parties and voters get every unit by themselves.
+    /// No dead end: wherever a history stops, time and anyone's calls pay out every unit. If the service is gone for
+    /// good, the parties and voters can still collect every unit without it.
     function afterInvariant() public {
         uint256 stopped = vm.snapshotState();
         _assertExit();
@@ -61,13 +63,13 @@ contract ProtocolInvariantTest is Test {
 
     function _assertExitAlone() private {
         (uint256 due, uint256 got) = handler.exitAlone();
-        assertEq(got, due, "what the escrows held is with the people");
+        assertEq(got, due, "people received what the escrows held");
         for (uint256 i = 0; i < handler.escrowCount(); ++i) {
             assertEq(handler.balanceOf(handler.escrows(i)), 0, "left in the escrow");
         }
     }
 
-    /// The histories above are only worth what they reach.
+    /// The invariants prove something only about states that the histories reach.
     function test_HistoriesReachEveryStatusAndJury() public {
         uint256 seed;
         for (uint256 run = 0; run < 60; ++run) {
@@ -90,7 +92,7 @@ contract ProtocolInvariantTest is Test {
         uint256 b = seed >> 64;
         uint256 kind = seed % 8;
         if (kind == 0) handler.create(a);
-        else if (kind < 4) handler.act(a);
+        else if (kind < 4) handler.advance(a);
         else if (kind == 4) handler.vote(a);
         else if (kind == 5) handler.open(a);
         else if (kind == 6) handler.pass(a);

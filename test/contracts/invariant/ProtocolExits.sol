@@ -5,9 +5,9 @@ import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.so
 import {Status} from "../../../contracts/types/Types.sol";
 import {ProtocolWorld} from "./ProtocolWorld.sol";
 
-/// @notice How a history ends, wherever it stopped: by anybody's calls, or by the people's own.
+/// @notice Ends a history, wherever it stopped: by anyone's calls, or by the people's own calls.
 abstract contract ProtocolExits is ProtocolWorld {
-    /// Time and anybody's calls alone.
+    /// Only time and anyone's calls.
     function exit() external {
         uint40 end = _now();
         for (uint256 i = 0; i < escrows.length; ++i) {
@@ -26,13 +26,13 @@ abstract contract ProtocolExits is ProtocolWorld {
         for (uint256 i = 0; i < escrows.length; ++i) {
             _exit(escrows[i]);
         }
-        for (uint256 i = stranded.length; i > 0; --i) {
-            if (!usd.isBlacklisted(stranded[i - 1].payer)) _returnStranded(i - 1, makeAddr("anybody"));
+        for (uint256 i = directTransfers.length; i > 0; --i) {
+            if (!usd.isBlacklisted(directTransfers[i - 1].payer)) _refundDirectTransfer(i - 1, makeAddr("anyone"));
         }
     }
 
-    /// The service is gone from here on: parties and voters act for themselves, each vote is opened by its voter where
-    /// that is still possible, and nobody is blacklisted for ever. Returns what they had to get, and what they got.
+    /// The service is gone from here on: parties and voters act for themselves, each voter opens its vote if that is
+    /// still possible, and no one stays blacklisted. Returns the amounts due and received.
     function exitAlone() external returns (uint256 due, uint256 got) {
         vm.prank(owner);
         relay.setSigner(signer, false);
@@ -53,21 +53,21 @@ abstract contract ProtocolExits is ProtocolWorld {
         for (uint256 i = 0; i < escrows.length; ++i) {
             _collectAlone(escrows[i]);
         }
-        for (uint256 i = stranded.length; i > 0; --i) {
-            _returnStranded(i - 1, stranded[i - 1].payer);
+        for (uint256 i = directTransfers.length; i > 0; --i) {
+            _refundDirectTransfer(i - 1, directTransfers[i - 1].payer);
         }
         got = _heldByPeople() - got;
     }
 
     function _exit(WorkingContractEscrow escrow) private {
-        vm.startPrank(makeAddr("anybody"));
+        vm.startPrank(makeAddr("anyone"));
         if (!settled[escrow] && escrow.status() != Status.None) {
             escrow.settle();
             settled[escrow] = true;
         }
         vm.stopPrank();
         for (uint256 i = 0; i < agents.length; ++i) {
-            _claim(escrow, agents[i], makeAddr("anybody"));
+            _claim(escrow, agents[i], makeAddr("anyone"));
         }
         for (uint256 i = 0; i < actors.length + treasuries.length; ++i) {
             address payee = i < actors.length ? actors[i] : treasuries[i - actors.length];
@@ -75,7 +75,7 @@ abstract contract ProtocolExits is ProtocolWorld {
         }
     }
 
-    /// @dev The open dispute whose window closes first: going by that order nobody misses the time to open.
+    /// @dev The open dispute whose window closes first: in that order no one misses the time to open.
     function _nextToClose() private view returns (WorkingContractEscrow next) {
         for (uint256 i = 0; i < escrows.length; ++i) {
             if (escrows[i].status() != Status.Disputed) continue;

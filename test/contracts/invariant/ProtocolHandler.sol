@@ -7,10 +7,10 @@ import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingCont
 import {Authorization, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
 import {ProtocolExits} from "./ProtocolExits.sol";
 
-/// @notice Random histories of several Working Contracts: legal acts in every state and by every way to pay, jumps in
-/// time, money that is broadcast outside of the protocol, blacklists, new parameters, and attempts that must fail.
+/// @notice Random histories of several Working Contracts: legal actions in every state and with every way to pay, jumps
+/// in time, direct transfers, blacklists, new parameters, and attempts that must fail.
 ///
-/// An act that should succeed and reverts fails the run.
+/// An action that should succeed but reverts fails the run.
 contract ProtocolHandler is ProtocolExits {
     modifier recorded() {
         _;
@@ -25,7 +25,7 @@ contract ProtocolHandler is ProtocolExits {
         }
     }
 
-    // --- what can happen ---
+    // --- actions ---
 
     function create(uint256 seed) external recorded {
         if (escrows.length == MAX_ESCROWS) return;
@@ -48,21 +48,21 @@ contract ProtocolHandler is ProtocolExits {
         if (way == 1 && amount != 0) {
             _frontRun(t.initiator, address(escrow), amount, deposit);
             openedBy[escrow] = deposit;
-            // Late: the money is only refunded.
+            // Late: the money can only be refunded.
             if ((seed >> 16) % 4 == 0) vm.warp(t.matchDeadline + (seed >> 24) % 30 days);
         }
         factory.create(_packed(t), deposit);
     }
 
-    /// One step of most escrows.
-    function act(uint256 seed) external recorded {
+    /// Takes one step in most escrows.
+    function advance(uint256 seed) external recorded {
         for (uint256 i = 0; i < escrows.length; ++i) {
             uint256 choice = uint256(keccak256(abi.encode(seed, i)));
-            if (choice >> 254 != 0) _act(escrows[i], choice);
+            if (choice >> 254 != 0) _advance(escrows[i], choice);
         }
     }
 
-    function _act(WorkingContractEscrow escrow, uint256 choice) private {
+    function _advance(WorkingContractEscrow escrow, uint256 choice) private {
         Status status = escrow.status();
         if (status == Status.Created) _actCreated(escrow, choice);
         else if (status == Status.Matched) _actMatched(escrow, choice);
@@ -71,7 +71,7 @@ contract ProtocolHandler is ProtocolExits {
         else _actEnded(escrow, choice);
     }
 
-    /// In every dispute, every agent whose bit is set votes, where it may.
+    /// In every dispute, every agent whose bit is set votes if it is allowed to.
     function vote(uint256 seed) external recorded {
         for (uint256 i = 0; i < escrows.length; ++i) {
             if (escrows[i].status() != Status.Disputed) continue;
@@ -83,7 +83,7 @@ contract ProtocolHandler is ProtocolExits {
         }
     }
 
-    /// In every dispute, opens the votes of every agent whose bit is set, or of all.
+    /// In every dispute, opens the votes of every agent whose bit is set, or of all agents.
     function open(uint256 seed) external recorded {
         for (uint256 i = 0; i < escrows.length; ++i) {
             WorkingContractEscrow escrow = escrows[i];
@@ -98,7 +98,7 @@ contract ProtocolHandler is ProtocolExits {
         }
     }
 
-    /// To the nearest limit of all escrows, or a second beside it, or some hours on.
+    /// Warps to the nearest time limit of all escrows, to a second beside it, or some hours ahead.
     function pass(uint256 choice) external recorded {
         vm.roll(vm.getBlockNumber() + 1 + choice % 50);
         uint40 now_ = _now();
@@ -115,29 +115,29 @@ contract ProtocolHandler is ProtocolExits {
         vm.warp(to > now_ ? to : now_ + 1);
     }
 
-    /// What comes from outside of the lifecycle.
+    /// Events from outside the lifecycle.
     function disturb(uint256 kind, uint256 a, uint256 b, uint256 c) external recorded {
         kind %= 6;
-        if (kind == 0) _strand(a, b, c);
-        else if (kind == 1 && stranded.length != 0) _returnStranded(a % stranded.length, operator);
+        if (kind == 0) _transferDirectly(a, b, c);
+        else if (kind == 1 && directTransfers.length != 0) _refundDirectTransfer(a % directTransfers.length, operator);
         else if (kind == 2) _blacklist(a);
         else if (kind == 3) _liftBlacklist();
         else if (kind == 4) _change(a);
         else _attack(a, b);
     }
 
-    /// @dev Somebody signs a transfer to an escrow, and somebody else broadcasts it at the token.
-    function _strand(uint256 escrowSeed, uint256 payerSeed, uint256 amount) private {
-        if (escrows.length == 0 || stranded.length > 8) return;
+    /// @dev Someone signs a transfer to an escrow, and someone else broadcasts it at the token.
+    function _transferDirectly(uint256 escrowSeed, uint256 payerSeed, uint256 amount) private {
+        if (escrows.length == 0 || directTransfers.length > 8) return;
         WorkingContractEscrow escrow = escrows[escrowSeed % escrows.length];
         address payer = actors[payerSeed % actors.length];
         if (usd.isBlacklisted(payer)) return;
         amount = 1 + amount % 100e6;
-        // Equal payments of the initiator are told apart by ReturnSurplusTest.
+        // ReturnSurplusTest covers equal payments of the initiator.
         if (amount == _depositOf(escrow.terms())) ++amount;
-        Authorization memory authorization = _astray(payer, address(escrow), amount);
-        stranded.push(Stranded(escrow, payer, amount, authorization));
-        strandedAt[escrow] += amount;
+        Authorization memory authorization = _directTransfer(payer, address(escrow), amount);
+        directTransfers.push(DirectTransfer(escrow, payer, amount, authorization));
+        directlySentTo[escrow] += amount;
     }
 
     function _blacklist(uint256 who) private {
@@ -152,7 +152,7 @@ contract ProtocolHandler is ProtocolExits {
         vm.stopPrank();
     }
 
-    /// @dev None of these may succeed.
+    /// @dev None of these must succeed.
     function _attack(uint256 escrowSeed, uint256 choice) private {
         if (escrows.length == 0) return;
         WorkingContractEscrow escrow = escrows[escrowSeed % escrows.length];
@@ -176,7 +176,7 @@ contract ProtocolHandler is ProtocolExits {
         if (usd.balanceOf(attacker) != 0) violations.push("the attacker has money");
     }
 
-    // --- acts by status ---
+    // --- actions by status ---
 
     function _actCreated(WorkingContractEscrow escrow, uint256 choice) private {
         Terms memory t = escrow.terms();
@@ -272,8 +272,8 @@ contract ProtocolHandler is ProtocolExits {
 
     // --- money ---
 
-    /// @dev Prepares a payment in one of four ways: signed and brought by the operator or the payer, from an allowance,
-    /// or broadcast by somebody else first.
+    /// @dev Prepares a payment in one of four ways: signed and submitted by the operator or the payer, from an
+    /// allowance, or broadcast by someone else first.
     function _pay(WorkingContractEscrow escrow, address payer, uint256 amount, uint256 way)
         private
         returns (bool able, address caller, Authorization memory payment)
@@ -290,11 +290,11 @@ contract ProtocolHandler is ProtocolExits {
         return (true, operator, payment);
     }
 
-    /// @dev The operator lets every act take surplus: without any it is the same as the plain call.
-    function _bring(WorkingContractEscrow escrow, address caller, bytes memory act_) private {
+    /// @dev The operator allows a direct transfer for every action: without one it is the same as the plain call.
+    function _bring(WorkingContractEscrow escrow, address caller, bytes memory action) private {
         vm.prank(caller);
-        if (caller == operator) escrow.withSurplus(act_);
-        else Address.functionCall(address(escrow), act_);
+        if (caller == operator) escrow.withSurplus(action);
+        else Address.functionCall(address(escrow), action);
     }
 
     /// @dev Called as the attacker.
@@ -303,24 +303,24 @@ contract ProtocolHandler is ProtocolExits {
         if (usedBy[escrow].nonce != 0 && _now() < t.reviewDeadline + 7 days) {
             address matched = t.workerInitiated ? escrow.client() : escrow.worker();
             try escrow.returnSurplus(matched, t.workerInitiated ? t.price : _stakeOf(t), usedBy[escrow]) {
-                violations.push("a booked payment was returned");
+                violations.push("a booked payment was refunded");
             } catch {}
         }
-        if (stranded.length == 0) return;
-        Stranded memory s = stranded[choice % stranded.length];
+        if (directTransfers.length == 0) return;
+        DirectTransfer memory s = directTransfers[choice % directTransfers.length];
         try s.escrow.returnSurplus(makeAddr("attacker"), s.amount, s.authorization) {
-            violations.push("surplus returned to another");
+            violations.push("direct transfer refunded to another");
         } catch {}
         try s.escrow.accept(s.payer, s.authorization) {
-            violations.push("a third party credited surplus");
+            violations.push("a third party credited a direct transfer");
         } catch {}
         try s.escrow.dispute(s.authorization) {
             violations.push("a third party disputed");
         } catch {}
     }
 
-    /// @dev The operator brings an authorization that its payer cancelled after it was verified, with others' money
-    /// there.
+    /// @dev The operator submits an authorization that its payer cancelled after verification, with others' money in
+    /// the escrow.
     function _attackWithCancelledAuthorization(WorkingContractEscrow escrow, uint256 choice) private {
         if (escrow.status() != Status.Created) return;
         Terms memory t = escrow.terms();
@@ -334,13 +334,13 @@ contract ProtocolHandler is ProtocolExits {
         } catch {}
     }
 
-    /// @dev The operator shows the authorization that opened the escrow, with others' money beside it.
+    /// @dev The operator submits the authorization that opened the escrow, with others' money in it.
     function _attackWithOpeningDeposit(WorkingContractEscrow escrow) private {
         Terms memory t = escrow.terms();
         uint256 before = usd.balanceOf(address(escrow));
         vm.prank(operator);
         try escrow.returnSurplus(t.initiator, _depositOf(t), openedBy[escrow]) {
-            if (usd.balanceOf(address(escrow)) != before) violations.push("the opening deposit was returned");
+            if (usd.balanceOf(address(escrow)) != before) violations.push("the opening deposit was refunded");
         } catch {}
     }
 
@@ -396,7 +396,7 @@ contract ProtocolHandler is ProtocolExits {
         return type(uint40).max;
     }
 
-    /// @dev Ends are final: two of them never follow each other.
+    /// @dev Ends are final: one never follows another.
     function _rank(Status status) private pure returns (uint256) {
         return status <= Status.Resolved ? uint256(status) : uint256(Status.Resolved) + 1;
     }

@@ -5,10 +5,10 @@ import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.so
 import {Authorization, Status} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 
-/// @notice What a random history is about: escrows, people and what was seen of them.
+/// @notice The world of a random history: escrows, people and what was observed of them.
 abstract contract ProtocolWorld is BaseTest {
-    /// @dev Money at an escrow that no call of the escrow has taken.
-    struct Stranded {
+    /// @dev Money sent to an escrow outside its own calls.
+    struct DirectTransfer {
         WorkingContractEscrow escrow;
         address payer;
         uint256 amount;
@@ -20,21 +20,21 @@ abstract contract ProtocolWorld is BaseTest {
     WorkingContractEscrow[] public escrows;
     address[] public actors;
     address[] internal treasuries;
-    Stranded[] internal stranded;
+    DirectTransfer[] internal directTransfers;
 
-    mapping(WorkingContractEscrow escrow => uint256) public strandedAt;
+    mapping(WorkingContractEscrow escrow => uint256) public directlySentTo;
     mapping(WorkingContractEscrow escrow => bool) public settled;
     mapping(WorkingContractEscrow escrow => mapping(address agent => uint24)) internal votesOf;
     mapping(WorkingContractEscrow escrow => mapping(address agent => bool)) internal claimed;
     mapping(WorkingContractEscrow escrow => Authorization) internal usedBy;
-    /// Authorization that brought the deposit before anybody opened the escrow.
+    /// The authorization that paid the deposit before the escrow was opened.
     mapping(WorkingContractEscrow escrow => Authorization) internal openedBy;
     mapping(WorkingContractEscrow escrow => Status) internal lastStatus;
 
     /// How often each status, and each number of opened votes at a tally, was seen.
     mapping(Status status => uint256) public reached;
     uint256[8] public talliesWith;
-    /// What must not happen, and did.
+    /// Descriptions of everything that happened but must not.
     string[] public violations;
 
     function setUp() public override {
@@ -47,10 +47,10 @@ abstract contract ProtocolWorld is BaseTest {
         _stakeAgents(7);
     }
 
-    /// Starts another history, with other escrows.
+    /// Starts a new history with new escrows.
     function forget() external {
         delete escrows;
-        delete stranded;
+        delete directTransfers;
     }
 
     function escrowCount() external view returns (uint256) {
@@ -61,7 +61,7 @@ abstract contract ProtocolWorld is BaseTest {
         return violations.length;
     }
 
-    /// Everything that anybody holds, escrows included.
+    /// Everyone's money, including that of the escrows.
     function totalHeld() external view returns (uint256 total) {
         total = _heldByPeople();
         for (uint256 i = 0; i < escrows.length; ++i) {
@@ -84,7 +84,7 @@ abstract contract ProtocolWorld is BaseTest {
         return usd.balanceOf(address(escrow));
     }
 
-    /// What may stay behind for ever: amounts of payees that the token refuses to pay.
+    /// Money that can stay in the escrow forever, because the token refuses to pay its owner.
     function unpayable(WorkingContractEscrow escrow) external view returns (uint256 total) {
         for (uint256 i = 0; i < actors.length; ++i) {
             if (usd.isBlacklisted(actors[i])) total += escrow.deferred(actors[i]);
@@ -92,7 +92,7 @@ abstract contract ProtocolWorld is BaseTest {
         for (uint256 i = 0; i < treasuries.length; ++i) {
             if (usd.isBlacklisted(treasuries[i])) total += escrow.deferred(treasuries[i]);
         }
-        return total + strandedAt[escrow];
+        return total + directlySentTo[escrow];
     }
 
     function stakedTokens() external view returns (uint256 booked, uint256 held) {
@@ -121,16 +121,16 @@ abstract contract ProtocolWorld is BaseTest {
         escrow.claim(agent);
     }
 
-    function _returnStranded(uint256 index, address caller) internal {
-        Stranded memory s = stranded[index];
+    function _refundDirectTransfer(uint256 index, address caller) internal {
+        DirectTransfer memory s = directTransfers[index];
         if (usd.isBlacklisted(s.payer)) return;
         uint256 before = usd.balanceOf(s.payer);
         vm.prank(caller);
         s.escrow.returnSurplus(s.payer, s.amount, s.authorization);
-        if (usd.balanceOf(s.payer) != before + s.amount) violations.push("surplus went elsewhere");
-        strandedAt[s.escrow] -= s.amount;
-        stranded[index] = stranded[stranded.length - 1];
-        stranded.pop();
+        if (usd.balanceOf(s.payer) != before + s.amount) violations.push("direct transfer refunded elsewhere");
+        directlySentTo[s.escrow] -= s.amount;
+        directTransfers[index] = directTransfers[directTransfers.length - 1];
+        directTransfers.pop();
     }
 
     function _liftBlacklist() internal {

@@ -14,7 +14,7 @@ contract SettlementTest is Test {
         Parameters memory p
     ) public pure {
         _bound(tally, p);
-        Settlement.Payout memory payout = Settlement.resolve(price, stake, bond, tally, p);
+        Settlement.Payout memory payout = _resolve(price, stake, bond, tally, p);
         assertEq(payout.client + payout.worker + payout.treasury, uint256(price) + stake + bond, "out = in");
     }
 
@@ -24,16 +24,16 @@ contract SettlementTest is Test {
     {
         Settlement.Tally memory none;
         _bound(none, p);
-        Settlement.Payout memory payout = Settlement.absent(price, stake, p);
+        Settlement.Payout memory payout = Settlement.absent(price, stake, p.absentNoneMetClientShare);
         assertEq(payout.client + payout.worker + payout.treasury, uint256(price) + stake, "absent");
         assertEq(payout.worker, 0, "an absent worker gets nothing");
-        payout = Settlement.withdrawn(price, stake, p);
+        payout = Settlement.withdrawn(price, stake, p.earlyWithdrawalSlashRatio);
         assertEq(payout.client + payout.worker + payout.treasury, uint256(price) + stake, "withdrawn");
         assertEq(payout.treasury, 0, "no fee on a withdrawal");
-        assertGe(payout.client, price, "price back");
+        assertGe(payout.client, price, "price refunded");
     }
 
-    /// One criterion going from not met to met never costs the worker anything, nor brings the client anything.
+    /// Changing one criterion from not met to met never costs the worker anything and never gains the client anything.
     function testFuzz_ResolveIsMonotone(
         uint96 price,
         uint96 stake,
@@ -43,13 +43,26 @@ contract SettlementTest is Test {
     ) public pure {
         _bound(tally, p);
         vm.assume(tally.notMet != 0);
-        Settlement.Payout memory lower = Settlement.resolve(price, stake, bond, tally, p);
+        Settlement.Payout memory lower = _resolve(price, stake, bond, tally, p);
         --tally.notMet;
         ++tally.met;
-        Settlement.Payout memory higher = Settlement.resolve(price, stake, bond, tally, p);
-        // The fee is rounded: it may grow by a unit where the price grows by none.
+        Settlement.Payout memory higher = _resolve(price, stake, bond, tally, p);
+        // The fee is rounded: it can grow by a unit while the price grows by none.
         assertGe(higher.worker + 1, lower.worker, "worker");
         assertLe(higher.client, lower.client + 1, "client");
+    }
+
+    function test_CountOfEveryCombination() public pure {
+        for (uint256 combination = 0; combination < 4096; ++combination) {
+            uint256 bits;
+            uint256 expected;
+            for (uint256 i = 0; i < 12; ++i) {
+                uint256 bit = (combination >> i) & 1;
+                bits |= bit << (2 * i);
+                expected += bit;
+            }
+            assertEq(Settlement.count(bits), expected, "count");
+        }
     }
 
     function testFuzz_PotIsWhatLosersLost(uint16[4] memory counts, uint96 bond, uint16 ratio) public pure {
@@ -70,6 +83,14 @@ contract SettlementTest is Test {
             assertGt(2 * winners, votes.met + votes.notMet + votes.unclear, "more than half");
         }
         assertEq(kept + pot, posted, "kept + pot = posted");
+    }
+
+    function _resolve(uint256 price, uint256 stake, uint256 bond, Settlement.Tally memory tally, Parameters memory p)
+        private
+        pure
+        returns (Settlement.Payout memory)
+    {
+        return Settlement.resolve(price, stake, bond, tally, p.protocolFee, p.absentNoneMetClientShare);
     }
 
     function _bound(Settlement.Tally memory tally, Parameters memory p) private pure {

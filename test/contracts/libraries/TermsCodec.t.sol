@@ -8,19 +8,33 @@ import {Parameters, Terms} from "../../../contracts/types/Types.sol";
 contract TermsCodecTest is Test {
     using TermsCodec for bytes;
 
-    function testFuzz_UnpackIsInverseOfPack(Terms memory t) public pure {
+    function testFuzz_UnpackIsInverseOfPack(Terms memory t, bool named) public pure {
+        if (!named) t.counterparty = address(0);
         bytes memory packed = TermsCodec.pack(t);
-        assertEq(packed.length, 135, "length");
-        assertTrue(packed.hasKnownFlags(), "flags");
+        assertEq(packed.length, t.counterparty == address(0) ? 115 : 135, "length");
+        assertTrue(packed.hasKnownForm(), "form");
         assertEq(keccak256(abi.encode(packed.unpack())), keccak256(abi.encode(t)), "terms");
     }
 
-    /// Packed forms with known flags and terms are one to one, so that equal terms have one address.
-    function testFuzz_PackIsInverseOfUnpack(bytes32[5] memory words, uint8 flags) public pure {
-        bytes memory packed = abi.encodePacked(words[0], words[1], words[2], words[3], bytes7(words[4]));
-        packed[53] = bytes1(flags & 3);
-        assertTrue(packed.hasKnownFlags(), "flags");
+    /// Terms and packed bytes of a known form map one to one, so equal terms have one address.
+    function testFuzz_PackIsInverseOfUnpack(bytes32[4] memory words, uint8 flags, address counterparty) public pure {
+        bytes memory packed = abi.encodePacked(words[0], words[1], words[2], bytes19(words[3]));
+        packed[33] = bytes1(flags & 3);
+        if (counterparty != address(0)) packed = bytes.concat(packed, bytes20(counterparty));
+        assertTrue(packed.hasKnownForm(), "form");
         assertEq(TermsCodec.pack(packed.unpack()), packed, "packed");
+    }
+
+    function testFuzz_OtherBytesHaveNoKnownForm(bytes memory packed, bytes32[5] memory words, uint8 flags) public pure {
+        if (packed.length != 115 && packed.length != 135) assertFalse(packed.hasKnownForm(), "other length");
+
+        packed = abi.encodePacked(words[0], words[1], words[2], bytes19(words[3]));
+        packed[33] = bytes1(uint8(bound(flags, 4, 255)));
+        assertFalse(packed.hasKnownForm(), "unknown flag");
+
+        packed[33] = 0;
+        assertTrue(packed.hasKnownForm(), "known form");
+        assertFalse(bytes.concat(packed, bytes20(0)).hasKnownForm(), "zero counterparty");
     }
 
     function testFuzz_ReadersAgreeWithUnpack(Terms memory t) public pure {

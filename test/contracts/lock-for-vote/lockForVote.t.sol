@@ -14,7 +14,7 @@ contract LockForVoteTest is BaseTest {
         escrow = address(_escrowIn(Status.Disputed));
     }
 
-    function test_RevertWhen_CallerNoEscrow() public {
+    function test_RevertWhen_CallerNotEscrow() public {
         address[4] memory callers = [stranger, operator, address(factory), factory.IMPLEMENTATION()];
         for (uint256 i = 0; i < callers.length; ++i) {
             vm.expectRevert(abi.encodeWithSelector(IBackupAgentRegistry.NotEscrow.selector, callers[i]));
@@ -32,7 +32,7 @@ contract LockForVoteTest is BaseTest {
         vm.prank(escrow);
         registry.lockForVote(agents[0], ELIGIBILITY_STAKE + 1, _now(), _now());
 
-        // Nobody is eligible without a stake, even where none is required.
+        // No one is eligible without a stake, even if none is required.
         vm.expectRevert(abi.encodeWithSelector(IBackupAgentRegistry.NotEligible.selector, stranger, 0, 0));
         vm.prank(escrow);
         registry.lockForVote(stranger, 0, _now(), _now());

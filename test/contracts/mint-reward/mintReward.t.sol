@@ -14,7 +14,7 @@ contract MintRewardTest is BaseTest {
         escrow = address(_escrowIn(Status.Created));
     }
 
-    function test_RevertWhen_CallerNoEscrow() public {
+    function test_RevertWhen_CallerNotEscrow() public {
         address[4] memory callers = [stranger, owner, address(factory), factory.IMPLEMENTATION()];
         for (uint256 i = 0; i < callers.length; ++i) {
             vm.expectRevert(abi.encodeWithSelector(IProtocolToken.NotEscrow.selector, callers[i]));
@@ -101,7 +101,7 @@ contract MintRewardTest is BaseTest {
         assertEq(token.dailyCap(), highest, "cap");
     }
 
-    /// The owner can dilute stakers by no more than this, in all.
+    /// The owner can dilute stakers by at most this in total.
     function test_RevertWhen_GrantsExhausted() public {
         uint256 highest = token.MAX_GRANTS();
         assertEq(highest, 1_000_000e18, "highest grants");

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {IERC1271} from "@openzeppelin/contracts/interfaces/IERC1271.sol";
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 
-/// @notice A contract wallet whose owner's signature counts (ERC-1271).
+/// @notice A contract wallet that accepts its owner's signature (ERC-1271).
 contract ContractWallet is IERC1271 {
     address private immutable OWNER;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @notice A contract wallet that attacks whoever asks it for a signature.
+/// @notice A contract wallet that attacks any contract that checks its signature.
 contract MaliciousWallet {
     enum Attack {
         BurnGas,
@@ -19,7 +19,7 @@ contract MaliciousWallet {
         _attack();
     }
 
-    /// @notice The same, as the direct target of an operation.
+    /// @notice The same attack, as the direct target of an operation.
     fallback() external {
         _attack();
     }
@@ -30,7 +30,7 @@ contract MaliciousWallet {
             while (true) {}
         }
         assembly {
-            // 100 kB, paid for by the wallet; copying it must not be paid for by the caller.
+            // 100 kB, paid for by the wallet; the caller must not pay for copying it.
             for { let i := 0 } lt(i, 512) { i := add(i, 32) } { mstore(i, not(0)) }
             if eq(chosen, 1) { return(0, 100000) }
             revert(0, 100000)

@@ -97,7 +97,7 @@ contract OpenVoteTest is BaseTest {
         }
     }
 
-    function test_WhenAnybodyOpens() public {
+    function test_WhenAnyoneOpens() public {
         vm.warp(closesAt + 24 hours - 1);
         vm.expectEmit(address(escrow));
         emit IWorkingContractEscrow.VoteOpened(agents[0], ALL_MET);

@@ -36,7 +36,7 @@ contract OpenTest is BaseTest {
         assertBalance(address(escrow), PRICE, "escrow");
     }
 
-    function test_RevertWhen_SomebodyElseOffersTheAllowance() public {
+    function test_RevertWhen_SomeoneElseOffersTheAllowance() public {
         vm.prank(client);
         usd.approve(address(escrow), PRICE);
         _expectNotParty(stranger, client);
@@ -74,8 +74,8 @@ contract OpenTest is BaseTest {
         assertBalance(address(escrow), 0, "escrow");
     }
 
-    /// Late money at an address that was never deployed, under parameters that are gone.
-    function test_GivenMoneyArrivedLateUnderFormerParameters() public {
+    /// Late money at an address that was never deployed, under parameters that are no longer valid.
+    function test_GivenMoneyArrivedLateUnderPreviousParameters() public {
         t = _newTerms();
         address predicted = factory.predict(t);
         Authorization memory deposit = _authorize(client, predicted, PRICE);

@@ -31,7 +31,7 @@ contract PoolTest is BaseTest {
         }
     }
 
-    /// @dev Joins, leaves, or comes back after unbonding.
+    /// @dev Joins, leaves, or rejoins after unbonding.
     function _change(address agent, uint256 bit, uint256 inside) private returns (uint256) {
         if (inside & bit != 0) {
             vm.prank(agent);
@@ -61,6 +61,6 @@ contract PoolTest is BaseTest {
         for (uint256 i = 0; i < agents.length; ++i) {
             if (agents[i] == agent) return 1 << i;
         }
-        revert("nobody's slot");
+        revert("slot of an unknown agent");
     }
 }

@@ -49,7 +49,7 @@ contract RegisterTest is BaseTest {
         delegation.register(worker, operator, NONCE, issuedAt, expiresAt + 1, signature);
     }
 
-    function test_RevertWhen_SomebodyElseSigned() public {
+    function test_RevertWhen_SomeoneElseSigned() public {
         keyOf[worker] = keyOf[stranger];
         signature = _signDelegation(worker, operator, NONCE, issuedAt, expiresAt);
         _expectInvalid(worker);

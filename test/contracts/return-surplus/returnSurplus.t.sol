@@ -13,17 +13,17 @@ contract ReturnSurplusTest is BaseTest {
     address internal racer;
     Authorization internal lost;
 
-    /// A racer's stake was broadcast at the token by somebody, and another worker was matched.
+    /// Someone broadcast a racer's stake at the token, and another worker was matched.
     function setUp() public override {
         super.setUp();
         racer = agents[0];
         t = _newTerms();
         escrow = _create(t);
-        lost = _astray(racer, address(escrow), STAKE);
+        lost = _directTransfer(racer, address(escrow), STAKE);
         _accept(escrow, worker);
     }
 
-    function test_WhenOperatorReturns() public {
+    function test_WhenOperatorRefunds() public {
         vm.expectEmit(address(escrow));
         emit IWorkingContractEscrow.SurplusReturned(racer, lost.nonce, STAKE);
         vm.prank(operator);
@@ -38,14 +38,14 @@ contract ReturnSurplusTest is BaseTest {
         escrow.returnSurplus(racer, STAKE, lost);
     }
 
-    function test_RevertWhen_AnybodyCallsTooEarly() public {
+    function test_RevertWhen_AnyoneCallsTooEarly() public {
         vm.warp(t.reviewDeadline + 14 days - 1);
         _expectNotReturnable(t.reviewDeadline + 14 days);
         vm.prank(racer);
         escrow.returnSurplus(racer, STAKE, lost);
     }
 
-    function test_WhenAnybodyCallsTwoWeeksAfterReviewDeadline() public {
+    function test_WhenAnyoneCallsTwoWeeksAfterReviewDeadline() public {
         vm.warp(t.reviewDeadline + 14 days);
         vm.prank(stranger);
         escrow.returnSurplus(racer, STAKE, lost);
@@ -56,7 +56,7 @@ contract ReturnSurplusTest is BaseTest {
         assertBalance(address(escrow), 0, "escrow");
     }
 
-    /// Initiator, counterparty and voters are known people: a stranger with a cancelled authorization comes after them.
+    /// Initiator, counterparty and voters come before a stranger with a cancelled authorization.
     function test_GivenPayerHasMoneyBooked() public {
         _stakeAgents(2);
         escrow = _disputed(_newTerms());
@@ -64,7 +64,7 @@ contract ReturnSurplusTest is BaseTest {
         _vote(escrow, agents[1], ALL_MET);
         address[3] memory booked = [client, worker, agents[1]];
         for (uint256 i = 0; i < booked.length; ++i) {
-            Authorization memory own = _astray(booked[i], address(escrow), STAKE);
+            Authorization memory own = _directTransfer(booked[i], address(escrow), STAKE);
             uint256 before = usd.balanceOf(booked[i]);
             vm.warp(t.reviewDeadline + 7 days - 1);
             _expectNotReturnable(t.reviewDeadline + 7 days);
@@ -79,9 +79,9 @@ contract ReturnSurplusTest is BaseTest {
         assertBalance(address(escrow), escrow.booked(), "escrow");
     }
 
-    /// What the delays are for: before a stranger's turn the money is back with whom it belongs to.
+    /// The reason for the delays: the owner has its refund before a stranger's turn.
     function test_GivenStrangerWithCancelledAuthorization() public {
-        Authorization memory own = _astray(worker, address(escrow), STAKE);
+        Authorization memory own = _directTransfer(worker, address(escrow), STAKE);
         Authorization memory cancelled = _cancelled(stranger, address(escrow), STAKE);
         vm.prank(operator);
         escrow.returnSurplus(racer, STAKE, lost);
@@ -106,7 +106,7 @@ contract ReturnSurplusTest is BaseTest {
     function test_GivenMoneyAfterSettlement() public {
         vm.warp(t.deliveryDeadline);
         escrow.settle();
-        Authorization memory late = _astray(client, address(escrow), PRICE);
+        Authorization memory late = _directTransfer(client, address(escrow), PRICE);
         uint256 before = usd.balanceOf(client);
         vm.prank(operator);
         escrow.returnSurplus(client, PRICE, late);
@@ -114,11 +114,11 @@ contract ReturnSurplusTest is BaseTest {
         assertBalance(address(escrow), STAKE, "escrow, the racer's");
     }
 
-    /// Before the opening nobody but the initiator can have paid; a signed and cancelled authorization over its deposit
-    /// would else empty the address.
+    /// Before opening, money here counts as the initiator's. Otherwise a signed and cancelled authorization for the
+    /// deposit could empty the address.
     function test_RevertGiven_NeverOpened() public {
         WorkingContractEscrow unopened = WorkingContractEscrow(factory.deploy(_packed(_newTerms())));
-        Authorization memory deposit = _astray(client, address(unopened), PRICE);
+        Authorization memory deposit = _directTransfer(client, address(unopened), PRICE);
         Authorization memory cancelled = _cancelled(stranger, address(unopened), PRICE);
         vm.warp(unopened.terms().reviewDeadline + 14 days);
         address[2] memory callers = [operator, stranger];
@@ -133,10 +133,10 @@ contract ReturnSurplusTest is BaseTest {
         assertBalance(client, FUNDS - PRICE, "client, who paid the price of the first escrow");
     }
 
-    /// The authorization that brought the deposit is used up by the opening: showing it again pays nothing.
+    /// Opening spends the authorization that paid the deposit: submitting it again pays nothing.
     function test_GivenDepositWasHereBeforeOpening() public {
         (WorkingContractEscrow other, Authorization memory deposit) = _openedFromBalance();
-        Authorization memory theirs = _astray(racer, address(other), PRICE);
+        Authorization memory theirs = _directTransfer(racer, address(other), PRICE);
         uint256 before = usd.balanceOf(client);
 
         vm.expectEmit(address(other));
@@ -156,10 +156,10 @@ contract ReturnSurplusTest is BaseTest {
         assertBalance(racer, FUNDS - STAKE, "racer, whose stake is at the first escrow");
     }
 
-    /// The bit takes one claim of exactly the deposit: a second payment of the initiator comes back whole.
+    /// The flag absorbs one claim of exactly the deposit: a second payment of the initiator is refunded in full.
     function test_GivenInitiatorPaidTwice() public {
         (WorkingContractEscrow other, Authorization memory deposit) = _openedFromBalance();
-        Authorization memory again = _astray(client, address(other), PRICE);
+        Authorization memory again = _directTransfer(client, address(other), PRICE);
         uint256 before = usd.balanceOf(client);
         vm.startPrank(operator);
         other.returnSurplus(client, PRICE, again);
@@ -169,19 +169,19 @@ contract ReturnSurplusTest is BaseTest {
         assertBalance(address(other), other.booked(), "escrow");
     }
 
-    /// Any other amount of the initiator is no opening deposit.
+    /// Any other amount paid by the initiator is not an opening deposit.
     function test_GivenInitiatorPaidAnotherAmount() public {
         (WorkingContractEscrow other,) = _openedFromBalance();
-        Authorization memory small = _astray(client, address(other), STAKE);
+        Authorization memory small = _directTransfer(client, address(other), STAKE);
         uint256 before = usd.balanceOf(client);
         vm.prank(operator);
         other.returnSurplus(client, STAKE, small);
         assertBalance(client, before + STAKE, "client");
     }
 
-    /// Where the escrow took the deposit itself, an equal payment beside it is the initiator's to get back.
+    /// If the escrow collected the deposit itself, an equal payment beside it is refunded to the initiator.
     function test_GivenDepositWasCollectedByOpening() public {
-        Authorization memory again = _astray(client, address(escrow), PRICE);
+        Authorization memory again = _directTransfer(client, address(escrow), PRICE);
         uint256 before = usd.balanceOf(client);
         vm.prank(operator);
         escrow.returnSurplus(client, PRICE, again);
@@ -192,7 +192,7 @@ contract ReturnSurplusTest is BaseTest {
         ContractWallet wallet = new ContractWallet(racer);
         keyOf[address(wallet)] = keyOf[racer];
         usd.mint(address(wallet), STAKE);
-        Authorization memory own = _astray(address(wallet), address(escrow), STAKE);
+        Authorization memory own = _directTransfer(address(wallet), address(escrow), STAKE);
         vm.prank(operator);
         escrow.returnSurplus(address(wallet), STAKE, own);
         assertBalance(address(wallet), STAKE, "wallet");
@@ -213,13 +213,13 @@ contract ReturnSurplusTest is BaseTest {
 
     function test_RevertWhen_AnotherPayee() public {
         WorkingContractEscrow other = _create(_newTerms());
-        Authorization memory elsewhere = _astray(racer, address(other), STAKE);
+        Authorization memory elsewhere = _directTransfer(racer, address(other), STAKE);
         _expectInvalid(racer, elsewhere.nonce);
         vm.prank(operator);
         escrow.returnSurplus(racer, STAKE, elsewhere);
     }
 
-    /// Not even the operator can point the money at somebody who did not pay it.
+    /// Not even the operator can assign the money to someone who did not pay it.
     function test_RevertWhen_PayerDidNotSign() public {
         _expectInvalid(stranger, lost.nonce);
         vm.prank(operator);
@@ -250,10 +250,10 @@ contract ReturnSurplusTest is BaseTest {
         other.returnSurplus(racer, STAKE, cancelled);
     }
 
-    /// @dev An escrow whose deposit arrived by `deposit` before anybody opened it.
+    /// @dev An escrow whose deposit arrived through `deposit` before it was opened.
     function _openedFromBalance() private returns (WorkingContractEscrow other, Authorization memory deposit) {
         Terms memory terms = _newTerms();
-        deposit = _astray(client, factory.predict(terms), PRICE);
+        deposit = _directTransfer(client, factory.predict(terms), PRICE);
         other = WorkingContractEscrow(factory.create(_packed(terms), deposit));
     }
 

@@ -22,7 +22,7 @@ contract RevokeTest is BaseTest {
         assertFalse(delegation.isAuthorized(worker, operator), "operator's power");
     }
 
-    function test_WhenOperatorGivesUp() public {
+    function test_WhenOperatorRenounces() public {
         _delegate(worker);
         vm.prank(operator);
         delegation.revoke(worker, operator);
@@ -39,7 +39,7 @@ contract RevokeTest is BaseTest {
         vm.expectRevert(abi.encodeWithSelector(IAgentDelegation.DelegationOutdated.selector, issuedAt, issuedAt));
         delegation.register(worker, operator, bytes32("n"), issuedAt, issuedAt, signature);
 
-        // A second revocation does not move the mark back.
+        // A second revocation does not move the date back.
         vm.prank(worker);
         delegation.revoke(worker, operator);
         (, uint40 revokedAt) = delegation.grants(worker, operator);

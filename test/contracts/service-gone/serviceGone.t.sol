@@ -5,8 +5,8 @@ import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.so
 import {Authorization, Outcome, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 
-/// @notice One dispute, and the service gone after each of its steps: the people take the rest by themselves, with the
-/// same result to the unit. Random histories are in ProtocolInvariantTest.
+/// @notice One dispute, with the service gone after each of its steps: the people take the remaining steps themselves,
+/// with the same result to the unit. Random histories are in ProtocolInvariantTest.
 contract ServiceGoneTest is BaseTest {
     uint256 internal constant VOTERS = 3;
     uint256 internal constant FIRST_VOTE = 4;
@@ -42,7 +42,7 @@ contract ServiceGoneTest is BaseTest {
         }
     }
 
-    /// No signer any more, and nobody who answers for treasury, reviewer or owner.
+    /// No signer is left, and no one controls treasury, reviewer or owner.
     function _removeService() private {
         serviceGone = true;
         vm.prank(owner);
@@ -109,7 +109,7 @@ contract ServiceGoneTest is BaseTest {
         escrow.claim(agents[voter]);
     }
 
-    /// @dev Signed for the operator; alone, an allowance is all that it takes.
+    /// @dev Signed for the operator; without it, an allowance is enough.
     function _payment(address payer, uint256 amount) private returns (Authorization memory) {
         if (!serviceGone) return _authorize(payer, address(escrow), amount);
         vm.prank(payer);
@@ -117,7 +117,7 @@ contract ServiceGoneTest is BaseTest {
         return _noAuthorization();
     }
 
-    /// @dev The published result of two criteria met of three.
+    /// @dev The published result for two of three criteria met.
     function _assertPaid(string memory when) private view {
         assertEq(uint8(escrow.status()), uint8(Status.SettledPartial), when);
         assertEq(usd.balanceOf(client), FUNDS - PRICE - BOND + 18_166_667, string.concat("client, ", when));

@@ -33,7 +33,7 @@ contract SetParametersTest is BaseTest {
         assertEq(_validUntil(_defaultParameters()), _now() + 1 days, "former for a day");
     }
 
-    function test_GivenFormerParametersSetAgain() public {
+    function test_GivenPreviousParametersSetAgain() public {
         _setParameters(p);
         _setParameters(_defaultParameters());
         assertEq(_validUntil(_defaultParameters()), type(uint40).max, "current without end");

@@ -47,7 +47,7 @@ contract SettleTest is BaseTest {
         assertEq(uint8(escrow.outcomeOf(0)), uint8(Outcome.None), "nothing accepted yet");
         vm.warp(t.reviewDeadline);
         assertStatus(escrow, Status.Resolved);
-        assertEq(uint8(escrow.outcomeOf(0)), uint8(Outcome.Met), "accepted by silence");
+        assertEq(uint8(escrow.outcomeOf(0)), uint8(Outcome.Met), "accepted at the review deadline");
         _settleAndAssert(escrow, Status.SettledAllMet, 0, 50e6, 2.5e6);
     }
 
@@ -59,7 +59,7 @@ contract SettleTest is BaseTest {
         _settleAndAssert(_computed(NONE_MET), Status.SettledNoneMet, 52e6, 0, 0.5e6);
     }
 
-    /// The Client accepted what could not be computed: it pays as met. Only a vote makes it split.
+    /// The Client accepted a criterion that could not be computed, so it pays as met. Only a vote splits it.
     function test_GivenUsageTicketUnclear() public {
         uint24 oneOfEach = _pack(Outcome.Met, Outcome.NotMet, Outcome.Unclear);
         _settleAndAssert(_computed(ALL_UNCLEAR), Status.SettledAllMet, 0, 50e6, 2.5e6);
@@ -144,7 +144,7 @@ contract SettleTest is BaseTest {
         assertBalance(treasury, 2.5e6, "treasury");
     }
 
-    /// A time-out ends the contract at its deadline, whenever somebody notices.
+    /// A time-out ends the contract at its deadline, no matter when someone notices.
     function test_GivenPayoutHold_CountedFromTheDeadline() public {
         Parameters memory p = _defaultParameters();
         p.payoutHold = 72 hours;

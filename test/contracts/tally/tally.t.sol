@@ -53,7 +53,7 @@ contract TallyTest is BaseTest {
         assertBalance(address(escrow), PRICE + STAKE + BOND + 3 * 7.5e6, "escrow");
     }
 
-    function test_GivenNobodyVoted() public {
+    function test_GivenNoOneVoted() public {
         escrow = _disputed(_newTerms());
         vm.warp(_now() + 24 hours);
         _expectTallied(ALL_UNCLEAR);
@@ -61,7 +61,7 @@ contract TallyTest is BaseTest {
         assertStatus(escrow, Status.Resolved);
     }
 
-    function test_GivenNobodyOpened() public {
+    function test_GivenNoOneOpened() public {
         escrow = _votedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, ALL_MET));
         vm.warp(_now() + 24 hours);
         _expectTallied(ALL_UNCLEAR);

@@ -33,7 +33,7 @@ contract VoteTest is BaseTest {
         }
     }
 
-    function test_RevertGiven_WindowClosedByASecond() public {
+    function test_RevertGiven_WindowJustClosed() public {
         Authorization memory bond = _authorize(agent, address(escrow), VOTE_BOND);
         vm.warp(closesAt);
         vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.VotingClosed.selector, closesAt));
@@ -53,7 +53,7 @@ contract VoteTest is BaseTest {
         escrow.vote(agent, COMMITMENT, bond);
     }
 
-    /// The bond's authorization does not sign the votes: whoever holds it could vote anything with it.
+    /// The bond's authorization does not sign the votes: anyone who holds it could cast any votes with it.
     function test_RevertGiven_AgentNeverDelegatedOrRevoked() public {
         address independent = agents[5];
         _stake(independent, ELIGIBILITY_STAKE);
@@ -154,7 +154,7 @@ contract VoteTest is BaseTest {
     }
 
     function test_WhenFrontRun() public {
-        Authorization memory bond = _astray(agent, address(escrow), VOTE_BOND);
+        Authorization memory bond = _directTransfer(agent, address(escrow), VOTE_BOND);
         vm.expectEmit(address(escrow));
         emit IWorkingContractEscrow.SurplusCredited(agent, bond.nonce, VOTE_BOND);
         vm.prank(operator);

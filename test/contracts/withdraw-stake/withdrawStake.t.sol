@@ -45,7 +45,7 @@ contract WithdrawStakeTest is BaseTest {
         assertEq(token.balanceOf(agent), ELIGIBILITY_STAKE, "tokens of the agent");
     }
 
-    function test_WhenAnybodyWithdrawsOnceDue() public {
+    function test_WhenAnyoneWithdrawsOnceDue() public {
         _request();
         vm.warp(_now() + 48 hours);
         vm.expectEmit(address(registry));

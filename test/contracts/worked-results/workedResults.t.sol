@@ -5,7 +5,7 @@ import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.so
 import {Outcome, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 
-/// @notice The disputed rows of the published table of results; undisputed ones are in SettleTest.
+/// @notice The disputed rows of the published table of results; SettleTest covers the undisputed ones.
 contract WorkedResultsTest is BaseTest {
     Outcome internal constant MET = Outcome.Met;
     Outcome internal constant NOT = Outcome.NotMet;

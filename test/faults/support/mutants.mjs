@@ -721,7 +721,7 @@ export const MUTANTS = [
   {
     name: "any-surplus-pays",
     file: "contracts/EscrowCustody.sol",
-    edits: [["_takesSurplus && ASSET", "msg.sender == OPERATOR && ASSET"]],
+    edits: [["_acceptsDirectTransfer && ASSET", "msg.sender == OPERATOR && ASSET"]],
     project: "integration",
     tests: "test/integration/relayer-queue.test.ts",
     only: "money of someone else's authorization",

@@ -1,6 +1,7 @@
 import { OUTCOMES, type Outcome } from "@working-contracts/protocol/outcomes";
 import type { EscrowTerms, Hex, Parameters } from "@working-contracts/protocol/types";
 import fc from "fast-check";
+import { zeroAddress } from "viem";
 
 /** Current values of "Protocol parameters" in the specification. */
 export const SPEC_PARAMETERS: Parameters = {
@@ -60,7 +61,7 @@ const uint40 = fc.integer({ min: 0, max: 2 ** 40 - 1 });
 export const termsArbitrary: fc.Arbitrary<EscrowTerms> = fc.record({
   initiator: hexArbitrary(20),
   price: fc.bigInt({ min: 0n, max: 2n ** 96n - 1n }),
-  counterparty: hexArbitrary(20),
+  counterparty: fc.oneof(hexArbitrary(20), fc.constant(zeroAddress)),
   criteriaCount: fc.integer({ min: 0, max: 255 }),
   workerInitiated: fc.boolean(),
   computedCriteria: fc.boolean(),

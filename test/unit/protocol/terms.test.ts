@@ -13,7 +13,7 @@ import {
 import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
 import fc from "fast-check";
-import { keccak256, stringToHex } from "viem";
+import { keccak256, size, stringToHex, zeroAddress } from "viem";
 import { describe, expect, it } from "vitest";
 import { SPEC_PARAMETERS, termsArbitrary } from "./fixtures.js";
 
@@ -112,11 +112,11 @@ describe("creationSalt", () => {
 });
 
 describe("packed terms", () => {
-  it("are 135 bytes and survive a round trip", () => {
+  it("are 115 bytes, or 135 with a named counterparty, and survive a round trip", () => {
     fc.assert(
       fc.property(termsArbitrary, (any) => {
         const packed = packTerms(any);
-        expect(packed.length).toBe(2 + 2 * 135);
+        expect(size(packed)).toBe(any.counterparty === zeroAddress ? 115 : 135);
         expect(unpackTerms(packed)).toEqual(any);
       }),
     );
@@ -124,16 +124,18 @@ describe("packed terms", () => {
 
   it("match the layout of TermsCodec", () => {
     expect(packTerms(terms)).toMatchInlineSnapshot(
-      `"0x00000000000000000000000000000000000000aa000000000000000002faf08000000000000000000000000000000000000000bb0302006b49d200006b49d264006b49d2c8006b49d32c121212121212121212121212121212121212121212121212121212121212121201f401f401f401f40bb81f400bb8000a0004000003e801518000000000"`,
+      `"0x00000000000000000000000000000000000000aa000000000000000002faf0800302006b49d200006b49d264006b49d2c8006b49d32c121212121212121212121212121212121212121212121212121212121212121201f401f401f401f40bb81f400bb8000a0004000003e80151800000000000000000000000000000000000000000000000bb"`,
     );
-    expect(packTerms(terms).endsWith(packParameters(terms.parameters).slice(2))).toBe(true);
+    const open = packTerms({ ...terms, counterparty: zeroAddress });
+    expect(open.endsWith(packParameters(terms.parameters).slice(2))).toBe(true);
+    expect(packTerms(terms)).toBe(open + terms.counterparty.slice(2));
   });
 
   it("reject values that do not fit and bytes that are too short", () => {
     expect(() => packTerms({ ...terms, price: 2n ** 96n })).toThrow();
     expect(() => packTerms({ ...terms, matchDeadline: 2 ** 40 })).toThrow();
     expect(() => packTerms({ ...terms, parameters: { ...SPEC_PARAMETERS, protocolFee: 65_536 } })).toThrow();
-    expect(() => unpackTerms("0x00")).toThrow("135 bytes");
+    expect(() => unpackTerms("0x00")).toThrow("neither 115 nor 135 bytes");
   });
 });
 

@@ -4,11 +4,20 @@ import { escrowAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { escrowAddress, unpackTerms } from "@working-contracts/protocol/terms";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
-import { type Address, getAddress, type Hex, type PublicClient, parseAbiItem, parseEventLogs } from "viem";
+import {
+  type Address,
+  getAddress,
+  type Hex,
+  type PublicClient,
+  parseAbiItem,
+  parseEventLogs,
+  size,
+} from "viem";
 
 /** An EIP-1167 proxy, and the immutable bytes behind it. */
 const PROXY_BYTES = 0x2d;
-const TERMS_BYTES = 135;
+/** Without and with a named counterparty. */
+const TERMS_BYTES = [115, 135];
 const TRANSFER = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
 
 export interface EscrowEvent {
@@ -39,7 +48,7 @@ export async function readEscrow(
 ): Promise<EscrowOnChain> {
   const block = await client.getBlock({ blockTag: "latest" });
   const code = await client.getCode({ address: id, blockNumber: block.number });
-  if (code?.length !== 2 + 2 * (PROXY_BYTES + TERMS_BYTES)) {
+  if (code === undefined || !TERMS_BYTES.includes(size(code) - PROXY_BYTES)) {
     throw new Error(`There is no escrow at ${id} on chain ${deployment.chainId}.`);
   }
   const terms = unpackTerms(`0x${code.slice(2 + 2 * PROXY_BYTES)}`);

@@ -121,7 +121,7 @@ export const CONTRACT_EXAMPLES: Examples = {
           termsHash: HASH,
           parameters,
         },
-        packedTerms: `0x${"00".repeat(135)}`,
+        packedTerms: `0x${"00".repeat(115)}`,
       },
     },
   },
