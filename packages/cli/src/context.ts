@@ -18,7 +18,7 @@ export interface Context {
   /** Signs in. `consent` is the amount that the command line names, if any; up to it, payments need no confirmation. */
   agent(consent?: { stablecoin?: string; tokens?: string }): Promise<Agent>;
   /** Performs a paid action. While its outcome is unknown and can still change, resumes it with the same payment. */
-  toTheEnd<T>(act: () => Promise<T>): Promise<T>;
+  toTheEnd<T>(action: () => Promise<T>): Promise<T>;
 }
 
 /** Practically unlimited: `beforePayment` decides whether to pay. */
@@ -42,13 +42,13 @@ export function createContext(options: CommonOptions, world: World): Context {
       });
       return agent;
     },
-    toTheEnd: (act) => toTheEnd(act, out),
+    toTheEnd: (action) => toTheEnd(action, out),
   };
 }
 
-async function toTheEnd<T>(act: () => Promise<T>, out: Output): Promise<T> {
+async function toTheEnd<T>(action: () => Promise<T>, out: Output): Promise<T> {
   const deadline = performance.now() + UNKNOWN_FOR_MS;
-  let attempt = act;
+  let attempt = action;
   for (;;) {
     try {
       return await attempt();
