@@ -11,7 +11,7 @@ import { plain } from "./output.js";
 import { refusalOf } from "./refusal.js";
 import type { CommonOptions, World } from "./settings.js";
 
-/** Runs one command and returns its exit code. Errors go to stderr; it never throws. */
+/** Runs one command and returns its exit code. Prints errors to stderr. */
 export async function run(args: readonly string[], world: World): Promise<number> {
   const program = createProgram(world);
   try {
