@@ -1,4 +1,4 @@
-/** Style, script and icon of the pages, under names that hold a hash of their bytes: cached for ever, never stale. */
+/** Stylesheet, script and icon of the pages. Their names contain a hash of the content, so caches never go stale. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Hono } from "hono";

@@ -1,4 +1,4 @@
-/** Small parts that several pages show. */
+/** Components that several pages share. */
 
 import type { Outcome } from "@working-contracts/protocol/outcomes";
 import type { Status } from "@working-contracts/protocol/status";
@@ -36,7 +36,7 @@ export function Time({ at }: { at: string }) {
   return <time datetime={at}>{moment(at)}</time>;
 }
 
-/** A moment, and how far it is from `now` (seconds): the server's word at the time of the answer. */
+/** Time from `now` (seconds) to a moment, or since it, as of the response. */
 export function TimeLeft({ at, now }: { at: string; now: number }) {
   const left = secondsOf(at) - now;
   return (
@@ -46,7 +46,7 @@ export function TimeLeft({ at, now }: { at: string; now: number }) {
   );
 }
 
-/** Link to an agent's page, with its display name where it has one: names are not unique, so the address stays. */
+/** Link to an agent's page with its display name, if any. Names are not unique, so the address is always shown. */
 export function AgentLink({ address, name = null }: { address: string; name?: string | null }) {
   return (
     <a href={`/agents/${address}`} title={address}>
@@ -65,7 +65,7 @@ export function ContractLink({ id }: { id: string }) {
   );
 }
 
-/** Something on chain: a link where an explorer is configured, else the bare value in full, to be looked up elsewhere. */
+/** A link to the block explorer. If none is configured, shows the full value. */
 export function ChainLink({ kind, value }: { kind: "tx" | "address" | "block"; value: string }) {
   const { explorerUrl } = useSite();
   if (explorerUrl === undefined) return kind === "block" ? value : <code class="whole">{value}</code>;
@@ -84,7 +84,7 @@ export function Transaction({ hash, block }: { hash: string; block: number }) {
   );
 }
 
-/** A table that scrolls by itself where the screen is too narrow for it, also by keyboard. */
+/** A table that scrolls on its own if the screen is too narrow. It can be scrolled with the keyboard. */
 export function ScrollTable({ label, children }: PropsWithChildren<{ label: string }>) {
   return (
     <section class="scroll" aria-label={label} tabindex={0}>
@@ -93,7 +93,7 @@ export function ScrollTable({ label, children }: PropsWithChildren<{ label: stri
   );
 }
 
-/** Indenting deep JSON makes it up to 65 times as long. */
+/** Indentation can make deep JSON 65 times as long. */
 const MAX_INDENTED = 4_096;
 
 /** Stored JSON as text. */

@@ -3,7 +3,7 @@ import type { AppEnv } from "../http/env.js";
 import { toAppError } from "../http/middleware/errors.js";
 import { pageRenderer } from "./layout.js";
 
-/** A refusal as people read it; the status and headers are those of the API. */
+/** Renders an error as a page, with the same status and headers as the API. */
 export const onPageError: ErrorHandler<AppEnv> = (error, c) => {
   const { code, status, options } = toAppError(error, c);
   c.set("errorCode", code);
@@ -16,10 +16,10 @@ export const onPageError: ErrorHandler<AppEnv> = (error, c) => {
 };
 
 const TITLES: Record<number, string> = {
-  400: "This cannot be shown",
-  404: "Nothing here",
+  400: "Invalid request",
+  404: "Page not found",
   429: "Too many requests",
-  503: "Not available right now",
+  503: "Temporarily unavailable",
 };
 
 function renderFault(c: Context<AppEnv>, { title, message }: { title: string; message: string }) {
@@ -35,7 +35,7 @@ function renderFault(c: Context<AppEnv>, { title, message }: { title: string; me
   );
 }
 
-/** Answers unknown paths with a page where a browser asks for one, and otherwise as `api` does. */
+/** Renders a page for unknown paths if a browser requests one; otherwise responds as `api` does. */
 export function pageNotFound(
   deps: Parameters<typeof pageRenderer>[0],
   api: NotFoundHandler<AppEnv>,
@@ -47,6 +47,6 @@ export function pageNotFound(
     await render(c, async () => {});
     c.status(404);
     c.set("errorCode", "not_found");
-    return renderFault(c, { title: "Nothing here", message: `There is nothing at ${c.req.path}.` });
+    return renderFault(c, { title: "Page not found", message: `There is no page at ${c.req.path}.` });
   };
 }

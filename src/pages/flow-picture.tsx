@@ -1,26 +1,26 @@
-/** Where money came from and where it goes, as bands through the escrow: inline SVG, sized in its own units. */
+/** Inline SVG of money flows: bands from the sources through the escrow to the payees. */
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 
 export interface FlowEnd {
   label: string;
   /** Base units. */
   amount: bigint;
-  /** Not paid yet: drawn open. */
+  /** Not paid yet; drawn as an outline. */
   pending?: boolean;
 }
 
 const WIDTH = 400;
-/** Width of the columns with the words, on both sides. */
+/** Width of the label column on each side. */
 const COLUMN = 124;
 const LINE = 38;
 const GAP = 10;
-/** Height of all money together. */
+/** Height of all bands together. */
 const THICKNESS = 110;
 const MIN_BAND = 2;
 const ESCROW = { x: WIDTH / 2 - 6, width: 12 };
 
 interface Placed extends FlowEnd {
-  /** Top of the words' box, its height, and the band's thickness. */
+  /** Top and height of the label's box, and the thickness of the band. */
   y: number;
   height: number;
   band: number;
@@ -28,9 +28,9 @@ interface Placed extends FlowEnd {
   inner: number;
 }
 
-/** Nothing where no money moved. Ends of zero are left out. */
+/** Renders nothing if no money moved. Ends of zero are omitted. */
 export function FlowPicture({ from, to, title }: { from: FlowEnd[]; to: FlowEnd[]; title: string }) {
-  // Until all is settled the two sides may differ: the larger sets the scale. A picture, not money: floats are fine.
+  // Before settlement the two sides can differ; the larger one sets the scale. Floats are fine for a picture.
   const total = Math.max(Number(sum(from)), Number(sum(to)));
   if (total === 0) return null;
   const sources = place(from, total);
@@ -105,7 +105,7 @@ function place(ends: FlowEnd[], total: number): Placed[] {
     });
 }
 
-/** Moves a column and its bands to the middle of the picture. */
+/** Centres a column and its bands vertically. */
 function centre(ends: Placed[], height: number): Placed[] {
   const offset = (height - heightOf(ends)) / 2;
   const innerOffset = (height - innerHeight(ends)) / 2;
@@ -119,7 +119,7 @@ const innerHeight = (ends: Placed[]): number => ends.reduce((height, end) => hei
 
 const sum = (ends: FlowEnd[]): bigint => ends.reduce((total, { amount }) => total + amount, 0n);
 
-/** A band of even thickness from (x1, y1) to (x2, y2), which are its upper corners. */
+/** A band of even thickness; (x1, y1) and (x2, y2) are its upper corners. */
 function band(x1: number, y1: number, x2: number, y2: number, thickness: number): string {
   const middle = round((x1 + x2) / 2);
   const [top1, top2, bottom1, bottom2] = [y1, y2, y1 + thickness, y2 + thickness].map(round);

@@ -1,11 +1,11 @@
-/** Words for times, amounts and states; plain text, escaped where it is shown. */
+/** Formats times, amounts and states as plain text. Components escape it when they render it. */
 import type { Status } from "@working-contracts/protocol/status";
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** A span of seconds in its two largest units: `2 d 3 h`, `4 min`, `12 s`. */
+/** Formats seconds in the largest units: `2 d 3 h`, `4 min`, `12 s`. */
 export function duration(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));
   const units: [number, string][] = [
@@ -23,7 +23,7 @@ export function duration(seconds: number): string {
     .join(" ");
 }
 
-/** A moment as people read it: `2026-01-31 12:00 UTC`. */
+/** Formats an ISO 8601 time as `2026-01-31 12:00 UTC`. */
 export function moment(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`;
 }
@@ -33,12 +33,12 @@ export function secondsOf(iso: string): number {
   return Math.floor(Date.parse(iso) / 1000);
 }
 
-/** First and last digits of an address or hash. */
+/** Abbreviates an address or hash to its first and last digits. */
 export function short(hex: string): string {
   return hex.length <= 14 ? hex : `${hex.slice(0, 6)}…${hex.slice(-4)}`;
 }
 
-/** A fraction as per cent: `5 %`, `12.5 %`. */
+/** Formats a fraction as a percentage: `5 %`, `12.5 %`. */
 export function percent(fraction: number): string {
   return `${Number((fraction * 100).toFixed(2))} %`;
 }
@@ -47,7 +47,7 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** What a status is called, and which colour it has. */
+/** Display name and colour of each status. */
 export const STATUS_WORDS: Record<Status, { label: string; tone: Tone }> = {
   created: { label: "Open", tone: "open" },
   matched: { label: "In work", tone: "active" },

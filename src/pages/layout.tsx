@@ -1,4 +1,4 @@
-/** The frame of every page for people. */
+/** The layout of every page. */
 
 import { EVENT_TYPES } from "@working-contracts/protocol/events";
 import { createContext, type PropsWithChildren, useContext } from "hono/jsx";
@@ -6,7 +6,7 @@ import { jsxRenderer } from "hono/jsx-renderer";
 import type { Deps } from "../deps.js";
 import { ASSETS } from "./assets.js";
 
-/** What all pages of one service share. */
+/** Values that all pages of a service share. */
 export interface Site {
   /** Name in the header: the service's domain. */
   domain: string;
@@ -19,24 +19,24 @@ export interface Site {
 
 const SiteContext = createContext<Site | null>(null);
 
-/** The site that the component is rendered on; throws outside of the layout. */
+/** The site of the current page. Throws outside the layout. */
 export function useSite(): Site {
   const site = useContext(SiteContext);
-  if (site === null) throw new Error("A page's component was rendered outside of the layout.");
+  if (site === null) throw new Error("A page component was rendered outside the layout.");
   return site;
 }
 
 export interface PageProps {
   title: string;
-  /** Path of the navigation's entry that the page belongs to. */
+  /** Path of the navigation entry to highlight. */
   section?: string;
-  /** The same facts from the API: path and query. */
+  /** Path and query of the same data in the API. */
   dataPath?: string;
-  /** What of the event stream changes this page; a page without it stands still. */
+  /** Filter for the events that update this page. If absent, the page is static. */
   live?: LiveScope;
 }
 
-/** Query of the event stream: an empty one means every event. */
+/** Query of the event stream. An empty one means every event. */
 export type LiveScope = Record<string, string>;
 
 declare module "hono" {
@@ -64,7 +64,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Lets handlers answer with `c.render(<Page />, { title })`: a whole document under a strict content policy. */
+/** Lets handlers respond with `c.render(<Page />, { title })`: a full document with a strict content security policy. */
 export function pageRenderer({ deployment, config }: Pick<Deps, "deployment" | "config">) {
   const site: Site = {
     domain: deployment.domain,
@@ -130,13 +130,13 @@ function Layout({ site, title, section, dataPath, live, children }: LayoutProps)
         </main>
         <footer class="site">
           <p>
-            {site.domain} on chain {site.chainId}. The escrows decide about money and status; these pages only
-            show it.
+            {site.domain} on chain {site.chainId}. The escrows decide money and status; these pages only
+            display them.
             {live !== undefined && <output id="live-state" class="live" hidden />}
           </p>
           {dataPath !== undefined && (
             <p>
-              As data: <code>GET {dataPath}</code>
+              As JSON: <code>GET {dataPath}</code>
             </p>
           )}
         </footer>

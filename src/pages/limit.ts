@@ -4,7 +4,7 @@ import type { AppEnv } from "../http/env.js";
 import { clientAddress } from "../http/middleware/client-address.js";
 import { createRateLimiter, takeOrRefuse } from "../http/middleware/rate-limit.js";
 
-/** One limit per client IP for everything that people read; use one for all of a service's pages. */
+/** One rate limit per client IP for all pages. Create it once per service so that the pages share it. */
 export function limitPages({ config }: Pick<Deps, "config">) {
   const limiter = createRateLimiter(config.rateLimits.pages);
   return createMiddleware<AppEnv>(async (c, next) => {

@@ -1,4 +1,7 @@
-/** `/live`: the event stream for the pages, which have no API key: only what everybody may see, counted by client IP. */
+/**
+ * `/live`: the event stream of the pages, which have no API key. It carries only public events, and its connections
+ * are limited by client IP.
+ */
 import type { Context } from "hono";
 import type { Deps } from "../deps.js";
 import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/schema.js";
@@ -9,7 +12,7 @@ import { sendStream } from "../http/event-stream.js";
 import { clientAddress } from "../http/middleware/client-address.js";
 import { NOBODY } from "./nobody.js";
 
-/** Takes the query of `GET /v1/events/stream`. Throws 400, 429 and 503 as that does. */
+/** Accepts the query of `GET /v1/events/stream`, and throws 400, 429 and 503 in the same cases. */
 export function streamChanges(deps: Pick<Deps, "db" | "feed" | "config">) {
   const { config } = deps;
   const streams = createEventStreams(deps, { maxStreams: config.eventStreams });

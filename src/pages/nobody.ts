@@ -1,4 +1,4 @@
 import { type Address, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 
-/** Who a reader without a key is: sealed votes stay sealed to it. */
+/** The caller of a page: a reader without an API key, for whom sealed votes stay sealed. */
 export const NOBODY: Address = ZERO_ADDRESS;

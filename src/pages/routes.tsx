@@ -14,10 +14,10 @@ import { operatorPages } from "./operator/routes.js";
 import { showParameters } from "./parameters/route.js";
 import { showSimulator } from "./simulator/route.js";
 
-/** Of a form. */
+/** Maximum size of a form. */
 const BODY_BYTES = 4_096;
 
-/** The pages for people: what the API's services answer, as HTML. No key, no script needed, limited per client IP. */
+/** Pages that show the API's data as HTML. They need no key and no script, and are rate limited per client IP. */
 export function pageRoutes(allDeps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<AppEnv> {
   const deps = { ...allDeps, readParameters: createParameterReader(allDeps) };
   const router = new Hono<AppEnv>();

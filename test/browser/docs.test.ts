@@ -42,7 +42,7 @@ describe.skipIf(isSkipped)("the API reference", () => {
     expect(await operation.getByText('"budgetOrPrice": 50').isVisible()).toBe(true);
     expect(await operation.getByText("duplicate_contract").isVisible()).toBe(true);
 
-    await operation.getByText("Answer 200").click();
+    await operation.getByText("Response 200").click();
     await operation.getByRole("link", { name: "Contract", exact: true }).click();
     expect(await page.locator("article#schema-Contract").isVisible()).toBe(true);
     expect(faultsOf(page)).toEqual([]);

@@ -63,7 +63,7 @@ describe.skipIf(isSkipped)("a contract's page", () => {
 
     expect(await equation()).toBe(`${ledger.in} TUSD in − ${ledger.out} TUSD out = ${ledger.held} TUSD held`);
     expect(await page.locator("#escrow .notice").innerText()).toContain(
-      `The token says ${ledger.balance} TUSD`,
+      `The token reports ${ledger.balance} TUSD`,
     );
     expect(ledger.balance).toBe(ledger.held);
     expect(await page.locator("#escrow .entries .figure").allInnerTexts()).toEqual(
@@ -78,7 +78,7 @@ describe.skipIf(isSkipped)("a contract's page", () => {
     expect(await page.locator("#settlement .legs td.number").allInnerTexts()).toEqual(
       settlement.legs.map(({ amount }) => amount),
     );
-    const words = { held: "held for review", queued: "on its way", confirmed: "paid" };
+    const words = { held: "held for review", queued: "pending", confirmed: "paid" };
     expect(await page.locator("#settlement .legs td:nth-child(4)").allInnerTexts()).toEqual(
       settlement.legs.map(({ state }) => words[state]),
     );

@@ -71,7 +71,7 @@ describe.skipIf(isSkipped)("the operator's page", () => {
     const page = await surfer.open("/operator", { viewport: PHONE, colorScheme: "dark" });
     await expectAccessible(page);
     await page.getByLabel("Operator's key").fill("not the operator's key");
-    await page.getByRole("button", { name: "Open" }).click();
+    await page.getByRole("button", { name: "Sign in" }).click();
     expect(await page.getByRole("alert").innerText()).toBe("This is not the operator's key.");
 
     await page.getByLabel("Operator's key").fill(inject("operatorKey"));
@@ -87,7 +87,7 @@ describe.skipIf(isSkipped)("the operator's page", () => {
 
     const again = await page.context().newPage();
     await again.goto("/operator");
-    await again.getByRole("button", { name: "Leave" }).click();
+    await again.getByRole("button", { name: "Sign out" }).click();
     await again.getByLabel("Operator's key").waitFor();
     await page.reload();
     expect(await page.locator("#signers").count()).toBe(0);

@@ -191,7 +191,7 @@ describe("verify", () => {
     const user = await newUser({ usd: "0" });
     const { code, stderr } = await user.run("verify", world.deployment.asset.address);
     expect(code).toBe(1);
-    expect(stderr).toContain("There is no escrow");
+    expect(stderr).toContain("No escrow at");
   });
 });
 
@@ -246,7 +246,7 @@ describe("the key", () => {
     const imported = await newUser({ usd: "0", env: { WC_PASSWORD: password } });
     const made = await imported.run("key", "import");
     expect(made).toMatchObject({ code: 0, stdout: `${imported.address}\n` });
-    const path = /written to (\S+);/.exec(made.stderr)?.[1] as string;
+    const path = /saved to (\S+);/.exec(made.stderr)?.[1] as string;
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({ version: 3, crypto: { kdf: "scrypt" } });
 

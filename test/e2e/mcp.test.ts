@@ -223,7 +223,7 @@ describe("the caps", () => {
     const perCall = await openModel(caps("2.49", "100"), user);
     expect(await perCall.refusal("accept_contract", first)).toMatchObject({
       error: "SpendingLimitError",
-      message: expect.stringContaining("2.49 a call"),
+      message: expect.stringContaining("2.49 per call"),
     });
     await perCall.close();
     expect(signed).toBe(0);
@@ -241,7 +241,7 @@ describe("the caps", () => {
     const restarted = await openModel(caps("2.5", "4.99"), user);
     expect(await restarted.refusal("accept_contract", third)).toMatchObject({
       error: "SpendingLimitError",
-      message: expect.stringContaining("4.99 a day"),
+      message: expect.stringContaining("4.99 per day"),
     });
     await restarted.close();
     expect(signed).toBe(1);
@@ -278,7 +278,7 @@ describe("the caps", () => {
     const { error, resumeId } = await model.refusal("accept_contract", contract);
     expect(error).toBe("OutcomeUnknown");
     expect(await model.call("resume_call", { resumeId })).toMatchObject({ status: "matched" });
-    expect((await model.refusal("resume_call", { resumeId })).message).toContain("no such call");
+    expect((await model.refusal("resume_call", { resumeId })).message).toContain("No unfinished call");
     await model.close();
     middle.close();
     expect(await world.usdOf(user.address)).toBe(97_500_000n);

@@ -22,7 +22,7 @@ const read = async (path: string): Promise<string> => {
 
 it("completes a contract by the steps to which /llms.txt leads", async () => {
   const llms = await read("/llms.txt");
-  const guideUrl = /^- \[One whole contract, step by step\]\((\S+)\)/m.exec(llms)?.[1];
+  const guideUrl = /^- \[A complete contract, step by step\]\((\S+)\)/m.exec(llms)?.[1];
   const program = codeBlocks(await read(guideUrl as string), "js").join("\n");
 
   const [clientKey, workerKey] = [generatePrivateKey(), generatePrivateKey()];

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `wcontract`: the command line for agents and for the people behind them. */
+/** `wcontract`: the command line for agents and their operators. */
 import { run } from "../dist/main.js";
 
 process.exitCode = await run(process.argv.slice(2), {

@@ -1,4 +1,4 @@
-/** The signed-in agent behind a command: its key from keystore or environment, its API key from an earlier command. */
+/** The signed-in agent of a command. Its key comes from a keystore or the environment; its API key is saved. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -16,14 +16,12 @@ import { readKeystore } from "./keystore.js";
 import { askSecret } from "./prompt.js";
 import type { Settings } from "./settings.js";
 
-/** The account that signs; throws UsageError where there is no key. */
+/** Loads the account that signs. Throws UsageError if there is no key. */
 export async function loadAccount(settings: Settings): Promise<PrivateKeyAccount> {
   const { privateKey, keystorePath, password } = settings;
   if (privateKey !== undefined) return privateKeyToAccount(privateKey);
   if (!existsSync(keystorePath)) {
-    throw new UsageError(
-      `There is no key: run \`wcontract key new\`, or set WC_PRIVATE_KEY. (Looked for ${keystorePath}.)`,
-    );
+    throw new UsageError(`No key found at ${keystorePath}. Run \`wcontract key new\` or set WC_PRIVATE_KEY.`);
   }
   const given =
     password ?? (await askSecret(`Password of ${keystorePath}: `, "Set WC_PASSWORD or WC_PASSWORD_FILE."));
@@ -31,15 +29,15 @@ export async function loadAccount(settings: Settings): Promise<PrivateKeyAccount
 }
 
 const ApiKeysSchema = z.record(z.string(), z.unknown()).nullable();
-/** What is kept of a sign-in. The network's form is this program's own: the file is private. */
+/** A saved sign-in. The network is not validated further, because only this program writes the file. */
 const SignInSchema = z.object({
   apiKey: z.string(),
   network: z.custom<PinnedNetwork>((value) => typeof value === "object" && value !== null),
 });
 
 /**
- * Signs in once for each service and address; later commands use the key that was kept. The network of the first
- * sign-in is kept with it: nothing is signed for another one that the service may name later.
+ * Signs in once per service and address, and saves the API key for later commands. The network is pinned at the first
+ * sign-in, so nothing is signed for another network that the service names later.
  */
 export async function signedIn(
   settings: Settings,
@@ -47,22 +45,22 @@ export async function signedIn(
 ): Promise<{ agent: Agent; account: PrivateKeyAccount }> {
   const account = await loadAccount(settings);
   const path = join(settings.configDir, "api-keys.json");
-  const place = `${settings.url} ${account.address.toLowerCase()}`;
+  const entry = `${settings.url} ${account.address.toLowerCase()}`;
   const keys = () => ApiKeysSchema.parse(readPrivateJson(path));
-  // One of another form, as of an earlier release, is replaced.
-  const kept = SignInSchema.safeParse(keys()?.[place]).data;
-  const common = { ...options, baseUrl: settings.url, account, ...(kept && { network: kept.network }) };
-  if (kept !== undefined) {
-    const agent = await connect({ ...common, apiKey: kept.apiKey });
+  // An entry in another format, as from an earlier release, is replaced.
+  const saved = SignInSchema.safeParse(keys()?.[entry]).data;
+  const common = { ...options, baseUrl: settings.url, account, ...(saved && { network: saved.network }) };
+  if (saved !== undefined) {
+    const agent = await connect({ ...common, apiKey: saved.apiKey });
     if (await isAccepted(agent)) return { agent, account };
   }
   const agent = await connect({ ...common, label: "wcontract" });
   const { apiKey, network } = agent;
-  exclusively(path, () => writePrivateJson(path, { ...keys(), [place]: { apiKey, network } }));
+  exclusively(path, () => writePrivateJson(path, { ...keys(), [entry]: { apiKey, network } }));
   return { agent, account };
 }
 
-/** A kept key may have been revoked, or belong to a database that is gone. */
+/** A saved key can be revoked, or belong to a database that was reset. */
 async function isAccepted(agent: Agent): Promise<boolean> {
   try {
     await agent.apiKeys();

@@ -1,4 +1,4 @@
-/** What a command is given, made when it asks for it. */
+/** Everything that a command needs. */
 import {
   type Agent,
   OutcomeUnknown,
@@ -15,15 +15,15 @@ import { type CommonOptions, readSettings, type Settings, type World } from "./s
 export interface Context {
   settings: Settings;
   out: Output;
-  /** Signs in. `consent` is what the command line itself names as the price, where it does. */
+  /** Signs in. `consent` is the amount that the command line names, if any; up to it, payments need no confirmation. */
   agent(consent?: { stablecoin?: string; tokens?: string }): Promise<Agent>;
-  /** Performs a paid act, and repeats it with the same payment until its outcome is known, or can no longer change. */
-  toTheEnd<T>(act: () => Promise<T>): Promise<T>;
+  /** Performs a paid action. While its outcome is unknown and can still change, resumes it with the same payment. */
+  toTheEnd<T>(action: () => Promise<T>): Promise<T>;
 }
 
-/** More than anybody has: whether to pay is asked in `beforePayment`. */
+/** Practically unlimited: `beforePayment` decides whether to pay. */
 const NO_LIMIT = "10000000000";
-/** Longer than a signed payment is valid. */
+/** Longer than the validity of a signed payment. */
 const UNKNOWN_FOR_MS = 15 * 60_000;
 const PAUSE_MS = 1000;
 
@@ -42,26 +42,26 @@ export function createContext(options: CommonOptions, world: World): Context {
       });
       return agent;
     },
-    toTheEnd: (act) => toTheEnd(act, out),
+    toTheEnd: (action) => toTheEnd(action, out),
   };
 }
 
-async function toTheEnd<T>(act: () => Promise<T>, out: Output): Promise<T> {
-  const giveUpAt = performance.now() + UNKNOWN_FOR_MS;
-  let attempt = act;
+async function toTheEnd<T>(action: () => Promise<T>, out: Output): Promise<T> {
+  const deadline = performance.now() + UNKNOWN_FOR_MS;
+  let attempt = action;
   for (;;) {
     try {
       return await attempt();
     } catch (error) {
-      if (!(error instanceof OutcomeUnknown) || performance.now() > giveUpAt) throw error;
-      out.progress(`paid, outcome not known yet: ${(error.cause as Error).message}`);
+      if (!(error instanceof OutcomeUnknown) || performance.now() > deadline) throw error;
+      out.progress(`payment signed, outcome not known yet: ${(error.cause as Error).message}`);
       attempt = (error as OutcomeUnknown<T>).resume;
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }
 }
 
-/** Paid without a question: what the command line names. Throws SpendingLimitError where nobody consents. */
+/** Allows an amount that the command line covers; otherwise asks. Throws SpendingLimitError without consent. */
 async function allow(
   { amount, decimal, currency, resource }: PlannedPayment,
   {
@@ -86,7 +86,7 @@ async function allow(
     !(isInteractive() && (await confirm(`Pay ${decimal} ${unit}?`)))
   ) {
     throw new SpendingLimitError(
-      `${resource} costs ${decimal} ${unit}. Nothing was signed: allow it with --max-pay <amount> or --yes.`,
+      `${resource} costs ${decimal} ${unit}. Nothing was signed. To allow it, pass --max-pay <amount> or --yes.`,
     );
   }
   out.progress(`paying ${decimal} ${unit} for ${resource}`);

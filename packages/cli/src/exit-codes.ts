@@ -1,4 +1,4 @@
-/** What a script can tell from the exit code; listed by `wcontract help`. */
+/** Exit codes for scripts, listed by `wcontract --help`. */
 
 import {
   ConnectionError,
@@ -12,7 +12,7 @@ import { CommanderError } from "commander";
 
 export const EXIT = {
   ok: 0,
-  /** Also: `wcontract verify` found a difference. */
+  /** Also if `wcontract verify` found a difference. */
   failed: 1,
   usage: 2,
   refused: 3,
@@ -22,15 +22,15 @@ export const EXIT = {
 
 export const EXIT_HELP = `
 Exit codes:
-  0  done
-  1  failed, or verify found a difference
-  2  wrong usage, or a setting is missing
-  3  the service refused the call
-  4  no payment was made: refused, over the limit, or the quote was wrong
-  5  the service did not answer, or the outcome of a payment is not known: run the same command again, but
-     post only after a look at \`wcontract list --client <your address>\``;
+  0  success
+  1  failure, or verify found a difference
+  2  wrong usage, or a missing setting
+  3  the service refused the request
+  4  no payment was made: rejected, over the limit, or a wrong quote
+  5  no response from the service, or the outcome of a payment is unknown: run the same command again.
+     Before you repeat a post, check \`wcontract list --client <your address>\``;
 
-/** Something that the caller has to set right first. */
+/** Wrong arguments or settings, which the caller has to correct. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }

@@ -1,4 +1,4 @@
-/** Files of the caller's own: keys, and what was spent. */
+/** Private files: API keys and spending. */
 import {
   chmodSync,
   closeSync,
@@ -14,7 +14,7 @@ import { dirname } from "node:path";
 const LOCK_TRIES = 200;
 const LOCK_PAUSE_MS = 10;
 
-/** What a JSON file holds; null where there is none. Throws where it is not JSON. */
+/** Reads a JSON file. Returns null if it does not exist; throws if it is not JSON. */
 export function readPrivateJson(path: string): unknown {
   let text: string;
   try {
@@ -26,11 +26,11 @@ export function readPrivateJson(path: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error(`${path} cannot be read; mend or remove it.`);
+    throw new Error(`${path} is not valid JSON. Repair or delete it.`);
   }
 }
 
-/** Written whole or not at all, readable by its owner alone. */
+/** Writes a JSON file atomically, readable only by its owner. */
 export function writePrivateJson(path: string, value: unknown): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.${process.pid}`;
@@ -40,8 +40,8 @@ export function writePrivateJson(path: string, value: unknown): void {
 }
 
 /**
- * Performs while no other process does, for the same path. Throws after two seconds of waiting: where a process died
- * within, its lock stays until somebody removes it.
+ * Runs `perform` while no other process does so for the same path. Throws after waiting two seconds. If a process dies
+ * while it holds the lock, the lock file must be deleted by hand.
  */
 export function exclusively<T>(path: string, perform: () => T): T {
   const lock = `${path}.lock`;
@@ -53,7 +53,7 @@ export function exclusively<T>(path: string, perform: () => T): T {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
       if (attempt === LOCK_TRIES)
-        throw new Error(`${lock} is held; remove it where no other wcontract runs.`);
+        throw new Error(`${lock} is held. If no other wcontract is running, delete it.`);
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_PAUSE_MS);
     }
   }

@@ -1,4 +1,4 @@
-/** Private keys in encrypted files: Web3 Secret Storage, version 3, as geth and cast write it. */
+/** Encrypted private key files: Web3 Secret Storage, version 3, the format of geth and cast. */
 import {
   createCipheriv,
   createDecipheriv,
@@ -17,7 +17,7 @@ import { UsageError } from "./exit-codes.js";
 
 const derive = promisify<string, Buffer, number, object, Buffer>(scrypt);
 const SCRYPT = { n: 131_072, r: 8, p: 1, dklen: 32 } as const;
-/** Above what n = 2^18 needs. */
+/** More than n = 2^18 needs. */
 const MAX_MEMORY = 512 * 1024 * 1024;
 
 const hex = z.string().regex(/^[0-9a-f]*$/i);
@@ -41,9 +41,9 @@ const KeystoreSchema = z.object({
   }),
 });
 
-/** Writes a key, readable by its owner alone. Throws UsageError where the file exists: a key is never overwritten. */
+/** Writes a key, readable only by its owner. Throws UsageError if the file exists: a key is never overwritten. */
 export async function writeKeystore(path: string, privateKey: Hex, password: string): Promise<void> {
-  if (existsSync(path)) throw new UsageError(`${path} exists already; name another file with --keystore.`);
+  if (existsSync(path)) throw new UsageError(`${path} already exists. Pass another file with --keystore.`);
   const salt = randomBytes(32);
   const iv = randomBytes(16);
   const key = await keyOf(password, salt, SCRYPT);
@@ -67,7 +67,7 @@ export async function writeKeystore(path: string, privateKey: Hex, password: str
   chmodSync(path, 0o600);
 }
 
-/** The key in a file. Throws UsageError where the file or the password is wrong. */
+/** Reads the key in a file. Throws UsageError if the file or the password is wrong. */
 export async function readKeystore(path: string, password: string): Promise<Hex> {
   const { crypto } = parse(path);
   const { kdfparams, cipherparams, mac } = crypto;
@@ -76,13 +76,13 @@ export async function readKeystore(path: string, password: string): Promise<Hex>
   const expected = Buffer.from(mac, "hex");
   const actual = Buffer.from(macOf(key, ciphertext), "hex");
   if (expected.length !== actual.length || !timingSafeEqual(expected, actual)) {
-    throw new UsageError(`The password does not open ${path}.`);
+    throw new UsageError(`Wrong password for ${path}.`);
   }
   const decipher = createDecipheriv("aes-128-ctr", key.subarray(0, 16), Buffer.from(cipherparams.iv, "hex"));
   return toHex(Buffer.concat([decipher.update(ciphertext), decipher.final()]));
 }
 
-/** The address of a keystore, without its password. */
+/** Reads the address in a keystore; needs no password. */
 export function addressOf(path: string): Hex {
   return `0x${parse(path).address.replace(/^0x/, "").toLowerCase()}`;
 }
@@ -92,11 +92,11 @@ function parse(path: string) {
   try {
     json = JSON.parse(readFileSync(path, "utf8"));
   } catch (cause) {
-    throw new UsageError(`${path} cannot be read as a keystore: ${(cause as Error).message}`);
+    throw new UsageError(`Cannot read the keystore ${path}: ${(cause as Error).message}`);
   }
   const result = KeystoreSchema.safeParse(json);
   if (!result.success)
-    throw new UsageError(`${path} is no keystore of version 3 with scrypt and aes-128-ctr.`);
+    throw new UsageError(`${path} is not a version 3 keystore with scrypt and aes-128-ctr.`);
   return result.data;
 }
 

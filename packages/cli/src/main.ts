@@ -1,4 +1,4 @@
-/** The program behind `wcontract`. */
+/** Entry point of `wcontract`. */
 import { Command, CommanderError } from "commander";
 import { addContractCommands } from "./commands/contracts.js";
 import { addFollowCommands } from "./commands/follow.js";
@@ -11,7 +11,7 @@ import { plain } from "./output.js";
 import { refusalOf } from "./refusal.js";
 import type { CommonOptions, World } from "./settings.js";
 
-/** Runs one command; the result is the exit code. */
+/** Runs one command and returns its exit code. Prints errors to stderr. */
 export async function run(args: readonly string[], world: World): Promise<number> {
   const program = createProgram(world);
   try {
@@ -19,7 +19,7 @@ export async function run(args: readonly string[], world: World): Promise<number
     return 0;
   } catch (error) {
     const code = exitCodeOf(error);
-    // commander has written its own messages already.
+    // commander has already printed its own message.
     if (error instanceof CommanderError) return code;
     const { json } = program.opts<CommonOptions>();
     world.stderr(
@@ -31,17 +31,17 @@ export async function run(args: readonly string[], world: World): Promise<number
 
 function createProgram(world: World): Command {
   const program = new Command("wcontract")
-    .description("Post, do, judge and verify Working Contracts.")
-    .option("--url <url>", "address of the service (WC_URL)")
-    .option("--json", "machine-readable results on stdout")
+    .description("Post, perform, judge and verify Working Contracts.")
+    .option("--url <url>", "URL of the service (WC_URL)")
+    .option("--json", "print machine-readable results to stdout")
     .option(
       "--keystore <file>",
-      "encrypted key (WC_KEYSTORE); its password is in WC_PASSWORD or WC_PASSWORD_FILE",
+      "encrypted key (WC_KEYSTORE); set its password in WC_PASSWORD or WC_PASSWORD_FILE",
     )
-    .option("--max-pay <amount>", "pay up to so much of the stablecoin without a question")
-    .option("--yes", "pay whatever the contract's own terms cost, without a question")
-    .option("--patience <duration>", "ask again for so long while the service does not answer (20s)")
-    .option("--rpc-url <url>", "the chain's node (RPC_URL)")
+    .option("--max-pay <amount>", "pay up to this much of the stablecoin without asking")
+    .option("--yes", "pay whatever the contract's terms require without asking")
+    .option("--patience <duration>", "how long to retry while the service does not respond (default: 20s)")
+    .option("--rpc-url <url>", "URL of a node of the chain (RPC_URL)")
     .option("--deployment <file>", "deployment file of the protocol (DEPLOYMENT)")
     .addHelpText("after", EXIT_HELP)
     .showHelpAfterError("(see wcontract --help)")
@@ -57,7 +57,7 @@ function createProgram(world: World): Command {
   return program;
 }
 
-/** The first line of an error, with the service's code where there is one. */
+/** Formats an error for the terminal, with the service's code and hint if it has them. */
 function describe(error: unknown): string {
   const { code, message, hint } = error as { code?: string; message: string; hint?: string };
   const text = code === undefined ? message : `${code}: ${message}`;

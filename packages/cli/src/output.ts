@@ -1,16 +1,15 @@
-/** Results on stdout, as tables for people or JSON for machines; everything else on stderr. */
+/** Output: results on stdout, as tables or as JSON; everything else on stderr. */
 import type { Contract } from "@working-contracts/client/index";
 
-/** Where text goes. */
 export interface Streams {
   stdout: (text: string) => void;
   stderr: (text: string) => void;
 }
 
 export interface Output {
-  /** The result, in one of the two forms. */
+  /** Prints the result as JSON or as text. */
   result(value: unknown, human: () => string): void;
-  /** What is going on. */
+  /** Prints one line of progress to stderr. */
   progress(line: string): void;
 }
 
@@ -28,7 +27,7 @@ export function createOutput(
   };
 }
 
-/** Columns as wide as their widest cell. */
+/** Pads each column to its widest cell. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [header, ...rows].map((row) => row.map(oneLine));
   const widths = header.map((_, i) => Math.max(...all.map((row) => (row[i] ?? "").length)));
@@ -48,14 +47,12 @@ export function fields(pairs: readonly (readonly [string, string])[]): string {
   return pairs.map(([name, value]) => `${name.padEnd(width)}  ${oneLine(value)}`).join("\n");
 }
 
-/** A line break in a title could make a row of a table, or a question, that nobody wrote. */
+/** A line break in a title could fake a table row or a prompt. */
 function oneLine(text: string): string {
   return plain(text).replaceAll(/[\n\t\u2028\u2029]/g, " ");
 }
 
-/**
- * Text that others wrote, safe for a terminal: an escape sequence in a title could rewrite what is shown.
- */
+/** Makes text from others safe for a terminal: an escape sequence in a title could rewrite the output. */
 export function plain(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, (char) => (char === "\n" || char === "\t" ? char : "�"));
 }
@@ -69,13 +66,13 @@ export function describeContract(contract: Contract): string {
       ["title", contract.title],
       ["price", contract.budgetOrPrice],
       ["award", contract.awardMethod],
-      ["client", contract.client ?? "nobody yet"],
-      ["worker", contract.worker ?? "nobody yet"],
+      ["client", contract.client ?? "none yet"],
+      ["worker", contract.worker ?? "none yet"],
       ["match by", contract.matchDeadline],
       ["withdraw by", contract.withdrawalDeadline],
       ["deliver by", contract.deliveryDeadline],
       ["review by", contract.reviewDeadline],
-      ["in escrow", contract.escrowedFunds ?? "nothing"],
+      ["in escrow", contract.escrowedFunds ?? "none"],
       ["stake", contract.workerStake ?? "none"],
       ["dispute bond", contract.disputeBond ?? "none"],
       ["voters", String(contract.backupAgents.length)],

@@ -1,11 +1,11 @@
-/** Questions to a person, on stderr: stdout is for results. */
+/** Prompts on stderr, because stdout is for results. */
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { UsageError } from "./exit-codes.js";
 
 export const isInteractive = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
 
-/** Reads a line that is not shown. Throws UsageError where nobody sits there. */
+/** Reads a line without echoing it. Throws UsageError with the message `otherwise` if there is no terminal. */
 export async function askSecret(question: string, otherwise: string): Promise<string> {
   if (!isInteractive()) throw new UsageError(otherwise);
   process.stderr.write(question);

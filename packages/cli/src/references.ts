@@ -1,6 +1,6 @@
 import { type Agent, type ReferenceField, ServiceError } from "@working-contracts/client/index";
 
-/** An encrypted reference in plain; null where the contract has none, or the caller is not entitled to its key. */
+/** Decrypts a reference. Returns null if the contract has none or the caller is not entitled to its key. */
 export async function plainIfAllowed(
   agent: Agent,
   id: string,

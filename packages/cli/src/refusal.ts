@@ -1,6 +1,6 @@
-/** An error as data; what is undefined is left out of JSON. */
+/** An error as data. JSON omits undefined fields. */
 export interface Refusal {
-  /** The service's code, else the name of the error. */
+  /** The service's code, or the name of the error if it has none. */
   code: string;
   message: string;
   details: unknown;

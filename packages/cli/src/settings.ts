@@ -1,4 +1,4 @@
-/** Where a command finds its service, its key and its files: options first, then the environment, then defaults. */
+/** Settings of a command: options take precedence over the environment, and both over defaults. */
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -6,13 +6,13 @@ import { secondsOf } from "@working-contracts/client/connect";
 import { UsageError } from "./exit-codes.js";
 import type { Streams } from "./output.js";
 
-/** The process that a command runs in. */
+/** The process in which a command runs. */
 export interface World extends Streams {
   env: Record<string, string | undefined>;
   cwd: string;
 }
 
-/** Options that every command takes. */
+/** Options of every command. */
 export interface CommonOptions {
   url?: string;
   keystore?: string;
@@ -26,11 +26,11 @@ export interface CommonOptions {
 
 export interface Settings {
   url: string;
-  /** Holds the keystore, API keys and what the MCP server has spent. */
+  /** Holds the keystore, the API keys and the MCP server's spending. */
   configDir: string;
   keystorePath: string;
   privateKey: `0x${string}` | undefined;
-  /** How long a call is repeated while the service does not answer. */
+  /** How long a request is retried while the service does not respond. */
   patienceMs: number;
   password: string | undefined;
   rpcUrl: string | undefined;
@@ -38,7 +38,7 @@ export interface Settings {
 }
 
 const LOCAL_URL = "http://127.0.0.1:3000";
-/** Below the minute after which MCP clients give a call up. */
+/** MCP clients time out after a minute; this stays below. */
 const PATIENCE = "20s";
 
 export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "env" | "cwd">): Settings {
@@ -63,7 +63,7 @@ interface LocalNetwork {
   deploymentPath: string;
 }
 
-/** What `npm start` wrote down, where the command runs in its folder. */
+/** The local network that `npm start` recorded, or null if the command runs in another folder. */
 function readLocalNetwork(dataDir: string): LocalNetwork | null {
   const path = join(dataDir, "network.json");
   return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as LocalNetwork) : null;
@@ -71,7 +71,7 @@ function readLocalNetwork(dataDir: string): LocalNetwork | null {
 
 function privateKeyOf(text: string | undefined): `0x${string}` | undefined {
   if (text === undefined || text === "") return undefined;
-  // The message must not repeat what may be most of a key.
+  // The message must not repeat the value: it could be most of a key.
   if (!/^(0x)?[0-9a-fA-F]{64}$/.test(text)) throw new UsageError("WC_PRIVATE_KEY is not 32 bytes in hex.");
   return `0x${text.replace(/^0x/, "").toLowerCase()}`;
 }
@@ -82,6 +82,6 @@ function passwordOf({ WC_PASSWORD, WC_PASSWORD_FILE }: World["env"]): string | u
   try {
     return readFileSync(WC_PASSWORD_FILE, "utf8").replace(/\r?\n$/, "");
   } catch (error) {
-    throw new UsageError(`WC_PASSWORD_FILE cannot be read: ${(error as Error).message}`);
+    throw new UsageError(`Cannot read WC_PASSWORD_FILE: ${(error as Error).message}`);
   }
 }

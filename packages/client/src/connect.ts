@@ -11,23 +11,23 @@ import type { Draft, Network, PinnedNetwork } from "./types.js";
 import { type StatusPattern, type WaitOptions, waitForStatus } from "./wait.js";
 
 export interface ConnectOptions {
-  /** Address of the service. */
+  /** URL of the service. */
   baseUrl: string;
-  /** A viem account. Its key never leaves it: the client asks for signatures alone. */
+  /** A viem account. Its private key stays inside: the client only requests signatures. */
   account: Signer;
-  /** What may be paid. Without it no payment is ever signed. */
+  /** Limits on payments. Without it, no payment is ever signed. */
   spendingLimit?: SpendingLimit;
-  /** Asked before each signature of a payment; throws to refuse it. */
+  /** Called before each payment is signed. Throw to refuse the payment. */
   beforePayment?: (payment: PlannedPayment) => void | Promise<void>;
-  /** The protocol's addresses, written down before. Without them the service's own word is taken, once. */
+  /** The pinned addresses of the protocol. If absent, they are read once from the service, which is then trusted. */
   network?: PinnedNetwork;
-  /** A key of an earlier sign-in; without it the agent signs in now. */
+  /** API key of an earlier sign-in. If absent, the agent signs in now. */
   apiKey?: string;
-  /** Name of the new key. */
+  /** Label of the new API key. */
   label?: string;
-  /** How long a call goes on asking while its outcome is unknown; two minutes by default. */
+  /** How long a call is retried while its outcome is unknown; two minutes by default. */
   patienceMs?: number;
-  /** Told whenever a call waits for the service. */
+  /** Called before each retry, with the reason. */
   onWaiting?: (reason: string) => void;
   fetch?: typeof fetch;
   signal?: AbortSignal;
@@ -42,7 +42,7 @@ export type Duration = `${number}${keyof typeof SECONDS}`;
 
 export type Agent = Awaited<ReturnType<typeof connect>>;
 
-/** Signs the account in and returns everything that it can do. Throws RefusedToSign at a service that is not `network`. */
+/** Signs the account in and returns its actions. Throws RefusedToSign if the service does not match `network`. */
 export async function connect(options: ConnectOptions) {
   const { account: signer, spendingLimit, beforePayment } = options;
   const http = createHttp(httpOptions(options));
@@ -70,10 +70,10 @@ export async function connect(options: ConnectOptions) {
     ...contractActs(session),
     ...ownAffairs(session),
 
-    /** The chain's time, by which deadlines are judged. */
+    /** The chain's time in seconds. It decides whether a deadline has passed. */
     now,
 
-    /** The four deadlines of a draft, from the chain's now on. */
+    /** The four deadlines of a draft, counted from the chain's current time. */
     async deadlines(after: { match: Duration; withdrawal: Duration; delivery: Duration; review: Duration }) {
       const start = await now();
       const at = (duration: Duration): string => new Date((start + secondsOf(duration)) * 1000).toISOString();
@@ -85,13 +85,13 @@ export async function connect(options: ConnectOptions) {
       } satisfies Partial<Draft>;
     },
 
-    /** Waits until the contract has the status (`matched`, `settled-*`). Throws where it ends in another one. */
+    /** Waits until the contract has the status (`matched`, `settled-*`). Throws if it ends with another status. */
     waitFor: (id: string, status: StatusPattern, wait: WaitOptions = {}) =>
       waitForStatus(() => readable.get(id), status, wait),
   };
 }
 
-/** Seconds of a duration; throws RangeError on anything else. */
+/** Converts a duration to seconds. Throws RangeError if the text is not a duration. */
 export function secondsOf(duration: string): number {
   const [, count = "", unit = ""] = /^(\d+(?:\.\d+)?)([smhd])$/.exec(duration) ?? [];
   if (count === "") throw new RangeError(`${duration} is not a duration such as 90m, 36h or 2d`);
@@ -113,10 +113,13 @@ async function readNetwork(http: Session["http"]): Promise<Network> {
   return json.data as Network;
 }
 
-/** Limits are in two currencies of known decimals: one token in both places would pass the limit of the other. */
+/**
+ * Spending limits apply to two currencies with known decimals. If one token had both roles, a payment could evade its
+ * limit by counting against the other.
+ */
 function requireTwoCurrencies({ asset, protocolToken }: PinnedNetwork): void {
   if (asset.address === protocolToken)
-    throw new RefusedToSign("network", "stablecoin and protocol token are one");
+    throw new RefusedToSign("network", "the stablecoin and the protocol token have the same address");
   if (asset.decimals !== STABLECOIN_DECIMALS)
     throw new RefusedToSign(
       "network",
@@ -130,13 +133,13 @@ async function signIn({ http, signer, network }: Session, label: string | undefi
     method: "POST",
     path: `/v1/agents/${signer.address.toLowerCase()}/api-key`,
     body: JSON.stringify({ ...redeemed, ...(label === undefined ? {} : { label }) }),
-    // A challenge is redeemed once.
+    // Safe to repeat: a challenge can be redeemed only once.
     repeatable: true,
   });
   return (json.data as { apiKey: string }).apiKey;
 }
 
-/** A network that was written down by hand may have addresses in mixed case. */
+/** A hand-written network can contain addresses in mixed case. */
 function lowerCase(network: PinnedNetwork): PinnedNetwork {
   const addresses = [
     "factory",

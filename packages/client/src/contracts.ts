@@ -1,4 +1,4 @@
-/** The life of a contract: what its Client, its Worker and its Backup Agents do. */
+/** Actions of a contract's Client, Worker and Backup Agents. */
 import { disputeBond, voteDeposit, workerStake } from "@working-contracts/protocol/ledger";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { Answer } from "./http.js";
@@ -22,27 +22,27 @@ export function contractActs(session: Session) {
   const pathOf = (id: string): string => `/v1/contracts/${id.toLowerCase()}`;
   const termsOf = async (id: string): Promise<EscrowTerms> =>
     provenTerms(id, await read<Terms>(session, `${pathOf(id)}/terms`), network);
-  /** To the contract's own escrow, as much as its proven terms say. */
+  /** Expects a payment to the contract's own escrow, of an amount computed from its proven terms. */
   const toEscrow = (id: string, amountOf: (terms: EscrowTerms) => bigint) => async () => {
     const amount = amountOf(await termsOf(id));
     return { payTo: id.toLowerCase(), currency: "stablecoin" as const, amount };
   };
 
   return {
-    /** Posts a contract, and pays its price (or the Worker Stake of a listing) into its escrow. */
+    /** Posts a contract and pays its price (for a listing: the Worker Stake) into its escrow. */
     async create(draft: Draft): Promise<Contract> {
       const posted = completed(draft);
       const body = JSON.stringify(posted);
       const expect = async ({ quote }: QuotedPayment) => {
-        const told = await read<Terms>(session, `${pathOf(quote.payTo)}/terms`);
-        const terms = ownTerms(quote.payTo, { posted, body, caller, told, network });
+        const served = await read<Terms>(session, `${pathOf(quote.payTo)}/terms`);
+        const terms = ownTerms(quote.payTo, { posted, body, caller, served, network });
         const amount = terms.workerInitiated ? workerStake(terms.price, terms.parameters) : terms.price;
         return { payTo: quote.payTo.toLowerCase(), currency: "stablecoin" as const, amount };
       };
       return pay<Contract>(session, "/v1/contracts", { body, expect });
     },
 
-    /** Takes a contract: pays the Worker Stake, or the price of a listing. */
+    /** Accepts a contract: pays the Worker Stake, or the price of a listing. */
     async accept(id: string): Promise<Contract> {
       const expect = toEscrow(id, ({ price, parameters, workerInitiated }) =>
         workerInitiated ? price : workerStake(price, parameters),
@@ -51,29 +51,29 @@ export function contractActs(session: Session) {
       return pay<Contract>(session, `${pathOf(id)}/accept`, { body, expect });
     },
 
-    /** Says no to a direct award, or to a reserved listing. */
+    /** Declines a direct award or a reserved listing. */
     decline: (id: string) => act<Contract>(session, `${pathOf(id)}/accept`, { body: { accept: false } }),
 
-    /** Cancels a contract of one's own that nobody has accepted. */
+    /** Cancels one's own contract that no one has accepted. */
     cancel: (id: string) => act<Contract>(session, `${pathOf(id)}/cancel`),
 
-    /** Delivers a reference (a hash or URI); it is encrypted, and its key released to the Client. */
+    /** Delivers a reference (a hash or URI). It is encrypted, and its key is released to the Client. */
     deliver: (id: string, delivery: string) =>
       act<Contract>(session, `${pathOf(id)}/delivery`, { body: { delivery } }),
 
-    /** Gives a contract up before its withdrawal deadline, for a part of the stake. */
+    /** Withdraws from a contract before its withdrawal deadline, at the cost of part of the stake. */
     withdraw: (id: string) => act<Contract>(session, `${pathOf(id)}/withdraw`),
 
     /** Accepts the delivery; the Worker is paid. */
     approve: (id: string) => act<Contract>(session, `${pathOf(id)}/approve`),
 
-    /** Rejects the delivery for a Dispute Bond; Backup Agents decide. */
+    /** Rejects the delivery and pays the Dispute Bond; Backup Agents decide. */
     async dispute(id: string): Promise<Contract> {
       const expect = toEscrow(id, ({ price, parameters }) => disputeBond(price, parameters));
       return pay<Contract>(session, `${pathOf(id)}/dispute`, { expect });
     },
 
-    /** Judges a disputed contract, one word for each criterion. With `salt` the voter can open its vote on chain. */
+    /** Votes on a disputed contract, one outcome per criterion. With `salt` the voter can open its vote on chain. */
     async vote(id: string, words: readonly Outcome[]): Promise<{ votes: Vote[]; salt: Hex | null }> {
       const body = JSON.stringify({
         votes: words.map((vote, criterionIndex) => ({ criterionIndex, vote })),
@@ -92,7 +92,7 @@ export function contractActs(session: Session) {
     checkpoint: (id: string, checkpoint: CheckpointDraft) =>
       act<Checkpoint>(session, `${pathOf(id)}/checkpoint`, { body: checkpoint, repeatable: false }),
 
-    /** Complains about the other party's conduct; moves no money. */
+    /** Files a complaint about the other party's conduct; moves no money. */
     complain: (id: string, evidence: Record<string, unknown>) =>
       act<Complaint>(session, `${pathOf(id)}/complaints`, { body: { evidence }, repeatable: false }),
   };

@@ -1,9 +1,9 @@
-/** What can go wrong in a call, by who found it. */
+/** Errors of a call, by who detected them. */
 import type { components } from "./api.js";
 
 export type ErrorCode = components["schemas"]["Error"]["error"]["code"];
 
-/** The service refused a call; `code` says why, `message` what to do. */
+/** The service refused the request: `code` says why, `message` says what to do. */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";
   readonly code: ErrorCode;
@@ -29,29 +29,29 @@ export class ServiceError extends Error {
   }
 }
 
-/** The service, or something on the way to it, did not answer; nothing is known about the call. */
+/** No response arrived from the service, so the outcome of the request is unknown. */
 export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
 }
 
-/** A quote or a challenge is not what was asked for: nothing was signed. */
+/** A quote or a sign-in challenge differs from the request. Nothing was signed. */
 export class RefusedToSign extends Error {
   override readonly name = "RefusedToSign";
-  /** What differs: `payTo`, `amount`, `asset`, `network`, `resource`, `terms`, `challenge`... */
+  /** The field that differs: `payTo`, `amount`, `asset`, `network`, `resource`, `terms`, `challenge`... */
   readonly field: string;
 
   constructor(field: string, difference: string) {
-    super(`Refused to sign, ${field}: ${difference}`);
+    super(`Refused to sign (${field}): ${difference}`);
     this.field = field;
   }
 }
 
-/** The payment would exceed the caller's own limit: nothing was signed. */
+/** The payment would exceed the caller's own limit. Nothing was signed. */
 export class SpendingLimitError extends Error {
   override readonly name = "SpendingLimitError";
 }
 
-/** The service refused a payment and took none; `reason` is the x402 name of the fault. */
+/** The service rejected a payment without using it; `reason` is the x402 error name. */
 export class PaymentRejected extends Error {
   override readonly name = "PaymentRejected";
   readonly reason: string;
@@ -62,7 +62,7 @@ export class PaymentRejected extends Error {
   }
 }
 
-/** Time ran out before the outcome was known. `resume` repeats the very same call, with the very same payment. */
+/** The outcome was still unknown when time ran out. `resume` repeats the identical request with the same payment. */
 export class OutcomeUnknown<T = unknown> extends Error {
   override readonly name = "OutcomeUnknown";
   readonly resume: () => Promise<T>;

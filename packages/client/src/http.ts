@@ -1,14 +1,14 @@
-/** Requests over fetch: the envelope opened, and patience with what is only temporary. */
+/** HTTP over fetch: parses the response envelope and retries temporary failures. */
 import { ConnectionError, type ErrorCode, ServiceError } from "./errors.js";
 
 export interface Request {
   method: "GET" | "POST";
-  /** With its query. */
+  /** Path and query. */
   path: string;
   /** JSON text, repeated byte for byte. */
   body?: string | undefined;
   headers?: Record<string, string>;
-  /** Whether the call can be repeated where its outcome is not known: after no answer, 502, 503 or 504. */
+  /** Whether the request can be retried if its outcome is unknown: after no response, 502, 503 or 504. */
   repeatable: boolean;
 }
 
@@ -27,14 +27,14 @@ interface ErrorBody {
 }
 
 export interface Http {
-  /** A success or a 402; throws ServiceError, or ConnectionError, once patience has run out. */
+  /** Returns a success or a 402. Throws ServiceError or ConnectionError once `patienceMs` is used up. */
   send(request: Request): Promise<Answer>;
 }
 
 export interface HttpOptions {
   baseUrl: string;
   fetch: typeof fetch;
-  /** How long one call is repeated while its outcome is unknown, in milliseconds. */
+  /** How long a request is retried while its outcome is unknown, in milliseconds. */
   patienceMs: number;
   onWaiting?: ((reason: string) => void) | undefined;
   signal?: AbortSignal | undefined;
@@ -45,12 +45,12 @@ const DEFAULT_PAUSE_MS = 1000;
 export function createHttp(options: HttpOptions): Http {
   return {
     async send(request) {
-      const giveUpAt = performance.now() + options.patienceMs;
+      const deadline = performance.now() + options.patienceMs;
       for (;;) {
         const attempt = await tryOnce(options, request);
         if ("answer" in attempt) return attempt.answer;
         const { error, pauseMs } = attempt;
-        if (pauseMs === null || performance.now() + pauseMs > giveUpAt) throw error;
+        if (pauseMs === null || performance.now() + pauseMs > deadline) throw error;
         options.onWaiting?.(error.message);
         await pause(pauseMs, options.signal);
       }
@@ -91,12 +91,13 @@ async function tryOnce({ baseUrl, fetch, signal }: HttpOptions, request: Request
 
 function refusalOf(response: Response, json: Answer["json"] | null): ServiceError | ConnectionError {
   const { status, headers } = response;
-  if (json?.error === undefined) return new ConnectionError(`HTTP ${status} with no answer of the service`);
+  if (json?.error === undefined)
+    return new ConnectionError(`HTTP ${status}: the response is not from the service`);
   const { code, message, details, hint } = json.error;
   return new ServiceError({ code, status, message, details, hint, requestId: headers.get("x-request-id") });
 }
 
-/** How long to wait before the same call; null where it would be refused again. */
+/** How long to wait before a retry; null if a retry would fail again. */
 function pauseOf({ status, headers }: Response, json: Answer["json"] | null): number | null {
   const isTemporary =
     status === 502 ||
@@ -108,7 +109,7 @@ function pauseOf({ status, headers }: Response, json: Answer["json"] | null): nu
   return Number.isFinite(seconds) ? seconds * 1000 : DEFAULT_PAUSE_MS;
 }
 
-/** Rejects with the signal's reason where it is aborted meanwhile. */
+/** Rejects with the signal's reason if it is aborted during the pause. */
 export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
@@ -133,7 +134,7 @@ function parse(text: string): Answer["json"] | null {
   }
 }
 
-/** fetch hides the reason in `cause`. */
+/** fetch puts the actual reason in `cause`. */
 function reasonOf(error: unknown): string {
   const { cause, message } = error as { cause?: { message?: string }; message: string };
   return cause?.message ?? message;

@@ -1,4 +1,4 @@
-/** `working-contracts/client`: what agents import. */
+/** The public interface of the client. */
 export { type Agent, type ConnectOptions, connect, type Duration } from "./connect.js";
 export {
   ConnectionError,

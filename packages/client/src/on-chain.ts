@@ -1,4 +1,4 @@
-/** Settlement without the service: anybody may send these transactions once they are due. */
+/** Settlement without the service: anyone may send these transactions once they are due. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import type { Account, Hex } from "viem";
@@ -14,12 +14,12 @@ export interface OnChainOptions {
   network: Pick<PinnedNetwork, "chainId">;
 }
 
-/** Pays out an ended contract by the account's own transaction. Throws viem's error where it is not due. */
+/** Settles an ended contract with the account's own transaction. Throws viem's error if settlement is not due. */
 export function settleOnChain(id: string, options: OnChainOptions): Promise<Hex> {
   return transact(options, (client) => client.writeContract({ ...escrow(id), functionName: "settle" }));
 }
 
-/** Pays a Backup Agent its bond, its share and its reward of a tallied contract. */
+/** Pays a Backup Agent its bond, its share of slashed bonds and its reward for a tallied contract. */
 export function claimOnChain(id: string, backupAgent: string, options: OnChainOptions): Promise<Hex> {
   const args = [backupAgent as Address] as const;
   return transact(options, (client) => client.writeContract({ ...escrow(id), functionName: "claim", args }));

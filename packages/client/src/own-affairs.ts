@@ -1,4 +1,4 @@
-/** What concerns the agent alone: stake, profile, keys. */
+/** The agent's own account: stake, profile, API keys. */
 import { parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { act, pay, read, type Session } from "./session.js";
 import { signChallenge } from "./sign-in.js";
@@ -7,7 +7,7 @@ import type { Profile, ProtocolParameters, Stake } from "./types.js";
 export function ownAffairs(session: Session) {
   const { network, signer, http } = session;
   return {
-    /** Stakes protocol tokens, to be eligible as a Backup Agent: by default as many as that takes. */
+    /** Stakes protocol tokens to become eligible as a Backup Agent; by default the required amount. */
     async stake(amount?: string): Promise<Stake> {
       const tokens =
         amount ?? String((await read<ProtocolParameters>(session, "/v1/protocol")).baEligibilityStake);
@@ -19,17 +19,20 @@ export function ownAffairs(session: Session) {
       return pay<Stake>(session, "/v1/agents/me/stake", { body, expect: async () => expected });
     },
 
-    /** Begins to withdraw the whole stake; it is paid back by itself. */
+    /** Starts to withdraw the whole stake. The service pays it out after the unstaking delay. */
     unstake: () => act<Stake>(session, "/v1/agents/me/unstake"),
 
-    /** Appends a version of one's profile; what is left out stays as it is, null clears. */
+    /** Appends a version of one's profile. Omitted fields stay unchanged; null clears a field. */
     setProfile: (changes: { displayName?: string | null; bio?: string | null }) =>
       act<Profile & { createdAt: string }>(session, "/v1/agents/me/profile", {
         body: changes,
         repeatable: false,
       }),
 
-    /** Ends one API key, or all of them and with them what the service may do for this address; signs a challenge. */
+    /**
+     * Revokes one API key. Without `keyId`, revokes all of them and the service's authority to act for this address.
+     * Signs a challenge. Returns how many keys were revoked.
+     */
     async revokeKeys(keyId?: string): Promise<number> {
       const redeemed = await signChallenge(http, { signer, network });
       const { json } = await http.send({

@@ -1,4 +1,4 @@
-/** A call that may cost money: quote, check, limit, signature, and the same bytes until the outcome is known. */
+/** A request that can cost money: quote, checks, limits, signature, then identical retries until the outcome is known. */
 import { formatDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { ConnectionError, OutcomeUnknown, PaymentRejected, ServiceError } from "./errors.js";
 import type { Answer, Http, Request } from "./http.js";
@@ -14,19 +14,19 @@ export interface Payer {
   budget: Budget;
   /** The chain's time in seconds. */
   now(): Promise<number>;
-  /** The caller's last word before a signature; throws to refuse. */
+  /** Called before the payment is signed. Throw to refuse the payment. */
   beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
 }
 
 export interface PaidCall<T> {
   request: Omit<Request, "repeatable">;
-  /** What its quote must be; throws RefusedToSign where it cannot be right. */
+  /** Computes the expected quote. Throws RefusedToSign if the quote cannot be right. */
   expect: (quoted: QuotedPayment) => Promise<Omit<Expected, "resource">>;
-  /** The result in a success. */
+  /** Extracts the result from a success response. */
   open: (answer: Answer) => T;
 }
 
-/** Sends the call, and pays it where it asks for exactly what is expected. */
+/** Sends the request. If the response is a quote, pays it only if it matches the expectation exactly. */
 export async function sendPaid<T>(payer: Payer, { request, expect, open }: PaidCall<T>): Promise<T> {
   const repeatable = { ...request, repeatable: true };
   const first = await payer.http.send(repeatable);
@@ -53,18 +53,18 @@ async function allow(
   budget.spend(payment);
 }
 
-/** Once signed, only this call with this payment is ever sent again. */
+/** Once a payment is signed, every retry sends the identical request with that payment. */
 async function sendSigned<T>(http: Http, request: Request, open: (answer: Answer) => T): Promise<T> {
   let answer: Answer;
   try {
     answer = await http.send(request);
   } catch (error) {
-    // A limit on calls (429) says nothing of a payment that an earlier one brought.
+    // After a 429, an earlier attempt can still have delivered the payment.
     const isUnknown =
       error instanceof ConnectionError ||
       (error instanceof ServiceError && (error.status >= 500 || error.status === 429));
     if (!isUnknown) throw error;
-    const message = `The outcome of ${request.method} ${request.path} is not known yet (${error.message}). Resume it; do not sign another payment for it.`;
+    const message = `The outcome of ${request.method} ${request.path} is not known yet (${error.message}). Resume this call; do not sign another payment for it.`;
     throw new OutcomeUnknown(message, () => sendSigned(http, request, open), error);
   }
   if (answer.status !== 402) return open(answer);

@@ -1,4 +1,4 @@
-/** A quote, checked against what the caller itself knows, and the signature that pays it. */
+/** Checks a quote against the caller's own expectation, and signs the payment for it. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from "@x402/core/http";
@@ -9,12 +9,12 @@ import type { Signer } from "./sign-in.js";
 import type { PlannedPayment } from "./spending.js";
 import type { PinnedNetwork } from "./types.js";
 
-/** What a payment may be for: all of it known before the quote, or proven from it. */
+/** The only payment that may be signed. Every field is known before the quote, or proven from it. */
 export interface Expected {
   payTo: string;
   /** Smallest unit of the currency. */
   amount: bigint;
-  /** Which of the network's two, by what the call is: never by what the service says. */
+  /** One of the network's two currencies, chosen by the kind of call and never by the service. */
   currency: PlannedPayment["currency"];
   resource: string;
 }
@@ -27,10 +27,13 @@ export interface QuotedPayment {
   required: PaymentRequired;
 }
 
-/** The quote of a 402, and why an earlier payment was refused; throws RefusedToSign where there is none to be read. */
+/**
+ * Reads the quote of a 402 response, and the reason why an earlier payment was rejected. Throws RefusedToSign if there
+ * is no readable quote.
+ */
 export function readQuote(headers: Headers): QuotedPayment & { error: string; message: string } {
   const header = headers.get("payment-required");
-  if (header === null) throw new RefusedToSign("quote", "the answer 402 has no Payment-Required header");
+  if (header === null) throw new RefusedToSign("quote", "the 402 response has no Payment-Required header");
   let required: PaymentRequired;
   try {
     required = decodePaymentRequiredHeader(header);
@@ -38,31 +41,31 @@ export function readQuote(headers: Headers): QuotedPayment & { error: string; me
     throw new RefusedToSign("quote", "the Payment-Required header cannot be read");
   }
   const [quote] = required.accepts ?? [];
-  if (quote === undefined) throw new RefusedToSign("quote", "it accepts nothing");
+  if (quote === undefined) throw new RefusedToSign("quote", "it offers no way to pay");
   const { error = "payment_required", errorMessage } = required as { error?: string; errorMessage?: string };
   return { quote, required, error, message: errorMessage ?? error };
 }
 
-/** Throws RefusedToSign at the first difference between a quote and what it must be. */
+/** Throws RefusedToSign at the first difference between the quote and the expected payment. */
 export function requireExpected(
   { quote, required }: QuotedPayment,
   expected: Expected,
   network: PinnedNetwork,
 ): void {
-  const told = quote as Quote & { maxAmountRequired?: string };
-  const pairs: [field: string, told: unknown, wanted: string][] = [
+  const quoted = quote as Quote & { maxAmountRequired?: string };
+  const pairs: [field: string, quoted: unknown, wanted: string][] = [
     ["x402Version", required.x402Version, "2"],
-    ["scheme", told.scheme, "exact"],
-    ["network", told.network, `eip155:${network.chainId}`],
-    ["asset", lower(told.asset), assetOf(expected, network)],
-    ["payTo", lower(told.payTo), expected.payTo],
-    ["amount", told.amount, expected.amount.toString()],
-    ["amount", told.maxAmountRequired ?? told.amount, expected.amount.toString()],
+    ["scheme", quoted.scheme, "exact"],
+    ["network", quoted.network, `eip155:${network.chainId}`],
+    ["asset", lower(quoted.asset), assetOf(expected, network)],
+    ["payTo", lower(quoted.payTo), expected.payTo],
+    ["amount", quoted.amount, expected.amount.toString()],
+    ["amount", quoted.maxAmountRequired ?? quoted.amount, expected.amount.toString()],
     ["resource", required.resource?.url, expected.resource],
   ];
   for (const [field, value, wanted] of pairs) {
     if (String(value) !== wanted)
-      throw new RefusedToSign(field, `the quote says ${value}, and it must be ${wanted}`);
+      throw new RefusedToSign(field, `the quote says ${value}, expected ${wanted}`);
   }
 }
 
@@ -70,7 +73,7 @@ function assetOf({ currency }: Expected, { asset, protocolToken }: PinnedNetwork
   return currency === "stablecoin" ? asset.address : protocolToken;
 }
 
-/** The `PAYMENT-SIGNATURE` of a quote that has been checked: an EIP-3009 authorization, valid ten minutes from `now`. */
+/** Signs a checked quote: returns `PAYMENT-SIGNATURE` with an EIP-3009 authorization, valid ten minutes from `now`. */
 export async function signPayment(
   { quote, required }: QuotedPayment,
   { signer, network, now }: { signer: Signer; network: PinnedNetwork; now: number },
@@ -104,7 +107,7 @@ export async function signPayment(
   });
 }
 
-/** Room for an operation that has to wait: the service repeats nothing once this has passed. */
+/** Leaves time for an operation that has to queue: once this has passed, the service does not retry it. */
 const VALIDITY_SECONDS = 600;
 
 function lower(text: unknown): unknown {

@@ -1,4 +1,4 @@
-/** What an agent can read. */
+/** Requests that only read. */
 import { openReference } from "./references.js";
 import { read, readWhole, type Session } from "./session.js";
 import type {
@@ -22,7 +22,7 @@ import type {
 
 export interface Page<T> {
   items: T[];
-  /** `cursor` of the next page; null at the end. */
+  /** Cursor of the next page; null on the last page. */
   nextCursor: string | null;
 }
 
@@ -41,15 +41,15 @@ export function reads(session: Session) {
     get,
     /** One page of contracts, newest first unless `sort` says otherwise. */
     list: (query: ListQuery = {}) => page<Contract>("/v1/contracts", query),
-    /** All that a contract's address commits to. */
+    /** Everything that a contract's address commits to. */
     terms: (id: string) => read<Terms>(session, `${pathOf(id)}/terms`),
-    /** Who gets what, and how far each payment is. */
+    /** Each payment of a contract and its state. */
     settlement: (id: string) => read<Settlement>(session, `${pathOf(id)}/settlement`),
     votes: (query: VoteQuery = {}) => page<Vote>("/v1/votes", query),
     checkpoints: (id: string) => read<Checkpoint[]>(session, `${pathOf(id)}/checkpoints`),
     complaints: (id: string) => read<Complaint[]>(session, `${pathOf(id)}/complaints`),
 
-    /** An encrypted reference of a contract in plain; null where it has none, or the caller has no key to it. */
+    /** Decrypts a reference of a contract. Returns null if it is not set or the caller has no key for it. */
     async reveal(id: string, field: ReferenceField): Promise<string | null> {
       const { [field]: jwe } = await get(id);
       if (jwe === null) return null;

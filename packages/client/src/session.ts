@@ -1,4 +1,4 @@
-/** One signed-in address: its calls, opened to their data. */
+/** Requests of one signed-in address; each returns the data of the response. */
 import type { Answer, Http, Request } from "./http.js";
 import { type PaidCall, type Payer, sendPaid } from "./paid-call.js";
 
@@ -13,7 +13,7 @@ export async function read<T>(session: Session, path: string, query: Query = {})
   return (await readWhole<{ data: T }>(session, path, query)).data;
 }
 
-/** With what stands beside `data`. */
+/** Like {@link read}, but returns the whole body, including the fields beside `data`. */
 export async function readWhole<T>(session: Session, path: string, query: Query = {}): Promise<T> {
   const given = Object.entries(query).filter(([, value]) => value !== undefined);
   const search = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]));
@@ -26,7 +26,7 @@ export async function readWhole<T>(session: Session, path: string, query: Query 
   return answer.json as T;
 }
 
-/** An act that the service carries out once however often it is asked: `repeatable`, unless told otherwise. */
+/** An unpaid action. By default it is retried, because the service performs it once however often it is requested. */
 export async function act<T>(
   session: Session,
   path: string,
@@ -36,7 +36,7 @@ export async function act<T>(
   return answer.json.data as T;
 }
 
-/** A call that may cost money; see {@link sendPaid}. */
+/** A request that can cost money; see {@link sendPaid}. */
 export function pay<T>(
   session: Session,
   path: string,

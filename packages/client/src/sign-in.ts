@@ -1,11 +1,11 @@
-/** An API key for an address: a challenge that is read before it is signed. */
+/** Sign-in: the challenge is checked before it is signed. */
 import { challengeText } from "@working-contracts/protocol/challenge-text";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
 import type { Http } from "./http.js";
 import type { PinnedNetwork } from "./types.js";
 
-/** What of a viem account is used; the private key stays in it. */
+/** The part of a viem account that is used; the private key stays inside. */
 export interface Signer {
   address: Address;
   signMessage(message: { message: string }): Promise<Hex>;
@@ -13,7 +13,7 @@ export interface Signer {
   signTypedData(typedData: any): Promise<Hex>;
 }
 
-/** A challenge redeemed: the body that issues or revokes keys. */
+/** Requests a challenge and signs it. Returns the body with which API keys are issued or revoked. */
 export async function signChallenge(
   http: Http,
   { signer, network }: { signer: Signer; network: PinnedNetwork },
@@ -25,7 +25,10 @@ export async function signChallenge(
   return { challengeId, signature: await signer.signMessage({ message }) };
 }
 
-/** Anything else that looks like a challenge could be a login elsewhere. Throws RefusedToSign. */
+/**
+ * Throws RefusedToSign unless the text is exactly this service's challenge. Any other text could be a login for
+ * another service.
+ */
 export function requireChallenge(message: string, address: Address, network: PinnedNetwork): void {
   const line = (name: string): string => new RegExp(`^${name}: (.+)$`, "m").exec(message)?.[1] ?? "";
   const [issuedAt, expiresAt] = [line("Issued At"), line("Expires At")].map(
@@ -45,5 +48,6 @@ export function requireChallenge(message: string, address: Address, network: Pin
         expiresAt: expiresAt as number,
       })
     : null;
-  if (message !== expected) throw new RefusedToSign("challenge", "its text is not the one of a sign-in here");
+  if (message !== expected)
+    throw new RefusedToSign("challenge", "its text is not this service's sign-in text");
 }

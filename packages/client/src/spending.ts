@@ -1,14 +1,14 @@
-/** What an agent may sign away: limits in decimals, held in memory as long as the agent lives. */
+/** Spending limits of an agent, kept in memory for as long as it is connected. */
 import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { SpendingLimitError } from "./errors.js";
 
-/** Decimals; what is not given is not allowed, but `total`, which then has no limit of its own. */
+/** Decimal amounts. If `perCall` or `stake` is absent, such payments are refused; without `total` there is no total. */
 export interface SpendingLimit {
-  /** The most that one call may pay, in the stablecoin. */
+  /** Maximum payment of one call, in the stablecoin. */
   perCall?: string;
-  /** The most that all calls together may pay, in the stablecoin. */
+  /** Maximum payment of all calls together, in the stablecoin. */
   total?: string;
-  /** The most that one call may stake, in protocol tokens. */
+  /** Maximum stake of one call, in protocol tokens. */
   stake?: string;
 }
 
@@ -17,18 +17,18 @@ export interface PlannedPayment {
   currency: "stablecoin" | "protocol-token";
   /** Smallest unit. */
   amount: bigint;
-  /** The amount as people write it. */
+  /** The amount as a decimal. */
   decimal: string;
-  /** The call that is paid for. */
+  /** URL of the request that is paid for. */
   resource: string;
 }
 
 export interface Budget {
-  /** Counts the payment; throws SpendingLimitError where it must not be signed. */
+  /** Counts the payment. Throws SpendingLimitError if it must not be signed. */
   spend(payment: PlannedPayment): void;
 }
 
-/** A signed payment counts whatever comes of it: whoever holds the signature can use it. */
+/** A signed payment counts regardless of its outcome, because anyone who holds the signature can use it. */
 export function createBudget(limit: SpendingLimit | undefined): Budget {
   const perCall = unitsOf(limit?.perCall, "perCall");
   const total = unitsOf(limit?.total, "total");
@@ -40,18 +40,20 @@ export function createBudget(limit: SpendingLimit | undefined): Budget {
       const most = isStake ? stake : perCall;
       const name = isStake ? "stake" : "perCall";
       if (most === null) {
-        throw new SpendingLimitError(`${resource} costs ${decimal}; allow it with spendingLimit.${name}.`);
+        throw new SpendingLimitError(
+          `${resource} costs ${decimal}. Set spendingLimit.${name} to allow such payments.`,
+        );
       }
       if (amount > most) {
         const allowed = formatDecimal(most, isStake ? TOKEN_DECIMALS : undefined);
         throw new SpendingLimitError(
-          `${resource} costs ${decimal}, more than spendingLimit.${name}, ${allowed}.`,
+          `${resource} costs ${decimal}, more than spendingLimit.${name} (${allowed}).`,
         );
       }
       if (isStake) return;
       if (total !== null && spent + amount > total) {
         throw new SpendingLimitError(
-          `${resource} costs ${decimal}; with the ${formatDecimal(spent)} signed before it exceeds spendingLimit.total, ${formatDecimal(total)}.`,
+          `${resource} costs ${decimal}. Together with the ${formatDecimal(spent)} already signed, this exceeds spendingLimit.total (${formatDecimal(total)}).`,
         );
       }
       spent += amount;
@@ -62,6 +64,6 @@ export function createBudget(limit: SpendingLimit | undefined): Budget {
 function unitsOf(decimal: string | undefined, name: string, decimals?: number): bigint | null {
   if (decimal === undefined) return null;
   const units = parseDecimal(decimal, decimals);
-  if (units === null) throw new RangeError(`spendingLimit.${name}: ${decimal} is not a decimal`);
+  if (units === null) throw new RangeError(`spendingLimit.${name}: ${decimal} is not a decimal amount`);
   return units;
 }

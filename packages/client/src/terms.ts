@@ -1,4 +1,4 @@
-/** What a contract's address commits to, recomputed: the base of every payment. */
+/** Recomputes the terms that a contract's address commits to. Every payment depends on this check. */
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import {
   canonicalTerms,
@@ -20,29 +20,29 @@ import type { PinnedNetwork, Terms } from "./types.js";
 
 export type Posted = components["schemas"]["CreateContract"];
 
-/** The terms behind `id`, as the service tells them; throws RefusedToSign where the address commits to others. */
-export function provenTerms(id: string, told: Terms, network: PinnedNetwork): EscrowTerms {
-  const terms = escrowTermsOf(told);
-  const document = told.document as TermsDocument;
-  if (canonicalTerms(document) !== told.canonicalDocument) {
-    throw new RefusedToSign("terms", "the document is not the canonical one");
+/** Verifies the terms that the service returned for `id`. Throws RefusedToSign if the address commits to others. */
+export function provenTerms(id: string, served: Terms, network: PinnedNetwork): EscrowTerms {
+  const terms = escrowTermsOf(served);
+  const document = served.document as TermsDocument;
+  if (canonicalTerms(document) !== served.canonicalDocument) {
+    throw new RefusedToSign("terms", "the document does not match its canonical text");
   }
   if (termsHash(document) !== terms.termsHash) {
-    throw new RefusedToSign("terms", "the text is not the one whose hash the escrow holds");
+    throw new RefusedToSign("terms", "the document does not match the hash in the escrow's terms");
   }
   requireAddress(id, terms, network);
   return terms;
 }
 
 /**
- * The terms of a contract that the caller itself is posting: everything but the protocol's parameters is the caller's
- * own word. Throws RefusedToSign where they do not lead to `payTo`.
+ * Computes the terms of a contract that the caller is posting. Only the protocol's parameters come from the service.
+ * Throws RefusedToSign if the terms do not lead to the address `payTo`.
  */
 export function ownTerms(
   payTo: string,
-  creation: { posted: Posted; body: string; caller: Address; told: Terms; network: PinnedNetwork },
+  creation: { posted: Posted; body: string; caller: Address; served: Terms; network: PinnedNetwork },
 ): EscrowTerms {
-  const { posted, body, caller, told, network } = creation;
+  const { posted, body, caller, served, network } = creation;
   const isListing = posted.initiator === "worker";
   const document = termsDocument({
     title: posted.title.trim(),
@@ -67,7 +67,7 @@ export function ownTerms(
     deliveryDeadline: secondsOf(posted.deliveryDeadline),
     reviewDeadline: secondsOf(posted.reviewDeadline),
     termsHash: termsHash(document),
-    parameters: told.escrowTerms.parameters as Parameters,
+    parameters: served.escrowTerms.parameters as Parameters,
   };
   requireAddress(payTo, terms, network);
   return terms;
@@ -79,7 +79,7 @@ function requireAddress(id: string, terms: EscrowTerms, network: PinnedNetwork):
   if (address === id.toLowerCase()) return;
   throw new RefusedToSign(
     "payTo",
-    `these terms lead to the escrow ${address}, and the quote asks to pay ${id}`,
+    `these terms lead to the escrow ${address}, but the quote asks to pay ${id}`,
   );
 }
 

@@ -1,4 +1,4 @@
-/** The API's shapes by short names; api.ts is generated from the routes. */
+/** Short names for the API's types; api.ts is generated from the routes. */
 import type { components, operations } from "./api.js";
 
 type Schemas = components["schemas"];
@@ -21,9 +21,9 @@ export type Outcome = Vote["vote"] & string;
 export type Status = Contract["status"];
 export type ReferenceField = ReferenceKey["field"];
 
-/** Where the protocol lives: what a payer pins. `time` is the chain's clock. */
+/** The protocol's addresses on one chain, and `time`, the chain's clock. */
 export type Network = Schemas["Network"];
-/** What of it never changes, and can be written down. */
+/** The part that never changes, so a payer can pin it. */
 export type PinnedNetwork = Omit<Network, "time">;
 
 export type ListQuery = NonNullable<operations["listContracts"]["parameters"]["query"]>;
@@ -31,11 +31,11 @@ export type VoteQuery = NonNullable<operations["listVotes"]["parameters"]["query
 
 type Posted = Schemas["CreateContract"];
 
-/** A contract to post; what is left out has its only, or its natural, value. */
+/** A contract to post. Omitted fields have defaults. */
 export type Draft = Omit<Posted, "contractType" | "awardMethod" | "idempotencyKey"> & {
   contractType?: "fixed";
-  /** `direct_award` where a worker is named, else `open_tender`. */
+  /** By default `direct_award` if a worker is named, otherwise `open_tender`. */
   awardMethod?: Posted["awardMethod"];
-  /** A random one: every call of `create` posts a contract of its own. */
+  /** Random by default, so every call of `create` posts a new contract. */
   idempotencyKey?: string;
 };

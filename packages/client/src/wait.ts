@@ -1,13 +1,13 @@
-/** Waiting for a contract to get somewhere. */
+/** Waits for a contract to reach a status. */
 import { pause } from "./http.js";
 import type { Contract } from "./types.js";
 
 export interface WaitOptions {
-  /** Gives up after so long; by default it waits for ever. */
+  /** Throws after this time; by default there is no limit. */
   timeoutMs?: number;
   intervalMs?: number;
   signal?: AbortSignal;
-  /** Called with the contract at first, and whenever its status has changed. */
+  /** Called with the contract at the start and after each change of status. */
   onStatus?: (contract: Contract) => void;
 }
 
@@ -20,13 +20,13 @@ export function matches(status: string, pattern: StatusPattern): boolean {
     .some((one) => (one.endsWith("*") ? status.startsWith(one.slice(0, -1)) : status === one));
 }
 
-/** Polls until the status matches. Throws where the contract is closed in another one, or time is up. */
+/** Polls until the status matches. Throws if the contract closes with another status or time runs out. */
 export async function waitForStatus(
   get: () => Promise<Contract>,
   pattern: StatusPattern,
   { timeoutMs = Number.POSITIVE_INFINITY, intervalMs = 1000, signal, onStatus }: WaitOptions = {},
 ): Promise<Contract> {
-  const giveUpAt = performance.now() + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   let last: string | undefined;
   for (;;) {
     const contract = await get();
@@ -35,10 +35,10 @@ export async function waitForStatus(
     if (matches(contract.status, pattern)) return contract;
     if (matches(contract.status, ["settled-*", "cancelled-*"])) {
       throw new Error(
-        `${contract.id} ended as ${contract.status} and never was ${[pattern].flat().join(" or ")}`,
+        `${contract.id} ended as ${contract.status} and can no longer become ${[pattern].flat().join(" or ")}`,
       );
     }
-    if (performance.now() + intervalMs > giveUpAt) {
+    if (performance.now() + intervalMs > deadline) {
       throw new Error(`${contract.id} is still ${contract.status}, not ${[pattern].flat().join(" or ")}`);
     }
     await pause(intervalMs, signal);

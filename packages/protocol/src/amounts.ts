@@ -1,20 +1,20 @@
-/** Money as integers in the token's smallest unit inside, decimal text outside. The stablecoin has 6 decimals. */
+/** Amounts: integers in the token's smallest unit inside, decimal strings outside. The stablecoin has 6 decimals. */
 
 const DECIMALS = 6;
-/** Of the protocol token. */
+/** Decimals of the protocol token. */
 export const TOKEN_DECIMALS = 18;
 const BASIS_POINTS = 10_000n;
 const DECIMAL_PATTERN = /^(0|[1-9]\d{0,22})(?:\.(\d{1,18}))?$/;
 
-/** Largest amount that a stake can hold (`uint96`). */
+/** Maximum amount that a stake can hold (`uint96`). */
 export const MAX_AMOUNT = 2n ** 96n - 1n;
 
-/** Largest price that the factory takes: all that an escrow may ever hold then fits its books. */
+/** Maximum price that the factory accepts. Everything an escrow can hold then fits its fields. */
 export const MAX_PRICE = 2n ** 80n - 1n;
 
 /**
- * Base units of a decimal such as `12.345678`, without going through a float. Null for anything else: sign, exponent,
- * leading zero, more than `decimals` decimals, more than {@link MAX_AMOUNT}.
+ * Converts a decimal such as `12.345678` to base units without using a float. Returns null for anything else: a sign,
+ * an exponent, a leading zero, more than `decimals` decimals, or more than {@link MAX_AMOUNT}.
  */
 export function parseDecimal(text: string, decimals = DECIMALS): bigint | null {
   const match = DECIMAL_PATTERN.exec(text);
@@ -25,7 +25,7 @@ export function parseDecimal(text: string, decimals = DECIMALS): bigint | null {
   return amount <= MAX_AMOUNT ? amount : null;
 }
 
-/** The shortest decimal with at least one fractional digit: `50.0`, `0.000001`. Throws on a negative amount. */
+/** Formats the shortest decimal with at least one fractional digit: `50.0`, `0.000001`. Throws on a negative amount. */
 export function formatDecimal(amount: bigint, decimals = DECIMALS): string {
   if (amount < 0n) throw new RangeError(`Amount ${amount} is negative`);
   const digits = amount.toString().padStart(decimals + 1, "0");
@@ -33,7 +33,7 @@ export function formatDecimal(amount: bigint, decimals = DECIMALS): string {
   return `${digits.slice(0, -decimals)}.${fraction === "" ? "0" : fraction}`;
 }
 
-/** `ratio` basis points of `amount`, rounded down. */
+/** Returns `ratio` basis points of `amount`, rounded down. */
 export function share(amount: bigint, ratio: number): bigint {
   return (amount * BigInt(ratio)) / BASIS_POINTS;
 }

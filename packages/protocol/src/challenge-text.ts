@@ -1,10 +1,10 @@
 import type { Address, Hex } from "./types.js";
 
 export interface ChallengeFields {
-  /** Name of the service, as AgentDelegation was deployed with it. */
+  /** Name of the service that AgentDelegation was deployed with. */
   domain: string;
   agent: Address;
-  /** The Relay that acts for the agent. */
+  /** The Relay contract that acts for the agent. */
   operator: Address;
   factory: Address;
   chainId: number;
@@ -15,7 +15,7 @@ export interface ChallengeFields {
   expiresAt: number;
 }
 
-/** The text that an agent signs; byte for byte what AgentDelegation.challengeText rebuilds on chain. */
+/** The text that an agent signs. AgentDelegation.challengeText rebuilds it on chain, byte for byte. */
 export function challengeText(fields: ChallengeFields): string {
   return [
     `${fields.domain} asks you to sign in with your address:`,
@@ -33,7 +33,7 @@ export function challengeText(fields: ChallengeFields): string {
   ].join("\n");
 }
 
-/** `YYYY-MM-DDTHH:MM:SSZ`, years past 9999 written plainly as IsoTime.sol does. */
+/** `YYYY-MM-DDTHH:MM:SSZ`. Years past 9999 have no plus sign and no leading zeros, as in IsoTime.sol. */
 function isoSeconds(seconds: number): string {
   return new Date(seconds * 1000).toISOString().replace(".000Z", "Z").replace(/^\+0*/, "");
 }

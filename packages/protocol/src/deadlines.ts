@@ -1,4 +1,4 @@
-/** Periods that the escrow fixes in code (docs/rules.md 48), in seconds. */
+/** Periods fixed in the escrow's code (docs/rules.md 48), in seconds. */
 
-/** How long after the voting window a sealed vote can be opened. */
+/** How long a sealed vote can be opened after the voting window closes. */
 export const OPENING_PERIOD = 86_400;

@@ -1,4 +1,4 @@
-/** Where the protocol lives on one chain: the content of `deployments/<chainId>.json`. */
+/** The protocol's addresses on one chain: the content of `deployments/<chainId>.json`. */
 import { z } from "zod";
 
 const AddressSchema = z
@@ -8,11 +8,11 @@ const AddressSchema = z
 
 export const DeploymentSchema = z.object({
   chainId: z.number().int().positive(),
-  /** Short name of the chain as x402 version 1 knows it, or its CAIP-2 name where there is none. */
+  /** The chain's short name in x402 version 1, or its CAIP-2 name if it has none. */
   networkName: z.string().min(1),
-  /** Block of the first deployed contract: nothing of the protocol happened before it. */
+  /** Block of the first deployment. No protocol event is older. */
   startBlock: z.number().int().nonnegative(),
-  /** Name of the service as it stands in every sign-in challenge. */
+  /** Name of the service in every sign-in challenge. */
   domain: z.string().min(1),
   factory: AddressSchema,
   implementation: AddressSchema,
@@ -31,13 +31,13 @@ export const DeploymentSchema = z.object({
 
 export type Deployment = z.infer<typeof DeploymentSchema>;
 
-/** Parses a deployment file's text; throws one line per fault, each naming `path`. */
+/** Parses the text of a deployment file. Throws an error with one line per fault, each naming `path`. */
 export function parseDeployment(text: string, path: string): Deployment {
   let json: unknown;
   try {
     json = JSON.parse(text);
   } catch (cause) {
-    throw new Error(`${path}: cannot be read as JSON (${(cause as Error).message})`, { cause });
+    throw new Error(`${path}: not valid JSON (${(cause as Error).message})`, { cause });
   }
   const result = DeploymentSchema.safeParse(json);
   if (!result.success) {

@@ -1,6 +1,6 @@
-/** The words of the event log (docs/decisions.md, "Events"). */
+/** Types and deadline names of the event log (docs/decisions.md, "Events"). */
 
-/** By a transaction of a party, a Backup Agent, or anybody where it is due. */
+/** Caused by a transaction of a party, of a Backup Agent, or of anyone once the action is due. */
 const CHAIN_TYPES = [
   "contract.created",
   "contract.accepted",
@@ -22,11 +22,11 @@ const CHAIN_TYPES = [
   "surplus.returned",
 ] as const;
 
-/** By time alone: the status changes at the deadline itself, whoever moves the money later. */
+/** Caused by time alone: the status changes at the deadline, regardless of who moves the money later. */
 export const TIMEOUT_TYPES = ["contract.unmatched", "contract.absent", "contract.review-timeout"] as const;
 export type TimeoutType = (typeof TIMEOUT_TYPES)[number];
 
-/** By a call to this service that the chain knows nothing of. */
+/** Caused by a request to this service; nothing happens on chain. */
 const SERVICE_TYPES = [
   "checkpoint.accepted",
   "complaint.filed",
@@ -44,7 +44,7 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** Moments that are announced, and those at which time alone ends something. */
+/** Deadlines that are announced in advance, then those at which time alone changes the status. */
 export const DEADLINE_NAMES = [
   "match",
   "withdrawal",
@@ -57,9 +57,7 @@ export const DEADLINE_NAMES = [
 ] as const;
 export type DeadlineName = (typeof DEADLINE_NAMES)[number];
 
-/**
- * Types that a filter names: types and prefixes (`contract.*`), joined by commas. Null where a word names none.
- */
+/** Expands a comma-separated filter of types and prefixes (`contract.*`). Returns null if an entry matches no type. */
 export function parseEventTypes(text: string): EventType[] | null {
   const named = text.split(",").map((word) => typesOf(word.trim()));
   return named.some((types) => types.length === 0) ? null : [...new Set(named.flat())];

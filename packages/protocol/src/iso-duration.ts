@@ -1,6 +1,4 @@
-/**
- * Seconds as an ISO 8601 duration without days, as the specification writes it: `PT24H`, `PT5M`, `PT1H30M`, `PT0S`.
- */
+/** Formats seconds as an ISO 8601 duration without days, as in the specification: `PT24H`, `PT1H30M`, `PT0S`. */
 export function isoDuration(seconds: number): string {
   const parts = [
     [Math.floor(seconds / 3600), "H"],

@@ -1,7 +1,7 @@
 /**
- * The payout ledger (docs/rules.md 45 to 51), mirroring Settlement.sol and EscrowJury.sol: integers in the
- * smallest unit, every division rounds down, and the second of each pair is the whole minus the first, so nothing is
- * lost.
+ * The payout ledger (docs/rules.md 45 to 51), mirroring Settlement.sol and EscrowJury.sol. Amounts are integers in the
+ * smallest unit and every division rounds down. The second part of a split is the whole minus the first, so nothing
+ * is lost.
  */
 import { share } from "./amounts.js";
 import { type Outcome, type OutcomeTally, outcomeAt, packOutcomes } from "./outcomes.js";
@@ -27,19 +27,19 @@ export const LEG_NAMES = [
 ] as const;
 export type LegName = (typeof LEG_NAMES)[number];
 
-/** One step of the ledger: what moves, and to whom. Legs of zero are left out. */
+/** One payment of the ledger. Legs of zero are omitted. */
 export interface Leg {
   name: LegName;
   payee: keyof Payout;
   amount: bigint;
 }
 
-/** Worker Stake of a price. */
+/** The Worker Stake for a price. */
 export function workerStake(price: bigint, parameters: Parameters): bigint {
   return share(price, parameters.workerStakeRatio);
 }
 
-/** Dispute Bond of a price. */
+/** The Dispute Bond for a price. */
 export function disputeBond(price: bigint, parameters: Parameters): bigint {
   return share(price, parameters.disputeBondRatio);
 }
@@ -49,12 +49,12 @@ export function voteBond(price: bigint, parameters: Parameters): bigint {
   return share(price, parameters.backupAgentBondRatio);
 }
 
-/** What a Backup Agent pays to vote on all criteria. */
+/** The sum of the bonds that a Backup Agent pays to vote on all criteria. */
 export function voteDeposit(price: bigint, criteriaCount: number, parameters: Parameters): bigint {
   return BigInt(criteriaCount) * voteBond(price, parameters);
 }
 
-/** What the Worker gets of the price before the fee. */
+/** The Worker's part of the price, before the fee. */
 export function released(price: bigint, tally: OutcomeTally): bigint {
   const criteria = tally.met + tally.notMet + tally.unclear;
   return (price * BigInt(2 * tally.met + tally.unclear)) / BigInt(2 * criteria);
@@ -65,12 +65,12 @@ export interface ResolvedContract {
   tally: OutcomeTally;
   /** Whether a Dispute Bond was posted. */
   disputed: boolean;
-  /** Slashed jury bonds that no voter gets; see {@link juryDues}. */
+  /** Slashed jury bonds that no voter receives; see {@link juryDues}. */
   juryLeftover?: bigint;
   parameters: Parameters;
 }
 
-/** Legs of a Working Contract that ended with an outcome per criterion. */
+/** Legs of a Working Contract that ended with an outcome for each criterion. */
 export function resolvedLegs({
   price,
   tally,
@@ -100,7 +100,7 @@ export function resolvedLegs({
   ]);
 }
 
-/** Legs where the Worker never delivered: the whole stake is slashed, no fee. */
+/** Legs if the Worker never delivered: the whole stake is slashed, and no fee is charged. */
 export function absentLegs(price: bigint, parameters: Parameters): Leg[] {
   const stake = workerStake(price, parameters);
   const slashToClient = share(stake, parameters.absentNoneMetClientShare);
@@ -111,7 +111,7 @@ export function absentLegs(price: bigint, parameters: Parameters): Leg[] {
   ]);
 }
 
-/** Legs where the Worker withdrew in time: part of the stake goes to the Client, no fee. */
+/** Legs if the Worker withdrew in time: part of the stake goes to the Client, and no fee is charged. */
 export function withdrawnLegs(price: bigint, parameters: Parameters): Leg[] {
   const stake = workerStake(price, parameters);
   const slash = share(stake, parameters.earlyWithdrawalSlashRatio);
@@ -122,7 +122,7 @@ export function withdrawnLegs(price: bigint, parameters: Parameters): Leg[] {
   ]);
 }
 
-/** The one leg where nobody matched: the initiator's deposit goes back in full. */
+/** The only leg if no one accepted: the full refund of the initiator's deposit. */
 export function unmatchedLegs(price: bigint, workerInitiated: boolean, parameters: Parameters): Leg[] {
   return nonZero([
     workerInitiated
@@ -131,24 +131,24 @@ export function unmatchedLegs(price: bigint, workerInitiated: boolean, parameter
   ]);
 }
 
-/** Sum of the legs by payee; what WorkingContractSettled reports. */
+/** Sums the legs by payee, as WorkingContractSettled reports them. */
 export function payoutOf(legs: readonly Leg[]): Payout {
   const payout: Payout = { client: 0n, worker: 0n, treasury: 0n };
   for (const leg of legs) payout[leg.payee] += leg.amount;
   return payout;
 }
 
-/** Settlement.resolve, plus the jury's leftover. */
+/** Mirrors Settlement.resolve, plus the jury's leftover. */
 export function resolve(ended: ResolvedContract): Payout {
   return payoutOf(resolvedLegs(ended));
 }
 
-/** Settlement.absent. */
+/** Mirrors Settlement.absent. */
 export function absent(price: bigint, parameters: Parameters): Payout {
   return payoutOf(absentLegs(price, parameters));
 }
 
-/** Settlement.withdrawn. */
+/** Mirrors Settlement.withdrawn. */
 export function withdrawn(price: bigint, parameters: Parameters): Payout {
   return payoutOf(withdrawnLegs(price, parameters));
 }
@@ -159,7 +159,7 @@ function nonZero(legs: Leg[]): Leg[] {
 
 export type BondOutcome = "returned" | "slashed" | "partially slashed";
 
-/** Opened votes on one criterion by content, and how many sealed votes were never opened. */
+/** Number of opened votes on one criterion, by outcome, and of sealed votes that were never opened. */
 export interface CriterionVotes {
   met: number;
   notMet: number;
@@ -167,7 +167,7 @@ export interface CriterionVotes {
   unopened: number;
 }
 
-/** What one Backup Agent gets for one criterion: money in base units, reward in whole tokens. */
+/** A Backup Agent's payout for one criterion: money in base units, reward in whole tokens. */
 export interface CriterionDue {
   majorityOutcome: Outcome;
   bondOutcome: BondOutcome;
@@ -182,14 +182,14 @@ export interface BallotDue {
   reward: number;
 }
 
-/** More than half of the opened votes decide a criterion; otherwise it is unclear. */
+/** The outcome of a criterion: that of more than half of the opened votes, otherwise unclear. */
 export function majority(votes: CriterionVotes): Outcome {
   const cast = votes.met + votes.notMet + votes.unclear;
   if (2 * votes.met > cast) return "met";
   return 2 * votes.notMet > cast ? "not met" : "unclear";
 }
 
-/** Slashed jury bonds on one criterion and how many voters share them; zero winners: the pot is the Treasury's. */
+/** Slashed bonds on one criterion, and how many voters share them. With zero winners, the Treasury receives the pot. */
 export function pot(
   votes: CriterionVotes,
   bond: bigint,
@@ -202,7 +202,7 @@ export function pot(
   return { pot: BigInt(losers + votes.unopened) * bond + BigInt(votes.unclear) * unclearSlash, winners };
 }
 
-/** Votes on one criterion, counted over packed ballots; null is a ballot that was never opened. */
+/** Counts the votes on one criterion over packed ballots. A null ballot was never opened. */
 export function countVotes(ballots: readonly (number | null)[], criterion: number): CriterionVotes {
   const votes: CriterionVotes = { met: 0, notMet: 0, unclear: 0, unopened: 0 };
   for (const ballot of ballots) {
@@ -216,8 +216,8 @@ export function countVotes(ballots: readonly (number | null)[], criterion: numbe
 }
 
 /**
- * What the majority on one criterion means for a vote on it: its bond, and its reward in whole tokens. A vote that was
- * never opened (null) forfeits its bond, whatever the majority.
+ * Returns the effect of the majority on a vote: the fate of its bond, and its reward in whole tokens. A vote that was
+ * never opened (null) forfeits its bond regardless of the majority.
  */
 export function verdictOn(
   vote: Outcome | null,
@@ -233,7 +233,7 @@ export function verdictOn(
   return { bondOutcome: vote === "unclear" ? "partially slashed" : "slashed", reward: 0 };
 }
 
-/** What one ballot is due, given the votes on every criterion. A ballot that was never opened (null) gets nothing. */
+/** The payout of one ballot, given the votes on every criterion. A ballot that was never opened (null) gets nothing. */
 export function juryDue(
   ballot: number | null,
   votesByCriterion: readonly CriterionVotes[],
@@ -259,7 +259,7 @@ export function juryDue(
   };
 }
 
-/** Slashed bonds that no voter gets: pots without winners, and remainders of their division. */
+/** Slashed bonds that no voter receives: pots without winners, and division remainders. */
 export function juryLeftover(
   votesByCriterion: readonly CriterionVotes[],
   { price, parameters }: { price: bigint; parameters: Parameters },
@@ -272,7 +272,7 @@ export function juryLeftover(
   }, 0n);
 }
 
-/** Everything that follows from a jury's packed ballots: outcomes, each ballot's due (same order), the leftover. */
+/** Evaluates a jury's packed ballots: outcomes, the payout of each ballot in the same order, and the leftover. */
 export function juryDues(
   ballots: readonly (number | null)[],
   dispute: { price: bigint; criteriaCount: number; parameters: Parameters },

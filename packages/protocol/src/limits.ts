@@ -1,4 +1,4 @@
-/** Every fixed limit and window of the API (spec.md, "Limits"; docs/rules.md 62); served by GET /v1/limits. */
+/** Every fixed limit and window of the API (specification, "Limits"; docs/rules.md 62), served by GET /v1/limits. */
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -28,7 +28,7 @@ export const LIMITS = {
 
   checkpointDataBytes: 64 * 1024,
   checkpointStringLength: 1_024,
-  /** More than one every six minutes for a year. */
+  /** More than one every six minutes for a whole year. */
   checkpointsPerContract: 100_000,
   checkpointClockSkew: 5 * MINUTE,
 
@@ -36,7 +36,7 @@ export const LIMITS = {
   complaintsPerRole: 10,
   evidenceBytes: 64 * 1024,
 
-  /** What an escrow can count. */
+  /** The maximum that an escrow can count. */
   votersPerContract: 4_095,
   voteOpeningWindow: DAY,
   unstakingDelay: 48 * HOUR,
@@ -46,13 +46,13 @@ export const LIMITS = {
   bioLength: 280,
   profileVersionsPerDay: 10,
 
-  /** How long before a deadline it is announced. */
+  /** How long before a deadline its event is emitted. */
   deadlineNotice: HOUR,
   streamsPerAgent: 10,
   streamHeartbeat: 15,
-  /** A stream ends then; its reader opens another with the last id. */
+  /** After this time a stream ends; its reader opens another with the last event id. */
   streamLifetime: 15 * MINUTE,
-  /** A stream whose reader takes nothing for so long is dropped. */
+  /** A stream is dropped if its reader accepts no data for this long. */
   streamStall: 20,
   webhooksPerAgent: 10,
   webhookUrlLength: 2_048,

@@ -1,47 +1,47 @@
-/** Outcomes of, and votes on, acceptance criteria: words in the API, two bits each on chain, criterion 0 lowest. */
+/** Outcomes of acceptance criteria, and votes on them: words in the API, two bits each on chain, criterion 0 lowest. */
 
 export const OUTCOMES = ["met", "not met", "unclear"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
 export const MAX_CRITERIA = 10;
 
-/** Criteria of one Working Contract by outcome. */
+/** Number of criteria of one Working Contract, by outcome. */
 export interface OutcomeTally {
   met: number;
   notMet: number;
   unclear: number;
 }
 
-/** Packs one outcome per criterion. Throws past {@link MAX_CRITERIA}. */
+/** Packs one outcome per criterion. Throws if there are more than {@link MAX_CRITERIA}. */
 export function packOutcomes(outcomes: readonly Outcome[]): number {
   if (outcomes.length > MAX_CRITERIA)
-    throw new RangeError(`${outcomes.length} criteria, at most ${MAX_CRITERIA}`);
+    throw new RangeError(`${outcomes.length} criteria exceed the maximum of ${MAX_CRITERIA}`);
   return outcomes.reduce((packed, outcome, i) => packed | ((OUTCOMES.indexOf(outcome) + 1) << (2 * i)), 0);
 }
 
-/** One outcome per criterion, or null while undecided (0). Throws where `packed` is not exactly `criteriaCount` outcomes. */
+/** Returns one outcome per criterion, or null while undecided (0). Throws unless `packed` has `criteriaCount` outcomes. */
 export function unpackOutcomes(packed: number, criteriaCount: number): Outcome[] | null {
   if (packed === 0) return null;
   if (packed >> (2 * criteriaCount) !== 0)
     throw new RangeError(`Outcomes ${packed} exceed ${criteriaCount} criteria`);
   return Array.from({ length: criteriaCount }, (_, i) => {
     const outcome = outcomeAt(packed, i);
-    if (outcome === null) throw new RangeError(`Outcomes ${packed} have none for criterion ${i}`);
+    if (outcome === null) throw new RangeError(`Outcomes ${packed} are missing criterion ${i}`);
     return outcome;
   });
 }
 
-/** Outcome of one criterion; null where there is none. */
+/** Returns the outcome of one criterion, or null if it has none. */
 export function outcomeAt(packed: number, criterion: number): Outcome | null {
   return OUTCOMES[((packed >> (2 * criterion)) & 3) - 1] ?? null;
 }
 
-/** `met` for every criterion. */
+/** Packs `met` for every criterion. */
 export function allMet(criteriaCount: number): number {
   return 0x555555 & ((1 << (2 * criteriaCount)) - 1);
 }
 
-/** Counts outcomes; a criterion without one counts as unclear, as in the escrow. */
+/** Counts outcomes. A criterion without an outcome counts as unclear, as in the escrow. */
 export function tallyOutcomes(packed: number, criteriaCount: number): OutcomeTally {
   const tally: OutcomeTally = { met: 0, notMet: 0, unclear: 0 };
   for (let i = 0; i < criteriaCount; i++) {

@@ -1,9 +1,9 @@
-/** What an ended Working Contract pays, leg by leg, and how it ended: the settlement resource's half of the rule. */
+/** How a Working Contract ended, and the payments that follow: the rules behind the settlement resource. */
 import { absentLegs, type Leg, resolvedLegs, unmatchedLegs, withdrawnLegs } from "./ledger.js";
 import { payingTally, type StatusFacts, statusOf } from "./status.js";
 import type { Parameters } from "./types.js";
 
-/** How a Working Contract ended (docs/rules.md 50, and the `cancelled-*` ways). */
+/** How a Working Contract ended: docs/rules.md 50, and one word for each `cancelled-*` status. */
 export type Ending =
   | "approved"
   | "review-timeout"
@@ -16,12 +16,12 @@ export type Ending =
 
 export interface SettlementFacts extends StatusFacts {
   workerInitiated: boolean;
-  /** Slashed jury bonds that no voter gets (`juryDues` in ledger.ts); counts only where the dispute was tallied. */
+  /** Slashed jury bonds that no voter receives (`juryDues` in ledger.ts). Counts only if the dispute was tallied. */
   juryLeftover: bigint;
   parameters: Parameters;
 }
 
-/** How it ended by `now`; null while it has not. */
+/** Returns how the Working Contract had ended by `now`, or null if it had not. */
 export function endingOf(facts: StatusFacts, now: number): Ending | null {
   switch (facts.phase) {
     case "created":
@@ -39,7 +39,7 @@ export function endingOf(facts: StatusFacts, now: number): Ending | null {
   }
 }
 
-/** Every leg that settlement pays, zero legs left out; null while the Working Contract has not ended. */
+/** Returns every leg that settlement pays, or null if the Working Contract has not ended. Legs of zero are omitted. */
 export function settlementLegs(facts: SettlementFacts, now: number): Leg[] | null {
   const { price, parameters } = facts;
   switch (statusOf(facts, now)) {

@@ -1,4 +1,4 @@
-/** The one rule that turns stored facts and time into a status; the same as EscrowState._statusOf and the SQL filter. */
+/** The rule that derives a status from stored facts and time. EscrowState._statusOf and the SQL filter match it. */
 import { released } from "./ledger.js";
 import { allMet, type OutcomeTally, tallyOutcomes } from "./outcomes.js";
 import type { Phase } from "./types.js";
@@ -20,7 +20,7 @@ export const STATUSES = [
 ] as const;
 export type Status = (typeof STATUSES)[number];
 
-/** List filter groups; together they hold every status once (docs/rules.md 50, 56). */
+/** Groups for list filters; every status belongs to exactly one (docs/rules.md 50, 56). */
 export const STATUS_GROUPS = {
   open: ["created"],
   active: ["matched", "under-review", "disputed", "resolved"],
@@ -36,11 +36,11 @@ export const STATUS_GROUPS = {
 } as const satisfies Record<string, readonly Status[]>;
 export type StatusGroup = keyof typeof STATUS_GROUPS;
 
-/** What the status depends on. Times in seconds since 1970. An escrow that was never paid (`none`) has no status. */
+/** Inputs of the status. Times are seconds since 1970. An escrow that was never paid (`none`) has no status. */
 export interface StatusFacts {
   phase: Exclude<Phase, "none">;
   settled: boolean;
-  /** Packed outcomes as stored; 0 while there are none. */
+  /** Packed outcomes as stored; 0 while undecided. */
   outcomes: number;
   price: bigint;
   criteriaCount: number;
@@ -50,7 +50,7 @@ export interface StatusFacts {
   reviewDeadline: number;
 }
 
-/** Status at `now`. "Before" is strict: at a deadline it has passed. */
+/** Returns the status at `now`. A deadline has passed once `now` equals it. */
 export function statusOf(facts: StatusFacts, now: number): Status {
   switch (facts.phase) {
     case "created":
@@ -74,8 +74,8 @@ export function statusOf(facts: StatusFacts, now: number): Status {
 }
 
 /**
- * Packed outcomes that hold at `now`, 0 while undecided: stored ones (computed at delivery, set by approval, voted), or
- * all met once the review deadline has passed without a dispute.
+ * Returns the packed outcomes in effect at `now`, 0 while undecided. They are the stored ones (computed at delivery,
+ * set by approval, or voted), or all met once the review deadline has passed without a dispute.
  */
 export function effectiveOutcomes(facts: StatusFacts, now: number): number {
   const acceptedByTimeOut =
@@ -84,15 +84,15 @@ export function effectiveOutcomes(facts: StatusFacts, now: number): number {
 }
 
 /**
- * Outcomes at `now` as the money counts them: computed criteria that are unclear pay as met, because the Client
- * accepted; only a vote makes them split (docs/rules.md 33).
+ * Counts the outcomes that determine the payout at `now`. Without a vote, an unclear computed criterion pays as met,
+ * because the Client accepted it; only a vote splits its share (docs/rules.md 33).
  */
 export function payingTally(facts: StatusFacts, now: number): OutcomeTally {
   const { met, notMet, unclear } = tallyOutcomes(effectiveOutcomes(facts, now), facts.criteriaCount);
   return facts.phase === "tallied" ? { met, notMet, unclear } : { met: met + unclear, notMet, unclear: 0 };
 }
 
-/** When the Working Contract ended (before settlement), in seconds; null while it has not. */
+/** Returns when the Working Contract ended, in seconds, or null if it has not. Settlement comes later. */
 export function endedAt(facts: StatusFacts & { endedAt: number | null }, now: number): number | null {
   switch (facts.phase) {
     case "created":
@@ -108,7 +108,7 @@ export function endedAt(facts: StatusFacts & { endedAt: number | null }, now: nu
   }
 }
 
-/** Settled statuses are named by the money: who got the price. */
+/** Settled statuses are named by how the price was divided. */
 function resolvedStatus(facts: StatusFacts, now: number): Status {
   if (!facts.settled) return "resolved";
   const gross = released(facts.price, payingTally(facts, now));

@@ -1,4 +1,4 @@
-/** What a Working Contract's address commits to: the terms document behind its hash, and the packed on-chain terms. */
+/** The terms that a Working Contract's address commits to: the hashed document and the packed on-chain terms. */
 import canonicalize from "canonicalize";
 import {
   concatHex,
@@ -16,7 +16,7 @@ import {
 } from "viem";
 import type { Address, EscrowTerms, Hex, Parameters } from "./types.js";
 
-/** Text half of the terms; absent fields are null. Hashed as canonical JSON (RFC 8785). */
+/** The text of the terms, hashed as canonical JSON (RFC 8785). Absent fields are null. */
 export interface TermsDocument {
   acceptanceCriteria: string[];
   application: string | null;
@@ -39,7 +39,7 @@ export interface TermsText {
   initiator: "client" | "worker";
   application?: string | null;
   applicationTerms?: Record<string, unknown> | null;
-  /** Plain reference; only its hash enters the document. */
+  /** Unencrypted reference; the document contains only its hash. */
   supplementaryMaterials?: string | null;
   salt: Hex;
 }
@@ -62,7 +62,7 @@ export function termsDocument(text: TermsText): TermsDocument {
   };
 }
 
-/** RFC 8785 text of the document. Throws where it holds what canonical JSON cannot: a lone surrogate, NaN. */
+/** The document as RFC 8785 text. Throws on values that canonical JSON cannot represent: a lone surrogate, NaN. */
 export function canonicalTerms(document: TermsDocument): string {
   const text = canonicalize(document);
   if (text === undefined) throw new TypeError("A terms document must be an object");
@@ -73,7 +73,7 @@ export function termsHash(document: TermsDocument): Hex {
   return keccak256(stringToHex(canonicalTerms(document)));
 }
 
-/** Salt of a creation attempt: equal bytes from the same caller give the same address (docs/rules.md 17, 19). */
+/** Salt of a creation attempt: the same bytes from the same caller yield the same address (docs/rules.md 17, 19). */
 export function creationSalt(caller: Address, rawBody: Uint8Array): Hex {
   return keccak256(concatHex([caller, sha256(rawBody, "hex")]));
 }
@@ -101,7 +101,7 @@ const PARAMETER_WIDTHS = [
   ["payoutHold", 3],
 ] as const satisfies readonly (readonly [keyof Parameters, number])[];
 
-/** The escrow's 115 or 135 immutable bytes (TermsCodec.pack). Throws on a number that does not fit its field. */
+/** Packs the escrow's 115 or 135 immutable bytes (TermsCodec.pack). Throws if a number does not fit its field. */
 export function packTerms(terms: EscrowTerms): Hex {
   const flags =
     (terms.workerInitiated ? WORKER_INITIATED : 0) | (terms.computedCriteria ? COMPUTED_CRITERIA : 0);
@@ -125,12 +125,12 @@ export function packTerms(terms: EscrowTerms): Hex {
   ]);
 }
 
-/** The key under which the factory knows a parameter snapshot (TermsCodec.packParameters). */
+/** Packs a parameter snapshot into the factory's key for it (TermsCodec.packParameters). */
 export function packParameters(parameters: Parameters): Hex {
   return concatHex(PARAMETER_WIDTHS.map(([name, size]) => numberToHex(parameters[name], { size })));
 }
 
-/** Reads {@link packTerms} back, with lower-case addresses. Throws if the length is neither 115 nor 135 bytes. */
+/** Reverses {@link packTerms}; addresses are lower case. Throws if the length is neither 115 nor 135 bytes. */
 export function unpackTerms(packed: Hex): EscrowTerms {
   const named = size(packed) === LENGTH_WITH_COUNTERPARTY;
   if (!named && size(packed) !== LENGTH_WITHOUT_COUNTERPARTY) {
@@ -168,7 +168,7 @@ function unpackParameters(packed: Hex): Parameters {
 
 const CREATE2_SALT = numberToHex(0, { size: 32 });
 
-/** The escrow's address, lower case: CREATE2 by the factory of OpenZeppelin's EIP-1167 clone with immutable arguments. */
+/** The escrow's lower-case address: OpenZeppelin's EIP-1167 clone with immutable arguments, made with CREATE2. */
 export function escrowAddress(commitment: {
   factory: Address;
   implementation: Address;

@@ -1,9 +1,9 @@
-/** The words that all modules share; field names and units are those of contracts/types/Types.sol. */
+/** Types that all modules share. Field names and units match contracts/types/Types.sol. */
 
 export type Address = `0x${string}`;
 export type Hex = `0x${string}`;
 
-/** Economic parameters of one Working Contract: ratios in basis points, tokens whole, durations in seconds. */
+/** Economic parameters of one Working Contract: ratios in basis points, whole tokens, durations in seconds. */
 export interface Parameters {
   protocolFee: number;
   workerStakeRatio: number;
@@ -16,17 +16,17 @@ export interface Parameters {
   tokenMintRewardReduced: number;
   baEligibilityStake: number;
   baVotingWindow: number;
-  /** Zero: every eligible Backup Agent may vote. */
+  /** If zero, every eligible Backup Agent may vote. */
   baRecruitCount: number;
   payoutHold: number;
 }
 
-/** All that an escrow's address commits to; can be passed as it is where the ABI wants `Terms`. */
+/** Everything that an escrow's address commits to, in the shape of the ABI's `Terms`. */
 export interface EscrowTerms {
   initiator: Address;
   /** Base units of the stablecoin. */
   price: bigint;
-  /** Named Worker or reserved Buyer; the zero address where anybody may accept. */
+  /** Named Worker or reserved Buyer; the zero address if anyone may accept. */
   counterparty: Address;
   criteriaCount: number;
   workerInitiated: boolean;
@@ -41,7 +41,7 @@ export interface EscrowTerms {
   parameters: Parameters;
 }
 
-/** What happened last, as the escrow stores it; in the order of the Solidity enum. */
+/** The last stored step of an escrow, in the order of the Solidity enum. */
 export const PHASES = [
   "none",
   "created",

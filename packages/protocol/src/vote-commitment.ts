@@ -9,7 +9,10 @@ const COMMITMENT_PARAMETERS = [
   { type: "bytes32" },
 ] as const;
 
-/** The hash by which EscrowJury seals `votes` (packed outcomes): bound to chain, escrow and voter, hidden by `salt`. */
+/**
+ * The hash with which EscrowJury seals `votes` (packed outcomes). It binds them to the chain, escrow and voter; the
+ * salt hides them.
+ */
 export function voteCommitment(ballot: {
   chainId: number;
   escrow: Address;

@@ -1,4 +1,4 @@
-/** Everything that an agent's page shows, from the services behind the API's routes. */
+/** Loads an agent's page from the services behind the API's routes. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import { AppError } from "../../errors.js";
@@ -11,7 +11,7 @@ import { listVotes } from "../../features/votes/list-votes.js";
 import { readWorkload, type WorkloadView } from "../../features/workload/read-workload.js";
 import { NOBODY } from "../nobody.js";
 
-/** Entries of each list: the rest is a link away. */
+/** Entries per list. A link leads to the rest. */
 const CONTRACTS = 10;
 const VOTES = 50;
 
@@ -19,7 +19,7 @@ export interface AgentPageData {
   profile: Awaited<ReturnType<typeof readProfile>>;
   record: Awaited<ReturnType<typeof readRecord>>;
   stake: Awaited<ReturnType<typeof viewStake>>;
-  /** Null for an address that was never seen. */
+  /** Null for an address without activity. */
   workload: WorkloadView | null;
   asWorker: ContractView[];
   asClient: ContractView[];

@@ -28,10 +28,10 @@ export function AgentPage({ data }: { data: AgentPageData }) {
         )}
         <p class="meta">
           {displayName === null && bio === null
-            ? "This agent has said nothing about itself."
-            : "Name and text are the agent's own words; only the address identifies it."}
+            ? "This agent has no profile."
+            : "The agent wrote this name and text. Only the address identifies it."}
         </p>
-        {data.workload === null && <p class="notice mixed">No agent of this address was ever seen here.</p>}
+        {data.workload === null && <p class="notice mixed">No activity for this address.</p>}
       </header>
       <div class="columns">
         <div>
@@ -69,7 +69,7 @@ function Record({ data: { record } }: { data: AgentPageData }) {
     <section id="record" data-region="" class="panel">
       <h2>Record</h2>
       <table>
-        <caption class="hidden">Contracts by what became of them</caption>
+        <caption class="hidden">Number of contracts by result</caption>
         <thead>
           <tr>
             <th scope="col">Contracts</th>
@@ -103,8 +103,8 @@ function Record({ data: { record } }: { data: AgentPageData }) {
         </tbody>
       </table>
       <p class="meta">
-        Complaints against it: {upheld} upheld, {pending} pending, {dismissed} dismissed. A dispute is won
-        where the whole price went this side's way.
+        Complaints against it: {upheld} upheld, {pending} pending, {dismissed} dismissed. A dispute is won if
+        this side received the whole price.
       </p>
     </section>
   );
@@ -121,7 +121,7 @@ function Workload({ data: { workload } }: { data: AgentPageData }) {
         <dd>{workload.activeAsWorker.length}</dd>
         <dt>Active as client</dt>
         <dd>{workload.activeAsClient.length}</dd>
-        <dt>Votes not resolved</dt>
+        <dt>Unresolved votes</dt>
         <dd>
           {pending.length === 0 ? (
             "none"
@@ -159,20 +159,20 @@ function BackupAgent({ data: { stake, record, votes } }: { data: AgentPageData }
           )}
           {stake.releasableAt !== null && (
             <small>
-              being withdrawn, free from <Time at={stake.releasableAt} />
+              being withdrawn, releasable at <Time at={stake.releasableAt} />
             </small>
           )}
         </dd>
         <dt>Ballots</dt>
         <dd>
           {ballots} tallied
-          {unopened > 0 ? `, ${unopened} of them never opened` : ""}
+          {unopened > 0 ? `, ${unopened} never opened` : ""}
         </dd>
         <dt>Reward</dt>
         <dd>{plural(tokens, "token")}</dd>
       </dl>
       {resolved.length > 0 && (
-        <ScrollTable label="Votes that were resolved, newest first">
+        <ScrollTable label="Resolved votes, newest first">
           <thead>
             <tr>
               <th scope="col">Contract</th>

@@ -6,7 +6,7 @@ import { addressOf } from "../path-address.js";
 import { loadAgentPage } from "./load.js";
 import { AgentPage } from "./page.js";
 
-/** `/agents/{address}`: a page for any address, also one that never did anything. */
+/** `/agents/{address}`: a page for any address, even one without activity. */
 export function showAgent(deps: StakeDeps) {
   return async (c: Context<AppEnv>) => {
     const address = addressOf(c, "address");

@@ -1,9 +1,9 @@
 /**
- * Live updates: on an event of the stream, and once a minute for the clocks, the page is fetched again and the regions
- * that changed are put in place. Without this script every page is complete, as of the moment it was asked for.
+ * Live updates: on each event of the stream, and once a minute for the clocks, the page is fetched again and changed
+ * regions are replaced. Without this script every page is complete, as of the time of the request.
  */
 const MINUTE = 60_000;
-/** Events come in bursts: one fetch for all of them. */
+/** Events arrive in bursts; one fetch covers a burst. */
 const SETTLE_MS = 400;
 const MIN_INTERVAL_MS = 2_000;
 
@@ -24,25 +24,25 @@ async function refresh() {
   lastFetch = performance.now();
   isStale = false;
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-    if (!answer.ok) return;
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (!response.ok) return;
+    const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     replaceRegions(fresh.querySelector("main"));
   } catch {
-    // The next event or minute tries again.
+    // The next event or minute retries.
   }
 }
 
 function replaceRegions(fresh) {
   const regions = [...main.querySelectorAll("[data-region]")];
   const newer = [...fresh.querySelectorAll("[data-region]")];
-  const focus = focusKey();
+  const restoreFocus = rememberFocus();
   if (regions.map(({ id }) => id).join() !== newer.map(({ id }) => id).join()) {
     main.replaceChildren(...fresh.childNodes);
   } else {
     for (const [i, region] of regions.entries()) replaceRegion(region, newer[i]);
   }
-  focus?.();
+  restoreFocus?.();
 }
 
 function replaceRegion(region, newer) {
@@ -53,37 +53,37 @@ function replaceRegion(region, newer) {
     details.open = open[i] ?? false;
   if (newer.dataset.announce !== undefined && newer.dataset.announce !== region.dataset.announce) {
     region.dataset.announce = newer.dataset.announce;
-    tell(newer.dataset.announce);
+    announce(newer.dataset.announce);
   }
 }
 
-/** How to find the focused link again, should its region be replaced. */
-function focusKey() {
+/** Returns a function that restores the focus if its region was replaced. */
+function rememberFocus() {
   const element = document.activeElement;
   const region = element?.closest("[data-region]");
   if (!region) return undefined;
   const selector = "a, button, summary, [tabindex]";
-  const place = [...region.querySelectorAll(selector)].indexOf(element);
+  const index = [...region.querySelectorAll(selector)].indexOf(element);
   return () => {
     if (element.isConnected) return;
-    document.getElementById(region.id)?.querySelectorAll(selector)[place]?.focus({ preventScroll: true });
+    document.getElementById(region.id)?.querySelectorAll(selector)[index]?.focus({ preventScroll: true });
   };
 }
 
-function tell(text) {
+function announce(text) {
   state.hidden = false;
   state.textContent = text;
 }
 
 let stream;
 
-/** One connection while somebody looks: a browser has but six for all tabs of a site. */
+/** Connects only while the page is visible: browsers allow six connections per site across all tabs. */
 function connect() {
   const { live, types } = main.dataset;
   stream = new EventSource(`/live?${live}`);
-  stream.addEventListener("open", () => tell("Live"));
+  stream.addEventListener("open", () => announce("Live"));
   stream.addEventListener("error", () =>
-    tell(stream.readyState === EventSource.CLOSED ? "Not live" : "Reconnecting"),
+    announce(stream.readyState === EventSource.CLOSED ? "Disconnected" : "Reconnecting"),
   );
   for (const type of types.split(" ")) stream.addEventListener(type, schedule);
 }
@@ -97,7 +97,7 @@ function follow() {
 
 setInterval(schedule, MINUTE);
 document.addEventListener("visibilitychange", () => {
-  // Whatever happened while nobody looked is not known.
+  // Events that occurred while the page was hidden were missed.
   isStale = true;
   follow();
 });

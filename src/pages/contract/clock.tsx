@@ -9,15 +9,15 @@ import type { ContractPageData } from "./load.js";
 interface Deadline {
   name: string;
   at: string;
-  /** What may be done until then. */
+  /** The action that is possible until then. */
   until: string;
-  /** Statuses in which the contract waits for it. */
+  /** Statuses in which the deadline is running. */
   counts: readonly Status[];
-  /** What was done in time; then nothing waits for it any more. */
+  /** The action that made the deadline irrelevant, if it was taken. */
   done?: string | undefined;
 }
 
-/** The deadlines and windows of a contract in the order of time, with what is left of each. */
+/** The deadlines and windows of a contract in chronological order, with the time left for each. */
 export function Clock({ data }: { data: ContractPageData }) {
   const { contract, now } = data;
   return (
@@ -54,7 +54,7 @@ export function Clock({ data }: { data: ContractPageData }) {
 
 const hasEnded = ({ settlement }: ContractPageData): boolean => settlement.endedAt !== null;
 
-/** Every status: a window that stays open whatever becomes of the contract. */
+/** Every status: for a window that stays open regardless of the contract's outcome. */
 const ALWAYS: readonly Status[] = STATUSES;
 
 function deadlinesOf({ contract, settlement, events }: ContractPageData): Deadline[] {
@@ -72,7 +72,7 @@ function deadlinesOf({ contract, settlement, events }: ContractPageData): Deadli
     {
       name: "Withdrawal",
       at: contract.withdrawalDeadline,
-      until: "for the worker to step back",
+      until: "for the worker to withdraw",
       counts: ["matched"],
       done: happened("WorkingContractWithdrawn") ? "withdrawn" : delivered && "not needed",
     },
@@ -97,18 +97,18 @@ function deadlinesOf({ contract, settlement, events }: ContractPageData): Deadli
   }
   if (settlement.heldUntil !== null) {
     const { heldUntil: at } = settlement;
-    list.push({ name: "Payout hold", at, until: "before anybody may pay out", counts: ["resolved"] });
+    list.push({ name: "Payout hold", at, until: "before payouts are possible", counts: ["resolved"] });
   }
   if (contract.client !== null && contract.escrowedFunds !== null && contract.workerStake !== null) {
     const at = isoTime(secondsOf(contract.reviewDeadline) + LIMITS.complaintWindow);
-    list.push({ name: "Complaints", at, until: "for either party to file one", counts: ALWAYS });
+    list.push({ name: "Complaints", at, until: "for either party to file a complaint", counts: ALWAYS });
   }
   return list.sort((a, b) => secondsOf(a.at) - secondsOf(b.at));
 }
 
 const BAR = 400;
 
-/** From posting to the review deadline: the deadlines as ticks, the elapsed part filled. Words follow in the list. */
+/** A bar from posting to the review deadline, with deadlines as ticks. It is decorative: the list has the same times. */
 function TimeBar({ contract, now }: { contract: ContractView; now: number }) {
   const start = secondsOf(contract.createdAt);
   const end = secondsOf(contract.reviewDeadline);

@@ -1,4 +1,4 @@
-/** Everything that a contract's page shows, from the services behind the API's routes. */
+/** Loads a contract's page from the services behind the API's routes. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";
@@ -16,13 +16,13 @@ import { NOBODY } from "../nobody.js";
 const VOTES = 200;
 const CHECKPOINTS = 20;
 
-/** Places in the page's own lists. */
+/** Cursors of the lists on the page. */
 export interface ContractPageQuery {
   votes?: string | undefined;
   checkpoints?: string | undefined;
 }
 
-/** Throws 404, and 400 for a cursor of another list. */
+/** Throws 404 for an unknown contract and 400 for a cursor from another list. */
 export async function loadContractPage(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment">,
   id: Address,
@@ -38,7 +38,7 @@ export async function loadContractPage(
       getLedger(deps, id),
       readTimeline(db, id),
       getTerms(deps, id),
-      // Whole ballots: a page never ends amid an agent's votes.
+      // A multiple of the criteria, so a page never splits an agent's ballot.
       listVotes(deps, NOBODY, {
         contractId: id,
         limit: Math.floor(VOTES / criteria) * criteria,

@@ -1,17 +1,17 @@
-/** What the legs of a settlement and their payees are called. */
+/** Display names of settlement legs and payees. */
 import type { SettlementLeg } from "../../features/contracts/get-settlement.js";
 
 export const LEG_WORDS: Record<SettlementLeg["name"], string> = {
-  "worker-pay": "Pay, after the fee",
+  "worker-pay": "Pay after the fee",
   "protocol-fee": "Protocol fee",
-  "price-refund": "Price refunded",
-  "slashed-stake-to-client": "Slashed stake, the client's part",
-  "slashed-stake-to-treasury": "Slashed stake, the treasury's part",
-  "stake-back": "Worker Stake back",
-  "dispute-bond-lost": "Dispute Bond, lost by the client",
-  "dispute-bond-back": "Dispute Bond back",
-  "deposit-refund": "Deposit back",
-  "jury-leftover": "Slashed bonds that no voter gets",
+  "price-refund": "Price refund",
+  "slashed-stake-to-client": "Slashed stake, client's part",
+  "slashed-stake-to-treasury": "Slashed stake, treasury's part",
+  "stake-back": "Worker Stake refund",
+  "dispute-bond-lost": "Dispute Bond lost by the client",
+  "dispute-bond-back": "Dispute Bond refund",
+  "deposit-refund": "Deposit refund",
+  "jury-leftover": "Leftover slashed bonds",
   "jury-payout": "Bond and share of slashed bonds",
 };
 

@@ -13,7 +13,7 @@ const ENTRY_WORDS: Record<LedgerEntry["name"], string> = {
   "jury-bond": "Backup Agent's bond",
   payout: "Payout",
   "jury-payout": "Backup Agent's payout",
-  "late-payout": "Payout, at a later try",
+  "late-payout": "Payout on a later attempt",
 };
 
 const ENDING_WORDS: Record<NonNullable<SettlementView["ending"]>, string> = {
@@ -24,16 +24,16 @@ const ENDING_WORDS: Record<NonNullable<SettlementView["ending"]>, string> = {
   withdrawn: "The worker withdrew.",
   declined: "The offer was declined.",
   cancelled: "The initiator cancelled.",
-  unmatched: "Nobody accepted in time.",
+  unmatched: "No one accepted in time.",
 };
 
 const STATE_WORDS: Record<SettlementLeg["state"], string> = {
   held: "held for review",
-  queued: "on its way",
+  queued: "pending",
   confirmed: "paid",
 };
 
-/** The escrow's books, against what the token says it holds. */
+/** The escrow's accounts, compared with the balance that the token reports. */
 export function Escrow({ data: { contract, ledger, settlement } }: { data: ContractPageData }) {
   return (
     <section id="escrow" data-region="" class="panel">
@@ -82,33 +82,37 @@ export function Escrow({ data: { contract, ledger, settlement } }: { data: Contr
         ))}
       </ul>
       {contract.escrowedFunds === null && ledger.entries.length > 0 && (
-        <p class="meta">The price is paid by the buyer who accepts.</p>
+        <p class="meta">The buyer pays the price on acceptance.</p>
       )}
     </section>
   );
 }
 
 function Balance({ ledger: { asOfBlock, balance, held, unbooked } }: { ledger: LedgerView }) {
-  if (asOfBlock === null) return <p class="meta">The index is catching up: the balance is not known yet.</p>;
+  if (asOfBlock === null) return <p class="meta">The index is catching up. The balance is not known yet.</p>;
   if (balance === null) {
-    return <p class="notice mixed">The node gave no balance for block {asOfBlock}; the books stand alone.</p>;
+    return (
+      <p class="notice mixed">
+        The node returned no balance for block {asOfBlock}, so these accounts are not checked against it.
+      </p>
+    );
   }
   const isCovered = base(balance) >= base(held);
   return (
     <p class={isCovered ? "notice good" : "notice bad"}>
-      The token says <Amount value={balance} /> at block {asOfBlock}
-      {isCovered ? ": the books agree." : ": less than the books hold."}
+      The token reports <Amount value={balance} /> at block {asOfBlock}
+      {isCovered ? ", which covers these accounts." : ", which is less than these accounts hold."}
       {unbooked !== null && unbooked !== "0.0" && (
         <>
           {" "}
-          <Amount value={unbooked} /> beyond them came in outside of the escrow's calls.
+          Another <Amount value={unbooked} /> arrived by direct transfer.
         </>
       )}
     </p>
   );
 }
 
-/** Who gets what, leg by leg. */
+/** The payments of the settlement. */
 export function Settlement({ data: { settlement } }: { data: ContractPageData }) {
   const { ending, legs, endedAt, settledAt, heldUntil } = settlement;
   if (ending === null) return null;
@@ -131,14 +135,14 @@ export function Settlement({ data: { settlement } }: { data: ContractPageData })
             , payouts held for review until <Time at={heldUntil} />.
           </>
         ) : (
-          "; the payout is on its way."
+          "; the payout is pending."
         )}
       </p>
       <table class="legs">
-        <caption class="hidden">Legs of the settlement</caption>
+        <caption class="hidden">Payments of the settlement</caption>
         <thead>
           <tr>
-            <th scope="col">What</th>
+            <th scope="col">Payment</th>
             <th scope="col">To</th>
             <th scope="col" class="number">
               Amount
@@ -193,7 +197,7 @@ function payeesOf({ legs }: SettlementView): FlowEnd[] {
   );
 }
 
-/** Ends of the same name become one; it is pending while a part of it is. */
+/** Merges ends with the same label. The result is pending while any part is. */
 function grouped(ends: FlowEnd[]): FlowEnd[] {
   const byLabel = new Map<string, FlowEnd>();
   for (const { label, amount, pending = false } of ends) {

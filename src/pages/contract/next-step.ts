@@ -1,16 +1,16 @@
-/** What a contract waits for, in words: the next deadline and what it brings. */
+/** The next step of a contract in words: the action, its deadline and the consequence of missing it. */
 import type { ContractView } from "../../features/contracts/view.js";
 
 export interface NextStep {
-  /** What has to happen, by whom. */
+  /** The expected action and who takes it. */
   text: string;
-  /** By when; null where no deadline is part of the contract itself. */
+  /** The deadline; null if the contract itself sets none. */
   by: string | null;
-  /** What happens at that moment by itself. */
+  /** The consequence if the deadline passes. */
   otherwise: string | null;
 }
 
-/** Null once nothing is left to do. */
+/** Returns null once nothing is left to do. */
 export function nextStep(contract: ContractView): NextStep | null {
   const byWorker = contract.initiator === "worker";
   switch (contract.status) {
@@ -18,13 +18,13 @@ export function nextStep(contract: ContractView): NextStep | null {
       return {
         text: byWorker ? "A buyer can accept and pay the price" : "A worker can accept and post the stake",
         by: contract.matchDeadline,
-        otherwise: byWorker ? "the stake goes back to the worker" : "the price goes back to the client",
+        otherwise: byWorker ? "the stake is refunded to the worker" : "the price is refunded to the client",
       };
     case "matched":
       return {
         text: "The worker delivers",
         by: contract.deliveryDeadline,
-        otherwise: "the price goes back to the client and the worker's stake is slashed",
+        otherwise: "the price is refunded to the client and the worker's stake is slashed",
       };
     case "under-review":
       return {
@@ -35,7 +35,7 @@ export function nextStep(contract: ContractView): NextStep | null {
     case "disputed":
       return { text: "Backup Agents vote on every criterion", by: null, otherwise: null };
     case "resolved":
-      return { text: "The payout is on its way", by: null, otherwise: null };
+      return { text: "The payout is pending", by: null, otherwise: null };
     default:
       return null;
   }

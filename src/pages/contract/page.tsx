@@ -114,7 +114,7 @@ function Task({ data: { contract, terms } }: { data: ContractPageData }) {
   );
 }
 
-/** References are encrypted; the keys go to the parties alone. */
+/** References are encrypted; only the parties can get the keys. */
 function Reference({ name, value }: { name: string; value: string | null }) {
   if (value === null) return null;
   return (
@@ -143,12 +143,12 @@ function Parties({ data: { contract, terms, names } }: { data: ContractPageData 
               reserved for <AgentLink address={counterparty} />
             </>
           ) : (
-            "nobody yet"
+            "none yet"
           )}
         </dd>
         <dt>Worker</dt>
         <dd>
-          {worker === null ? "nobody yet" : <AgentLink address={worker} name={names.worker} />}
+          {worker === null ? "none yet" : <AgentLink address={worker} name={names.worker} />}
           {isNamed && " (named, has not accepted)"}
         </dd>
         {disputeBond !== null && (
@@ -156,7 +156,7 @@ function Parties({ data: { contract, terms, names } }: { data: ContractPageData 
             <dt>Backup Agents</dt>
             <dd>
               {backupAgents.length === 0 ? (
-                "nobody yet"
+                "none yet"
               ) : (
                 <ul class="plain">
                   {backupAgents.map((agent) => (
@@ -191,13 +191,13 @@ function Deposit({ name, value }: { name: string; value: string | null }) {
   );
 }
 
-/** What the escrow's address commits to. */
+/** The terms that the escrow's address commits to. */
 function Commitment({ data: { terms } }: { data: ContractPageData }) {
   return (
     <section id="terms" class="panel">
       <h2>Terms on chain</h2>
       <p>
-        The escrow's address commits to every word above. Anybody can recompute it from{" "}
+        The escrow's address commits to every word above. Anyone can recompute it from{" "}
         <a href={`/v1/contracts/${terms.contractId}/terms`}>the terms</a>.
       </p>
       <dl class="pairs">

@@ -1,14 +1,14 @@
 import { Json, Time } from "../components.js";
 import type { ContractPageData } from "./load.js";
 
-/** Progress that the worker reported. */
+/** Progress reports of the worker. */
 export function Checkpoints({ data: { contract, checkpoints } }: { data: ContractPageData }) {
   const { checkpoints: list, nextCursor } = checkpoints;
   if (list.length === 0) return null;
   return (
     <section id="checkpoints" data-region="" class="panel">
       <h2>Checkpoints</h2>
-      <p class="meta">As the worker sent them; nothing in them is verified.</p>
+      <p class="meta">Reported by the worker and not verified.</p>
       <ol class="records">
         {list.map((checkpoint) => (
           <li>
@@ -41,7 +41,7 @@ export function Checkpoints({ data: { contract, checkpoints } }: { data: Contrac
   );
 }
 
-/** Complaints about conduct: a record, never money. */
+/** Complaints about conduct. They never move money. */
 export function Complaints({ data: { complaints } }: { data: ContractPageData }) {
   if (complaints.length === 0) return null;
   return (
@@ -51,7 +51,7 @@ export function Complaints({ data: { complaints } }: { data: ContractPageData })
         {complaints.map(({ filedByRole, status, filedAt, resolvedAt, resolutionNote, evidence }) => (
           <li>
             <p>
-              By the {filedByRole}, <Time at={filedAt} />: <strong>{status}</strong>
+              Filed by the {filedByRole}, <Time at={filedAt} />: <strong>{status}</strong>
               {resolvedAt !== null && (
                 <>
                   {" "}

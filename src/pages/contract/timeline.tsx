@@ -8,9 +8,9 @@ import { AgentLink, Amount, Time, Transaction } from "../components.js";
 import { secondsOf } from "../format.js";
 import type { ContractPageData } from "./load.js";
 
-/** What time alone brought about: no transaction did it. */
+/** Endings caused by a deadline, without a transaction. */
 const BY_THE_CLOCK: Record<string, string> = {
-  unmatched: "The match deadline passed: nobody had accepted.",
+  unmatched: "The match deadline passed and no one had accepted.",
   absent: "The delivery deadline passed without a delivery.",
   "review-timeout": "The review deadline passed: the delivery counts as approved.",
 };
@@ -22,7 +22,7 @@ interface Entry {
   event: ChainEvent | null;
 }
 
-/** Everything that happened, oldest first. */
+/** All events of the contract, oldest first. */
 export function Timeline({ data }: { data: ContractPageData }) {
   return (
     <section id="timeline" data-region="" class="panel">
@@ -34,7 +34,7 @@ export function Timeline({ data }: { data: ContractPageData }) {
             <small>
               <Time at={isoTime(at)} />
               {event === null ? (
-                ", by the clock"
+                ", no transaction"
               ) : (
                 <>
                   , <Transaction hash={event.transactionHash} block={event.blockNumber} />
@@ -59,7 +59,7 @@ function entriesOf({ contract, events, settlement }: ContractPageData): Entry[] 
   return entries.sort((a, b) => a.at - b.at);
 }
 
-/** One event in words; Sealed votes say nothing about their content. */
+/** Describes an event in words, or returns null to omit it. */
 function describe(
   { name, args }: ChainEvent,
   { initiator, acceptanceCriteria }: ContractPageData["contract"],
@@ -80,7 +80,7 @@ function describe(
         </>
       );
     case "WorkingContractDeclined":
-      return "Declined by the one it was meant for.";
+      return "Declined by the agent it was offered to.";
     case "WorkingContractCancelled":
       return "Cancelled by the initiator.";
     case "WorkingContractWithdrawn":
@@ -105,7 +105,7 @@ function describe(
     case "VoteSealed":
       return (
         <>
-          {agent(args.backupAgent)} voted, sealed, and locked {amount(args.bond)}.
+          {agent(args.backupAgent)} cast a sealed vote and locked {amount(args.bond)}.
         </>
       );
     case "VoteOpened":
@@ -131,29 +131,29 @@ function describe(
         </>
       );
     case "RewardDeferred":
-      return <>The token reward of {agent(args.backupAgent)} waits: the day's cap was full.</>;
+      return <>The token reward of {agent(args.backupAgent)} was deferred by the daily cap.</>;
     case "PayoutDeferred":
       return (
         <>
-          The token refused to pay {amount(args.amount)} to {agent(args.payee)}; it stays claimable.
+          The token refused to pay {amount(args.amount)} to {agent(args.payee)}. The amount stays claimable.
         </>
       );
     case "PayoutClaimed":
       return (
         <>
-          {agent(args.payee)} received {amount(args.amount)} at a later try.
+          {agent(args.payee)} received {amount(args.amount)} on a later attempt.
         </>
       );
     case "SurplusCredited":
       return (
         <>
-          A transfer of {amount(args.amount)} from outside was credited to {agent(args.payer)}.
+          A direct transfer of {amount(args.amount)} was credited to {agent(args.payer)}.
         </>
       );
     case "SurplusReturned":
       return (
         <>
-          A transfer of {amount(args.amount)} from outside was returned to {agent(args.payer)}.
+          A direct transfer of {amount(args.amount)} was refunded to {agent(args.payer)}.
         </>
       );
     default:

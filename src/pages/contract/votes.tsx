@@ -3,7 +3,7 @@ import { AgentLink, OutcomeBadge, ScrollTable } from "../components.js";
 import { plural } from "../format.js";
 import type { ContractPageData } from "./load.js";
 
-/** Ballots: how many while they are sealed, every vote after the tally. Nothing where there was no dispute. */
+/** The number of ballots while they are sealed, and every vote after the tally. Hidden if there was no dispute. */
 export function Votes({ data: { contract, votes } }: { data: ContractPageData }) {
   const { id, disputeBond, acceptanceCriteria, backupAgents } = contract;
   if (disputeBond === null) return null;
@@ -14,8 +14,8 @@ export function Votes({ data: { contract, votes } }: { data: ContractPageData })
       {!isTallied && (
         <p>
           {contract.status === "disputed"
-            ? `${plural(backupAgents.length, "sealed ballot")} so far. All are opened once the voting window has closed.`
-            : "Nobody voted: every criterion is unclear."}
+            ? `${plural(backupAgents.length, "sealed ballot")} so far. All are opened after the voting window closes.`
+            : "No one voted, so every criterion is unclear."}
         </p>
       )}
       {isTallied && (
@@ -71,7 +71,7 @@ export function Votes({ data: { contract, votes } }: { data: ContractPageData })
   );
 }
 
-/** The votes of each agent, in the order of the criteria. */
+/** Groups the votes by agent, in the order of the criteria. */
 function ballotsOf(votes: VoteView[]): VoteView[][] {
   const byAgent = new Map<string, VoteView[]>();
   for (const vote of votes) {

@@ -5,12 +5,12 @@ import { AgentLink, Amount, StatusBadge, Time, TimeLeft } from "../components.js
 import { nextStep } from "../contract/next-step.js";
 import { plural } from "../format.js";
 
-/** Query of the page as it was given; the same names as in `GET /v1/contracts`. */
+/** The unparsed query of the page, with the names of `GET /v1/contracts`. */
 export type FeedQuery = Record<string, string>;
 
 export interface FeedProps {
   query: FeedQuery;
-  /** Null where the query was refused: then `fault` says why. */
+  /** Null if the query is invalid; `fault` then says why. */
   result: { contracts: ContractView[]; nextCursor: string | null } | null;
   fault: string | null;
   /** The chain's time in seconds. */
@@ -25,7 +25,7 @@ const GROUPS = [
   })),
 ];
 
-/** Filters of the API that the form does not offer, and other pages link to. */
+/** Filters of the API that the form does not offer but other pages link to. */
 const NARROWING = ["client", "worker", "backupAgent", "minPrice", "maxPrice"];
 
 const SORT_NAMES: Partial<Record<Sort, string>> = {
@@ -33,12 +33,12 @@ const SORT_NAMES: Partial<Record<Sort, string>> = {
   createdAt: "Oldest first",
   "-budgetOrPrice": "Highest price first",
   budgetOrPrice: "Lowest price first",
-  matchDeadline: "Match deadline first",
-  deliveryDeadline: "Delivery deadline first",
-  reviewDeadline: "Review deadline first",
+  matchDeadline: "Earliest match deadline first",
+  deliveryDeadline: "Earliest delivery deadline first",
+  reviewDeadline: "Earliest review deadline first",
 };
 
-/** The path of the feed with some of its query changed; empty values fall away, and so does the place in the list. */
+/** The path of the feed with a changed query. Empty values and the cursor are dropped. */
 export function feedPath(query: FeedQuery, changes: FeedQuery): string {
   const { cursor: _, ...kept } = query;
   const search = new URLSearchParams(
@@ -51,9 +51,7 @@ export function FeedPage({ query, result, fault, now }: FeedProps) {
   return (
     <>
       <h1>Working Contracts</h1>
-      <p class="lead">
-        Fixed-price work between autonomous agents. The money of each contract lies in an escrow of its own.
-      </p>
+      <p class="lead">Fixed-price work between autonomous agents. Each contract has its own escrow.</p>
       <nav class="tabs" aria-label="Status">
         <ul>
           {GROUPS.map(({ value, label }) => (
@@ -110,7 +108,7 @@ function Filters({ query }: { query: FeedQuery }) {
           label="Posted by"
           name="initiator"
           chosen={query.initiator}
-          options={{ "": "Anybody", client: "Client", worker: "Worker" }}
+          options={{ "": "Anyone", client: "Client", worker: "Worker" }}
         />
         <Choice
           label="Kind"
@@ -167,7 +165,7 @@ function Results({
   return (
     <section id="contracts" data-region="" aria-label="Contracts">
       {contracts.length === 0 ? (
-        <p class="empty">No contract matches.</p>
+        <p class="empty">No matching contracts.</p>
       ) : (
         <ol class="feed">
           {contracts.map((contract) => (

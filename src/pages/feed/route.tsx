@@ -8,7 +8,7 @@ import { FeedPage, feedPath } from "./page.js";
 
 const PAGE_SIZE = "20";
 
-/** `/`: the same filters as `GET /v1/contracts`, where an empty field of the form counts as absent. */
+/** `/`: the filters of `GET /v1/contracts`. An empty form field counts as absent. */
 export function showFeed(deps: Pick<Deps, "db" | "clock">) {
   return async (c: Context<AppEnv>) => {
     const query = Object.fromEntries(Object.entries(c.req.query()).filter(([, value]) => value !== ""));

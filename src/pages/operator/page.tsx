@@ -2,7 +2,6 @@ import type { OperatorOverview } from "../../features/operator/read-overview.js"
 import type { Readiness } from "../../features/system/readiness.js";
 import { AgentLink, Amount, ChainLink, ContractLink, ScrollTable, Time } from "../components.js";
 
-/** Asks for the operator's key. */
 export function SignInPage({ fault }: { fault: string | null }) {
   return (
     <>
@@ -18,7 +17,7 @@ export function SignInPage({ fault }: { fault: string | null }) {
           <input type="password" name="key" required autocomplete="current-password" />
         </label>
         <div class="actions">
-          <button type="submit">Open</button>
+          <button type="submit">Sign in</button>
         </div>
       </form>
     </>
@@ -31,7 +30,7 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
     <>
       <h1>Operator</h1>
       <form method="post" action="/operator/leave">
-        <button type="submit">Leave</button>
+        <button type="submit">Sign out</button>
       </form>
       <div class="columns">
         <div>
@@ -41,7 +40,7 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
             {queue.length === 0 ? (
               <p>Empty.</p>
             ) : (
-              <ScrollTable label="Operations on their way">
+              <ScrollTable label="Pending operations">
                 <thead>
                   <tr>
                     <th scope="col">State</th>
@@ -72,7 +71,7 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
         <div>
           <section class="panel">
             <h2>Held payouts</h2>
-            <p>{dueSettlements} settlements are due and not on chain yet.</p>
+            <p>{dueSettlements} settlements are due but not on chain yet.</p>
             <ul class="entries" id="held">
               {heldPayouts.map(({ contractId, title, price, endedAt, heldUntil }) => (
                 <li>
@@ -86,7 +85,7 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
                 </li>
               ))}
             </ul>
-            {heldPayouts.length === 0 && <p>None is held.</p>}
+            {heldPayouts.length === 0 && <p>No payouts are held.</p>}
             {deferredPayouts.length > 0 && (
               <>
                 <h3>Refused by the token</h3>
@@ -104,7 +103,7 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
             )}
           </section>
           <section class="panel">
-            <h2>Rejected lately</h2>
+            <h2>Recent rejections</h2>
             <ul class="entries">
               {rejections.map(({ kind, escrow, reason, at }) => (
                 <li>
@@ -118,7 +117,7 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
                 </li>
               ))}
             </ul>
-            {rejections.length === 0 && <p>Nothing.</p>}
+            {rejections.length === 0 && <p>None.</p>}
           </section>
         </div>
       </div>
@@ -161,14 +160,14 @@ function Signers({ signers }: { signers: OperatorOverview["signers"] }) {
               owned since <Time at={ownedSince} />; {openBatches} open batches
               {oldestOpenAt !== null && (
                 <>
-                  , the oldest of <Time at={oldestOpenAt} />, up to {attempts} transactions each
+                  , the oldest from <Time at={oldestOpenAt} />, up to {attempts} transactions each
                 </>
               )}
             </small>
           </li>
         ))}
       </ul>
-      {signers.length === 0 && <p>No relayer has ever run on this database.</p>}
+      {signers.length === 0 && <p>No relayer has run on this database.</p>}
     </section>
   );
 }

@@ -8,10 +8,10 @@ import { createRateLimiter, takeOrRefuse } from "../../http/middleware/rate-limi
 import { OperatorPage, SignInPage } from "./page.js";
 import { createOperatorSession } from "./session.js";
 
-/** Tries of the key a minute and client: fixed, whatever the other limits are. */
+/** Sign-in attempts per minute and client; independent of the configured limits. */
 const TRIES = 10;
 
-/** `/operator`, where a key is configured: nothing of it without that key. */
+/** `/operator`: every page of it requires the operator's key. */
 export function operatorPages(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "config">,
   operatorKey: string,

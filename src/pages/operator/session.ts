@@ -1,4 +1,4 @@
-/** Who has shown the operator's key: a cookie that the key itself signs, so that a new key ends every session. */
+/** Sessions of the operator: a cookie signed with the operator's key, so changing the key ends every session. */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { Context } from "hono";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
@@ -9,7 +9,7 @@ const LIFETIME_SECONDS = 12 * 3600;
 
 export interface OperatorSession {
   isOpen(c: Context): boolean;
-  /** Opens a session for the holder of the key; false for anybody else. */
+  /** Opens a session. Returns false if the key is wrong. */
   open(c: Context, key: string): boolean;
   close(c: Context): void;
 }
@@ -45,7 +45,7 @@ export function createOperatorSession(
   };
 }
 
-/** In a time that tells nothing about either: hashes have one length. */
+/** Compares in constant time. Hashing gives both sides the same length. */
 function isSame(a: string, b: string): boolean {
   const [left, right] = [a, b].map((text) => createHash("sha256").update(text).digest());
   return timingSafeEqual(left as Buffer, right as Buffer);

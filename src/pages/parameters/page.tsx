@@ -5,29 +5,32 @@ import { percent } from "../format.js";
 type Kind = "ratio" | "tokens" | "plain";
 
 const MEANINGS: Record<keyof ProtocolView, { kind: Kind; text: string }> = {
-  protocolFee: { kind: "ratio", text: "Of what the worker is paid of the price; goes to the treasury." },
-  workerStakeRatio: { kind: "ratio", text: "Worker Stake, of the price." },
-  disputeBondRatio: { kind: "ratio", text: "Dispute Bond, of the price." },
-  backupAgentBondRatio: { kind: "ratio", text: "A Backup Agent's bond for each criterion, of the price." },
+  protocolFee: { kind: "ratio", text: "Share of the worker's part of the price that goes to the treasury." },
+  workerStakeRatio: { kind: "ratio", text: "Worker Stake as a share of the price." },
+  disputeBondRatio: { kind: "ratio", text: "Dispute Bond as a share of the price." },
+  backupAgentBondRatio: {
+    kind: "ratio",
+    text: "A Backup Agent's bond per criterion as a share of the price.",
+  },
   earlyWithdrawalSlashRatio: {
     kind: "ratio",
-    text: "Of the Worker Stake, to the client when the worker withdraws in time.",
+    text: "Share of the Worker Stake that goes to the client if the worker withdraws in time.",
   },
   absentNoneMetClientShare: {
     kind: "ratio",
-    text: "Of the slashed Worker Stake, to the client when the worker is absent or fails criteria; the rest goes to the treasury.",
+    text: "Share of the slashed Worker Stake that goes to the client if the worker is absent or fails criteria. The treasury receives the rest.",
   },
   baUnclearSlashRatio: {
     kind: "ratio",
-    text: "Of a criterion's bond, slashed for voting unclear against a decisive majority.",
+    text: "Share of a criterion's bond that is slashed for an unclear vote against a decisive majority.",
   },
-  tokenMintRewardFull: { kind: "tokens", text: "Minted for a vote with a decisive majority." },
-  tokenMintRewardReduced: { kind: "tokens", text: "Minted for a vote with an unclear majority." },
-  baEligibilityStake: { kind: "tokens", text: "What a Backup Agent keeps staked to be eligible." },
-  baVotingWindow: { kind: "plain", text: "How long Backup Agents can vote, from the dispute on." },
+  tokenMintRewardFull: { kind: "tokens", text: "Minted for each vote in a decisive majority." },
+  tokenMintRewardReduced: { kind: "tokens", text: "Minted for each vote that matches an unclear result." },
+  baEligibilityStake: { kind: "tokens", text: "Stake that a Backup Agent needs to be eligible." },
+  baVotingWindow: { kind: "plain", text: "Time in which Backup Agents can vote after a dispute." },
   baRecruitCount: {
     kind: "plain",
-    text: "Backup Agents drawn for a dispute; null: every eligible one may vote.",
+    text: "Backup Agents drawn for a dispute. If null, every eligible one may vote.",
   },
 };
 
@@ -36,7 +39,7 @@ export function ParametersPage({ parameters, limits }: { parameters: ProtocolVie
     <>
       <h1>Protocol parameters</h1>
       <p class="lead">
-        What contracts posted from now on are subject to. Each contract keeps those of the day it was posted.
+        These parameters apply to new contracts. Each contract keeps the parameters with which it was posted.
       </p>
       <div class="columns">
         <div>

@@ -6,7 +6,7 @@ import { presentParameters } from "../../features/protocol/present-parameters.js
 import type { AppEnv } from "../../http/env.js";
 import { ParametersPage } from "./page.js";
 
-/** `/parameters`: what `GET /v1/protocol` and `GET /v1/limits` answer. */
+/** `/parameters`: the data of `GET /v1/protocol` and `GET /v1/limits`. */
 export function showParameters({
   config,
   readParameters,

@@ -1,4 +1,4 @@
-/** The API's document as a page: what a person reads of `/openapi.json`. */
+/** Renders the OpenAPI document as a page. */
 import { ERROR_STATUS, type ErrorCode } from "../../errors.js";
 import {
   type ApiDocument,
@@ -36,8 +36,8 @@ export function Reference({ document }: { document: ApiDocument }) {
         </p>
       ))}
       <p>
-        For machines: <a href="/openapi.json">/openapi.json</a>. One whole contract, step by step:{" "}
-        <a href="/guide.md">/guide.md</a>. Everything in one list: <a href="/llms.txt">/llms.txt</a>.
+        OpenAPI document: <a href="/openapi.json">/openapi.json</a>. A complete contract, step by step:{" "}
+        <a href="/guide.md">/guide.md</a>. Overview for agents: <a href="/llms.txt">/llms.txt</a>.
       </p>
       <nav aria-label="Operations">
         {groups.map(({ name, operations }) => (
@@ -120,7 +120,7 @@ function OperationView({ path, method, operation }: { path: string; method: stri
       <ResponseTable of={operationId} responses={responses} />
       {responses.map(([status, { content }]) =>
         Number(status) < 300 && content?.["application/json"] !== undefined ? (
-          <Body title={`Answer ${status}`} of={operationId} media={content["application/json"]} />
+          <Body title={`Response ${status}`} of={operationId} media={content["application/json"]} />
         ) : null,
       )}
     </article>
@@ -138,13 +138,13 @@ function ParameterTable({ of, parameters }: { of: string; parameters: Parameter[
         </tr>
       </thead>
       <tbody>
-        {parameters.map(({ name, in: place, required, description, schema }) => (
+        {parameters.map(({ name, in: location, required, description, schema }) => (
           <tr>
             <th scope="row">
               <code>{name}</code>
               {required !== true && <small> optional</small>}
             </th>
-            <td>{place}</td>
+            <td>{location}</td>
             <td>
               <Prose text={description ?? schema?.description ?? (schema?.enum ?? []).join(", ")} />
             </td>
@@ -157,11 +157,11 @@ function ParameterTable({ of, parameters }: { of: string; parameters: Parameter[
 
 function ResponseTable({ of, responses }: { of: string; responses: [string, ApiResponse][] }) {
   return (
-    <ScrollTable label={`Answers of ${of}`}>
+    <ScrollTable label={`Responses of ${of}`}>
       <thead>
         <tr>
           <th scope="col">Status</th>
-          <th scope="col">Meaning or codes</th>
+          <th scope="col">Meaning or error codes</th>
         </tr>
       </thead>
       <tbody>
@@ -195,7 +195,7 @@ function ErrorTable() {
         <tr>
           <th scope="col">Status</th>
           <th scope="col">Code</th>
-          <th scope="col">For example</th>
+          <th scope="col">Example</th>
         </tr>
       </thead>
       <tbody>

@@ -10,7 +10,7 @@ import { Reference } from "./reference.js";
 
 const JSON_HEADERS = { "Content-Type": "application/json", "Cache-Control": "public, max-age=300" };
 
-/** The API's document, for machines and for people. `app` must hold every route by the first request. */
+/** Serves the API's document as JSON and as a page. `app` must have every route by the first request. */
 export function docsRoutes(app: OpenAPIHono<AppEnv>, deps: Deps, limit: MiddlewareHandler<AppEnv>) {
   let made: Promise<{ json: string; html: string }> | undefined;
   const make = async () => {

@@ -1,4 +1,4 @@
-/** A JSON schema as people read it: one row for each field, references as links. */
+/** Renders a JSON schema: one row per field, references as links. */
 
 import { ScrollTable } from "../components.js";
 
@@ -21,7 +21,7 @@ export interface Schema {
 
 const NAMED = "#/components/schemas/";
 
-/** Fields of an object schema, in a table; other schemas as their type alone. */
+/** Renders the fields of an object schema as a table, and other schemas as their type. */
 export function SchemaView({ label, schema }: { label: string; schema: Schema }) {
   const fields = Object.entries(schema.properties ?? {});
   if (fields.length === 0) {
@@ -87,7 +87,7 @@ function Choice({ parts }: { parts: unknown[] }) {
   );
 }
 
-/** Text with the two marks that descriptions use: `code` and **strong**. */
+/** Renders the two kinds of markup that descriptions use: `code` and **strong**. */
 export function Prose({ text }: { text: string }) {
   return (
     <>

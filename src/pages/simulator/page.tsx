@@ -12,7 +12,7 @@ const END_WORDS: Record<End, string> = {
   dispute: "The client disputes, Backup Agents vote",
   absent: "The worker never delivers",
   withdrawn: "The worker withdraws in time",
-  unmatched: "Nobody accepts, or it is cancelled or declined",
+  unmatched: "No one accepts, or it is cancelled or declined",
 };
 
 export function SimulatorPage({
@@ -26,8 +26,8 @@ export function SimulatorPage({
     <>
       <h1>Payout simulator</h1>
       <p class="lead">
-        Who would get what, to the smallest unit: the ledger that settles real contracts, with the parameters
-        that new ones get today.
+        Computes the payout of a contract to the smallest unit, with the ledger that settles real contracts
+        and the current parameters.
       </p>
       <div class="columns">
         <div>
@@ -93,8 +93,8 @@ function Form({ query }: { query: SimulatorQuery }) {
           ))}
         </div>
         <p class="meta">
-          A plain contract that is approved has every criterion met. Those of a usage ticket are computed;
-          where the client accepted, unclear pays as met.
+          Approval marks every criterion of an ordinary contract as met. The criteria of a usage ticket are
+          computed; if the client accepts, unclear ones pay as met.
         </p>
       </fieldset>
       <label>
@@ -104,8 +104,8 @@ function Form({ query }: { query: SimulatorQuery }) {
         </textarea>
       </label>
       <p class="meta" id="votes-help">
-        One line for each Backup Agent, one letter for each criterion: m met, n not met, u unclear. They
-        decide the outcomes in place of the fields above; without any, those stand.
+        One line per Backup Agent, one letter per criterion: m met, n not met, u unclear. Votes replace the
+        outcomes above; without votes, those apply.
       </p>
       <div class="actions">
         <button type="submit">Compute</button>
@@ -149,12 +149,12 @@ function Result({ simulation }: { simulation: Simulation }) {
         </table>
       </section>
       <section class="panel">
-        <h2>Legs</h2>
+        <h2>Payments</h2>
         <table id="legs">
-          <caption class="hidden">Legs of the settlement</caption>
+          <caption class="hidden">Payments of the settlement</caption>
           <thead>
             <tr>
-              <th scope="col">What</th>
+              <th scope="col">Payment</th>
               <th scope="col">To</th>
               <th scope="col" class="number">
                 Amount

@@ -1,4 +1,4 @@
-/** The simulator's form: its query, read and checked. */
+/** Parses and checks the simulator's form. */
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import { MAX_CRITERIA, OUTCOMES, type Outcome } from "@working-contracts/protocol/outcomes";
 import { ENDS, type End, type Scenario } from "./simulate.js";
@@ -6,13 +6,13 @@ import { ENDS, type End, type Scenario } from "./simulate.js";
 export interface SimulatorQuery {
   price: string;
   end: End;
-  /** One per criterion of the form; empty: there is no such criterion. */
+  /** One per criterion of the form; empty if the criterion is not used. */
   criteria: (Outcome | "")[];
   votes: string;
   initiator: "client" | "worker";
 }
 
-/** As many lines as a picture of the jury bears. */
+/** Keeps the result readable. */
 const MAX_BALLOTS = 25;
 const LETTERS: Record<string, Outcome> = { m: "met", n: "not met", u: "unclear" };
 const FIRST: SimulatorQuery = {
@@ -23,7 +23,7 @@ const FIRST: SimulatorQuery = {
   initiator: "client",
 };
 
-/** The form as it was sent; an example where nothing was. */
+/** Reads the submitted form. Returns an example if nothing was submitted. */
 export function readQuery(params: URLSearchParams): SimulatorQuery {
   if (params.size === 0) return FIRST;
   const end = params.get("end") ?? "";
@@ -39,7 +39,7 @@ export function readQuery(params: URLSearchParams): SimulatorQuery {
   };
 }
 
-/** What the form describes, or what is wrong with it, in a sentence. */
+/** Converts the form to a scenario, or returns a sentence that says what is wrong with it. */
 export function toScenario(query: SimulatorQuery): Scenario | { fault: string } {
   const price = parseDecimal(query.price);
   if (price === null || price === 0n) {
@@ -49,14 +49,15 @@ export function toScenario(query: SimulatorQuery): Scenario | { fault: string } 
   if (outcomes.length === 0) return { fault: "There must be at least one criterion." };
 
   const lines = query.end === "dispute" && query.votes !== "" ? query.votes.split(/\s+/) : [];
-  if (lines.length > MAX_BALLOTS) return { fault: `At most ${MAX_BALLOTS} Backup Agents are simulated.` };
+  if (lines.length > MAX_BALLOTS)
+    return { fault: `The simulator supports at most ${MAX_BALLOTS} Backup Agents.` };
   const ballots = lines.map((line) => [...line.toLowerCase()].map((letter) => LETTERS[letter]));
   const isWhole = ballots.every(
     (ballot) => ballot.length === outcomes.length && ballot.every((vote) => vote !== undefined),
   );
   if (!isWhole) {
     return {
-      fault: `Each line of votes must have one of the letters m, n and u for each of the ${outcomes.length} criteria.`,
+      fault: `Each line of votes must have ${outcomes.length} letters, one per criterion: m, n or u.`,
     };
   }
   const { end } = query;

@@ -5,7 +5,7 @@ import { SimulatorPage } from "./page.js";
 import { readQuery, toScenario } from "./query.js";
 import { simulate } from "./simulate.js";
 
-/** `/simulator`: computed here, from a plain form. */
+/** `/simulator`: computes the payout on the server. */
 export function showSimulator({ readParameters }: { readParameters: ParameterReader }) {
   return async (c: Context<AppEnv>) => {
     const query = readQuery(new URL(c.req.url).searchParams);

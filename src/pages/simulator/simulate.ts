@@ -1,4 +1,4 @@
-/** What a contract would pay out, by the ledger that settles real ones. Pure. */
+/** Computes a contract's payout with the ledger that settles real contracts. */
 import {
   absentLegs,
   countVotes,
@@ -18,7 +18,7 @@ import { type Outcome, packOutcomes, tallyOutcomes } from "@working-contracts/pr
 import type { Status } from "@working-contracts/protocol/status";
 import type { Parameters } from "@working-contracts/protocol/types";
 
-/** How it ends. `accepted`: approved, or the review deadline passed. `unmatched`: also cancelled or declined. */
+/** Possible endings. `accepted` is approval or a passed review deadline; `unmatched` includes cancelled and declined. */
 export const ENDS = ["accepted", "dispute", "absent", "withdrawn", "unmatched"] as const;
 export type End = (typeof ENDS)[number];
 
@@ -26,9 +26,9 @@ export interface Scenario {
   /** Base units. */
   price: bigint;
   end: End;
-  /** One per criterion; with ballots of a dispute these say it instead. */
+  /** One per criterion. The ballots of a dispute replace them. */
   outcomes: Outcome[];
-  /** Votes of each Backup Agent, one per criterion; without any, a dispute ends with every criterion unclear. */
+  /** Votes of each Backup Agent, one per criterion. Without ballots, a dispute ends with `outcomes`. */
   ballots: Outcome[][];
   workerInitiated: boolean;
 }
@@ -38,14 +38,14 @@ export interface Simulation {
   outcomes: Outcome[] | null;
   deposits: { label: string; amount: bigint }[];
   legs: Leg[];
-  /** Payout of each ballot in base units, and its tokens. */
+  /** Payout of each ballot in base units, and its reward in whole tokens. */
   jury: { amount: bigint; reward: number }[];
   totals: { label: string; amount: bigint }[];
   in: bigint;
   out: bigint;
 }
 
-/** Every leg of the scenario. Outcomes of an accepted delivery that are unclear pay as met (docs/rules.md 33). */
+/** Computes every leg of the scenario. Unclear outcomes of an accepted delivery pay as met (docs/rules.md 33). */
 export function simulate(scenario: Scenario, parameters: Parameters): Simulation {
   const { price, end, ballots } = scenario;
   const criteriaCount = (end === "dispute" ? (ballots[0] ?? scenario.outcomes) : scenario.outcomes).length;

@@ -48,6 +48,6 @@ describe("a deployment file", () => {
   it("is rejected if it is missing or not JSON", () => {
     expect(() => readDeployment(join(dir, "none.json"))).toThrow("none.json: cannot be read as JSON");
     writeFileSync(join(dir, "torn.json"), '{"chainId":');
-    expect(() => readDeployment(join(dir, "torn.json"))).toThrow("torn.json: cannot be read as JSON");
+    expect(() => readDeployment(join(dir, "torn.json"))).toThrow("torn.json: not valid JSON");
   });
 });

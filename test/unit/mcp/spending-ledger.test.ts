@@ -26,14 +26,14 @@ const ledgerOn = (day: string) => createSpendingLedger(path, caps, () => new Dat
 
 it("rejects a call above its cap, and counts nothing for it", () => {
   const ledger = ledgerOn("2026-01-30");
-  expect(() => ledger.count(payment(10_000_001n))).toThrow("10.0 a call");
+  expect(() => ledger.count(payment(10_000_001n))).toThrow("10.0 per call");
   expect(ledger.spentToday()).toBe(0n);
 });
 
 it("keeps the day's sum over restarts, and starts from zero the next day", () => {
   ledgerOn("2026-01-30").count(payment(10_000_000n));
   ledgerOn("2026-01-30").count(payment(10_000_000n));
-  expect(() => ledgerOn("2026-01-30").count(payment(5_000_001n))).toThrow("25.0 a day");
+  expect(() => ledgerOn("2026-01-30").count(payment(5_000_001n))).toThrow("25.0 per day");
   ledgerOn("2026-01-30").count(payment(5_000_000n));
   ledgerOn("2026-01-31").count(payment(10_000_000n));
   expect(ledgerOn("2026-01-31").spentToday()).toBe(10_000_000n);
@@ -48,19 +48,19 @@ it("does not count protocol tokens, which are not money", () => {
 it("keeps the day's sum if the clock is set back", () => {
   ledgerOn("2026-01-30").count(payment(10_000_000n));
   ledgerOn("2026-01-30").count(payment(10_000_000n));
-  expect(() => ledgerOn("2026-01-29").count(payment(5_000_001n))).toThrow("25.0 a day");
+  expect(() => ledgerOn("2026-01-29").count(payment(5_000_001n))).toThrow("25.0 per day");
 });
 
 it.each(["much", "-1.0", "1.0000001", 5])("allows nothing if its file says %j", (spent) => {
   writeFileSync(path, JSON.stringify({ day: "2026-01-30", spent }));
-  expect(() => ledgerOn("2026-01-30").count(payment(1n))).toThrow("mend or remove it");
+  expect(() => ledgerOn("2026-01-30").count(payment(1n))).toThrow("Repair or delete it");
 });
 
 it.each(["", "{", "[]", '{"spent":"1.0"}', '{"day":"yesterday","spent":"1.0"}'])(
   "allows nothing if its file is %j",
   (text) => {
     writeFileSync(path, text);
-    expect(() => ledgerOn("2026-01-30").count(payment(1n))).toThrow("mend or remove it");
+    expect(() => ledgerOn("2026-01-30").count(payment(1n))).toThrow("Repair or delete it");
     expect(readFileSync(path, "utf8")).toBe(text);
   },
 );

@@ -46,7 +46,7 @@ describe("pages", () => {
     const { app } = testApp();
     const page = await app.request("/nowhere", { headers: BROWSER });
     expect(page.status).toBe(404);
-    expect(await page.text()).toContain("There is nothing at /nowhere.");
+    expect(await page.text()).toContain("There is no page at /nowhere.");
     for (const [path, headers] of [
       ["/nowhere", {}],
       ["/v1/nowhere", BROWSER],

@@ -100,7 +100,7 @@ describe("the form", () => {
     ["price=1&c=", /criterion/],
     ["price=1&end=dispute&c=met&c=met&votes=m", /letters/],
     ["price=1&end=dispute&c=met&votes=x", /letters/],
-    [`price=1&end=dispute&c=met&votes=${"m ".repeat(26)}`, /At most 25/],
+    [`price=1&end=dispute&c=met&votes=${"m ".repeat(26)}`, /at most 25/],
   ])("%s is rejected with a reason", (query, fault) => {
     expect(toScenario(readQuery(new URLSearchParams(query)))).toEqual({
       fault: expect.stringMatching(fault),

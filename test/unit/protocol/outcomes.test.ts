@@ -42,7 +42,7 @@ describe("packed outcomes", () => {
   });
 
   it("reject a gap, a surplus criterion and an eleventh criterion", () => {
-    expect(() => unpackOutcomes(0b11_00_01, 3)).toThrow("none for criterion 1");
+    expect(() => unpackOutcomes(0b11_00_01, 3)).toThrow("missing criterion 1");
     expect(() => unpackOutcomes(0b01_01, 1)).toThrow("exceed 1 criteria");
     expect(() => packOutcomes(Array.from({ length: 11 }, () => "met" as const))).toThrow("11 criteria");
   });

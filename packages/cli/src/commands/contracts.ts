@@ -1,4 +1,4 @@
-/** The commands of a contract's parties and Backup Agents. */
+/** Commands for a contract's parties and Backup Agents. */
 
 import type { Agent, Contract, Draft, Duration, Outcome } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
@@ -28,19 +28,24 @@ const collect = (value: string, earlier: string[]): string[] => [...earlier, val
 export function addContractCommands(program: Command, contextOf: (command: Command) => Context): void {
   program
     .command("post")
-    .description("post a contract and pay its price (a listing: the Worker Stake) into its escrow")
+    .description("post a contract and pay its price (for a listing: the Worker Stake) into its escrow")
     .requiredOption("--title <text>")
     .requiredOption("--task <text>", "full description, plain text or Markdown")
-    .requiredOption("--criterion <text>", "acceptance criterion; repeat for up to ten", collect, [])
-    .requiredOption("--price <amount>", "in the stablecoin; the consent to pay it, too")
+    .requiredOption(
+      "--criterion <text>",
+      "acceptance criterion; repeat the option for up to ten",
+      collect,
+      [],
+    )
+    .requiredOption("--price <amount>", "price in the stablecoin; also authorizes paying it")
     .option("--worker <address>", "award it directly to this worker")
-    .option("--listing", "offer work: you are the worker, and pay the stake")
+    .option("--listing", "offer work: you are the worker and pay the stake")
     .option("--client <address>", "with --listing: reserve it for this Buyer")
     .option("--materials <reference>", "hash or URI of supporting data; it is encrypted")
-    .option("--match <duration>", "deadline to be accepted, from now", "1d")
-    .option("--withdrawal <duration>", "until when the worker may withdraw", "2d")
-    .option("--delivery <duration>", "deadline of the delivery", "3d")
-    .option("--review <duration>", "deadline to approve or dispute", "4d")
+    .option("--match <duration>", "time from now to accept", "1d")
+    .option("--withdrawal <duration>", "time from now in which the worker may withdraw", "2d")
+    .option("--delivery <duration>", "time from now to deliver", "3d")
+    .option("--review <duration>", "time from now to approve or dispute", "4d")
     .action(async (options: PostOptions, command: Command) => {
       const context = contextOf(command);
       const agent = await context.agent({ stablecoin: options.price });
@@ -53,13 +58,13 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
     .description("list contracts, newest first")
     .option(
       "--status <statuses>",
-      "status, prefix (settled-*) or group (open, active, closed); commas between",
+      "comma-separated statuses, prefixes (settled-*) or groups (open, active, closed)",
     )
     .option("--client <address>")
     .option("--worker <address>")
-    .option("--search <text>", "in title and description")
-    .addOption(new Option("--limit <count>", "at most so many").default("50"))
-    .option("--cursor <cursor>", "next page")
+    .option("--search <text>", "text in the title or description")
+    .addOption(new Option("--limit <count>", "maximum number of contracts").default("50"))
+    .option("--cursor <cursor>", "cursor of the next page")
     .action(async (options: Record<string, string | undefined>, command: Command) => {
       const context = contextOf(command);
       const { status, client, worker, search, limit, cursor } = options;
@@ -71,7 +76,7 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
 
   program
     .command("show <id>")
-    .description("show a contract, and what of its references you may read")
+    .description("show a contract and the references that you may read")
     .action(async (id: string, _: unknown, command: Command) => {
       const context = contextOf(command);
       const agent = await context.agent();
@@ -102,15 +107,20 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
   };
   simple(
     "accept",
-    "take a contract: pay the Worker Stake, or a listing's price",
+    "accept a contract: pay the Worker Stake, or the price of a listing",
     (a, id) => a.accept(id),
     "accepted",
   );
-  simple("decline", "say no to a direct award or a reserved listing", (a, id) => a.decline(id), "declined");
+  simple("decline", "decline a direct award or a reserved listing", (a, id) => a.decline(id), "declined");
   simple("approve", "accept the delivery; the worker is paid", (a, id) => a.approve(id), "approved");
   simple("dispute", "reject the delivery: pay the Dispute Bond", (a, id) => a.dispute(id), "disputed");
-  simple("withdraw", "give the work up, for a part of the stake", (a, id) => a.withdraw(id), "withdrawn");
-  simple("cancel", "cancel a contract that nobody has accepted", (a, id) => a.cancel(id), "cancelled");
+  simple(
+    "withdraw",
+    "abandon the work, at the cost of part of the stake",
+    (a, id) => a.withdraw(id),
+    "withdrawn",
+  );
+  simple("cancel", "cancel a contract that no one has accepted", (a, id) => a.cancel(id), "cancelled");
 
   program
     .command("deliver <id> <reference>")
@@ -122,7 +132,7 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
 
   program
     .command("vote <id> <outcomes...>")
-    .description(`judge a disputed contract: one of ${OUTCOMES.join(", ")} for each criterion; pay the bond`)
+    .description(`vote on a disputed contract: ${OUTCOMES.join(", ")} for each criterion; pay the bond`)
     .action(async (id: string, words: string[], _: unknown, command: Command) => {
       const context = contextOf(command);
       const outcomes = words.map(outcomeOf);
@@ -134,14 +144,14 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
             ["criterion", "vote"],
             votes.map(({ criterionIndex, vote }) => [String(criterionIndex), vote ?? ""]),
           ),
-          `Keep the salt: with it you can open your vote on chain should the service fail to.\n${salt}`,
+          `Keep this salt. With it you can open your vote on chain if the service does not.\n${salt}`,
         ].join("\n"),
       );
     });
 
   program
     .command("stake [amount]")
-    .description("stake protocol tokens as a Backup Agent; by default as many as that takes")
+    .description("stake protocol tokens as a Backup Agent; by default the required amount")
     .action(async (amount: string | undefined, _: unknown, command: Command) => {
       const context = contextOf(command);
       const agent = await context.agent(amount === undefined ? {} : { tokens: amount });
@@ -151,11 +161,11 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
 
   program
     .command("unstake")
-    .description("withdraw the whole stake; it is paid back by itself")
+    .description("withdraw the whole stake; the service pays it out after the delay")
     .action(async (_: unknown, command: Command) => {
       const context = contextOf(command);
       const stake = await (await context.agent()).unstake();
-      context.out.result(stake, () => `paid back from ${stake.releasableAt} on`);
+      context.out.result(stake, () => `releasable at ${stake.releasableAt}`);
     });
 }
 
@@ -169,7 +179,7 @@ async function draftOf(agent: Agent, options: PostOptions): Promise<Draft> {
     title: options.title,
     taskDescription: options.task,
     acceptanceCriteria: options.criterion,
-    // Text, so that no digit is lost on the way.
+    // A string, because a JSON number could lose digits.
     budgetOrPrice: options.price,
     ...(options.worker === undefined ? {} : { worker: options.worker }),
     ...(options.materials === undefined ? {} : { supplementaryMaterials: options.materials }),
@@ -179,7 +189,7 @@ async function draftOf(agent: Agent, options: PostOptions): Promise<Draft> {
   };
 }
 
-/** References in plain, as far as the caller is entitled to keys. */
+/** Decrypts the references for which the caller is entitled to a key. */
 async function readable(agent: Agent, { id }: Contract): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const field of ["supplementaryMaterials", "delivery"] as const) {
@@ -196,13 +206,13 @@ function listText(contracts: readonly Contract[], nextCursor: string | null): st
     budgetOrPrice,
     plain(title),
   ]);
-  const more = nextCursor === null ? [] : [`More: --cursor ${nextCursor}`];
+  const more = nextCursor === null ? [] : [`Next page: --cursor ${nextCursor}`];
   return [table(["id", "status", "price", "title"], rows), ...more].join("\n");
 }
 
 function outcomeOf(word: string): Outcome {
   const found = OUTCOMES.find((outcome) => outcome === word.replace("-", " "));
   if (found === undefined)
-    throw new UsageError(`${word} is none of ${OUTCOMES.join(", ")} (not-met works, too).`);
+    throw new UsageError(`${word} is not an outcome. Use one of ${OUTCOMES.join(", ")} (or not-met).`);
   return found;
 }

@@ -1,4 +1,4 @@
-/** Waiting for a contract, and seeing it paid out. */
+/** Commands that wait for a contract and for its payout. */
 
 import { secondsOf } from "@working-contracts/client/connect";
 import { type Agent, claimOnChain, type Settlement, settleOnChain } from "@working-contracts/client/index";
@@ -18,9 +18,9 @@ interface WaitOptions {
 export function addFollowCommands(program: Command, contextOf: (command: Command) => Context): void {
   program
     .command("watch <id>")
-    .description("wait until a contract has a status; each change goes to stderr")
-    .option("--until <statuses>", "status or prefix; commas between", "settled-*,cancelled-*")
-    .option("--timeout <duration>", "give up after", "30d")
+    .description("wait until a contract has a status; print each change to stderr")
+    .option("--until <statuses>", "comma-separated statuses or prefixes", "settled-*,cancelled-*")
+    .option("--timeout <duration>", "maximum time to wait", "30d")
     .action(async (id: string, { until, timeout }: WaitOptions, command: Command) => {
       const { out, agent } = contextOf(command);
       const contract = await (await agent()).waitFor(id, until.split(","), {
@@ -34,11 +34,11 @@ export function addFollowCommands(program: Command, contextOf: (command: Command
   program
     .command("settle <id>")
     .description(
-      "see an ended contract paid out; with --on-chain by a transaction of your own, where the service does not",
+      "wait until an ended contract is paid out; with --on-chain, settle it yourself if the service does not",
     )
-    .option("--on-chain", "send settle() yourself; needs gas, and an RPC URL")
-    .option("--claim", "with --on-chain: claim your own jury payout, too")
-    .option("--timeout <duration>", "give up after", "5m")
+    .option("--on-chain", "send settle() yourself; needs gas and an RPC URL")
+    .option("--claim", "with --on-chain: also claim your own jury payout")
+    .option("--timeout <duration>", "maximum time to wait", "5m")
     .action(async (id: string, options: SettleOptions, command: Command) => {
       const context = contextOf(command);
       const agent = await context.agent();
@@ -70,16 +70,17 @@ async function settleAlone(
 
 /** Waits until every payment is confirmed. */
 async function paidOut(agent: Agent, id: string, timeoutMs: number, { out }: Context): Promise<Settlement> {
-  const giveUpAt = performance.now() + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   let last = "";
   for (;;) {
     const settlement = await agent.settlement(id);
     const open = settlement.legs.filter(({ state }) => state !== "confirmed").length;
     if (settlement.ending !== null && settlement.settledAt !== null && open === 0) return settlement;
-    const state = settlement.ending === null ? `not ended (${settlement.status})` : `${open} payments open`;
+    const state =
+      settlement.ending === null ? `not ended (${settlement.status})` : `${open} payments not confirmed`;
     if (state !== last) out.progress(`${id}: ${state}`);
     last = state;
-    if (performance.now() > giveUpAt) throw new Error(`${id} is not paid out yet: ${state}`);
+    if (performance.now() > deadline) throw new Error(`${id} is not paid out yet: ${state}`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }

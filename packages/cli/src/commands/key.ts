@@ -1,4 +1,4 @@
-/** `wcontract key`: the private key of this command line, which is never printed, and its address's API keys. */
+/** `wcontract key`: the private key, which is never printed, and the API keys of its address. */
 import type { Command } from "commander";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { loadAccount } from "../agent.js";
@@ -13,22 +13,22 @@ export function addKeyCommands(program: Command, contextOf: (command: Command) =
 
   key
     .command("new")
-    .description("make a key, in an encrypted keystore file")
+    .description("create a key in an encrypted keystore file")
     .action(async (_, command: Command) => save(contextOf(command), generatePrivateKey()));
 
   key
     .command("import")
-    .description("put the key of WC_PRIVATE_KEY into an encrypted keystore file")
+    .description("save the key in WC_PRIVATE_KEY to an encrypted keystore file")
     .action(async (_, command: Command) => {
       const context = contextOf(command);
       const { privateKey } = context.settings;
-      if (privateKey === undefined) throw new UsageError("Set WC_PRIVATE_KEY to the key to import.");
+      if (privateKey === undefined) throw new UsageError("Set WC_PRIVATE_KEY to the key that you import.");
       await save(context, privateKey);
     });
 
   key
     .command("show")
-    .description("show the address that signs, never the key")
+    .description("show the address of the key, never the key itself")
     .action(async (_, command: Command) => {
       const { settings, out } = contextOf(command);
       const { privateKey, keystorePath } = settings;
@@ -42,7 +42,7 @@ export function addKeyCommands(program: Command, contextOf: (command: Command) =
 
   key
     .command("check")
-    .description("open the keystore with its password")
+    .description("check that the password decrypts the keystore")
     .action(async (_, command: Command) => {
       const { settings, out } = contextOf(command);
       const address = (await loadAccount(settings)).address.toLowerCase();
@@ -51,7 +51,7 @@ export function addKeyCommands(program: Command, contextOf: (command: Command) =
 
   key
     .command("list")
-    .description("list the API keys that the service has issued to this address")
+    .description("list the API keys of this address")
     .action(async (_, command: Command) => {
       const { agent, out } = contextOf(command);
       const keys = await (await agent()).apiKeys();
@@ -66,7 +66,7 @@ export function addKeyCommands(program: Command, contextOf: (command: Command) =
 
   key
     .command("revoke [keyId]")
-    .description("end one API key, or all of them and with them what the service may do for this address")
+    .description("revoke one API key, or all of them and the service's authority to act for this address")
     .action(async (keyId: string | undefined, _: unknown, command: Command) => {
       const { agent, out } = contextOf(command);
       const revokedCount = await (await agent()).revokeKeys(keyId);
@@ -77,17 +77,17 @@ export function addKeyCommands(program: Command, contextOf: (command: Command) =
 async function save({ settings, out }: Context, privateKey: `0x${string}`): Promise<void> {
   const { keystorePath: path } = settings;
   const password = settings.password ?? (await newPassword());
-  if (password === "") throw new UsageError("The password is empty.");
+  if (password === "") throw new UsageError("The password must not be empty.");
   await writeKeystore(path, privateKey, password);
   const address = addressOf(path);
-  out.progress(`written to ${path}; without this file and its password the key is lost`);
+  out.progress(`saved to ${path}; without this file and its password the key is lost`);
   out.result({ address, keystore: path }, () => address);
 }
 
 async function newPassword(): Promise<string> {
   const otherwise = "Set WC_PASSWORD or WC_PASSWORD_FILE for the new keystore.";
   const password = await askSecret("Password of the new key: ", otherwise);
-  if ((await askSecret("Once more: ", otherwise)) !== password)
-    throw new UsageError("The two passwords differ.");
+  if ((await askSecret("Repeat the password: ", otherwise)) !== password)
+    throw new UsageError("The passwords do not match.");
   return password;
 }

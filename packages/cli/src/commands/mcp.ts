@@ -17,11 +17,11 @@ interface McpOptions {
 export function addMcpCommand(program: Command, contextOf: (command: Command) => Context): void {
   program
     .command("mcp")
-    .description("serve the Model Context Protocol on stdin and stdout, for language models")
-    .option("--allow-writes", "tools that sign, pay or change something, too")
-    .option("--max-per-call <amount>", "the most that one call may pay, in the stablecoin", "0")
-    .option("--max-per-day <amount>", "the most that all calls of a day (UTC) may pay", "0")
-    .option("--max-stake <amount>", "the most protocol tokens that one call may stake")
+    .description("serve the Model Context Protocol on stdin and stdout for language models")
+    .option("--allow-writes", "also offer tools that sign, pay or change something")
+    .option("--max-per-call <amount>", "maximum payment of one call, in the stablecoin", "0")
+    .option("--max-per-day <amount>", "maximum payment of all calls in a UTC day", "0")
+    .option("--max-stake <amount>", "maximum stake of one call, in protocol tokens")
     .action(async (options: McpOptions, command: Command) => {
       const { settings, out } = contextOf(command);
       const ledger = createSpendingLedger(join(settings.configDir, "mcp-spending.json"), {
@@ -36,7 +36,7 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
         beforePayment: (payment) => ledger.count(payment),
         patienceMs: settings.patienceMs,
       });
-      // Loaded here, so that no other command waits for it.
+      // Imported here because the import is slow and no other command needs it.
       const { StdioServerTransport } = await import("@modelcontextprotocol/sdk/server/stdio.js");
       const { createMcpServer } = await import("../mcp/server.js");
       const server = createMcpServer({ agent, allowWrites: options.allowWrites === true });
@@ -52,6 +52,7 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
 
 function amountOf(option: string, text: string): bigint {
   const amount = parseDecimal(text);
-  if (amount === null) throw new UsageError(`${option}: ${text} is not a decimal with at most 6 decimals.`);
+  if (amount === null)
+    throw new UsageError(`${option}: ${text} is not a decimal amount with at most 6 fractional digits.`);
   return amount;
 }

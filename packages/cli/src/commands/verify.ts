@@ -1,4 +1,4 @@
-/** `wcontract verify`: nothing of the service's word is taken that the chain does not say, too. */
+/** `wcontract verify`: checks every response of the service against the chain. */
 import { readFileSync } from "node:fs";
 import type { Agent } from "@working-contracts/client/index";
 import { parseDeployment } from "@working-contracts/protocol/deployment";
@@ -12,7 +12,7 @@ import { type ApiAnswers, type Comparison, compare } from "../verify/compare.js"
 import { readEscrow } from "../verify/read-chain.js";
 import { rebuild } from "../verify/rebuild.js";
 
-/** Both sides are read one after the other: what changed in between looks different once. */
+/** The two sides are read one after the other, so a change in between shows as a difference until the next try. */
 const TRIES = 4;
 const PAUSE_MS = 1500;
 
@@ -22,7 +22,7 @@ export function addVerifyCommand(program: Command, contextOf: (command: Command)
   program
     .command("verify <id>")
     .description(
-      "rebuild a contract from the chain alone and compare it with the API; exit code 1 on a difference",
+      "rebuild a contract from the chain alone and compare it with the API; exits with 1 on a difference",
     )
     .action(async (given: string, _: unknown, command: Command) => {
       const context = contextOf(command);
@@ -46,7 +46,7 @@ async function compareUntilEqual({ settings, agent, out }: Context, id: Address)
     const escrow = await readEscrow(publicClient, { id, deployment });
     const rows = compare(id, escrow, rebuild(escrow), await ask(reader, id));
     if (attempt === TRIES || rows.every(({ equal }) => equal)) return rows;
-    out.progress("differences: reading both sides once more");
+    out.progress("differences found: reading both sides again");
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }

@@ -6,18 +6,18 @@ import { answer, ContractIdSchema } from "./tool.js";
 const READ_ONLY = { readOnlyHint: true, openWorldHint: true };
 const MAX_WAIT_SECONDS = 300;
 const id = { id: ContractIdSchema };
-const address = { address: z.string().optional().describe("An agent; yourself where absent") };
+const address = { address: z.string().optional().describe("Address of an agent; your own by default") };
 
 /** Tools that sign nothing and change nothing. */
 export function addReadTools(server: McpServer, agent: Agent): void {
   server.registerTool(
     "get_network",
-    { description: "Your own address, the chain, its time, the stablecoin", annotations: READ_ONLY },
+    { description: "Your address, the chain, its time and the stablecoin", annotations: READ_ONLY },
     () => answer(async () => ({ you: agent.address, ...agent.network, now: await agent.now() })),
   );
   server.registerTool(
     "get_protocol",
-    { description: "Fee, stake and bond ratios, and limits", annotations: READ_ONLY },
+    { description: "Fee, stake and bond ratios, and the API's limits", annotations: READ_ONLY },
     () => answer(async () => ({ parameters: await agent.protocol(), limits: await agent.limits() })),
   );
   server.registerTool(
@@ -38,38 +38,50 @@ export function addReadTools(server: McpServer, agent: Agent): void {
   );
   server.registerTool(
     "get_contract",
-    { description: "One contract with all its fields", inputSchema: id, annotations: READ_ONLY },
+    { description: "Get a contract with all its fields", inputSchema: id, annotations: READ_ONLY },
     (input) => answer(() => agent.get(input.id)),
   );
   server.registerTool(
     "get_terms",
-    { description: "All that a contract's address commits to", inputSchema: id, annotations: READ_ONLY },
+    {
+      description: "Get the terms that a contract's address commits to",
+      inputSchema: id,
+      annotations: READ_ONLY,
+    },
     (input) => answer(() => agent.terms(input.id)),
   );
   server.registerTool(
     "get_settlement",
-    { description: "Who gets what of a contract, and how far", inputSchema: id, annotations: READ_ONLY },
+    { description: "Get each payment of a contract and its state", inputSchema: id, annotations: READ_ONLY },
     (input) => answer(() => agent.settlement(input.id)),
   );
   server.registerTool(
     "list_votes",
-    { description: "Votes on a contract; sealed until the tally", inputSchema: id, annotations: READ_ONLY },
+    {
+      description: "List the votes on a contract; sealed until the tally",
+      inputSchema: id,
+      annotations: READ_ONLY,
+    },
     (input) => answer(() => agent.votes({ contractId: input.id })),
   );
   server.registerTool(
     "list_checkpoints",
-    { description: "Progress that a worker reported", inputSchema: id, annotations: READ_ONLY },
+    { description: "List the worker's progress reports", inputSchema: id, annotations: READ_ONLY },
     (input) => answer(() => agent.checkpoints(input.id)),
   );
   server.registerTool(
     "list_complaints",
-    { description: "Complaints about a contract's parties", inputSchema: id, annotations: READ_ONLY },
+    {
+      description: "List the complaints about a contract's parties",
+      inputSchema: id,
+      annotations: READ_ONLY,
+    },
     (input) => answer(() => agent.complaints(input.id)),
   );
   server.registerTool(
     "read_reference",
     {
-      description: "An encrypted reference of a contract in plain, where you may read it",
+      description: "Decrypt a reference of a contract, if you may read it",
       inputSchema: { ...id, field: z.enum(["supplementaryMaterials", "delivery"]) },
       annotations: READ_ONLY,
     },
@@ -77,17 +89,21 @@ export function addReadTools(server: McpServer, agent: Agent): void {
   );
   server.registerTool(
     "get_workload",
-    { description: "An agent's contracts and votes", inputSchema: address, annotations: READ_ONLY },
+    { description: "Get an agent's contracts and votes", inputSchema: address, annotations: READ_ONLY },
     (input) => answer(() => agent.workload(input.address)),
   );
   server.registerTool(
     "get_profile",
-    { description: "An agent's self-declared name and bio", inputSchema: address, annotations: READ_ONLY },
+    {
+      description: "Get an agent's self-declared name and bio",
+      inputSchema: address,
+      annotations: READ_ONLY,
+    },
     (input) => answer(() => agent.profile(input.address)),
   );
   server.registerTool(
     "get_stake",
-    { description: "An agent's stake as a Backup Agent", inputSchema: address, annotations: READ_ONLY },
+    { description: "Get an agent's stake as a Backup Agent", inputSchema: address, annotations: READ_ONLY },
     (input) => answer(() => agent.stakeOf(input.address)),
   );
   server.registerTool(

@@ -1,4 +1,4 @@
-/** What the MCP server may sign away: a cap for each call, and one for each day that survives restarts. */
+/** Spending caps of the MCP server: one per call, and one per day that survives restarts. */
 
 import { type PlannedPayment, SpendingLimitError } from "@working-contracts/client/index";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
@@ -20,9 +20,9 @@ const LedgerSchema = z.object({
 type Ledger = z.infer<typeof LedgerSchema>;
 
 /**
- * Counts a payment before it is signed: what was signed can be used, whatever becomes of the call. Throws
- * SpendingLimitError beyond a cap, and an error where the file cannot be read, written or locked: then nothing may be
- * paid. Protocol tokens of a stake are not money, and do not count. Servers that share the file share its caps.
+ * Counts a payment before it is signed, because a signature can be used regardless of the call's outcome. Throws
+ * SpendingLimitError above a cap. Throws if the file cannot be read, written or locked, so that nothing is paid
+ * uncounted. Staked protocol tokens do not count. Servers that share the file share its caps.
  */
 export function createSpendingLedger(
   path: string,
@@ -34,14 +34,14 @@ export function createSpendingLedger(
       if (currency === "protocol-token") return;
       if (amount > perCall) {
         throw new SpendingLimitError(
-          `${resource} costs ${decimal}, more than ${formatDecimal(perCall)} a call. Nothing was signed.`,
+          `${resource} costs ${decimal}, more than the cap of ${formatDecimal(perCall)} per call. Nothing was signed.`,
         );
       }
       exclusively(path, () => {
         const spent = spentToday();
         if (spent + amount > perDay) {
           throw new SpendingLimitError(
-            `${resource} costs ${decimal}; with today's ${formatDecimal(spent)} it exceeds ${formatDecimal(perDay)} a day. Nothing was signed.`,
+            `${resource} costs ${decimal}. Together with today's ${formatDecimal(spent)}, this exceeds the cap of ${formatDecimal(perDay)} per day. Nothing was signed.`,
           );
         }
         writePrivateJson(path, { day: today(), spent: formatDecimal(spent + amount) } satisfies Ledger);
@@ -54,13 +54,14 @@ export function createSpendingLedger(
     return now().toISOString().slice(0, 10);
   }
 
-  /** A day yet to come counts as today: a clock that was set back allows nothing anew. */
+  /** A future day counts as today, so setting the clock back does not reset the cap. */
   function spentToday(): bigint {
-    const kept = readPrivateJson(path);
-    if (kept === null) return 0n;
-    const ledger = LedgerSchema.safeParse(kept);
+    const stored = readPrivateJson(path);
+    if (stored === null) return 0n;
+    const ledger = LedgerSchema.safeParse(stored);
     const spent = ledger.success ? parseDecimal(ledger.data.spent) : null;
-    if (!ledger.success || spent === null) throw new Error(`${path} cannot be read; mend or remove it.`);
+    if (!ledger.success || spent === null)
+      throw new Error(`${path} is not a spending record. Repair or delete it.`);
     return ledger.data.day < today() ? 0n : spent;
   }
 }

@@ -1,4 +1,4 @@
-/** How every tool answers: JSON text, or the service's own refusal as a tool error that the model can act on. */
+/** The result of every tool: JSON text, or the service's error as a tool error that the model can act on. */
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
 import { refusalOf } from "../refusal.js";
@@ -16,7 +16,7 @@ export async function answer(perform: () => Promise<unknown>): Promise<CallToolR
   }
 }
 
-/** An error as the model sees it; with more that it should know. */
+/** Converts an error to a tool error, with extra fields for the model. */
 export function refusal(error: Error, more: Record<string, string> = {}): CallToolResult {
   const { code, ...rest } = refusalOf(error);
   const text = { error: code, ...rest, ...more };

@@ -12,21 +12,21 @@ const duration = (fallback: string) =>
     .string()
     .regex(/^\d+(\.\d+)?[smhd]$/)
     .default(fallback)
-    .describe("From now, such as 90m, 36h or 2d");
+    .describe("Time from now, such as 90m, 36h or 2d");
 
 /** Tools that sign, pay or change something. */
 export function addWriteTools(server: McpServer, agent: Agent): void {
   const tool = addingTools(server);
   addPost(tool, agent);
-  const acts: [name: string, description: string, perform: (id: string) => Promise<Contract>][] = [
-    ["accept_contract", "Take a contract; pays the Worker Stake, or a listing's price", agent.accept],
-    ["decline_contract", "Say no to a direct award or a reserved listing", agent.decline],
-    ["approve_delivery", "Accept the delivery; the worker is paid, for good", agent.approve],
+  const actions: [name: string, description: string, perform: (id: string) => Promise<Contract>][] = [
+    ["accept_contract", "Accept a contract; pays the Worker Stake, or the price of a listing", agent.accept],
+    ["decline_contract", "Decline a direct award or a reserved listing", agent.decline],
+    ["approve_delivery", "Accept the delivery; the worker is paid, which is final", agent.approve],
     ["dispute_delivery", "Reject the delivery; pays the Dispute Bond", agent.dispute],
-    ["withdraw", "Give the work up, for a part of the stake", agent.withdraw],
-    ["cancel_contract", "Cancel a contract that nobody has accepted", agent.cancel],
+    ["withdraw", "Abandon the work, at the cost of part of the stake", agent.withdraw],
+    ["cancel_contract", "Cancel a contract that no one has accepted", agent.cancel],
   ];
-  for (const [name, description, perform] of acts) {
+  for (const [name, description, perform] of actions) {
     tool(name, { description, inputSchema: { id: ContractIdSchema } }, ({ id }) => perform(id));
   }
   tool(
@@ -50,7 +50,7 @@ export function addWriteTools(server: McpServer, agent: Agent): void {
         teeMeasurement: z.string(),
         teeSignature: z.string(),
         data: z.record(z.string(), z.unknown()),
-        checkpointedAt: z.string().describe("ISO 8601; not ahead of the chain's time"),
+        checkpointedAt: z.string().describe("ISO 8601, not later than the chain's time"),
       },
     },
     ({ id, ...checkpoint }) => agent.checkpoint(id, checkpoint),
@@ -58,7 +58,7 @@ export function addWriteTools(server: McpServer, agent: Agent): void {
   tool(
     "vote",
     {
-      description: "Judge a disputed contract, one outcome for each criterion; pays the bond",
+      description: "Vote on a disputed contract, one outcome per criterion; pays the bond",
       inputSchema: { id: ContractIdSchema, outcomes: z.array(z.enum(OUTCOMES)).min(1).max(10) },
     },
     ({ id, outcomes }) => agent.vote(id, outcomes),
@@ -66,7 +66,7 @@ export function addWriteTools(server: McpServer, agent: Agent): void {
   tool(
     "stake",
     {
-      description: "Stake protocol tokens as a Backup Agent; by default as many as that takes",
+      description: "Stake protocol tokens as a Backup Agent; by default the required amount",
       inputSchema: { amount: z.string().optional() },
     },
     ({ amount }) => agent.stake(amount),
@@ -75,7 +75,7 @@ export function addWriteTools(server: McpServer, agent: Agent): void {
   tool(
     "file_complaint",
     {
-      description: "Complain about the other party of a contract; moves no money",
+      description: "File a complaint about the other party of a contract; moves no money",
       inputSchema: { id: ContractIdSchema, evidence: z.record(z.string(), z.unknown()) },
     },
     ({ id, evidence }) => agent.complain(id, evidence),
@@ -83,7 +83,7 @@ export function addWriteTools(server: McpServer, agent: Agent): void {
   tool(
     "set_profile",
     {
-      description: "Change your own display name or bio; null clears",
+      description: "Change your own display name or bio; null clears a field",
       inputSchema: { displayName: z.string().nullable().optional(), bio: z.string().nullable().optional() },
     },
     ({ displayName, bio }) =>
@@ -102,12 +102,13 @@ type AddTool = <Input extends Shape>(
 ) => void;
 
 /**
- * Adds tools whose payments are signed once: one whose outcome is not known can be followed up by `resume_call`, and
- * goes on where the same is asked for again; so does a call that its caller gave up before the answer.
+ * Adds tools that sign each payment only once. If the outcome of a call is unknown, or its caller cancelled it before
+ * the result, the same tool with the same input resumes the call instead of paying again. `resume_call` resumes a
+ * call of unknown outcome by its id.
  */
 function addingTools(server: McpServer): AddTool {
   const open = new Map<string, Unfinished>();
-  /** By tool and input. */
+  /** Keyed by tool and input. */
   const unfinished = new Map<string, Unfinished>();
 
   const follow = async (call: Unfinished, signal: AbortSignal): Promise<CallToolResult> => {
@@ -134,13 +135,13 @@ function addingTools(server: McpServer): AddTool {
   server.registerTool(
     "resume_call",
     {
-      description: "Ask again for the outcome of a paid call that is not known yet; signs nothing new",
+      description: "Resume a paid call whose outcome is not known yet; signs nothing new",
       inputSchema: { resumeId: z.uuid() },
       annotations: CHANGES,
     },
     async ({ resumeId }, { signal }) => {
       const call = open.get(resumeId);
-      if (call === undefined) return refusal(new Error("There is no such call."));
+      if (call === undefined) return refusal(new Error("No unfinished call has this resumeId."));
       unfinished.delete(call.key);
       return follow(call, signal);
     },
@@ -159,11 +160,11 @@ function addingTools(server: McpServer): AddTool {
   };
 }
 
-/** A call of a tool whose caller does not know its outcome. */
+/** A tool call whose outcome its caller does not know. */
 interface Unfinished {
   key: string;
   resumeId: string;
-  /** Begins it where it has not begun, and gives its one outcome. */
+  /** Starts the call if needed; every invocation returns the same outcome. */
   outcome: () => Promise<unknown>;
 }
 
@@ -179,14 +180,14 @@ function addPost(tool: AddTool, agent: Agent): void {
   tool(
     "post_contract",
     {
-      description: "Post a contract; pays its price (a listing: the Worker Stake) into its escrow",
+      description: "Post a contract; pays its price (for a listing: the Worker Stake) into its escrow",
       inputSchema: {
         title: z.string(),
         taskDescription: z.string(),
         acceptanceCriteria: z.array(z.string()).min(1).max(10),
         price: z.string().describe("Decimal, in the stablecoin"),
         worker: z.string().optional().describe("Awards it directly to this address"),
-        listing: z.boolean().default(false).describe("Offer work: you are the worker, and pay the stake"),
+        listing: z.boolean().default(false).describe("Offers work: you are the worker and pay the stake"),
         client: z.string().optional().describe("With listing: reserves it for this Buyer"),
         supplementaryMaterials: z.string().optional(),
         match: duration("1d"),

@@ -1,4 +1,4 @@
-/** The chain's word and the API's, field by field. */
+/** Compares the chain with the API, field by field. */
 
 import type { Contract, Settlement, Terms } from "@working-contracts/client/index";
 import canonicalize from "canonicalize";
@@ -17,12 +17,12 @@ export interface ApiAnswers {
   contract: Contract;
   terms: Terms;
   settlement: Settlement;
-  /** In plain, where the caller may read it; null where not. */
+  /** Decrypted reference; null if there is none or the caller may not read it. */
   delivery: string | null;
   supplementaryMaterials: string | null;
 }
 
-/** Fields of the Contract that the hash of the terms covers, by the same names. */
+/** Fields of the Contract that have the same name in the hashed terms document. */
 const TEXT_FIELDS = [
   "title",
   "taskDescription",
@@ -35,23 +35,23 @@ const TEXT_FIELDS = [
 const MATERIALS = "supplementaryMaterialsHash";
 const UNPROVEN = "(the text behind termsHash is unknown)";
 
-/** One row for each fact that the chain holds and the API tells. */
+/** Returns one row for each fact that both the chain and the API state. */
 export function compare(id: string, escrow: EscrowOnChain, rebuilt: Rebuilt, api: ApiAnswers): Comparison[] {
   const { contract, terms, settlement, delivery } = api;
   const rows: Comparison[] = [];
-  const row = (field: string, chain: unknown, told: unknown): void => {
-    rows.push({ field, chain, api: told, equal: canonicalize(chain) === canonicalize(told) });
+  const row = (field: string, chain: unknown, served: unknown): void => {
+    rows.push({ field, chain, api: served, equal: canonicalize(chain) === canonicalize(served) });
   };
 
   const { statusOnChain, ...fields } = rebuilt.contract;
   row("address of the terms", fields.id, id);
-  row("status by the escrow itself", statusOnChain, fields.status);
+  row("status reported by the escrow", statusOnChain, fields.status);
   for (const [field, value] of Object.entries(fields)) row(field, value, contract[field as keyof Contract]);
   row("acceptanceCriteria, count", escrow.terms.criteriaCount, contract.acceptanceCriteria.length);
 
-  const told = terms.escrowTerms as Record<string, unknown>;
+  const served = terms.escrowTerms as Record<string, unknown>;
   for (const [field, value] of Object.entries(escrow.terms)) {
-    row(`terms.${field}`, typeof value === "bigint" ? String(value) : value, told[field]);
+    row(`terms.${field}`, typeof value === "bigint" ? String(value) : value, served[field]);
   }
   const textHash = keccak256(stringToHex(terms.canonicalDocument));
   row("text of the terms, hash", escrow.terms.termsHash, textHash);

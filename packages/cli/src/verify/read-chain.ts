@@ -1,4 +1,4 @@
-/** Everything that the chain itself says about one escrow: its code, its events, the token's transfers out of it. */
+/** Reads everything about one escrow from the chain: its code, its events and the token's transfers out of it. */
 
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
@@ -14,7 +14,7 @@ import {
   size,
 } from "viem";
 
-/** An EIP-1167 proxy, and the immutable bytes behind it. */
+/** Length of an EIP-1167 proxy; the immutable terms follow it. */
 const PROXY_BYTES = 0x2d;
 /** Without and with a named counterparty. */
 const TERMS_BYTES = [115, 135];
@@ -30,18 +30,18 @@ export interface EscrowEvent {
 
 export interface EscrowOnChain {
   terms: EscrowTerms;
-  /** Where these terms lead, by the factory of the deployment file. */
+  /** The address that these terms lead to, with the factory of the deployment file. */
   address: Address;
   events: EscrowEvent[];
-  /** What the token moved out of the escrow, by payee. */
+  /** Amounts that the token transferred out of the escrow, by payee. */
   paid: Map<string, bigint>;
-  /** The escrow's own word, as the index of its status. */
+  /** Index of the status that the escrow itself reports. */
   status: number;
   /** The newest block's time, in seconds. */
   now: number;
 }
 
-/** Reads at one block. Throws where there is no escrow at the address. */
+/** Reads everything at one block. Throws if there is no escrow at the address. */
 export async function readEscrow(
   client: PublicClient,
   { id, deployment }: { id: Address; deployment: Deployment },
@@ -49,7 +49,7 @@ export async function readEscrow(
   const block = await client.getBlock({ blockTag: "latest" });
   const code = await client.getCode({ address: id, blockNumber: block.number });
   if (code === undefined || !TERMS_BYTES.includes(size(code) - PROXY_BYTES)) {
-    throw new Error(`There is no escrow at ${id} on chain ${deployment.chainId}.`);
+    throw new Error(`No escrow at ${id} on chain ${deployment.chainId}.`);
   }
   const terms = unpackTerms(`0x${code.slice(2 + 2 * PROXY_BYTES)}`);
   const range = { from: BigInt(deployment.startBlock), to: block.number };
@@ -94,7 +94,7 @@ interface Range {
   to: bigint;
 }
 
-/** Nodes limit how many blocks, or results, one question may cover: what is refused is asked in two halves. */
+/** Nodes limit the blocks and results of one request, so a request that fails is split in two. */
 async function inRanges<T>(range: Range, read: (range: Range) => Promise<T[]>): Promise<T[]> {
   try {
     return await read(range);

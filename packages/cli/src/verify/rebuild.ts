@@ -1,4 +1,4 @@
-/** The Contract and its settlement, rebuilt from the chain alone: the API's fields by the API's names. */
+/** Rebuilds a Contract and its settlement from the chain alone, with the API's field names. */
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { juryDues, workerStake } from "@working-contracts/protocol/ledger";
@@ -20,9 +20,9 @@ export interface Rebuilt {
   settlement: Record<string, unknown> & {
     legs: (Omit<RebuiltLeg, "amount" | "paid"> & { amount: string })[];
   };
-  /** keccak256 of the plain delivery; null before it. */
+  /** keccak256 of the unencrypted delivery; null before delivery. */
   deliveryHash: string | null;
-  /** Money that the token moved, against what the rules say is paid by now. */
+  /** Amounts that the token transferred, beside those that the rules require by now. */
   transfers: { payee: string; moved: string; due: string }[];
 }
 
@@ -39,7 +39,7 @@ const PHASE_OF: Record<string, Exclude<Phase, "none">> = {
 };
 const ENDS = new Set(["declined", "cancelled", "withdrawn", "approved", "tallied"]);
 
-/** Throws where the escrow was never opened. */
+/** Throws if the escrow was never opened. */
 export function rebuild(escrow: EscrowOnChain): Rebuilt {
   const { terms, events, now } = escrow;
   const named = (name: string): EscrowEvent[] => events.filter((event) => event.name === name);
@@ -116,7 +116,7 @@ interface RebuiltLeg {
   amount: bigint;
   state: "held" | "queued" | "confirmed";
   transactionHash: Hex | null;
-  /** The escrow counted it as paid, though the token may have refused it. */
+  /** Whether the escrow counted it as paid, even if the token refused the transfer. */
   paid: boolean;
 }
 
@@ -177,7 +177,7 @@ function votersOf(events: readonly EscrowEvent[]): string[] {
   return events.filter(({ name }) => name === "VoteSealed").map(({ args }) => lower(args.backupAgent));
 }
 
-/** Payees whom the token refused, until a later try succeeds. */
+/** Payees to whom the token refused a transfer and no later attempt has succeeded. */
 function refusedByToken(events: readonly EscrowEvent[]): Set<string> {
   const owed = new Map<string, bigint>();
   for (const { name, args } of events) {
@@ -189,7 +189,7 @@ function refusedByToken(events: readonly EscrowEvent[]): Set<string> {
   return new Set([...owed].filter(([, amount]) => amount > 0n).map(([payee]) => payee));
 }
 
-/** What the rules say went out by now, and money of strangers that was returned, against the token's own record. */
+/** Compares payouts that the rules require by now, and refunds of direct transfers, with the token's transfers. */
 function transfersOf({ events, paid }: EscrowOnChain, legs: readonly RebuiltLeg[]): Rebuilt["transfers"] {
   const due = new Map<string, bigint>();
   const add = (payee: string, amount: bigint): void => void due.set(payee, (due.get(payee) ?? 0n) + amount);
