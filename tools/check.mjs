@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { ensureInstalled } from "./install.mjs";
+import { checkProse } from "./prose.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** The lanes run side by side, the checks of a lane one after another: the generated ABIs are of what was compiled. */
@@ -18,6 +19,7 @@ const LANES = [
     "packages/client/src/api.ts is of these routes": () => runBin("tsx", "tools/openapi.ts", "--check"),
     "src/db/migrations is of this schema": () => runBin("tsx", "tools/migrations.ts", "--check"),
     "no dead code (knip)": () => runBin("knip", "--no-progress"),
+    "plain English": async () => checkProse(),
   },
 ];
 
@@ -57,5 +59,6 @@ function runBin(command, ...args) {
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   ensureInstalled();
-  process.exit((await runChecks()) === 0 ? 0 : 1);
+  // Not `exit`, which cuts off a long list of faults.
+  process.exitCode = (await runChecks()) === 0 ? 0 : 1;
 }
