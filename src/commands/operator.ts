@@ -1,5 +1,4 @@
 /** The operator's commands: what the service keeps out of its API. */
-import { backup, restore } from "./operator/backup.js";
 import { complaintList, complaintResolve } from "./operator/complaints.js";
 import { grant } from "./operator/grant.js";
 import { rotate } from "./operator/master-key.js";
@@ -11,8 +10,6 @@ const USAGE = `Usage: npm run operator -- <command>
   complaint resolve <complaint id> upheld|dismissed [--note "..."]
   master-key rotate
   grant <address> <tokens>
-  backup <file>
-  restore <file>
 
 Settings, as environment variables:
   DATABASE_URL     the service's database          (optional where npm start is running on this machine)
@@ -33,8 +30,6 @@ const COMMANDS: Record<string, (args: string[]) => Promise<void>> = {
   "complaint resolve": complaintResolve,
   "master-key rotate": rotate,
   grant,
-  backup,
-  restore,
 };
 
 const words = process.argv.slice(2);

@@ -1,9 +1,11 @@
 /** Connection to Postgres, and the migrations of the tables we own. */
 import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
+import { readMigrationFiles } from "drizzle-orm/migrator";
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { migrate as applyMigrations } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
+import { ConfigError } from "../config.js";
 import { ADVISORY_LOCKS } from "./advisory-locks.js";
 
 export type Database = NodePgDatabase & { $client: pg.Pool };
@@ -11,7 +13,12 @@ export type Transaction = Parameters<Parameters<NodePgDatabase["transaction"]>[0
 /** What a query needs that may run alone or inside a transaction. */
 export type Executor = Database | Transaction;
 
-const MIGRATIONS = fileURLToPath(new URL("./migrations", import.meta.url));
+/** The table of applied migrations is in `app` too, so that a dump of that schema is complete. */
+const MIGRATIONS = {
+  migrationsFolder: fileURLToPath(new URL("./migrations", import.meta.url)),
+  migrationsSchema: "app",
+  migrationsTable: "migration",
+};
 /** A connection on which nothing moves for so long is given up: the network may have forgotten it without a word. */
 const SILENCE_MS = 20_000;
 /** A transaction in which nothing is asked for so long is ended: its process may be frozen or gone, and holds its locks. */
@@ -67,7 +74,10 @@ function openSocket(): Socket {
   return socket.setTimeout(SILENCE_MS, () => socket.destroy());
 }
 
-/** Brings the schema `app` to the newest version; safe when several processes start at once. */
+/**
+ * Brings the schema `app` to the newest version; safe when several processes start at once. Throws ConfigError if the
+ * tables were created by a release whose migrations are unknown here.
+ */
 export async function migrate(pool: pg.Pool): Promise<void> {
   // A connection of its own: a migration may be silent for longer than any query.
   const { stream: _, ...options } = pool.options;
@@ -76,8 +86,26 @@ export async function migrate(pool: pg.Pool): Promise<void> {
   await connection.connect();
   try {
     await connection.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.migrations]);
-    await applyMigrations(drizzle(connection), { migrationsFolder: MIGRATIONS });
+    await assertKnownRelease(connection);
+    await applyMigrations(drizzle(connection), MIGRATIONS);
   } finally {
     await connection.end();
   }
+}
+
+/** A newer release's database passes: it contains the initial migration of this one. */
+async function assertKnownRelease(connection: pg.Client): Promise<void> {
+  const { rows: tables } = await connection.query<{ name: string }>(
+    "select tablename as name from pg_tables where schemaname = 'app'",
+  );
+  if (tables.length === 0) return;
+  const hasRecord = tables.some(({ name }) => name === MIGRATIONS.migrationsTable);
+  const applied = hasRecord ? (await connection.query("select hash from app.migration")).rows : [];
+  const [initial] = readMigrationFiles(MIGRATIONS);
+  if (applied.some(({ hash }) => hash === initial?.hash)) return;
+  // Left by a process that ended before it had applied anything.
+  if (applied.length === 0 && hasRecord && tables.length === 1) return;
+  throw new ConfigError(
+    "DATABASE_URL: this database was created by an earlier release and cannot be upgraded. Use a new, empty database, or continue to run the earlier release. To reset the local network, run `npm start -- --reset`.",
+  );
 }

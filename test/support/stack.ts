@@ -14,6 +14,8 @@ import { freePort } from "../../tools/local/ports.js";
 export interface StackOptions {
   /** Seconds between blocks. */
   blockTime?: number;
+  /** A database to use instead of a new Postgres. */
+  databaseUrl?: string;
   parameters?: Partial<ProtocolParameters>;
   /** Settings of the service, by environment variable. */
   env?: Record<string, string>;
@@ -71,6 +73,7 @@ export function serviceEnvironment(
 /** Starts a separate stack. The caller must stop it. */
 export async function startStack({
   blockTime = 0.25,
+  databaseUrl,
   parameters,
   env = {},
 }: StackOptions = {}): Promise<Stack> {
@@ -84,6 +87,7 @@ export async function startStack({
     dir,
     persistent: false,
     blockTime,
+    databaseUrl,
     postgresPassword: "test",
     parameters,
     report: () => {},

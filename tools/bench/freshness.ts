@@ -6,7 +6,6 @@ import { percentiles } from "./load.js";
 import { createContract } from "./write-path.js";
 
 export interface Freshness {
-  blocks: number;
   /** Milliseconds from the block to the visible row. */
   row: ReturnType<typeof percentiles>;
   /** Milliseconds from the block to the answer of the paid call. */
@@ -51,7 +50,6 @@ export async function measureFreshness(bed: Bed, agent: Agent): Promise<Freshnes
   }
   const ascending = (a: number, b: number) => a - b;
   return {
-    blocks: BLOCKS,
     row: percentiles(row.sort(ascending)),
     answer: percentiles(answer.sort(ascending)),
   };

@@ -1,59 +1,48 @@
 /**
- * `npm run bench`: measures on this machine, prints tables and writes bench/results/<date>.json. `-- waves`, `write`,
- * `read`, `start`, `soak` measure one part; `read` is Get and List, freshness and memory. `-- --readme` writes the
- * newest results' tables into docs/benchmarks.md and measures nothing. `-- --seconds 3` shortens every load, for a first
- * look.
+ * `npm run bench`: measures on this machine, prints tables and writes them to docs/benchmarks.md. `-- waves`, `write`,
+ * `read`, `start`, `soak` measure one part; `read` is Get and List, freshness and memory. `-- --seconds 3` makes every
+ * load shorter, for a first look.
  */
 import { parseArgs } from "node:util";
 import { type Bed, startBed } from "./bed.js";
 import { measureEndurance } from "./endurance.js";
 import { measureFreshness } from "./freshness.js";
 import { measureReads } from "./read-path.js";
-import { type Results, saveResults, writePage } from "./results.js";
+import { PAGE, PARTS, type Results, tablesOf, writePage } from "./results.js";
 import { measureStartUp } from "./start-up.js";
-import { tablesOf } from "./tables.js";
 import { createContract, measureWaves, measureWrites } from "./write-path.js";
-
-const PARTS = ["waves", "write", "read", "start", "soak"] as const;
 
 const { values, positionals: asked } = parseArgs({
   allowPositionals: true,
-  options: { readme: { type: "boolean", default: false }, seconds: { type: "string", default: "12" } },
+  options: { seconds: { type: "string", default: "12" } },
 });
-if (values.readme) {
-  writePage();
-  process.exit(0);
-}
 const seconds = Number(values.seconds);
 const parts = asked.length === 0 ? PARTS : PARTS.filter((part) => asked.includes(part));
 if (parts.length === 0 || !(seconds > 0)) {
-  console.error(
-    "Usage: npm run bench [-- waves | write | read | start | soak | --seconds <number> | --readme]",
-  );
+  console.error(`Usage: npm run bench [-- ${PARTS.join(" | ")} | --seconds <number>]`);
   process.exit(2);
 }
 const report = (line: string): void => console.log(`  ${line}`);
-const results: Results = {};
+const results: Partial<Results> = {};
 if (parts.some((part) => part !== "start" && part !== "soak")) {
   const bed = await startBed();
   try {
     const idle = bed.memory();
     if (parts.includes("waves")) results.waves = await measureWaves(bed, { report });
-    if (parts.includes("write")) results.writes = await measureWrites(bed, { seconds, report });
+    if (parts.includes("write")) results.write = await measureWrites(bed, { seconds, report });
     if (parts.includes("read")) {
-      Object.assign(results, await measureReading(bed));
-      results.memory = { idle, loaded: bed.memory() };
+      results.read = { ...(await measureReading(bed)), memory: { idle, loaded: bed.memory() } };
     }
   } finally {
     await bed.stop();
   }
 }
-if (parts.includes("start")) results.startUp = await measureStartUp();
-if (parts.includes("soak")) results.endurance = await measureEndurance();
-const file = saveResults(results);
-console.log(`\n${tablesOf(results)}\n\nWritten to ${file}.`);
+if (parts.includes("start")) results.start = await measureStartUp();
+if (parts.includes("soak")) results.soak = await measureEndurance();
+writePage(results);
+console.log(`\n${[...tablesOf(results).values()].join("\n\n")}\n\nWritten to ${PAGE}.`);
 
-async function measureReading(bed: Bed): Promise<Required<Pick<Results, "reads" | "freshness">>> {
+async function measureReading(bed: Bed): Promise<Omit<Results["read"], "memory">> {
   const [reader] = await bed.newAgents(1);
   if (reader === undefined) throw new Error("nobody to read");
   const freshness = await measureFreshness(bed, reader);

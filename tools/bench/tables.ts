@@ -1,27 +1,21 @@
-/** Results as Markdown tables, the same on the terminal and in docs/benchmarks.md. */
+/** Results as Markdown tables, the same on the terminal and on the page. */
 import { SEEDED } from "./read-path.js";
 import type { Results } from "./results.js";
 import { CONCURRENCIES, WAVE_PAYMENTS, type WriteResult } from "./write-path.js";
 
 const SYSTEMS = ["working-contracts", "facilitator", "facilitator + nonce manager"] as const;
 
-export function tablesOf(results: Results): string {
-  return [
-    writeTable(results),
-    waveTable(results),
-    readTable(results),
-    otherTable(results),
-    soakTable(results),
-  ]
-    .filter(Boolean)
-    .join("\n\n");
-}
+/** One table for each part, in the order of the page. */
+export const TABLES: { [P in keyof Results]: (results: Results[P]) => string } = {
+  write: writeTable,
+  waves: waveTable,
+  read: readTables,
+  start: startTable,
+  soak: soakTable,
+};
 
-function writeTable({ writes = [] }: Results): string {
-  if (writes.length === 0) return "";
+function writeTable(writes: WriteResult[]): string {
   const lines = [
-    "Payments settled a second, payments that failed, p50 / p95 / p99 in ms of those settled. Each payer signs the next one as soon as it is answered. The facilitator is the official one with its example's settings, and with viem's nonce manager, on the same chain in the same run:",
-    "",
     "| Chain | Payers | This service | Official facilitator | with nonce manager |",
     "| --- | ---: | --- | --- | --- |",
   ];
@@ -38,8 +32,7 @@ function writeTable({ writes = [] }: Results): string {
   return lines.join("\n");
 }
 
-function waveTable({ waves = [] }: Results): string {
-  if (waves.length === 0) return "";
+function waveTable(waves: WriteResult[]): string {
   const rows = CONCURRENCIES.slice(1).map((concurrency) => {
     const cells = cellsOf(
       waves.filter((wave) => wave.concurrency === concurrency),
@@ -48,8 +41,6 @@ function waveTable({ waves = [] }: Results): string {
     return `| ${concurrency} | ${cells} |`;
   });
   return [
-    `${WAVE_PAYMENTS} payments on 1 s blocks, each tried once, so many at the same moment, and the next when all of these are answered:`,
-    "",
     "| At once | This service | Official facilitator | with nonce manager |",
     "| ---: | --- | --- | --- |",
     ...rows,
@@ -64,45 +55,45 @@ function cellsOf(results: readonly WriteResult[], describe: (result: WriteResult
   return cells.join(" | ");
 }
 
-function readTable({ reads }: Results): string {
-  if (reads === undefined) return "";
-  const rows = reads.map(
-    ({ call, perSecond, failed, latency }) =>
-      `| ${call} | ${perSecond} | ${failed} | ${latency.p50} / ${latency.p95} / ${latency.p99} |`,
-  );
+function readTables({
+  reads,
+  freshness: { row, answer },
+  memory: { idle, loaded },
+}: Results["read"]): string {
   const concurrency = reads[0]?.concurrency ?? 0;
   return [
     `| Read (${concurrency} concurrent, ${SEEDED.toLocaleString("en")} contracts) | per second | failed | p50 / p95 / p99 ms |`,
     "| --- | ---: | ---: | --- |",
-    ...rows,
+    ...reads.map(
+      ({ call, perSecond, failed, latency: { p50, p95, p99 } }) =>
+        `| ${call} | ${perSecond} | ${failed} | ${p50} / ${p95} / ${p99} |`,
+    ),
+    "",
+    "| | |",
+    "| --- | ---: |",
+    `| From a block to the visible row, p50 / p95 | ${row.p50} / ${row.p95} ms |`,
+    `| From a block to the response of the paid call, p50 / p95 | ${answer.p50} / ${answer.p95} ms |`,
+    ...Object.entries(idle).map(
+      ([name, before]) => `| Memory of the ${name}: idle / after load | ${before} / ${loaded[name]} MiB |`,
+    ),
   ].join("\n");
 }
 
-function otherTable({ freshness, memory, startUp }: Results): string {
-  const rows: string[] = [];
-  if (freshness !== undefined) {
-    const { row, answer } = freshness;
-    rows.push(`| From a block to the visible row, p50 / p95 | ${row.p50} / ${row.p95} ms |`);
-    rows.push(`| From a block to the paid call's answer, p50 / p95 | ${answer.p50} / ${answer.p95} ms |`);
-  }
-  if (startUp !== undefined) {
-    rows.push(`| From \`npm start\` to ready: new folder / again | ${startUp.first} / ${startUp.again} s |`);
-  }
-  for (const [name, idle] of Object.entries(memory?.idle ?? {})) {
-    rows.push(`| Memory of the ${name}: idle / after load | ${idle} / ${memory?.loaded[name]} MiB |`);
-  }
-  return rows.length === 0 ? "" : ["| | |", "| --- | ---: |", ...rows].join("\n");
+function startTable({ first, again }: Results["start"]): string {
+  return [
+    "| Data folder | Seconds |",
+    "| --- | ---: |",
+    `| new | ${first} |`,
+    `| existing | ${again} |`,
+  ].join("\n");
 }
 
-function soakTable({ endurance }: Results): string {
-  if (endurance === undefined) return "";
-  const { minutes, agents, wrong, memory } = endurance;
-  const rows = Object.entries(memory).map(
-    ([name, { first, last, peak }]) => `| ${name} | ${first} | ${last} | ${peak} |`,
-  );
+function soakTable({ minutes, agents, wrong, memory }: Results["soak"]): string {
   return [
-    `| Memory over a soak of ${minutes} minutes, ${agents} agents, ${wrong} findings (MiB) | first | last | at most |`,
+    `| Memory over ${minutes} minutes, ${agents} agents, ${wrong} findings (MiB) | first | last | maximum |`,
     "| --- | ---: | ---: | ---: |",
-    ...rows,
+    ...Object.entries(memory).map(
+      ([name, { first, last, peak }]) => `| ${name} | ${first} | ${last} | ${peak} |`,
+    ),
   ].join("\n");
 }

@@ -1,5 +1,8 @@
-CREATE SCHEMA "app";
---> statement-breakpoint
+-- Generated from src/db/schema.ts by `npm run migrations`.
+
+-- The operators of the trigram indexes on "terms", which the schema cannot declare.
+CREATE EXTENSION IF NOT EXISTS pg_trgm;
+
 CREATE TABLE "app"."api_key" (
 	"id" text PRIMARY KEY NOT NULL,
 	"address" text NOT NULL,
@@ -8,21 +11,23 @@ CREATE TABLE "app"."api_key" (
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"revoked_at" timestamp with time zone
 );
---> statement-breakpoint
+
 CREATE TABLE "app"."batch" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"signer" text NOT NULL,
 	"epoch" bigint NOT NULL,
 	"account_nonce" bigint NOT NULL,
+	"operation_ids" bigint[] DEFAULT '{}' NOT NULL,
 	"attempts" jsonb NOT NULL,
 	"state" text DEFAULT 'sent' NOT NULL,
+	"quarantined_at_block" bigint,
 	"transaction_hash" text,
 	"block_number" bigint,
 	"block_hash" text,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"updated_at" timestamp with time zone DEFAULT now() NOT NULL
 );
---> statement-breakpoint
+
 CREATE TABLE "app"."challenge" (
 	"id" text PRIMARY KEY NOT NULL,
 	"address" text NOT NULL,
@@ -35,7 +40,7 @@ CREATE TABLE "app"."challenge" (
 	"signature" text,
 	"purpose" text
 );
---> statement-breakpoint
+
 CREATE TABLE "app"."checkpoint" (
 	"id" text PRIMARY KEY NOT NULL,
 	"contract_id" text NOT NULL,
@@ -46,23 +51,24 @@ CREATE TABLE "app"."checkpoint" (
 	"last_receipt_hash" text NOT NULL,
 	"tee_measurement" text NOT NULL,
 	"tee_signature" text NOT NULL,
-	"data" jsonb NOT NULL,
+	"data" json NOT NULL,
+	"leaf" text NOT NULL,
 	"checkpointed_at" timestamp with time zone NOT NULL,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL
 );
---> statement-breakpoint
+
 CREATE TABLE "app"."complaint" (
 	"id" text PRIMARY KEY NOT NULL,
 	"contract_id" text NOT NULL,
 	"filed_by" text NOT NULL,
 	"filed_by_role" text NOT NULL,
-	"evidence" jsonb NOT NULL,
+	"evidence" json NOT NULL,
 	"status" text DEFAULT 'pending' NOT NULL,
 	"filed_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"resolved_at" timestamp with time zone,
 	"resolution_note" text
 );
---> statement-breakpoint
+
 CREATE TABLE "app"."delivery" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"contract_id" text NOT NULL,
@@ -71,7 +77,46 @@ CREATE TABLE "app"."delivery" (
 	"encrypted" text NOT NULL,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL
 );
---> statement-breakpoint
+
+CREATE TABLE "app"."event" (
+	"id" bigserial PRIMARY KEY NOT NULL,
+	"position" bigint,
+	"type" text NOT NULL,
+	"contract_id" text NOT NULL,
+	"agents" text[] NOT NULL,
+	"visible_to" text[],
+	"data" jsonb NOT NULL,
+	"occurred_at" timestamp with time zone NOT NULL,
+	"source" text NOT NULL,
+	"chain_event_id" text,
+	"block_number" bigint,
+	"block_hash" text,
+	"transaction_hash" text,
+	"log_index" integer,
+	"reverted_by" bigint
+);
+
+CREATE TABLE "app"."event_deadline" (
+	"contract_id" text NOT NULL,
+	"name" text NOT NULL,
+	"deadline" bigint NOT NULL,
+	"due_at" bigint NOT NULL,
+	CONSTRAINT "event_deadline_contract_id_name_pk" PRIMARY KEY("contract_id","name")
+);
+
+CREATE TABLE "app"."event_log" (
+	"id" integer PRIMARY KEY NOT NULL,
+	"last_position" bigint NOT NULL,
+	"scanned_id" text,
+	"scanned_block" bigint,
+	"scanned_hash" text
+);
+
+CREATE TABLE "app"."event_reader" (
+	"name" text PRIMARY KEY NOT NULL,
+	"position" bigint NOT NULL
+);
+
 CREATE TABLE "app"."key_release" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"contract_id" text NOT NULL,
@@ -80,7 +125,7 @@ CREATE TABLE "app"."key_release" (
 	"role" text NOT NULL,
 	"released_at" timestamp with time zone DEFAULT now() NOT NULL
 );
---> statement-breakpoint
+
 CREATE TABLE "app"."operation" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"kind" text NOT NULL,
@@ -98,6 +143,11 @@ CREATE TABLE "app"."operation" (
 	"state" text DEFAULT 'queued' NOT NULL,
 	"reason" text,
 	"reason_data" text,
+	"tries" integer DEFAULT 0 NOT NULL,
+	"retry_at" timestamp with time zone,
+	"signer" text,
+	"claimed_until" timestamp with time zone,
+	"published_at" timestamp with time zone,
 	"batch_id" bigint,
 	"batch_index" integer,
 	"transaction_hash" text,
@@ -107,7 +157,7 @@ CREATE TABLE "app"."operation" (
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"updated_at" timestamp with time zone DEFAULT now() NOT NULL
 );
---> statement-breakpoint
+
 CREATE TABLE "app"."profile" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"agent" text NOT NULL,
@@ -115,7 +165,7 @@ CREATE TABLE "app"."profile" (
 	"bio" text,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL
 );
---> statement-breakpoint
+
 CREATE TABLE "app"."reference_key" (
 	"contract_id" text NOT NULL,
 	"field" text NOT NULL,
@@ -124,7 +174,7 @@ CREATE TABLE "app"."reference_key" (
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "reference_key_contract_id_field_pk" PRIMARY KEY("contract_id","field")
 );
---> statement-breakpoint
+
 CREATE TABLE "app"."sealed_vote" (
 	"contract_id" text NOT NULL,
 	"backup_agent" text NOT NULL,
@@ -134,13 +184,13 @@ CREATE TABLE "app"."sealed_vote" (
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "sealed_vote_contract_id_backup_agent_commitment_pk" PRIMARY KEY("contract_id","backup_agent","commitment")
 );
---> statement-breakpoint
+
 CREATE TABLE "app"."signer_epoch" (
 	"signer" text PRIMARY KEY NOT NULL,
 	"epoch" bigint NOT NULL,
 	"taken_at" timestamp with time zone DEFAULT now() NOT NULL
 );
---> statement-breakpoint
+
 CREATE TABLE "app"."terms" (
 	"id" text PRIMARY KEY NOT NULL,
 	"caller" text NOT NULL,
@@ -152,30 +202,87 @@ CREATE TABLE "app"."terms" (
 	"acceptance_criteria" jsonb NOT NULL,
 	"supplementary_materials" text,
 	"application" text,
-	"application_terms" jsonb,
+	"application_terms" json,
 	"award_method" text NOT NULL,
 	"initiator" text NOT NULL,
 	"escrow_terms" jsonb NOT NULL,
 	"first_quoted_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"opened_at" timestamp with time zone
 );
---> statement-breakpoint
-CREATE UNIQUE INDEX "api_key_hash" ON "app"."api_key" USING btree ("hash");--> statement-breakpoint
-CREATE INDEX "api_key_by_address" ON "app"."api_key" USING btree ("address","created_at","id");--> statement-breakpoint
-CREATE UNIQUE INDEX "batch_by_nonce" ON "app"."batch" USING btree ("signer","account_nonce");--> statement-breakpoint
-CREATE INDEX "batch_open" ON "app"."batch" USING btree ("signer") WHERE state <> 'final';--> statement-breakpoint
-CREATE INDEX "challenge_by_address" ON "app"."challenge" USING btree ("address","issued_at");--> statement-breakpoint
-CREATE INDEX "challenge_disposable" ON "app"."challenge" USING btree ("expires_at") WHERE redeemed_at is null or purpose = 'revoke';--> statement-breakpoint
-CREATE UNIQUE INDEX "checkpoint_by_contract" ON "app"."checkpoint" USING btree ("contract_id","position");--> statement-breakpoint
-CREATE INDEX "complaint_by_contract" ON "app"."complaint" USING btree ("contract_id","filed_at","id");--> statement-breakpoint
-CREATE UNIQUE INDEX "delivery_by_hash" ON "app"."delivery" USING btree ("contract_id","delivery_hash");--> statement-breakpoint
-CREATE INDEX "key_release_by_contract" ON "app"."key_release" USING btree ("contract_id","id");--> statement-breakpoint
-CREATE UNIQUE INDEX "operation_by_authorization" ON "app"."operation" USING btree ("asset","payer","nonce") WHERE state <> 'rejected' and nonce is not null;--> statement-breakpoint
-CREATE UNIQUE INDEX "operation_once" ON "app"."operation" USING btree ("once_key") WHERE state <> 'rejected' and once_key is not null;--> statement-breakpoint
-CREATE INDEX "operation_queue" ON "app"."operation" USING btree ("id") WHERE state in ('queued', 'held');--> statement-breakpoint
-CREATE INDEX "operation_open" ON "app"."operation" USING btree ("batch_id") WHERE state in ('sent', 'mined');--> statement-breakpoint
-CREATE INDEX "operation_by_escrow" ON "app"."operation" USING btree ("escrow","kind");--> statement-breakpoint
-CREATE INDEX "operation_delegation" ON "app"."operation" USING btree ("caller") WHERE kind in ('delegate', 'revoke-delegation') and state in ('queued', 'sent', 'held');--> statement-breakpoint
-CREATE INDEX "profile_by_agent" ON "app"."profile" USING btree ("agent","id");--> statement-breakpoint
-CREATE UNIQUE INDEX "terms_by_attempt" ON "app"."terms" USING btree ("caller","body_hash");--> statement-breakpoint
+
+CREATE TABLE "app"."webhook" (
+	"id" text PRIMARY KEY NOT NULL,
+	"owner" text NOT NULL,
+	"url" text NOT NULL,
+	"description" text,
+	"agent" text,
+	"contract_id" text,
+	"types" text[],
+	"wrapped_secret" text NOT NULL,
+	"master_key_id" text NOT NULL,
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"sent_up_to" bigint NOT NULL,
+	"wanted_up_to" bigint NOT NULL,
+	"failures" integer DEFAULT 0 NOT NULL,
+	"failing_since" timestamp with time zone,
+	"last_status" integer,
+	"last_error" text,
+	"last_attempt_at" timestamp with time zone,
+	"last_success_at" timestamp with time zone,
+	"next_attempt_at" timestamp with time zone,
+	"paused_until" timestamp with time zone,
+	"claimed_until" timestamp with time zone,
+	"disabled_at" timestamp with time zone,
+	"disabled_reason" text
+);
+
+CREATE TABLE "app"."webhook_retry" (
+	"webhook_id" text NOT NULL,
+	"position" bigint NOT NULL,
+	"attempts" smallint NOT NULL,
+	"first_attempt_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"next_attempt_at" timestamp with time zone,
+	"last_status" integer,
+	"last_error" text,
+	CONSTRAINT "webhook_retry_webhook_id_position_pk" PRIMARY KEY("webhook_id","position")
+);
+
+CREATE UNIQUE INDEX "api_key_hash" ON "app"."api_key" USING btree ("hash");
+CREATE INDEX "api_key_by_address" ON "app"."api_key" USING btree ("address","created_at","id");
+CREATE UNIQUE INDEX "batch_by_nonce" ON "app"."batch" USING btree ("signer","account_nonce");
+CREATE INDEX "batch_open" ON "app"."batch" USING btree ("signer") WHERE state in ('sent', 'mined', 'quarantined');
+CREATE INDEX "batch_by_block" ON "app"."batch" USING btree ("block_number") WHERE state in ('mined', 'final');
+CREATE INDEX "batch_given_up" ON "app"."batch" USING gin ("operation_ids") WHERE state in ('reverted', 'superseded');
+CREATE INDEX "challenge_by_address" ON "app"."challenge" USING btree ("address","issued_at");
+CREATE INDEX "challenge_disposable" ON "app"."challenge" USING btree ("expires_at") WHERE redeemed_at is null or purpose = 'revoke';
+CREATE UNIQUE INDEX "checkpoint_by_contract" ON "app"."checkpoint" USING btree ("contract_id","position");
+CREATE INDEX "complaint_by_contract" ON "app"."complaint" USING btree ("contract_id","filed_at","id");
+CREATE UNIQUE INDEX "delivery_by_hash" ON "app"."delivery" USING btree ("contract_id","delivery_hash");
+CREATE UNIQUE INDEX "event_position" ON "app"."event" USING btree ("position");
+CREATE UNIQUE INDEX "event_source" ON "app"."event" USING btree ("source") WHERE reverted_by is null;
+CREATE INDEX "event_staged" ON "app"."event" USING btree ("id") WHERE position is null;
+CREATE INDEX "event_by_contract" ON "app"."event" USING btree ("contract_id","position");
+CREATE INDEX "event_chain_tail" ON "app"."event" USING btree ("position") WHERE chain_event_id is not null and reverted_by is null;
+CREATE INDEX "event_deadline_due" ON "app"."event_deadline" USING btree ("due_at");
+CREATE INDEX "key_release_by_contract" ON "app"."key_release" USING btree ("contract_id","id");
+CREATE UNIQUE INDEX "operation_by_authorization" ON "app"."operation" USING btree ("asset","payer","nonce") WHERE state <> 'rejected' and nonce is not null;
+CREATE UNIQUE INDEX "operation_once" ON "app"."operation" USING btree ("once_key") WHERE state <> 'rejected' and once_key is not null;
+CREATE INDEX "operation_queue" ON "app"."operation" USING btree ("id") WHERE state in ('queued', 'held');
+CREATE INDEX "operation_published" ON "app"."operation" USING btree ("asset","payer","nonce") WHERE published_at is not null and nonce is not null;
+CREATE INDEX "operation_open" ON "app"."operation" USING btree ("batch_id") WHERE state in ('sent', 'mined');
+CREATE INDEX "operation_by_escrow" ON "app"."operation" USING btree ("escrow","kind");
+CREATE INDEX "operation_by_once_key" ON "app"."operation" USING btree ("once_key","id") WHERE once_key is not null;
+CREATE INDEX "operation_by_batch" ON "app"."operation" USING btree ("batch_id","batch_index") WHERE batch_id is not null;
+CREATE INDEX "operation_unanswered" ON "app"."operation" USING btree ("caller","kind") WHERE state <> 'rejected' and nonce is not null and response is null;
+CREATE INDEX "operation_stake" ON "app"."operation" USING btree ("caller","id") WHERE kind = 'stake' and state in ('mined', 'final');
+CREATE INDEX "operation_failed" ON "app"."operation" USING btree ("caller","updated_at") WHERE state = 'rejected' and block_number is not null;
+CREATE INDEX "operation_delegation" ON "app"."operation" USING btree ("caller","id") WHERE kind in ('delegate', 'revoke-delegation') and state <> 'rejected';
+CREATE INDEX "profile_by_agent" ON "app"."profile" USING btree ("agent","id");
+CREATE UNIQUE INDEX "terms_by_attempt" ON "app"."terms" USING btree ("caller","body_hash");
 CREATE INDEX "terms_pending" ON "app"."terms" USING btree ("caller","first_quoted_at") WHERE opened_at is null;
+CREATE INDEX "terms_title_search" ON "app"."terms" USING gin ("title" gin_trgm_ops);
+CREATE INDEX "terms_description_search" ON "app"."terms" USING gin ("task_description" gin_trgm_ops);
+CREATE INDEX "webhook_by_owner" ON "app"."webhook" USING btree ("owner","created_at","id");
+CREATE INDEX "webhook_by_agent" ON "app"."webhook" USING btree ("agent") WHERE disabled_at is null;
+CREATE INDEX "webhook_due" ON "app"."webhook" USING btree ("next_attempt_at") WHERE disabled_at is null and next_attempt_at is not null;
+CREATE INDEX "webhook_retry_due" ON "app"."webhook_retry" USING btree ("webhook_id","next_attempt_at");

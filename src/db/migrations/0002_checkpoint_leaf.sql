@@ -1,1 +1,0 @@
-ALTER TABLE "app"."checkpoint" ADD COLUMN "leaf" text NOT NULL;

@@ -1,2 +1,0 @@
-DROP INDEX "app"."operation_delegation";--> statement-breakpoint
-CREATE INDEX "operation_delegation" ON "app"."operation" USING btree ("caller","id") WHERE kind in ('delegate', 'revoke-delegation') and state <> 'rejected';

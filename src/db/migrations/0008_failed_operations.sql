@@ -1,1 +1,0 @@
-CREATE INDEX "operation_failed" ON "app"."operation" USING btree ("caller","updated_at") WHERE state = 'rejected' and block_number is not null;

@@ -1,1 +1,0 @@
-CREATE INDEX "operation_stake" ON "app"."operation" USING btree ("caller","id") WHERE kind = 'stake' and state in ('mined', 'final');

@@ -1,0 +1,194 @@
+/**
+ * The runbook's backup: a dump of the schema `app` and the chain hold everything. Runs on a Postgres of the machine's own
+ * packages, as only those contain pg_dump.
+ */
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parseConfig } from "../../src/config.js";
+import { createDatabase } from "../../src/db/client.js";
+import { startIndexer } from "../../src/indexer/supervision/indexer.js";
+import { startGuardian } from "../../src/indexer/supervision/processes.js";
+import { createService } from "../../src/main.js";
+import { ROOT } from "../../src/root.js";
+import { freePort } from "../../tools/local/ports.js";
+import { type Stack, serviceEnvironment, startStack } from "../support/stack.js";
+import { openWorld, type World } from "../support/world.js";
+import { matchedBetween } from "./contract-actors.js";
+
+const INSTALLED = "/usr/lib/postgresql";
+const TOOLS = ["initdb", "pg_ctl", "postgres", "pg_dump", "pg_restore"];
+const bin = (existsSync(INSTALLED) ? readdirSync(INSTALLED) : [])
+  .sort((a, b) => Number(b) - Number(a))
+  .map((version) => join(INSTALLED, version, "bin"))
+  .find((path) => TOOLS.every((tool) => existsSync(join(path, tool))));
+
+const dir = mkdtempSync(join(tmpdir(), "restore-"));
+const file = join(dir, "app.dump");
+/** Postgres refuses to run as root. */
+const user = process.getuid?.() === 0 ? { uid: idOf("-u"), gid: idOf("-g") } : {};
+let port: number;
+let stack: Stack;
+let world: World;
+
+function idOf(flag: string): number {
+  return Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
+}
+
+function run(tool: string, args: readonly string[]): string {
+  return execFileSync(join(bin ?? "", tool), args, { cwd: dir, encoding: "utf8", stdio: "pipe", ...user });
+}
+
+const urlOf = (database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`;
+
+/** The arguments of that command in the runbook, for this test's file and one of its databases. */
+function fromRunbook(command: "pg_dump" | "pg_restore", database: string): string[] {
+  const runbook = readFileSync(join(ROOT, "docs/runbook.md"), "utf8").replaceAll("\\\n", "");
+  const line = runbook.match(new RegExp(`^ *${command} (.*)$`, "m"))?.[1];
+  if (line === undefined) throw new Error(`docs/runbook.md has no line with the command ${command}`);
+  return line.replace('"$DATABASE_URL"', urlOf(database)).replace("working-contracts.dump", file).split(/ +/);
+}
+
+/** Every row of every table of the service, as Postgres writes it. */
+async function contentOf(database: string): Promise<Record<string, string[]>> {
+  const { pool } = createDatabase(urlOf(database), { maxConnections: 1 });
+  try {
+    const { rows: tables } = await pool.query<{ name: string }>(
+      "select tablename as name from pg_tables where schemaname = 'app' order by 1",
+    );
+    const content: Record<string, string[]> = {};
+    for (const { name } of tables) {
+      const { rows } = await pool.query(`select t::text as row from app.${name} t order by 1`);
+      content[name] = rows.map(({ row }) => row);
+    }
+    return content;
+  } finally {
+    await pool.end();
+  }
+}
+
+describe.skipIf(bin === undefined)("a dump of the schema app", () => {
+  beforeAll(async () => {
+    port = await freePort();
+    chmodSync(dir, 0o755);
+    const data = join(dir, "data");
+    mkdirSync(data);
+    if (user.uid !== undefined) {
+      chownSync(dir, user.uid, user.gid);
+      chownSync(data, user.uid, user.gid);
+    }
+    run("initdb", [
+      "--auth=trust",
+      "--username=postgres",
+      "--encoding=UTF8",
+      "--locale=C",
+      "--no-sync",
+      data,
+    ]);
+    const flags = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c max_connections=200`;
+    execFileSync(
+      join(bin ?? "", "pg_ctl"),
+      ["-w", "-D", data, "-l", join(dir, "log"), "-o", flags, "start"],
+      {
+        cwd: dir,
+        stdio: "ignore",
+        ...user,
+      },
+    );
+    const { pool } = createDatabase(urlOf("postgres"), { maxConnections: 1 });
+    for (const name of ["original", "restored", "other"]) await pool.query(`create database ${name}`);
+    await pool.end();
+    stack = await startStack({ databaseUrl: urlOf("original") });
+    world = await openWorld(stack.info);
+  });
+  afterAll(async () => {
+    await world?.close();
+    await stack?.stop();
+    if (existsSync(join(dir, "data/postmaster.pid")))
+      run("pg_ctl", ["-D", join(dir, "data"), "-m", "fast", "stop"]);
+    rmSync(dir, { recursive: true });
+  });
+
+  test("restores a service that responds as before, from the dump and the chain", async () => {
+    const client = await world.newAgent({ usd: "100" });
+    const worker = await world.newAgent({ usd: "100" });
+    const { id } = await matchedBetween(world, client, worker, {
+      supplementaryMaterials: "ipfs://materials",
+    });
+    const paths = ["", `/${id}`, `/${id}/terms`, `/${id}/keys`].map((path) => `/v1/contracts${path}`);
+    const before = await Promise.all(paths.map((path) => client.get(path)));
+    await stack.service.stop();
+
+    run("pg_dump", fromRunbook("pg_dump", "original"));
+    run("pg_restore", fromRunbook("pg_restore", "restored"));
+
+    expect(await contentOf("restored")).toEqual(await contentOf("original"));
+    const { rpcUrl, deploymentPath } = stack.info;
+    const network = { databaseUrl: urlOf("restored"), rpcUrl, deploymentPath };
+    const guardian = startGuardian();
+    const logPath = join(dir, "indexer.log");
+    const indexer = await startIndexer({
+      ...network,
+      guardian,
+      logPath,
+      port: await freePort(),
+      report: () => {},
+    });
+    const config = parseConfig({ ...serviceEnvironment(network, await freePort()), ROLES: "api" });
+    const service = await createService(config, { logger: pino({ level: "silent" }) });
+    try {
+      const headers = { authorization: `Bearer ${client.apiKey}` };
+      const get = async (path: string) => {
+        const response = await fetch(`${service.url}${path}`, { headers });
+        return { status: response.status, body: await response.json() };
+      };
+      for (const [index, path] of paths.entries()) {
+        const { status, body } = before[index] as (typeof before)[number];
+        // The newest blocks, which are not final yet, come after the indexer is ready.
+        await expect.poll(() => get(path), { timeout: 60_000 }).toEqual({ status, body });
+      }
+      const { pool } = createDatabase(urlOf("restored"), { maxConnections: 1 });
+      const { rows } = await pool.query(
+        "select nextval('app.operation_id_seq') > max(id) as is_new from app.operation",
+      );
+      expect(rows).toEqual([{ is_new: true }]);
+      await pool.end();
+    } finally {
+      await service.stop();
+      await indexer.stop();
+      await guardian.stop();
+    }
+  });
+
+  test("is refused by a database that has the service's tables, and changes nothing", async () => {
+    const before = await contentOf("restored");
+
+    expect(() => run("pg_restore", fromRunbook("pg_restore", "restored"))).toThrow(
+      'schema "app" already exists',
+    );
+
+    expect(await contentOf("restored")).toEqual(before);
+  });
+
+  test("leaves the database empty if it is truncated", async () => {
+    truncateSync(file, Math.floor(statSync(file).size * 0.9));
+
+    expect(() => run("pg_restore", fromRunbook("pg_restore", "other"))).toThrow("end of file");
+
+    expect(await contentOf("other")).toEqual({});
+  });
+});

@@ -1,0 +1,84 @@
+/** Which databases a release accepts at start. */
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import pg from "pg";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { ConfigError } from "../../src/config.js";
+import { createDatabase, migrate } from "../../src/db/client.js";
+import { ROOT } from "../../src/root.js";
+import { sharedStack } from "../support/world.js";
+
+const NAME = "migrations_test";
+const url = new URL(sharedStack().databaseUrl);
+url.pathname = `/${NAME}`;
+const admin = new pg.Client({ connectionString: sharedStack().databaseUrl });
+let database: ReturnType<typeof createDatabase>;
+
+beforeAll(() => admin.connect());
+beforeEach(async () => {
+  await dropDatabase();
+  await admin.query(`create database ${NAME}`);
+  database = createDatabase(url.href, { maxConnections: 1 });
+  await migrate(database.pool);
+  await database.pool.query("insert into app.profile (agent) values ('kept')");
+});
+afterAll(async () => {
+  await dropDatabase();
+  await admin.end();
+});
+
+async function dropDatabase(): Promise<void> {
+  await database?.pool.end();
+  await admin.query(`drop database if exists ${NAME} with (force)`);
+}
+
+test.each([
+  [
+    "whose journal is in the schema drizzle",
+    `create schema drizzle;
+     alter table app.migration set schema drizzle;
+     alter table drizzle.migration rename to __drizzle_migrations`,
+  ],
+  ["whose journal has other migrations", "update app.migration set hash = 'other', created_at = 1"],
+  ["whose journal is empty", "delete from app.migration"],
+])("refuses a database of an earlier release, %s, and changes nothing", async (_, change) => {
+  await database.pool.query(change);
+
+  await expect(migrate(database.pool)).rejects.toThrow(ConfigError);
+
+  await expect(migrate(database.pool)).rejects.toThrow("created by an earlier release");
+  expect((await database.pool.query("select agent from app.profile")).rows).toEqual([{ agent: "kept" }]);
+});
+
+test("npm run migrate says what is wrong and fails", async () => {
+  await database.pool.query("update app.migration set hash = 'other'");
+  const run = promisify(execFile)(join(ROOT, "node_modules/.bin/tsx"), ["src/commands/migrate.ts"], {
+    cwd: ROOT,
+    env: { ...process.env, DATABASE_URL: url.href },
+  });
+
+  await expect(run).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^DATABASE_URL: .* Use a new, empty database.*\n$/),
+  });
+});
+
+test("accepts a database that a newer release has migrated", async () => {
+  await database.pool.query("insert into app.migration (hash, created_at) values ('newer', 9999999999999)");
+
+  await migrate(database.pool);
+
+  expect((await database.pool.query("select from app.profile")).rowCount).toBe(1);
+});
+
+test("accepts a database in which an earlier start ended before the first migration", async () => {
+  await database.pool.query("drop schema app cascade; create schema app");
+  await database.pool.query(
+    "create table app.migration (id serial primary key, hash text, created_at bigint)",
+  );
+
+  await migrate(database.pool);
+
+  expect((await database.pool.query("select from app.profile")).rowCount).toBe(0);
+});
