@@ -89,10 +89,7 @@ export interface SignerMemory {
   missingSince: Map<bigint, bigint>;
   /** Next block to search for the transaction that used a quarantined batch's nonce. */
   searchedTo: Map<bigint, bigint>;
-  /**
-   * Set if the first open batch is above the chain's next account nonce: that nonce, and the block it was first seen
-   * at.
-   */
+  /** The chain's next account nonce and the block it was first seen at, if the first open batch has a higher nonce. */
   gap: { nonce: number; since: bigint } | null;
   /** Consecutive rounds in which the chain knew fewer of the signer's transactions than we do. */
   shortNonces: number;

@@ -333,7 +333,8 @@ async function rebroadcast(context: SignerContext, one: Batch, head: Head): Prom
 
 /**
  * If the chain knows fewer of the signer's transactions than are final here, a reorg beyond our finality removed some.
- * They are reopened and broadcast again, so that their operations apply and no nonce below the next one stays unused.
+ * All of them are broadcast again and the final ones are reopened, so that their operations apply and no nonce below
+ * the next one stays unused.
  */
 async function checkShortNonces(context: SignerContext, head: Head): Promise<void> {
   const { db, publicClient, signer, memory } = context;

@@ -14,8 +14,8 @@ export interface NonceUse {
 }
 
 /**
- * Searches the blocks since the batch was signed, a limited number per call. Returns null while blocks remain and `not
- * found` if none contains the transaction; the next call then starts from scratch.
+ * Searches the blocks since the batch was signed, a limited number per call. Returns null while blocks remain, and
+ * `not found` if none contains the transaction; the next call then starts from scratch.
  */
 export async function findNonceUse(
   { publicClient, signer, memory }: SignerContext,

@@ -36,7 +36,7 @@ export async function enqueue(
     if (!roomLeft) throw queueFull();
   }
   throw new AppError("unavailable", {
-    message: "Another attempt at the same action is just ending. Retry in a second",
+    message: "Another attempt at the same action is just ending. Retry in a second.",
     retryable: true,
     retryAfterSeconds: 1,
   });
@@ -108,7 +108,7 @@ function rowOf({ payment, ...fields }: NewOperation): typeof operation.$inferIns
 
 function queueFull(): AppError {
   return new AppError("unavailable", {
-    message: "Too many operations are waiting for the chain. No payment was taken; retry later",
+    message: "Too many operations are waiting for the chain. No payment was taken; retry later.",
     retryable: true,
     retryAfterSeconds: 10,
   });

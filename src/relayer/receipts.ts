@@ -28,9 +28,7 @@ export async function isCanonical(
   return block === null ? null : block.hash === blockHash;
 }
 
-/**
- * Whether `head` builds on this block. If it is above `head` or on another branch, wait for a head that includes it.
- */
+/** Whether `head` builds on this block. If not (above `head`, or on another branch), wait for a head that does. */
 export async function isTrusted(
   context: Pick<SignerContext, "publicClient">,
   { number, hash }: { number: bigint; hash: string },

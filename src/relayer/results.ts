@@ -235,9 +235,7 @@ export async function reopenBatches(context: SignerContext, ids: bigint[]): Prom
   });
 }
 
-/**
- * Requeues the operations of a batch that cannot apply. After a revert each try waits longer. No operation is dropped.
- */
+/** Requeues the operations of a batch that cannot apply, after a revert with a growing delay. Drops none. */
 export async function requeueBatch(
   context: SignerContext,
   id: bigint,

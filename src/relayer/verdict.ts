@@ -3,7 +3,7 @@ import type { Hex } from "viem";
 import { decodeRevert } from "../chain/errors.js";
 
 export type Verdict =
-  /** No retry can succeed. The payer's signature was not sent. */
+  /** No retry can succeed. This try did not send the payer's signature. */
   | { verdict: "reject"; reason: string; data: Hex }
   /** The cause is outside the operation and can go away. */
   | { verdict: "hold"; reason: string; data: Hex };
@@ -66,9 +66,7 @@ const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 5 * 60_000;
 const LAST_ANSWERED_RETRY_MS = 8_000;
 
-/**
- * Milliseconds until the next try. Shorter for operations already reported as applied, because others wait for them.
- */
+/** Milliseconds until the next try. Operations reported as applied retry sooner, because others wait for them. */
 export function retryDelay(tries: number, { answered = false } = {}): number {
   return Math.min(
     FIRST_RETRY_MS * 2 ** Math.min(tries, 20),
