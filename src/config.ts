@@ -1,4 +1,4 @@
-/** The service's settings: the environment parsed once. */
+/** The service's settings, parsed once from the environment. */
 import { parseGwei } from "viem";
 import { z } from "zod";
 
@@ -7,7 +7,7 @@ export const hex32 = z
   .regex(/^(0x)?[0-9a-fA-F]{64}$/, "must be 32 bytes in hex")
   .transform((text): `0x${string}` => `0x${text.replace(/^0x/, "").toLowerCase()}`);
 
-/** Separated by commas. */
+/** Comma-separated. */
 export const hex32List = z
   .string()
   .default("")
@@ -40,7 +40,7 @@ const url = (...protocols: string[]) =>
       `must be a URL starting with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
     );
 
-/** What one process does; each may run in any number of them. */
+/** The roles of a process. Each role can run in any number of processes. */
 const ROLES = ["api", "relayer", "keeper"] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -98,47 +98,47 @@ const EnvironmentSchema = z
   })
   .transform((env) => ({
     databaseUrl: env.DATABASE_URL,
-    /** Apart from each other, so that no kind of work can take all connections. */
+    /** Separate pools, so that no kind of work can use all connections. */
     databaseConnections: {
-      /** Sign-in, payments, reads of one thing. */
+      /** Sign-in, payments, single-item reads. */
       api: env.DATABASE_API_CONNECTIONS,
       /** Lists and searches. */
       read: env.DATABASE_READ_CONNECTIONS,
       /** Relayer, keeper, event log. */
       work: env.DATABASE_WORK_CONNECTIONS,
     },
-    /** Longest query of a request; 0 switches the limit off. */
+    /** Maximum duration of a request's query; 0 disables the limit. */
     statementTimeoutMs: env.STATEMENT_TIMEOUT_MS,
     rpcUrl: env.RPC_URL,
-    /** Heads by subscription where given, else by polling. */
+    /** If set, new blocks arrive by subscription; otherwise the node is polled. */
     wsRpcUrl: env.WS_RPC_URL,
-    /** JSON file with the chain's deployment addresses. */
+    /** Path of the JSON file with the deployment's addresses. */
     deploymentPath: env.DEPLOYMENT,
-    /** What this process does: everything, or HTTP alone where it has no signers. */
+    /** Default: every role, or only `api` if no signer keys are set. */
     roles: env.ROLES ?? new Set<Role>(env.RELAYER_PRIVATE_KEYS.length > 0 ? ROLES : ["api"]),
-    /** Signers of the relayer; empty in a process that only serves HTTP. */
+    /** The relayer's signer keys; empty in a process that only serves HTTP. */
     relayerPrivateKeys: env.RELAYER_PRIVATE_KEYS,
-    /** Wraps the keys of encrypted references. */
+    /** Wraps the keys of encrypted references and webhook secrets. */
     masterKey: env.MASTER_KEY,
-    /** Master keys whose wraps are still read, while `operator master-key rotate` has not replaced them all. */
+    /** Former master keys, needed until `operator master-key rotate` has rewrapped every secret. */
     masterKeysOld: env.MASTER_KEYS_OLD,
     host: env.HOST,
-    /** 0 takes any free port: then BASE_URL must be given for quotes to name a reachable resource. */
+    /** 0 picks any free port; then set BASE_URL, or quotes name an unreachable resource. */
     port: env.PORT,
-    /** Public address of the service, without a trailing slash. */
+    /** Public URL of the service, without a trailing slash. */
     baseUrl: env.BASE_URL ?? `http://${env.HOST}:${env.PORT}`,
-    /** Prefix of API keys: a test key never opens a live service. */
+    /** Part of the API key prefix: a live service never accepts a test key. */
     environment: env.WC_ENV,
-    /** Lowest price of a Working Contract, as a decimal in whole stablecoins. */
+    /** Minimum price of a Working Contract, as a decimal amount of the stablecoin. */
     minimumPrice: env.MINIMUM_PRICE,
-    /** Serve version 1 quotes in every 402 body. */
+    /** Includes x402 version 1 quotes in every 402 body. */
     x402V1Bodies: env.X402_V1_BODIES,
     confirmations: env.CONFIRMATIONS,
-    /** Highest fee per gas (wei) that the relayer ever signs: above it operations wait. */
+    /** Maximum fee per gas in wei; operations queue while the market is above it. */
     maxFeePerGas: parseGwei(String(env.MAX_FEE_PER_GAS_GWEI)),
-    /** How long a request waits for its operation before 503 settlement_pending. */
+    /** How long a request waits for its operation before it responds 503 settlement_pending. */
     settlementWaitMs: env.SETTLEMENT_WAIT_MS,
-    /** Requests a minute; 0 switches a limit off. */
+    /** Requests per minute; 0 disables a limit. */
     rateLimits: {
       reads: env.RATE_LIMIT_READS,
       writes: env.RATE_LIMIT_WRITES,
@@ -146,29 +146,29 @@ const EnvironmentSchema = z
       challenges: env.RATE_LIMIT_CHALLENGES,
       pages: env.RATE_LIMIT_PAGES,
     },
-    /** Event streams that this process keeps open at most. */
+    /** Maximum open event streams in this process. */
     eventStreams: env.EVENT_STREAMS,
-    /** Lets webhooks go to private and loopback addresses, without TLS: for local use only. */
+    /** Allows webhooks to private and loopback addresses and without TLS. For local use only. */
     webhooksToPrivateAddresses: env.WEBHOOKS_TO_PRIVATE_ADDRESSES,
-    /** How many entries at the end of X-Forwarded-For our own proxies wrote; 0 ignores the header. */
+    /** Number of entries at the end of X-Forwarded-For written by our own proxies; 0 ignores the header. */
     trustedProxies: env.TRUSTED_PROXIES,
-    /** /ready answers 503 beyond these: seconds since the newest block, blocks the indexer is behind. */
+    /** /ready responds 503 above these: seconds since the newest block, and blocks the indexer is behind. */
     readiness: { maxHeadAge: env.READY_MAX_HEAD_AGE, maxIndexLag: env.READY_MAX_INDEX_LAG },
-    /** Block explorer that pages link to, without a trailing slash; bare hashes where absent. */
+    /** Block explorer that pages link to, without a trailing slash; if absent, hashes are not links. */
     explorerUrl: env.EXPLORER_URL,
-    /** Opens the operator's page; where absent there is no such page. */
+    /** Grants access to the operator's page; if absent, the page does not exist. */
     operatorKey: env.OPERATOR_KEY,
     logLevel: env.LOG_LEVEL,
   }));
 
 export type Config = z.infer<typeof EnvironmentSchema>;
 
-/** The environment cannot run the service; the message has one line per fault and never a value. */
+/** Invalid environment. The message has one line per fault and never contains a value, which could be a secret. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-/** Reads the settings from `env`; an empty variable counts as absent. Throws ConfigError listing every fault. */
+/** Parses the settings in `env`; an empty variable counts as absent. Throws a {@link ConfigError} with every fault. */
 export function parseConfig(env: Record<string, string | undefined>): Config {
   const given = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ""),

@@ -1,4 +1,4 @@
-/** What services and routes are built from; only main.ts and the tests build one. */
+/** Dependencies of services and routes. Only main.ts and the tests build a `Deps`. */
 
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Pool } from "pg";
@@ -15,7 +15,7 @@ import type { OutboxWaiter } from "./relayer/outbox-waiter.js";
 export interface Deps {
   config: Config;
   db: Database;
-  /** Connections of their own for lists and whatever else may take long: see {@link reading}. */
+  /** A separate pool for lists and other slow queries: see {@link reading}. */
   readDb: Database;
   pool: Pool;
   publicClient: PublicClient;
@@ -25,11 +25,11 @@ export interface Deps {
   feed: EventFeed;
   checkpointTrees: CheckpointTrees;
   logger: Logger;
-  /** Absent where nobody watches, as in tests: then there is no /metrics. */
+  /** If absent, as in tests, there is no /metrics. */
   metrics?: Metrics | undefined;
 }
 
-/** The same for calls that read much: however many wait for their rows, payments find a connection. */
+/** Returns `deps` with the pool for slow reads, so that many slow reads cannot use up the connections for payments. */
 export function reading<D extends Pick<Deps, "db" | "readDb">>(deps: D): D {
   return { ...deps, db: deps.readDb };
 }

@@ -1,4 +1,4 @@
-/** Every error code of the API and its HTTP status (spec.md, "Errors"; docs/rules.md 61). */
+/** Every API error code and its HTTP status (specification, "Errors"; docs/rules.md 61). */
 export const ERROR_STATUS = {
   invalid_challenge: 400,
   invalid_request: 400,
@@ -29,16 +29,16 @@ export interface AppErrorOptions {
   message: string;
   /** Machine-readable facts, served as `error.details`. */
   details?: unknown;
-  /** What the caller can do next, served as `error.hint`. */
+  /** The caller's next step, served as `error.hint`. */
   hint?: string;
-  /** Whether the same call can succeed later; served as `error.retryable`, with Retry-After where given. */
+  /** Whether a retry can succeed, served as `error.retryable`. `retryAfterSeconds` sets the Retry-After header. */
   retryable?: boolean;
   retryAfterSeconds?: number;
   headers?: Record<string, string>;
   cause?: unknown;
 }
 
-/** The only error thrown on purpose; the HTTP edge turns it into the specified envelope. */
+/** The only error thrown on purpose. The HTTP layer turns it into the specified error body. */
 export class AppError extends Error {
   override readonly name = "AppError";
   readonly code: ErrorCode;

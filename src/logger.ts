@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type DestinationStream, type Logger, pino } from "pino";
 
-/** Where secrets can turn up in a logged object, at the top or one level down. */
+/** Fields that can hold secrets; redacted at the top level of a logged object and up to two levels below it. */
 const SECRETS = [
   "authorization",
   "Authorization",
@@ -17,17 +17,17 @@ const SECRETS = [
   "databaseUrl",
 ];
 
-/** What every line written while a request is answered carries, whoever writes it. */
+/** Fields added to every line logged while a request is handled. */
 const requestScope = new AsyncLocalStorage<{ requestId: string }>();
 
-/** Runs `answer` so that all that is logged in it, however deep, carries the request's id. */
+/** Runs `answer` so that every line logged inside it carries the request id. */
 export function inRequest<T>(requestId: string, answer: () => T): T {
   return requestScope.run({ requestId }, answer);
 }
 
 /**
- * Structured logs on standard output (or `destination`). Credentials are cut out wherever they are passed by name, and
- * errors under `err` or `error` are reduced to {@link describeError}.
+ * Creates a structured logger that writes to standard output (or `destination`). It redacts credentials by field name
+ * and passes errors under `err` or `error` through {@link describeError}.
  */
 export function createLogger(level: string, destination?: DestinationStream): Logger {
   const paths = SECRETS.flatMap((path) => [path, path.startsWith("[") ? `*${path}` : `*.${path}`]);
@@ -47,7 +47,7 @@ export interface DescribedError {
   name: string;
   message: string;
   code?: string | number;
-  /** Where it was thrown; nothing of its message. */
+  /** Stack frames only, without the message. */
   stack?: string[];
   cause?: DescribedError;
 }
@@ -57,9 +57,9 @@ const MAX_FRAMES = 12;
 const MAX_MESSAGE = 500;
 
 /**
- * An error as it may be logged. viem's errors carry the node's URL, which can hold a key, and the request's body, which
- * can hold a payment's signature: of those only the short message, name and code are kept, and of every text neither
- * URLs nor long hex.
+ * Reduces an error to a form that is safe to log. viem's errors contain the node's URL, which can include a key, and
+ * the request body, which can include a payment signature. Only the short message, name and code are kept, and URLs and
+ * long hex are removed from every text.
  */
 export function describeError(error: unknown, depth = 0): DescribedError {
   if (!(error instanceof Error)) return { name: "Thrown", message: withoutSecrets(String(error)) };
@@ -83,11 +83,11 @@ function framesOf({ stack = "" }: Error): string[] {
     .map((line) => line.trim());
 }
 
-/** Shorter hex is an address or a hash, which a log is read for. */
+/** Shorter hex is an address or a hash, which is useful in a log. */
 const LONG_HEX = /0x[0-9a-f]{66,}/gi;
 const URLS = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'`]+/gi;
 
-/** The first paragraph, because those after it are the request. */
+/** Keeps only the first paragraph; the others describe the request. */
 function withoutSecrets(text: string): string {
   const [paragraph = ""] = text.split(/\n\s*\n|\nRequest body:|\nURL:/, 1);
   return paragraph.replaceAll(URLS, "[url]").replaceAll(LONG_HEX, "[hex]").slice(0, MAX_MESSAGE);

@@ -1,4 +1,4 @@
-/** Composition root: builds every part of the service and wires them together. */
+/** Composition root: builds and connects every part of the service. */
 import type { Server } from "node:http";
 import { serve } from "@hono/node-server";
 import type { Address } from "@working-contracts/protocol/types";
@@ -25,23 +25,25 @@ import { createRelayer } from "./relayer/relayer.js";
 import { createWebhookSender } from "./webhooks/sender.js";
 
 const KEEPER_INTERVAL_MS = 1000;
-/** Room for contract wallets' signatures in a payment header, and idle connections that outlive a client's own pause. */
+/**
+ * Payment headers can hold contract wallets' long signatures; idle connections must outlive the client's own timeout.
+ */
 const SERVER_OPTIONS = { maxHeaderSize: 64 * 1024, keepAliveTimeout: 65_000 };
-/** Decoding a hostile one of 64 KB takes a tenth of a second, before any limit is asked. */
+/** Decoding a hostile 64 KB URL takes 0.1 s, and happens before any rate limit. */
 const MAX_URL_LENGTH = 8_192;
-/** A connection on which nothing moves for so much longer than the longest call is closed: its reader may not read. */
+/** A connection silent for this long beyond the longest call is closed: its client has probably stopped reading. */
 const STALL_MS = 120_000;
-/** How long stopping waits for requests that are still being answered. */
+/** How long stop() waits for open requests. */
 const DRAIN_MS = 10_000;
 
 export interface Service {
   url: string;
-  /** Answers what has been asked, then closes everything; nothing that was signed is lost by stopping. */
+  /** Finishes open requests, then closes everything. Signed transactions are not lost. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts the service, with `routes` beside its own. Throws where the database or the chain cannot be used, leaving
+ * Starts the service, with `routes` added to its own. Throws if the database or the chain is unusable, and then leaves
  * nothing open.
  */
 export async function createService(
@@ -136,7 +138,7 @@ export async function createService(
     const server = await listen(app, config);
     server.setTimeout(config.settlementWaitMs + STALL_MS);
     closing.push(() => drain(server));
-    // A server with open streams would not drain.
+    // Before the drain, which would otherwise wait for open event streams.
     closing.push(endStreams);
     return { url: config.baseUrl, stop };
   } catch (error) {

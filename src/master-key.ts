@@ -1,16 +1,16 @@
-/** Secrets at rest: wrapped by the operator's master key, each bound to the place that it is stored for. */
+/** Secrets at rest, each wrapped with the operator's master key and bound to the place where it is stored. */
 import { createHash } from "node:crypto";
 import { CompactEncrypt, compactDecrypt } from "jose";
 
 type Hex = `0x${string}`;
 
-/** The operator's master keys: the one that wraps, and others whose wraps are still read while keys are rotated. */
+/** The current master key, which wraps, and former ones, which only unwrap during a rotation. */
 export interface MasterKeys {
   masterKey: Hex;
   masterKeysOld: readonly Hex[];
 }
 
-/** Which master key wrapped a row: lets an operator rotate without trying each. */
+/** Identifies the master key that wrapped a row, so that a rotation need not try every key. */
 export function masterKeyId(masterKey: Hex): string {
   return createHash("sha256")
     .update("working-contracts master key id")
@@ -19,7 +19,7 @@ export function masterKeyId(masterKey: Hex): string {
     .slice(0, 16);
 }
 
-/** The place stands in the protected header, so that a row moved to another place does not unwrap. */
+/** Wraps a secret. `place` goes into the protected header, so a row moved to another place cannot be unwrapped. */
 export function wrapSecret(
   secret: Uint8Array,
   { masterKey, place }: { masterKey: Hex; place: Record<string, string> },
@@ -29,7 +29,7 @@ export function wrapSecret(
     .encrypt(bytesOf(masterKey));
 }
 
-/** Throws where the master key is another one, or the wrapped secret belongs to another place. */
+/** Unwraps a secret. Throws if the master key is wrong or the secret belongs to another place. */
 export async function unwrapSecret(
   wrapped: string,
   { masterKey, place }: { masterKey: Hex; place: Record<string, string> },
@@ -43,7 +43,7 @@ export async function unwrapSecret(
   return plaintext;
 }
 
-/** The key that wrapped a row: the current one where no former one did. */
+/** Returns the master key with this id, or the current one if no former key has it. */
 export function wrappingKey({ masterKey, masterKeysOld }: MasterKeys, id: string): Hex {
   return masterKeysOld.find((key) => masterKeyId(key) === id) ?? masterKey;
 }

@@ -1,4 +1,4 @@
-/** What an operator can watch: Prometheus counters of the HTTP edge and the relayer, and gauges read at each scrape. */
+/** Prometheus metrics: counters for the HTTP layer and the relayer, and gauges read at each scrape. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
@@ -10,8 +10,8 @@ import { ALARM_NAMES, type RelayerMetrics } from "./relayer/context.js";
 
 export interface Metrics {
   /**
-   * One answered request; `route` is the pattern, never the path: labels must not grow with the callers. `code` is the
-   * error code of a refusal; a 402 has none.
+   * Records one response. `route` is the pattern, never the path, so that the number of labels stays bounded. `code` is
+   * the body's error code; a 402 has none.
    */
   observeRequest(request: {
     method: string;
@@ -26,8 +26,8 @@ export interface Metrics {
 }
 
 /**
- * Metrics of one process; several in one process do not mix. A database or a node that does not answer leaves its
- * gauges out.
+ * Creates an independent set of metrics. If the database or the node does not respond, its gauges are missing from the
+ * scrape.
  */
 export function createMetrics({
   db,
@@ -37,12 +37,12 @@ export function createMetrics({
   maxFeePerGas,
 }: {
   db: Database;
-  /** This process's connections, by what they are for. */
+  /** This process's connection pools, by purpose. */
   pools: Record<string, Pick<Database["$client"], "totalCount" | "idleCount" | "waitingCount">>;
   publicClient: Pick<PublicClient, "getBalance" | "getBlockNumber">;
-  /** Whose balance pays for the batches of this process. */
+  /** Accounts that pay for this process's batches. */
   signers: readonly Address[];
-  /** Highest fee per gas (wei) that they may offer. */
+  /** Maximum fee per gas in wei. */
   maxFeePerGas: bigint;
 }): Metrics {
   const pool = db.$client;
@@ -52,41 +52,41 @@ export function createMetrics({
 
   const requests = new Histogram({
     name: "working_contracts_http_request_duration_seconds",
-    help: "Time to answer a request",
+    help: "Time from a request to its response",
     labelNames: ["method", "route", "status"],
     buckets: [0.005, 0.02, 0.1, 0.5, 1, 2, 5, 15, 30],
     registers,
   });
   const errors = new Counter({
     name: "working_contracts_http_errors_total",
-    help: "Answers of 400 and above, by the error code in their body",
+    help: "Responses with status 400 and above, by the error code in their body",
     labelNames: ["status", "code"],
     registers,
   });
   const operations = new Counter({
     name: "working_contracts_relayer_operations_total",
-    help: "Operations by what became of them",
+    help: "Operations by outcome",
     labelNames: ["outcome"],
     registers,
   });
   const batches = new Counter({
     name: "working_contracts_relayer_batches_total",
-    help: "Batch transactions by what happened to them",
+    help: "Batch transactions by event",
     labelNames: ["event"],
     registers,
   });
   const alarms = new Counter({
     name: "working_contracts_relayer_alarms_total",
-    help: "Conditions that an operator has to look at",
+    help: "Conditions an operator must look at",
     labelNames: ["name"],
     registers,
   });
-  // A counter's rise can be seen only from a value that was scraped before it.
+  // Prometheus sees an increase only from a value scraped before it.
   for (const name of ALARM_NAMES) alarms.inc({ name }, 0);
   errors.inc({ status: "500", code: "internal_error" }, 0);
   const batchSize = new Histogram({
     name: "working_contracts_relayer_batch_operations",
-    help: "Operations in a batch",
+    help: "Operations per batch",
     buckets: [1, 2, 5, 10, 20, 50, 100, 150],
     registers,
   });
@@ -98,24 +98,24 @@ export function createMetrics({
   });
   const paid = new Counter({
     name: "working_contracts_relayer_gas_paid_wei_total",
-    help: "What the transactions of a signer cost",
+    help: "Gas paid by a signer, in wei",
     labelNames: ["signer"],
     registers,
   });
   const fee = new Gauge({
     name: "working_contracts_relayer_max_fee_per_gas_wei",
-    help: "Highest fee that the newest transaction or replacement may pay",
+    help: "Maximum fee per gas of the newest transaction or replacement",
     labelNames: ["signer"],
     registers,
   });
   new Gauge({
     name: "working_contracts_relayer_fee_cap_wei",
-    help: "Highest fee per gas that any transaction may offer",
+    help: "Configured maximum fee per gas",
     registers,
   }).set(Number(maxFeePerGas));
   new Gauge({
     name: "working_contracts_relayer_signer_balance_wei",
-    help: "What a signer can still pay for gas",
+    help: "Balance a signer has left for gas",
     labelNames: ["signer"],
     registers,
     async collect() {
@@ -129,20 +129,20 @@ export function createMetrics({
   });
   new Gauge({
     name: "working_contracts_index_lag_blocks",
-    help: "Blocks of the chain that the index does not show yet",
+    help: "Blocks the index is behind the chain",
     registers,
     async collect() {
       const [head, indexed] = await Promise.all([
         publicClient.getBlockNumber({ cacheTime: 0 }).catch(() => null),
         indexedBlock(db).catch(() => null),
       ]);
-      // A metric without labels cannot be left out: NaN says that nobody knows.
+      // A metric without labels cannot be left out, so NaN means unknown.
       this.set(head === null || indexed === null ? Number.NaN : Math.max(0, Number(head - indexed)));
     },
   });
   new Gauge({
     name: "working_contracts_outbox_operations",
-    help: "Operations on their way, by state",
+    help: "Pending operations, by state",
     labelNames: ["state"],
     registers,
     async collect() {
@@ -152,7 +152,7 @@ export function createMetrics({
   });
   new Gauge({
     name: "working_contracts_outbox_oldest_seconds",
-    help: "Age of the oldest operation on its way, by state",
+    help: "Age of the oldest pending operation, by state",
     labelNames: ["state"],
     registers,
     async collect() {
@@ -162,7 +162,7 @@ export function createMetrics({
   });
   new Gauge({
     name: "working_contracts_database_connections",
-    help: "Connections of this process's pools, and requests that wait for one",
+    help: "Connections in this process's pools, and queries waiting for one",
     labelNames: ["pool", "kind"],
     registers,
     collect() {
@@ -207,7 +207,7 @@ interface OpenOperations {
 async function openOperations(pool: Database["$client"]): Promise<OpenOperations[]> {
   try {
     const { rows } = await pool.query<OpenOperations>(
-      // Each half is an index; together they would be a look at all operations that ever were.
+      // Each half uses a partial index; a single condition would scan every operation ever stored.
       `select state, count(*)::int as count, extract(epoch from now() - min(created_at))::float8 as age from (
          select state, created_at from app.operation where state in ('queued', 'held')
          union all

@@ -1,4 +1,4 @@
-/** Runs at most `count` tasks at once; the others wait their turn, and {@link refuse} throws where too many do. */
+/** A concurrency limit: runs at most `count` tasks at once, the rest in order. `refuse` throws if too many wait. */
 export function createSlots(
   count: number,
   { maxWaiting = Number.POSITIVE_INFINITY, refuse }: { maxWaiting?: number; refuse?: () => never } = {},

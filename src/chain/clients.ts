@@ -22,10 +22,7 @@ export interface ChainClients {
 
 const POLLING_INTERVAL_MS = 250;
 
-/**
- * A reading client for one chain, over HTTP: nothing is open between calls, so nothing has to be closed or opened
- * again. An unreachable node fails the call.
- */
+/** A read-only HTTP client for one chain. It holds no connection state; a call fails if the node is unreachable. */
 export function createChainClients({ rpcUrl, chainId }: ChainClientsOptions): ChainClients {
   const chain = defineChain({
     id: chainId,
@@ -37,13 +34,13 @@ export function createChainClients({ rpcUrl, chainId }: ChainClientsOptions): Ch
     chain,
     transport: rpcTransport(rpcUrl, { batch: true }),
     pollingInterval: POLLING_INTERVAL_MS,
-    // ERC-3668: any wallet's contract could make this machine fetch whatever URL it names.
+    // ERC-3668: any wallet contract could make this machine fetch a URL of its choice.
     ccipRead: false,
   });
   return { publicClient, chain };
 }
 
-/** A signing client for deployments and local tools; the service itself signs in `src/relayer` alone. */
+/** A signing client for deployments and local tools. The service itself signs only in `src/relayer`. */
 export function createSigningClient(options: {
   rpcUrl: string;
   chain: Chain;

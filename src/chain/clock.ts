@@ -1,6 +1,6 @@
 /**
- * Now, as the chain sees it: the newest block's time, moving on as time passes here until the next block. The host's
- * clock has no part in it, wherever it stands and however it is set.
+ * The chain's clock: the newest block's timestamp plus the time elapsed since this process saw that block. It never
+ * reads the host's wall clock, which can be wrong.
  */
 import type { Hash, PublicClient } from "viem";
 
@@ -8,16 +8,16 @@ export interface ChainHead {
   number: bigint;
   hash: Hash;
   timestamp: number;
-  /** When this process first saw the block: milliseconds of `performance.now()`, which nobody sets. */
+  /** When this process first saw the block, in milliseconds of the monotonic `performance.now()`. */
   seenAt: number;
 }
 
 export interface ChainClock {
-  /** Seconds. Never goes back, but where the chain itself did (a reorganisation). Throws before the first refresh. */
+  /** Seconds. Moves backwards only in a reorg. Throws before the first refresh. */
   now(): number;
   /** Newest block seen so far. */
   head(): ChainHead | null;
-  /** Reads the newest block at once; rejects where the node cannot be reached. */
+  /** Reads the newest block immediately; rejects if the node is unreachable. */
   refresh(): Promise<void>;
   stop(): void;
 }
@@ -41,7 +41,7 @@ export function createChainClock({
   const observe = async (): Promise<void> => {
     const question = ++asked;
     const block = await publicClient.getBlock({ blockTag: "latest" });
-    // Two questions may overlap: the answer to the older one must not look like a reorganisation.
+    // Two requests can overlap: the older one's response must not look like a reorg.
     if (question < answered) return;
     answered = question;
     if (head !== null && block.hash === head.hash) return;
@@ -52,7 +52,7 @@ export function createChainClock({
   };
 
   const poll = async (): Promise<void> => {
-    // An unreachable node leaves the clock running; /ready reports the node itself.
+    // The clock keeps running while the node is unreachable; /ready reports the node.
     await observe().catch(() => undefined);
     if (!stopped) timer = setTimeout(poll, pollingIntervalMs).unref();
   };

@@ -1,4 +1,4 @@
-/** The one deploy path, shared by tests, local networks and real chains. */
+/** The single deploy path for tests, local networks and real chains. */
 import { readFileSync } from "node:fs";
 import {
   delegationAbi,
@@ -30,7 +30,7 @@ import {
 } from "viem";
 import { included, type Sender, type SentTransaction, send } from "./inclusion.js";
 
-/** Parameters of future Working Contracts, in the units of the Solidity struct. */
+/** Parameters for new Working Contracts, in the units of the Solidity struct. */
 export interface ProtocolParameters {
   protocolFee: number;
   workerStakeRatio: number;
@@ -47,7 +47,7 @@ export interface ProtocolParameters {
   payoutHold: number;
 }
 
-/** The values of the specification. */
+/** The specification's values. */
 export const DEFAULT_PARAMETERS: ProtocolParameters = {
   protocolFee: 500,
   workerStakeRatio: 500,
@@ -75,26 +75,25 @@ export const CONTRACTS = [
 ] as const;
 type ContractName = (typeof CONTRACTS)[number];
 
-/** Most protocol tokens that rewards may mint in one day; the owner can change it. */
+/** Maximum protocol tokens minted as rewards per day; the owner can change it. */
 const DEFAULT_DAILY_CAP = parseEther("100000");
 
 export interface DeployOptions extends Sender {
-  /** Owns factory, token and Relay. Where it is not the deployer, it must still accept the Relay's ownership. */
+  /** Owns factory, token and Relay. If it is not the deployer, it must still accept ownership of the Relay. */
   owner: Address;
   treasury: Address;
   reviewer: Address;
-  /** Accounts that may send the Relay's batches. */
+  /** Accounts allowed to send the Relay's batches. */
   signers: readonly Address[];
   domain: string;
-  /** The stablecoin; a TestUSD is deployed where absent. */
+  /** The stablecoin; if absent, a TestUSD is deployed. */
   asset?: Address | undefined;
   parameters?: Partial<ProtocolParameters> | undefined;
 }
 
 /**
- * Deploys the protocol and returns where it is, after checking on the chain that every part points at the others.
- * The deployer's account must send nothing else meanwhile: the parts know each other by addresses predicted from its
- * nonce.
+ * Deploys the protocol, verifies it with {@link verifyDeployment}, and returns its addresses. The deployer's account
+ * must send nothing else meanwhile, because the contracts refer to each other by addresses predicted from its nonce.
  */
 export async function deployProtocol(options: DeployOptions): Promise<Deployment> {
   const { walletClient, publicClient, owner, signers, domain } = options;
@@ -160,8 +159,8 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
 }
 
 /**
- * Checks on the chain that every immutable of a deployment points where it should and that `signers` may send
- * batches. Throws one line per fault.
+ * Checks on chain that every immutable in a deployment has the expected value and that `signers` are allowed to send
+ * batches. Throws an error with one line per fault.
  */
 export async function verifyDeployment({
   publicClient,
@@ -188,7 +187,7 @@ export async function verifyDeployment({
   ]) {
     if ((await publicClient.getCode({ address })) === undefined) {
       throw new Error(
-        `Chain ${chainId} has no contract at ${address}: the deployment file is of another chain.`,
+        `Chain ${chainId} has no contract at ${address}. Use the deployment file for this chain.`,
       );
     }
   }
@@ -233,7 +232,7 @@ export async function verifyDeployment({
   if (faults.length > 0) throw new Error(faults.join("\n"));
 }
 
-/** Identity of the compiled contracts: a chain with another one deployed cannot be used with this code. */
+/** Hash of the compiled contracts. This code cannot use a chain where contracts with a different hash are deployed. */
 export function contractsHash(): Hex {
   return keccak256(concat(CONTRACTS.map((name) => keccak256(bytecode(name)))));
 }
@@ -267,7 +266,7 @@ async function describeAsset(
     publicClient.readContract({ ...token, functionName: "symbol" }),
   ]);
   if (decimals !== 6)
-    throw new Error(`The stablecoin ${address} has ${decimals} decimals; the API counts in 6.`);
+    throw new Error(`The stablecoin ${address} has ${decimals} decimals; the API requires 6.`);
   return { address: address.toLowerCase() as Address, name, version, decimals, symbol };
 }
 

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Deployment, parseDeployment } from "@working-contracts/protocol/deployment";
 
-/** Reads a deployment file; throws one line per fault, each naming the file. */
+/** Reads a deployment file. Throws an error with one line per fault, each naming the file. */
 export function readDeployment(path: string): Deployment {
   let text: string;
   try {
@@ -14,7 +14,7 @@ export function readDeployment(path: string): Deployment {
   return parseDeployment(text, path);
 }
 
-/** Writes a deployment file completely or not at all. */
+/** Writes a deployment file atomically. */
 export function writeDeployment(path: string, deployment: Deployment): void {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(`${path}.tmp`, `${JSON.stringify(deployment, null, 2)}\n`);

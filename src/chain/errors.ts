@@ -1,4 +1,4 @@
-/** Solidity errors in the API's words: every error that a relayed operation can end in has a code. */
+/** Maps every Solidity error a relayed operation can end in to an API error code and message. */
 
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
 import type { Hex } from "@working-contracts/protocol/types";
@@ -15,54 +15,55 @@ const forbidden = (message: string): ErrorMeaning => ({ code: "forbidden", messa
 
 const broken = (message: string): ErrorMeaning => ({ code: "internal_error", message });
 
-/** Errors of an escrow. The payment flow examines `PaymentFailed` again before this table counts. */
+/** Errors of an escrow. The payment flow examines `PaymentFailed` itself before it uses this table. */
 const ESCROW_ERRORS = {
-  WrongStatus: conflict("The contract is not in the state that this call needs"),
-  NotParty: forbidden(
-    "The chain does not know you, or an operator acting for you, as the party that may do this",
-  ),
+  WrongStatus: conflict("The contract's status does not allow this action"),
+  NotParty: forbidden("Neither you nor your delegate is authorized to do this on chain"),
   NotOperator: forbidden("Only the operator may do this"),
-  NotPayerOrOperator: forbidden("Only the payer, or the operator for it, may do this"),
+  NotPayerOrOperator: forbidden("Only the payer, or the operator on its behalf, may do this"),
   NotCounterparty: forbidden("The contract names another address as its counterparty"),
   InitiatorCannotAccept: forbidden("The initiator cannot accept its own contract"),
-  NothingToDecline: { code: "invalid_request", message: "Nobody is named, so there is nothing to decline" },
-  DeadlinePassed: conflict("The deadline for this call has passed"),
-  InvalidOutcomes: conflict("The criteria outcomes do not fit this contract"),
+  NothingToDecline: {
+    code: "invalid_request",
+    message: "The contract names no counterparty, so there is nothing to decline",
+  },
+  DeadlinePassed: conflict("The deadline for this action has passed"),
+  InvalidOutcomes: conflict("The outcomes do not match this contract's criteria"),
   PaymentFailed: conflict(
-    "The payment could not be taken: the authorization is used, expired or not covered",
+    "The payment failed: the authorization is used, cancelled or expired, or the payer's balance is too low",
   ),
-  AuthorizationSpent: conflict("This authorization was credited or returned already"),
-  InvalidAuthorization: conflict("The authorization was cancelled, or is not one to this contract's escrow"),
+  AuthorizationSpent: conflict("This authorization has already been credited or refunded"),
+  InvalidAuthorization: conflict("The authorization was cancelled, or does not pay this contract's escrow"),
   InsufficientSurplus: conflict("The escrow does not hold this payment"),
-  SurplusNotReturnable: conflict("This payment cannot be returned yet"),
-  PayoutHeld: conflict("The payout is held; repeat the call after the hold"),
-  AlreadySettled: conflict("The contract is settled already"),
+  SurplusNotReturnable: conflict("This payment cannot be refunded yet"),
+  PayoutHeld: conflict("The payout is on hold. Retry after the hold has ended"),
+  AlreadySettled: conflict("The contract is already settled"),
   NothingToClaim: conflict("There is nothing to claim"),
   PartyCannotVote: forbidden("The contract's client and worker cannot vote on it"),
   NotDrawn: forbidden("Only drawn Backup Agents may vote in the first half of the voting window"),
-  AlreadyVoted: conflict("You have voted on this contract already"),
+  AlreadyVoted: conflict("You have already voted on this contract"),
   PanelFull: conflict("The panel of Backup Agents is full"),
   VotingClosed: conflict("The voting window has closed"),
   VotingOpen: conflict("The voting window is still open"),
-  NoDraw: conflict("There is no draw to make"),
-  VoteNotSealed: conflict("There is no sealed vote of this agent"),
+  NoDraw: conflict("No draw is due"),
+  VoteNotSealed: conflict("This agent has no sealed vote"),
   CommitmentMismatch: conflict("The vote does not match its commitment"),
-  OpeningClosed: conflict("The time for opening votes has passed"),
+  OpeningClosed: conflict("The period for opening votes has ended"),
   TallyNotDue: conflict("The tally is not due yet"),
-  ReentrancyGuardReentrantCall: conflict("The contract is in the middle of another call"),
+  ReentrancyGuardReentrantCall: conflict("The contract is in the middle of another call. Retry"),
   SafeERC20FailedOperation: conflict("The stablecoin refused the transfer"),
   AddressEmptyCode: broken("There is no escrow at this address"),
-  FailedCall: broken("The escrow refused the act without a reason"),
+  FailedCall: broken("The escrow reverted without a reason"),
 } satisfies Record<ContractErrorName<typeof escrowAbi>, ErrorMeaning>;
 
 const FACTORY_ERRORS = {
-  InvalidTerms: conflict("The factory refuses these terms"),
+  InvalidTerms: conflict("The factory rejected these terms"),
   UnknownParameters: conflict(
-    "The protocol parameters have changed since this attempt was first quoted; post it again with another idempotencyKey",
+    "The protocol parameters have changed since this attempt was first quoted. Post it again with a new idempotencyKey",
   ),
-  InvalidParameters: broken("The factory refuses these parameters"),
+  InvalidParameters: broken("The factory rejected these parameters"),
   ZeroAddress: broken("An address is zero"),
-  CloneArgumentsTooLong: broken("The terms do not fit the escrow"),
+  CloneArgumentsTooLong: broken("The terms are too long for an escrow"),
   Create2EmptyBytecode: broken("The escrow has no code"),
   FailedDeployment: broken("The escrow could not be deployed"),
   InsufficientBalance: broken("The factory lacks native currency"),
@@ -71,24 +72,26 @@ const FACTORY_ERRORS = {
 } satisfies Record<ContractErrorName<typeof factoryAbi>, ErrorMeaning>;
 
 const DELEGATION_ERRORS = {
-  DelegationOutdated: forbidden("Your delegation was revoked on chain; issue a new API key to give it again"),
-  InvalidDelegationSignature: forbidden("The chain refuses your delegation signature; issue a new API key"),
+  DelegationOutdated: forbidden("Your delegation was revoked on chain. Issue a new API key to renew it"),
+  InvalidDelegationSignature: forbidden(
+    "Your delegation signature was rejected on chain. Issue a new API key",
+  ),
   NotAgentOrOperator: forbidden("Only the agent or the operator may revoke a delegation"),
-  StringsInsufficientHexLength: broken("An address does not fit the challenge text"),
+  StringsInsufficientHexLength: broken("An address could not be written into the challenge text"),
 } satisfies Record<ContractErrorName<typeof delegationAbi>, ErrorMeaning>;
 
 const REGISTRY_ERRORS = {
   NotEligible: forbidden(
-    "You need the eligibility stake, staked before the dispute began, to vote on this contract",
+    "To vote on this contract, you must have staked the eligibility stake before the dispute began",
   ),
   NotEscrow: forbidden("Only an escrow may lock stakes"),
   NotReleasable: conflict("The stake cannot be withdrawn yet"),
-  NotStaked: conflict("There is no stake"),
+  NotStaked: conflict("You have no stake"),
   Unbonding: conflict("The stake is being withdrawn"),
   NotAgentOrOperator: forbidden("Only the agent or the operator may do this"),
-  ReentrancyGuardReentrantCall: conflict("The registry is in the middle of another call"),
+  ReentrancyGuardReentrantCall: conflict("The registry is in the middle of another call. Retry"),
   SafeERC20FailedOperation: conflict("The token refused the transfer"),
-  CheckpointUnorderedInsertion: broken("The chain's time went back"),
+  CheckpointUnorderedInsertion: broken("The chain's clock moved backwards"),
 } satisfies Record<ContractErrorName<typeof registryAbi>, ErrorMeaning>;
 
 const MEANINGS: Record<string, ErrorMeaning> = {
@@ -107,7 +110,7 @@ export interface Revert {
   args: readonly unknown[];
 }
 
-/** The typed error behind revert data; null for empty, foreign or truncated data. */
+/** Decodes revert data to one of our Solidity errors; null if it is empty, truncated or an unknown error. */
 export function decodeRevert(data: Hex): Revert | null {
   try {
     const { errorName, args } = decodeErrorResult({ abi: ERROR_ABI, data });
@@ -117,7 +120,7 @@ export function decodeRevert(data: Hex): Revert | null {
   }
 }
 
-/** The API's answer to a Solidity error name; null for a name that is none of ours. */
+/** The API error code and message for a Solidity error name; null if the error is not ours. */
 export function meaningOf(errorName: string): ErrorMeaning | null {
   return Object.hasOwn(MEANINGS, errorName) ? (MEANINGS[errorName] ?? null) : null;
 }

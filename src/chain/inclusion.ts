@@ -1,4 +1,4 @@
-/** Sends the transactions of a deployment, again where the node has lost one or leaves it in its queue. */
+/** Sends a deployment's transactions, and resends one that the node lost or left in its queue. */
 import {
   type Address,
   BaseError,
@@ -14,7 +14,7 @@ import {
   type WalletClient,
 } from "viem";
 
-/** How long a transaction may take before it is sent again, in milliseconds. */
+/** Milliseconds until a transaction without a receipt is sent again. */
 const RESEND_AFTER_MS = 30_000;
 const ATTEMPTS = 6;
 
@@ -36,11 +36,11 @@ interface Request {
 
 export interface SentTransaction {
   request: Request;
-  /** Of one nonce: at most one of them is included. */
+  /** They share a nonce, so at most one is included. */
   hashes: Hash[];
 }
 
-/** Sends a transaction at the chain's present fee. Throws where it cannot be carried out, or the node refuses it. */
+/** Sends a transaction at the current fee. Throws if gas estimation fails or the node rejects it. */
 export async function send(
   { walletClient }: Sender,
   call: Pick<Request, "to" | "data" | "nonce">,
@@ -54,7 +54,7 @@ export async function send(
   return { request, hashes: [hash] };
 }
 
-/** Does not throw: a transaction whose answer was lost can be on its way, and is known by its hash. */
+/** Never throws: if the response was lost, the transaction can still be pending, and its hash identifies it. */
 async function broadcast(
   { account, chain, sendRawTransaction }: Sender["walletClient"],
   request: Request,
@@ -72,8 +72,8 @@ async function broadcast(
 }
 
 /**
- * The receipt of a transaction, which is sent again with a quarter more of both fees as long as there is none. Throws
- * where it reverted, or where none of six attempts is included in time.
+ * Waits for a transaction's receipt and resends it with both fees raised by 25% while there is none. Throws if the
+ * transaction reverted, or if none of six attempts was included in time.
  */
 export async function included(
   sender: Sender,
@@ -90,9 +90,11 @@ export async function included(
       if (receipt.status === "success") return receipt;
     } catch (error) {
       if (attempt === ATTEMPTS)
-        throw new Error(`Transaction ${hashes[0]} is not included.`, { cause: refusal ?? error });
+        throw new Error(`Transaction ${hashes[0]} was not included after ${ATTEMPTS} attempts.`, {
+          cause: refusal ?? error,
+        });
       dearer = raised(dearer);
-      // Refused also where one of the others was included in between; their receipts decide.
+      // The node also rejects it if an earlier attempt was just included. The receipts decide.
       const { hash, failure } = await broadcast(walletClient, dearer);
       hashes.push(hash);
       refusal = failure ?? refusal;

@@ -1,9 +1,9 @@
-/** The public networks that the protocol is deployed to, each with its issuer's own stablecoin. */
+/** The public networks the protocol can be deployed to, each with its native stablecoin. */
 import { type Address, type Chain, domainSeparator, type PublicClient, parseAbi, type Transport } from "viem";
 
 export interface KnownNetwork {
   chainId: number;
-  /** As Circle publishes it; `name` and `version` are those of its EIP-712 domain. */
+  /** As published by Circle; `name` and `version` belong to its EIP-712 domain. */
   asset: { address: Address; name: string; version: string; decimals: number };
 }
 
@@ -38,7 +38,7 @@ const tokenAbi = parseAbi([
   "function DOMAIN_SEPARATOR() view returns (bytes32)",
 ]);
 
-/** What differs between a network as it is configured and as the node shows it: one line per fault, none where all is well. */
+/** Compares a configured network with what the node serves. Returns one line per difference. */
 export async function networkFaults(
   publicClient: PublicClient<Transport, Chain | undefined>,
   name: NetworkName,
@@ -47,7 +47,7 @@ export async function networkFaults(
   const actual = await publicClient.getChainId();
   if (actual !== chainId) return [`${name} is chain ${chainId}, the node serves chain ${actual}.`];
   if ((await publicClient.getCode({ address: asset.address })) === undefined) {
-    return [`There is no contract at ${asset.address}, where ${name} has its stablecoin.`];
+    return [`There is no contract at ${asset.address}, the stablecoin's address on ${name}.`];
   }
 
   const { address: verifyingContract, decimals, ...domain } = asset;

@@ -1,23 +1,23 @@
-/** JSON-RPC over HTTP, believed only where the node has answered what it was asked. */
+/** JSON-RPC over HTTP that checks each response against its request. */
 import { type HttpTransport, http } from "viem";
 
-/** A full block's transactions are some megabytes, and several blocks may be asked for in one batch. */
+/** A full block's transactions take several megabytes, and one batch can request several blocks. */
 const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 const EXCERPT = 1_000;
 
 export interface RpcTransportOptions {
-  /** Calls of the same moment travel in one request. */
+  /** Sends concurrent calls in one request. */
   batch?: boolean;
-  /** How often a call is sent again that was not answered. */
+  /** Retries of a call without a response. */
   retryCount?: number;
-  /** Milliseconds until the answer has to be here, whole. */
+  /** Milliseconds until the whole response must have arrived. */
   timeout?: number;
   maxAnswerBytes?: number;
 }
 
 /**
- * viem's transport with three gaps closed: its time-out ends with the answer's headers; it waits for as long as
- * `Retry-After` says; and it deals the answers of a batch out by their place, though one may be missing.
+ * viem's HTTP transport with three gaps closed. viem's timeout stops at the response headers, it waits as long as
+ * `Retry-After` asks, and it assigns the responses of a batch by position even if one is missing.
  */
 export function rpcTransport(
   url: string,
@@ -39,7 +39,7 @@ export function rpcTransport(
       const { status, statusText, ok } = response;
       if (!batch) return new Response(text, { status, statusText });
       if (ok) return new Response(answersOf(String(init?.body), text), { status, statusText });
-      // One error for all of a batch: by its status, as viem takes it for the answer to none of them.
+      // An error for the whole batch: keep the status, so that viem fails every call in it.
       return new Response(JSON.stringify({ error: text.slice(0, EXCERPT) }), { status, statusText });
     },
   });
@@ -50,19 +50,19 @@ async function readWhole(response: Response, maxBytes: number): Promise<string> 
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.byteLength;
-    if (size > maxBytes) throw new Error(`The node's answer is longer than ${maxBytes} bytes.`);
+    if (size > maxBytes) throw new Error(`The node's response is longer than ${maxBytes} bytes.`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** The text of a batch's answers, if there is one for each call. */
+/** Returns the text of a batch response; throws if any call has no response. */
 function answersOf(asked: string, text: string): string {
   const ids = idsOf(asked);
   const answered = idsOf(text);
   const known = new Set(answered);
   if (answered.length !== ids.length || !ids.every((id) => known.has(id)))
-    throw new Error(`The node did not answer each call of a batch: ${text.slice(0, EXCERPT)}`);
+    throw new Error(`The node did not respond to every call in a batch: ${text.slice(0, EXCERPT)}`);
   return text;
 }
 

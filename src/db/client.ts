@@ -1,4 +1,4 @@
-/** Connection to Postgres, and the migrations of the tables we own. */
+/** Postgres connections, and the migrations of our own tables. */
 import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
@@ -10,7 +10,7 @@ import { ADVISORY_LOCKS } from "./advisory-locks.js";
 
 export type Database = NodePgDatabase & { $client: pg.Pool };
 export type Transaction = Parameters<Parameters<NodePgDatabase["transaction"]>[0]>[0];
-/** What a query needs that may run alone or inside a transaction. */
+/** Accepted by queries that run either alone or inside a transaction. */
 export type Executor = Database | Transaction;
 
 /** The table of applied migrations is in `app` too, so that a dump of that schema is complete. */
@@ -19,15 +19,15 @@ const MIGRATIONS = {
   migrationsSchema: "app",
   migrationsTable: "migration",
 };
-/** A connection on which nothing moves for so long is given up: the network may have forgotten it without a word. */
+/** A connection silent for this long is closed: the network can drop it without notice. */
 const SILENCE_MS = 20_000;
-/** A transaction in which nothing is asked for so long is ended: its process may be frozen or gone, and holds its locks. */
+/** A transaction idle for this long is ended: its process might be frozen or gone, and it holds locks. */
 const IDLE_TRANSACTION_MS = 30_000;
 const CASING = { casing: "snake_case" } as const;
 
 /**
- * Opens a pool and a drizzle handle on it. A connection that breaks, idle or in the middle of a transaction, is told to
- * `onError` and dropped by the pool: the query that used it rejects, and nothing else does.
+ * Opens a pool and a drizzle handle on it. A connection that breaks, idle or in a transaction, is reported to `onError`
+ * and dropped from the pool; only the query that used it rejects.
  */
 export function createDatabase(
   url: string,
@@ -37,7 +37,7 @@ export function createDatabase(
     onError = () => {},
   }: {
     maxConnections?: number;
-    /** Postgres ends queries that take longer; 0 for none. */
+    /** Postgres cancels queries that take longer; 0 disables the limit. */
     statementTimeoutMs?: number;
     onError?: (error: Error) => void;
   } = {},
@@ -51,13 +51,13 @@ export function createDatabase(
     application_name: "working-contracts",
     stream: openSocket,
   });
-  // The pool listens to idle connections alone: one that breaks in use would end the process.
+  // The pool handles errors of idle connections only; one that breaks in use would crash the process.
   pool.on("connect", (connection) => connection.on("error", onError));
   pool.on("error", () => {});
   return { pool, db: Object.assign(drizzle(pool, CASING), { transaction: transactionsOf(pool) }) };
 }
 
-/** Drizzle's own keeps its connection from the pool for ever where `begin` itself fails, as on one that has broken. */
+/** Replaces drizzle's `transaction`, which leaks the pooled connection if `begin` fails, as on a broken connection. */
 function transactionsOf(pool: pg.Pool): NodePgDatabase["transaction"] {
   return async (run, config) => {
     const connection = await pool.connect();
@@ -75,11 +75,11 @@ function openSocket(): Socket {
 }
 
 /**
- * Brings the schema `app` to the newest version; safe when several processes start at once. Throws ConfigError if the
- * tables were created by a release whose migrations are unknown here.
+ * Migrates the schema `app` to the newest version. Several processes can call it at the same time. Throws ConfigError if
+ * the tables were created by a release whose migrations are unknown here.
  */
 export async function migrate(pool: pg.Pool): Promise<void> {
-  // A connection of its own: a migration may be silent for longer than any query.
+  // A separate connection without the silence limit: a migration can take longer than any query.
   const { stream: _, ...options } = pool.options;
   const connection = new pg.Client({ ...options, keepAlive: true });
   connection.on("error", () => {});

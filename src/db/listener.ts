@@ -1,8 +1,8 @@
-/** A connection of its own that hears one Postgres channel, opened again whenever it breaks. */
+/** Listens to one Postgres channel on a dedicated connection that reconnects whenever it breaks. */
 import pg from "pg";
 
 const RECONNECT_DELAY_MS = 500;
-/** Often enough that a living connection never counts as silent (client.ts). */
+/** Often enough that a working connection never counts as silent (client.ts). */
 const PING_INTERVAL_MS = 5000;
 
 export interface Listener {
@@ -10,15 +10,15 @@ export interface Listener {
 }
 
 export interface ListenerOptions {
-  /** Whose database it is; none of its connections is taken. */
+  /** Supplies the connection settings; none of its connections is used. */
   pool: pg.Pool;
-  /** An identifier; it becomes part of a statement. */
+  /** Must be a Postgres identifier: it becomes part of a statement. */
   channel: string;
   applicationName: string;
   onNotification(payload: string): void;
 }
 
-/** Tells what is notified while it is connected; what is notified meanwhile is lost, so that its user has to poll too. */
+/** Calls `onNotification` while connected. Notifications during a reconnect are lost, so callers must also poll. */
 export function listen({ pool, channel, applicationName, onNotification }: ListenerOptions): Listener {
   let client: pg.Client | undefined;
   let reconnect: NodeJS.Timeout | undefined;

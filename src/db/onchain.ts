@@ -1,8 +1,8 @@
 /**
- * Read-only handle on the indexer's views (Postgres schema `onchain`), and how far they have got.
+ * Read-only access to the indexer's views (Postgres schema `onchain`), and their progress.
  *
- * The tables repeat src/indexer/ponder.schema.ts, because importing that file loads Ponder, about two seconds per
- * process. A test compares the two column by column.
+ * The tables repeat src/indexer/ponder.schema.ts, because importing that file loads Ponder, which takes about two
+ * seconds per process. A test compares the two column by column.
  */
 import { OPENING_PERIOD } from "@working-contracts/protocol/deadlines";
 import { and, inArray, type SQL, sql } from "drizzle-orm";
@@ -13,7 +13,7 @@ type Hex = `0x${string}`;
 
 const onchain = pgSchema("onchain");
 const hex = () => text().$type<Hex>();
-/** Ponder's bigint: a whole uint256. */
+/** Ponder's bigint column: a full uint256. */
 const uint = customType<{ data: bigint; driverData: string }>({
   dataType: () => "numeric(78)",
   fromDriver: (value) => BigInt(value),
@@ -145,18 +145,18 @@ export const parameterSet = onchain.table("parameter_set", {
 const UNDEFINED_TABLE = "42P01";
 
 export interface IndexProgress {
-  /** Newest block whose events are all visible in the views, and its time in seconds. */
+  /** Newest block whose events are all visible in the views. `timestamp` is its time in seconds. */
   block: bigint;
   timestamp: number;
 }
 
 /**
- * How far the views are; null while the indexer has not caught up for the first time, or is catching up after a
- * restart. During a reorg, and for a moment after a restart, it can be too high: see {@link waitForIndexed}.
+ * Returns the views' progress; null until the indexer has caught up for the first time, and while it catches up after a
+ * restart. It can be too high during a reorg and briefly after a restart: see {@link waitForIndexed}.
  */
 export async function indexProgress(db: Executor): Promise<IndexProgress | null> {
   try {
-    // A checkpoint is digits: 10 of timestamp, 16 of chain id, 16 of block number, then the place in the block.
+    // A checkpoint is all digits: 10 for the timestamp, 16 for the chain id, 16 for the block, then the position in it.
     const { rows } = await db.execute<{ block: string; timestamp: string }>(sql`
       select substring(progress.latest_checkpoint from 27 for 16) as block,
         substring(progress.latest_checkpoint for 10) as timestamp
@@ -176,8 +176,9 @@ export async function indexedBlock(db: Executor): Promise<bigint | null> {
 }
 
 /**
- * SQL: whether the views show all that they ever showed, but for what left the chain. An indexer that starts again takes
- * back first what was not final, and reads it again: until it is as far as the event log is, they are of an earlier time.
+ * SQL: whether the views still show everything they have ever shown, except events that left the chain. A restarted
+ * indexer first reverts rows that were not final and reads them again; until it reaches the event log's position, the
+ * views are outdated.
  */
 export const isIndexWhole = sql<boolean>`coalesce((
   select meta.value ->> 'is_ready' = '1'
@@ -189,17 +190,16 @@ export const isIndexWhole = sql<boolean>`coalesce((
 
 export interface IndexedTarget {
   blockNumber: bigint;
-  /** With `escrow`: also wait for an event of this escrow in this very block, which a reorg cannot fake. */
+  /** With `escrow`: also wait for an event of this escrow in exactly this block, which a reorg cannot fake. */
   blockHash?: Hex | undefined;
   escrow?: Hex | undefined;
-  /** With `blockHash`: also wait for a change of this agent's stake in this very block, or in a later one. */
+  /** With `blockHash`: also wait for a change of this agent's stake in exactly this block, or in a later one. */
   staker?: Hex | undefined;
   timeoutMs: number;
 }
 
 /**
- * Resolves to true once the views show the target, to false where that takes longer than `timeoutMs`. A database
- * that does not answer counts as "not yet".
+ * Resolves to true once the views show the target, or to false after `timeoutMs`. Database errors count as "not yet".
  */
 export function waitForIndexed(db: Executor, target: IndexedTarget): Promise<boolean> {
   let waiters = waitersOf.get(db);
@@ -220,11 +220,11 @@ interface Waiter {
   resolve: (visible: boolean) => void;
 }
 
-/** Blocks after which a stake that is not there was paid back; until then the index may not have it yet. */
+/** A stake still missing after this many blocks has been withdrawn; before that, the index might not have it yet. */
 const STAKE_DEPTH = 64n;
 const POLL_INTERVAL_MS = 20;
 
-/** Any number of requests that wait on one handle share one poll. */
+/** All requests that wait on one handle share one poll. */
 const waitersOf = new WeakMap<Executor, Set<Waiter>>();
 
 async function poll(db: Executor, waiters: Set<Waiter>): Promise<void> {
@@ -257,7 +257,7 @@ async function visibleTargets(db: Executor, waiters: Waiter[]): Promise<Set<Wait
   return new Set(reached.filter(({ target }) => isShown(target)));
 }
 
-/** Where and when the targets' stakes changed last. */
+/** Block in which each target's stake last changed, by agent. */
 async function stakesOf(
   db: Executor,
   targets: IndexedTarget[],
@@ -269,7 +269,7 @@ async function stakesOf(
   return new Map(rows.map((row) => [row.agent, row]));
 }
 
-/** Which of the targets' blocks and escrows have an event, as concatenated block hash and escrow. */
+/** Blocks and escrows among the targets that have an event, as concatenated block hash and escrow. */
 async function eventsOf(db: Executor, targets: IndexedTarget[]): Promise<Set<string>> {
   const exact = targets.filter(({ blockHash, escrow }) => blockHash !== undefined && escrow !== undefined);
   if (exact.length === 0) return new Set();
@@ -292,7 +292,7 @@ async function eventsOf(db: Executor, targets: IndexedTarget[]): Promise<Set<str
   return new Set(rows.map((row) => `${row.blockHash}${row.contractId}`));
 }
 
-/** Until when the votes of `agent` hold its stake in the registry (seconds); SQL null where it never voted. */
+/** SQL: the time (seconds) until which `agent`'s votes lock its stake in the registry; null if it never voted. */
 export function lockedUntil(agent: SQL): SQL {
   return sql`(
     select max(c.disputed_at + c.ba_voting_window) + ${OPENING_PERIOD}

@@ -1,23 +1,23 @@
-/** Reads of the index, while it shows less than it did. */
+/** Guards reads of the index while it shows less than before. */
 import { sql } from "drizzle-orm";
 import { AppError } from "../errors.js";
 import type { Executor } from "./client.js";
 import { isIndexWhole } from "./onchain.js";
 
-/** A row that was read together with {@link isIndexWhole}. */
+/** A row read together with {@link isIndexWhole}. */
 export interface IndexedRow {
   indexIsWhole: boolean;
 }
 
 /**
- * To be called with what was read, or after it: throws 503 `unavailable` where the views are, or were then, of an earlier
- * time than what callers were shown before.
+ * Throws `unavailable` (503) if the views are, or were when `rows` were read, older than the state already shown to
+ * callers. Call it with the rows, or after the read.
  */
 export async function requireIndex(db: Executor, rows: readonly IndexedRow[] = []): Promise<void> {
   const [row] = rows;
   if (row === undefined ? await isWhole(db) : row.indexIsWhole) return;
   throw new AppError("unavailable", {
-    message: "The index of the chain is catching up after a restart; repeat the call.",
+    message: "The chain index is catching up after a restart. Retry the request.",
     retryable: true,
     retryAfterSeconds: 2,
   });

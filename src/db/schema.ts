@@ -1,4 +1,4 @@
-/** Tables that the service owns (Postgres schema `app`): only what the chain does not hold. */
+/** The service's own tables (Postgres schema `app`). They store only data that is not on chain. */
 
 import type { DeadlineName, EventType } from "@working-contracts/protocol/events";
 import { sql } from "drizzle-orm";
@@ -22,8 +22,8 @@ export const app = pgSchema("app");
 const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
 
 /**
- * One request for proof of an address (spec.md, "Challenge"). One redeemed for a key keeps its signature: it is the
- * delegation, until every key of the address is revoked.
+ * A request to prove control of an address (specification, "Challenge"). A challenge redeemed for a key keeps its
+ * signature, which is the delegation until every key of the address is revoked.
  */
 export const challenge = app.table(
   "challenge",
@@ -32,13 +32,13 @@ export const challenge = app.table(
     address: text("address").notNull(),
     nonce: text("nonce").notNull(),
     message: text("message").notNull(),
-    /** Seconds since 1970 as they stand in the message. */
+    /** Unix seconds, as written in the message. */
     issuedAt: bigint("issued_at", { mode: "number" }).notNull(),
     expiresAt: bigint("expires_at", { mode: "number" }).notNull(),
     failedAttempts: smallint("failed_attempts").notNull().default(0),
     redeemedAt: at("redeemed_at"),
     signature: text("signature"),
-    /** Set on redemption: only an issuing signature is ever used as a delegation, and only until it is revoked. */
+    /** Set on redemption. Only an `issue` signature is used as a delegation, and only until it is revoked. */
     purpose: text("purpose").$type<"issue" | "revoke">(),
   },
   (t) => [
@@ -64,17 +64,17 @@ export const apiKey = app.table(
   ],
 );
 
-/** Terms as posted, from the first quote on; the escrow address commits to them (docs/rules.md 19). */
+/** Terms as posted, stored from the first quote on. The escrow address commits to them (docs/rules.md 19). */
 export const terms = app.table(
   "terms",
   {
     /** Escrow address, lower case: the Working Contract's id. */
     id: text("id").primaryKey(),
-    /** Authenticated caller of Create. */
+    /** Authenticated caller that created the contract. */
     caller: text("caller").notNull(),
     /** SHA-256 over the raw request body, hex. */
     bodyHash: text("body_hash").notNull(),
-    /** The canonical terms document (RFC 8785 text) behind `termsHash`; holds the salt. */
+    /** The canonical terms document (RFC 8785 text) that `termsHash` covers; contains the salt. */
     document: text("document").notNull(),
     termsHash: text("terms_hash").notNull(),
     title: text("title").notNull(),
@@ -85,10 +85,10 @@ export const terms = app.table(
     applicationTerms: json("application_terms").$type<Record<string, unknown>>(),
     awardMethod: text("award_method").notNull(),
     initiator: text("initiator").notNull(),
-    /** The on-chain half of the terms, as ABI arguments with decimal strings for integers. */
+    /** The on-chain half of the terms, as ABI arguments with decimal strings for large integers. */
     escrowTerms: jsonb("escrow_terms").$type<Record<string, unknown>>().notNull(),
     firstQuotedAt: at("first_quoted_at").notNull().defaultNow(),
-    /** Set once the opening deposit is final enough to list; null while only quoted. */
+    /** Set once the opening deposit is final enough to list the contract; null while it is only quoted. */
     openedAt: at("opened_at"),
   },
   (t) => [
@@ -113,14 +113,14 @@ export const referenceKey = app.table(
   (t) => [primaryKey({ columns: [t.contractId, t.field] })],
 );
 
-/** A Worker's delivery: stored before its hash goes on chain, shown once the chain says so. */
+/** A Worker's delivery. It is stored before its hash is sent to the chain and shown once the chain confirms it. */
 export const delivery = app.table(
   "delivery",
   {
     id: bigserial("id", { mode: "bigint" }).primaryKey(),
     contractId: text("contract_id").notNull(),
     worker: text("worker").notNull(),
-    /** keccak256 of the plain reference, as it goes on chain. */
+    /** keccak256 of the unencrypted reference, as sent to the chain. */
     deliveryHash: text("delivery_hash").notNull(),
     /** Compact JWE of the reference. */
     encrypted: text("encrypted").notNull(),
@@ -142,7 +142,7 @@ export const checkpoint = app.table(
     teeMeasurement: text("tee_measurement").notNull(),
     teeSignature: text("tee_signature").notNull(),
     data: json("data").$type<Record<string, unknown>>().notNull(),
-    /** Its leaf in the tree that a delivery anchors: the root costs 32 bytes a checkpoint instead of 64 KiB. */
+    /** Leaf in the tree that a delivery anchors. Reading it to build the root costs 32 bytes, not 64 KiB of `data`. */
     leaf: text("leaf").$type<`0x${string}`>().notNull(),
     checkpointedAt: at("checkpointed_at").notNull(),
     createdAt: at("created_at").notNull().defaultNow(),
@@ -166,7 +166,7 @@ export const complaint = app.table(
   (t) => [index("complaint_by_contract").on(t.contractId, t.filedAt, t.id)],
 );
 
-/** Insert-only agent profiles; the newest row counts. */
+/** Agent profiles, insert-only; the newest row is current. */
 export const profile = app.table(
   "profile",
   {
@@ -179,7 +179,7 @@ export const profile = app.table(
   (t) => [index("profile_by_agent").on(t.agent, t.id)],
 );
 
-/** Sealed votes, kept until the service opens them (docs/rules.md 48). */
+/** Sealed votes that the service opens after voting closes (docs/rules.md 48). */
 export const sealedVote = app.table(
   "sealed_vote",
   {
@@ -197,15 +197,15 @@ export const sealedVote = app.table(
 export const OPERATION_STATES = ["queued", "sent", "mined", "final", "rejected", "held"] as const;
 export type OperationState = (typeof OPERATION_STATES)[number];
 
-/** The relayer's outbox: one on-chain act, stored before anything is sent (design: relayer). */
+/** The relayer's outbox. Each row is one on-chain action, stored before anything is sent. */
 export const operation = app.table(
   "operation",
   {
     id: bigserial("id", { mode: "bigint" }).primaryKey(),
     kind: text("kind").notNull(),
-    /** The escrow acted on, lower case; null for acts on no escrow (delegation, stake). */
+    /** Lower case; null for actions without an escrow (delegation, stake). */
     escrow: text("escrow"),
-    /** The agent on whose behalf it is done; null for the keeper's. */
+    /** Agent it is done for; null for the keeper's own operations. */
     caller: text("caller"),
     target: text("target").notNull(),
     data: text("data").notNull(),
@@ -213,27 +213,27 @@ export const operation = app.table(
     asset: text("asset"),
     payer: text("payer"),
     nonce: text("nonce"),
-    /** SHA-256 over method, path, caller and raw body: tells a replay from a misuse. */
+    /** SHA-256 over method, path, caller and raw body; distinguishes a replay from a misused authorization. */
     requestHash: text("request_hash"),
-    /** An act that can happen once: at most one operation with this key that is not rejected. */
+    /** Identifies an action that can happen only once: at most one operation per key is not rejected. */
     onceKey: text("once_key"),
-    /** Seconds since 1970 on the chain's clock after which it cannot succeed. */
+    /** Unix seconds on the chain's clock after which it cannot succeed. */
     notAfter: bigint("not_after", { mode: "number" }),
     state: text("state").$type<OperationState>().notNull().default("queued"),
-    /** Solidity error name or relayer reason, with `rejected`; why it waits, with `held`. */
+    /** Solidity error name or relayer reason: why it was rejected or is held. */
     reason: text("reason"),
-    /** Revert data, where there is any. */
+    /** Revert data, if any. */
     reasonData: text("reason_data"),
-    /** Tries that ended without a verdict on this operation. */
+    /** Tries that neither applied nor rejected this operation. */
     tries: integer("tries").notNull().default(0),
-    /** With `held`: when to try again. */
+    /** With `held`: time of the next try. */
     retryAt: at("retry_at"),
-    /** Signer that is simulating it, or sent it; a claim on a queued operation lapses at `claimedUntil`. */
+    /** Signer that is simulating or has sent it. The claim on an unsent operation lapses at `claimedUntil`. */
     signer: text("signer"),
     claimedUntil: at("claimed_until"),
     /**
-     * When it was first signed for broadcast; never unset. From then on its authorization may be used by anybody, and
-     * only the chain can say that it was not.
+     * When it was first signed for broadcast; never unset. From then on anyone could have used its authorization, and
+     * only the chain can tell whether it was used.
      */
     publishedAt: at("published_at"),
     batchId: bigint("batch_id", { mode: "bigint" }),
@@ -241,7 +241,7 @@ export const operation = app.table(
     transactionHash: text("transaction_hash"),
     blockNumber: bigint("block_number", { mode: "bigint" }),
     blockHash: text("block_hash"),
-    /** First answer that the caller got, replayed as it was. */
+    /** First response sent to the caller; replays return it unchanged. */
     response: jsonb("response").$type<{
       status: number;
       body: unknown;
@@ -278,13 +278,13 @@ export const operation = app.table(
 );
 
 /**
- * `sent` until a receipt, `mined` until deep enough, then `final`, or `reverted` as a whole. `quarantined`: somebody
- * else used the account's nonce; `superseded` once that is final.
+ * `sent` until there is a receipt, `mined` until deep enough, then `final`; `reverted` if the whole batch reverted.
+ * `quarantined` if someone else used the account nonce; `superseded` once that is final.
  */
 export const BATCH_STATES = ["sent", "mined", "quarantined", "final", "reverted", "superseded"] as const;
 export type BatchState = (typeof BATCH_STATES)[number];
 
-/** One signed transaction of a batch: the bytes to send again, fees in wei, newest block when it was signed. */
+/** One signed transaction of a batch: the signed bytes, fees in wei, and the newest block when it was signed. */
 export interface BatchAttempt {
   raw: `0x${string}`;
   hash: `0x${string}`;
@@ -293,7 +293,7 @@ export interface BatchAttempt {
   signedAtBlock: string;
 }
 
-/** One account nonce of a signer and the operations that ride on it (design: relayer). */
+/** One account nonce of a signer and the operations sent with it. */
 export const batch = app.table(
   "batch",
   {
@@ -301,12 +301,12 @@ export const batch = app.table(
     signer: text("signer").notNull(),
     epoch: bigint("epoch", { mode: "bigint" }).notNull(),
     accountNonce: bigint("account_nonce", { mode: "number" }).notNull(),
-    /** What its transactions carry, in order of execution; stays when the operations travel with another batch. */
+    /** In order of execution. Unchanged when the operations move to another batch. */
     operationIds: bigint("operation_ids", { mode: "bigint" }).array().notNull().default(sql`'{}'`),
-    /** The first transaction and its replacements (other fees, the same operations), newest last. */
+    /** The first transaction and its replacements (same operations, higher fees), newest last. */
     attempts: jsonb("attempts").$type<BatchAttempt[]>().notNull(),
     state: text("state").$type<BatchState>().notNull().default("sent"),
-    /** When a foreign transaction was first seen on this nonce: newest block then. */
+    /** Newest block when a foreign transaction was first seen on this nonce. */
     quarantinedAtBlock: bigint("quarantined_at_block", { mode: "bigint" }),
     transactionHash: text("transaction_hash"),
     blockNumber: bigint("block_number", { mode: "bigint" }),
@@ -322,7 +322,7 @@ export const batch = app.table(
   ],
 );
 
-/** Who may write for a signer: the holder of the newest epoch. */
+/** Only the holder of a signer's newest epoch may write for it. */
 export const signerEpoch = app.table("signer_epoch", {
   signer: text("signer").primaryKey(),
   epoch: bigint("epoch", { mode: "bigint" }).notNull(),
@@ -344,33 +344,33 @@ export const keyRelease = app.table(
 );
 
 /**
- * The log of everything that happened to Working Contracts (docs/decisions.md, "Events"). A row without a position is
- * staged: written by the change itself, in its transaction, and not yet in the log. The single appender gives positions,
- * 1, 2, 3 and so on in the order of commits, so that a reader that has seen one has seen all below it.
+ * The log of all Working Contract events (docs/decisions.md, "Events"). A row without a position is staged: it was
+ * written in the transaction of the change it reports and is not in the log yet. The single appender assigns positions
+ * 1, 2, 3 and so on in commit order, so a reader that has seen a position has seen all lower ones.
  */
 export const event = app.table(
   "event",
   {
-    /** Order of writing; says nothing about the log. */
+    /** Insert order, unrelated to the order of the log. */
     id: bigserial("id", { mode: "bigint" }).primaryKey(),
     position: bigint("position", { mode: "bigint" }),
     type: text("type").$type<EventType>().notNull(),
     contractId: text("contract_id").notNull(),
-    /** Whom it concerns, for filters. */
+    /** Agents it concerns, for filters. */
     agents: text("agents").array().notNull(),
-    /** Who alone may see it; null for everybody. */
+    /** Agents that may see it; null for everyone. */
     visibleTo: text("visible_to").array(),
     data: jsonb("data").$type<Record<string, unknown>>().notNull(),
     occurredAt: at("occurred_at").notNull(),
-    /** What it stems from: written once, unless a reorganisation undid it in between. */
+    /** Identifies its cause. Unique among events that were not reverted by a reorg. */
     source: text("source").notNull(),
-    /** The indexer's id of the chain's event behind it. */
+    /** The indexer's id of the on-chain event it comes from. */
     chainEventId: text("chain_event_id"),
     blockNumber: bigint("block_number", { mode: "bigint" }),
     blockHash: text("block_hash"),
     transactionHash: text("transaction_hash"),
     logIndex: integer("log_index"),
-    /** Position of the `event.reverted` that undid it. */
+    /** Position of the `event.reverted` event that reverted it. */
     revertedBy: bigint("reverted_by", { mode: "bigint" }),
   },
   (t) => [
@@ -382,31 +382,31 @@ export const event = app.table(
   ],
 );
 
-/** One row: how far the log has got. Its lock makes the appender single. */
+/** A single row with the log's progress. Locking it ensures a single appender. */
 export const eventLog = app.table("event_log", {
   id: integer("id").primaryKey(),
   lastPosition: bigint("last_position", { mode: "bigint" }).notNull(),
-  /** The newest of the indexer's events that was looked at, whether it went into the log or not. */
+  /** The newest indexer event scanned, whether or not it was logged. */
   scannedId: text("scanned_id"),
   scannedBlock: bigint("scanned_block", { mode: "bigint" }),
   scannedHash: text("scanned_hash"),
 });
 
-/** What time alone will make happen to a contract, as things stand. */
+/** Deadlines that, in a contract's current state, produce an event when time passes. */
 export const eventDeadline = app.table(
   "event_deadline",
   {
     contractId: text("contract_id").notNull(),
     /** See events/deadlines.ts. */
     name: text("name").$type<DeadlineName>().notNull(),
-    /** Seconds on the chain's clock: the deadline, and when its event is due. */
+    /** Both in seconds on the chain's clock: the deadline, and the time its event is due. */
     deadline: bigint("deadline", { mode: "number" }).notNull(),
     dueAt: bigint("due_at", { mode: "number" }).notNull(),
   },
   (t) => [primaryKey({ columns: [t.contractId, t.name] }), index("event_deadline_due").on(t.dueAt)],
 );
 
-/** An agent's wish to have events sent to it. `agent`, `contractId` and `types` choose them; null means any. */
+/** An agent's subscription to events. `agent`, `contractId` and `types` filter them; null matches any. */
 export const webhook = app.table(
   "webhook",
   {
@@ -421,22 +421,22 @@ export const webhook = app.table(
     wrappedSecret: text("wrapped_secret").notNull(),
     masterKeyId: text("master_key_id").notNull(),
     createdAt: at("created_at").notNull().defaultNow(),
-    /** Everything up to here was sent, or waits in `webhook_retry`. */
+    /** Every event up to this position was sent or waits in `webhook_retry`. */
     sentUpTo: bigint("sent_up_to", { mode: "bigint" }).notNull(),
-    /** Newest event that it wants; nothing to send while not above `sentUpTo`. */
+    /** Newest matching event. If not above `sentUpTo`, there is nothing to send. */
     wantedUpTo: bigint("wanted_up_to", { mode: "bigint" }).notNull(),
-    /** Failed attempts since the last success, over all events. */
+    /** Failed attempts since the last success, across all events. */
     failures: integer("failures").notNull().default(0),
     failingSince: at("failing_since"),
     lastStatus: integer("last_status"),
     lastError: text("last_error"),
     lastAttemptAt: at("last_attempt_at"),
     lastSuccessAt: at("last_success_at"),
-    /** When there is something to do next; null where there is nothing. */
+    /** Time of the next attempt; null if none is needed. */
     nextAttemptAt: at("next_attempt_at"),
-    /** No attempt before this, after failures. */
+    /** After failures, no attempt before this time. */
     pausedUntil: at("paused_until"),
-    /** A process is at it until then. */
+    /** Claimed by a process until this time. */
     claimedUntil: at("claimed_until"),
     disabledAt: at("disabled_at"),
     disabledReason: text("disabled_reason"),
@@ -456,7 +456,7 @@ export const webhookRetry = app.table(
     position: bigint("position", { mode: "bigint" }).notNull(),
     attempts: smallint("attempts").notNull(),
     firstAttemptAt: at("first_attempt_at").notNull().defaultNow(),
-    /** Null once given up. */
+    /** Null once delivery is abandoned. */
     nextAttemptAt: at("next_attempt_at"),
     lastStatus: integer("last_status"),
     lastError: text("last_error"),
@@ -467,7 +467,7 @@ export const webhookRetry = app.table(
   ],
 );
 
-/** How far a reader inside of the service has got in the log. */
+/** The log position of each reader inside the service. */
 export const eventReader = app.table("event_reader", {
   name: text("name").primaryKey(),
   position: bigint("position", { mode: "bigint" }).notNull(),

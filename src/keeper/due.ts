@@ -1,4 +1,4 @@
-/** What is due by the chain's clock: bounded queries over the index, without what the outbox already holds. */
+/** Finds due actions by the chain's clock: bounded queries on the index, minus actions already in the outbox. */
 
 import { OPENING_PERIOD } from "@working-contracts/protocol/deadlines";
 import type { Deployment } from "@working-contracts/protocol/deployment";
@@ -17,37 +17,37 @@ import {
   withdrawStakeOperation,
 } from "../relayer/operations.js";
 
-/** Acts of one kind that are found in one round; the next round finds the rest. */
+/** Maximum actions of one kind per round; the next round finds the rest. */
 const LIMIT = 100;
 const DAY = 86_400;
 
-/** A rejected act comes again after this many seconds, doubled with each rejection, up to a day. */
+/** A rejected action is retried after this many seconds, doubled with each rejection, up to a day. */
 const RETRY_SECONDS = 30;
-/** A draw that drew nobody is tried again after at most so long. */
+/** Maximum seconds until a draw that drew no one is retried. */
 const DRAW_RETRY_SECONDS = 3600;
-/** A payee that the token refuses is seldom accepted a minute later. */
+/** A payee that the token refuses is rarely accepted a minute later. */
 const DEFERRED_RETRY_SECONDS = 3600;
 const MAX_RETRY_DOUBLINGS = 10;
 
 /**
- * All that is due at `now` (seconds on the chain's clock), one kind after another, oldest first within each. Of
- * contracts whose terms this service holds: anybody can make escrows that are due at once, and anybody may settle them.
+ * Yields every action due at `now` (seconds on the chain's clock), kind by kind, oldest first. Only for contracts whose
+ * terms this service stores: anyone can create escrows that are due immediately, and anyone may settle them.
  */
 export async function* findDue(
   db: Executor,
   { now, deployment }: { now: number; deployment: Deployment },
 ): AsyncGenerator<NewOperation, void> {
-  // Openings first: they alone come too late one day.
+  // Openings first: only they fail permanently if they are late.
   const kinds = [dueOpenings, dueSettlements, dueDraws, dueTallies, dueClaims, dueDeferred];
   for (const find of kinds) yield* await find(db, now);
   yield* await dueStakes(db, now, deployment);
 }
 
-/** As a join it would be planned over all terms that there are. */
+/** A subquery, because Postgres would plan a join over all stored terms. */
 const isOurs = (contractId: SQL): SQL =>
   sql`(select t.id from app.terms t where t.id = ${contractId}) is not null`;
 
-/** Phases that end by themselves at a deadline, and those that an act has ended. */
+/** Phases that end automatically at a deadline, and phases that an action ended. */
 const ENDINGS = [
   { phases: ["created"], endedAt: sql`c.match_deadline` },
   { phases: ["matched"], endedAt: sql`c.delivery_deadline` },
@@ -58,7 +58,7 @@ const ENDINGS = [
 async function dueSettlements(db: Executor, now: number): Promise<NewOperation[]> {
   const due: { escrow: Address }[] = [];
   for (const { phases, endedAt } of ENDINGS) {
-    // The first bound is the one that an index can use.
+    // Redundant, but an index can use only the first bound.
     const rows = await find<{ escrow: Address }>(
       db,
       sql`select c.id as escrow from onchain.working_contract c
@@ -74,7 +74,7 @@ async function dueSettlements(db: Executor, now: number): Promise<NewOperation[]
 }
 
 async function dueDraws(db: Executor, now: number): Promise<NewOperation[]> {
-  // One that came too late for its seed has drawn nobody: the next hour brings another.
+  // A draw too late for its seed block drew no one. The key changes hourly, so it is retried within the hour.
   const key = sql`'draw:' || c.id || ':' || floor((${now} - c.disputed_at) / ${DRAW_RETRY_SECONDS})`;
   const rows = await find<{ escrow: Address; onceKey: string }>(
     db,
@@ -122,7 +122,7 @@ async function dueTallies(db: Executor, now: number): Promise<NewOperation[]> {
   return rows.map(tallyOperation);
 }
 
-/** Payouts of voters; and rewards that a full daily cap put off, once a day. */
+/** Payouts to voters and, once a day, rewards deferred by the daily mint cap. */
 async function dueClaims(db: Executor, now: number): Promise<NewOperation[]> {
   const day = String(Math.floor(now / DAY));
   const first = sql`'claim:' || c.id || ':' || v.backup_agent`;
@@ -158,7 +158,7 @@ async function dueDeferred(db: Executor, now: number): Promise<NewOperation[]> {
   return rows.map(claimDeferredOperation);
 }
 
-/** Stakes whose unbonding is over; a later stake of the same agent has another time, and so another key. */
+/** Stakes whose unbonding has ended. The key includes the time, so a later stake of the same agent gets a new key. */
 async function dueStakes(db: Executor, now: number, deployment: Deployment): Promise<NewOperation[]> {
   const onceKey = sql`'withdraw-stake:' || s.agent || ':' || s.releasable_at`;
   const rows = await find<{ agent: Address; onceKey: string }>(
@@ -173,8 +173,8 @@ async function dueStakes(db: Executor, now: number, deployment: Deployment): Pro
 }
 
 /**
- * Neither on its way nor done, nor rejected so lately that another try would be too soon. Asked for each row by its key:
- * as `not exists` it would be joined, with all operations that ever were.
+ * SQL: no pending or done operation has this key, and its last rejection is long enough ago. Evaluated per row by key:
+ * Postgres would turn `not exists` into a join with every operation ever stored.
  */
 function notTried(onceKey: SQL, retrySeconds = RETRY_SECONDS): SQL {
   return sql`(

@@ -1,6 +1,6 @@
 /**
- * Pushes contracts on when time alone has made it due: settlements, draws, openings, tallies, claims, unbonded stakes.
- * A convenience: statuses are right without it, and anybody may make the same calls.
+ * Enqueues actions that become due with time alone: settlements, draws, openings, tallies, claims, unbonded stakes. A
+ * convenience: statuses are correct without it, and anyone may make the same calls.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Deployment } from "@working-contracts/protocol/deployment";
@@ -17,13 +17,13 @@ export interface Keeper {
   stop(): Promise<void>;
 }
 
-/** Failing rounds are logged once in so many, so that a long outage does not flood the log. */
+/** Only every nth failed round is logged, so that a long outage does not flood the log. */
 const LOG_EVERY_FAILURES = 30;
 const MAX_BACKOFF_MS = 30_000;
-/** The keeper leaves the other half of the queue to agents, who cannot wait as long. */
+/** The other half of the queue is left to agents, who cannot wait as long. */
 const MAX_QUEUED_BY_KEEPER = MAX_QUEUED / 2;
 
-/** Any number of keepers may run: what each of them stores is stored once. */
+/** Any number of keepers can run: the once-keys ensure that each action is stored once. */
 export function createKeeper({
   db,
   clock,
@@ -61,7 +61,7 @@ export function createKeeper({
         failures = 0;
       } catch (error) {
         failures += 1;
-        // A full queue is not the keeper's to complain about: it comes again.
+        // A full queue is expected; the next round retries.
         const expected = error instanceof AppError;
         if (!expected && failures % LOG_EVERY_FAILURES === 1) {
           logger.warn({ failures, error }, "keeper: round failed");

@@ -1,7 +1,7 @@
 /**
- * Looks after the transactions of signers that no process owns any more: a removed key leaves signed batches behind,
- * and their operations must not stay `sent` for ever. Without the key nothing is replaced; the bytes that are signed
- * are sent again, and receipts are written down.
+ * Follows the transactions of signers that no process owns. Removing a key leaves signed batches behind, and their
+ * operations must not stay `sent` forever. Without the key nothing can be replaced, so the caretaker only rebroadcasts
+ * the signed bytes and records receipts.
  */
 
 import type { Deployment } from "@working-contracts/protocol/deployment";
@@ -28,11 +28,11 @@ export interface Caretaker {
 }
 
 const LOOK_INTERVAL_MS = 2000;
-/** An owner that is only being restarted comes back sooner. */
+/** Longer than a restart of the owner takes. */
 const UNATTENDED_SECONDS = 30;
 const MAX_SIGNERS = 100;
 
-/** Any number may run: the ownership lock of each signer says who looks, and its owner keeps the others out. */
+/** Any number can run: each signer's ownership lock admits one caretaker, and none while the signer has an owner. */
 export function createCaretaker({
   db,
   pool,
@@ -100,7 +100,7 @@ export function createCaretaker({
           await look(signer);
         }
       } catch (error) {
-        logger.debug({ error }, "nobody could look after unowned signers");
+        logger.debug({ error }, "caretaker round failed");
       }
       await pause(LOOK_INTERVAL_MS, stopping.signal);
     }

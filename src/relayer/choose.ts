@@ -1,4 +1,4 @@
-/** Which waiting operations ride in the next batch. Pure. */
+/** Chooses the waiting operations for the next batch. Pure. */
 import type { OperationKind } from "./gas-limits.js";
 import { operationGas } from "./transaction.js";
 
@@ -10,21 +10,21 @@ export interface Candidate {
   gasLimit: number;
   dataLength: number;
   notAfter: number | null;
-  /** Seconds, by the chain's clock as `notAfter` is. */
+  /** Seconds on the chain's clock, like `notAfter`. */
   createdAt: number;
   tries: number;
-  /** Whether it was ever signed for broadcast. */
+  /** Whether it was ever signed for broadcast, in any batch. */
   published: boolean;
 }
 
-/** An operation of which the chain's answer is not known yet. */
+/** An operation whose result is not known yet. */
 export interface BusyOperation {
   kind: OperationKind;
   escrow: string | null;
   caller: string | null;
 }
 
-/** Of these, one at a time on each escrow: they exclude each other, or decide whether the next one is possible. */
+/** At most one of these at a time per escrow: they exclude each other, or decide whether the next one is possible. */
 const EXCLUSIVE: ReadonlySet<OperationKind> = new Set([
   "create",
   "accept",
@@ -39,16 +39,16 @@ const EXCLUSIVE: ReadonlySet<OperationKind> = new Set([
   "settle",
 ]);
 
-/** How soon an operation without a deadline counts as urgent, in seconds: nothing waits for ever behind the others. */
+/** Seconds until an operation counts as urgent even without a deadline, so that nothing waits forever. */
 const PATIENCE = 120;
 
-/** Tries after which an operation travels alone, so that it cannot spoil another batch. */
+/** After this many tries an operation is sent alone, so that it cannot make another batch fail. */
 const SUSPECT_TRIES = 3;
 
 /**
- * Chooses by urgency and returns the ids in the order of execution, which is the order of ids: an agent's delegation
- * stands before the act that needs it. On an escrow, what has failed before is behind its rivals that have not: a wallet
- * that signs for simulations alone would else keep them away until their time is over.
+ * Chooses by urgency and returns the ids in ascending order, which is the order of execution: an agent's delegation
+ * runs before the action that needs it. On an escrow, operations that failed before come after rivals that did not.
+ * Otherwise a contract wallet whose signature is valid only in simulations could block its rivals until their deadline.
  */
 export function chooseOperations({
   candidates,
@@ -60,8 +60,8 @@ export function chooseOperations({
   candidates: readonly Candidate[];
   busy: readonly BusyOperation[];
   /**
-   * Escrows on which something waits to be applied again whose caller was told that it was: what never left the queue
-   * is behind it, and may be its rival.
+   * Escrows with an operation that was reported as applied and is waiting to be applied again. Unpublished operations
+   * on the same escrow wait behind it, because they can be its rivals.
    */
   promised?: ReadonlySet<string>;
   gasBudget: number;
@@ -100,7 +100,7 @@ export function chooseOperations({
       chosen.length >= maxOperations ||
       (chosen.length > 0 && gas + needed > gasBudget);
     if (blocked) {
-      // What the agent asked for later may rest on this one.
+      // The agent's later operations can depend on this one.
       if (caller !== null) closedCallers.add(caller);
       continue;
     }
@@ -113,8 +113,8 @@ export function chooseOperations({
 }
 
 /**
- * Escrows for which something waits that has not failed, and that is not behind another of its own agent's: what failed
- * would else wait for it, and it for what failed.
+ * Escrows with a waiting operation that has not failed and is its agent's first. Only the first counts: one behind a
+ * failed operation of the same agent would wait for it, and the failed one would wait in turn.
  */
 function escrowsWithUntried(urgent: readonly Candidate[]): Set<string | null> {
   const escrows = new Set<string | null>();
@@ -127,7 +127,7 @@ function escrowsWithUntried(urgent: readonly Candidate[]): Set<string | null> {
   return escrows;
 }
 
-/** Soonest deadline first, where an agent's earlier operations are as urgent as its later ones. */
+/** Soonest deadline first. An agent's earlier operations are at least as urgent as its later ones. */
 function byUrgency(candidates: readonly Candidate[]): Candidate[] {
   const deadlines = new Map<bigint, number>();
   const soonestOf = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** Taking operations out of the queue for one signer, and giving back or ending those that will not be sent. */
+/** Claims queued operations for one signer, and releases, holds or rejects those that will not be sent. */
 import { and, eq, inArray, sql } from "drizzle-orm";
 import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
 import type { Transaction } from "../db/client.js";
@@ -12,26 +12,26 @@ import { fenced } from "./ownership.js";
 import { gasBudget } from "./transaction.js";
 import { retryDelay, TOKEN_PAUSED } from "./verdict.js";
 
-/** How long a signer may think about what it took; then others may take it. */
+/** A claim lapses after this time; then another signer can claim the operation. */
 const CLAIM_SECONDS = 30;
-/** Rows looked at in one choice; the queue's own bound is about the same. */
+/** Maximum rows per choice; the queue's own limit is about the same. */
 const MAX_CANDIDATES = 5000;
 const MAX_EXPIRED = 500;
-/** Ids in one notification: 8,000 bytes is the most that Postgres takes. */
+/** Ids per notification: Postgres limits a payload to 8,000 bytes. */
 const NOTIFY_IDS = 350;
-/** Tries after which an operation without a verdict is worth a person's look. */
+/** An operation held this many times raises an alarm. */
 const ALARM_TRIES = 5;
 
 const WAITING = sql`exists (
   select 1 from app.operation where state in ('queued', 'held') and (retry_at is null or retry_at <= now()))`;
 
-/** Whether anything waits that this signer might send. */
+/** Returns whether any operation is waiting that this signer could send. */
 export async function hasWaiting({ db }: SignerContext): Promise<boolean> {
   const { rows } = await db.execute<{ waiting: boolean }>(sql`select ${WAITING} as waiting`);
   return rows[0]?.waiting === true;
 }
 
-/** The same, and whether this signer has batches that are not decided for good. */
+/** Like {@link hasWaiting}; also returns whether this signer has batches that are not final. */
 export async function readWork({
   db,
   signer,
@@ -46,15 +46,15 @@ export interface Claim {
   /** In order of execution. */
   operations: OperationRow[];
   /**
-   * Blocks that these operations stand on: the newest with a batch of any signer, and those with what was done lately on
-   * their escrows and for their callers. No older state can judge them, and no other branch of the chain.
+   * Blocks these operations build on: the newest block with any signer's batch, and the blocks with recent operations
+   * on the same escrows or for the same callers. A simulation on an older state or another branch would be wrong.
    */
   standsOn: { number: bigint; hash: string }[];
 }
 
 /**
- * Ends waiting operations whose time has passed on the chain's clock as `Expired`, unsent. One that was published before
- * goes on, as only the chain can say that it was not applied.
+ * Rejects unsent operations as `Expired` once their deadline has passed on the chain's clock. A published operation is
+ * kept, because only the chain can tell whether it was applied.
  */
 export async function endExpired(context: SignerContext, head: Head): Promise<void> {
   const { signer, logger, metrics } = context;
@@ -75,7 +75,7 @@ export async function endExpired(context: SignerContext, head: Head): Promise<vo
   logger.info({ operations: ids }, "operations expired");
 }
 
-/** Claims the next batch. Tries that met a paused token say nothing against an operation. */
+/** Claims the next batch. Tries that failed because the token was paused do not count against an operation. */
 export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
   const { signer, options } = context;
   const { rows, standsOn } = await fenced(context, async (tx) => {
@@ -109,22 +109,22 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
   return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), standsOn };
 }
 
-/** What a choice depends on, beside the candidates. */
+/** Inputs to a choice other than the candidates. */
 type Surrounding =
   | (BusyOperation & { role: "busy" })
-  /** Something on this escrow waits to be applied again whose caller was told that it was. */
+  /** An operation on this escrow was reported as applied and is waiting to be applied again. */
   | { role: "promised"; escrow: string }
-  /** Block of what was done lately on the escrow, or for the caller, of something that waits. */
+  /** Block of a recent operation on the escrow, or for the caller, of a waiting operation. */
   | { role: "block"; escrow: string | null; caller: string | null; number: string; hash: string }
-  /** Block of the newest batch of all. */
+  /** Block of the newest batch of any signer. */
   | { role: "newest"; number: string; hash: string };
 
 /**
- * In one statement, so of one moment: an operation whose block a reorganisation takes goes from mined to sent. Asked one
- * after the other, it could be neither, and what waits behind it would be judged as if it had never been.
+ * One statement, so that all rows come from one snapshot. A reorg moves an operation from mined to sent; separate
+ * queries could see it in neither state and judge the operations behind it as if it did not exist.
  */
 async function readSurroundings(tx: Transaction, signer: string): Promise<Surrounding[]> {
-  // A delegation that waits for its next try holds back the acts that need it.
+  // A delegation that waits for its retry blocks the actions that need it.
   const { rows } = await tx.execute<Surrounding & Record<string, unknown>>(sql`
     select 'busy' as role, kind, escrow, caller, null as number, null as hash from app.operation
     where state = 'sent'
@@ -164,15 +164,15 @@ function blocksUnder(
   return [...blocks.values()];
 }
 
-/** What becomes of claimed operations that do not travel now. */
+/** Claimed operations that are not in the next batch, by outcome. */
 export interface Unsent {
   rejected: { row: OperationRow; reason: string; data: string }[];
   held: { row: OperationRow; reason: string; data: string }[];
-  /** Back to the queue as they were. */
+  /** Returned to the queue unchanged. */
   released: OperationRow[];
 }
 
-/** What another signer has taken since, because we thought for too long, is its own to judge. */
+/** Stores these outcomes. Skips an operation if our claim lapsed and another signer has claimed it. */
 export async function storeUnsent(context: SignerContext, unsent: Unsent): Promise<void> {
   const { rejected, held, released } = unsent;
   const { signer } = context;
@@ -237,7 +237,7 @@ function report(context: SignerContext, { rejected, held }: Unsent): void {
   }
 }
 
-/** Wakes those who wait for these operations, once the surrounding transaction commits. */
+/** Wakes the waiters of these operations when the surrounding transaction commits. */
 export async function notifyDone(
   tx: Pick<SignerContext["db"], "execute">,
   ids: readonly bigint[],

@@ -1,4 +1,4 @@
-/** What the parts of one signer's loop share. */
+/** State and types shared by the parts of one signer's loop. */
 
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Address, Hex } from "@working-contracts/protocol/types";
@@ -8,18 +8,18 @@ import type { Database } from "../db/client.js";
 
 export type RelayerLogger = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 
-/** Counts of what the relayer does; every method is cheap and never throws. */
+/** The relayer's counters. Every method is cheap and never throws. */
 export interface RelayerMetrics {
   operations(outcome: "mined" | "final" | "rejected" | "held" | "requeued", count: number): void;
   batches(event: "sent" | "replaced" | "mined" | "final" | "reverted" | "reorganised" | "quarantined"): void;
-  /** A transaction was signed: the first of a batch, or a replacement. */
+  /** A transaction was signed: a batch's first, or a replacement. */
   signed(transaction: { signer: Address; operations: number; maxFeePerGas: bigint }): void;
-  /** A transaction was mined: what it cost in wei, and how long each operation in it had been stored for. */
+  /** A transaction was mined. `gasPaid` is in wei; `seconds` is the time from storing each operation to its block. */
   mined(transaction: { signer: Address; gasPaid: bigint; seconds: number[] }): void;
   alarm(name: AlarmName): void;
 }
 
-/** Conditions that an operator has to look at; each is logged as an error with `alarm`. */
+/** Conditions an operator must look at. Each is logged as an error with the field `alarm`. */
 export const ALARM_NAMES = [
   "signer_without_gas",
   "signer_not_allowed",
@@ -33,7 +33,7 @@ export const ALARM_NAMES = [
 ] as const;
 export type AlarmName = (typeof ALARM_NAMES)[number];
 
-/** Moments between which a crash must lose nothing and repeat nothing. */
+/** Points at which a crash must neither lose nor repeat an operation. */
 export type CrashPoint =
   | "before_claim"
   | "after_simulation"
@@ -46,20 +46,20 @@ export type CrashPoint =
 export interface RelayerOptions {
   confirmations: number;
   pollIntervalMs: number;
-  /** Transactions of this signer that may wait for inclusion. */
+  /** Maximum number of this signer's transactions that wait for inclusion. */
   maxInFlight: number;
-  /** Operations in one batch, whatever their gas. */
+  /** Maximum operations per batch, independent of gas. */
   maxBatchSize: number;
   /** Blocks without inclusion after which a transaction is replaced at a higher fee. */
   replaceAfterBlocks: number;
-  /** Highest fee per gas (wei) that is ever signed. */
+  /** Maximum fee per gas in wei. */
   maxFeePerGas: bigint;
 }
 
 export interface SignerContext {
   db: Database;
   publicClient: PublicClient;
-  /** The signer's key; null where its transactions are only looked after (caretaker.ts). */
+  /** The signer's key; null in the caretaker, which signs nothing (caretaker.ts). */
   account: PrivateKeyAccount | null;
   /** Lower case. */
   signer: Address;
@@ -72,31 +72,28 @@ export interface SignerContext {
   memory: SignerMemory;
 }
 
-/** What the loop remembers between rounds; losing it costs time, never an operation. */
+/** The loop's memory between rounds. Losing it costs time, never an operation. */
 export interface SignerMemory {
-  /** Newest block by whose time the waiting operations were ended that are too late. */
+  /** Newest block whose timestamp was used to reject expired operations. */
   sweptHead: Hex | null;
-  /** Newest block that the open batches were compared with, and when (milliseconds). */
+  /** Newest block the open batches were checked against, and when that was (milliseconds). */
   followedHead: Hex | null;
   followedAt: number;
-  /** Transactions that waited for inclusion then, and those sent since. */
+  /** Transactions that were waiting for inclusion at that check, plus those sent since. */
   inFlight: number;
   /** Newest block at which each open batch was broadcast. */
   broadcastAt: Map<bigint, bigint>;
-  /** Block since which each open batch waits for inclusion at its present fees. */
+  /** Block since which each open batch has been waiting at its current fees. */
   waitingSince: Map<bigint, bigint>;
-  /** First block at which each open batch was missing although its nonce was used. */
+  /** First block at which each open batch had no receipt although its nonce was used. */
   missingSince: Map<bigint, bigint>;
-  /** Next block in which the search for the transaction that used a quarantined batch's nonce looks. */
+  /** Next block to search for the transaction that used a quarantined batch's nonce. */
   searchedTo: Map<bigint, bigint>;
-  /**
-   * The account nonce that the chain waits for, where the first open batch has a higher one, and the block at which it
-   * was first seen so.
-   */
+  /** The chain's next account nonce and the block it was first seen at, if the first open batch has a higher nonce. */
   gap: { nonce: number; since: bigint } | null;
-  /** Rounds in a row in which the chain knew fewer transactions of the signer than we do. */
+  /** Consecutive rounds in which the chain knew fewer of the signer's transactions than we do. */
   shortNonces: number;
-  /** Wall clock (milliseconds) until which nothing new is sent. */
+  /** Nothing new is sent before this wall-clock time (milliseconds). */
   pausedUntil: number;
   /** When each alarm was last logged (milliseconds). */
   alarmedAt: Map<AlarmName, number>;
@@ -128,10 +125,10 @@ export function createMemory(): SignerMemory {
   };
 }
 
-/** The same alarm is logged no more often than this; the metric counts each. */
+/** Minimum time between two log lines for the same alarm. The metric counts every occurrence. */
 const ALARM_INTERVAL_MS = 10_000;
 
-/** Logs a condition for the operator and counts it. */
+/** Counts an alarm and logs it, at most once per interval. */
 export function raiseAlarm(
   { logger, metrics, signer, memory }: SignerContext,
   name: AlarmName,

@@ -1,4 +1,4 @@
-/** What became of the signed batches: receipts, depth, reorganisations, lost and stuck transactions. */
+/** Follows signed batches: receipts, depth, reorgs, lost and stuck transactions. */
 import { and, asc, desc, eq, gte, inArray, lte, sql } from "drizzle-orm";
 import { parseTransaction, type TransactionReceipt } from "viem";
 import { type BatchAttempt, batch } from "../db/schema.js";
@@ -13,20 +13,20 @@ import { estimateFees, replacementFees } from "./transaction.js";
 
 type Batch = typeof batch.$inferSelect;
 
-/** Batches of one kind looked at in one round; the next round goes on. */
+/** Maximum batches of one kind per round; the next round continues. */
 const MAX_OPEN = 200;
-/** Heads in a row that must miss a transaction whose nonce is used before we believe that it is lost. */
+/** Blocks without a receipt for a used nonce before the transaction is considered lost. */
 const MISSING_HEADS = 3n;
-/** Blocks that a batch whose nonce somebody else used waits at least, before its operations travel with another. */
+/** Minimum blocks in quarantine before the operations of a batch whose nonce was used elsewhere are requeued. */
 const MIN_QUARANTINE_BLOCKS = 12n;
-/** Rounds in a row in which the chain must know too few transactions before we believe that it lost some. */
+/** Consecutive rounds with too low a chain nonce before we conclude that the chain lost transactions. */
 const SHORT_NONCE_ROUNDS = 5;
-/** A node may show a block before its receipts: asked again after this long. */
+/** A node can serve a block before its receipts; the same head is checked again after this time. */
 const SAME_HEAD_MS = 500;
 /** Blocks between two broadcasts of the same bytes. */
 const REBROADCAST_BLOCKS = 2n;
 
-/** Brings every open batch up to date with `head`, where there is a new one or some time has passed. */
+/** Updates every open batch to `head` if the head is new or was last checked some time ago. */
 export async function followBatches(context: SignerContext, head: Head): Promise<void> {
   const { memory } = context;
   const isNewHead = memory.followedHead !== head.hash;
@@ -40,14 +40,14 @@ export async function followBatches(context: SignerContext, head: Head): Promise
 }
 
 /**
- * Mined and final batches: the newest whose block is still in the chain vouches for all before it. Those after it lost
- * their block and are looked for again.
+ * Checks mined and final batches, newest first. The first one whose block is still canonical vouches for all older
+ * ones; the newer ones lost their block and are reopened.
  */
 async function followMined(context: SignerContext, head: Head): Promise<void> {
   const lost: Place[] = [];
   for (const place of await newestPlaces(context, MAX_OPEN)) {
     const standing = await stands(context, place);
-    // A node that does not have the block says nothing about it.
+    // A node without this block tells us nothing about it.
     if (standing === null) return;
     if (standing) break;
     lost.push(place);
@@ -79,7 +79,7 @@ function newestPlaces({ db, signer }: SignerContext, limit: number): Promise<Pla
     .limit(limit);
 }
 
-/** Whether a batch's block is in the chain; null where the node does not have it. */
+/** Whether a batch's block is canonical; null if the node does not have it. */
 async function stands(context: SignerContext, { blockNumber, blockHash }: Place): Promise<boolean | null> {
   if (blockNumber === null || blockHash === null) return null;
   return isCanonical(context, blockNumber, blockHash);
@@ -98,8 +98,8 @@ async function reopen(context: SignerContext, lost: readonly Place[]): Promise<v
 }
 
 /**
- * Batches that are deep enough, oldest first, each by its own block: what was written down on two branches would be
- * vouched for by the newest one alone.
+ * Finalises batches that are deep enough, oldest first. Each one's own block is checked: if batches were recorded on
+ * two branches, the newest would wrongly vouch for those on the other.
  */
 async function finaliseDeep(context: SignerContext, head: Head): Promise<void> {
   const { db, signer, options } = context;
@@ -122,7 +122,7 @@ async function finaliseDeep(context: SignerContext, head: Head): Promise<void> {
   if (final.length > 0) await finaliseBatches(context, await withFailuresEnded(context, final));
 }
 
-/** Of batches that are deep enough, those with nothing left open: a failure counts from then on. */
+/** Records the failures in batches that are deep enough, and returns the batches with no open operation. */
 async function withFailuresEnded(context: SignerContext, ids: bigint[]): Promise<bigint[]> {
   const open = await context.db
     .select()
@@ -182,16 +182,13 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
     memory.gap = gap === null ? null : { nonce: gap, since: head.number };
 }
 
-/**
- * Whether the newest block that was written down is in the chain now: nothing is written down beside it that may come
- * from another branch.
- */
+/** Whether the newest recorded block is still canonical. If not, a receipt could come from a different branch. */
 async function isAnchored(context: SignerContext): Promise<boolean> {
   const [newest] = await newestPlaces(context, 1);
   return newest === undefined || (await stands(context, newest)) === true;
 }
 
-/** Whether the transactions that wait stand behind an account nonce that nobody has used for some blocks. */
+/** Whether the waiting transactions have been blocked for some blocks by an unused lower account nonce. */
 export function isBehindGap({ memory }: SignerContext, head: Head): boolean {
   return memory.gap !== null && head.number - memory.gap.since >= MISSING_HEADS;
 }
@@ -204,13 +201,13 @@ async function settleReceipt(
 ): Promise<void> {
   const deep = head.number - receipt.blockNumber + 1n >= BigInt(context.options.confirmations);
   if (receipt.status === "success") {
-    // Before one of its operations is called failed: an earlier batch may have applied it after all.
+    // Before any operation is recorded as failed: an earlier batch might have applied it.
     await recordGivenUp(context, one.operationIds, head);
     await recordReceipt(context, one, receipt, deep);
     forget(context, one.id);
     return;
   }
-  // Its operations did nothing, but only once that is final may they travel again.
+  // Its operations had no effect, but they can be requeued only once the revert is final.
   if (!deep) return;
   raiseAlarm(context, "batch_reverted", { batch: one.id.toString(), hash: receipt.transactionHash });
   context.metrics?.batches("reverted");
@@ -220,7 +217,7 @@ async function settleReceipt(
   forget(context, one.id);
 }
 
-/** The nonce is used and none of our transactions has a receipt: somebody else's took it, or the node lags. */
+/** The nonce is used, but none of our transactions has a receipt: someone else used it, or the node lags. */
 async function followMissing(context: SignerContext, one: Batch, head: Head): Promise<void> {
   const { memory, options, metrics } = context;
   if (one.state === "sent") {
@@ -241,13 +238,13 @@ async function followMissing(context: SignerContext, one: Batch, head: Head): Pr
     raiseAlarm(context, "nonce_unexplained", { batch: one.id.toString(), nonce: one.accountNonce });
     return;
   }
-  // Still looking; or it is ours, and the node owes us its receipt; or a reorganisation may yet take it back.
+  // The search continues, or the transaction is ours and its receipt is late, or it is not final yet.
   if (use === null || use.isOurs || head.number - use.blockNumber + 1n < confirmations) return;
   await requeueBatch(context, one.id, "superseded", null);
   forget(context, one.id);
 }
 
-/** Signs a replacement at a higher fee where the next transaction in line was left out of too many blocks. */
+/** Signs a replacement at a higher fee if the next transaction in line has waited too many blocks. */
 async function replaceIfStuck(context: SignerContext, one: Batch, head: Head): Promise<boolean> {
   const { publicClient, account, options, memory, metrics, logger, signer } = context;
   const last = one.attempts.at(-1);
@@ -257,7 +254,7 @@ async function replaceIfStuck(context: SignerContext, one: Batch, head: Head): P
     return false;
   }
   const since = memory.waitingSince.get(one.id);
-  // Counted from where this loop first saw it wait: after a reorganisation the same bytes get their chance first.
+  // Counted from when this loop first saw it waiting, so that the same bytes get a chance after a reorg.
   if (since === undefined || since > head.number) memory.waitingSince.set(one.id, head.number);
   if (since === undefined || head.number - since < BigInt(options.replaceAfterBlocks)) return false;
 
@@ -325,7 +322,7 @@ function feesOf(attempt: BatchAttempt) {
   };
 }
 
-/** The node may have dropped the transaction, or never got it. */
+/** Sends a batch's transactions again: the node could have dropped them, or never received them. */
 async function rebroadcast(context: SignerContext, one: Batch, head: Head): Promise<void> {
   const { memory } = context;
   const at = memory.broadcastAt.get(one.id);
@@ -335,8 +332,9 @@ async function rebroadcast(context: SignerContext, one: Batch, head: Head): Prom
 }
 
 /**
- * A chain that knows fewer transactions of the signer than are decided here has lost some beyond our finality: they
- * are followed and sent again, so that their operations apply, and no nonce stays empty below the next one.
+ * If the chain knows fewer of the signer's transactions than are final here, a reorg beyond our finality removed some.
+ * All of them are broadcast again and the final ones are reopened, so that their operations apply and no nonce below
+ * the next one stays unused.
  */
 async function checkShortNonces(context: SignerContext, head: Head): Promise<void> {
   const { db, publicClient, signer, memory } = context;

@@ -1,4 +1,4 @@
-/** Gas that the Relay gives each kind of operation. */
+/** Gas limits the Relay enforces per kind of operation. */
 import type { Hex } from "@working-contracts/protocol/types";
 
 export const OPERATION_KINDS = [
@@ -27,9 +27,9 @@ export const OPERATION_KINDS = [
 export type OperationKind = (typeof OPERATION_KINDS)[number];
 
 /**
- * Upper bounds, about twice what the costliest ordinary call measures (test/contracts/snapshots), so that a proxied
- * stablecoin, cold storage and first payments fit. Bounded, because a batch has to reserve the sum, and because a
- * hostile contract wallet may burn all it is given.
+ * Upper bounds, about twice the costliest ordinary call (test/contracts/snapshots), to leave room for a proxied
+ * stablecoin, cold storage and first payments. They are not higher because a batch reserves their sum and a hostile
+ * contract wallet can burn its whole limit.
  */
 export const GAS_LIMITS: Record<OperationKind, number> = {
   delegate: 200_000,
@@ -43,7 +43,7 @@ export const GAS_LIMITS: Record<OperationKind, number> = {
   approve: 80_000,
   dispute: 220_000,
   vote: 280_000,
-  // 31 seats of four tries each.
+  // 31 seats, up to four tries each.
   draw: 3_000_000,
   "open-vote": 150_000,
   tally: 150_000,
@@ -56,11 +56,11 @@ export const GAS_LIMITS: Record<OperationKind, number> = {
   "withdraw-stake": 120_000,
 };
 
-/** Length of an ordinary account's signature in hex; a contract wallet's is longer and costs more to verify. */
+/** Hex length of an externally owned account's signature. A contract wallet's is longer and costs more to verify. */
 const ORDINARY_SIGNATURE_LENGTH = 2 + 2 * 65;
 const CONTRACT_WALLET_GAS = 400_000;
 
-/** Gas that verifying `signature` may need beyond the kind's own limit. */
+/** Extra gas for verifying `signature`, on top of the kind's limit. */
 export function signatureGas(signature: Hex): number {
   return signature.length > ORDINARY_SIGNATURE_LENGTH ? CONTRACT_WALLET_GAS : 0;
 }

@@ -1,6 +1,6 @@
 /**
- * Batches that were given up, reverted or superseded by a foreign transaction, and whose operations were queued again.
- * A reorganisation can still include them: their receipts are asked for before any of their operations is called failed.
+ * Abandoned batches: reverted, or superseded by a foreign transaction, with their operations queued again. A reorg can
+ * still include such a batch, so its receipt is checked before any of its operations is recorded as failed.
  */
 import { and, arrayOverlaps, eq, inArray, sql } from "drizzle-orm";
 import { batch } from "../db/schema.js";
@@ -8,13 +8,13 @@ import type { Head, SignerContext } from "./context.js";
 import { findReceipt, isTrusted, placeOf } from "./receipts.js";
 import { recordReceipt } from "./results.js";
 
-/** For how long after the last word on it a batch that was given up is looked for at each new block. */
+/** How long after its last update an abandoned batch is checked at each new block. */
 const WATCH_TIME = "1 hour";
 const MAX_WATCHED = 50;
 
 const GIVEN_UP = inArray(batch.state, ["reverted", "superseded"]);
 
-/** Records the batches that were given up, carried one of these operations, and were applied after all. */
+/** Records every abandoned batch that carried one of these operations and was mined after all. */
 export async function recordGivenUp(
   context: SignerContext,
   operationIds: bigint[],
@@ -28,7 +28,7 @@ export async function recordGivenUp(
   await recordApplied(context, batches, head);
 }
 
-/** The same for the signer's own batches that were given up lately. */
+/** Does the same for the signer's recently abandoned batches. */
 export async function followGivenUp(context: SignerContext, head: Head): Promise<void> {
   const batches = await context.db
     .select()
@@ -52,7 +52,10 @@ async function recordApplied(
   for (const one of batches) {
     const receipt = await findReceipt(context, one.attempts);
     if (receipt?.status !== "success" || !(await isTrusted(context, placeOf(receipt), head))) continue;
-    context.logger.warn({ batch: one.id.toString(), hash: receipt.transactionHash }, "given up, yet applied");
+    context.logger.warn(
+      { batch: one.id.toString(), hash: receipt.transactionHash },
+      "abandoned batch was mined",
+    );
     await recordReceipt(context, one, receipt, false);
   }
 }

@@ -1,11 +1,11 @@
-/** Which transaction used an account nonce, read from the blocks themselves: a missing receipt proves nothing. */
+/** Finds the transaction that used an account nonce by reading blocks, because a missing receipt proves nothing. */
 import type { batch } from "../db/schema.js";
 import type { Head, SignerContext } from "./context.js";
 
-/** A reorganisation may put a transaction into a block below the one at which it was signed. */
+/** A reorg can include a transaction in a block below the one at which it was signed. */
 const REORGANISATION_MARGIN = 64n;
 const BLOCKS_PER_ROUND = 200n;
-/** They come in one answer, whose length is limited. */
+/** They arrive in one response, whose size is limited (transport.ts). */
 const PARALLEL_BLOCKS = 4n;
 
 export interface NonceUse {
@@ -14,8 +14,8 @@ export interface NonceUse {
 }
 
 /**
- * Looks through the blocks since the batch was signed, some in each call: null while there are more. `not found` where
- * none of them has the transaction; the next call begins again.
+ * Searches the blocks since the batch was signed, a limited number per call. Returns null while blocks remain, and
+ * `not found` if none contains the transaction; the next call then starts from scratch.
  */
 export async function findNonceUse(
   { publicClient, signer, memory }: SignerContext,

@@ -1,6 +1,6 @@
 /**
- * The calls that the relayer can carry, as outbox entries. Pure: services say what is to be done, calldata, gas and
- * the once-key follow here.
+ * Builds outbox entries for every call the relayer can send. Pure: services name the action; this module adds calldata,
+ * gas limit and once-key.
  */
 
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
@@ -12,12 +12,12 @@ import { GAS_LIMITS, type OperationKind, signatureGas } from "./gas-limits.js";
 
 export type { OperationKind } from "./gas-limits.js";
 
-/** An act to be stored in the outbox. Addresses are lower case. */
+/** An action to store in the outbox. Addresses are lower case. */
 export interface NewOperation {
   kind: OperationKind;
-  /** Escrow acted on; null for acts on no escrow. */
+  /** Null for actions that do not touch an escrow. */
   escrow: Address | null;
-  /** Agent on whose behalf it is done; null for the keeper's. */
+  /** Agent it is done for; null for the keeper's own operations. */
   caller: Address | null;
   target: Address;
   data: Hex;
@@ -25,11 +25,11 @@ export interface NewOperation {
   payment?: { asset: Address; payer: Address; nonce: Hex } | undefined;
   requestHash?: string | undefined;
   onceKey?: string | undefined;
-  /** Seconds since 1970 on the chain's clock after which it cannot succeed. */
+  /** Unix seconds on the chain's clock after which it cannot succeed. */
   notAfter?: number | undefined;
 }
 
-/** The part of a payer's EIP-3009 authorization that an escrow cannot derive by itself. */
+/** The fields of a payer's EIP-3009 authorization that an escrow cannot derive. */
 export interface AuthorizationArguments {
   validAfter: bigint;
   validBefore: bigint;
@@ -37,38 +37,41 @@ export interface AuthorizationArguments {
   signature: Hex;
 }
 
-/** What every builder takes beside the act's own arguments. */
+/** Fields every builder accepts in addition to the action's own arguments. */
 interface RequestFacts {
   requestHash?: string | undefined;
-  /** Overrides the key derived from the act, where the act may rightly happen again. */
+  /** Overrides the derived key, for actions that can legitimately happen more than once. */
   onceKey?: string | undefined;
   notAfter?: number | undefined;
 }
 
-interface PaidAct extends RequestFacts {
+interface PaidAction extends RequestFacts {
   deployment: Deployment;
   escrow: Address;
   caller: Address;
   authorization: AuthorizationArguments;
 }
 
-interface SurplusAct extends PaidAct {
-  /** The authorization's transfer to the escrow was seen: where the token takes it no more, that money pays. */
+interface CreditableAction extends PaidAction {
+  /**
+   * The authorization was executed as a direct transfer to the escrow. If the token rejects the authorization as used,
+   * the escrow credits that transfer instead.
+   */
   stray?: boolean;
 }
 
-interface Act extends RequestFacts {
+interface EscrowAction extends RequestFacts {
   escrow: Address;
   caller: Address;
 }
 
-interface KeeperAct extends RequestFacts {
+interface KeeperAction extends RequestFacts {
   escrow: Address;
 }
 
-/** Registers the agent's sign-in signature as its delegation to the Relay. */
+/** Registers the agent's sign-in signature on chain as its delegation to the Relay. */
 export function delegateOperation(
-  act: RequestFacts & {
+  action: RequestFacts & {
     deployment: Deployment;
     agent: Address;
     nonce: Hex;
@@ -77,8 +80,8 @@ export function delegateOperation(
     signature: Hex;
   },
 ): NewOperation {
-  const { deployment, agent, nonce, issuedAt, expiresAt, signature } = act;
-  return build("delegate", act, {
+  const { deployment, agent, nonce, issuedAt, expiresAt, signature } = action;
+  return build("delegate", action, {
     escrow: null,
     caller: agent,
     target: deployment.delegation,
@@ -91,221 +94,236 @@ export function delegateOperation(
   });
 }
 
-/** Ends the agent's delegation to the Relay. `challengeId` names the proof that asked for it: once for each. */
+/** Revokes the agent's delegation to the Relay, at most once per proof of address (`challengeId`). */
 export function revokeDelegationOperation(
-  act: RequestFacts & { deployment: Deployment; agent: Address; challengeId: string },
+  action: RequestFacts & { deployment: Deployment; agent: Address; challengeId: string },
 ): NewOperation {
-  return build("revoke-delegation", act, {
+  return build("revoke-delegation", action, {
     escrow: null,
-    caller: act.agent,
-    target: act.deployment.delegation,
+    caller: action.agent,
+    target: action.deployment.delegation,
     data: encodeFunctionData({
       abi: delegationAbi,
       functionName: "revoke",
-      args: [act.agent, act.deployment.relay],
+      args: [action.agent, action.deployment.relay],
     }),
-    onceKey: `revoke-delegation:${act.agent}:${act.challengeId}`,
+    onceKey: `revoke-delegation:${action.agent}:${action.challengeId}`,
   });
 }
 
-/** Deploys the escrow of `terms` and pays the initiator's deposit. */
-export function createOperation(act: PaidAct & { terms: EscrowTerms }): NewOperation {
-  return build("create", act, {
-    escrow: act.escrow,
-    caller: act.caller,
-    target: act.deployment.factory,
+/** Deploys the escrow for `terms` and pays the initiator's deposit into it. */
+export function createOperation(action: PaidAction & { terms: EscrowTerms }): NewOperation {
+  return build("create", action, {
+    escrow: action.escrow,
+    caller: action.caller,
+    target: action.deployment.factory,
     data: encodeFunctionData({
       abi: factoryAbi,
       functionName: "create",
-      args: [packTerms(act.terms), authorizationOf(act)],
+      args: [packTerms(action.terms), authorizationOf(action)],
     }),
-    payment: paymentOf(act),
-    onceKey: `create:${act.escrow}`,
+    payment: paymentOf(action),
+    onceKey: `create:${action.escrow}`,
   });
 }
 
-/** Takes the contract as its counterparty, with the stake (or the listing's price) paid. */
-export function acceptOperation(act: SurplusAct): NewOperation {
+/** Accepts the contract as its counterparty and pays the stake (or the listing's price). */
+export function acceptOperation(action: CreditableAction): NewOperation {
   const data = encodeFunctionData({
     abi: escrowAbi,
     functionName: "accept",
-    args: [act.caller, authorizationOf(act)],
+    args: [action.caller, authorizationOf(action)],
   });
-  return build("accept", act, {
-    ...onEscrow(act, withSurplus(act, data)),
-    payment: paymentOf(act),
-    onceKey: `accept:${act.escrow}:${act.caller}`,
-  });
-}
-
-export function declineOperation(act: Act): NewOperation {
-  return build("decline", act, {
-    ...onEscrow(act, encodeFunctionData({ abi: escrowAbi, functionName: "decline" })),
-    onceKey: `decline:${act.escrow}`,
+  return build("accept", action, {
+    ...onEscrow(action, withSurplus(action, data)),
+    payment: paymentOf(action),
+    onceKey: `accept:${action.escrow}:${action.caller}`,
   });
 }
 
-export function cancelOperation(act: Act): NewOperation {
-  return build("cancel", act, {
-    ...onEscrow(act, encodeFunctionData({ abi: escrowAbi, functionName: "cancel" })),
-    onceKey: `cancel:${act.escrow}`,
+export function declineOperation(action: EscrowAction): NewOperation {
+  return build("decline", action, {
+    ...onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "decline" })),
+    onceKey: `decline:${action.escrow}`,
   });
 }
 
-/** `outcomes` are the packed computed criteria; 0 for a contract whose criteria are not computed. */
+export function cancelOperation(action: EscrowAction): NewOperation {
+  return build("cancel", action, {
+    ...onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "cancel" })),
+    onceKey: `cancel:${action.escrow}`,
+  });
+}
+
+/** `outcomes` packs the results of computed criteria; 0 if the contract's criteria are not computed. */
 export function deliverOperation(
-  act: Act & { deliveryHash: Hex; checkpointsRoot: Hex; outcomes: number },
+  action: EscrowAction & { deliveryHash: Hex; checkpointsRoot: Hex; outcomes: number },
 ): NewOperation {
   const data = encodeFunctionData({
     abi: escrowAbi,
     functionName: "deliver",
-    args: [act.deliveryHash, act.checkpointsRoot, act.outcomes],
+    args: [action.deliveryHash, action.checkpointsRoot, action.outcomes],
   });
-  return build("deliver", act, { ...onEscrow(act, data), onceKey: `deliver:${act.escrow}` });
+  return build("deliver", action, { ...onEscrow(action, data), onceKey: `deliver:${action.escrow}` });
 }
 
-export function withdrawOperation(act: Act): NewOperation {
-  return build("withdraw", act, {
-    ...onEscrow(act, encodeFunctionData({ abi: escrowAbi, functionName: "withdraw" })),
-    onceKey: `withdraw:${act.escrow}`,
-  });
-}
-
-export function approveOperation(act: Act): NewOperation {
-  return build("approve", act, {
-    ...onEscrow(act, encodeFunctionData({ abi: escrowAbi, functionName: "approve" })),
-    onceKey: `approve:${act.escrow}`,
+export function withdrawOperation(action: EscrowAction): NewOperation {
+  return build("withdraw", action, {
+    ...onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "withdraw" })),
+    onceKey: `withdraw:${action.escrow}`,
   });
 }
 
-/** Opens a dispute with the Client's bond paid. */
-export function disputeOperation(act: SurplusAct): NewOperation {
-  const data = encodeFunctionData({ abi: escrowAbi, functionName: "dispute", args: [authorizationOf(act)] });
-  return build("dispute", act, {
-    ...onEscrow(act, withSurplus(act, data)),
-    payment: paymentOf(act),
-    onceKey: `dispute:${act.escrow}`,
+export function approveOperation(action: EscrowAction): NewOperation {
+  return build("approve", action, {
+    ...onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "approve" })),
+    onceKey: `approve:${action.escrow}`,
   });
 }
 
-/** Posts the caller's sealed vote with its bond paid. */
-export function voteOperation(act: SurplusAct & { commitment: Hex }): NewOperation {
+/** Opens a dispute and pays the Client's bond. */
+export function disputeOperation(action: CreditableAction): NewOperation {
+  const data = encodeFunctionData({
+    abi: escrowAbi,
+    functionName: "dispute",
+    args: [authorizationOf(action)],
+  });
+  return build("dispute", action, {
+    ...onEscrow(action, withSurplus(action, data)),
+    payment: paymentOf(action),
+    onceKey: `dispute:${action.escrow}`,
+  });
+}
+
+/** Posts the caller's sealed vote and pays its bond. */
+export function voteOperation(action: CreditableAction & { commitment: Hex }): NewOperation {
   const data = encodeFunctionData({
     abi: escrowAbi,
     functionName: "vote",
-    args: [act.caller, act.commitment, authorizationOf(act)],
+    args: [action.caller, action.commitment, authorizationOf(action)],
   });
-  return build("vote", act, {
-    ...onEscrow(act, withSurplus(act, data)),
-    payment: paymentOf(act),
-    onceKey: `vote:${act.escrow}:${act.caller}`,
+  return build("vote", action, {
+    ...onEscrow(action, withSurplus(action, data)),
+    payment: paymentOf(action),
+    onceKey: `vote:${action.escrow}:${action.caller}`,
   });
 }
 
-/** Draws the jury, or names another block as its seed's where that one is out of reach: give each try a `onceKey`. */
-export function drawOperation(act: KeeperAct & { onceKey: string }): NewOperation {
-  return build("draw", act, onEscrow(act, encodeFunctionData({ abi: escrowAbi, functionName: "draw" })));
+/** Draws the jury, or picks a new seed block if the old one is out of reach. Each try needs a different `onceKey`. */
+export function drawOperation(action: KeeperAction & { onceKey: string }): NewOperation {
+  return build(
+    "draw",
+    action,
+    onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "draw" })),
+  );
 }
 
 export function openVoteOperation(
-  act: KeeperAct & { backupAgent: Address; votes: number; salt: Hex },
+  action: KeeperAction & { backupAgent: Address; votes: number; salt: Hex },
 ): NewOperation {
   const data = encodeFunctionData({
     abi: escrowAbi,
     functionName: "openVote",
-    args: [act.backupAgent, act.votes, act.salt],
+    args: [action.backupAgent, action.votes, action.salt],
   });
-  return build("open-vote", act, {
-    ...onEscrow(act, data),
-    onceKey: `open-vote:${act.escrow}:${act.backupAgent}`,
-  });
-}
-
-export function tallyOperation(act: KeeperAct): NewOperation {
-  return build("tally", act, {
-    ...onEscrow(act, encodeFunctionData({ abi: escrowAbi, functionName: "tally" })),
-    onceKey: `tally:${act.escrow}`,
+  return build("open-vote", action, {
+    ...onEscrow(action, data),
+    onceKey: `open-vote:${action.escrow}:${action.backupAgent}`,
   });
 }
 
-export function settleOperation(act: KeeperAct): NewOperation {
-  return build("settle", act, {
-    ...onEscrow(act, encodeFunctionData({ abi: escrowAbi, functionName: "settle" })),
-    onceKey: `settle:${act.escrow}`,
+export function tallyOperation(action: KeeperAction): NewOperation {
+  return build("tally", action, {
+    ...onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "tally" })),
+    onceKey: `tally:${action.escrow}`,
   });
 }
 
-/** Pays a voter. A deferred reward is a second claim: give it a `onceKey` of its own. */
-export function claimOperation(act: KeeperAct & { backupAgent: Address }): NewOperation {
-  const data = encodeFunctionData({ abi: escrowAbi, functionName: "claim", args: [act.backupAgent] });
-  return build("claim", act, { ...onEscrow(act, data), onceKey: `claim:${act.escrow}:${act.backupAgent}` });
+export function settleOperation(action: KeeperAction): NewOperation {
+  return build("settle", action, {
+    ...onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "settle" })),
+    onceKey: `settle:${action.escrow}`,
+  });
 }
 
-/** Tries a payout again that the token refused. It can become due again: give each try a `onceKey` of its own. */
-export function claimDeferredOperation(act: KeeperAct & { payee: Address; onceKey: string }): NewOperation {
-  const data = encodeFunctionData({ abi: escrowAbi, functionName: "claimDeferred", args: [act.payee] });
-  return build("claim-deferred", act, onEscrow(act, data));
+/** Pays a voter. A deferred reward is a second claim and needs a different `onceKey`. */
+export function claimOperation(action: KeeperAction & { backupAgent: Address }): NewOperation {
+  const data = encodeFunctionData({ abi: escrowAbi, functionName: "claim", args: [action.backupAgent] });
+  return build("claim", action, {
+    ...onEscrow(action, data),
+    onceKey: `claim:${action.escrow}:${action.backupAgent}`,
+  });
 }
 
-/** Sends money back that an authorization brought to the escrow without a state change. */
+/** Retries a payout that the token refused. It can become due again, so each try needs a different `onceKey`. */
+export function claimDeferredOperation(
+  action: KeeperAction & { payee: Address; onceKey: string },
+): NewOperation {
+  const data = encodeFunctionData({ abi: escrowAbi, functionName: "claimDeferred", args: [action.payee] });
+  return build("claim-deferred", action, onEscrow(action, data));
+}
+
+/** Refunds a direct transfer: money that an authorization moved to the escrow without changing its state. */
 export function returnSurplusOperation(
-  act: KeeperAct & { payer: Address; amount: bigint; authorization: AuthorizationArguments },
+  action: KeeperAction & { payer: Address; amount: bigint; authorization: AuthorizationArguments },
 ): NewOperation {
   const data = encodeFunctionData({
     abi: escrowAbi,
     functionName: "returnSurplus",
-    args: [act.payer, act.amount, authorizationOf(act)],
+    args: [action.payer, action.amount, authorizationOf(action)],
   });
-  return build("return-surplus", act, {
-    ...onEscrow(act, data),
-    onceKey: `return-surplus:${act.escrow}:${act.payer}:${act.authorization.nonce}`,
+  return build("return-surplus", action, {
+    ...onEscrow(action, data),
+    onceKey: `return-surplus:${action.escrow}:${action.payer}:${action.authorization.nonce}`,
   });
 }
 
-/** Stakes protocol tokens for eligibility as a Backup Agent; the authorization is one of the protocol token. */
+/** Stakes protocol tokens to become eligible as a Backup Agent. `authorization` must be for the protocol token. */
 export function stakeOperation(
-  act: RequestFacts & {
+  action: RequestFacts & {
     deployment: Deployment;
     agent: Address;
     amount: bigint;
     authorization: AuthorizationArguments;
   },
 ): NewOperation {
-  const { deployment, agent, amount, authorization } = act;
-  return build("stake", act, {
+  const { deployment, agent, amount, authorization } = action;
+  return build("stake", action, {
     escrow: null,
     caller: agent,
     target: deployment.registry,
     data: encodeFunctionData({
       abi: registryAbi,
       functionName: "stake",
-      args: [agent, amount, authorizationOf(act)],
+      args: [agent, amount, authorizationOf(action)],
     }),
     payment: { asset: deployment.protocolToken, payer: agent, nonce: authorization.nonce },
   });
 }
 
-/** Starts unbonding. It may happen again after a new stake: pass a `onceKey` that names the request. */
+/** Starts unbonding. It can happen again after a new stake, so pass a `onceKey` that identifies the request. */
 export function requestUnstakeOperation(
-  act: RequestFacts & { deployment: Deployment; agent: Address },
+  action: RequestFacts & { deployment: Deployment; agent: Address },
 ): NewOperation {
-  return build("request-unstake", act, {
+  return build("request-unstake", action, {
     escrow: null,
-    caller: act.agent,
-    target: act.deployment.registry,
-    data: encodeFunctionData({ abi: registryAbi, functionName: "requestUnstake", args: [act.agent] }),
+    caller: action.agent,
+    target: action.deployment.registry,
+    data: encodeFunctionData({ abi: registryAbi, functionName: "requestUnstake", args: [action.agent] }),
   });
 }
 
-/** Takes an unbonded stake out. It may happen again after a new stake: pass a `onceKey` that names the request. */
+/**
+ * Withdraws an unbonded stake. It can happen again after a new stake, so pass a `onceKey` that identifies the request.
+ */
 export function withdrawStakeOperation(
-  act: RequestFacts & { deployment: Deployment; agent: Address },
+  action: RequestFacts & { deployment: Deployment; agent: Address },
 ): NewOperation {
-  return build("withdraw-stake", act, {
+  return build("withdraw-stake", action, {
     escrow: null,
-    caller: act.agent,
-    target: act.deployment.registry,
-    data: encodeFunctionData({ abi: registryAbi, functionName: "withdrawStake", args: [act.agent] }),
+    caller: action.agent,
+    target: action.deployment.registry,
+    data: encodeFunctionData({ abi: registryAbi, functionName: "withdrawStake", args: [action.agent] }),
   });
 }
 
@@ -324,11 +342,11 @@ function build(
   };
 }
 
-function onEscrow(act: { escrow: Address; caller?: Address }, data: Hex) {
-  return { escrow: act.escrow, caller: act.caller ?? null, target: act.escrow, data };
+function onEscrow(action: { escrow: Address; caller?: Address }, data: Hex) {
+  return { escrow: action.escrow, caller: action.caller ?? null, target: action.escrow, data };
 }
 
-function withSurplus({ stray }: SurplusAct, data: Hex): Hex {
+function withSurplus({ stray }: CreditableAction, data: Hex): Hex {
   if (stray !== true) return data;
   return encodeFunctionData({ abi: escrowAbi, functionName: "withSurplus", args: [data] });
 }
@@ -338,6 +356,6 @@ function authorizationOf({ authorization }: { authorization: AuthorizationArgume
   return { validAfter, validBefore, nonce, signature };
 }
 
-function paymentOf({ deployment, caller, authorization }: PaidAct) {
+function paymentOf({ deployment, caller, authorization }: PaidAction) {
   return { asset: deployment.asset.address, payer: caller, nonce: authorization.nonce };
 }

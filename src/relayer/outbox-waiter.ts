@@ -1,4 +1,4 @@
-/** Waiting for operations: one LISTEN connection for any number of waiters, and a poll in case it goes deaf. */
+/** Waits for operations: one LISTEN connection for all waiters, and a poll in case a notification is lost. */
 import { inArray } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import type pg from "pg";
@@ -7,20 +7,20 @@ import { operation } from "../db/schema.js";
 
 export type OperationRow = typeof operation.$inferSelect;
 
-/** Postgres channel; payload: operation ids joined by commas. */
+/** Postgres channel; the payload is a comma-separated list of operation ids. */
 export const OPERATION_DONE = "operation_done";
 
-/** Ids in one query of the poll. */
+/** Ids per query. */
 const MAX_IDS = 1000;
 const DONE: ReadonlySet<string> = new Set(["mined", "final", "rejected"]);
 
 export interface OutboxWaiter {
-  /** The operation once it is mined, final or rejected; null where that takes longer, or the wait was aborted. */
+  /** Resolves to the operation once it is mined, final or rejected; to null after `timeoutMs` or on abort. */
   waitFor(
     id: bigint,
     options: { timeoutMs: number; signal?: AbortSignal | undefined },
   ): Promise<OperationRow | null>;
-  /** Ends all waits (with null) and closes the connection. */
+  /** Resolves all waits with null and closes the connection. */
   stop(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export function createOutboxWaiter({
 }): OutboxWaiter {
   const db = drizzle(pool, { casing: "snake_case" });
   const waiting = new Map<bigint, Set<Resolve>>();
-  /** Waiters that nobody has looked up yet: their operation may have been done before they came. */
+  /** Ids not looked up yet: their operation might have finished before the wait began. */
   const fresh = new Set<bigint>();
   let freshScheduled = false;
   let polling = false;
@@ -46,7 +46,7 @@ export function createOutboxWaiter({
     for (const resolve of waiting.get(row.id) ?? []) resolve(row);
   };
 
-  /** A database that does not answer leaves the waiters waiting: the next poll asks again. */
+  /** Waiters keep waiting if the database does not respond; the next poll retries. */
   const look = async (ids: bigint[]): Promise<void> => {
     for (let start = 0; start < ids.length; start += MAX_IDS) {
       const rows = await db

@@ -1,4 +1,4 @@
-/** The outbox: acts stored before anything is sent, and the wait for what became of them. */
+/** The outbox: actions are stored here before anything is sent. */
 import { and, eq, ne, sql } from "drizzle-orm";
 import type { Executor } from "../db/client.js";
 import { operation } from "../db/schema.js";
@@ -9,16 +9,16 @@ import type { OperationRow } from "./outbox-waiter.js";
 export type { NewOperation } from "./operations.js";
 export type { OperationRow, OutboxWaiter } from "./outbox-waiter.js";
 
-/** Unsent operations beyond which new ones are refused: a few minutes' work of one signer. */
+/** Maximum unsent operations before new ones are refused: a few minutes of work for one signer. */
 export const MAX_QUEUED = 5000;
 
-/** An existing row can be rejected, and so free its key, between our insert and our look at it. */
+/** An existing row can be rejected, which frees its key, between our insert and our read. */
 const INSERT_TRIES = 5;
 
 /**
- * Stores an act to be carried out. Where the same authorization or once-key is in the outbox and not rejected, that
- * row comes back with `existing`: compare its `requestHash`, `nonce` or `data` before taking it for your own.
- * Throws `unavailable` (503, Retry-After) where the queue is full; nothing is stored then.
+ * Stores an action for the relayer. If the outbox already has a row with the same authorization or once-key that is not
+ * rejected, returns that row with `existing: true`; compare its `requestHash`, `nonce` or `data` before you treat it as
+ * your own. Throws `unavailable` (503, Retry-After), without storing anything, if the queue is full.
  */
 export async function enqueue(
   db: Executor,
@@ -36,13 +36,13 @@ export async function enqueue(
     if (!roomLeft) throw queueFull();
   }
   throw new AppError("unavailable", {
-    message: "Another attempt at the same act is just ending; repeat the call in a second",
+    message: "Another attempt at the same action is just ending. Retry in a second.",
     retryable: true,
     retryAfterSeconds: 1,
   });
 }
 
-/** Throws `unavailable` where {@link enqueue} would refuse a new act: to be asked before a payment is quoted. */
+/** Throws `unavailable` if {@link enqueue} would refuse a new action. Call it before quoting a payment. */
 export async function requireRoom(
   db: Executor,
   { maxQueued = MAX_QUEUED }: { maxQueued?: number } = {},
@@ -50,7 +50,7 @@ export async function requireRoom(
   if (!(await hasRoom(db, maxQueued))) throw queueFull();
 }
 
-/** The live row for a payment authorization: what a repeated call has to pick up. */
+/** Returns the operation with this payment authorization that is not rejected; a retried request resumes it. */
 export async function findByAuthorization(
   db: Executor,
   payment: { asset: string; payer: string; nonce: string },
@@ -97,9 +97,9 @@ async function findExisting(
   return row;
 }
 
-function rowOf({ payment, ...act }: NewOperation): typeof operation.$inferInsert {
+function rowOf({ payment, ...fields }: NewOperation): typeof operation.$inferInsert {
   return {
-    ...act,
+    ...fields,
     asset: payment?.asset ?? null,
     payer: payment?.payer ?? null,
     nonce: payment?.nonce ?? null,
@@ -108,7 +108,7 @@ function rowOf({ payment, ...act }: NewOperation): typeof operation.$inferInsert
 
 function queueFull(): AppError {
   return new AppError("unavailable", {
-    message: "Too many operations are waiting for the chain; no payment was taken. Repeat the call later",
+    message: "Too many operations are waiting for the chain. No payment was taken; retry later.",
     retryable: true,
     retryAfterSeconds: 10,
   });

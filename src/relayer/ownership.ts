@@ -1,6 +1,7 @@
 /**
- * One owner for each signer: a Postgres advisory lock on a connection of its own says who should write, and an epoch
- * that every write checks says who may. A process that slept through the loss of its lock finds the epoch moved on.
+ * Ensures one owner per signer. A Postgres advisory lock on a dedicated connection elects the owner, and every write
+ * checks the owner's epoch. A process that lost its lock while suspended fails that check, because its successor raised
+ * the epoch.
  */
 
 import type { Address } from "@working-contracts/protocol/types";
@@ -11,22 +12,22 @@ import type { Database, Transaction } from "../db/client.js";
 
 const HEARTBEAT_MS = 1000;
 const HEARTBEAT_TIMEOUT_MS = 5000;
-/** An owner that stops in the middle of a write holds up its successor no longer than this. */
+/** Maximum time an owner that stalls in the middle of a write can block its successor. */
 const WRITE_IDLE_TIMEOUT = "10s";
 
-/** Another process owns the signer by now: the write was rolled back. */
+/** Another process now owns the signer. The write was rolled back. */
 export class OwnershipLost extends Error {
   override readonly name = "OwnershipLost";
 }
 
 export interface Ownership {
   epoch: bigint;
-  /** Aborted once the lock's connection fails. */
+  /** Aborts when the lock's connection fails. */
   lost: AbortSignal;
   release(): Promise<void>;
 }
 
-/** Takes the signer, or answers null where another process has it. Rejects where the database cannot be asked. */
+/** Takes ownership of the signer. Returns null if another process owns it; rejects if the database is unreachable. */
 export async function takeOwnership(pool: pg.Pool, signer: Address): Promise<Ownership | null> {
   if (await isOwned(pool, signer)) return null;
   const client = new pg.Client({
@@ -49,7 +50,7 @@ export async function takeOwnership(pool: pg.Pool, signer: Address): Promise<Own
       await close();
       return null;
     }
-    // May wait for the last write of a former owner, which is why it can time out.
+    // Can wait for the previous owner's last write, and so can time out.
     const taken = await client.query<{ epoch: string }>({
       text: `insert into app.signer_epoch as current (signer, epoch) values ($1, 1)
         on conflict (signer) do update set epoch = current.epoch + 1, taken_at = now() returning epoch`,
@@ -76,7 +77,7 @@ export async function takeOwnership(pool: pg.Pool, signer: Address): Promise<Own
   }
 }
 
-/** Asked on a pooled connection: who waits for a signer would open one of its own every second. */
+/** Uses the pool: a process waiting for a signer would otherwise open a connection every second. */
 async function isOwned(pool: pg.Pool, signer: Address): Promise<boolean> {
   const { rows } = await pool.query<{ owned: boolean }>(
     `select exists (
@@ -88,13 +89,13 @@ async function isOwned(pool: pg.Pool, signer: Address): Promise<boolean> {
   return rows[0]?.owned === true;
 }
 
-/** Runs one write of the signer's owner; throws {@link OwnershipLost}, and writes nothing, where it is owner no more. */
+/** Runs one write as the signer's owner. Throws {@link OwnershipLost}, without writing, if ownership was lost. */
 export function fenced<T>(
   { db, signer, epoch }: { db: Database; signer: Address; epoch: bigint },
   write: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
   return db.transaction(async (tx) => {
-    // The share lock holds a successor's epoch back until this write is decided.
+    // The share lock delays a successor's epoch until this write commits or rolls back.
     const { rows } = await tx.execute(sql`
       select set_config('idle_in_transaction_session_timeout', ${WRITE_IDLE_TIMEOUT}, true)
       from (select 1 from app.signer_epoch where signer = ${signer} and epoch = ${epoch.toString()}::bigint for share) mine`);

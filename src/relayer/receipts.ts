@@ -1,9 +1,9 @@
-/** Receipts, and whether the block that they name is in the chain that we see. */
+/** Receipts, and whether their blocks are canonical. */
 import type { TransactionReceipt } from "viem";
 import type { BatchAttempt } from "../db/schema.js";
 import type { Head, SignerContext } from "./context.js";
 
-/** Any attempt may have been included: they share a nonce, so at most one was. Rejects where the node cannot answer. */
+/** Checks every attempt: they share a nonce, so at most one was included. Rejects if the node does not respond. */
 export async function findReceipt(
   { publicClient }: Pick<SignerContext, "publicClient">,
   attempts: readonly Pick<BatchAttempt, "hash">[],
@@ -18,7 +18,7 @@ export async function findReceipt(
   return null;
 }
 
-/** Whether that block is in the chain; null where the node does not have it, which says nothing. */
+/** Whether this block is canonical; null if the node does not have it, which proves nothing. */
 export async function isCanonical(
   { publicClient }: Pick<SignerContext, "publicClient">,
   blockNumber: bigint,
@@ -28,7 +28,7 @@ export async function isCanonical(
   return block === null ? null : block.hash === blockHash;
 }
 
-/** Whether `head` stands on that block: one beyond it, or of another branch, waits for a head that agrees with it. */
+/** Whether `head` builds on this block. If not (above `head`, or on another branch), wait for a head that does. */
 export async function isTrusted(
   context: Pick<SignerContext, "publicClient">,
   { number, hash }: { number: bigint; hash: string },

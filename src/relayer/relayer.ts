@@ -1,4 +1,4 @@
-/** One signer's loop: own the signer, follow what was sent, send what waits. */
+/** One signer's loop: take ownership, follow sent batches, send waiting operations. */
 
 import { relayAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
@@ -23,7 +23,7 @@ import { fillGap, sendNext } from "./send.js";
 
 export interface Relayer {
   start(): void;
-  /** Ends the loop after its current step and gives the signer up. What is signed is picked up by the next owner. */
+  /** Ends the loop after its current step and releases the signer. The next owner resumes the signed batches. */
   stop(): Promise<void>;
 }
 
@@ -38,10 +38,10 @@ export const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
 const TAKE_INTERVAL_MS = 1000;
 const FIRST_BACKOFF_MS = 200;
 const MAX_BACKOFF_MS = 2000;
-/** Without anything open, how often the chain is asked whether it still has what was final. */
+/** How often an idle signer checks that the chain still has its final batches. */
 const IDLE_LOOK_MS = 5000;
 const NOT_ALLOWED_PAUSE_MS = 10_000;
-/** How long stop() waits for a step that hangs on the node; the epoch makes leaving it behind safe. */
+/** How long stop() waits for a step that hangs on the node. Abandoning it is safe because writes check the epoch. */
 const STOP_PATIENCE_MS = 5000;
 
 export function createRelayer({
@@ -65,7 +65,7 @@ export function createRelayer({
   logger: RelayerLogger;
   metrics?: RelayerMetrics | undefined;
   options?: Partial<Omit<RelayerOptions, "confirmations">> | undefined;
-  /** Called at each named moment; tests stop or crash the process in it. */
+  /** Called at each crash point; tests stop or crash the process here. */
   crashPoint?: ((point: CrashPoint) => Promise<void>) | undefined;
 }): Relayer {
   const settings: RelayerOptions = { ...DEFAULT_OPTIONS, ...options, confirmations };
@@ -83,7 +83,7 @@ export function createRelayer({
           await work(ownership);
         }
       } catch (error) {
-        logger.warn({ signer, error }, "relayer cannot take its signer");
+        logger.warn({ signer, error }, "relayer cannot take ownership of its signer");
       } finally {
         await ownership?.release();
         ownership = null;
@@ -120,7 +120,7 @@ export function createRelayer({
           return;
         }
         failures += 1;
-        // The Relay may have stopped allowing this signer: asked again before the next batch.
+        // The Relay might no longer allow this signer: check before the next batch.
         allowed = false;
         logger.warn({ signer, failures, error }, "relayer round failed");
       }
@@ -172,7 +172,7 @@ export function createRelayer({
   };
 }
 
-/** Resolves after `ms`, or at once when `signal` aborts. */
+/** Resolves after `ms`, or immediately when `signal` aborts. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {

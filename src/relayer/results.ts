@@ -1,4 +1,4 @@
-/** Writing down what the chain did with a batch and each of its operations. */
+/** Records the on-chain results of a batch and its operations. */
 
 import { relayAbi } from "@working-contracts/protocol/abi";
 import { and, eq, inArray, sql } from "drizzle-orm";
@@ -11,9 +11,9 @@ import { fenced } from "./ownership.js";
 import { ANSWERED_TRIES, FAILED_TRIES, failureReason, retryDelay } from "./verdict.js";
 
 /**
- * Writes down which of the batch's operations were applied and which failed. An operation that another batch has
- * applied, or carries by now, is not called failed because of this one. A failure counts once it is `deep`: until then a
- * reorganisation can include the same bytes in another order, and apply what its caller would have been told is refused.
+ * Records which of the batch's operations were applied and which failed. A failure here does not count for an operation
+ * that another batch applied or now carries. A failure counts only once it is `deep`: before that, a reorg can include
+ * the same bytes in another order and apply an operation already reported as failed.
  */
 export async function recordReceipt(
   context: SignerContext,
@@ -59,7 +59,7 @@ export async function recordReceipt(
         else if (!DONE.has(row.state))
           await adopt(tx, operationId, { batchId: id, batchIndex: index, state, place });
       } else if (isHere && row.answered && row.tries < ANSWERED_TRIES) {
-        // A reorganisation brought it before what it stands on. Its caller was told that it was applied: it goes again.
+        // A reorg moved it before an operation it depends on. It was reported as applied, so it is retried.
         await tx
           .update(operation)
           .set({ ...WAITING, state: "queued", tries: sql`${operation.tries} + 1` })
@@ -71,7 +71,7 @@ export async function recordReceipt(
             batch: id.toString(),
             reason: failureReason(data, false),
           },
-          "operation failed on chain after it was answered; queued again",
+          "operation failed on chain after it was reported as applied; queued again",
         );
       } else if (isHere && deep && row.state === "sent") {
         if (await endFailed(context, tx, { ...row, batchId: id }, { data, place })) failed += 1;
@@ -103,7 +103,7 @@ export async function recordReceipt(
   if (counts.failed > 0) metrics?.operations("rejected", counts.failed);
 }
 
-/** Ends what failed in a batch whose block is deep by now, as far as the failures had been left open. */
+/** Records the failures that {@link recordReceipt} left open, once the batch's block is deep. */
 export async function recordFailures(
   context: SignerContext,
   { id, operationIds }: { id: bigint; operationIds: bigint[] },
@@ -129,7 +129,7 @@ export async function recordFailures(
   if (failed > 0) context.metrics?.operations("rejected", failed);
 }
 
-/** Judged again on the state that made it fail, or rejected where that was tried: true then. */
+/** Requeues a failed operation, or rejects it after {@link FAILED_TRIES} tries. Returns whether it was rejected. */
 async function endFailed(
   { logger, signer }: SignerContext,
   tx: Transaction,
@@ -148,12 +148,12 @@ async function endFailed(
     .where(eq(operation.id, row.id));
   logger.warn(
     { signer, operation: row.id.toString(), batch: row.batchId.toString(), reason },
-    isRejected ? "operation failed on chain" : "operation failed on chain; judged again",
+    isRejected ? "operation failed on chain" : "operation failed on chain; queued again",
   );
   return isRejected;
 }
 
-/** Why each of the batch's operations failed that did, by its index. */
+/** Revert data of each failed operation, by its index in the batch. */
 function failuresIn({ deployment }: SignerContext, receipt: TransactionReceipt): Map<number, Hex> {
   const logs = receipt.logs.filter(({ address }) => address.toLowerCase() === deployment.relay);
   const failed = parseEventLogs({ abi: relayAbi, eventName: "OperationFailed", logs });
@@ -166,7 +166,7 @@ function placeIn({ transactionHash, blockNumber, blockHash }: TransactionReceipt
   return { transactionHash, blockNumber, blockHash };
 }
 
-/** Of an operation that waits for another batch. */
+/** Columns of an operation that waits for another batch. */
 const WAITING = {
   retryAt: null,
   batchId: null,
@@ -180,8 +180,8 @@ const WAITING = {
 const DONE: ReadonlySet<string> = new Set(["mined", "final"]);
 
 /**
- * An operation that was called failed, or had been queued again, is applied by this batch after all. Where a newer
- * operation holds its authorization or once-key by now the row stays as it is: the newer one meets the effect on chain.
+ * Marks an operation that had been rejected or requeued as applied by this batch. If a newer operation now holds its
+ * authorization or once-key, the row stays unchanged: the newer one will meet the effect on chain.
  */
 async function adopt(
   tx: Transaction,
@@ -219,7 +219,7 @@ export async function finaliseBatches(context: SignerContext, ids: bigint[]): Pr
   if (finalised > 0) context.metrics?.operations("final", finalised);
 }
 
-/** Back to waiting for a receipt: the block that had these batches is gone, their signed bytes are as good as ever. */
+/** Reopens batches whose block left the chain. Their signed bytes are still valid, so they wait for a receipt again. */
 export async function reopenBatches(context: SignerContext, ids: bigint[]): Promise<void> {
   if (ids.length === 0) return;
   const nowhere = { transactionHash: null, blockNumber: null, blockHash: null, updatedAt: sql`now()` };
@@ -235,7 +235,7 @@ export async function reopenBatches(context: SignerContext, ids: bigint[]): Prom
   });
 }
 
-/** The batch can never apply: its operations wait for another one, each time longer. None is ever dropped. */
+/** Requeues the operations of a batch that cannot apply, after a revert with a growing delay. Drops none. */
 export async function requeueBatch(
   context: SignerContext,
   id: bigint,

@@ -1,4 +1,4 @@
-/** From the queue to the node: claim, simulate, sign, commit, broadcast, in this order and no other. */
+/** From the queue to the node: claim, simulate, sign, commit, broadcast, strictly in this order. */
 
 import type { Hex } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
@@ -22,25 +22,25 @@ import { simulateOperations, stateOf } from "./simulate.js";
 import { batchGas, encodeBatch, estimateFees, type Fees } from "./transaction.js";
 import { failureReason, judgeFailure, TOKEN_PAUSED } from "./verdict.js";
 
-/** Pause of a signer that cannot pay or may not send; the others go on. */
+/** Pause of a signer that cannot pay or has reached the fee cap; other signers continue. */
 const PAUSE_MS = 5000;
-/** Batches of one signer that are looked at to find its next account nonce. */
+/** Maximum batches of one signer read to find its next account nonce. */
 const MAX_KNOWN_NONCES = 1000;
 
-/** Failures of our contracts that a token which is paused can be behind. */
+/** Errors of our contracts that a paused token can cause. */
 const TRANSFER_FAILURES: ReadonlySet<string> = new Set(["PaymentFailed", "SafeERC20FailedOperation"]);
-/** Of these the token's own error comes through, whatever it is called. */
+/** For these kinds the token's own error comes through, under any name. */
 const PAYS_OUT: ReadonlySet<string> = new Set(["return-surplus", "claim-deferred"]);
 
 const pausableAbi = parseAbi(["function paused() view returns (bool)"]);
 
 /**
- * A batch whose block is gone is sent again by its owner or caretaker long before so many blocks have passed; where
- * neither can, the others go on.
+ * Blocks deeper than this are not checked. The owner or caretaker resends a batch that lost its block long before; if
+ * neither can, other signers must not wait for it.
  */
 const BRANCH_DEPTH = 64n;
 
-/** Sends one batch where there is something to send. Answers whether it did. */
+/** Sends one batch if any operation is waiting. Returns whether it did. */
 export async function sendNext(context: SignerContext, head: Head): Promise<boolean> {
   const { memory, crashPoint, logger, signer } = context;
   if (Date.now() < memory.pausedUntil || !(await hasWaiting(context))) return false;
@@ -59,7 +59,7 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   let passed: OperationRow[] = [];
   let current: Head;
   try {
-    // What the claim rests on may have been mined since `head`: on an older state it would look impossible.
+    // Read the head again: the claim's dependencies could be newer than `head`, and would be missing from its state.
     current = await readHead(publicClient);
     if (!(await isOnOurBranch(context, standsOn, current))) {
       logger.debug({ signer, head: current.number.toString() }, "the node is behind the outbox");
@@ -68,7 +68,7 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
     }
     const judged = await judge(context, claimed, current);
     await crashPoint("after_simulation");
-    // The node may have changed its mind meanwhile.
+    // The block could have been reorganized during the simulation.
     if ((await isCanonical(context, current.number, current.hash)) !== true) {
       await release(context, claimed);
       return false;
@@ -88,7 +88,7 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   }
 }
 
-/** Whether `head` has these blocks, as far as they are near enough for a reorganisation. */
+/** Whether `head` builds on these blocks. Ignores blocks too deep for a reorg. */
 async function isOnOurBranch(
   context: SignerContext,
   blocks: readonly { number: bigint; hash: string }[],
@@ -99,7 +99,7 @@ async function isOnOurBranch(
   return !trusted.includes(false);
 }
 
-/** Claims lapse by themselves; giving them back at once spares the wait. */
+/** Releases claims immediately; otherwise they would block until they lapse. */
 async function release(context: SignerContext, rows: OperationRow[]): Promise<void> {
   await storeUnsent(context, { rejected: [], held: [], released: rows }).catch(() => undefined);
 }
@@ -129,7 +129,7 @@ async function judge(
       for (const key of [row.escrow, row.caller, row.payer]) if (key !== null) touched.add(key);
       continue;
     }
-    // One that travels with it may be the cause, and is not on the chain yet: judged again when it is.
+    // An operation ahead of it in this batch could be the cause. Judge it again once that one is on chain.
     if ([row.escrow, row.caller, row.payer].some((key) => key !== null && touched.has(key))) {
       judged.released.push(row);
       continue;
@@ -150,7 +150,7 @@ async function judge(
     const list = verdict.verdict === "reject" ? judged.rejected : judged.held;
     list.push({ row, reason: verdict.reason, data: verdict.data });
   }
-  // One that was published may have failed because it is applied already: by a batch that was given up too early.
+  // A published operation can fail because it was already applied, by a batch abandoned too early.
   await recordGivenUp(
     context,
     [...judged.rejected, ...judged.held]
@@ -161,7 +161,7 @@ async function judge(
   return judged;
 }
 
-/** At that block. A token without `paused` is never paused; a node that does not answer makes the round fail. */
+/** Whether the token is paused at `head`. A token without `paused()` counts as not paused; node errors are thrown. */
 async function isPaused(
   publicClient: SignerContext["publicClient"],
   asset: Hex,
@@ -184,8 +184,8 @@ async function isPaused(
 }
 
 /**
- * An empty batch for an account nonce below our own that a foreign transaction had used and a reorganisation gave back:
- * nothing that was signed after it can be mined before it.
+ * Sends an empty batch to fill an account nonce below ours. A foreign transaction had used that nonce and a reorg
+ * removed it; until it is used again, none of our later transactions can be mined.
  */
 export async function fillGap(context: SignerContext, head: Head): Promise<void> {
   const { publicClient, options, memory } = context;
@@ -196,7 +196,7 @@ export async function fillGap(context: SignerContext, head: Head): Promise<void>
   else if (await signAndSend(context, [], fees, head, nonce)) raiseAlarm(context, "foreign_nonce", { nonce });
 }
 
-/** `wanted`: sent with this account nonce or not at all. */
+/** If `wanted` is given, sends with exactly this account nonce or not at all. */
 async function signAndSend(
   context: SignerContext,
   operations: OperationRow[],
@@ -280,12 +280,12 @@ async function signAndSend(
   return true;
 }
 
-/** Signs one transaction of a batch; nothing leaves the process. Throws where the signer's key is not at hand. */
+/** Signs one transaction of a batch without sending it. Throws if this process does not hold the signer's key. */
 export async function signAttempt(
   { account }: SignerContext,
   { head, ...transaction }: TransactionSerializableEIP1559 & Fees & { head: Head },
 ): Promise<BatchAttempt> {
-  if (account === null) throw new Error("a caretaker signs nothing");
+  if (account === null) throw new Error("a caretaker cannot sign: it has no key");
   const raw = await account.signTransaction(transaction);
   return {
     raw,
@@ -296,7 +296,7 @@ export async function signAttempt(
   };
 }
 
-/** Hands signed bytes to the node. Its answer decides nothing: receipts do, and the same bytes can go again. */
+/** Sends signed bytes to the node. Its response does not matter: receipts decide, and the bytes can be sent again. */
 export async function broadcast(
   { publicClient, logger, signer }: SignerContext,
   { raw, hash }: Pick<BatchAttempt, "raw" | "hash">,
@@ -304,21 +304,21 @@ export async function broadcast(
   try {
     await publicClient.sendRawTransaction({ serializedTransaction: raw });
   } catch (error) {
-    logger.debug({ signer, hash, error }, "broadcast answered with an error");
+    logger.debug({ signer, hash, error }, "broadcast returned an error");
   }
 }
 
 /**
- * All transactions of one batch, oldest first: where the node lost them and the newest costs more than the signer has,
- * an older one may still be mined.
+ * Broadcasts all transactions of one batch, oldest first. If the node lost them and the signer cannot afford the
+ * newest, an older one can still be mined.
  */
 export async function broadcastAll(context: SignerContext, attempts: readonly BatchAttempt[]): Promise<void> {
   for (const attempt of attempts) await broadcast(context, attempt);
 }
 
 /**
- * The lowest nonce that the chain can still take and that no batch of ours stands for; null where the chain knows
- * fewer of our transactions than are decided: it lies, or has lost some.
+ * Returns the lowest unused account nonce that none of our batches holds; null if the chain knows fewer of our
+ * transactions than are final here, because it is out of date or lost some.
  */
 async function nextNonce({ db, signer }: SignerContext, chainNonce: number): Promise<number | null> {
   const { rows } = await db.execute<{ account_nonce: string; state: string }>(sql`

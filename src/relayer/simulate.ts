@@ -1,4 +1,4 @@
-/** What each operation of a batch would do at a block, told before its authorization leaves the process. */
+/** Simulates each operation of a batch at a block, before its authorization leaves the process. */
 
 import { relayAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
@@ -8,14 +8,14 @@ import type { Head } from "./context.js";
 import type { OperationRow } from "./outbox.js";
 import { batchGas, encodeBatch } from "./transaction.js";
 
-/** That very block, and an error from a node that does not have it in its chain (EIP-1898). */
+/** Selects the block by hash; a node that does not have it in its chain must return an error (EIP-1898). */
 export const stateOf = ({ hash }: Pick<Head, "hash">) => ({ blockHash: hash, requireCanonical: true });
 
 export type SimulationResult = { success: true } | { success: false; data: Hex; outOfGas: boolean };
 
 type SimulatedOperation = Pick<OperationRow, "target" | "data" | "gasLimit">;
 
-/** JSON-RPC: the method does not exist, or is switched off. */
+/** JSON-RPC: the method does not exist or is disabled. */
 const METHOD_MISSING: ReadonlySet<number> = new Set([-32601, -32004]);
 const PARALLEL_CALLS = 16;
 
@@ -26,10 +26,10 @@ interface SimulatedCall {
 }
 
 /**
- * Runs the operations one after another on the state of `head` and at the time `now`, each as a batch of its own. The
- * state is asked for by the block's hash: behind one URL, nodes may stand on different branches.
- * Rejects where the node cannot answer, or the Relay itself refuses: that says nothing about any operation. Nodes
- * without `eth_simulateV1` are asked call by call, so that an operation does not see the effects of those before it.
+ * Simulates the operations in sequence on the state of `head` at time `now`, each as a separate batch. The state is
+ * selected by block hash, because nodes behind one URL can be on different branches. Rejects if the node fails or the
+ * Relay itself reverts; neither says anything about an operation. On nodes without `eth_simulateV1`, each operation is
+ * a separate `eth_call` and does not see the effects of those before it.
  */
 export async function simulateOperations({
   publicClient,
@@ -44,7 +44,7 @@ export async function simulateOperations({
   relay: Address;
   operations: readonly SimulatedOperation[];
   head: Pick<Head, "hash" | "timestamp">;
-  /** Seconds; when the batch can be expected in a block. */
+  /** Expected block time of the batch, in seconds. */
   now: number;
 }): Promise<SimulationResult[]> {
   const calls = operations.map((operation) => ({
@@ -59,7 +59,7 @@ export async function simulateOperations({
       method: "eth_simulateV1",
       params: [{ blockStateCalls: [{ calls, blockOverrides }], validation: false }, stateOf(head)],
     } as never)) as { calls: SimulatedCall[] }[];
-    if (block?.calls.length !== operations.length) throw new Error("eth_simulateV1 left calls out");
+    if (block?.calls.length !== operations.length) throw new Error("eth_simulateV1 omitted calls");
     return block.calls.map((call, index) => readSimulated(relay, call, operations[index]?.gasLimit ?? 0));
   } catch (error) {
     if (!isMethodMissing(error)) throw error;
@@ -68,7 +68,7 @@ export async function simulateOperations({
 }
 
 function readSimulated(relay: Address, call: SimulatedCall, gasLimit: number): SimulationResult {
-  if (BigInt(call.status) !== 1n) throw new Error("the Relay refused a simulated batch");
+  if (BigInt(call.status) !== 1n) throw new Error("the Relay reverted a simulated batch");
   const logs = (call.logs ?? []).filter(({ address }) => address.toLowerCase() === relay);
   const [failure] = parseEventLogs({ abi: relayAbi, eventName: "OperationFailed", logs: logs as never });
   if (failure === undefined) return { success: true };

@@ -1,19 +1,19 @@
-/** A batch as a transaction: gas, fees, replacement fees, calldata. */
+/** Gas, fees, replacement fees and calldata of a batch transaction. */
 
 import { relayAbi } from "@working-contracts/protocol/abi";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { encodeFunctionData, type PublicClient } from "viem";
 import type { Head } from "./context.js";
 
-/** EIP-7825: no transaction may ask for more. */
+/** EIP-7825: maximum gas limit of a transaction. */
 const MAX_TRANSACTION_GAS = 2 ** 24;
-/** Part of a block that one batch may ask for; a fuller block would have to be empty to take it. */
+/** Maximum share of a block's gas per batch. Close to 100%, the batch would fit only into an empty block. */
 const BLOCK_SHARE_PERCENT = 90n;
-/** What `execute` needs before its first operation and after its last. */
+/** Gas `execute` uses before its first operation and after its last. */
 const BATCH_OVERHEAD = 60_000;
-/** The Relay asks for 64/63 of the limit and 12,000 (Relay.sol); its event and own steps come on top. */
+/** The Relay requires 64/63 of the limit plus 12,000 (Relay.sol); its event and bookkeeping come on top. */
 const OPERATION_OVERHEAD = 20_000;
-/** Calldata (40 a byte by EIP-7623's floor), its copy to memory, and the memory's growth in a full batch. */
+/** Calldata (40 per byte, the EIP-7623 floor), its copy to memory, and memory expansion in a full batch. */
 const GAS_PER_BYTE = 48;
 const FALLBACK_PRIORITY_FEE = 1_000_000_000n;
 
@@ -28,12 +28,12 @@ export interface RelayedCall {
   data: string;
 }
 
-/** What one operation adds to a batch's gas limit. */
+/** Gas one operation adds to a batch's gas limit. */
 export function operationGas({ gasLimit, dataLength }: { gasLimit: number; dataLength: number }): number {
   return Math.ceil((gasLimit * 64) / 63) + OPERATION_OVERHEAD + dataLength * GAS_PER_BYTE;
 }
 
-/** Gas for operations in a batch that fits one transaction and a block like `head`. */
+/** Gas available to the operations of a batch that fits one transaction and a block like `head`. */
 export function gasBudget(head: Pick<Head, "gasLimit">): number {
   const ofBlock = Number((head.gasLimit * BLOCK_SHARE_PERCENT) / 100n);
   return Math.min(MAX_TRANSACTION_GAS, ofBlock) - BATCH_OVERHEAD;
@@ -65,7 +65,7 @@ export function byteLength(data: string): number {
   return (data.length - 2) / 2;
 }
 
-/** Fees for a new transaction; null where even the next block's base fee is beyond `cap`. */
+/** Fees for a new transaction in wei; null if `cap` does not cover the next block's base fee and the tip. */
 export async function estimateFees(
   publicClient: PublicClient,
   head: Pick<Head, "baseFeePerGas">,
@@ -75,7 +75,7 @@ export async function estimateFees(
   return cappedFees({ baseFeePerGas: head.baseFeePerGas, tip: suggested > 0n ? suggested : 1n, cap });
 }
 
-/** Doubled base fee plus tip, so that six full blocks in a row do not price it out. */
+/** Twice the base fee plus tip, so that about six full blocks in a row do not price it out. */
 export function cappedFees({
   baseFeePerGas,
   tip,
@@ -92,8 +92,8 @@ export function cappedFees({
 }
 
 /**
- * Fees of a replacement: a quarter more on both fields (nodes want an eighth), or the market's where that is higher.
- * Null where `cap` leaves no room for a step that nodes accept.
+ * Fees of a replacement: 25% more on both fields (nodes require 12.5%), or market fees if those are higher. Null if
+ * `cap` leaves no room for an increase that nodes accept.
  */
 export function replacementFees({
   previous,

@@ -1,14 +1,14 @@
-/** Why an operation failed, in one word, and whether waiting can help. */
+/** Names the reason an operation failed and decides whether a retry can help. */
 import type { Hex } from "viem";
 import { decodeRevert } from "../chain/errors.js";
 
 export type Verdict =
-  /** No later try can succeed; what the payer signed was never sent. */
+  /** No retry can succeed. This try did not send the payer's signature. */
   | { verdict: "reject"; reason: string; data: Hex }
-  /** The cause lies outside of the operation and can pass. */
+  /** The cause is outside the operation and can go away. */
   | { verdict: "hold"; reason: string; data: Hex };
 
-/** Errors that time alone ends, met when the keeper's clock runs ahead of the chain's. */
+/** Errors that only time resolves. They occur when the keeper's clock is ahead of the chain's. */
 const TOO_EARLY: ReadonlySet<string> = new Set([
   "VotingOpen",
   "TallyNotDue",
@@ -16,23 +16,23 @@ const TOO_EARLY: ReadonlySet<string> = new Set([
   "NoDraw",
   "SurplusNotReturnable",
 ]);
-/** The reason of what waits until the stablecoin moves again. */
+/** Hold reason while the stablecoin is paused. */
 export const TOKEN_PAUSED = "TokenPaused";
-/** Tries of a keeper's operation that is too early, some four minutes: then the keeper brings it again. */
+/** Tries of a keeper's operation that is too early (about four minutes); after that the keeper enqueues a new one. */
 const EARLY_TRIES = 8;
-/** Tries of an operation that a reorganisation took back after its caller was told that it was applied: as long. */
+/** Tries of an operation that a reorg removed after it was reported as applied: also about four minutes. */
 export const ANSWERED_TRIES = 34;
 
 /**
- * Times that an operation is judged again which failed on chain although its simulation succeeded: a reorganisation, or
- * somebody else's transaction, changed what it stands on.
+ * Retries of an operation that failed on chain although its simulation succeeded: a reorg or a foreign transaction
+ * changed the state it depends on.
  */
 export const FAILED_TRIES = 2;
 
-/** What an act within `withSurplus` that failed without a reason ends in. */
+/** Error of a call inside `withSurplus` that failed without a reason. */
 const WITHOUT_REASON = "FailedCall";
 
-/** The Solidity error's name, or the relayer's own word for failures without one. */
+/** The Solidity error's name, or the relayer's own reason if there is none. */
 export function failureReason(data: Hex, outOfGas: boolean): string {
   const name = data === "0x" ? WITHOUT_REASON : (decodeRevert(data)?.name ?? "UnknownError");
   if (name !== WITHOUT_REASON) return name;
@@ -51,9 +51,9 @@ export function judgeFailure({
   data: Hex;
   fromKeeper: boolean;
   tries: number;
-  /** Whether its caller was told that it was applied: what it stands on may be on its way again too. */
+  /** Whether it was reported to its caller as applied. Operations it depends on can be pending again too. */
   answered: boolean;
-  /** Whether the stablecoin refuses all transfers at the moment. */
+  /** Whether the stablecoin currently refuses all transfers. */
   tokenPaused: boolean;
 }): Verdict {
   if (tokenPaused) return { verdict: "hold", reason: TOKEN_PAUSED, data };
@@ -66,7 +66,7 @@ const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 5 * 60_000;
 const LAST_ANSWERED_RETRY_MS = 8_000;
 
-/** Milliseconds until the next try; fewer where others wait behind what a caller was told. */
+/** Milliseconds until the next try. Operations reported as applied retry sooner, because others wait for them. */
 export function retryDelay(tries: number, { answered = false } = {}): number {
   return Math.min(
     FIRST_RETRY_MS * 2 ** Math.min(tries, 20),

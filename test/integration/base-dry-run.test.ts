@@ -81,7 +81,7 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
       "base-sepolia is chain 84532, the node serves chain 8453.",
     ]);
     expect(await networkFaults(publicClient, "base")).toEqual([
-      `There is no contract at ${asset.address}, where base has its stablecoin.`,
+      `There is no contract at ${asset.address}, the stablecoin's address on base.`,
     ]);
 
     // The bridged coin's name and another version. A signature for one token is worthless for the other.

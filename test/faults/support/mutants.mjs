@@ -510,8 +510,8 @@ export const MUTANTS = [
     file: "src/relayer/send.ts",
     edits: [
       [
-        '    logger.debug({ signer, hash, error }, "broadcast answered with an error");\n',
-        '    logger.debug({ signer, hash }, "broadcast answered with an error");\n    throw error;\n',
+        '    logger.debug({ signer, hash, error }, "broadcast returned an error");\n',
+        '    logger.debug({ signer, hash }, "broadcast returned an error");\n    throw error;\n',
       ],
       [
         '  await broadcast(context, attempt);\n  await crashPoint("after_broadcast");',
