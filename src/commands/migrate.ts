@@ -1,4 +1,4 @@
-/** Brings the service's tables to the newest version and ends. Every process does so when it starts, too. */
+/** Migrates the service's tables to this release and exits. Every service process also does so when it starts. */
 import { createDatabase, migrate } from "../db/client.js";
 
 const { DATABASE_URL } = process.env;
@@ -9,4 +9,4 @@ if (!DATABASE_URL) {
 const { pool } = createDatabase(DATABASE_URL, { maxConnections: 2 });
 await migrate(pool);
 await pool.end();
-console.log("The tables are those of this release.");
+console.log("The tables are up to date.");

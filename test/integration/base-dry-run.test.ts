@@ -212,7 +212,7 @@ describe("the processes of deploy/, on their image's files", () => {
     };
     const isReady = async () => (await fetch(`http://127.0.0.1:${port}/ready`)).ok;
     const waits = () =>
-      output.includes("standby: Another indexer fills this index: waiting to take its place.");
+      output.includes("standby: Another indexer is writing this index. Standing by to take over.");
     await Promise.race([
       until("the other one waits", async () => waits(), { timeoutMs: 30_000 }),
       diedEarly(next),
