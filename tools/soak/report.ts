@@ -91,7 +91,7 @@ export function printReport(
   const volume = paid.reduce((sum, { authorization }) => sum + authorization.value, 0n);
   const ends = new Map<string, number>();
   for (const { status } of board.values()) ends.set(status, (ends.get(status) ?? 0) + 1);
-  const restarts = cluster.reports.filter((line) => line.includes("starting it again")).length;
+  const restarts = cluster.reports.filter((line) => line.includes("Restarting in")).length;
   console.log(`\nSoak of ${minutes} minutes, seed ${seed}`);
   console.log(`\nContracts: ${board.size} (${listOf(ends)})`);
   console.log(
