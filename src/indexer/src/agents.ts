@@ -5,7 +5,7 @@ import { delegation, stake } from "ponder:schema";
 ponder.on("AgentDelegation:DelegationRegistered", async ({ event, context }) => {
   const { agent, operator } = event.args;
   const issuedAt = BigInt(event.args.issuedAt);
-  // An older challenge can be registered after a newer one; it must not shorten the delegation.
+  // An older challenge can be registered after a newer one; it must not move `issuedAt` back.
   await context.db
     .insert(delegation)
     .values({ agent, operator, issuedAt, revokedAt: 0n })

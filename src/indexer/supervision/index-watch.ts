@@ -26,7 +26,7 @@ export interface IndexWatchOptions {
 const INTERVAL_MS = 2000;
 /** Maximum index stall while the chain advances: far longer than a healthy indexer needs. */
 const STANDSTILL_MS = 15_000;
-/** How long an advancing index may keep a row of a block that left the chain. */
+/** Maximum time for which an advancing index can keep a row of a block that left the chain. */
 const ABANDONED_MS = 20_000;
 /** Consecutive looks that must find a different block at a height that the indexer counts as final. */
 const ANCHOR_LOOKS = 2;
