@@ -1,7 +1,7 @@
 /**
- * `npm run bench`: measures on this machine, prints tables and writes bench/results/<date>.json. `-- waves`, `write`,
- * `read`, `start`, `soak` measure one part; `read` is Get and List, freshness and memory. `-- --readme` puts the newest
- * results' tables into README.md and measures nothing. `-- --seconds 3` makes every load shorter, for a first look.
+ * `npm run bench`: measures on this machine, prints tables and saves the results. `-- waves`, `write`, `read`, `start`
+ * and `soak` each measure one part; `read` covers Get and List, freshness and memory. `-- --readme` measures nothing
+ * and puts the newest results' tables into README.md. `-- --seconds 3` shortens every load, for a first look.
  */
 import { parseArgs } from "node:util";
 import { type Bed, startBed } from "./bed.js";
@@ -54,7 +54,7 @@ console.log(`\n${tablesOf(results)}\n\nWritten to ${file}.`);
 
 async function measureReading(bed: Bed): Promise<Required<Pick<Results, "reads" | "freshness">>> {
   const [reader] = await bed.newAgents(1);
-  if (reader === undefined) throw new Error("nobody to read");
+  if (reader === undefined) throw new Error("There is no agent to read with.");
   const freshness = await measureFreshness(bed, reader);
   await bed.mine("automine");
   const { failure } = await createContract(bed, reader);

@@ -1,4 +1,4 @@
-/** Results as Markdown tables, the same on the terminal and in the README. */
+/** Results as Markdown tables, for the terminal and the README. */
 import { SEEDED } from "./read-path.js";
 import type { Results } from "./results.js";
 import { CONCURRENCIES, WAVE_PAYMENTS, type WriteResult } from "./write-path.js";
@@ -20,7 +20,7 @@ export function tablesOf(results: Results): string {
 function writeTable({ writes = [] }: Results): string {
   if (writes.length === 0) return "";
   const lines = [
-    "Payments settled a second, payments that failed, p50 / p95 / p99 in ms of those settled. Each payer signs the next one as soon as it is answered. The facilitator is the official one with its example's settings, and with viem's nonce manager, on the same chain in the same run:",
+    "Payments settled per second, failed payments, and p50 / p95 / p99 in ms of settled payments. Each payer signs its next payment as soon as it has a response. The facilitator is the official one, with its example's settings and with viem's nonce manager, on the same chain in the same run:",
     "",
     "| Chain | Payers | This service | Official facilitator | with nonce manager |",
     "| --- | ---: | --- | --- | --- |",
@@ -48,7 +48,7 @@ function waveTable({ waves = [] }: Results): string {
     return `| ${concurrency} | ${cells} |`;
   });
   return [
-    `${WAVE_PAYMENTS} payments on 1 s blocks, each tried once, so many at the same moment, and the next when all of these are answered:`,
+    `${WAVE_PAYMENTS} payments on 1 s blocks, each tried once, in waves of simultaneous payments. A wave starts once the previous one has all its responses:`,
     "",
     "| At once | This service | Official facilitator | with nonce manager |",
     "| ---: | --- | --- | --- |",
@@ -83,7 +83,7 @@ function otherTable({ freshness, memory, startUp }: Results): string {
   if (freshness !== undefined) {
     const { row, answer } = freshness;
     rows.push(`| From a block to the visible row, p50 / p95 | ${row.p50} / ${row.p95} ms |`);
-    rows.push(`| From a block to the paid call's answer, p50 / p95 | ${answer.p50} / ${answer.p95} ms |`);
+    rows.push(`| From a block to the paid call's response, p50 / p95 | ${answer.p50} / ${answer.p95} ms |`);
   }
   if (startUp !== undefined) {
     rows.push(`| From \`npm start\` to ready: new folder / again | ${startUp.first} / ${startUp.again} s |`);
@@ -101,7 +101,7 @@ function soakTable({ endurance }: Results): string {
     ([name, { first, last, peak }]) => `| ${name} | ${first} | ${last} | ${peak} |`,
   );
   return [
-    `| Memory over a soak of ${minutes} minutes, ${agents} agents, ${wrong} findings (MiB) | first | last | at most |`,
+    `| Memory during a soak of ${minutes} minutes, ${agents} agents, ${wrong} findings (MiB) | first | last | peak |`,
     "| --- | ---: | ---: | ---: |",
     ...rows,
   ].join("\n");
