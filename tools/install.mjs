@@ -1,4 +1,4 @@
-/** Installs the dependencies where node_modules is missing or is not what the lockfile says. Needs nothing itself. */
+/** Installs the dependencies if node_modules is missing or does not match the lockfile. Has no dependencies itself. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 export function ensureInstalled() {
   const [major, minor] = process.versions.node.split(".").map(Number);
   if (major < 20 || (major === 20 && minor < 11)) {
-    console.error(`Node 20.11 or later is needed; this is ${process.version}.`);
+    console.error(`Node 20.11 or later is required; this is ${process.version}.`);
     process.exit(1);
   }
   if (isInstalled()) {
@@ -28,7 +28,7 @@ export function ensureInstalled() {
   if (status !== 0) process.exit(1);
 }
 
-/** Compares the lockfile with the one that npm leaves in node_modules; packages for other platforms may be absent. */
+/** Compares the lockfile with npm's copy in node_modules. Packages for other platforms can be absent. */
 function isInstalled() {
   const wanted = read("package-lock.json");
   const present = read("node_modules/.package-lock.json");
