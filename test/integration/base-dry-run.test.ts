@@ -122,7 +122,7 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
       networkName: "base",
       asset: { ...asset, address: asset.address.toLowerCase(), symbol: "USDC" },
     });
-    expect((await deploy({})).stderr).toContain("Deploy a second time with --again.");
+    expect((await deploy({})).stderr).toContain("Use --again to deploy it again.");
   });
 });
 
