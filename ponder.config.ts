@@ -1,10 +1,10 @@
-/** Ponder: which chain, which emitters, from which block. `src/indexer/ponder.config.ts` re-exports it. */
+/** Ponder's configuration: chain, emitters and start block. `src/indexer/ponder.config.ts` re-exports it. */
 
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
 import { createConfig } from "ponder";
 import { readDeployment } from "./src/chain/deployment.js";
 
-/** Ponder's client starts at this many requests a second per URL, and climbs only under constant load. */
+/** Ponder's client starts at this many requests per second and URL, and increases only under constant load. */
 const REQUESTS_PER_LANE = 20;
 
 const deployment = readDeployment(required("DEPLOYMENT"));
@@ -25,15 +25,19 @@ export default createConfig({
   },
   contracts: {
     Factory: { chain: "escrowChain", abi: factoryAbi, address: deployment.factory, startBlock },
-    // Every emitter: handlers ignore who is no escrow. Ponder's own `factory()` forgets at a restart the escrows that it
-    // saw deployed live, where two events share one factory, and then drops what they emit (its issue 2345).
+    // Every emitter: the handlers ignore addresses that are not escrows. Ponder's own `factory()` does not work here: if
+    // two events share one factory, a restart forgets escrows that were deployed live and drops their events (Ponder
+    // issue 2345).
     Escrow: { chain: "escrowChain", abi: escrowAbi, startBlock },
     AgentDelegation: { chain: "escrowChain", abi: delegationAbi, address: deployment.delegation, startBlock },
     BackupAgentRegistry: { chain: "escrowChain", abi: registryAbi, address: deployment.registry, startBlock },
   },
 });
 
-/** The same endpoint under several names: Ponder limits each name alone. A real limit still counts, by its 429s. */
+/**
+ * The same endpoint under several URLs, because Ponder limits each separately. A provider's own limit still applies
+ * (429).
+ */
 function lanes(url: string, requestsPerSecond: number): string[] {
   const count = Math.max(1, Math.ceil(requestsPerSecond / REQUESTS_PER_LANE));
   return Array.from({ length: count }, (_, lane) => {
@@ -45,6 +49,6 @@ function lanes(url: string, requestsPerSecond: number): string[] {
 
 function required(name: string): string {
   const value = process.env[name];
-  if (!value) throw new Error(`The indexer needs the environment variable ${name}`);
+  if (!value) throw new Error(`The indexer requires the environment variable ${name}`);
   return value;
 }

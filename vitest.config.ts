@@ -16,7 +16,7 @@ export default defineConfig({
           ...withStack("conformance").test,
           globalSetup: "test/conformance/support/global-setup.ts",
           setupFiles: [...SETUP_FILES, "test/conformance/support/patient-fetch.ts"],
-          // The sentences of a file run at once; each waits for the chain most of its time.
+          // The tests of a file run concurrently; each mostly waits for the chain.
           maxConcurrency: 24,
         },
       },
@@ -24,7 +24,7 @@ export default defineConfig({
   },
 });
 
-/** One stack for the project; the files share its chain and move its time, so they run one after another. */
+/** One stack per project. Its files share the chain and move its time, so they run one after another. */
 function withStack(name: string) {
   return {
     test: {
@@ -33,7 +33,7 @@ function withStack(name: string) {
       globalSetup: "test/support/global-setup.ts",
       setupFiles: SETUP_FILES,
       fileParallelism: false,
-      // One process for all files: what each would load anew, viem above all, is loaded once.
+      // One process for all files, so that shared modules, viem above all, load once.
       isolate: false,
       testTimeout: 120_000,
       hookTimeout: 300_000,
@@ -42,13 +42,13 @@ function withStack(name: string) {
   };
 }
 
-/** Each file starts processes of its own and breaks them; most of the time it waits for them. */
+/** Each file starts its own processes and breaks them; mostly it waits for them. */
 function faults() {
   return {
     test: {
       name: "faults",
       include: ["test/faults/**/*.test.ts"],
-      // Each file loads a core: more of them at once take longer than one after another.
+      // Each file loads a core: more files in parallel take longer than in sequence.
       maxWorkers: 2,
       testTimeout: 600_000,
       hookTimeout: 300_000,
@@ -57,7 +57,7 @@ function faults() {
   };
 }
 
-/** The end-to-end tests again, on several processes of each kind; those with a stack of their own stay out. */
+/** The end-to-end tests on several processes of each kind, without those that start their own stack. */
 function cluster() {
   const files = [
     ...["contract-lifecycle", "contract-payments", "disputes", "votes", "stakes", "outside-money"],
@@ -68,7 +68,7 @@ function cluster() {
       ...withStack("cluster").test,
       include: files.map((name) => `test/e2e/${name}.test.ts`),
       globalSetup: "test/support/cluster-setup.ts",
-      // An address's streams are counted by each process for itself.
+      // Each process counts an address's streams separately.
       testNamePattern: /^(?!.*if an address has too many)/,
     },
   };

@@ -1,7 +1,7 @@
 /**
- * `npm run conformance`: every testable sentence of the specification, with what the service makes of it.
+ * `npm run conformance`: tests the service against every testable sentence of the specification.
  *
- * BASE_URL names a running service; without it a whole stack is started. What a running service allows to be tested
+ * BASE_URL names a running service; without it, a whole stack is started. How much of a running service can be tested
  * depends on RPC_URL (a local network's node gives agents money and moves the time), FUNDER_PRIVATE_KEY (an account
  * with stablecoins on any other chain) and DATABASE_URL.
  */
@@ -18,7 +18,7 @@ const REMEDIES = {
   tokens: "RPC_URL of a local network",
   clock: "RPC_URL of a local network",
   database: "DATABASE_URL",
-  stack: "no BASE_URL, so that the suite may start and stop services itself",
+  stack: "no BASE_URL, so that the suite can start and stop services itself",
 };
 
 await ensureInstalled();
@@ -28,7 +28,7 @@ try {
   const code = await runVitest(report);
   const { testResults } = JSON.parse(readFileSync(report, "utf8"));
   const total = print(testResults);
-  if (code !== 0 && total.failed === 0) console.log("The suite itself broke off.");
+  if (code !== 0 && total.failed === 0) console.log("The suite itself crashed.");
   process.exitCode = code !== 0 || total.failed > 0 ? 1 : 0;
 } finally {
   rmSync(dir, { recursive: true, force: true });
@@ -36,7 +36,7 @@ try {
 
 function runVitest(report) {
   const { BASE_URL, ...env } = process.env;
-  console.log(`Judging ${BASE_URL || "a stack of its own"} …`);
+  console.log(`Testing ${BASE_URL || "a new stack"} …`);
   const args = ["run", "--project", "conformance", "--reporter=json", `--outputFile.json=${report}`];
   return new Promise((resolve) => {
     const child = spawn(join(ROOT, "node_modules/.bin/vitest"), [...args, ...process.argv.slice(2)], {
@@ -80,7 +80,7 @@ function print(files) {
   }
   console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
   if (total.skipped > 0) {
-    console.log(`NOT JUDGED: ${total.skipped} sentences, because the suite was not given:`);
+    console.log(`NOT TESTED: ${total.skipped} sentences. The suite needs:`);
     for (const ability of lacking) console.log(`  ${ability}: ${REMEDIES[ability]}`);
   }
   return total;

@@ -1,4 +1,4 @@
-/** Deploys the protocol to RPC_URL and writes deployments/<chainId>.json; sends nothing where a setting is wrong. */
+/** Deploys the protocol to RPC_URL and writes deployments/<chainId>.json. Sends nothing if a setting is wrong. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createPublicClient, http } from "viem";
@@ -16,7 +16,7 @@ const USAGE = `
 Settings, as environment variables:
   RPC_URL               the chain's JSON-RPC endpoint
   DEPLOYER_PRIVATE_KEY  pays for the deployment
-  NETWORK               ${Object.keys(NETWORKS).join(" or ")}: the chain must be that one, and hold its native USDC
+  NETWORK               ${Object.keys(NETWORKS).join(" or ")}: the chain must be that network, with its native USDC
   ASSET                 without NETWORK: address of the stablecoin (6 decimals, EIP-3009),
                         or "${TEST_ASSET}" to deploy a test token
   SIGNERS               addresses that may send the Relay's batches, separated by commas
@@ -87,11 +87,11 @@ const {
 } = settings.data;
 const node = createPublicClient({ transport: http(rpcUrl) });
 const account = privateKeyToAccount(settings.data.DEPLOYER_PRIVATE_KEY);
-const chainId = await node.getChainId().catch(() => refuse(["RPC_URL: the node does not answer."]));
+const chainId = await node.getChainId().catch(() => refuse(["RPC_URL: the node does not respond."]));
 const path = resolve(settings.data.DEPLOYMENT ?? join(ROOT, "deployments", `${chainId}.json`));
 if (existsSync(path) && !process.argv.includes("--again")) {
   refuse([
-    `${path} exists: the protocol is deployed on chain ${chainId}. Deploy a second time with --again.`,
+    `${path} already exists: the protocol is deployed on chain ${chainId}. Use --again to deploy it again.`,
   ]);
 }
 const faults = network === undefined ? [] : await networkFaults(node, network);

@@ -1,6 +1,6 @@
 /**
- * `npm run test:faults`: the fault suite. `-- --repeat N` runs it N times with new seeds, `-- --mutants [name…]` shows
- * that the tests fail where a mechanism is switched off; other arguments go to vitest (files, -t pattern).
+ * `npm run test:faults`: the fault suite. `-- --repeat N` runs it N times with new seeds. `-- --mutants [name…]` proves
+ * that the tests fail if a mechanism is switched off. Other arguments go to vitest (files, -t pattern).
  */
 import { spawn } from "node:child_process";
 import {
@@ -72,7 +72,7 @@ async function runMutants(names) {
   return survivors.length === 0 ? 0 : 1;
 }
 
-/** Runs the mutant's tests on a copy of the sources; a copy that does not even start proves nothing. */
+/** Runs the mutant's tests on a copy of the sources. Throws if no test ran, because that proves nothing. */
 async function isKilled({ file, edits, project, tests, only }) {
   const copy = mkdtempSync(join(tmpdir(), "mutant-"));
   try {
@@ -82,7 +82,8 @@ async function isKilled({ file, edits, project, tests, only }) {
     for (const [from, to, edited = file] of edits) {
       const path = join(copy, edited);
       const source = readFileSync(path, "utf8");
-      if (source.split(from).length !== 2) throw new Error(`${edited} does not have once: ${from}`);
+      if (source.split(from).length !== 2)
+        throw new Error(`${edited} does not contain exactly once: ${from}`);
       writeFileSync(
         path,
         source.replace(from, () => to),
@@ -99,7 +100,7 @@ async function isKilled({ file, edits, project, tests, only }) {
   }
 }
 
-/** The installed packages, but the copy's own workspaces: a mutant can be in one of them. */
+/** Links the installed packages, but the copy's own workspaces, because a mutant can edit them. */
 function linkModules(copy) {
   const modules = join(copy, "node_modules");
   mkdirSync(modules);

@@ -1,4 +1,4 @@
-/** Gives an address test dollars, and protocol tokens where asked, from the faucet of the running local network. */
+/** Gives an address test dollars, and optionally protocol tokens, from the running local network's faucet. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";

@@ -1,4 +1,4 @@
-/** Installs the dependencies if node_modules is missing or differs from the lockfile. Needs no package itself. */
+/** Installs the dependencies if node_modules is missing or does not match the lockfile. Needs no package itself. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 export async function ensureInstalled({ development = true } = {}) {
   const [major, minor] = process.versions.node.split(".").map(Number);
   if (major < 20 || (major === 20 && minor < 11)) {
-    console.error(`Node 20.11 or later is needed; this is ${process.version}.`);
+    console.error(`Node 20.11 or later is required; this is ${process.version}.`);
     process.exit(1);
   }
   if (!isInstalled(development)) install(development);
@@ -34,7 +34,7 @@ function install(development) {
   console.log(`Installed in ${Math.round((Date.now() - startedAt) / 1000)} s.`);
 }
 
-/** Compares the lockfile with the one that npm leaves in node_modules. */
+/** Compares the lockfile with npm's copy in node_modules. */
 function isInstalled(development) {
   const present = Object.fromEntries(packages("node_modules/.package-lock.json"));
   return packages("package-lock.json").every(([path, entry]) => {

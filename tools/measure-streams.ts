@@ -1,11 +1,13 @@
-/** What 1,000 event streams cost the running local service: memory, delay of a call, delay of an event to all of them. */
+/**
+ * The cost of 1,000 event streams on the running local service: memory, latency of a call, delay of an event to all.
+ */
 import { get, type IncomingMessage } from "node:http";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { expectOk, freshKey, signIn } from "./demo/agent.js";
 import { connect } from "./demo/network.js";
 
 const STREAMS = 1_000;
-/** As many as one address may have open. */
+/** The service's limit per address. */
 const PER_AGENT = 10;
 const HOUR = 3_600;
 const IDLE_MS = 20_000;
@@ -60,12 +62,12 @@ console.log(
   `GET /v1/protocol, median            ${idleCall.toFixed(1)} ms before, ${busyCall.toFixed(1)} ms with them`,
 );
 console.log(
-  `An event, after the call's answer   first ${Math.min(...times).toFixed(0)} ms, last ${Math.max(...times).toFixed(0)} ms`,
+  `An event, after the call's response first ${Math.min(...times).toFixed(0)} ms, last ${Math.max(...times).toFixed(0)} ms`,
 );
 if (isAlive < STREAMS) process.exit(1);
 
 interface Stream {
-  /** When the stream first told of the type. */
+  /** When the next event of the type arrives (`performance.now()`). */
   next(type: string): Promise<number>;
   isOpen(): boolean;
   close(): void;

@@ -20,12 +20,12 @@ if (!process.argv.includes("--check")) {
   writeFileSync(OUTPUT, generated);
 } else if (readFileSync(OUTPUT, "utf8") !== generated) {
   console.error(
-    "packages/client/src/api.ts is not of these routes: run `npm run openapi` and commit the result.",
+    "packages/client/src/api.ts does not match the routes. Run `npm run openapi` and commit the result.",
   );
   process.exit(1);
 }
 
-/** What types do not need: examples, headers, and refusals, which all have the one schema Error. */
+/** Removes what types do not need: examples, headers, and error responses, which all have the schema Error. */
 function lean(document: Document): Document {
   const paths = Object.entries(document.paths).filter(([path]) => path.startsWith("/v1/"));
   for (const [, item] of paths) {
@@ -41,7 +41,7 @@ function lean(document: Document): Document {
   );
 }
 
-/** The document as any service serves it: it depends on the routes alone, but for the service's own address. */
+/** The document as any service serves it. Apart from the service's address, it depends only on the routes. */
 async function publishedDocument(): Promise<Document> {
   const config = parseConfig({
     DATABASE_URL: "postgres://localhost/none",
@@ -49,11 +49,12 @@ async function publishedDocument(): Promise<Document> {
     DEPLOYMENT: "none",
     MASTER_KEY: "00".repeat(32),
   });
-  // Routes ask their dependencies when they are called, and only the document is called here.
+  // Routes use their dependencies only when called, and only the document is requested here.
   const deployment = { asset: {} };
   const logger = createLogger("silent");
   const app = createApp({ config, deployment, logger } as Parameters<typeof createApp>[0]);
   const response = await app.request("/openapi.json");
-  if (!response.ok) throw new Error(`/openapi.json answered ${response.status}: ${await response.text()}`);
+  if (!response.ok)
+    throw new Error(`/openapi.json responded with ${response.status}: ${await response.text()}`);
   return (await response.json()) as Document;
 }

@@ -7,7 +7,7 @@ import { findChromium } from "../test/browser/support/chromium.js";
 import { connect } from "./demo/network.js";
 
 const FOLDER = join(ROOT, "docs/screenshots");
-/** More would weigh on every clone. */
+/** Larger files would bloat every clone. */
 const MAX_BYTES = 250_000;
 const DISPUTE = "Demo: dispute, mixed";
 const DESKTOP = { viewport: { width: 1280, height: 1180 } };
@@ -16,7 +16,7 @@ const PHONE = { viewport: { width: 390, height: 1180 }, colorScheme: "dark" } as
 const executablePath = findChromium();
 if (executablePath === null) process.exit(1);
 const { baseUrl } = await connect();
-// Chromium cannot build its sandbox where this runs as root.
+// Chromium cannot create its sandbox if this runs as root.
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 mkdirSync(FOLDER, { recursive: true });
 try {
@@ -32,7 +32,7 @@ try {
   await browser.close();
 }
 
-/** Where the first link of that kind leads. */
+/** Target of the page's first link that matches. */
 async function find(path: string, link: string): Promise<string> {
   const page = await browser.newPage({ baseURL: baseUrl });
   await page.goto(path);

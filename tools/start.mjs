@@ -1,4 +1,4 @@
-/** `npm start`: installs what is missing, then runs the local network in this very process. */
+/** `npm start`: installs missing dependencies, then runs the local network in this process. */
 import { ensureInstalled } from "./install.mjs";
 
 await ensureInstalled({ development: false });

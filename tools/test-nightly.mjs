@@ -1,4 +1,4 @@
-/** `npm run test:nightly`: the money law over at least 100,000 random histories a test, and longer invariant runs. */
+/** `npm run test:nightly`: the money law over at least 100,000 random histories per test, and longer invariant runs. */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { ensureInstalled } from "./install.mjs";

@@ -1,4 +1,4 @@
-/** `npm test`: all suites, what failed in them, and one closing line that adds them up. */
+/** `npm test`: runs all suites, lists their failures, and ends with a line of totals. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,18 +9,18 @@ import { ensureInstalled } from "./install.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /**
- * Stages run one after another, the lanes of a stage side by side, the suites of a lane one after another; a part of a
- * suite is its files' share. The contracts come first: every later suite deploys what they compile.
+ * Stages run one after another, the lanes of a stage in parallel, and the suites of a lane one after another. `1/2` is
+ * the first half of a suite's files. The contracts come first, because every later suite deploys their output.
  */
 const STAGES = [
   [["contracts"], ["unit"]],
   [["integration"], ["conformance", "e2e 1/2"], ["e2e 2/2", "browser"]],
 ];
 
-/** Lines of a failure's message that are repeated at the end of the run. */
+/** Lines of each failure's message that are repeated at the end of the run. */
 const MESSAGE_LINES = 12;
 
-/** Runs all suites and ends by naming what failed; a suite that breaks off counts as one failure more. */
+/** Runs all suites, then lists the failures. A suite that crashes counts as one more failure. */
 export async function runTests() {
   const total = { passed: 0, failed: 0 };
   const failures = [];
@@ -58,12 +58,12 @@ export function closingLine({ passed, failed }) {
 async function runForge() {
   const { code, stdout, stderr } = await run("forge", ["test", "--json"]);
   const counts = { output: "", passed: 0, failed: 0, failures: [] };
-  const brokenOff = (output) => ({ ...counts, output, failed: 1, failures: ["broke off; see its output"] });
+  const crashed = (output) => ({ ...counts, output, failed: 1, failures: ["crashed; see its output"] });
   let suites;
   try {
     suites = JSON.parse(stdout.slice(stdout.indexOf("{")));
   } catch {
-    return brokenOff(`${stdout}${stderr}`);
+    return crashed(`${stdout}${stderr}`);
   }
   for (const [suite, { test_results: results }] of Object.entries(suites)) {
     for (const [test, { status, reason }] of Object.entries(results)) {
@@ -73,7 +73,7 @@ async function runForge() {
       counts.failures.push(`${suite} ${test}: ${reason ?? "no reason given"}`);
     }
   }
-  return code !== 0 && counts.failed === 0 ? brokenOff(stderr) : counts;
+  return code !== 0 && counts.failed === 0 ? crashed(stderr) : counts;
 }
 
 async function runVitest(suite) {
@@ -96,7 +96,7 @@ function countVitest(report, { code, output }) {
   try {
     json = JSON.parse(readFileSync(report, "utf8"));
   } catch {
-    return { passed: 0, failed: 1, failures: ["broke off; see its output"] };
+    return { passed: 0, failed: 1, failures: ["crashed; see its output"] };
   }
   const failures = json.testResults.flatMap((file) => failuresOf(file));
   if (code !== 0 && failures.length === 0) {
@@ -105,14 +105,14 @@ function countVitest(report, { code, output }) {
   return { passed: json.numPassedTests, failed: failures.length, failures };
 }
 
-/** What vitest says of an error that belongs to no test, as one of a project's setup; else the end of its output. */
+/** Vitest's report of an error outside any test, as in a project's setup; otherwise the end of its output. */
 function errorOutsideTests(output) {
   const lines = stripVTControlCharacters(output).trim().split("\n");
   const start = lines.findIndex((line) => /(Unhandled|Startup) .*(Error|Rejection)/.test(line));
   return lines.slice(start === -1 ? -MESSAGE_LINES : start).join("\n");
 }
 
-/** A file that does not even load has no failed test of its own. */
+/** A file that does not load has no failed tests; it counts as one failure. */
 function failuresOf({ name, status, message, assertionResults }) {
   const file = relative(ROOT, name);
   const failed = assertionResults.filter((test) => test.status === "failed");
@@ -127,7 +127,7 @@ function shortened(message) {
   return lines.map((line) => `      ${line.slice(0, 300)}`).join("\n");
 }
 
-/** Lanes run side by side, so each suite's output is kept until it ends. */
+/** Lanes run in parallel, so each suite's output is held back until it ends. */
 function run(command, args) {
   return new Promise((resolve) => {
     const child = spawn(join(ROOT, "node_modules/.bin", command), args, {

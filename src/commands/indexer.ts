@@ -1,8 +1,8 @@
 /**
- * The indexer alone, against a database and a chain that run elsewhere; its schema is named for its release. Any number
- * may be started: one indexes, the others wait to take its place. Ends with code 1, to be started again, where it lost
- * its database or that was started again, where the index stands still though the chain goes on, or where the chain went
- * back beyond what it can follow.
+ * Runs the indexer alone, against an existing database and chain. Its schema is named for its release. Any number can
+ * run: one indexes, the others stand by. It exits with code 1, to be restarted by its supervisor, if it lost its
+ * database or the database restarted, if the index stalled while the chain advanced, or if a reorg went deeper than it
+ * can follow.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { resolve } from "node:path";
@@ -12,7 +12,7 @@ import { takeIndexerLock } from "../indexer/supervision/indexer-lock.js";
 import { indexerCommand } from "../indexer/supervision/indexer-process.js";
 import { startGuardian } from "../indexer/supervision/processes.js";
 
-/** One that hangs does not end by itself. */
+/** Grace period before SIGKILL, for a Ponder that hangs. */
 const KILL_AFTER_MS = 15_000;
 
 const { DATABASE_URL, RPC_URL, WS_RPC_URL, DEPLOYMENT, INDEXER_PORT = "42069" } = process.env;
@@ -28,10 +28,15 @@ const { command, args, env, schema } = indexerCommand({
   port: Number(INDEXER_PORT),
 });
 let child: ChildProcess | undefined;
-let reason: "database lost" | "database restarted" | "index stood still" | "rows abandoned" | undefined;
+let reason:
+  | "database connection lost"
+  | "database restarted"
+  | "index stalled"
+  | "reorg too deep"
+  | undefined;
 const end = (why: NonNullable<typeof reason>): void => {
   reason ??= why;
-  console.error(`The indexer ends: ${why}.`);
+  console.error(`The indexer is stopping: ${why}.`);
   if (child === undefined) process.exit(1);
   child.kill("SIGTERM");
   setTimeout(() => child?.kill("SIGKILL"), KILL_AFTER_MS).unref();
@@ -41,10 +46,10 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 }
 
 await takeIndexerLock(DATABASE_URL, schema, {
-  onWaiting: () => console.error("Another indexer fills this index: waiting to take its place."),
-  onLost: () => end("database lost"),
+  onWaiting: () => console.error("Another indexer is writing this index. Standing by to take over."),
+  onLost: () => end("database connection lost"),
 });
-// The guardian ends Ponder where this process is killed: the next one must not find it at work.
+// The guardian ends Ponder if this process is killed: the next indexer must not find it still writing.
 const guardian = startGuardian();
 child = spawn(command, args, { env, stdio: "inherit" });
 guardian.watch(child.pid ?? 0);
@@ -53,13 +58,13 @@ watchIndex({
   schema,
   rpcUrl: RPC_URL,
   onDatabaseRestarted: () => end("database restarted"),
-  onStandstill: () => end("index stood still"),
-  onAbandoned: () => end("rows abandoned"),
+  onStandstill: () => end("index stalled"),
+  onAbandoned: () => end("reorg too deep"),
 });
 child.on("exit", async (code) => {
   guardian.forget(child?.pid ?? 0);
-  if (reason === "rows abandoned") await dropIndex(DATABASE_URL, schema).catch(() => {});
-  // Without our own lock it may be another one's by now.
-  else if (reason !== "database lost") await unlock(DATABASE_URL, schema).catch(() => {});
+  if (reason === "reorg too deep") await dropIndex(DATABASE_URL, schema).catch(() => {});
+  // Without our own lock, Ponder's lock can already belong to another indexer.
+  else if (reason !== "database connection lost") await unlock(DATABASE_URL, schema).catch(() => {});
   process.exit(reason === undefined ? (code ?? 1) : 1);
 });

@@ -1,4 +1,4 @@
-/** Brings the service's tables to the newest version and ends. Every process does so when it starts, too. */
+/** Migrates the service's tables to this release and exits. Every service process also does so when it starts. */
 import { ConfigError } from "../config.js";
 import { createDatabase, migrate } from "../db/client.js";
 
@@ -10,7 +10,7 @@ if (!DATABASE_URL) {
 const { pool } = createDatabase(DATABASE_URL, { maxConnections: 2 });
 try {
   await migrate(pool);
-  console.log("The tables are those of this release.");
+  console.log("The tables are up to date.");
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error;
   console.error(error.message);

@@ -1,4 +1,4 @@
-/** The operator's commands: what the service keeps out of its API. */
+/** The operator's command line: actions that the API does not offer. */
 import { complaintList, complaintResolve } from "./operator/complaints.js";
 import { grant } from "./operator/grant.js";
 import { rotate } from "./operator/master-key.js";
@@ -12,17 +12,17 @@ const USAGE = `Usage: npm run operator -- <command>
   grant <address> <tokens>
 
 Settings, as environment variables:
-  DATABASE_URL     the service's database          (optional where npm start is running on this machine)
-  MASTER_KEY       master key from now on          (master-key rotate)
-  MASTER_KEYS_OLD  earlier ones, separated by commas (master-key rotate)
+  DATABASE_URL     the service's database          (optional while npm start is running on this machine)
+  MASTER_KEY       the new master key              (master-key rotate)
+  MASTER_KEYS_OLD  earlier ones, comma-separated   (master-key rotate)
   OWNER_PRIVATE_KEY, RPC_URL, DEPLOYMENT
-                   owner of the protocol token, the chain and its deployment file (grant; all three or, where
-                   npm start is running on this machine, none)
+                   key of the protocol token's owner, the chain and its deployment file (grant; set all three,
+                   or none while npm start is running on this machine)
 
-To rotate the master key without an outage:
-  1. Restart every process with the new key added to MASTER_KEYS_OLD: from here on it can be read.
+To rotate the master key without downtime:
+  1. Add the new key to MASTER_KEYS_OLD and restart every process, so that all of them can read it.
   2. Restart every process with MASTER_KEY=<new> and MASTER_KEYS_OLD=<old>.
-  3. Run master-key rotate with the same settings, again where it was stopped, until it reports nothing left.
+  3. Run master-key rotate with the same settings. If it is interrupted, repeat it until it reports nothing left.
   4. Restart without MASTER_KEYS_OLD, and destroy the old key.`;
 
 const COMMANDS: Record<string, (args: string[]) => Promise<void>> = {

@@ -1,4 +1,4 @@
-/** The service alone (API, relayer, keeper), against a database and a chain that run elsewhere. */
+/** Runs the service alone (API, relayer, keeper), against an existing database and chain. */
 import { ConfigError, parseConfig } from "../config.js";
 import { describeError } from "../logger.js";
 import { createService } from "../main.js";

@@ -1,4 +1,4 @@
-/** The single appender's writes: positions without gaps, each source once, and what is undone by name. */
+/** The appender's writes: gapless positions, each source once, and a correction that names each undone event. */
 
 import { type EventType, TIMEOUT_TYPES } from "@working-contracts/protocol/events";
 import type { Address } from "@working-contracts/protocol/types";
@@ -13,13 +13,13 @@ export const EVENTS_APPENDED = "events_appended";
 
 type EventRow = typeof event.$inferSelect;
 
-/** The log as one round of the appender sees and moves it on. */
+/** The log during one round of the appender. */
 export interface Log {
   state: LogState;
   tx: Transaction;
 }
 
-/** What a party or a jury can only have done before time ended the contract. */
+/** Actions that are only possible before a contract times out. Their events disprove a time-out in the log. */
 const CONTRADICTS_TIMEOUT: ReadonlySet<EventType> = new Set<EventType>([
   "contract.accepted",
   "contract.declined",
@@ -30,7 +30,7 @@ const CONTRADICTS_TIMEOUT: ReadonlySet<EventType> = new Set<EventType>([
   "contract.disputed",
 ]);
 
-/** Appends drafts in their order, leaving out those whose source is in the log. */
+/** Appends drafts in order. Skips those whose source is in the log, and reverts time-outs that they disprove. */
 export async function append(log: Log, drafts: readonly EventDraft[]): Promise<void> {
   if (drafts.length === 0) return;
   const known = await log.tx
@@ -58,7 +58,7 @@ export async function append(log: Log, drafts: readonly EventDraft[]): Promise<v
   }
 }
 
-/** Gives positions to staged events, in the order in which they were written. The result is how many. */
+/** Assigns positions to staged events in the order in which they were written. Returns how many. */
 export async function appendStaged({ state, tx }: Log, limit: number): Promise<number> {
   const staged = await tx
     .select({ id: event.id })
@@ -78,8 +78,8 @@ export async function appendStaged({ state, tx }: Log, limit: number): Promise<n
 }
 
 /**
- * Undoes events, newest first: each is followed by one that names it. What time brought to the same contracts after the
- * oldest of them is undone with it, because it followed from what no longer holds. The result names the contracts.
+ * Reverts events, newest first: for each, it appends an `event.reverted` that names it. It also reverts later time-outs
+ * and deadline notices of the same contracts, because they followed from the reverted events. Returns the contracts.
  */
 export async function revertChainEvents(
   log: Log,
@@ -105,7 +105,7 @@ export async function revertChainEvents(
   return contractIds as Address[];
 }
 
-/** Stores how far the log has got, and wakes its readers. */
+/** Stores the log's state and notifies its readers. */
 export async function closeLog({ state, tx }: Log): Promise<void> {
   await tx.update(eventLog).set(state).where(eq(eventLog.id, 1));
   await tx.execute(sql`select pg_notify(${EVENTS_APPENDED}, ${state.lastPosition.toString()})`);
@@ -134,7 +134,7 @@ async function insert({ state, tx }: Log, { chain, visibleTo, ...draft }: EventD
   return state.lastPosition;
 }
 
-/** Time-outs in the log by contract, of contracts of which the drafts tell something that excludes them. */
+/** Time-outs in the log that the drafts disprove, by contract. */
 async function liveTimeouts({ tx }: Log, drafts: readonly EventDraft[]): Promise<Map<string, EventRow[]>> {
   const ids = drafts
     .filter(({ type }) => CONTRADICTS_TIMEOUT.has(type))

@@ -1,10 +1,10 @@
 /**
- * The one writer of the event log. It gives positions to what the service staged, appends what the index shows of the
- * chain, what time has made happen, and a correction for everything that a reorganisation took away.
+ * The only writer of the event log. It assigns positions to staged events, and appends indexed chain events, time-outs
+ * and deadline notices, and a correction for every event that a reorg removed.
  *
- * Any number of processes may run one: the row of `event_log` lets one of them write at a time, and a process that was
- * overtaken writes nothing. All of a round is one transaction on one snapshot, so that a restart in the middle leaves
- * no gap and no duplicate.
+ * Any number of processes can run an appender. The row of `event_log` admits one writer at a time, and a process that
+ * was overtaken writes nothing. A round is one transaction on one snapshot, so an interrupted round leaves no gap and
+ * no duplicate.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Hex } from "@working-contracts/protocol/types";
@@ -22,17 +22,17 @@ import { findUndoneBlocks, indexHolds, readChainTail, TAIL } from "./rewind.js";
 
 export interface Appender {
   start(): void;
-  /** Ends after the current round. */
+  /** Resolves after the current round. */
   stop(): Promise<void>;
 }
 
 const INTERVAL_MS = 150;
 const MAX_BACKOFF_MS = 10_000;
-/** Of each kind, in one transaction. */
+/** Events of each kind per transaction. */
 const BATCH = 200;
-/** A process that stops in the middle of a round holds the others up no longer than this. */
+/** Longest time that a process which stalls during a round can block the others. */
 const ROUND_IDLE_TIMEOUT = "10s";
-/** Another process moved the log on since this round's snapshot. */
+/** Postgres: another process has advanced the log since this round's snapshot. */
 const SERIALIZATION_FAILURE = "40001";
 const LOG_EVERY_FAILURES = 30;
 
@@ -79,14 +79,14 @@ export function createAppender(deps: AppenderDeps): Appender {
 }
 
 /**
- * One round; the result tells whether there is more to do at once. How far the index is, is read before the transaction:
- * undoing blocks, Ponder locks its tables and then its checkpoint, and whoever holds the checkpoint and waits for a table
- * holds it up for a minute, and everybody else with it.
+ * Runs one round. Returns whether there is more to do at once. The index's progress is read before the transaction: to
+ * undo blocks, Ponder locks its tables and then its checkpoint. A transaction that held the checkpoint and waited for a
+ * table would block Ponder, and everyone behind it, for a minute.
  */
 export async function appendRound({ db, publicClient, logger }: AppenderDeps): Promise<boolean> {
   const progress = await indexProgress(db);
   if (progress !== null && !(await hasNews(db, progress.timestamp))) return false;
-  // A node that does not answer holds up corrections only.
+  // An unreachable node delays corrections only.
   const undone =
     progress === null ? new Set<Hex>() : await findUndoneBlocks(db, publicClient).catch(() => new Set<Hex>());
   try {
@@ -96,14 +96,14 @@ export async function appendRound({ db, publicClient, logger }: AppenderDeps): P
         if (log === null) return false;
         const before = { ...log.state };
         const reverted = await revertUndone(log, undone, progress);
-        // Without an index there are no views to ask, and a failed query would end the transaction.
+        // Without an index there are no views to query, and a failed query would abort the transaction.
         const moreOfChain = reverted > 0 || (progress !== null && (await appendFromChain(log, progress)));
-        // What a call did may follow from what the chain shows: it goes behind it.
+        // A staged event can be the consequence of a chain event, so it comes after it.
         const staged = moreOfChain ? 0 : await appendStaged(log, BATCH);
         if (log.state.lastPosition !== before.lastPosition || log.state.scannedId !== before.scannedId) {
           await closeLog(log);
         }
-        if (reverted > 0) logger.warn({ reverted }, "events: undone by a reorganisation");
+        if (reverted > 0) logger.warn({ reverted }, "events: reverted after a reorg");
         return moreOfChain || staged === BATCH;
       },
       { isolationLevel: "repeatable read" },
@@ -114,7 +114,7 @@ export async function appendRound({ db, publicClient, logger }: AppenderDeps): P
   }
 }
 
-/** Whether a round would find anything: looks at indexes, many times a second, in place of a transaction. */
+/** Whether a round would find anything. Runs many times a second, so it checks indexes and opens no transaction. */
 async function hasNews(db: Database, now: number): Promise<boolean> {
   const { rows } = await db.execute<{ news: boolean }>(sql`
     select exists (select 1 from app.event where position is null)
@@ -148,7 +148,7 @@ async function revertUndone(
   const contractIds = await revertChainEvents(log, lost, at);
   await armDeadlines(tx, contractIds);
 
-  // Where all that was looked at is undone, the next round goes on from the oldest of it.
+  // If the whole tail is undone, the next round continues from its oldest event.
   const newest = tail.find((row) => !lost.includes(row)) ?? (tail.length === TAIL ? lost.at(-1) : undefined);
   const wasScanned = state.scannedHash !== null && undone.has(state.scannedHash as Hex);
   if (lost.length > 0 || wasScanned) {
@@ -159,7 +159,7 @@ async function revertUndone(
   return lost.length;
 }
 
-/** Appends what the index shows behind the last event looked at, and what time brought by then; true if there is more. */
+/** Appends chain events after the last scanned one, then due deadlines. Returns whether there is more. */
 async function appendFromChain(log: Log, progress: IndexProgress): Promise<boolean> {
   const { state, tx } = log;
   if (!(await indexHolds(tx, state))) return false;

@@ -1,4 +1,4 @@
-/** From the indexer's events to the log's: what the API calls them, whom they concern, and what may be told. */
+/** Maps the indexer's events to log events: their type, the agents they concern, and the data that is public. */
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import type { EventType } from "@working-contracts/protocol/events";
@@ -16,7 +16,7 @@ export type ChainRow = Awaited<ReturnType<typeof readChainEvents>>[number];
 
 type Known = ChainRow & { escrow: NonNullable<ChainRow["escrow"]>; terms: NonNullable<ChainRow["terms"]> };
 
-/** The indexer's next events after the one with the id, in the order of the chain. */
+/** The indexer's next events after the given id, in chain order. */
 export function readChainEvents(db: Executor, { after, limit }: { after: string; limit: number }) {
   return db
     .select({
@@ -32,7 +32,7 @@ export function readChainEvents(db: Executor, { after, limit }: { after: string;
     .limit(limit);
 }
 
-/** The log's events of a batch, in order. Escrows whose terms this service does not hold are left out. */
+/** The log events of a batch, in order. Skips escrows whose terms this service does not hold. */
 export async function draftsOf(db: Executor, rows: readonly ChainRow[]): Promise<EventDraft[]> {
   const known = rows.filter((row): row is Known => row.escrow !== null && row.terms !== null);
   const refused = await refusedPayouts(db, known);
@@ -41,8 +41,8 @@ export async function draftsOf(db: Executor, rows: readonly ChainRow[]): Promise
 
 function toDrafts(row: Known, refused: ReadonlySet<string>): EventDraft[] {
   const { event, escrow } = row;
-  const told = TELL[event.name]?.(row);
-  if (told === undefined) return [];
+  const mapped = eventMappers[event.name]?.(row);
+  if (mapped === undefined) return [];
   const place = {
     chainEventId: event.id,
     blockNumber: event.blockNumber,
@@ -50,7 +50,7 @@ function toDrafts(row: Known, refused: ReadonlySet<string>): EventDraft[] {
     transactionHash: event.transactionHash,
     logIndex: event.logIndex,
   };
-  const draft = ({ type, data, others = [] }: Told, part = ""): EventDraft => ({
+  const draft = ({ type, data, others = [] }: MappedEvent, part = ""): EventDraft => ({
     type,
     contractId: escrow.id,
     agents: agentsOf(escrow.client, escrow.worker, ...others),
@@ -59,14 +59,14 @@ function toDrafts(row: Known, refused: ReadonlySet<string>): EventDraft[] {
     source: `log:${event.blockHash}:${event.logIndex}${part}`,
     chain: place,
   });
-  // A payee that the token refused has its own event in the same transaction.
+  // If the token refused a payout, the same transaction has a PayoutDeferred event for that payee.
   if (event.name === "VoteClaimed") {
     const payee = String(event.args.backupAgent);
-    if (!refused.has(refusalKey(event.transactionHash, escrow.id, payee))) return [draft(told)];
+    if (!refused.has(refusalKey(event.transactionHash, escrow.id, payee))) return [draft(mapped)];
     const isRewarded = Number(event.args.reward) > 0;
-    return isRewarded ? [draft({ ...told, data: { ...told.data, amount: formatDecimal(0n) } })] : [];
+    return isRewarded ? [draft({ ...mapped, data: { ...mapped.data, amount: formatDecimal(0n) } })] : [];
   }
-  if (event.name !== "WorkingContractSettled") return [draft(told)];
+  if (event.name !== "WorkingContractSettled") return [draft(mapped)];
 
   const payouts = payoutsOf(row).filter(
     ({ payee, amount }) => amount > 0n && !refused.has(refusalKey(event.transactionHash, escrow.id, payee)),
@@ -74,14 +74,14 @@ function toDrafts(row: Known, refused: ReadonlySet<string>): EventDraft[] {
   const timeout = timeoutOf(escrow);
   return [
     ...(timeout === null ? [] : [timeout]),
-    draft(told),
+    draft(mapped),
     ...payouts.map(({ role, payee, amount }) =>
       draft({ type: "payout.paid", data: { payee, role, amount: formatDecimal(amount) } }, `:${role}`),
     ),
   ];
 }
 
-interface Told {
+interface MappedEvent {
   type: EventType;
   data: Record<string, unknown>;
   /** Agents besides client and worker. */
@@ -93,8 +93,8 @@ const isoSeconds = (seconds: unknown): string => new Date(Number(seconds) * 1000
 const outcomesOf = ({ event, escrow }: Known) =>
   unpackOutcomes(Number(event.args.outcomes), escrow.criteriaCount);
 
-/** By name of the escrow's event. Votes are told of as the chain shows them, without what was voted. */
-const TELL: Record<string, (row: Known) => Told> = {
+/** By name of the escrow's event. Vote events say who voted, never what. */
+const eventMappers: Record<string, (row: Known) => MappedEvent> = {
   WorkingContractCreated: ({ escrow, terms }) => ({
     type: "contract.created",
     data: {
@@ -209,13 +209,13 @@ function payoutsOf({ event }: Known): { role: "client" | "worker"; payee: Addres
   return payees.filter(({ payee }) => payee !== ZERO_ADDRESS);
 }
 
-/** Events that tell of payouts, some of which the token may have refused. */
+/** Events that report payouts, including payouts that the token refused. */
 const PAYING: ReadonlySet<string> = new Set(["WorkingContractSettled", "VoteClaimed"]);
 
 const refusalKey = (transaction: Hex, escrow: string, payee: string): string =>
   `${transaction}:${escrow}:${payee}`;
 
-/** Payees that the token refused in a settlement or claim of the batch. At most a few events for each contract. */
+/** Payees that the token refused in the batch's settlements and claims. Reads a few events per contract at most. */
 async function refusedPayouts(db: Executor, rows: readonly Known[]): Promise<Set<string>> {
   const paying = rows.filter(({ event }) => PAYING.has(event.name));
   if (paying.length === 0) return new Set();

@@ -1,6 +1,6 @@
 /**
- * Events that time alone brings: deadlines that come near, and contracts that end at one. The deadlines that matter to
- * a contract are stored whenever its phase changes, so that finding what is due is a look at an index.
+ * Events caused by time alone: deadline notices and time-outs. A contract's upcoming deadlines are stored whenever its
+ * phase changes, so finding due ones is an index lookup.
  */
 
 import type { DeadlineName, EventType, TimeoutType } from "@working-contracts/protocol/events";
@@ -21,7 +21,7 @@ interface Rule {
   name: DeadlineName;
   phase: Phase;
   at: (escrow: Escrow) => bigint;
-  /** What ends at it; without it, the deadline is only announced. */
+  /** Event at the deadline. Without it, the deadline is only announced in advance. */
   timeout?: TimeoutType;
 }
 
@@ -48,7 +48,7 @@ const RULES: readonly Rule[] = [
   { name: "voting", phase: "disputed", at: votingClosesAt },
 ];
 
-/** Events after which a contract is in another phase, or may be. */
+/** Events that change a contract's phase, or can change it. */
 export const PHASE_TYPES: ReadonlySet<EventType> = new Set<EventType>([
   "contract.created",
   "contract.accepted",
@@ -61,7 +61,7 @@ export const PHASE_TYPES: ReadonlySet<EventType> = new Set<EventType>([
   "contract.tallied",
 ]);
 
-/** Stores what is ahead of these contracts by their present phase, in place of what was stored before. */
+/** Replaces the stored deadlines of these contracts with those of their current phase. */
 export async function armDeadlines(tx: Transaction, contractIds: readonly `0x${string}`[]): Promise<void> {
   if (contractIds.length === 0) return;
   const ids = [...new Set(contractIds)];
@@ -80,7 +80,7 @@ export async function armDeadlines(tx: Transaction, contractIds: readonly `0x${s
   if (deadlines.length > 0) await tx.insert(eventDeadline).values(deadlines);
 }
 
-/** Takes out what is due at `now`, oldest first, and gives the events of what still holds. */
+/** Deletes deadlines due at `now` (seconds), oldest first, and returns events for those that still apply. */
 export async function takeDueDeadlines(
   tx: Transaction,
   { now, limit }: { now: number; limit: number },
@@ -116,7 +116,7 @@ function toDraft(due: Deadline, escrow: Escrow, now: number): EventDraft[] {
     const timeout = timeoutOf(escrow);
     return timeout === null ? [] : [timeout];
   }
-  // Nothing comes near that has passed.
+  // A deadline that has passed is not approaching.
   if (now >= due.deadline) return [];
   return [
     {
@@ -130,7 +130,7 @@ function toDraft(due: Deadline, escrow: Escrow, now: number): EventDraft[] {
   ];
 }
 
-/** The end of a contract that nobody but time has ended; null for one in any other phase. */
+/** The time-out that ends a contract in its current phase; null if that phase has none. */
 export function timeoutOf(escrow: Escrow): EventDraft | null {
   const rule = RULES.find(({ phase, timeout }) => timeout !== undefined && phase === escrow.phase);
   if (rule?.timeout === undefined) return null;

@@ -1,4 +1,4 @@
-/** What goes into the log, and how a change of the service's own tables writes it. */
+/** Drafts of log events, and how a change to the service's own tables stages one. */
 
 import type { EventType, ServiceEventType } from "@working-contracts/protocol/events";
 import type { Address, Hex } from "@working-contracts/protocol/types";
@@ -9,16 +9,16 @@ export interface EventDraft {
   type: EventType;
   contractId: Address;
   agents: Address[];
-  /** Who alone may see it; everybody where absent. */
+  /** The only agents who may see it; absent means everyone. */
   visibleTo?: Address[];
   data: Record<string, unknown>;
   occurredAt: Date;
-  /** Names what it stems from; the log takes each source once, as long as it is not undone. */
+  /** Identifies the event's cause. The log holds each source once, not counting reverted events. */
   source: string;
   chain?: ChainPlace;
 }
 
-/** Where on the chain an event comes from. */
+/** An event's position on the chain. */
 export interface ChainPlace {
   chainEventId: string;
   blockNumber: bigint;
@@ -27,7 +27,7 @@ export interface ChainPlace {
   logIndex: number;
 }
 
-/** Parties whom an event concerns; of a Working Contract some are still unknown. */
+/** The known parties, in lower case and without duplicates. */
 export function agentsOf(...parties: (string | null | undefined)[]): Address[] {
   return [
     ...new Set(parties.filter((party) => party != null).map((party) => party.toLowerCase() as Address)),
@@ -35,8 +35,8 @@ export function agentsOf(...parties: (string | null | undefined)[]): Address[] {
 }
 
 /**
- * Writes an event in the transaction of the change that it tells of, so that there is one if and only if there is the
- * other. The appender puts it into the log within a moment.
+ * Writes an event in the transaction of the change that it reports, so that neither exists without the other. The
+ * appender moves it into the log a moment later.
  */
 export async function stageEvent(
   tx: Executor,

@@ -1,6 +1,6 @@
 /**
- * The newest part of the log in memory, kept fresh by one LISTEN connection, for any number of readers in this process.
- * Readers take from it at their own pace: nothing is queued for any of them.
+ * Keeps the newest part of the log in memory, updated by one LISTEN connection, for any number of readers in this
+ * process. Readers pull at their own pace: nothing is queued for them.
  */
 import { drizzle } from "drizzle-orm/node-postgres";
 import type pg from "pg";
@@ -9,24 +9,24 @@ import { EVENTS_APPENDED } from "./append.js";
 import type { EventRow } from "./filter.js";
 import { newestPosition, readAfter } from "./read.js";
 
-/** Events kept: a reader that is further behind reads from the database. */
+/** Events kept in memory. A reader that is further behind reads from the database. */
 const KEPT = 1_000;
 const PAGE = 500;
 const POLL_INTERVAL_MS = 1_000;
 
 export interface EventFeed {
-  /** Newest position that this process knows of. */
+  /** Newest position known to this process. */
   newest(): bigint;
-  /** Events after a position, oldest first; null where they are not in memory any more. */
+  /** Events after a position, oldest first; null if they are no longer in memory. */
   after(position: bigint): readonly EventRow[] | null;
-  /** Resolves when the feed has something after the position, the time is over, or the feed stops. */
+  /** Resolves when there is an event after the position, on time-out, on abort, or when the feed stops. */
   wait(position: bigint, options: { timeoutMs: number; signal: AbortSignal }): Promise<void>;
-  /** Aborted when the feed stops: its readers end then. */
+  /** Aborted when the feed stops, so that its readers end. */
   stopped: AbortSignal;
   stop(): Promise<void>;
 }
 
-/** Resolves once the end of the log is known. */
+/** Resolves once the newest position is known; rejects if the database cannot be read. */
 export async function createEventFeed({
   pool,
   pollIntervalMs = POLL_INTERVAL_MS,
@@ -42,7 +42,7 @@ export async function createEventFeed({
   let isReading = false;
   let isAsked = false;
 
-  /** Reads on to the end of the log; a call while it reads makes it look once more. */
+  /** Reads to the end of the log. A call during a read makes it check again. */
   const refresh = async (): Promise<void> => {
     isAsked = true;
     if (isReading) return;
@@ -59,7 +59,7 @@ export async function createEventFeed({
         for (const wake of [...waiting]) wake();
       }
     } catch {
-      // The database does not answer: the next poll asks again.
+      // The database is unreachable: the next poll retries.
     } finally {
       isReading = false;
     }

@@ -1,4 +1,4 @@
-/** Which events a reader wants and may see: the same rule for rows in memory and in SQL. */
+/** Which events a reader asked for and may see: one rule, for rows in memory and in SQL. */
 
 import type { EventType } from "@working-contracts/protocol/events";
 import type { Address } from "@working-contracts/protocol/types";
@@ -10,7 +10,7 @@ export type EventRow = typeof event.$inferSelect;
 export interface EventFilter {
   types?: readonly EventType[] | undefined;
   contractId?: Address | undefined;
-  /** Only what concerns this agent. */
+  /** Only events that concern this agent. */
   agent?: Address | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Reading the log by position: every query is bounded, however long the log and however rare what is asked for. */
+/** Reads the log by position. Every query is bounded, however long the log and however rare the matches. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, inArray, sql } from "drizzle-orm";
@@ -6,12 +6,12 @@ import type { Executor } from "../db/client.js";
 import { event, eventLog } from "../db/schema.js";
 import { type EventFilter, type EventRow, matchesSql } from "./filter.js";
 
-/** Entries of the log that one call looks through for those that match. */
+/** Log entries that one call scans for matches. */
 const SCAN = 10_000n;
 
 export interface EventPage {
   rows: EventRow[];
-  /** Everything up to here was looked at: what to continue after. */
+  /** Last scanned position; the next page continues after it. */
   end: bigint;
   hasMore: boolean;
 }
@@ -22,7 +22,7 @@ export async function newestPosition(db: Executor): Promise<bigint> {
   return state?.newest ?? 0n;
 }
 
-/** The next events after a position that a reader wants and may see, in order. */
+/** The next events after a position that match the filter and that the reader may see, in order. */
 export async function readPage(
   db: Executor,
   {
@@ -49,7 +49,7 @@ export async function readPage(
   };
 }
 
-/** Events of one contract are found by an index, so that the scan counts them alone. */
+/** Last position to scan. With a contract filter, an index finds its events, so only those count towards the limit. */
 async function endOfScan(
   db: Executor,
   { filter, after, newest }: { filter: EventFilter; after: bigint; newest: bigint },
@@ -73,7 +73,7 @@ async function endOfScan(
   return isAll ? newest : BigInt(bounds.last as string);
 }
 
-/** Events by position, without regard to who may see them. */
+/** Events by position, regardless of visibility. */
 export function readPositions(db: Executor, positions: readonly bigint[]): Promise<EventRow[]> {
   return positions.length === 0
     ? Promise.resolve([])

@@ -1,4 +1,4 @@
-/** Events of blocks that a reorganisation took away: how they are told from blocks not indexed again yet. */
+/** Distinguishes blocks that a reorg removed from blocks that are not indexed again yet. */
 
 import type { Hex } from "@working-contracts/protocol/types";
 import { and, desc, eq, getTableColumns, isNotNull, isNull } from "drizzle-orm";
@@ -9,12 +9,12 @@ import { event, eventLog } from "../db/schema.js";
 
 export type LogState = typeof eventLog.$inferSelect;
 
-/** Events of the log that are looked at in one round; the next round goes on where more are undone. */
+/** Log events checked per round. If more are undone, the next round continues. */
 export const TAIL = 200;
 
 /**
- * Whether the index still has the event that was looked at last, and with it all before: what lies behind it is then
- * new. Rows vanish by a reorganisation, and for a while when the indexer starts again.
+ * Whether the index still has the last scanned event, and therefore all before it: everything after it is then new.
+ * Rows disappear in a reorg, and temporarily when the indexer restarts.
  */
 export async function indexHolds(db: Executor, { scannedId, scannedHash }: LogState): Promise<boolean> {
   if (scannedId === null || scannedHash === null) return true;
@@ -25,7 +25,7 @@ export async function indexHolds(db: Executor, { scannedId, scannedHash }: LogSt
   return row !== undefined;
 }
 
-/** Newest events of the chain in the log that are not undone, and whether the index has them. */
+/** The newest chain events in the log that are not reverted, and whether the index has each. */
 export function readChainTail(db: Executor, limit = TAIL) {
   return db
     .select({ ...getTableColumns(event), indexed: isNotNull(escrowEvent.id).mapWith(Boolean) })
@@ -40,8 +40,8 @@ export function readChainTail(db: Executor, limit = TAIL) {
 }
 
 /**
- * Hashes of blocks that the node says are no longer part of the chain, among those whose events the index has lost.
- * Empty where nothing is lost, or the index has only not come back to them: then there is nothing to do but wait.
+ * Hashes of blocks that are no longer on the node's chain, among those whose events the index has lost. Empty if
+ * nothing is lost, or if the index has only not reached those blocks again yet.
  */
 export async function findUndoneBlocks(
   db: Executor,
@@ -66,7 +66,7 @@ export async function findUndoneBlocks(
   return undone;
 }
 
-/** Whether the node has another block at that height. A node that has none there yet cannot tell. */
+/** Whether the node has a different block at that height; false if it has none there yet. */
 async function hasAnotherBlock(
   publicClient: Pick<PublicClient, "getBlock">,
   blockNumber: bigint,

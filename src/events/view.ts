@@ -3,20 +3,20 @@ import type { Hex } from "@working-contracts/protocol/types";
 import type { EventRow } from "./filter.js";
 
 /**
- * An event as every reader gets it, by polling, by stream and by webhook alike. `type`, `timestamp` and `data` are
- * those of Standard Webhooks.
+ * An event as every reader gets it: by polling, by stream and by webhook. `type`, `timestamp` and `data` follow
+ * Standard Webhooks.
  */
 export interface EventView {
-  /** Its position in the log: ids of all events together are 1, 2, 3 and so on. */
+  /** Its position in the log. The ids of all events are 1, 2, 3 and so on. */
   id: string;
   type: EventType;
-  /** When it happened by the chain's clock; the order is that of `id`. */
+  /** When it happened, by the chain's clock. Events are ordered by `id`. */
   timestamp: string;
   contractId: string;
-  /** Whom it concerns. */
+  /** Agents that it concerns. */
   agents: string[];
   data: Record<string, unknown>;
-  /** The escrow's own event behind it; null where there is none. */
+  /** The escrow event that it reports; null if there is none. */
   chain: { blockNumber: number; blockHash: Hex; transactionHash: Hex; logIndex: number } | null;
 }
 

@@ -1,14 +1,14 @@
-/** What the chain says, projected by the indexer (Postgres schema `onchain`); can be dropped and rebuilt. */
+/** The chain's facts as the indexer projects them (Postgres schema `onchain`). Can be dropped and rebuilt. */
 import { index, onchainTable, primaryKey } from "ponder";
 
-/** One escrow: its terms and what happened to it. Times in seconds, amounts in base units. */
+/** One escrow: its terms and its history. Times in seconds, amounts in base units. */
 export const workingContract = onchainTable(
   "working_contract",
   (t) => ({
     /** Escrow address. */
     id: t.hex().primaryKey(),
     initiator: t.hex().notNull(),
-    /** Worker or reserved Buyer named in the terms; null where anybody may accept. */
+    /** Worker or reserved Buyer named in the terms; null if anyone may accept. */
     namedCounterparty: t.hex(),
     workerInitiated: t.boolean().notNull(),
     computedCriteria: t.boolean().notNull(),
@@ -33,7 +33,10 @@ export const workingContract = onchainTable(
     baVotingWindow: t.integer().notNull(),
     baRecruitCount: t.integer().notNull(),
     payoutHold: t.integer().notNull(),
-    /** `none` (deployed, unpaid), `created`, `matched`, `delivered`, `disputed`, `approved`, `tallied`, `declined`, `cancelled` or `withdrawn`. */
+    /**
+     * `none` (deployed, unpaid), `created`, `matched`, `delivered`, `disputed`, `approved`, `tallied`, `declined`,
+     * `cancelled` or `withdrawn`.
+     */
     phase: t.text().notNull(),
     /** Client and Worker as the API shows them. */
     client: t.hex(),
@@ -45,7 +48,7 @@ export const workingContract = onchainTable(
     matchedAt: t.bigint(),
     deliveredAt: t.bigint(),
     disputedAt: t.bigint(),
-    /** When approved, tallied, declined, cancelled or withdrawn; null where time alone ended it. */
+    /** When approved, tallied, declined, cancelled or withdrawn; null if only time has ended it. */
     endedAt: t.bigint(),
     deliveryHash: t.hex(),
     checkpointsRoot: t.hex(),
@@ -67,7 +70,7 @@ export const workingContract = onchainTable(
     byCreation: index().on(table.createdAt, table.id),
     byClient: index().on(table.client, table.createdAt, table.id),
     byWorker: index().on(table.worker, table.createdAt, table.id),
-    // Each phase in the orders of the list. By the deadlines the keeper also finds what is due.
+    // One index per sort order of the contract list. The keeper also uses the deadline indexes, to find due work.
     byPhase: index().on(table.phase, table.settled, table.createdAt, table.id),
     byPrice: index().on(table.phase, table.settled, table.price, table.id),
     byMatchDeadline: index().on(table.phase, table.settled, table.matchDeadline, table.id),
@@ -117,7 +120,7 @@ export const draw = onchainTable(
   }),
 );
 
-/** Amount that a payee could not receive; zero again once claimed. */
+/** Amount that a payee could not receive; zero once claimed. */
 export const deferredPayout = onchainTable(
   "deferred_payout",
   (t) => ({ contractId: t.hex().notNull(), payee: t.hex().notNull(), amount: t.bigint().notNull() }),
@@ -146,7 +149,7 @@ export const stake = onchainTable(
     amount: t.bigint().notNull(),
     since: t.bigint().notNull(),
     releasableAt: t.bigint(),
-    /** Of the event that changed it last. */
+    /** Block of its latest change. */
     blockNumber: t.bigint().notNull(),
     blockHash: t.hex().notNull(),
   }),
@@ -172,7 +175,7 @@ export const escrowEvent = onchainTable(
   (table) => ({ byContract: index().on(table.contractId, table.id), byBlock: index().on(table.blockNumber) }),
 );
 
-/** The newest parameters for future contracts, one row per change. */
+/** Parameters of future contracts, one row per change; the newest row applies. */
 export const parameterSet = onchainTable("parameter_set", (t) => ({
   id: t.text().primaryKey(),
   parameters: t.json().$type<Record<string, number>>().notNull(),

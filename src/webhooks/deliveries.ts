@@ -1,4 +1,6 @@
-/** One webhook's turn: what is to be sent, and what becomes of it. Every write holds only while the claim does. */
+/**
+ * One webhook's turn: what to send next, and how outcomes are stored. A write takes effect only while the claim holds.
+ */
 
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, isNotNull, lte, type SQL, sql } from "drizzle-orm";
@@ -9,15 +11,15 @@ import { readPage } from "../events/read.js";
 
 export type WebhookRow = typeof webhook.$inferSelect;
 
-/** After each failed attempt, in seconds: three days and a bit together (Standard Webhooks' own schedule). */
+/** Delay after each failed attempt, in seconds: just over three days in total (the Standard Webhooks schedule). */
 const RETRY_DELAYS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400] as const;
-/** While its attempts fail, a webhook rests after each, doubling from 2 s up to this. */
+/** A failing webhook pauses after each attempt. The pause doubles from 2 s up to this. */
 const MAX_PAUSE_SECONDS = 600;
-/** Failed events that wait for another attempt; with more, nothing new is begun. */
+/** Maximum failed events waiting for a retry. At the limit, no new event is sent. */
 const MAX_RETRIES = 1_000;
-/** Events that were given up stay listed; older ones go. */
+/** Maximum abandoned events that stay listed; older ones are deleted. */
 const MAX_GIVEN_UP = 100;
-/** Milliseconds, because the claim's end is also its name, and a Date holds no more. */
+/** In milliseconds, the precision of a Date, because a claim is identified by its end. */
 const claimEnd = sql`date_trunc('milliseconds', now() + interval '60 seconds')`;
 const claimOf = ({ claimedUntil }: WebhookRow): SQL =>
   sql`${claimedUntil?.toISOString() ?? null}::timestamptz`;
@@ -27,17 +29,17 @@ export interface Outcome {
   ok: boolean;
   status: number | null;
   error: string | null;
-  /** How long the answer took. */
+  /** Response time. */
   seconds: number;
 }
 
 export interface Task {
   row: EventRow;
-  /** Attempts so far; null for an event that is new to the webhook. */
+  /** Attempts so far; null for an event that the webhook has not been sent yet. */
   attempts: number | null;
 }
 
-/** Takes webhooks that have something to do, longest waiting first. */
+/** Claims webhooks that have something to send, longest waiting first. */
 export async function claimDue(db: Database, limit: number): Promise<WebhookRow[]> {
   const { rows } = await db.execute<{ id: string }>(sql`
     update app.webhook set claimed_until = ${claimEnd}
@@ -55,7 +57,7 @@ export async function claimDue(db: Database, limit: number): Promise<WebhookRow[
     .where(sql`${webhook.id} in (${sql.join(ids, sql`, `)})`);
 }
 
-/** The next thing to send: a retry that is due, else the next event. Null where there is nothing now. */
+/** The next event to send: a due retry, otherwise the next new event. Null if there is nothing to send now. */
 export async function nextTask(db: Database, hook: WebhookRow): Promise<Task | null> {
   const [retry] = await db
     .select({ row: event, attempts: webhookRetry.attempts })
@@ -80,14 +82,14 @@ export async function nextTask(db: Database, hook: WebhookRow): Promise<Task | n
   });
   const [row] = page.rows;
   if (row !== undefined) return { row, attempts: null };
-  // A stretch of the log without anything for it.
+  // The scanned part of the log has nothing for this webhook.
   if (!(await holdClaim(db, hook, { sentUpTo: page.end }))) return null;
   return page.hasMore ? nextTask(db, hook) : null;
 }
 
 /**
- * Stores what became of an attempt. The result is how many seconds the webhook rests now; null where another process
- * has it by now, or its owner changed it.
+ * Stores the outcome of an attempt. Returns how many seconds the webhook now pauses, or null if the claim was lost to
+ * another process or to a change by its owner.
  */
 export async function recordOutcome(
   db: Database,
@@ -114,7 +116,7 @@ export async function recordOutcome(
     const mine = and(eq(webhookRetry.webhookId, hook.id), eq(webhookRetry.position, position));
     if (outcome.ok) {
       await tx.delete(webhookRetry).where(mine);
-      // It is there again: what failed meanwhile need not wait any longer.
+      // The target works again: failed events are due at once.
       if (wasFailing) {
         await tx
           .update(webhookRetry)
@@ -128,7 +130,7 @@ export async function recordOutcome(
   });
 }
 
-/** Gives a webhook back, and notes when there is something to do again. */
+/** Releases a webhook and schedules its next turn. */
 export async function releaseClaim(db: Database, hook: WebhookRow): Promise<void> {
   await db.execute(sql`
     update app.webhook w set claimed_until = null,
@@ -143,7 +145,7 @@ export async function releaseClaim(db: Database, hook: WebhookRow): Promise<void
     where w.id = ${hook.id} and w.claimed_until = ${claimOf(hook)}`);
 }
 
-/** Gives a webhook back untried, for a moment later. */
+/** Releases a webhook without an attempt, and makes it due again in a second. */
 export async function postpone(db: Database, hook: WebhookRow): Promise<void> {
   await db
     .update(webhook)
@@ -154,7 +156,7 @@ export async function postpone(db: Database, hook: WebhookRow): Promise<void> {
 type Writer = Pick<Database, "update" | "insert" | "delete" | "execute">;
 type Changes = Parameters<ReturnType<Database["update"]>["set"]>[0];
 
-/** Writes only while the claim holds; the row in hand follows. */
+/** Writes and extends the claim if it still holds, and updates `hook` in place. Returns whether it held. */
 async function holdClaim(db: Writer, hook: WebhookRow, changes: Changes): Promise<boolean> {
   const [held] = await db
     .update(webhook)
@@ -172,7 +174,7 @@ async function holdClaim(db: Writer, hook: WebhookRow, changes: Changes): Promis
   return true;
 }
 
-/** A slow target rests three times as long as it took, so that it never holds a place for itself. */
+/** A slow target pauses for three times its response time, so that it cannot hold up a share of the concurrency. */
 function restSeconds({ ok, seconds }: Outcome, failures: number): number {
   const rest = seconds < 1 ? 0 : 3 * seconds;
   return ok ? rest : Math.max(rest, Math.min(2 ** failures, MAX_PAUSE_SECONDS));
@@ -194,9 +196,10 @@ async function storeRetry(
     .insert(webhookRetry)
     .values({ webhookId, position, ...changes })
     .onConflictDoUpdate({ target: [webhookRetry.webhookId, webhookRetry.position], set: changes });
-  if (outcome.status === GONE) return disable(tx, webhookId, { reason: "it answered 410 Gone", since: null });
+  if (outcome.status === GONE)
+    return disable(tx, webhookId, { reason: "the target responded with 410 Gone", since: null });
   if (delay !== undefined) return;
-  const reason = "every attempt of three days failed";
+  const reason = "all attempts over three days failed";
   await disable(tx, webhookId, { reason, since: position });
   await tx.execute(sql`
     delete from app.webhook_retry where webhook_id = ${webhookId} and next_attempt_at is null and position in (
@@ -204,7 +207,7 @@ async function storeRetry(
       order by position desc offset ${MAX_GIVEN_UP})`);
 }
 
-/** With `since`, only where nothing has succeeded since that event was tried first. */
+/** With `since`, only if no attempt has succeeded since the first attempt for that event. */
 async function disable(
   tx: Writer,
   webhookId: string,

@@ -1,14 +1,14 @@
-/** Which webhooks want what is new in the log: one reader for all of them, so that one that wants nothing costs nothing. */
+/** Matches new log events to webhooks. One reader serves them all, so a webhook without matches costs nothing. */
 import { eq, sql } from "drizzle-orm";
 import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
 import type { Database } from "../db/client.js";
 import { eventLog, eventReader } from "../db/schema.js";
 
 const READER = "webhooks";
-/** Events that one round looks at. */
+/** Events per round. */
 const BATCH = 200n;
 
-/** Marks the webhooks that want something of the next events; true if there is more. One process at a time. */
+/** Marks the webhooks that match the next events, one process at a time. Returns whether there is more. */
 export async function matchRound(db: Database): Promise<boolean> {
   if (!(await isBehind(db))) return false;
   return db.transaction(async (tx) => {
@@ -43,7 +43,7 @@ export async function matchRound(db: Database): Promise<boolean> {
   });
 }
 
-/** A look at two rows, many times a second, in place of a transaction. */
+/** Runs many times a second, so it reads two rows and opens no transaction. */
 async function isBehind(db: Database): Promise<boolean> {
   const { rows } = await db.execute<{ behind: boolean }>(sql`
     select log.last_position > coalesce(reader.position, 0) as behind
@@ -57,5 +57,5 @@ const wants = sql`w.disabled_at is null
   and (w.types is null or e.type = any(w.types))
   and (e.visible_to is null or w.owner = any(e.visible_to))`;
 
-/** Everything that is new to a webhook which was behind, asleep or disabled: it looks through the log by itself. */
+/** New `wanted_up_to` of a webhook that was behind, idle or disabled: its own turns then scan the log to the end. */
 export const wakeSql = sql`greatest(wanted_up_to, (select coalesce(max(last_position), 0) from app.event_log))`;

@@ -1,6 +1,6 @@
 /**
- * Sends events to webhooks, in loops of its own with a bounded number of requests on their way: a target that is slow or
- * dead holds up neither the service nor, for long, the others. Any number of processes may run one.
+ * Sends events to webhooks in background loops with bounded concurrency. A slow or dead target delays neither the
+ * service nor, for long, other targets. Any number of processes can run a sender.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { BaseLogger } from "pino";
@@ -23,17 +23,17 @@ import { postTo, type TargetPolicy, TargetRefused } from "./target.js";
 
 export interface WebhookSender {
   start(): void;
-  /** Ends after the requests that are on their way. */
+  /** Resolves once pending requests have finished. */
   stop(): Promise<void>;
 }
 
 const INTERVAL_MS = 200;
 const MAX_BACKOFF_MS = 10_000;
-/** Turns at once, and turns at once for one host: a dead one leaves room for the others. */
+/** Concurrency limits, in total and per host: a dead host leaves room for the others. */
 const CONCURRENCY = 100;
 const PER_HOST = 4;
 const TIMEOUT_MS = 10_000;
-/** A turn: then the next webhook has its place. */
+/** Length of a turn, after which the next webhook is served. */
 const TURN_MS = 5_000;
 const LOG_EVERY_FAILURES = 30;
 
@@ -105,7 +105,7 @@ export function createWebhookSender(deps: SenderDeps): WebhookSender {
   };
 }
 
-/** Sends one event after another while they are taken, for a few seconds. */
+/** Sends events one after another for a few seconds, until one fails or the target is slow. */
 async function takeTurn(deps: SenderDeps, hook: WebhookRow, stopping: AbortSignal): Promise<void> {
   const endsAt = performance.now() + TURN_MS;
   while (!stopping.aborted && performance.now() < endsAt) {
@@ -140,16 +140,16 @@ async function attempt({ keys, policy }: SenderDeps, hook: WebhookRow, { row }: 
       timeoutMs: TIMEOUT_MS,
       policy,
     });
-    return outcome(status, status >= 200 && status < 300 ? null : `it answered ${status}`);
+    return outcome(status, status >= 200 && status < 300 ? null : `the target responded with ${status}`);
   } catch (error) {
     return outcome(null, describe(error));
   }
 }
 
-/** For the webhook's owner: what went wrong on the way to its own address, and nothing about ours. */
+/** For the webhook's owner: what went wrong at its own address, and nothing about our network. */
 function describe(error: unknown): string {
   if (error instanceof TargetRefused) return `the URL ${error.message}`;
   const { name, code } = error as { name?: unknown; code?: unknown };
-  if (name === "AbortError" || name === "TimeoutError") return `no answer within ${TIMEOUT_MS / 1000} s`;
+  if (name === "AbortError" || name === "TimeoutError") return `no response within ${TIMEOUT_MS / 1000} s`;
   return typeof code === "string" ? `the connection failed (${code})` : "the connection failed";
 }

@@ -1,4 +1,4 @@
-/** Standard Webhooks: secrets, and the headers that prove where a message comes from. */
+/** Standard Webhooks: secrets, and the headers that authenticate a message. */
 import { randomBytes } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { type MasterKeys, masterKeyId, unwrapSecret, wrappingKey, wrapSecret } from "../master-key.js";
@@ -10,7 +10,7 @@ export interface WrappedSecret {
   masterKeyId: string;
 }
 
-/** A new secret as its owner gets it, once, and as it is stored. */
+/** A new secret: in plain text for its owner, who sees it once, and wrapped for storage. */
 export async function createSecret(
   webhookId: string,
   { masterKey }: MasterKeys,
@@ -23,7 +23,7 @@ export async function createSecret(
   };
 }
 
-/** Headers of a message; the id stays the same however often it is sent. */
+/** Headers of a message. Retries must pass the same `messageId`. */
 export async function signedHeaders(
   webhook: { id: string } & WrappedSecret,
   { keys, messageId, body, now }: { keys: MasterKeys; messageId: string; body: string; now: Date },

@@ -1,7 +1,7 @@
 /**
- * Requests to addresses that strangers name. Only public ones are called: a name is resolved once, every address that
- * it has is judged, and the connection goes to the address that was judged, so that a name which changes its mind
- * reaches nothing inside. Redirects are not followed.
+ * Requests to URLs that strangers choose. Only public addresses are called. A name is resolved once, all its addresses
+ * are checked, and the connection goes to a checked address, so a name that then resolves to an internal address (DNS
+ * rebinding) reaches nothing. Redirects are not followed.
  */
 import { lookup, Resolver } from "node:dns/promises";
 import http from "node:http";
@@ -9,22 +9,22 @@ import https from "node:https";
 import { BlockList, isIP } from "node:net";
 
 export interface TargetPolicy {
-  /** For local use: private and loopback addresses, and plain HTTP. */
+  /** For local use: allows private and loopback addresses, and plain HTTP. */
   allowPrivate: boolean;
   /** Name servers instead of the system's. */
   nameServers?: readonly string[];
 }
 
-/** Why a URL is not called; the message is for its owner. */
+/** The URL must not be called; the message says why, for its owner. */
 export class TargetRefused extends Error {
   override readonly name = "TargetRefused";
 }
 
 const RESOLVE_TIMEOUT_MS = 2_000;
-/** Most of an answer's body is of no interest. */
+/** The response body is discarded; the connection is closed once it exceeds this. */
 const MAX_ANSWER_BYTES = 8 * 1024;
 
-/** What IANA reserves within IPv4, and may not be called although it looks like an address of somebody's. */
+/** IPv4 ranges that IANA reserves: never called, although some look like ordinary addresses. */
 const RESERVED_V4 = blockList("ipv4", [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
@@ -45,7 +45,7 @@ const RESERVED_V4 = blockList("ipv4", [
   ["224.0.0.0", 4],
   ["240.0.0.0", 4],
 ]);
-/** Of IPv6 only global unicast is called, and within it not what carries an IPv4 address or is reserved. */
+/** IPv6: only global unicast is called, except ranges that are reserved or embed an IPv4 address. */
 const GLOBAL_V6 = blockList("ipv6", [["2000::", 3]]);
 const RESERVED_V6 = blockList("ipv6", [
   ["2001::", 23],
@@ -67,12 +67,12 @@ export function isPublicAddress(address: string): boolean {
   return false;
 }
 
-/** Throws {@link TargetRefused} for a URL that would not be called now. */
+/** Throws {@link TargetRefused} if the URL would not be called now. */
 export async function checkTarget(url: string, policy: TargetPolicy): Promise<void> {
   await addressOf(new URL(url), policy);
 }
 
-/** Posts once; resolves to the answer's status. Rejects with {@link TargetRefused}, or as the connection did. */
+/** Posts once and resolves to the response's status. Rejects with {@link TargetRefused} or the connection's error. */
 export async function postTo(
   target: string,
   {
@@ -90,14 +90,14 @@ export async function postTo(
     const call = request(url, {
       method: "POST",
       headers: { ...headers, "Content-Length": Buffer.byteLength(body) },
-      // No connection is kept: each one was judged for one call.
+      // No keep-alive: a checked address is good for one request.
       agent: false,
       signal,
       lookup: (_hostname, options, callback) =>
         options.all ? callback(null, [{ address, family }]) : callback(null, address, family),
     });
     call.on("error", reject);
-    // Node tells of a change of protocol (101) by this event alone.
+    // Node reports a protocol change (101) only through this event.
     call.on("upgrade", (response, socket) => {
       resolve(response.statusCode ?? 0);
       socket.destroy();
@@ -123,7 +123,8 @@ async function addressOf(url: URL, policy: TargetPolicy): Promise<{ address: str
   if (url.protocol !== "https:" && !(policy.allowPrivate && url.protocol === "http:")) {
     throw new TargetRefused("must be an https:// URL");
   }
-  if (url.username !== "" || url.password !== "") throw new TargetRefused("must hold no user or password");
+  if (url.username !== "" || url.password !== "")
+    throw new TargetRefused("must not contain a user name or password");
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   const addresses = isIP(hostname) === 0 ? await resolve(hostname, policy) : [hostname];
   const [address] = addresses;
@@ -135,8 +136,8 @@ async function addressOf(url: URL, policy: TargetPolicy): Promise<{ address: str
 }
 
 /**
- * Asks the name servers themselves: the system's own resolver would block a thread for every name that is slow, and
- * knows names of the inside. Locally it is just that one.
+ * Queries the name servers directly: the system resolver would block a thread for every slow name, and it knows
+ * internal names. Local use without `nameServers` takes the system resolver.
  */
 async function resolve(hostname: string, { allowPrivate, nameServers }: TargetPolicy): Promise<string[]> {
   if (allowPrivate && nameServers === undefined) {

@@ -164,7 +164,7 @@ describe("the operator", () => {
 
   test("gets an error that says what is wrong with a command", async () => {
     const unknown = await operator("complaint", "resolve", "nonsense", "upheld");
-    expect([unknown.code, unknown.stderr]).toEqual([1, "There is no complaint nonsense.\n"]);
+    expect([unknown.code, unknown.stderr]).toEqual([1, "Complaint not found: nonsense\n"]);
     const wrongWord = await operator("complaint", "resolve", "nonsense", "granted");
     expect([wrongWord.code, wrongWord.stderr]).toEqual([
       1,

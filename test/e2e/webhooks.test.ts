@@ -266,7 +266,7 @@ describe("a target that fails", () => {
     expect(await read(client, id)).toMatchObject({
       status: "failing",
       lastStatus: 500,
-      lastError: "it answered 500",
+      lastError: "the target responded with 500",
       lastSuccessAt: null,
       pendingRetries: 1,
     });
@@ -315,7 +315,7 @@ describe("a target that fails", () => {
     expect(waits).toEqual([5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
     await eventually("it is disabled", async () => (await read(client, id)).status === "disabled");
     expect(await read(client, id)).toMatchObject({
-      disabledReason: "every attempt of three days failed",
+      disabledReason: "all attempts over three days failed",
       pendingRetries: 0,
       givenUp: [expect.any(String)],
     });
@@ -340,7 +340,7 @@ describe("a target that fails", () => {
     receiver.answer((response) => response.writeHead(410).end());
     await createdBy(world, client);
     await eventually("it is disabled", async () => (await read(client, id)).status === "disabled");
-    expect((await read(client, id)).disabledReason).toBe("it answered 410 Gone");
+    expect((await read(client, id)).disabledReason).toBe("the target responded with 410 Gone");
     const replay = await send(client, "POST", `${PATH}/${id}/replay`, { after: "0" });
     expect(replay.status).toBe(409);
   });

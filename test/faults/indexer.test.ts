@@ -63,7 +63,7 @@ it("row 9: after a crash of Postgres the indexer restarts too, and misses no eve
   await until("the indexer is a new process", async () => cluster.indexer.pid() !== earlier, {
     timeoutMs: 60_000,
   });
-  expect(cluster.reports).toContain("The indexer's database was started again, and so is the indexer.");
+  expect(cluster.reports).toContain("The indexer's database has restarted. Restarting the indexer.");
   await expectTruth(scene);
   await expectNoHole();
 });
@@ -114,7 +114,7 @@ it("row 10: an indexer that hangs is ended and restarted", async () => {
   };
   const isReported = async (): Promise<boolean> => (await reads()).every((lag) => lag >= VISIBLE_LAG);
   await until("the lag is reported", isReported, { timeoutMs: 30_000 });
-  const said = "The index stood still while the chain went on: the indexer is started again.";
+  const said = "The index stalled while the chain advanced. Restarting the indexer.";
   await until("it is noticed", async () => cluster.reports.includes(said), { timeoutMs: 60_000 });
   await done;
   expect(cluster.indexer.pid()).not.toBe(hung);
@@ -166,7 +166,7 @@ it("row 21: events on a branch that the indexer counts as read are not missed, e
 
 /** How often the indexer had to read everything again. */
 function abandonments(): number {
-  const said = "The chain went back beyond what the indexer can follow: it reads everything again.";
+  const said = "A reorg went deeper than the indexer can follow. Indexing from scratch.";
   return scene.cluster.reports.filter((line) => line === said).length;
 }
 

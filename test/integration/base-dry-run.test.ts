@@ -122,7 +122,7 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
       networkName: "base",
       asset: { ...asset, address: asset.address.toLowerCase(), symbol: "USDC" },
     });
-    expect((await deploy({})).stderr).toContain("Deploy a second time with --again.");
+    expect((await deploy({})).stderr).toContain("Use --again to deploy it again.");
   });
 });
 
@@ -212,7 +212,7 @@ describe("the processes of deploy/, on their image's files", () => {
     };
     const isReady = async () => (await fetch(`http://127.0.0.1:${port}/ready`)).ok;
     const waits = () =>
-      output.includes("standby: Another indexer fills this index: waiting to take its place.");
+      output.includes("standby: Another indexer is writing this index. Standing by to take over.");
     await Promise.race([
       until("the standby waits", async () => waits(), { timeoutMs: 30_000 }),
       diedEarly(next),

@@ -176,7 +176,7 @@ describe("npm start", { timeout: 300_000 }, () => {
     const inside = join(closed, "data");
     const hidden = start(inside);
     await ready(hidden, inside);
-    const place = /its data is in (\S+)\.\n/.exec(hidden.output())?.[1] ?? "";
+    const place = /Its data is in (\S+)\.\n/.exec(hidden.output())?.[1] ?? "";
     expect(existsSync(join(place, "data", "PG_VERSION"))).toBe(true);
     hidden.child.kill("SIGTERM");
     await hidden.exited;

@@ -1,6 +1,6 @@
 /**
- * What is measured on: one chain, one database, one indexer, the service in a process of its own, paying agents.
- * With CPU_PROFILES=<folder> the processes leave V8's CPU profiles there.
+ * The test bed: one chain, one database, one indexer, the service in its own process, and paying agents.
+ * With CPU_PROFILES=<folder>, the processes write V8 CPU profiles there.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, createWriteStream, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -19,14 +19,14 @@ import { freePort } from "../local/ports.js";
 
 export type Bed = Awaited<ReturnType<typeof startBed>>;
 
-/** How blocks are made: one a second, or one for every transaction. */
+/** How blocks are mined: one per second, or one per transaction. */
 export type Mining = "1 s blocks" | "automine";
 
 const FUNDS = 10n ** 12n;
 
 export async function startBed() {
   const dir = mkdtempSync(join(tmpdir(), "bench-"));
-  // Postgres runs as another user where this runs as root.
+  // Postgres runs as another user if this runs as root.
   chmodSync(dir, 0o755);
   mkdirSync(join(dir, "logs"));
   const guardian = startGuardian();
@@ -60,7 +60,7 @@ export async function startBed() {
     child.stdout.pipe(log);
     child.stderr.pipe(log);
     const url = `http://127.0.0.1:${port}`;
-    await until(`${name} answers`, async () => (await fetch(`${url}/health`)).ok, { timeoutMs: 60_000 });
+    await until(`${name} responds`, async () => (await fetch(`${url}/health`)).ok, { timeoutMs: 60_000 });
     return { url, pid: child.pid ?? 0, end: () => ended(child) };
   }
 
@@ -74,7 +74,7 @@ export async function startBed() {
   });
 
   async function mine(mining: Mining): Promise<void> {
-    // Each of the two calls ends what the other began.
+    // Each call switches the other mode off.
     if (mining === "automine") {
       await testClient.setIntervalMining({ interval: 0 });
       await testClient.setAutomine(true);
@@ -88,9 +88,9 @@ export async function startBed() {
     publicClient,
     testClient,
     mine,
-    /** Takes every transaction out of the node's pool. */
+    /** Removes every transaction from the node's pool. */
     dropPending: () => testClient.request({ method: "anvil_dropAllTransactions" } as never),
-    /** The official facilitator with a key of its own; `withNonceManager` is not in its example. */
+    /** The official facilitator with its own key. Its example does not use a nonce manager. */
     async startFacilitator(withNonceManager: boolean) {
       const key = generatePrivateKey();
       await testClient.setBalance({ address: privateKeyToAccount(key).address, value: parseEther("100") });
@@ -104,14 +104,14 @@ export async function startBed() {
         },
       );
     },
-    /** Agents with test dollars who have signed in. */
+    /** Signed-in agents with test dollars. */
     async newAgents(count: number): Promise<Agent[]> {
       await mine("automine");
       const accounts = Array.from({ length: count }, () => privateKeyToAccount(generatePrivateKey()));
       for (const { address } of accounts) await fund(address);
       return Promise.all(accounts.map((account) => signIn({ url: service.url, chainId: chain.id, account })));
     },
-    /** Resident memory of the processes, in MiB, by what they are. */
+    /** Resident memory by process, in MiB. */
     memory() {
       const { postgres, chain: node, indexer } = network.parts;
       const pids = { service: service.pid, indexer: indexer.pid(), chain: node?.pid() };
@@ -138,7 +138,7 @@ export async function startBed() {
   }
 }
 
-/** Ends a process, where it has not ended by itself, and waits for it. */
+/** Ends a process, unless it has already ended, and waits for it. */
 async function ended(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = new Promise((resolve) => child.once("exit", resolve));
@@ -150,7 +150,7 @@ function residentMiB(pid: number | undefined): number {
   return memoryOf(pid, "VmRSS");
 }
 
-/** Postgres's processes share most of their memory: only what each has of its own is added up, and the shared once. */
+/** Postgres's processes share most of their memory: private memory is added up, shared memory is counted once. */
 function childrenMiB(pid: number | undefined): number {
   if (pid === undefined) return 0;
   let children: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * The official x402 facilitator, wired as its own example is (one key, one viem client with its defaults), as a process
- * of its own. `NONCE_MANAGER=true` adds viem's nonce manager, which the example does not have.
+ * The official x402 facilitator in its own process, wired like its own example (one key, one viem client with
+ * defaults). `NONCE_MANAGER=true` adds viem's nonce manager, which the example does not have.
  */
 import { serve } from "@hono/node-server";
 import { x402Facilitator } from "@x402/core/facilitator";

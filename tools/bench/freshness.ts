@@ -1,4 +1,4 @@
-/** How long after its block an event is a row that readers see, and how long after that the caller is answered. */
+/** Time from a block to the row that readers see, and from the block to the response that the caller gets. */
 import pg from "pg";
 import type { Agent } from "../../test/support/agent.js";
 import type { Bed } from "./bed.js";
@@ -8,14 +8,14 @@ import { createContract } from "./write-path.js";
 export interface Freshness {
   /** Milliseconds from the block to the visible row. */
   row: ReturnType<typeof percentiles>;
-  /** Milliseconds from the block to the answer of the paid call. */
+  /** Milliseconds from the block to the response of the paid call. */
   answer: ReturnType<typeof percentiles>;
 }
 
 const BLOCKS = 20;
 const POLL_MS = 2;
 
-/** One contract in each of twenty blocks, made by hand so that their moment is known. */
+/** Creates one contract in each of twenty blocks, which are mined by hand so that their time is known. */
 export async function measureFreshness(bed: Bed, agent: Agent): Promise<Freshness> {
   const { testClient, publicClient, network } = bed;
   await bed.mine("automine");

@@ -1,11 +1,11 @@
-/** Load: callers that call again as soon as they are answered, or all at the same moment. */
+/** Load: callers that repeat their call as soon as they get a response, or that all call at the same moment. */
 import { Agent, request } from "node:http";
 import { performance } from "node:perf_hooks";
 
-/** What one call came to; null for a success. */
+/** Why a call failed; null for a success. */
 export type Failure = string | null;
 
-/** What a caller measured, in milliseconds, and what became of it. */
+/** One call: its duration, in milliseconds, and its result. */
 export interface Outcome {
   ms: number;
   failure: Failure;
@@ -15,17 +15,17 @@ export interface Load {
   concurrency: number;
   succeeded: number;
   failed: number;
-  /** Successes a second, by the wall clock from the first call to the last success. */
+  /** Successes per second of wall-clock time, from the first call to the last success. */
   perSecond: number;
-  /** Of the successes, in milliseconds. */
+  /** Latency of successes, in milliseconds. */
   latency: { p50: number; p95: number; p99: number; max: number };
-  /** Reasons of failures, the most frequent first. */
+  /** Failures by reason, the most frequent first. */
   failures: Record<string, number>;
 }
 
 /**
- * Runs `call` in `concurrency` loops for so many seconds, then waits for what is on its way. `call` gets its loop's
- * number; where it throws, as after {@link PATIENCE_MS}, it has failed.
+ * Runs `call` in `concurrency` loops for the given seconds, then waits for pending calls. `call` gets its loop's
+ * number. If it throws, as after {@link PATIENCE_MS}, it counts as failed.
  */
 export async function runLoad(
   { concurrency, seconds }: { concurrency: number; seconds: number },
@@ -41,8 +41,8 @@ export async function runLoad(
 }
 
 /**
- * Makes so many calls, each once: `concurrency` are prepared, then made at the same moment, and the next once all of
- * these are answered. What preparing takes counts in {@link Load.perSecond}.
+ * Makes `calls` calls in waves: prepares `concurrency` calls, makes them at the same moment, and starts the next wave
+ * once all have finished. The time for preparation counts in {@link Load.perSecond}.
  */
 export async function runWaves(
   { concurrency, calls }: { concurrency: number; calls: number },
@@ -56,7 +56,7 @@ export async function runWaves(
   return counted.load(concurrency);
 }
 
-/** Counts outcomes from now on. */
+/** Starts the clock and counts outcomes. */
 function count() {
   const latencies: number[] = [];
   const failures = new Map<string, number>();
@@ -85,7 +85,6 @@ function count() {
   };
 }
 
-/** One line. */
 export function describeLoad({ perSecond, failed, latency, failures }: Load): string {
   const { p50, p95, p99, max } = latency;
   const reasons = Object.entries(failures).map(([reason, count]) => `${count} x ${reason}`);
@@ -97,7 +96,7 @@ export function describeLoad({ perSecond, failed, latency, failures }: Load): st
   ].join(", ");
 }
 
-/** Of numbers in ascending order. */
+/** Percentiles of numbers in ascending order. */
 export function percentiles(sorted: readonly number[]): Load["latency"] {
   const at = (share: number) =>
     round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
@@ -108,7 +107,7 @@ export function round(value: number, digits = 0): number {
   return Math.round(value * 10 ** digits) / 10 ** digits;
 }
 
-/** How long a caller waits for an answer, whoever owes it. */
+/** How long a caller waits for any response. */
 const PATIENCE_MS = 20_000;
 
 const connections = new Agent({ keepAlive: true, maxSockets: 256, keepAliveMsecs: 30_000 });
@@ -146,7 +145,7 @@ export function send(
         );
       },
     );
-    sent.setTimeout(PATIENCE_MS, () => sent.destroy(new Error(`no answer in ${PATIENCE_MS / 1000} s`)));
+    sent.setTimeout(PATIENCE_MS, () => sent.destroy(new Error(`no response within ${PATIENCE_MS / 1000} s`)));
     sent.on("error", reject);
     sent.end(body);
   });

@@ -8,7 +8,7 @@ export interface ReadResult extends Load {
   call: string;
 }
 
-/** Contracts that the lists look through. */
+/** Contracts that the lists search. */
 export const SEEDED = 100_000;
 const CONCURRENCY = 32;
 
@@ -19,7 +19,7 @@ const LISTS = {
   "List, search by text": "?q=needle+77",
 } as const;
 
-/** Get and List at 32 concurrent readers, over {@link SEEDED} contracts. */
+/** Measures Get and List with 32 concurrent readers, over {@link SEEDED} contracts. */
 export async function measureReads(
   bed: Bed,
   { id, reader, seconds, report }: { id: string; reader: Agent; seconds: number; report(line: string): void },
@@ -45,7 +45,7 @@ export async function measureReads(
   return results;
 }
 
-/** Copies a contract's row and terms, with other ids, prices, parties and texts. Triggers are for rows of the chain. */
+/** Copies a contract's row and terms, with other ids, prices, parties and texts. Triggers are off. */
 async function seed({ network }: Bed, id: string): Promise<void> {
   const client = new pg.Client({ connectionString: network.databaseUrl });
   await client.connect();

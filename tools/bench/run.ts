@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: measures on this machine, prints tables and writes them to docs/benchmarks.md. `-- waves`, `write`,
- * `read`, `start`, `soak` measure one part; `read` is Get and List, freshness and memory. `-- --seconds 3` makes every
- * load shorter, for a first look.
+ * `read`, `start` and `soak` each measure one part; `read` covers Get and List, freshness and memory. `-- --seconds 3`
+ * shortens every load, for a first look.
  */
 import { parseArgs } from "node:util";
 import { type Bed, startBed } from "./bed.js";
@@ -44,7 +44,7 @@ console.log(`\n${[...tablesOf(results).values()].join("\n\n")}\n\nWritten to ${P
 
 async function measureReading(bed: Bed): Promise<Omit<Results["read"], "memory">> {
   const [reader] = await bed.newAgents(1);
-  if (reader === undefined) throw new Error("nobody to read");
+  if (reader === undefined) throw new Error("There is no agent to read with.");
   const freshness = await measureFreshness(bed, reader);
   await bed.mine("automine");
   const { failure } = await createContract(bed, reader);

@@ -1,4 +1,4 @@
-/** From `npm start` to ready: on a new folder, and again where it stopped. */
+/** Time from `npm start` to ready: in a new folder, and when it resumes. */
 import { spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { ROOT } from "../../src/root.js";
 import { round } from "./load.js";
 
 export interface StartUp {
-  /** Seconds; dependencies are installed and contracts compiled. */
+  /** Seconds, with dependencies installed and contracts compiled. */
   first: number;
   again: number;
 }
@@ -38,7 +38,7 @@ function start(dir: string): Promise<number> {
       child.kill("SIGINT");
     });
     child.once("close", () => {
-      if (seconds === undefined) reject(new Error(`npm start did not get ready:\n${output}`));
+      if (seconds === undefined) reject(new Error(`npm start did not become ready:\n${output}`));
       else resolve(seconds);
     });
   });

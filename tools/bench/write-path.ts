@@ -1,4 +1,4 @@
-/** Payments settled a second, and how long one takes: the service beside the official facilitator, on the same chain. */
+/** Payments settled per second, and their latency: this service beside the official facilitator, on the same chain. */
 import { randomBytes } from "node:crypto";
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from "@x402/core/http";
 import { authorizationTypes } from "@x402/evm";
@@ -13,18 +13,18 @@ export interface WriteResult extends Load {
 }
 
 export const CONCURRENCIES = [1, 8, 32, 128] as const;
-/** Payments of {@link measureWaves}; every wave is full. */
+/** Payments in {@link measureWaves}; every wave is full. */
 export const WAVE_PAYMENTS = 256;
-/** Payments, one after another, before a process is measured. */
+/** Sequential payments before a process is measured. */
 const WARM_UP = 20;
 const PRICE = "50";
 
 const SYSTEMS = ["facilitator", "facilitator + nonce manager", "working-contracts"] as const;
 
-/** Signs a payment; what it gives makes the paid call, and measures it. */
+/** Signs a payment. The returned function makes the paid call and measures it. */
 type Prepare = (agent: Agent) => Promise<() => Promise<Outcome>>;
 
-/** All systems at all concurrencies on one chain, one after another. */
+/** Measures all systems at all concurrencies on one chain, one after another. */
 export async function measureWrites(
   bed: Bed,
   { seconds, report }: { seconds: number; report(line: string): void },
@@ -46,7 +46,7 @@ export async function measureWrites(
   return results;
 }
 
-/** {@link WAVE_PAYMENTS} payments on 1 s blocks, each tried once, so many at the same moment. */
+/** {@link WAVE_PAYMENTS} payments on 1 s blocks, each tried once, in waves of simultaneous payments. */
 export async function measureWaves(
   bed: Bed,
   { report }: { report(line: string): void },
@@ -85,15 +85,15 @@ async function withSystem<T>(
   );
 }
 
-/** A new process would be measured while its code is still being compiled. */
+/** Without this, a new process would be measured while its code is still being compiled. */
 async function warmUp(call: () => Promise<Outcome>): Promise<void> {
   for (let i = 0; i < WARM_UP; i++) {
     const { failure } = await call();
-    if (failure !== null) throw new Error(`A payment before the measurement failed: ${failure}`);
+    if (failure !== null) throw new Error(`A warm-up payment failed: ${failure}`);
   }
 }
 
-/** A facilitator of its own for each measurement: what the former left in the pool or in its memory is gone. */
+/** A new facilitator for each measurement, and an empty pool: the previous one leaves nothing behind. */
 async function withFacilitator<T>(
   bed: Bed,
   withNonceManager: boolean,
@@ -108,7 +108,7 @@ async function withFacilitator<T>(
   }
 }
 
-/** The whole exchange of an agent: quote, signature, paid call. Measured is the paid call. */
+/** An agent's whole exchange: quote, signature, paid call. Only the paid call is measured. */
 export async function createContract(bed: Bed, agent: Agent): Promise<Outcome> {
   return (await prepareContract(bed, agent))();
 }
@@ -149,10 +149,10 @@ async function prepareContract(bed: Bed, agent: Agent): ReturnType<Prepare> {
   };
 }
 
-/** A call that could not be paid has failed. */
+/** A call that could not be paid counts as failed. */
 const unpaid = (failure: string) => async (): Promise<Outcome> => ({ ms: 0, failure });
 
-/** What a resource server does with a payment: the facilitator verifies it, then settles it. */
+/** A payment as a resource server handles it: the facilitator verifies it, then settles it. */
 async function prepareSettlement(bed: Bed, url: string, agent: Agent): ReturnType<Prepare> {
   const { asset, chainId } = bed.network.deployment;
   const payTo: Address = `0x${randomBytes(20).toString("hex")}`;

@@ -1,4 +1,4 @@
-/** An agent as any newcomer would write it: a fresh key, an API key, and an unmodified x402 client over `fetch`. */
+/** An agent as a newcomer would write it: a fresh key, an API key, and an unmodified x402 client over `fetch`. */
 import { ExactEvmScheme } from "@x402/evm";
 import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import { type Address, toHex } from "viem";
@@ -6,7 +6,7 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 
 export interface Answer {
   status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: the demo reads whatever JSON the service answers with.
+  // biome-ignore lint/suspicious/noExplicitAny: the demo reads whatever JSON the service returns.
   body: any;
 }
 
@@ -15,7 +15,7 @@ export interface Agent {
   address: Address;
   account: PrivateKeyAccount;
   get(path: string): Promise<Answer>;
-  /** Sends `body` as JSON; pays the quote where the answer is 402. */
+  /** Sends `body` as JSON; pays the quote if the response is 402. */
   post(path: string, body?: unknown): Promise<Answer>;
 }
 
@@ -51,7 +51,7 @@ export async function signIn({ name, baseUrl }: { name: string; baseUrl: string 
   };
 }
 
-/** The answer's `data`; throws with the service's own words on any other status. */
+/** The response's `data`. Throws with the response's body on any other status. */
 export function expectOk(answer: Answer, status = 200) {
   if (answer.status !== status) {
     throw new Error(`expected ${status}, got ${answer.status}: ${JSON.stringify(answer.body)}`);
@@ -59,7 +59,7 @@ export function expectOk(answer: Answer, status = 200) {
   return answer.body.data;
 }
 
-/** A key that makes otherwise equal requests of several runs different contracts. */
+/** An idempotency key, so that equal requests of several runs create different contracts. */
 export function freshKey(): string {
   return toHex(crypto.getRandomValues(new Uint8Array(8)));
 }

@@ -27,7 +27,7 @@ async function scriptedWorkerAndJury(stage: Stage): Promise<Played> {
   const story = "dispute, scripted jury";
   const client = await stage.newAgent("Client");
   const id = await post(stage, story, client, { awardMethod: "open_tender" });
-  // Backup Agents must have their stake before the dispute that they judge.
+  // Backup Agents must be staked before the dispute that they judge.
   const votes = ["met", "met", "not met"];
   const jury = await stage.sandbox.play({ role: "backup-agents", contractId: id, votes });
   const worker = await stage.sandbox.play({ role: "worker", contractId: id });
@@ -43,7 +43,7 @@ async function scriptedWorkerAndJury(stage: Stage): Promise<Played> {
   };
 }
 
-/** What the sandbox gives each of its counterparties to begin with. */
+/** Initial funds of the sandbox's counterparties, in base units. */
 const COUNTERPARTY_FUNDS = 1_000_000_000_000n;
 
 function counterparty({ role, addresses }: Play, gain: bigint): Played["counterparties"][number] {

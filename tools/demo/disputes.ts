@@ -1,4 +1,4 @@
-/** Disputes: three Backup Agents judge them all, a fourth votes on chain, without the service. */
+/** Disputes: three Backup Agents judge all of them; a fourth votes on chain, without the service. */
 import { type Agent, expectOk } from "./agent.js";
 import { type JurorRow, LEDGER, type LedgerRow } from "./expected.js";
 import { accept, deliver, type Played, played, post, type Stage, type Story } from "./stories.js";
@@ -9,7 +9,7 @@ export interface Jury {
   a: Agent;
   b: Agent;
   c: Agent;
-  /** Votes and opens its vote by its own transactions. */
+  /** Votes and opens its vote with its own transactions. */
   loner: Agent;
 }
 
@@ -17,7 +17,7 @@ interface Case {
   story: string;
   status: string;
   row: LedgerRow;
-  /** Votes of A, B, C in this order; fewer of them vote where the list is shorter. */
+  /** Votes of A, B and C, in this order. A shorter list means that fewer of them vote. */
   votes: Word[][];
   dues: JurorRow[];
 }
@@ -68,7 +68,7 @@ const CASES: Case[] = [
   },
 ];
 
-/** The disputes before `jury`, whose Backup Agents are staked already. */
+/** The disputes before `jury`, whose Backup Agents must already be staked. */
 export function disputeStories(jury: Jury): Story[] {
   const bench = [jury.a, jury.b, jury.c];
   return [
@@ -85,17 +85,17 @@ async function judged(
   const { client, worker, id } = await disputeStarted(stage, story);
   const jurors = votes.map((words, i) => ({ agent: bench[i] as Agent, words, due: dues[i] as JurorRow }));
   await Promise.all(jurors.map(({ agent, words }) => vote(agent, id, words)));
-  stage.say(story, votes.length === 0 ? "nobody votes" : `${votes.length} sealed votes, nobody sees them`);
+  stage.say(story, votes.length === 0 ? "no one votes" : `${votes.length} sealed votes, visible to no one`);
   return { ...played({ story, id, status, row, client, worker }), jurors };
 }
 
-/** The service cannot open what it never saw: the voter does, with its own salt. */
+/** The service cannot open a vote that it never saw: the voter opens it, with its own salt. */
 async function openedByVoter(stage: Stage, { a, b, loner }: Jury): Promise<Played> {
   const story = "dispute, voter opens";
   const { client, worker, id } = await disputeStarted(stage, story);
   await Promise.all([vote(a, id, all("met")), vote(b, id, all("met"))]);
   const open = await stage.voteOnChain(loner, id, "met");
-  stage.say(story, `${loner.name} voted by its own transaction: only it can open its vote`);
+  stage.say(story, `${loner.name} voted with its own transaction: only it can open its vote`);
   const jurors = [a, b, loner].map((agent) => ({ agent, due: due(7_500_000n, 30n) }));
   return {
     ...played({ story, id, status: "settled-all-met", row: LEDGER.allMet, client, worker }),

@@ -1,9 +1,9 @@
 /**
- * What each ending pays for a price of 50.0 with three criteria, in base units, written down by hand from the worked
- * results of docs/rules.md 52: the demo checks the chain against them, not against the code that it runs on.
+ * Payouts of each ending for a price of 50.0 with three criteria, in base units. Written by hand from the worked
+ * results of docs/rules.md 52, so that the demo checks the chain against the rules and not against its own code.
  */
 export interface LedgerRow {
-  /** What the party paid in, and gets out. */
+  /** Paid in and received by the party. */
   clientIn: bigint;
   clientOut: bigint;
   workerIn: bigint;
@@ -11,7 +11,7 @@ export interface LedgerRow {
   treasuryOut: bigint;
 }
 
-/** What a Backup Agent gets out of one dispute: base units of the stablecoin, and whole tokens. */
+/** A Backup Agent's receipts from one dispute: base units of the stablecoin, and whole tokens. */
 export interface JurorRow {
   out: bigint;
   tokens: bigint;

@@ -1,7 +1,7 @@
 /**
  * Plays whole Working Contracts against the running service, over HTTP with unmodified x402 clients, some with the
- * sandbox's counterparties; then has the sandbox move the clock past every deadline, and checks on the chain who holds
- * what against the ledger, to the unit.
+ * sandbox's counterparties. Then it has the sandbox advance the clock past every deadline, and checks every balance on
+ * the chain against the ledger, to the unit.
  */
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
@@ -51,12 +51,12 @@ const treasuryBefore = await network.balanceOf(network.treasury);
 const stories = await Promise.all(all.map((story) => story(stage)));
 const disputes = stories.filter(({ story }) => story.startsWith("dispute"));
 
-console.log("\nMoving the chain's clock one day on: the voting windows close\n");
+console.log("\nAdvancing the chain's clock by one day: the voting windows close\n");
 await network.moveClockTo((await network.now()) + DAY);
 await Promise.all(disputes.map((played) => played.afterVoting?.()));
 await Promise.all(disputes.map((played) => awaitStatus(played)));
 
-console.log("\nMoving it past every deadline: the absent Worker's and the silent Client's\n");
+console.log("\nAdvancing it past every deadline: the absent Worker's and the silent Client's\n");
 await network.moveClockTo((await network.now()) + ALL_DEADLINES_AFTER);
 await Promise.all(
   stories.filter((played) => !disputes.includes(played)).map((played) => awaitStatus(played)),
@@ -95,7 +95,7 @@ async function newJury(): Promise<Jury> {
   return { a, b, c, loner };
 }
 
-/** Over all disputes together: money, then tokens in the same unit of the table. */
+/** Totals over all disputes: money, then tokens in the table's unit. */
 async function jurorRows(): Promise<Row[]> {
   const rowsOfJuror = async (agent: Agent): Promise<Row[]> => {
     const dues = stories.flatMap(({ jurors }) =>
@@ -117,7 +117,7 @@ async function jurorRows(): Promise<Row[]> {
   return (await Promise.all(Object.values(jury).map(rowsOfJuror))).flat();
 }
 
-/** Waits until the keeper has moved the contract to its final status; throws with the one it stayed in. */
+/** Waits until the keeper has moved the contract to its final status. On time-out, throws with the current status. */
 async function awaitStatus(played: Played): Promise<void> {
   const reader = played.client ?? played.worker;
   if (reader === null) throw new Error("a story has at least one party");

@@ -1,4 +1,4 @@
-/** The running local network as the demo needs it: where it listens, what its chain says, and its sandbox. */
+/** The running local network as the demo needs it: its addresses, its chain and its sandbox. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { escrowAbi, factoryAbi, protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
@@ -29,21 +29,21 @@ export interface Network {
   balanceOf(address: Address): Promise<bigint>;
   /** Whole protocol tokens. */
   tokensOf(address: Address): Promise<bigint>;
-  /** Seals `votes` (packed) by the account's own transactions, bond included; the result opens them. */
+  /** Seals `votes` (packed) with the account's own transactions, bond included. The returned function opens them. */
   voteOnChain(
     account: PrivateKeyAccount,
     ballot: { escrow: Address; votes: number; bond: bigint },
   ): Promise<() => Promise<void>>;
-  /** What the escrow's books hold. */
+  /** Money that the escrow has booked. */
   bookedOf(escrow: Address): Promise<bigint>;
   treasury: Address;
   /** Seconds, by the newest block. */
   now(): Promise<number>;
-  /** Moves the chain's clock, and this process's with it: payment clients date their authorizations by it. */
+  /** Advances the chain's clock and this process's clock, by which payment clients date their authorizations. */
   moveClockTo(timestamp: number): Promise<void>;
 }
 
-/** Connects to what `npm start` runs; BASE_URL, RPC_URL and DEPLOYMENT override what it wrote down. */
+/** Connects to the network that `npm start` runs. BASE_URL, RPC_URL and DEPLOYMENT override its saved addresses. */
 export async function connect(): Promise<Network> {
   const written = existsSync(NETWORK_FILE) ? JSON.parse(readFileSync(NETWORK_FILE, "utf8")) : {};
   const baseUrl: string | undefined = process.env.BASE_URL ?? written.baseUrl;
@@ -90,7 +90,7 @@ export async function connect(): Promise<Network> {
         const { status } = await client.waitForTransactionReceipt({ hash });
         if (status !== "success") throw new Error(`the transaction ${hash} reverted`);
       };
-      // The sandbox gives no gas: this agent alone sends transactions of its own.
+      // The sandbox gives no gas, and only this agent sends its own transactions.
       await mined(await bank.sendTransaction({ to: account.address, value: parseEther("1") }));
       const salt = toHex(crypto.getRandomValues(new Uint8Array(32)));
       const commitment = voteCommitment({ chainId: chain.id, escrow, voter: account.address, votes, salt });

@@ -1,4 +1,4 @@
-/** The sandbox of the running local network, as any agent finds it: docs/sandbox.md. */
+/** The running local network's sandbox, over its HTTP API (docs/sandbox.md). */
 import type { Address } from "viem";
 import type { Play } from "../local/sandbox/plays.js";
 
@@ -7,9 +7,9 @@ export interface Sandbox {
   give(gift: { address: Address; usd?: string; tokens?: string }): Promise<void>;
   /** Seconds; resolves once the service has the new time. */
   moveClockTo(timestamp: number): Promise<void>;
-  /** Starts a counterparty; throws where it cannot play. */
+  /** Starts a counterparty; throws if it cannot play. */
   play(script: Record<string, unknown>): Promise<Play>;
-  /** Resolves once the counterparty has played its part; throws with its own words where it failed. */
+  /** Resolves once the counterparty has played its part; throws with its steps if it failed. */
   ended(play: Play): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export function createSandbox(baseUrl: string): Sandbox {
       }),
     });
     const answer = (await response.json()) as { data: T; error?: { message: string } };
-    if (!response.ok) throw new Error(`${path} of the sandbox: ${answer.error?.message ?? response.status}`);
+    if (!response.ok) throw new Error(`Sandbox, ${path}: ${answer.error?.message ?? response.status}`);
     return answer.data;
   };
   const willing = (play: Play): Play => {

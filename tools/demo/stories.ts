@@ -1,4 +1,4 @@
-/** What the demo plays: each story is one Working Contract, and says how the ledger must end. */
+/** The demo's stories. Each is one Working Contract with the ledger that must result. */
 
 import type { Address } from "viem";
 import { type Agent, expectOk, freshKey } from "./agent.js";
@@ -11,11 +11,11 @@ export interface Stage {
   /** Seconds, on the chain's clock. */
   now(): Promise<number>;
   say(story: string, line: string): void;
-  /** Seals the same vote on every criterion by the agent's own transaction; opens it when called. */
+  /** Seals the same vote on every criterion with the agent's own transaction. The returned function opens it. */
   voteOnChain(agent: Agent, contractId: string, vote: "met"): Promise<() => Promise<void>>;
 }
 
-/** A contract that runs its course, with the addresses whose money changes. */
+/** A played contract, with the addresses whose money changes. */
 export interface Played {
   story: string;
   contractId: string;
@@ -23,12 +23,12 @@ export interface Played {
   expected: LedgerRow;
   client: Agent | null;
   worker: Agent | null;
-  /** Agents that must end with what they began with. */
+  /** Agents that must end with the money that they started with. */
   bystanders: Agent[];
-  /** Of the sandbox, and what they must hold in the end. */
+  /** The sandbox's counterparties, and what they must hold at the end. */
   counterparties: { name: string; address: Address; holds: bigint }[];
   jurors: { agent: Agent; due: JurorRow }[];
-  /** What remains to be done by hand once voting has closed. */
+  /** Work that remains once voting has closed. */
   afterVoting?: () => Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export const STORIES: Story[] = [
   reviewTimeout,
 ];
 
-/** When every deadline of the demo's contracts has passed, in seconds after `now`. */
+/** Seconds after `now` at which every deadline of the demo's contracts has passed. */
 export const ALL_DEADLINES_AFTER = 4 * DAY + 1;
 
 async function directAward(stage: Stage): Promise<Played> {
@@ -146,7 +146,7 @@ async function reviewTimeout(stage: Stage): Promise<Played> {
   const id = await post(stage, story, client, { awardMethod: "open_tender" });
   await accept(stage, story, worker, id);
   await deliver(stage, story, worker, id);
-  stage.say(story, "Client never answers");
+  stage.say(story, "Client never responds");
   return played({ story, id, status: "settled-all-met", row: LEDGER.approved, client, worker });
 }
 

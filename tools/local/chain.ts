@@ -1,4 +1,4 @@
-/** A local chain: anvil with a block a second, its state kept on disk by us. */
+/** A local chain: anvil, with its state saved to disk by this module. */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -8,14 +8,14 @@ import { rpcTransport } from "../../src/chain/transport.js";
 import { type Guardian, type Supervised, supervise, until } from "../../src/indexer/supervision/processes.js";
 import { foundryBinary } from "./foundry.js";
 
-/** Base Sepolia's id: the oldest x402 clients know a fixed list of networks, and this is a test network on it. */
+/** Base Sepolia's id: the oldest x402 clients know a fixed list of networks, and this test network is on it. */
 export const LOCAL_CHAIN_ID = 84_532;
 const BLOCK_GAS_LIMIT = 60_000_000;
 const WATCH_INTERVAL_MS = 500;
 const CLOCK_TOLERANCE_SECONDS = 5;
-/** Saving may take at most this part of the time: a long chain's state is large. */
+/** Maximum share of time spent saving: a long chain's state is large. */
 const SAVE_SHARE = 0.1;
-/** Longer than any text that Node can hold. */
+/** Longer than any string that Node can hold. */
 const MAX_STATE_BYTES = 1024 * 1024 * 1024;
 
 export interface ChainOptions {
@@ -23,12 +23,12 @@ export interface ChainOptions {
   /** Where the state is kept. */
   dir: string;
   port: number;
-  /** LOCAL_CHAIN_ID where absent. */
+  /** Default: LOCAL_CHAIN_ID. */
   chainId?: number;
   logPath: string;
   /** Seconds between blocks. */
   blockTime: number;
-  /** Keeps the chain through restarts; without it every start is a new chain. */
+  /** Keeps the chain across restarts. If false, every start creates a new chain. */
   persistent: boolean;
   report(line: string): void;
 }
@@ -36,15 +36,15 @@ export interface ChainOptions {
 export interface LocalChain extends Supervised {
   rpcUrl: string;
   wsRpcUrl: string;
-  /** Whether an earlier run's chain goes on. */
+  /** Whether the chain of an earlier run continues. */
   isContinued: boolean;
-  /** Brings what has happened so far to the disk. */
+  /** Saves the current state to disk. */
   save(): Promise<void>;
 }
 
 /**
- * Starts anvil. Its state is saved after every block that holds a transaction, so a killed chain loses at most the
- * last second or two; the relayer sends what was lost again, as after a reorganisation.
+ * Starts anvil. Its state is saved after every block that holds a transaction, so a killed chain loses at most the last
+ * second or two. The relayer sends lost transactions again, as after a reorg.
  */
 export async function startChain(options: ChainOptions): Promise<LocalChain> {
   const { dir, port, persistent, chainId = LOCAL_CHAIN_ID } = options;
@@ -58,7 +58,7 @@ export async function startChain(options: ChainOptions): Promise<LocalChain> {
   const rpcUrl = `http://127.0.0.1:${port}`;
   const client = createTestClient({
     mode: "anvil",
-    // The state of a long chain is long.
+    // A long chain's state takes long to dump, and is large.
     transport: rpcTransport(rpcUrl, { retryCount: 0, timeout: 120_000, maxAnswerBytes: MAX_STATE_BYTES }),
   });
 
@@ -82,7 +82,7 @@ export async function startChain(options: ChainOptions): Promise<LocalChain> {
     },
     async ready(signal) {
       const isUp = async () => (await client.extend(publicActions).getChainId()) === chainId;
-      await until("the local chain answers", isUp, { timeoutMs: 60_000, signal });
+      await until("the local chain responds", isUp, { timeoutMs: 60_000, signal });
       if (persistent) await catchUp(client, files.head);
     },
   });
@@ -103,15 +103,15 @@ export async function startChain(options: ChainOptions): Promise<LocalChain> {
 /** Anvil's well-known test accounts: their keys are public. */
 export const MNEMONIC = "test test test test test test test test test test test junk";
 
-/** The newest block, and how far its time was ahead of this machine's: tests and demonstrations move it on. */
+/** The newest block, and how far its time was ahead of this machine's clock: tests and the demo advance it. */
 interface SavedHead {
   number: number;
   secondsAhead: number;
 }
 
 /**
- * Continues where the chain was: its time as far ahead as before (anvil forgets that), and as many blocks as it had,
- * where it was killed before its last empty ones were saved. Neither goes back for readers.
+ * Restores the chain's lead over this machine's clock, which anvil forgets, and mines empty blocks that were not saved
+ * before a kill. Readers therefore see neither time nor height go back.
  */
 async function catchUp(client: TestClient, headFile: string): Promise<void> {
   if (!existsSync(headFile)) return;
@@ -152,7 +152,7 @@ function keepState(client: TestClient, files: ChainFiles, report: (line: string)
   };
   const look = async (): Promise<void> => {
     const block = await reader.getBlock().catch(() => null);
-    // A chain that does not answer is being started again: its supervisor says so.
+    // An unreachable chain is being restarted; its supervisor reports that.
     if (block === null) return;
     const head = block.number;
     const from = seen === 0n || head < seen ? head : seen + 1n;
@@ -191,7 +191,7 @@ function keepState(client: TestClient, files: ChainFiles, report: (line: string)
   };
 }
 
-/** Writes beside the file, then renames: a reader finds the old or the new content, whole. */
+/** Writes a temporary file and renames it: a reader finds either the old or the new content, complete. */
 function replace(path: string, content: Buffer | string): void {
   writeFileSync(`${path}.tmp`, content);
   renameSync(`${path}.tmp`, path);

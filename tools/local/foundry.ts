@@ -9,13 +9,13 @@ import { ROOT } from "../../src/root.js";
 
 const ARCHITECTURES: Record<string, string> = { x64: "amd64", arm64: "arm64" };
 
-/** The real program behind an npm shim: a signal to the shim would not always reach it. */
+/** The actual binary behind an npm shim: a signal to the shim would not always reach it. */
 export function foundryBinary(tool: "anvil" | "forge"): string {
   const name = `@foundry-rs/${tool}-${process.platform}-${ARCHITECTURES[process.arch] ?? process.arch}`;
   try {
     return join(dirname(createRequire(import.meta.url).resolve(`${name}/package.json`)), "bin", tool);
   } catch (cause) {
-    throw new Error(`There is no ${tool} for this platform (${name}).`, { cause });
+    throw new Error(`${tool} is not available for this platform (${name}).`, { cause });
   }
 }
 

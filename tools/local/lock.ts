@@ -1,4 +1,4 @@
-/** One supervisor per folder: a lock file with the holder's pid, told apart from a later process of the same number. */
+/** One supervisor per folder: a lock file with the holder's pid, and its start time because pids are reused. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,9 +8,9 @@ export const LOCK_NAME = "lock";
 
 interface Holder {
   pid: number;
-  /** When that process started, in whatever words the system has for it. */
+  /** When that process started, in the system's own format. */
   startedAt: string;
-  /** Ends the holder's children after it was killed. */
+  /** Ends the holder's children if the holder is killed. */
   guardianPid: number;
 }
 
@@ -18,7 +18,7 @@ export interface Lock {
   release(): void;
 }
 
-/** Takes the lock, waiting for what a killed holder left behind to end; throws where another one is running. */
+/** Takes the lock. Waits until the children of a killed holder have ended; throws if another supervisor is running. */
 export async function takeLock(dir: string, guardianPid: number): Promise<Lock> {
   const path = join(dir, LOCK_NAME);
   mkdirSync(dir, { recursive: true });
@@ -38,9 +38,9 @@ export async function takeLock(dir: string, guardianPid: number): Promise<Lock> 
         throw new Error(`Already running in this folder (process ${holder.pid}): stop that one first.`);
       }
       const isGone = async () => startOf(holder.guardianPid) === null;
-      await until("what an earlier run left behind ends", isGone, { timeoutMs: 15_000 });
+      await until("the processes of an earlier run have ended", isGone, { timeoutMs: 15_000 });
     }
-    // Two starters may be here at once: whoever moved away the other's fresh lock puts it back.
+    // Two starters can be here at once: the one that moved away the other's fresh lock puts it back.
     const aside = `${path}.${process.pid}`;
     try {
       renameSync(path, aside);
@@ -60,7 +60,7 @@ function read(path: string): string | null {
   }
 }
 
-/** A lock of which the power went off in the middle of writing belongs to nobody. */
+/** A lock file truncated by a power failure belongs to no one. */
 function parse(text: string): Holder | null {
   try {
     return JSON.parse(text) as Holder;
@@ -69,11 +69,11 @@ function parse(text: string): Holder | null {
   }
 }
 
-/** When a process started; null where there is none. */
+/** When a process started; null if there is none. */
 function startOf(pid: number): string | null {
   if (process.platform === "linux") {
     const stat = read(`/proc/${pid}/stat`);
-    // The name, in brackets, may hold spaces; the start time is the 20th field after it.
+    // The name, in brackets, can contain spaces; the start time is the 20th field after it.
     const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
     const isDead = fields === undefined || fields[0] === "Z";
     return isDead ? null : `${read("/proc/sys/kernel/random/boot_id")?.trim()} ${fields[19]}`;

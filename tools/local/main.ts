@@ -1,4 +1,4 @@
-/** `npm start`: the whole service on this machine, supervised; Ctrl-C ends all of it. */
+/** `npm start`: the whole service on this machine, supervised. Ctrl-C ends all of it. */
 import { spawnSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -17,7 +17,7 @@ const BLOCK_TIME_SECONDS = 1;
 const READY_TIMEOUT_MS = 120_000;
 const LAUNCHER_CHECK_MS = 500;
 
-/** Runs until a signal arrives; the result is the exit code. */
+/** Runs until a signal arrives or the start fails. Returns the exit code. */
 export async function run(env: Environment, args: readonly string[]): Promise<number> {
   const startedAt = Date.now();
   const closing: (() => Promise<void> | void)[] = [];
@@ -66,7 +66,7 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
     closing.push(() => service.stop());
     closing.push(() => sandbox?.stop());
     if (wanted !== 0 && port !== wanted) report(`Port ${wanted} is in use: taking ${port}.`);
-    // The indexer says that it is up before it has read the newest blocks.
+    // The indexer reports that it is ready before it has indexed the newest blocks.
     await until("the service is ready", async () => isStopping || (await fetch(`${service.url}/ready`)).ok, {
       timeoutMs: READY_TIMEOUT_MS,
     });
@@ -98,7 +98,7 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
   } else {
     console.log("\nStopping.");
   }
-  // A part that is still starting is not in the list: the guardian ends its process.
+  // A part that is still starting is not on the list; the guardian ends its process.
   for (const close of closing.reverse()) await close();
   return typeof outcome === "object" ? 1 : 0;
 }
@@ -112,7 +112,7 @@ async function requireGivenPort({ PORT, HOST }: Environment): Promise<void> {
   );
 }
 
-/** Where the running network listens, for the demo and the commands; the database's address holds its password. */
+/** Writes the network's addresses, for the demo and the commands. Mode 600: the database URL holds its password. */
 function writeAddresses(path: string, addresses: Record<string, string>): void {
   writeFileSync(path, `${JSON.stringify(addresses, null, 2)}\n`, { mode: 0o600 });
 }
@@ -145,7 +145,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Resolves at the first signal; later ones are ignored while everything comes to its end. */
+/** Resolves at the first signal; later ones are ignored during the shutdown. */
 function nextSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => resolve(name));

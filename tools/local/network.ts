@@ -1,4 +1,4 @@
-/** Everything that the service stands on, on one machine: Postgres, a chain with the protocol on it, the indexer. */
+/** Everything that the service needs, on one machine: Postgres, a chain with the protocol deployed, the indexer. */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,20 +23,20 @@ import { type Postgres, startPostgres } from "./postgres.js";
 /** Roles of anvil's accounts; the others are free for agents. */
 const ACCOUNTS = { owner: 0, signers: [1, 2], reviewer: 8, treasury: 9 } as const;
 const DOMAIN = "localhost";
-const BEGIN_ANEW = "Run `npm start -- --reset` to delete the local data and begin anew.";
-/** Below those that outgoing connections take. */
+const START_OVER = "Run `npm start -- --reset` to delete the local data and start over.";
+/** Below the ports that outgoing connections use. */
 const WANTED_PORTS = { chain: 8545, postgres: 15_432, indexer: 32_069 };
 
 export interface NetworkOptions {
   guardian: Guardian;
   /** Where everything is kept. */
   dir: string;
-  /** Data and chain outlive a restart; otherwise speed goes before safety. */
+  /** Data and chain survive a restart. If false, speed takes precedence over durability. */
   persistent: boolean;
   postgresPassword: string;
-  /** A Postgres that exists already; otherwise one is started. */
+  /** An existing Postgres; otherwise one is started. */
   databaseUrl?: string | undefined;
-  /** A chain that exists already, with the protocol on it; otherwise one is started. */
+  /** An existing chain with the protocol deployed; otherwise one is started. */
   remoteChain?: RemoteChain | undefined;
   /** Seconds between the local chain's blocks. */
   blockTime: number;
@@ -58,7 +58,7 @@ export interface Network extends RemoteChain {
   stop(): Promise<void>;
 }
 
-/** Starts the network, stopping what it has started where a part fails. */
+/** Starts the network. If a part fails, stops the parts that have started and rejects. */
 export async function startNetwork(options: NetworkOptions): Promise<Network> {
   const { guardian, dir, report } = options;
   const log = (name: string) => join(dir, "logs", `${name}.log`);
@@ -128,7 +128,7 @@ export async function startNetwork(options: NetworkOptions): Promise<Network> {
   }
 }
 
-/** Postgres's place where its own user cannot enter the folder: outside of it, yet one per folder. */
+/** Postgres's folder if its own user cannot enter the network's folder: outside it, but one per network. */
 function fallbackDir(dir: string): string {
   return join("/var/lib/working-contracts", createHash("sha256").update(dir).digest("hex").slice(0, 16));
 }
@@ -138,7 +138,7 @@ export function localAccount(index: number): HDAccount {
   return mnemonicToAccount(MNEMONIC, { addressIndex: index });
 }
 
-/** Keys of the accounts that may send the Relay's batches on a local chain. */
+/** Keys of the accounts that the Relay allows as signers on a local chain. */
 export function localSignerKeys(): string[] {
   return ACCOUNTS.signers.map(localKey);
 }
@@ -154,7 +154,7 @@ function localKey(index: number): string {
   return `0x${Buffer.from(key).toString("hex")}`;
 }
 
-/** Like Promise.all, but lets every start come to its end before it fails: only what has started can be stopped. */
+/** Like Promise.all, but rejects only after every start has finished: only parts that have started can be stopped. */
 async function allStarted<T extends readonly Promise<unknown>[]>(
   starts: readonly [...T],
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
@@ -169,7 +169,7 @@ async function useRemoteChain(remote: RemoteChain): Promise<RemoteChain & { depl
   return { ...remote, deployment };
 }
 
-/** The protocol on the local chain: deployed on the first start, checked on every later one. */
+/** The protocol on the local chain: deployed on the first start, verified on every later one. */
 async function deployOnce(
   local: LocalChain,
   { dir, parameters, report }: NetworkOptions,
@@ -182,10 +182,10 @@ async function deployOnce(
 
   if (existsSync(deploymentPath)) {
     if (!local.isContinued) {
-      throw new Error(`${dir} holds data of a chain whose state is gone. ${BEGIN_ANEW}`);
+      throw new Error(`${dir} holds data of a chain whose state is missing. ${START_OVER}`);
     }
     if (readFileSync(codePath, "utf8") !== contractsHash()) {
-      throw new Error(`The contracts have changed since this local network was made. ${BEGIN_ANEW}`);
+      throw new Error(`The contracts have changed since this local network was created. ${START_OVER}`);
     }
     const deployment = readDeployment(deploymentPath);
     await verifyDeployment({ publicClient, deployment, signers });
@@ -210,7 +210,7 @@ async function deployOnce(
   return { rpcUrl, wsRpcUrl, deploymentPath, deployment };
 }
 
-/** Deletes a network's data; the lock that its caller holds stays. */
+/** Deletes a network's data, but not the lock, which the caller holds. */
 export function resetNetwork(dir: string): void {
   for (const name of readdirSync(dir).filter((entry) => entry !== LOCK_NAME)) {
     rmSync(join(dir, name), { recursive: true, force: true });

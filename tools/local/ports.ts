@@ -2,14 +2,14 @@ import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 
 /**
- * Below the ports that outgoing connections take for themselves (32768 and up on Linux, 49152 and up by RFC 6335): a
- * port that was found free stays so until its server listens, unless another server chooses the same one. Above 10080,
- * the highest port that `fetch` refuses to call (Fetch Standard, "port blocking").
+ * Below the ports of outgoing connections (32768 and up on Linux, 49152 and up by RFC 6335), so that a port found free
+ * stays free until its server listens, unless another server chooses the same one. Above 10080, the highest port that
+ * `fetch` refuses to call (Fetch Standard, "port blocking").
  */
 const [LOWEST, HIGHEST] = [10_081, 32_767];
 const RANDOM_TRIES = 20;
 
-/** The wanted port where it is free, else any other; a port of 0 asks for any. */
+/** The wanted port if it is free, otherwise any other. 0 asks for any port. */
 export async function freePort(wanted = 0, host = "127.0.0.1"): Promise<number> {
   if (wanted !== 0 && (await tryPort(wanted, host)) !== null) return wanted;
   for (let attempt = 1; attempt <= RANDOM_TRIES; attempt++) {
@@ -30,10 +30,10 @@ function tryPort(port: number, host: string): Promise<number | null> {
   });
 }
 
-/** Others may take a port between our look at it and our use of it. */
+/** Another process can take a port after it was found free. */
 const LISTEN_TRIES = 5;
 
-/** Runs `listen` with the wanted port where it is free, else with any other, also where the port is lost meanwhile. */
+/** Runs `listen` with the wanted port if it is free, otherwise with another. Retries if the port is taken meanwhile. */
 export async function listenOnFreePort<T>(
   { wanted, host }: { wanted: number; host?: string | undefined },
   listen: (port: number) => Promise<T>,

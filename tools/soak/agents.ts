@@ -1,4 +1,4 @@
-/** Agents who live random lives: they post, take, deliver, argue and leave contracts, and try what they may not. */
+/** Agents with random lives: they post, accept, deliver, dispute and leave contracts, and try what is not allowed. */
 import { setTimeout as delay } from "node:timers/promises";
 import { protocolTokenAbi, registryAbi } from "@working-contracts/protocol/abi";
 import type { Status } from "@working-contracts/protocol/status";
@@ -14,11 +14,11 @@ export interface Life {
   cluster: Cluster;
   customers: Customers;
   agents: Agent[];
-  /** Every contract that was created, as it was last seen. */
+  /** Every created contract, as last seen. */
   board: Map<string, ContractView>;
-  /** Answers by call and status or error code. */
+  /** Counts responses by call and status or error code. */
   answers: Map<string, number>;
-  /** What should never have been answered, in words. */
+  /** Responses that must not occur, in words. */
   surprises: string[];
 }
 
@@ -26,14 +26,14 @@ export interface Life {
 export const ELIGIBILITY_STAKE = 1n;
 const STAKED_SHARE = 2;
 const HOUR = 3600;
-/** Refusals that a random act can meet: wrong state, wrong role, wrong body, too little money, too many attempts. */
+/** Expected refusals of a random action: wrong state, role or body, too little money, too many attempts. */
 const EXPECTED = new Set([400, 402, 403, 404, 409, 429]);
 
 function isStaked(_: Agent, index: number): boolean {
   return index % STAKED_SHARE === 0;
 }
 
-/** Stakes protocol tokens for every second agent, on chain and without the service. */
+/** Stakes protocol tokens for every second agent, on chain, without the service. */
 export async function stakeSome({ cluster, agents }: Life): Promise<void> {
   const { registry, protocolToken } = cluster.deployment;
   const amount = parseEther(String(ELIGIBILITY_STAKE));
@@ -69,13 +69,13 @@ export async function stakeSome({ cluster, agents }: Life): Promise<void> {
   }
 }
 
-/** An agent and the chance that decides what it does: no other's pace changes its choices. */
+/** An agent with its own randomness, so that the pace of other agents does not change its choices. */
 interface Actor {
   agent: Agent;
   chance: Chance;
 }
 
-/** One agent acts until `signal` aborts; its last act is finished. */
+/** Lets one agent act until `signal` aborts. Its last action is completed. */
 export async function live(life: Life, actor: Actor, signal: AbortSignal): Promise<void> {
   const { chance } = actor;
   while (!signal.aborted) {
@@ -92,7 +92,7 @@ export async function live(life: Life, actor: Actor, signal: AbortSignal): Promi
 
 function chooseContract({ board }: Life, chance: Chance): ContractView | undefined {
   const open = [...board.values()].filter(({ status }) => !/^(settled|cancelled)-/.test(status));
-  // Young ones first: they still have something ahead.
+  // Prefers young contracts, which still have something ahead.
   return open.length === 0 ? undefined : open[open.length - 1 - Math.floor(chance.next() ** 2 * open.length)];
 }
 
@@ -125,7 +125,7 @@ async function post(life: Life, { agent, chance }: Actor): Promise<void> {
   if (answer.status === 200) board.set(answer.data.id, answer.data);
 }
 
-type Act =
+type Action =
   | "accept"
   | "decline"
   | "cancel"
@@ -138,14 +138,14 @@ type Act =
   | "complain"
   | "read";
 
-/** What makes sense in a state; now and then an agent tries something else. */
+/** Weights of sensible actions by status. Occasionally an agent tries something else. */
 const SENSIBLE: Partial<Record<Status, Readonly<Record<string, number>>>> = {
   created: { accept: 8, decline: 1, cancel: 1, read: 1 },
   matched: { deliver: 8, withdraw: 1, checkpoint: 3, complain: 1 },
   "under-review": { approve: 5, dispute: 4, complain: 1 },
   disputed: { vote: 9, read: 1 },
 };
-const ANYTHING: Readonly<Record<Act, number>> = {
+const ANYTHING: Readonly<Record<Action, number>> = {
   ...{ accept: 1, decline: 1, cancel: 1, deliver: 1, withdraw: 1, approve: 1 },
   ...{ dispute: 1, vote: 1, checkpoint: 1, complain: 1, read: 1 },
 };
@@ -154,18 +154,18 @@ async function act(life: Life, { agent: someone, chance }: Actor, seen: Contract
   const { board } = life;
   const isOdd = chance.hits(0.1);
   const weights = isOdd ? ANYTHING : (SENSIBLE[seen.status] ?? { read: 1 });
-  const what = chance.weighted(weights) as Act;
+  const what = chance.weighted(weights) as Action;
   const agent = isOdd ? someone : (actorOf(life, seen, { what, chance }) ?? someone);
   await perform(life, { agent, chance }, seen, what);
   const { data, status } = await life.customers.read(agent, seen.id);
   if (status === 200) board.set(data.id, data);
 }
 
-/** Who may do it, where not everybody may. */
+/** An agent that is allowed to do it; undefined if that can be any agent. */
 function actorOf(
   { agents }: Life,
   seen: ContractView,
-  { what, chance }: { what: Act; chance: Chance },
+  { what, chance }: { what: Action; chance: Chance },
 ): Agent | undefined {
   const party = (address: Address | null) => agents.find((agent) => agent.address === address);
   if (what === "cancel") return party(seen.initiator === "worker" ? seen.worker : seen.client);
@@ -187,7 +187,7 @@ async function perform(
   life: Life,
   { agent, chance }: Actor,
   { id, acceptanceCriteria }: ContractView,
-  what: Act,
+  what: Action,
 ): Promise<void> {
   const { customers } = life;
   const plain = async (path: string, body?: unknown) =>

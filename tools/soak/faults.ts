@@ -1,4 +1,4 @@
-/** Faults at random: processes killed or frozen, database and node cut off, blocks taken back, time that leaps. */
+/** Random faults: processes killed or frozen, database and node cut off, reorgs, and jumps in time. */
 import { setTimeout as delay } from "node:timers/promises";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { type Cluster, FATES } from "../../test/faults/support/cluster.js";
@@ -46,12 +46,12 @@ const FAULTS: Record<string, { weight: number; inject: Fault }> = {
       });
     },
   },
-  "node answers 500": {
+  "node responds with 500": {
     weight: 1,
     inject: async ({ processes }, chance) =>
       underRule(chance.pick(processes), chance.between(1000, 5000), async () => BROKEN),
   },
-  "node's replies are lost": {
+  "node's responses are lost": {
     weight: 2,
     inject: async ({ relayers }, chance) =>
       underRule(chance.pick(relayers), chance.between(1000, 5000), async (call, forward) => {
@@ -126,27 +126,27 @@ const FAULTS: Record<string, { weight: number; inject: Fault }> = {
     weight: 1,
     inject: async (cluster) => cluster.indexer.restart(),
   },
-  reorganisation: {
+  reorg: {
     weight: 3,
     inject: async (cluster, chance) => {
-      // Blocks and reorganisations must not overlap: anvil would lose its state.
+      // Mining and reorgs must not overlap: anvil would lose its state.
       await cluster.blocks.pause();
       try {
         await cluster.reorganise(chance.between(1, 2), chance.pick(FATES));
       } finally {
         cluster.blocks.resume();
       }
-      // What was taken back has to come again before time may leap past its deadline.
+      // Undone transactions must be mined again before time jumps past their deadlines.
       await outboxAtRest(cluster);
     },
   },
-  "time leaps": {
+  "time jumps": {
     weight: 6,
     inject: async (cluster, chance) => cluster.moveTime(chance.between(HOUR / 4, 4 * HOUR)),
   },
 };
 
-/** Injects one fault after another until `signal` aborts; the counts are by fault. */
+/** Injects one fault after another until `signal` aborts. Returns how often each fault was injected. */
 export async function injectFaults(
   cluster: Cluster,
   { chance, signal, pauseMs }: { chance: Chance; signal: AbortSignal; pauseMs: [number, number] },
@@ -181,7 +181,7 @@ async function underRule(
 
 const REST_TIMEOUT_MS = 60_000;
 
-/** Resolves once nothing that was mined can still be taken back; gives up where new work keeps coming. */
+/** Resolves once the operations that are now in flight are final, or after the time-out. */
 async function outboxAtRest({ pool }: Cluster): Promise<void> {
   const { rows } = await pool.query<{ newest: string | null }>(
     "select max(id) as newest from app.operation where state in ('sent', 'mined')",

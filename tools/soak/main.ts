@@ -1,7 +1,7 @@
 /**
- * `npm run soak -- --minutes N --agents M [--seed S]`: agents live random lives against real processes while faults are
- * injected at random; then everything is healed, time passes until every contract has ended, and the books are checked.
- * Ends with code 1 where something was wrong.
+ * `npm run soak -- --minutes N --agents M [--seed S]`: agents live random lives against real processes while random
+ * faults are injected. Then all faults are healed, time passes until every contract has ended, and the books are
+ * checked. Exits with code 1 if something was wrong.
  */
 import { parseArgs } from "node:util";
 import { soak } from "./run.js";

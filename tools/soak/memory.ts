@@ -1,11 +1,11 @@
-/** Resident memory of a cluster's processes, looked at every few seconds. Linux alone tells it; elsewhere none is told. */
+/** Resident memory of a cluster's processes, sampled every few seconds. Linux only; empty elsewhere. */
 import { readFileSync } from "node:fs";
 import type { Cluster } from "../../test/faults/support/cluster.js";
 
 const INTERVAL_MS = 2000;
 const KIB_PER_MIB = 1024;
 
-/** MiB by process: when first and last seen, and at most. Restarts count as one process. */
+/** MiB by process: first sample, last sample and peak. Restarts count as one process. */
 export type Memory = ReadonlyMap<string, { first: number; last: number; peak: number }>;
 
 export function watchMemory(cluster: Cluster): { stop(): Memory } {

@@ -1,4 +1,4 @@
-/** Seeded chance: the same seed makes the same choices, in the order in which they are asked for. */
+/** Seeded randomness: the same seed gives the same sequence of choices. */
 
 export interface Chance {
   /** 0 up to 1, exclusive. */
@@ -8,7 +8,7 @@ export interface Chance {
   pick<T>(from: readonly T[]): T;
   /** True with this probability. */
   hits(probability: number): boolean;
-  /** One of the keys, each as often as its weight says. */
+  /** One of the keys, with a probability in proportion to its weight. */
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K;
 }
 

@@ -1,4 +1,4 @@
-/** What a soak came to, as a table: what was looked at, and what was wrong. */
+/** The report of a soak, as a table: what was checked, and what was wrong. */
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import type { LedgerView } from "../../src/features/contracts/get-ledger.js";
 import { audit } from "../../test/faults/support/audit.js";
@@ -7,21 +7,21 @@ import type { Memory } from "./memory.js";
 
 export interface Check {
   name: string;
-  /** How many were looked at. */
+  /** Number of checked items. */
   looked: number;
   wrong: string[];
 }
 
-/** Which question of the audit a fault belongs to, by its words. */
+/** Assigns the audit's findings to checks, by their text. */
 const AUDITED: [string, RegExp][] = [
   ["nothing is stuck in the outbox", /^(operation|batch) \d+/],
   ["escrows hold, or paid, what the ledger says", /^escrow /],
   ["chain, outbox, index and API agree", /^(contract|block of batch) /],
   ["account nonces are all accounted for", /nonces/],
 ];
-const SIGNATURES = "every signature was applied once or never, as its signer was told";
+const SIGNATURES = "every signature was applied once or never, as reported to its signer";
 
-/** Asks everything that must hold once all agents are done and all faults are over. */
+/** Checks everything that must hold once all agents and faults have finished. */
 export async function checkAll(life: Life): Promise<Check[]> {
   const { cluster, customers, board, surprises } = life;
   const faults = await audit(cluster, customers);
@@ -48,11 +48,11 @@ export async function checkAll(life: Life): Promise<Check[]> {
       looked: board.size,
       wrong: await openBooks(life),
     },
-    { name: "no answer was one that must not be", looked: calls, wrong: surprises },
+    { name: "no unexpected response", looked: calls, wrong: surprises },
   ];
 }
 
-/** Contracts that still hold money, or hold money that nobody booked. */
+/** Contracts that still hold money, booked or not. */
 async function openBooks({ cluster, board, agents }: Life): Promise<string[]> {
   const url = cluster.apis[0]?.url;
   const headers = { authorization: `Bearer ${agents[0]?.apiKey}` };
@@ -67,7 +67,7 @@ async function openBooks({ cluster, board, agents }: Life): Promise<string[]> {
     if (!/^(settled|cancelled)-/.test(status?.status ?? "")) wrong.push(`${id} is ${status?.status}`);
     const { held, unbooked } = ledger as LedgerView;
     if (isMoney(held) || isMoney(unbooked))
-      wrong.push(`${id} holds ${held}, and ${unbooked} beyond its books`);
+      wrong.push(`${id} holds ${held}, and ${unbooked} outside its books`);
   }
   return wrong;
 }
@@ -91,20 +91,20 @@ export function printReport(
   const volume = paid.reduce((sum, { authorization }) => sum + authorization.value, 0n);
   const ends = new Map<string, number>();
   for (const { status } of board.values()) ends.set(status, (ends.get(status) ?? 0) + 1);
-  const restarts = cluster.reports.filter((line) => line.includes("starting it again")).length;
+  const restarts = cluster.reports.filter((line) => line.includes("Restarting in")).length;
   console.log(`\nSoak of ${minutes} minutes, seed ${seed}`);
   console.log(`\nContracts: ${board.size} (${listOf(ends)})`);
   console.log(
-    `Payments:  ${customers.payments.length} signed, ${paid.length} taken, ${formatDecimal(volume)} USD`,
+    `Payments:  ${customers.payments.length} signed, ${paid.length} used, ${formatDecimal(volume)} USD`,
   );
-  console.log(`Answers:   ${listOf(answers)}`);
-  console.log(`Faults:    ${listOf(faults)}; parts started again by their supervisor: ${restarts}`);
+  console.log(`Responses: ${listOf(answers)}`);
+  console.log(`Faults:    ${listOf(faults)}; parts restarted by their supervisor: ${restarts}`);
   const sizes = [...memory].map(
-    ([name, { first, last, peak }]) => `${name} ${first} to ${last}, at most ${peak}`,
+    ([name, { first, last, peak }]) => `${name} ${first} to ${last}, peak ${peak}`,
   );
   console.log(`Memory:    ${sizes.join("; ")} MiB`);
   const width = Math.max(...checks.map(({ name }) => name.length));
-  console.log(`\n| ${"Check".padEnd(width)} | Looked at | Wrong |`);
+  console.log(`\n| ${"Check".padEnd(width)} |   Checked | Wrong |`);
   console.log(`| ${"-".repeat(width)} | --------: | ----: |`);
   for (const { name, looked, wrong } of checks) {
     console.log(

@@ -1,4 +1,4 @@
-/** A soak from its start to its report: life under faults, then healing, the end of every contract, and the books. */
+/** A soak from start to report: lives under faults, then healing, the end of every contract, and the checks. */
 import { setMaxListeners } from "node:events";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { startCluster } from "../../test/faults/support/cluster.js";
@@ -14,25 +14,24 @@ export interface SoakOptions {
   /** Number of agents; 3 or more. */
   agents: number;
   seed: number;
-  /** Pause between two faults, from and to. */
+  /** Minimum and maximum pause between two faults. */
   faultPauseMs?: [number, number];
 }
 
 const FAULT_PAUSE_MS: [number, number] = [1000, 8000];
 const HOUR = 3600;
-/** Shorter than the day on which votes can be opened: what is due in one is done before the next begins. */
+/** Shorter than the day in which votes can be opened, so that work due in one step is done before the next. */
 const STEP = 20 * HOUR;
 /** From the last creation to the last claim: at most 24 hours of deadlines, one of voting, 24 of opening. */
 const STEPS = 3;
 const STEP_TIMEOUT_MS = 120_000;
 
 export interface SoakResult {
-  /** What was looked at, and what was wrong. */
   checks: Check[];
   memory: Memory;
 }
 
-/** Runs it and prints the report. */
+/** Runs a soak and prints its report. */
 export async function soak({ minutes, agents: count, seed, ...options }: SoakOptions): Promise<SoakResult> {
   const cluster = await startCluster({
     parameters: { baVotingWindow: HOUR, baEligibilityStake: Number(ELIGIBILITY_STAKE) },
@@ -46,7 +45,7 @@ export async function soak({ minutes, agents: count, seed, ...options }: SoakOpt
     console.log(`${count} agents for ${minutes} minutes; --seed ${seed} makes the same choices again.`);
     const watch = watchMemory(cluster);
     const signal = AbortSignal.timeout(minutes * 60_000);
-    // Every agent waits for it, and whoever injects faults.
+    // Every agent listens to it, and so does the fault injector.
     setMaxListeners(count + 1, signal);
     const faulting = injectFaults(cluster, {
       chance: createChance(seed),
@@ -69,12 +68,12 @@ export async function soak({ minutes, agents: count, seed, ...options }: SoakOpt
   }
 }
 
-/** Time passes until every contract has ended and paid out. */
+/** Advances time until every contract has ended and paid out. */
 async function endAll({ cluster, board, agents, customers }: Life): Promise<void> {
-  await until("nothing is on its way", () => isQuiet(cluster), { timeoutMs: STEP_TIMEOUT_MS });
+  await until("no operation is pending", () => isQuiet(cluster), { timeoutMs: STEP_TIMEOUT_MS });
   for (let step = 0; step < STEPS; step++) {
     await cluster.moveTime(STEP);
-    await until("the keeper has done what is due", () => isQuiet(cluster), { timeoutMs: STEP_TIMEOUT_MS });
+    await until("the keeper has done all due work", () => isQuiet(cluster), { timeoutMs: STEP_TIMEOUT_MS });
   }
   for (const id of board.keys()) {
     const { data, status } = await customers.read(agents[0] as Life["agents"][number], id);
@@ -84,7 +83,7 @@ async function endAll({ cluster, board, agents, customers }: Life): Promise<void
 
 const QUIET_ROUNDS = 5;
 
-/** Whether nothing has been on its way for a few seconds: longer than the keeper takes to find what is due. */
+/** Whether no operation has been pending for a few seconds: longer than the keeper takes to find due work. */
 async function isQuiet({ pool }: Life["cluster"]): Promise<boolean> {
   for (let round = 0; round < QUIET_ROUNDS; round++) {
     const open = await pool.query(

@@ -8,10 +8,10 @@ import { COMPLAINT_STATUSES, type ComplaintStatus, toComplaint } from "../../fea
 import { OperatorError, withDatabase } from "./settings.js";
 
 const LIST_LIMIT = "100";
-/** As long as a complaint's own words may be, and public like them. */
+/** The limit of a complaint's own text. The note is just as public. */
 const NOTE_LENGTH = 4_096;
 
-/** `complaint list`: one JSON object a line, oldest first. */
+/** `complaint list`: prints one JSON object per line, oldest first. */
 export async function complaintList(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
@@ -25,13 +25,14 @@ export async function complaintList(args: string[]): Promise<void> {
   if (status !== undefined && !isStatus(status)) {
     throw new OperatorError(`--status must be one of: ${COMPLAINT_STATUSES.join(", ")}`);
   }
-  if (!/^[1-9]\d{0,5}$/.test(limit)) throw new OperatorError("--limit must be a whole number above 0");
+  if (!/^[1-9]\d{0,5}$/.test(limit))
+    throw new OperatorError("--limit must be a whole number from 1 to 999999");
   const filter = { status, contractId: contract?.toLowerCase(), limit: Number(limit) };
   const rows = await withDatabase((db) => findComplaints(db, filter));
   for (const row of rows) print(row);
 }
 
-/** `complaint resolve <id> upheld|dismissed`: prints the complaint as everybody sees it from now on. */
+/** `complaint resolve <id> upheld|dismissed`: prints the complaint as it is now public. */
 export async function complaintResolve(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
@@ -48,9 +49,9 @@ export async function complaintResolve(args: string[]): Promise<void> {
   }
   const resolution = await withDatabase((db) => resolveComplaint(db, { id, status, note }));
   if (resolution.ok) return print(resolution.complaint);
-  if (resolution.reason === "unknown") throw new OperatorError(`There is no complaint ${id}.`);
+  if (resolution.reason === "unknown") throw new OperatorError(`Complaint not found: ${id}`);
   throw new OperatorError(
-    `The complaint is ${resolution.complaint.status} since ${resolution.complaint.resolvedAt?.toISOString()}; a resolution is public and is never replaced.`,
+    `The complaint was ${resolution.complaint.status} at ${resolution.complaint.resolvedAt?.toISOString()}. A resolution is public and is never replaced.`,
   );
 }
 

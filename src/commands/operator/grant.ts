@@ -9,7 +9,7 @@ import { localNetwork, OperatorError } from "./settings.js";
 
 const USAGE = "Usage: grant <address> <tokens>";
 
-/** `grant <address> <tokens>`: mints protocol tokens as the token's owner, and returns once they are there. */
+/** `grant <address> <tokens>`: mints protocol tokens as the token's owner, and resolves once they are minted. */
 export async function grant(args: string[]): Promise<void> {
   const { positionals } = parseArgs({ args, allowPositionals: true });
   const [address = "", tokens = "", ...rest] = positionals;
@@ -25,7 +25,7 @@ export async function grant(args: string[]): Promise<void> {
   const owner = await publicClient.readContract({ ...token, functionName: "owner" });
   if (owner.toLowerCase() !== account.address.toLowerCase()) {
     throw new OperatorError(
-      `OWNER_PRIVATE_KEY: is the key of ${account.address}; the token's owner is ${owner}`,
+      `OWNER_PRIVATE_KEY: belongs to ${account.address}, but the token's owner is ${owner}`,
     );
   }
   const wallet = createSigningClient({ rpcUrl, chain, account });
@@ -41,7 +41,7 @@ const SettingsSchema = z.object({
   OWNER_PRIVATE_KEY: z.string("is required").regex(/^0x[0-9a-fA-F]{64}$/, "must be 32 bytes in hex"),
 });
 
-/** The three settings, or what the local network that `npm start` runs has in their place where none is given. */
+/** The three settings. If none is set, those of the local network that `npm start` runs. */
 function ownerSettings() {
   const given = Object.fromEntries(
     Object.keys(SettingsSchema.shape).flatMap((name) =>
@@ -55,7 +55,7 @@ function ownerSettings() {
   if (!settings.success) {
     const faults = settings.error.issues.map(({ path, message }) => `${String(path[0])}: ${message}`);
     throw new OperatorError(
-      [...faults, "(or run npm start in another terminal, and give none of them)"].join("\n"),
+      [...faults, "(or run npm start in another terminal and set none of them)"].join("\n"),
     );
   }
   const { RPC_URL: rpcUrl, DEPLOYMENT: deploymentPath, OWNER_PRIVATE_KEY: key } = settings.data;

@@ -2,11 +2,11 @@ import { type RotationReport, rotateMasterKey } from "../../features/references/
 import { rotateWebhookSecrets } from "../../features/webhooks/rotate-secrets.js";
 import { masterKeys, OperatorError, withDatabase } from "./settings.js";
 
-/** `master-key rotate`: fails where a key could not be wrapped anew, after doing all the others. */
+/** `master-key rotate`: rewraps every key. If some cannot be rewrapped, it fails after rewrapping the others. */
 export async function rotate(args: string[]): Promise<void> {
   if (args.length > 0) throw new OperatorError("master-key rotate takes no arguments");
   const keys = masterKeys();
-  const onBatch = ({ rewrapped }: RotationReport): void => console.log(`${rewrapped} keys wrapped anew`);
+  const onBatch = ({ rewrapped }: RotationReport): void => console.log(`${rewrapped} keys rewrapped`);
   const { references, webhooks } = await withDatabase(async (db) => ({
     references: await rotateMasterKey(db, keys, { onBatch }),
     webhooks: await rotateWebhookSecrets(db, keys),
@@ -17,12 +17,12 @@ export async function rotate(args: string[]): Promise<void> {
   ];
   if (failed.length === 0) {
     const rewrapped = references.rewrapped + webhooks.rewrapped;
-    console.log(`Done: ${rewrapped} keys wrapped anew, nothing left under another master key.`);
+    console.log(`Done: ${rewrapped} keys rewrapped, nothing left under another master key.`);
     return;
   }
   throw new OperatorError(
     [
-      `${failed.length} keys were left as they are; keep the master keys that they need:`,
+      `${failed.length} keys could not be rewrapped. Keep the master keys that they need:`,
       ...failed.map((line) => `  ${line}`),
     ].join("\n"),
   );

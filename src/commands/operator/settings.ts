@@ -1,4 +1,4 @@
-/** What the operator's commands are given by the environment. */
+/** The environment of the operator's commands. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
@@ -7,12 +7,12 @@ import { createDatabase, type Database } from "../../db/client.js";
 import type { MasterKeys } from "../../master-key.js";
 import { ROOT } from "../../root.js";
 
-/** The command cannot be carried out as it was given; the message is for the operator. */
+/** The command cannot be carried out; the message is for the operator. */
 export class OperatorError extends Error {
   override readonly name = "OperatorError";
 }
 
-/** Runs `work` on the service's database, and closes the connection whatever happens. */
+/** Runs `work` on the service's database and always closes the connection. */
 export async function withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
   const { db, pool } = createDatabase(databaseUrl(), { maxConnections: 2 });
   try {
@@ -22,7 +22,7 @@ export async function withDatabase<T>(work: (db: Database) => Promise<T>): Promi
   }
 }
 
-/** Throws OperatorError with one line per fault; never shows a key. */
+/** The master keys. Throws OperatorError with one line per fault, which never shows a key. */
 export function masterKeys(): MasterKeys {
   const settings = z
     .object({ MASTER_KEY: hex32, MASTER_KEYS_OLD: hex32List })
@@ -35,7 +35,7 @@ export function masterKeys(): MasterKeys {
   );
 }
 
-/** Where the network is that `npm start` runs on this machine; null where none runs. */
+/** Addresses of the network that `npm start` runs on this machine; null if none is running. */
 export function localNetwork(): {
   databaseUrl: string;
   rpcUrl: string;
@@ -46,7 +46,7 @@ export function localNetwork(): {
   return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : null;
 }
 
-/** DATABASE_URL, or the database of the local network that `npm start` runs. */
+/** DATABASE_URL, otherwise the database of the local network that `npm start` runs. */
 function databaseUrl(): string {
   if (process.env.DATABASE_URL) return process.env.DATABASE_URL;
   const local = localNetwork();

@@ -1,11 +1,11 @@
-/** What agents did outside of any escrow: delegations to an operator, and eligibility stakes. */
+/** Agents' actions outside escrows: delegations to an operator, and eligibility stakes. */
 import { ponder } from "ponder:registry";
 import { delegation, stake } from "ponder:schema";
 
 ponder.on("AgentDelegation:DelegationRegistered", async ({ event, context }) => {
   const { agent, operator } = event.args;
   const issuedAt = BigInt(event.args.issuedAt);
-  // An older challenge may be registered after a newer one; it takes nothing back.
+  // An older challenge can be registered after a newer one; it must not move `issuedAt` back.
   await context.db
     .insert(delegation)
     .values({ agent, operator, issuedAt, revokedAt: 0n })
@@ -15,7 +15,7 @@ ponder.on("AgentDelegation:DelegationRegistered", async ({ event, context }) => 
 ponder.on("AgentDelegation:DelegationRevoked", async ({ event, context }) => {
   const { agent, operator } = event.args;
   const revokedAt = event.block.timestamp;
-  // A challenge may be dated a little ahead of the chain's clock; revoking ends it all the same.
+  // A challenge can be dated slightly ahead of the chain's clock; the revocation still ends it.
   await context.db
     .insert(delegation)
     .values({ agent, operator, issuedAt: 0n, revokedAt })

@@ -1,4 +1,4 @@
-/** Dispute, draw, ballots, tally, and what each Backup Agent was paid. */
+/** Dispute, draw, ballots, tally, and Backup Agents' payouts. */
 import { ponder } from "ponder:registry";
 import { draw, vote, workingContract } from "ponder:schema";
 import { decodeEventLog, parseAbi } from "viem";
@@ -18,7 +18,7 @@ ponder.on("Escrow:WorkingContractDisputed", async (args) => {
 ponder.on("Escrow:BackupAgentsDrawn", async ({ event, context }) => {
   const { address, data, topics } = event.log;
   if ((await context.db.find(workingContract, { id: address })) === null) return;
-  // Ponder's own decoder takes the array for one address, once a stranger has emitted one that is cut short.
+  // Ponder's own decoder reads the array as one address once a stranger has emitted a truncated one.
   const drawn = decodeEventLog({ abi: drawnAbi, data, topics }).args;
   const args = { context, event: { ...event, args: drawn } };
   await recordEvent(args, "BackupAgentsDrawn", { drawn: true });
@@ -65,7 +65,7 @@ ponder.on("Escrow:WorkingContractTallied", async (args) => {
   });
 });
 
-// A claim whose reward was deferred is followed by a second one that pays the reward alone: both add up.
+// If the reward of a claim was deferred, a second claim later pays only the reward: the two add up.
 ponder.on("Escrow:VoteClaimed", async (args) => {
   const { event, context } = args;
   const { amount, backupAgent, reward } = event.args;

@@ -1,4 +1,4 @@
-/** From the initiator's deposit to the end of the work, without the jury. */
+/** From the initiator's deposit to the end of the work, except disputes. */
 import { ponder } from "ponder:registry";
 import { recordEvent } from "./record-event.js";
 

@@ -1,4 +1,4 @@
-/** Settlement, payouts that a payee could not receive, and money that arrived outside of the escrow's calls. */
+/** Settlement, payouts that a payee could not receive, and direct transfers to the escrow. */
 import { ponder } from "ponder:registry";
 import { deferredPayout } from "ponder:schema";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";

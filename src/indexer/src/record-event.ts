@@ -1,4 +1,4 @@
-/** What every escrow event does: a row in the timeline, and new facts on its Working Contract. */
+/** Common to all escrow events: a row in the timeline, and new facts on the Working Contract. */
 import type { Context, Event, EventNames } from "ponder:registry";
 import { escrowEvent, workingContract } from "ponder:schema";
 
@@ -12,8 +12,9 @@ type Row = typeof workingContract.$inferSelect;
 type Facts = Partial<typeof workingContract.$inferInsert>;
 
 /**
- * Adds the event to the timeline and applies `facts`, which may depend on the row as it was. Returns the new row, or
- * null for a stranger that emits look-alikes of the escrow's events: only the factory makes rows.
+ * Adds the event to the timeline and applies `facts`, which can depend on the previous row. Returns the new row, or
+ * null if the emitter is no escrow of ours: anyone can emit look-alike events, but only the factory's events create
+ * rows.
  */
 export async function recordEvent<Name extends EscrowEventName>(
   { context, event }: { context: Context; event: Event<`Escrow:${Name}`> },
@@ -43,7 +44,7 @@ export async function recordEvent<Name extends EscrowEventName>(
   });
 }
 
-/** Integers become decimal strings and hex becomes lower case, at any depth. */
+/** Converts integers to decimal strings and hex to lower case, at any depth. */
 function toJson(value: unknown): unknown {
   if (typeof value === "bigint" || typeof value === "number") return value.toString();
   if (typeof value === "string") return value.toLowerCase();

@@ -1,7 +1,7 @@
 /**
- * Ends the supervisor's children when the supervisor is gone, however it went (kill -9 included).
- * Reads `+pid` and `-pid` lines on stdin; the end of stdin is the supervisor's death. Plain JavaScript: it must start
- * at once and depend on nothing.
+ * Ends the supervisor's children once the supervisor is gone, even after kill -9. Reads `+pid` and `-pid` lines on
+ * stdin; the end of stdin means that the supervisor has died. Plain JavaScript, so that it starts at once and needs
+ * nothing.
  */
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
@@ -17,7 +17,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   else pids.delete(pid);
 }
 
-// Postgres takes SIGINT as "stop now, cleanly"; SIGTERM would wait for its clients.
+// SIGINT makes Postgres shut down cleanly at once; SIGTERM would wait for its clients.
 signalAll("SIGINT");
 const deadline = Date.now() + GRACE_MS;
 while (signalAll(0) > 0 && Date.now() < deadline) await delay(50);

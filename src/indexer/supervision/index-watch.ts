@@ -1,6 +1,6 @@
 /**
- * What Ponder does not notice by itself. It commits without waiting for the disk, so that blocks which it indexed can be
- * missing after a crash of Postgres; and it stands still, ready as ever, where the chain went back beyond its finality.
+ * Detects what Ponder does not. Ponder commits without waiting for the disk, so indexed blocks can be missing after a
+ * Postgres crash. And if a reorg goes deeper than its finality, Ponder stalls but still reports ready.
  */
 import pg from "pg";
 import { createPublicClient, type Hex } from "viem";
@@ -12,32 +12,32 @@ export interface IndexWatch {
 
 export interface IndexWatchOptions {
   databaseUrl: string;
-  /** The indexer's own: the views in `onchain` may still show those of the release before it. */
+  /** The indexer's own schema: the views in `onchain` can still point at the previous release. */
   schema: string;
   rpcUrl: string;
-  /** The database was started again: the indexer has to start again too, and go on from its safe checkpoint. */
+  /** The database restarted: the indexer must restart too, and resume from its safe checkpoint. */
   onDatabaseRestarted(): void;
-  /** The chain went on and the index did not: the indexer has to start again. */
+  /** The chain advanced and the index did not: the indexer must restart. */
   onStandstill(): void;
-  /** The chain went back beyond what the indexer can take back: everything has to be read again. */
+  /** A reorg went deeper than the indexer can undo: everything must be indexed from scratch. */
   onAbandoned(): void;
 }
 
 const INTERVAL_MS = 2000;
-/** For so long the index may stand still while the chain goes on: far longer than an indexer that works takes. */
+/** Maximum index stall while the chain advances: far longer than a healthy indexer needs. */
 const STANDSTILL_MS = 15_000;
-/** For so long a row may rest on a block that left the chain, in an index that goes on. */
+/** Maximum time for which an advancing index can keep a row of a block that left the chain. */
 const ABANDONED_MS = 20_000;
-/** Looks in a row that must find another block where the indexer counts one as final. */
+/** Consecutive looks that must find a different block at a height that the indexer counts as final. */
 const ANCHOR_LOOKS = 2;
 const TIMEOUT_MS = 10_000;
 const UNDEFINED_TABLE = "42P01";
-/** The warning on all connections where one of Postgres's processes crashed: it stays, what was not on disk does not. */
+/** Warning on all connections after a Postgres process crashed: the server stays up, unflushed commits are lost. */
 const CRASH_SHUTDOWN = "57P02";
 
 /**
- * Looks every two seconds until stopped; a database or node that does not answer proves nothing, and neither does an
- * index that is still catching up. Tells each thing once.
+ * Checks every two seconds until stopped, and reports each incident once. An unreachable database or node proves
+ * nothing, and neither does an index that is still catching up.
  */
 export function watchIndex(options: IndexWatchOptions): IndexWatch {
   const { databaseUrl, schema, rpcUrl, onDatabaseRestarted, onStandstill, onAbandoned } = options;
@@ -45,20 +45,22 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
   let startedAt: string | undefined;
   let client: pg.Client | undefined;
   let standing: { checkpoint: string; since: number; head: bigint } | undefined;
-  /** Whether the index went on, or was catching up, since it was last started: one that starts does neither. */
+  /** Whether the index has advanced, or was catching up, since its last start: a starting indexer does neither. */
   let hasMoved = false;
   let gone: Gone | undefined;
-  /** The newest block that the indexer counts as final, as the node showed it, and looks in a row that found another. */
-  let anchor: (Place & { misses: number }) | undefined;
-  /** The index that was told to be abandoned: it is told of once. */
+  /**
+   * The newest block that the indexer counts as final, as the node had it, and consecutive looks that found another.
+   */
+  let anchor: (BlockRef & { misses: number }) | undefined;
+  /** The index last reported as abandoned, so that it is reported once. */
   let abandoned: string | undefined;
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
 
-  /** A node that does not have the block says nothing about it. */
+  /** Null if the node does not have the block, which proves nothing. */
   const blockAt = (blockNumber: bigint) => publicClient.getBlock({ blockNumber }).catch(() => null);
 
-  /** Whether the chain has another block where the indexer, which takes nothing back there, relies on one. */
+  /** Whether the chain has a different block at a height that the indexer counts as final and cannot undo. */
   const hasLostAnchor = async (finalBlock: bigint | undefined): Promise<boolean> => {
     if (anchor !== undefined) {
       const block = await blockAt(anchor.number);
@@ -100,7 +102,7 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
     if (await hasLostAnchor(finalBlock)) return abandon(index);
 
     const now = performance.now();
-    // A row that was found to be gone is remembered: newer ones of the chain as it is now would hide it.
+    // Remember a row whose block is gone: newer rows of the current chain would hide it.
     if (!hasGone) gone = undefined;
     const suspect = gone ?? newest;
     const block = suspect && (await blockAt(suspect.number));
@@ -109,7 +111,7 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
       else gone ??= { ...suspect, since: now, checkpoint: progress?.checkpoint };
     }
     const hasPassed = gone?.checkpoint !== progress?.checkpoint && now - (gone?.since ?? now) >= ABANDONED_MS;
-    // A start takes all back that Ponder can take back, in the transaction that says that it is catching up.
+    // When Ponder starts, it undoes all it can in the same transaction that marks it as catching up.
     if (gone !== undefined && (progress === undefined || hasPassed)) return abandon(index);
     if (progress === undefined) {
       hasMoved = true;
@@ -123,7 +125,7 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
     if (standing?.checkpoint !== checkpoint || (head <= progress.block && gone === undefined)) {
       standing = { checkpoint, since: now, head };
     }
-    // A chain that makes no blocks gives the index nothing to move for.
+    // Without new blocks, the index has no reason to advance.
     if (head <= standing.head && gone === undefined) standing.since = now;
 
     if (hasMoved && now - standing.since >= STANDSTILL_MS) {
@@ -134,7 +136,7 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
   const watch = async (): Promise<void> => {
     await look().catch(() => {
       standing = undefined;
-      // What broke in the middle of a question is not asked another one.
+      // Do not reuse a connection that failed during a query.
       void client?.end().catch(() => {});
       client = undefined;
     });
@@ -152,7 +154,7 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
   };
 }
 
-/** Drops what was indexed, and the chain's data that Ponder keeps: both rest on blocks that are gone. */
+/** Drops the index and Ponder's copy of the chain's data: both rest on blocks that are gone. */
 export async function dropIndex(databaseUrl: string, schema: string): Promise<void> {
   const client = new pg.Client({
     connectionString: databaseUrl,
@@ -170,32 +172,32 @@ export async function dropIndex(databaseUrl: string, schema: string): Promise<vo
   }
 }
 
-interface Place {
+interface BlockRef {
   number: bigint;
   hash: Hex;
 }
 
-/** Where rows stand whose block has left the chain. */
-interface Gone extends Place {
-  /** When that was noticed, by `performance.now()`, and how far the index was then. */
+/** A block with indexed rows that has left the chain. */
+interface Gone extends BlockRef {
+  /** When that was noticed (`performance.now()`), and the index's checkpoint at that time. */
   since: number;
   checkpoint: string | undefined;
 }
 
 interface Seen {
   startedAt: string;
-  /** Which index there is: another one after it was dropped and filled again. */
+  /** Identifies the index; changes when it is dropped and rebuilt. */
   index: string | undefined;
   /** The newest block that the indexer counts as final. */
   finalBlock: bigint | undefined;
-  /** How far the index is; undefined while it is catching up, or empty. */
+  /** The index's progress; undefined while it is catching up or empty. */
   progress: { checkpoint: string; block: bigint } | undefined;
-  /** Where the newest row's event stands. */
-  newest: Place | undefined;
+  /** Block of the newest row. */
+  newest: BlockRef | undefined;
   hasGone: boolean;
 }
 
-async function readDatabase(client: pg.Client, schema: string, gone: Place | undefined): Promise<Seen> {
+async function readDatabase(client: pg.Client, schema: string, gone: BlockRef | undefined): Promise<Seen> {
   const table = (name: string): string => `${pg.escapeIdentifier(schema)}.${name}`;
   const read = async <Row extends pg.QueryResultRow>(
     query: string,
@@ -244,7 +246,7 @@ function blockOf(checkpoint: "latest_checkpoint" | "finalized_checkpoint"): stri
   return `substring(${checkpoint} from 27 for 16)`;
 }
 
-/** One connection for all looks: only one that is open hears of a crash. */
+/** One connection for all looks: only an open connection receives the crash warning. */
 async function connect(
   databaseUrl: string,
   { onCrash, onBroken }: { onCrash(): void; onBroken(client: pg.Client): void },

@@ -1,6 +1,6 @@
 /**
- * One indexer for each index. Ponder has a lock of its own, but takes it away from its holder when another one, which
- * found it taken, ends: the two would undo and repeat each other's work without end.
+ * One indexer per index. Ponder's own lock does not ensure that: an instance that found the lock taken releases it when
+ * it exits, although the holder still runs. Two instances would then undo and repeat each other's work forever.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
@@ -10,8 +10,8 @@ const INTERVAL_MS = 2000;
 const HEARTBEAT_TIMEOUT_MS = 10_000;
 
 /**
- * Resolves once this process is the one that may index into `schema`, whoever has been waiting for it meanwhile; calls
- * `onLost` where it is not any more, as it cannot know without a connection. Rejects where the database cannot be asked.
+ * Resolves once this process alone may index into `schema`; calls `onWaiting` if it has to wait. Calls `onLost` if the
+ * connection fails, because the lock is lost with it. Rejects if the database is unreachable.
  */
 export async function takeIndexerLock(
   databaseUrl: string,

@@ -1,4 +1,4 @@
-/** How Ponder is started, the same for the local network, the tests and production. */
+/** How Ponder is started: the same way by the local network, the tests and production. */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,25 +8,25 @@ import { ROOT } from "../../root.js";
 export interface IndexerOptions {
   databaseUrl: string;
   rpcUrl: string;
-  /** Heads by subscription where given, else by polling. */
+  /** If set, new heads arrive by subscription, otherwise by polling. */
   wsRpcUrl?: string | undefined;
   deploymentPath: string;
-  /** Of Ponder's own /health, /ready, /status and /metrics. */
+  /** For Ponder's own /health, /ready, /status and /metrics. */
   port: number;
 }
 
 export interface IndexerCommand {
   command: string;
   args: string[];
-  /** Complete: the current environment and what the indexer needs. */
+  /** Complete: the current environment plus the indexer's settings. */
   env: Record<string, string | undefined>;
   /** Postgres schema of this release; the views in `onchain` point at it once it has caught up. */
   schema: string;
 }
 
 /**
- * The command line of the indexer. SIGTERM ends it cleanly; started again it goes on where it was, or beside the
- * former release where its files or the deployment have changed.
+ * The indexer's command line. SIGTERM ends it cleanly, and a restart resumes. If its files or the deployment have
+ * changed, it builds a new index beside that of the previous release.
  */
 export function indexerCommand(options: IndexerOptions): IndexerCommand {
   const schema = releaseSchema(options.deploymentPath);
@@ -35,7 +35,7 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
   return {
     command: process.execPath,
     args: [
-      // Ponder's use of pg is deprecated there, which nobody here can change.
+      // Ponder uses a deprecated feature of pg, which we cannot change.
       "--no-deprecation",
       ponder,
       ...["--root", root, "--log-format", "json", "--log-level", process.env.PONDER_LOG_LEVEL ?? "warn"],
@@ -56,7 +56,7 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
   };
 }
 
-/** Ponder refuses a schema that other code filled: its name changes with everything that decides what rows look like. */
+/** Ponder refuses a schema filled by other code, so the name depends on everything that determines the rows. */
 function releaseSchema(deploymentPath: string): string {
   const { chainId, startBlock, factory, delegation, registry } = readDeployment(deploymentPath);
   const handlers = readdirSync(join(ROOT, "src/indexer/src"), { recursive: true, encoding: "utf8" })

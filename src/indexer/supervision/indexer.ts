@@ -11,9 +11,9 @@ export interface Indexer extends Supervised {
 }
 
 /**
- * Starts the indexer as a child process and resolves once it has read the chain's past. It is started again where its
- * database was or where it stands still, and reads everything again where its rows rest on blocks that have left the
- * chain for good.
+ * Starts the indexer as a child process and resolves once it has indexed the existing chain. It is restarted if its
+ * database restarts or the index stalls. If its rows rest on blocks that left the chain for good, it indexes from
+ * scratch.
  */
 export async function startIndexer(
   options: IndexerOptions & { guardian: Guardian; logPath: string; report(line: string): void },
@@ -34,7 +34,7 @@ export async function startIndexer(
       return { ...command, cwd: ROOT };
     },
     ready: (signal) =>
-      until("the indexer has read the chain", async () => (await fetch(`${url}/ready`)).ok, {
+      until("the indexer has indexed the chain", async () => (await fetch(`${url}/ready`)).ok, {
         timeoutMs: 300_000,
         signal,
       }),
@@ -43,15 +43,15 @@ export async function startIndexer(
     ...options,
     schema,
     onDatabaseRestarted() {
-      options.report("The indexer's database was started again, and so is the indexer.");
+      options.report("The indexer's database has restarted. Restarting the indexer.");
       supervised.restart();
     },
     onStandstill() {
-      options.report("The index stood still while the chain went on: the indexer is started again.");
+      options.report("The index stalled while the chain advanced. Restarting the indexer.");
       supervised.restart();
     },
     onAbandoned() {
-      options.report("The chain went back beyond what the indexer can follow: it reads everything again.");
+      options.report("A reorg went deeper than the indexer can follow. Indexing from scratch.");
       isAbandoned = true;
       supervised.restart();
     },
@@ -67,8 +67,8 @@ export async function startIndexer(
 }
 
 /**
- * Takes away the lock that Ponder leaves on its schema, killed or ended by SIGTERM: it would keep the next one waiting
- * until the dead one's heartbeat is 25 seconds old. Only for who knows that no other one runs.
+ * Removes the lock that Ponder leaves on its schema after a kill or SIGTERM. It would keep the next indexer waiting
+ * until the old heartbeat is 25 seconds old. Call it only when no other indexer is running.
  */
 export async function unlock(databaseUrl: string, schema: string): Promise<void> {
   const client = new pg.Client({

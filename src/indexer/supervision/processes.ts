@@ -1,4 +1,4 @@
-/** Child processes that are started again when they die, and never outlive this one. */
+/** Child processes that are restarted when they die, and never outlive this process. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -9,7 +9,7 @@ export interface Guardian {
   readonly pid: number;
   watch(pid: number): void;
   forget(pid: number): void;
-  /** Lets the guardian end whatever is still running, then waits until it is gone itself. */
+  /** Has the guardian end all remaining children, and resolves once it has exited itself. */
   stop(): Promise<void>;
 }
 
@@ -26,29 +26,29 @@ export interface SupervisedOptions {
   name: string;
   guardian: Guardian;
   logPath: string;
-  /** Called before every start, so that each start finds the ground prepared. */
+  /** Called before every start, to prepare it. */
   plan(): Promise<SpawnPlan>;
-  /** Resolves once the child serves; the signal aborts when the child has died meanwhile. */
+  /** Resolves once the child is serving. The signal aborts if the child dies first. */
   ready(signal: AbortSignal): Promise<void>;
   report(line: string): void;
 }
 
 export interface Supervised {
   pid(): number | undefined;
-  /** Ends the child, by force where it does not end by itself; it is then started again like after any other death. */
+  /** Ends the child, by force if necessary. It then starts again as after any other exit. */
   restart(): void;
   stop(): Promise<void>;
 }
 
 const STOP_GRACE_MS = 15_000;
 const MAX_BACKOFF_MS = 30_000;
-/** A child that has served this long starts over with the shortest pause. */
+/** After running this long, a child restarts with the shortest pause again. */
 const HEALTHY_AFTER_MS = 60_000;
 const LOG_TAIL_LINES = 12;
 
 export function startGuardian(): Guardian {
   const path = fileURLToPath(new URL("./guardian.mjs", import.meta.url));
-  // Its own session: Ctrl-C in the terminal must reach neither the guardian nor the children, only the supervisor.
+  // A separate session: Ctrl-C in the terminal must reach only the supervisor, not the guardian or the children.
   const child = spawn(process.execPath, [path], { detached: true, stdio: ["pipe", "ignore", "ignore"] });
   const stdin = child.stdin;
   stdin.on("error", () => {});
@@ -64,11 +64,11 @@ export function startGuardian(): Guardian {
   };
 }
 
-/** Starts a child and resolves once it is ready; rejects, with the end of its log, where the first start fails. */
+/** Starts a child and resolves once it is ready. If the first start fails, rejects with the end of its log. */
 export async function supervise(options: SupervisedOptions): Promise<Supervised> {
   mkdirSync(dirname(options.logPath), { recursive: true });
   const log = createWriteStream(options.logPath, { flags: "a" });
-  // A log that cannot be written ends nothing.
+  // A log that cannot be written must not end this process.
   log.on("error", () => {});
   const stopping = new AbortController();
   let backoff = 1000;
@@ -99,7 +99,7 @@ export async function supervise(options: SupervisedOptions): Promise<Supervised>
       if (stopping.signal.aborted) return;
       if (Date.now() - startedAt > HEALTHY_AFTER_MS) backoff = 1000;
       options.report(
-        `${options.name} ended (${ending}); starting it again in ${backoff / 1000} s. Log: ${options.logPath}`,
+        `${options.name} exited (${ending}). Restarting in ${backoff / 1000} s. Log: ${options.logPath}`,
       );
       await delay(backoff, undefined, { signal: stopping.signal }).catch(() => {});
       if (stopping.signal.aborted) return;
@@ -125,7 +125,7 @@ export async function supervise(options: SupervisedOptions): Promise<Supervised>
 interface Run {
   child: ChildProcess;
   ready: Promise<void>;
-  /** How it ended, in words. */
+  /** Exit code, signal or error, in words. */
   exited: Promise<string>;
   stop(): Promise<void>;
 }
@@ -183,7 +183,10 @@ async function launch(options: SupervisedOptions, log: NodeJS.WritableStream): P
   };
 }
 
-/** Asks until the answer is yes; throws after `timeoutMs` or when the signal aborts. */
+/**
+ * Polls until `isTrue` resolves to true; a rejection counts as false. Throws after `timeoutMs` or when the signal
+ * aborts.
+ */
 export async function until(
   what: string,
   isTrue: () => Promise<boolean>,
@@ -191,8 +194,9 @@ export async function until(
 ): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await isTrue().catch(() => false))) {
-    if (signal?.aborted) throw new Error(`Gave up waiting: ${what}.`);
-    if (Date.now() > deadline) throw new Error(`Waited ${timeoutMs / 1000} s in vain: ${what}.`);
+    if (signal?.aborted) throw new Error(`Aborted while waiting until ${what}.`);
+    if (Date.now() > deadline)
+      throw new Error(`Timed out after ${timeoutMs / 1000} s waiting until ${what}.`);
     await delay(intervalMs);
   }
 }

@@ -60,7 +60,7 @@ describe("the settings of npm start", () => {
       ].join("\n"),
     );
     expect(() => readSettings({ RPC_URL: "http://127.0.0.1:8545", DEPLOYMENT: "/nowhere.json" })).toThrow(
-      "DEPLOYMENT: there is no file /nowhere.json",
+      "DEPLOYMENT: file not found: /nowhere.json",
     );
   });
 

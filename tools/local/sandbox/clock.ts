@@ -1,4 +1,4 @@
-/** The local chain's clock, which can be moved on: deadlines and voting windows pass at once. */
+/** The local chain's clock. It can be advanced, so that deadlines and voting windows pass at once. */
 
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { createTestClient, http, publicActions } from "viem";
@@ -13,8 +13,8 @@ export interface SandboxClock {
   /** Seconds, by the newest block. */
   now(): Promise<number>;
   /**
-   * Mines a block at the new time, waits until the service has it and returns it.
-   * Rejects with `invalid_request` for a time that is not ahead, or too far.
+   * Mines a block at the new time, waits until the service has it, and returns the time reached (seconds).
+   * Rejects with `invalid_request` if the time is not ahead, or too far ahead.
    */
   move(move: Move): Promise<number>;
 }
@@ -43,7 +43,7 @@ export function createClock({
     if (seconds < 1 || seconds > MAX_MOVE_SECONDS) {
       const time = new Date(before * 1000).toISOString();
       throw new AppError("invalid_request", {
-        message: `The clock goes forward, by at most ${MAX_MOVE_SECONDS / 86_400} days at a time; it is ${time}.`,
+        message: `The clock only moves forward, by at most ${MAX_MOVE_SECONDS / 86_400} days at a time. It is ${time}.`,
       });
     }
     await client.increaseTime({ seconds });

@@ -1,4 +1,4 @@
-/** Test money out of nothing; only a local chain has it. */
+/** Mints test money, on a local chain only. */
 
 import { protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
@@ -9,12 +9,12 @@ import { localAccount } from "../network.js";
 
 export interface Gift {
   address: `0x${string}`;
-  /** Decimals; nothing where absent. */
+  /** Decimals; nothing if absent. */
   usd?: string | undefined;
   tokens?: string | undefined;
 }
 
-/** Resolves once the gift is mined. Rejects with `conflict` where no more tokens can be granted on this chain. */
+/** Resolves once the gift is mined. Rejects with `conflict` if this chain's token grants are exhausted. */
 export type Faucet = (gift: Gift) => Promise<void>;
 
 /** Gifts are sent one after another, because they all come from one account. */
@@ -44,7 +44,7 @@ export function createFaucet({ rpcUrl, deployment }: { rpcUrl: string; deploymen
     last = turn.catch(() => undefined);
     for (const hash of await turn) {
       const { status } = await publicClient.waitForTransactionReceipt({ hash });
-      if (status !== "success") throw new Error(`The gift ${hash} reverted.`);
+      if (status !== "success") throw new Error(`The transaction ${hash} of the gift reverted.`);
     }
   };
 }
@@ -55,7 +55,7 @@ function explain(error: unknown): never {
   if ((reverted as ContractFunctionRevertedError | null)?.data?.errorName === "GrantsExhausted") {
     throw new AppError("conflict", {
       message:
-        "All tokens that may be granted on this chain are given: begin anew with npm start -- --reset.",
+        "All tokens that can be granted on this chain have been granted. Start over with npm start -- --reset.",
       cause: error,
     });
   }

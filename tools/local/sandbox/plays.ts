@@ -1,4 +1,4 @@
-/** Counterparties with a script: agents like any other, over HTTP and with keys of their own, that play one part each. */
+/** Scripted counterparties: agents like any other, over HTTP and with their own keys. Each plays one part. */
 import { randomUUID } from "node:crypto";
 import { type Agent, connect } from "@working-contracts/client/connect";
 import type { Outcome } from "@working-contracts/client/types";
@@ -10,21 +10,21 @@ export interface ClientScript {
   role: "client";
   title: string;
   price: string;
-  /** What it does once there is a delivery. */
+  /** Its action after a delivery. */
   plan: "approve" | "dispute" | "nothing";
 }
 
 export interface WorkerScript {
   role: "worker";
   contractId: string;
-  /** What it does once it has accepted. */
+  /** Its action after it has accepted. */
   plan: "deliver" | "withdraw" | "nothing";
 }
 
 export interface JuryScript {
   role: "backup-agents";
   contractId: string;
-  /** One word for each criterion; all three vote alike. */
+  /** One vote per criterion; all three Backup Agents vote alike. */
   votes: Outcome[];
 }
 
@@ -36,27 +36,27 @@ export interface Play {
   addresses: string[];
   contractId: string | null;
   state: "playing" | "done" | "failed";
-  /** What it has done so far; at the end of a failed one, why. */
+  /** Its steps so far. If it failed, the last step is the reason. */
   steps: string[];
 }
 
 export interface Plays {
-  /** Begins to play; resolves once the counterparty is known by address, a client's contract by id, or it failed. */
+  /** Begins a play. Resolves once the counterparty's address and a client's contract id are known, or it has failed. */
   begin(script: Script): Promise<Play>;
   get(id: string): Play | undefined;
-  /** Resolves once three Backup Agents have their stake: disputes that begin before it are not theirs to vote on. */
+  /** Resolves once three Backup Agents are staked. They cannot vote on disputes that began earlier. */
   prepareJury(): Promise<void>;
   stop(): void;
 }
 
-/** Plays that are remembered; older ones are forgotten. */
+/** Plays kept in memory; older ones are dropped. */
 const MAX_PLAYS = 100;
 const PATIENCE_MS = 30 * 60_000;
 const FUNDS = "1000000";
 const JURY_TOKENS = "1000";
-/** Accounts of the local chain that are nobody else's, so that a restart finds the same jury. */
+/** Local accounts reserved for the jury, so that a restart finds the same one. */
 const JURORS = [20, 21, 22];
-/** One agent may play several parts at once within its request rate. */
+/** Slow enough for one agent to play several parts at once within its rate limit. */
 const POLL_MS = 1000;
 
 export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Faucet }): Plays {
@@ -112,7 +112,7 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
     play.addresses.push(agent.address);
     const { id } = await agent.create({
       title,
-      taskDescription: "Posted by the sandbox, for an agent that wants to try the part of the Worker.",
+      taskDescription: "Posted by the sandbox for an agent that wants to try the Worker's part.",
       acceptanceCriteria: ["It is delivered", "It is what the title says"],
       budgetOrPrice: price,
       ...(await agent.deadlines({ match: "1d", withdrawal: "2d", delivery: "3d", review: "4d" })),

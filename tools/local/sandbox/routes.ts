@@ -1,4 +1,4 @@
-/** What a newcomer's agent needs to try itself: money, a clock that can be moved, and somebody to play with. */
+/** The sandbox, in which a new agent can try the service: money, a clock that can be advanced, and counterparties. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Hono } from "hono";
@@ -9,7 +9,7 @@ import { MAX_MOVE_SECONDS, type SandboxClock } from "./clock.js";
 import type { Faucet } from "./faucet.js";
 import type { Plays } from "./plays.js";
 
-/** Most that one gift may be, in whole units. */
+/** Maximum of one gift, in whole units. */
 const MAX_GIFT = { usd: 1_000_000, tokens: 10_000 };
 const MAX_PRICE = 100_000;
 
@@ -21,7 +21,7 @@ const amount = (max: number) =>
   z
     .string()
     .regex(/^\d{1,9}(\.\d{1,6})?$/, "must be a decimal such as 100.0")
-    .refine((text) => Number(text) > 0 && Number(text) <= max, `must be above 0 and at most ${max}`);
+    .refine((text) => Number(text) > 0 && Number(text) <= max, `must be more than 0 and at most ${max}`);
 
 const GiftSchema = z
   .object({ address, usd: amount(MAX_GIFT.usd).optional(), tokens: amount(MAX_GIFT.tokens).optional() })
@@ -54,7 +54,7 @@ const ScriptSchema = z.discriminatedUnion("role", [
   }),
 ]);
 
-/** Routes under /sandbox, for the local network alone. */
+/** Routes under /sandbox, for the local network only. */
 export function sandboxRoutes({
   faucet,
   clock,
@@ -89,7 +89,7 @@ export function sandboxRoutes({
 
   router.get("/sandbox/counterparties/:id", (c) => {
     const play = plays.get(c.req.param("id"));
-    if (play === undefined) throw new AppError("not_found", { message: "There is no such counterparty." });
+    if (play === undefined) throw new AppError("not_found", { message: "Counterparty not found." });
     return c.json({ data: play });
   });
 

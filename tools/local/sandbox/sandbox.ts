@@ -1,4 +1,4 @@
-/** The sandbox of the local network: no other network, and no production entry, has it. */
+/** The local network's sandbox. No other network and no production entry point includes it. */
 
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Hono } from "hono";
@@ -9,7 +9,7 @@ import { sandboxRoutes } from "./routes.js";
 
 export interface Sandbox {
   routes: Hono;
-  /** Stakes a standing jury in the background, once the service answers. */
+  /** Stakes a standing jury in the background. Call it once the service is ready. */
   start(): void;
   stop(): void;
 }
@@ -19,7 +19,7 @@ export function createSandbox(at: { rpcUrl: string; deployment: Deployment; base
   const plays = createPlays({ baseUrl: at.baseUrl, faucet });
   return {
     routes: sandboxRoutes({ faucet, clock: createClock(at), plays }),
-    // Asked for again where somebody needs it.
+    // After a failure, the next play that needs the jury retries.
     start: () => void plays.prepareJury().catch(() => undefined),
     stop: () => plays.stop(),
   };

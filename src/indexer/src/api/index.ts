@@ -1,4 +1,4 @@
-/** Ponder wants an app here; it adds /health, /ready, /status and /metrics. The service answers everything else. */
+/** Ponder requires an app here; it adds /health, /ready, /status and /metrics. The service serves everything else. */
 import { Hono } from "hono";
 
 export default new Hono();
