@@ -6,7 +6,6 @@
  * was overtaken writes nothing. A round is one transaction on one snapshot, so an interrupted round leaves no gap and
  * no duplicate.
  */
-import { setTimeout as delay } from "node:timers/promises";
 import type { Hex } from "@working-contracts/protocol/types";
 import { eq, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
@@ -15,16 +14,11 @@ import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
 import type { Database, Transaction } from "../db/client.js";
 import { type IndexProgress, indexProgress } from "../db/onchain.js";
 import { eventLog } from "../db/schema.js";
+import { createLoop, type Loop } from "../loop.js";
 import { append, appendStaged, closeLog, type Log, revertChainEvents } from "./append.js";
 import { draftsOf, readChainEvents } from "./chain-events.js";
 import { armDeadlines, PHASE_TYPES, takeDueDeadlines } from "./deadlines.js";
 import { findUndoneBlocks, indexHolds, readChainTail, TAIL } from "./rewind.js";
-
-export interface Appender {
-  start(): void;
-  /** Resolves after the current round. */
-  stop(): Promise<void>;
-}
 
 const INTERVAL_MS = 150;
 const MAX_BACKOFF_MS = 10_000;
@@ -34,7 +28,6 @@ const BATCH = 200;
 const ROUND_IDLE_TIMEOUT = "10s";
 /** Postgres: another process has advanced the log since this round's snapshot. */
 const SERIALIZATION_FAILURE = "40001";
-const LOG_EVERY_FAILURES = 30;
 
 export interface AppenderDeps {
   db: Database;
@@ -42,40 +35,21 @@ export interface AppenderDeps {
   logger: Pick<BaseLogger, "info" | "warn">;
 }
 
-export function createAppender(deps: AppenderDeps): Appender {
-  const { db, logger } = deps;
-  const stopping = new AbortController();
-  let running: Promise<void> | undefined;
-
-  const run = async (): Promise<void> => {
-    let failures = 0;
-    let initialised = false;
-    while (!stopping.signal.aborted) {
-      let more = false;
-      try {
-        if (!initialised) await db.insert(eventLog).values({ id: 1, lastPosition: 0n }).onConflictDoNothing();
-        initialised = true;
-        more = await appendRound(deps);
-        failures = 0;
-      } catch (error) {
-        failures += 1;
-        if (failures % LOG_EVERY_FAILURES === 1) logger.warn({ failures, error }, "events: round failed");
+export function createAppender(deps: AppenderDeps): Loop {
+  let isInitialised = false;
+  return createLoop({
+    name: "events",
+    logger: deps.logger,
+    intervalMs: INTERVAL_MS,
+    maxBackoffMs: MAX_BACKOFF_MS,
+    async round() {
+      if (!isInitialised) {
+        await deps.db.insert(eventLog).values({ id: 1, lastPosition: 0n }).onConflictDoNothing();
       }
-      if (more) continue;
-      const wait = Math.min(INTERVAL_MS * 2 ** Math.min(failures, 10), MAX_BACKOFF_MS);
-      await delay(wait, undefined, { signal: stopping.signal }).catch(() => undefined);
-    }
-  };
-
-  return {
-    start() {
-      running ??= run();
+      isInitialised = true;
+      return appendRound(deps);
     },
-    async stop() {
-      stopping.abort();
-      await running;
-    },
-  };
+  });
 }
 
 /**

@@ -10,6 +10,7 @@ import { sql } from "drizzle-orm";
 import type { Pool } from "pg";
 import type { PublicClient } from "viem";
 import type { Database } from "../db/client.js";
+import { createLoop, type Loop } from "../loop.js";
 import {
   createMemory,
   type RelayerLogger,
@@ -20,12 +21,7 @@ import {
 } from "./context.js";
 import { followBatches } from "./follow.js";
 import { takeOwnership } from "./ownership.js";
-import { DEFAULT_OPTIONS, pause } from "./relayer.js";
-
-export interface Caretaker {
-  start(): void;
-  stop(): Promise<void>;
-}
+import { DEFAULT_OPTIONS } from "./relayer.js";
 
 const LOOK_INTERVAL_MS = 2000;
 /** Longer than a restart of the owner takes. */
@@ -51,11 +47,9 @@ export function createCaretaker({
   logger: RelayerLogger;
   metrics?: RelayerMetrics | undefined;
   unattendedSeconds?: number;
-}): Caretaker {
+}): Loop {
   const options: RelayerOptions = { ...DEFAULT_OPTIONS, confirmations };
-  const stopping = new AbortController();
   const memories = new Map<Address, SignerMemory>();
-  let running: Promise<void> | undefined;
 
   const unattended = async (): Promise<Address[]> => {
     const { rows } = await db.execute<{ signer: Address }>(sql`
@@ -90,29 +84,18 @@ export function createCaretaker({
     }
   };
 
-  const run = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      try {
-        const signers = await unattended();
-        for (const known of memories.keys()) if (!signers.includes(known)) memories.delete(known);
-        for (const signer of signers) {
-          if (stopping.signal.aborted) return;
-          await look(signer);
-        }
-      } catch (error) {
-        logger.debug({ error }, "caretaker round failed");
+  return createLoop({
+    name: "caretaker",
+    logger,
+    intervalMs: LOOK_INTERVAL_MS,
+    maxBackoffMs: LOOK_INTERVAL_MS,
+    async round(stopping) {
+      const signers = await unattended();
+      for (const known of memories.keys()) if (!signers.includes(known)) memories.delete(known);
+      for (const signer of signers) {
+        if (stopping.aborted) return;
+        await look(signer);
       }
-      await pause(LOOK_INTERVAL_MS, stopping.signal);
-    }
-  };
-
-  return {
-    start() {
-      running ??= run();
     },
-    async stop() {
-      stopping.abort();
-      await running;
-    },
-  };
+  });
 }

@@ -2,10 +2,10 @@
  * Sends events to webhooks in background loops with bounded concurrency. A slow or dead target delays neither the
  * service nor, for long, other targets. Any number of processes can run a sender.
  */
-import { setTimeout as delay } from "node:timers/promises";
 import type { BaseLogger } from "pino";
 import type { Database } from "../db/client.js";
 import { toEvent } from "../events/view.js";
+import { createLoop, type Loop } from "../loop.js";
 import type { MasterKeys } from "../master-key.js";
 import {
   claimDue,
@@ -21,12 +21,6 @@ import { matchRound } from "./matching.js";
 import { signedHeaders } from "./signing.js";
 import { postTo, type TargetPolicy, TargetRefused } from "./target.js";
 
-export interface WebhookSender {
-  start(): void;
-  /** Resolves once pending requests have finished. */
-  stop(): Promise<void>;
-}
-
 const INTERVAL_MS = 200;
 const MAX_BACKOFF_MS = 10_000;
 /** Concurrency limits, in total and per host: a dead host leaves room for the others. */
@@ -35,7 +29,6 @@ const PER_HOST = 4;
 const TIMEOUT_MS = 10_000;
 /** Length of a turn, after which the next webhook is served. */
 const TURN_MS = 5_000;
-const LOG_EVERY_FAILURES = 30;
 
 export interface SenderDeps {
   db: Database;
@@ -44,31 +37,12 @@ export interface SenderDeps {
   logger: Pick<BaseLogger, "warn">;
 }
 
-export function createWebhookSender(deps: SenderDeps): WebhookSender {
+export function createWebhookSender(deps: SenderDeps): Loop {
   const { db, logger } = deps;
-  const stopping = new AbortController();
   const turns = new Set<Promise<void>>();
   const atHost = new Map<string, number>();
-  let running: Promise<unknown> | undefined;
 
-  const loop = async (name: string, round: () => Promise<boolean>): Promise<void> => {
-    let failures = 0;
-    while (!stopping.signal.aborted) {
-      let more = false;
-      try {
-        more = await round();
-        failures = 0;
-      } catch (error) {
-        failures += 1;
-        if (failures % LOG_EVERY_FAILURES === 1) logger.warn({ failures, error }, `webhooks: ${name} failed`);
-      }
-      if (more) continue;
-      const wait = Math.min(INTERVAL_MS * 2 ** Math.min(failures, 10), MAX_BACKOFF_MS);
-      await delay(wait, undefined, { signal: stopping.signal }).catch(() => undefined);
-    }
-  };
-
-  const begin = async (): Promise<boolean> => {
+  const begin = async (stopping: AbortSignal): Promise<boolean> => {
     const free = CONCURRENCY - turns.size;
     if (free === 0) return false;
     const hooks = await claimDue(db, free);
@@ -80,7 +54,7 @@ export function createWebhookSender(deps: SenderDeps): WebhookSender {
         continue;
       }
       atHost.set(host, busy + 1);
-      const turn = takeTurn(deps, hook, stopping.signal)
+      const turn = takeTurn(deps, hook, stopping)
         .catch((error: unknown) => logger.warn({ error, webhook: hook.id }, "webhooks: turn failed"))
         .finally(() => {
           turns.delete(turn);
@@ -93,13 +67,18 @@ export function createWebhookSender(deps: SenderDeps): WebhookSender {
     return hooks.length === free;
   };
 
+  const timing = { logger, intervalMs: INTERVAL_MS, maxBackoffMs: MAX_BACKOFF_MS };
+  const loops = [
+    createLoop({ ...timing, name: "webhooks, matching", round: () => matchRound(db) }),
+    createLoop({ ...timing, name: "webhooks, claiming", round: begin }),
+  ];
   return {
     start() {
-      running ??= Promise.all([loop("matching", () => matchRound(db)), loop("claiming", begin)]);
+      for (const loop of loops) loop.start();
     },
+    /** Resolves once pending requests have finished, too. */
     async stop() {
-      stopping.abort();
-      await running;
+      await Promise.all(loops.map((loop) => loop.stop()));
       await Promise.all(turns);
     },
   };

@@ -9,7 +9,8 @@ import { type ChainClock, createChainClock } from "../../src/chain/clock.js";
 import { migrate } from "../../src/db/client.js";
 import { vote, waitForIndexed } from "../../src/db/onchain.js";
 import { operation, sealedVote } from "../../src/db/schema.js";
-import { createKeeper, type Keeper } from "../../src/keeper/keeper.js";
+import { createKeeper } from "../../src/keeper/keeper.js";
+import type { Loop } from "../../src/loop.js";
 import { drawOperation } from "../../src/relayer/operations.js";
 import { createRelayer, type Relayer } from "../../src/relayer/relayer.js";
 import { holdTerms } from "./held-terms.js";
@@ -37,7 +38,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
   let actors: Actors;
   let clock: ChainClock;
   let relayer: Relayer;
-  let keepers: Keeper[] = [];
+  let keepers: Loop[] = [];
   let client: Wallet;
   let worker: Wallet;
   let voters: Wallet[];
