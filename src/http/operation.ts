@@ -4,11 +4,11 @@ import type { Address } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
 import { type Deps, reading } from "../deps.js";
 import type { ErrorCode } from "../errors.js";
-import type { Answer } from "../payments/answer.js";
+import type { StoredResponse } from "../payments/operation-outcome.js";
 import { type AppEnv, type CallerEnv, KEY_SECURITY } from "./env.js";
 import { dataOf, errorResponses } from "./envelope.js";
 import { requireKey } from "./middleware/auth.js";
-import { PAYMENT_HEADERS_NOTE, PAYMENT_REQUIRED, sendAnswer } from "./middleware/payment.js";
+import { PAYMENT_HEADERS_NOTE, PAYMENT_REQUIRED, sendStored } from "./middleware/payment.js";
 
 type Schema = z.ZodType;
 type ObjectSchema = z.ZodObject | z.ZodPipe<z.ZodObject>;
@@ -47,13 +47,13 @@ export function body<S extends Schema>(description: string, schema: S): Returns<
 }
 
 /** `200` with a relayed action's stored response, byte for byte the same in every replay. */
-export function stored(description: string, schema: Schema, headers?: Headers): Returns<Answer> {
+export function stored(description: string, schema: Schema, headers?: Headers): Returns<StoredResponse> {
   const response = {
     description,
     content: json(dataOf(schema)),
     ...(headers === undefined ? {} : { headers }),
   };
-  return { status: 200, response, relays: true, send: sendAnswer };
+  return { status: 200, response, relays: true, send: sendStored };
 }
 
 /** `200` with a response that the handler builds itself. */

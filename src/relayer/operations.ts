@@ -54,7 +54,7 @@ interface PaidAct extends RequestFacts {
 
 interface SurplusAct extends PaidAct {
   /** The authorization's transfer to the escrow was seen: where the token takes it no more, that money pays. */
-  stray?: boolean;
+  directTransfer?: boolean;
 }
 
 interface Act extends RequestFacts {
@@ -328,8 +328,8 @@ function onEscrow(act: { escrow: Address; caller?: Address }, data: Hex) {
   return { escrow: act.escrow, caller: act.caller ?? null, target: act.escrow, data };
 }
 
-function withSurplus({ stray }: SurplusAct, data: Hex): Hex {
-  if (stray !== true) return data;
+function withSurplus({ directTransfer }: SurplusAct, data: Hex): Hex {
+  if (directTransfer !== true) return data;
   return encodeFunctionData({ abi: escrowAbi, functionName: "withSurplus", args: [data] });
 }
 

@@ -43,7 +43,7 @@ export async function enqueue(
 }
 
 /** Throws `unavailable` where {@link enqueue} would refuse a new act: to be asked before a payment is quoted. */
-export async function requireRoom(
+export async function assertQueueCapacity(
   db: Executor,
   { maxQueued = MAX_QUEUED }: { maxQueued?: number } = {},
 ): Promise<void> {

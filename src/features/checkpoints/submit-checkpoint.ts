@@ -8,7 +8,7 @@ import { checkpoint, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
-import { loadContractForAct } from "../contracts/load-for-act.js";
+import { loadContractForAction } from "../contracts/load-for-action.js";
 import { requireStatus, requireWorker } from "../contracts/parties.js";
 import { isoTime } from "../contracts/view.js";
 import { lockCheckpoints } from "./lock.js";
@@ -27,11 +27,11 @@ export async function submitCheckpoint(
   { id, caller, draft }: { id: Address; caller: Address; draft: CheckpointDraft },
 ): Promise<CheckpointView> {
   // Strangers are turned away before the lock: they cannot hold up the Worker.
-  requireWorker(await loadContractForAct(db, id), caller);
+  requireWorker(await loadContractForAction(db, id), caller);
   return db.transaction(async (tx) => {
     await lockCheckpoints(tx, id);
     const now = clock.now();
-    const row = await loadContractForAct(tx, id);
+    const row = await loadContractForAction(tx, id);
     requireStatus(row, "matched", now);
     await requireNoDelivery(tx, id);
     const previous = await readLastCheckpoint(tx, id);

@@ -8,7 +8,7 @@ import { complaint } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
-import { loadContractForAct } from "../contracts/load-for-act.js";
+import { loadContractForAction } from "../contracts/load-for-action.js";
 import { type ContractRow, isoTime } from "../contracts/view.js";
 import { type ComplaintView, toComplaint } from "./view.js";
 
@@ -22,7 +22,7 @@ export async function fileComplaint(
   { db, clock }: Pick<Deps, "db" | "clock">,
   { id, caller, evidence }: { id: Address; caller: Address; evidence: Record<string, unknown> },
 ): Promise<ComplaintView> {
-  const row = await loadContractForAct(db, id);
+  const row = await loadContractForAction(db, id);
   const role = requireParty(row, caller);
   requireCounterparty(row);
 

@@ -55,7 +55,7 @@ const backupAgents = sql<Address[]>`array(
  * Rows of contracts that are open or were, and whose terms this service holds. Add order and limit, and pass what comes
  * to {@link requireIndex}.
  */
-export function selectContracts(db: Executor, where?: SQL, { isTakenBack = sql<boolean>`false` } = {}) {
+export function selectContracts(db: Executor, where?: SQL, { isReorganized = sql<boolean>`false` } = {}) {
   return db
     .select({
       chain: getTableColumns(workingContract),
@@ -71,7 +71,7 @@ export function selectContracts(db: Executor, where?: SQL, { isTakenBack = sql<b
       delivery: delivery.encrypted,
       backupAgents,
       indexIsWhole: isIndexWhole,
-      isTakenBack,
+      isReorganized,
     })
     .from(workingContract)
     .innerJoin(terms, eq(terms.id, workingContract.id))

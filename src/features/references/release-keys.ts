@@ -8,7 +8,7 @@ import { keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
-import { loadContractForAct } from "../contracts/load-for-act.js";
+import { loadContractForAction } from "../contracts/load-for-action.js";
 import { type ContractRow, factsOf } from "../contracts/view.js";
 import { type ReferenceField, readReferenceKey } from "./vault.js";
 
@@ -37,7 +37,7 @@ export async function releaseKeys(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "config">,
   { id, caller }: { id: Address; caller: Address },
 ): Promise<ReferenceJwk[]> {
-  const row = await loadContractForAct(deps.db, id);
+  const row = await loadContractForAction(deps.db, id);
   const { role, fields } = await entitlementOf(deps, row, caller);
   const keys: ReferenceJwk[] = [];
   for (const field of fields) {

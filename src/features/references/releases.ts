@@ -5,7 +5,7 @@ import { and, desc, eq, lt } from "drizzle-orm";
 import { keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { loadContractForAct } from "../contracts/load-for-act.js";
+import { loadContractForAction } from "../contracts/load-for-action.js";
 import type { ReleaseRole } from "./release-keys.js";
 import type { ReferenceField } from "./vault.js";
 
@@ -22,7 +22,7 @@ export async function listReleases(
   { db }: Pick<Deps, "db">,
   { id, caller, limit, before }: { id: Address; caller: Address; limit: number; before?: bigint | undefined },
 ): Promise<{ releases: KeyReleaseView[]; nextCursor: string | null }> {
-  const { chain } = await loadContractForAct(db, id);
+  const { chain } = await loadContractForAction(db, id);
   if (caller !== chain.client && caller !== chain.worker) {
     throw new AppError("forbidden", { message: "Only the contract's client and worker may read this." });
   }

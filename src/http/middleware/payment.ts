@@ -1,12 +1,12 @@
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import type { Answer } from "../../payments/answer.js";
+import type { StoredResponse } from "../../payments/operation-outcome.js";
 
 /**
- * Sends an answer of the payment flow or of a relayed act: its bytes as they are, so that a replay equals the first
- * answer. Its type is `never`, because the text was checked where it was made and not against the route's schema.
+ * Sends the stored response of a relayed action, its bytes unchanged, so that a replay equals the first response. The
+ * return type is `never` because the body is finished JSON text, which the route's schema does not check.
  */
-export function sendAnswer(c: Context, { status, headers, body }: Answer): never {
+export function sendStored(c: Context, { status, headers, body }: StoredResponse): never {
   return c.body(body, status, { "Content-Type": "application/json", ...headers }) as never;
 }
 
