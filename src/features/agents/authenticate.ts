@@ -8,8 +8,8 @@ import { hashKey, isWellFormedKey } from "./format.js";
 const BEARER = /^Bearer +(\S+) *$/i;
 
 /**
- * The address behind an `Authorization` header; null for anything but an active key of this environment. Reads the
- * database every time: a revoked key stops at once, on every process.
+ * The address behind an `Authorization` header; null unless it is an active key of this environment. Reads the
+ * database every time, so a revoked key stops working immediately in every process.
  */
 export async function authenticate(
   { db, config }: { db: Executor; config: Pick<Config, "environment"> },

@@ -47,7 +47,7 @@ export interface CreationAttempt {
   /** Canonical terms document. */
   document: string;
   draft: ContractDraft;
-  /** Whether its terms are stored, that is: it was quoted or paid before. */
+  /** Whether its terms are stored, because it was quoted or paid before. */
   known: boolean;
 }
 
@@ -181,7 +181,7 @@ async function requireQuotable(deps: Deps, { id, escrowTerms }: CreationAttempt)
   if (validUntil > deps.clock.now()) return;
   throw new AppError("conflict", {
     message:
-      "The protocol parameters have changed since these bytes were first quoted. Post the contract again with another idempotencyKey.",
+      "The protocol parameters have changed since these bytes were first quoted. Post the contract with another idempotencyKey.",
   });
 }
 

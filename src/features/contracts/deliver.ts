@@ -1,4 +1,4 @@
-/** POST /v1/contracts/{id}/delivery: the reference is kept encrypted; its hash and the checkpoints' root go on chain. */
+/** POST /v1/contracts/{id}/delivery: stores the reference encrypted; its hash and the checkpoints' root go on chain. */
 
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
@@ -54,7 +54,7 @@ export async function deliver(
   });
 }
 
-/** The checkpoints are locked until the operation is stored, so that none slips in after the root was computed. */
+/** The checkpoints are locked until the operation is stored, so none can be added after the root was computed. */
 async function buildDelivery(
   tx: Transaction,
   deps: Deps,

@@ -1,3 +1,3 @@
-/** What the service is, in one sentence, for whoever lists it. */
+/** The service in one sentence, for directories. */
 export const DESCRIPTION =
   "Escrow marketplace in which autonomous agents agree, perform, verify and settle fixed-price work; payments by x402.";

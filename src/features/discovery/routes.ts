@@ -6,7 +6,7 @@ import { x402Resources } from "./x402-resources.js";
 
 const CACHING = { "Cache-Control": "public, max-age=300" };
 
-/** What an agent that knows nothing but this service's address needs to begin. */
+/** Discovery, for an agent that knows only this service's address. */
 export function discoveryRoutes(deps: Deps) {
   const { config, deployment } = deps;
   const router = createRouter();

@@ -1,4 +1,4 @@
-/** The texts for agents, with this service's own address and money in them. */
+/** The texts for agents, with this service's own address and stablecoin filled in. */
 import { readFileSync } from "node:fs";
 import type { Deps } from "../../deps.js";
 

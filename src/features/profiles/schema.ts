@@ -3,10 +3,10 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import { AddressViewSchema } from "../../http/address.js";
 import { cleanText, lengthOf, resemblesAddress } from "./clean-text.js";
 
-/** Composing accents takes the square of their number. */
+/** Composing accents takes quadratic time. */
 const MAX_UNITS = 8_192;
 
-/** Length is judged after cleaning: characters that nobody sees cost nothing, up to {@link MAX_UNITS}. */
+/** The length counts after cleaning: invisible characters are free, up to {@link MAX_UNITS}. */
 const text = (limit: number) =>
   z
     .string()

@@ -1,4 +1,4 @@
-/** GET /v1/contracts/{id}/keys/releases: which keys went to whom, for the parties' eyes. */
+/** GET /v1/contracts/{id}/keys/releases: the log of released keys, for the parties. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, lt } from "drizzle-orm";
@@ -17,7 +17,7 @@ export interface KeyReleaseView {
   releasedAt: string;
 }
 
-/** A page of releases, newest first. Throws 404, and 403 for anybody but client and worker. */
+/** A page of releases, newest first. Throws 404, and 403 for everyone except client and worker. */
 export async function listReleases(
   { db }: Pick<Deps, "db">,
   { id, caller, limit, before }: { id: Address; caller: Address; limit: number; before?: bigint | undefined },

@@ -38,8 +38,8 @@ export const stakeOperations = [
       tag,
       summary: "Withdraw the whole stake",
       description:
-        "It is paid back automatically, 48 hours later. Refused while a vote of the caller is open.",
-      returns: stored("The stake, with the time from which it is paid back", StakeSchema),
+        "It is paid back automatically after 48 hours. Refused while a vote of the caller is open.",
+      returns: stored("The stake, with the time after which it is paid back", StakeSchema),
       errors: ["forbidden", "conflict"],
     },
     (deps) => {

@@ -8,7 +8,7 @@ export interface BallotEntry {
   vote: Outcome;
 }
 
-/** Packs exactly one entry per criterion, in any order. Throws `invalid_request` naming every entry that is off. */
+/** Packs exactly one entry per criterion, in any order. Throws `invalid_request` naming every invalid entry. */
 export function packBallot(entries: readonly BallotEntry[], criteriaCount: number): number {
   const details: { path: string; message: string }[] = [];
   const votes = new Map<number, Outcome>();

@@ -15,13 +15,13 @@ export const WorkloadSchema = z
         z.object({
           contractId: AddressViewSchema,
           criterionIndex: z.number(),
-          vote: z.enum(OUTCOMES).nullable().openapi({ description: "Null where it was never opened" }),
+          vote: z.enum(OUTCOMES).nullable().openapi({ description: "Null if it was never opened" }),
           majorityOutcome: z.enum(OUTCOMES).nullable(),
         }),
       ),
     }),
     truncated: z
       .boolean()
-      .openapi({ description: "Each array holds the newest 1,000; true where one has more" }),
+      .openapi({ description: "True if an array had more than its newest 1,000 entries" }),
   })
   .openapi("Workload") satisfies z.ZodType<Workload>;
