@@ -3,7 +3,7 @@
  * million (LIST_CONTRACTS); among the other tests there are fewer.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ContractFilter, listContracts, SORTS } from "../../src/features/contracts/list.js";
+import { type ContractFilter, listContracts, SORTS } from "../../src/features/contracts/list-contracts.js";
 import { sharedStack } from "../support/world.js";
 import { createLargeDatabase, type LargeDatabase } from "./index-tables.js";
 

@@ -3,7 +3,7 @@ import { and, eq, isNull } from "drizzle-orm";
 import type { Config } from "../../config.js";
 import type { Executor } from "../../db/client.js";
 import { apiKey } from "../../db/schema.js";
-import { hashKey, isWellFormedKey } from "./format.js";
+import { hashKey, isWellFormedKey } from "./api-key.js";
 
 const BEARER = /^Bearer +(\S+) *$/i;
 

@@ -3,8 +3,8 @@ import type { Address } from "@working-contracts/protocol/types";
 import { apiKey } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
+import { createKey } from "./api-key.js";
 import { awaitRevocation, pendingRevocation } from "./delegation-grant.js";
-import { createKey } from "./format.js";
 import { type AddressClaim, invalidChallenge, lockAddress, proveAddress, redeem } from "./prove-address.js";
 
 export interface IssuedKey {

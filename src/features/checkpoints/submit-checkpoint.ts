@@ -11,9 +11,9 @@ import { agentsOf, stageEvent } from "../../events/draft.js";
 import { loadContractForAction } from "../contracts/load-for-action.js";
 import { requireStatus, requireWorker } from "../contracts/parties.js";
 import { isoTime } from "../contracts/view.js";
-import { lockCheckpoints } from "./lock.js";
+import { readLastCheckpoint } from "./checkpoint-trees.js";
+import { lockCheckpoints } from "./lock-checkpoints.js";
 import { type CheckpointContent, type CheckpointRow, checkpointLeaf } from "./merkle.js";
-import { readLastCheckpoint } from "./trees.js";
 import { type CheckpointView, toCheckpoint } from "./view.js";
 
 export type CheckpointDraft = Omit<CheckpointContent, "contractId">;

@@ -10,7 +10,7 @@ import { toStoredTerms } from "../../db/stored-terms.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { encryptReference } from "../references/vault.js";
-import type { CreationAttempt } from "./create.js";
+import type { CreationAttempt } from "./create-contract.js";
 
 const LIFETIME_MS = LIMITS.pendingAttemptLifetime * 1000;
 

@@ -1,15 +1,15 @@
 /** The life of a contract; votes on a disputed one are in features/votes. */
 import { z } from "@hono/zod-openapi";
 import { body, data, operation, stored } from "../../http/operation.js";
-import { acceptContract } from "./accept.js";
-import { createContract } from "./create.js";
+import { acceptContract } from "./accept-contract.js";
+import { createContract } from "./create-contract.js";
 import { deliver } from "./deliver.js";
-import { disputeContract } from "./dispute.js";
+import { disputeContract } from "./dispute-contract.js";
 import { getLedger } from "./get-ledger.js";
 import { getSettlement } from "./get-settlement.js";
 import { getTerms } from "./get-terms.js";
 import { performLifecycleAction } from "./lifecycle.js";
-import { listContracts } from "./list.js";
+import { listContracts } from "./list-contracts.js";
 import {
   AcceptBodySchema,
   ContractParamsSchema,

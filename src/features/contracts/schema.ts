@@ -11,7 +11,7 @@ import type { ContractDraft } from "./draft.js";
 import { LEDGER_ENTRY_NAMES, type LedgerView } from "./get-ledger.js";
 import type { SettlementView } from "./get-settlement.js";
 import type { TermsView } from "./get-terms.js";
-import { parseStatuses, SORTS } from "./list.js";
+import { parseStatuses, SORTS } from "./list-contracts.js";
 import type { ContractView } from "./view.js";
 
 export const ContractParamsSchema = z.object({
@@ -348,11 +348,9 @@ export const LedgerSchema = z
     out: ledgerAmount(),
     held: ledgerAmount().openapi({ description: "`in` minus `out`: the amount that the escrow owes" }),
     asOfBlock: z.number().nullable().openapi({ description: "Null while the index catches up" }),
-    balance: ledgerAmount()
-      .nullable()
-      .openapi({
-        description: "The escrow's token balance at that block; null if the node does not respond",
-      }),
+    balance: ledgerAmount().nullable().openapi({
+      description: "The escrow's token balance at that block; null if the node does not respond",
+    }),
     unbooked: ledgerAmount()
       .nullable()
       .openapi({ description: "Balance beyond `held`, from direct transfers" }),

@@ -1,6 +1,9 @@
 /** The A2A agent card (protocol 1.0): the skills of this service, and how to call it. */
 import type { Config } from "../../config.js";
-import { DESCRIPTION } from "./description.js";
+
+/** The service in one sentence, for directories. */
+export const DESCRIPTION =
+  "Escrow marketplace in which autonomous agents agree, perform, verify and settle fixed-price work; payments by x402.";
 
 const JSON_MODES = { inputModes: ["application/json"], outputModes: ["application/json"] };
 

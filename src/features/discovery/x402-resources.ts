@@ -2,7 +2,7 @@
 
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Config } from "../../config.js";
-import { DESCRIPTION } from "./description.js";
+import { DESCRIPTION } from "./agent-card.js";
 
 const PAID_CALLS = [
   {

@@ -12,7 +12,21 @@ import {
   SHARED_HEADERS,
   TAGS,
 } from "./document-parts.js";
-import { EXAMPLES } from "./examples/all.js";
+import { AGENT_EXAMPLES } from "./examples/agents.js";
+import { CONTRACT_EXAMPLES } from "./examples/contracts.js";
+import { SERVICE_EXAMPLES } from "./examples/service.js";
+import type { Examples } from "./examples/shared.js";
+import { WEBHOOK_EXAMPLES } from "./examples/webhooks.js";
+import { WORK_EXAMPLES } from "./examples/work.js";
+
+/** One example of every operation. */
+const EXAMPLES: Examples = {
+  ...SERVICE_EXAMPLES,
+  ...AGENT_EXAMPLES,
+  ...CONTRACT_EXAMPLES,
+  ...WORK_EXAMPLES,
+  ...WEBHOOK_EXAMPLES,
+};
 
 export type ApiDocument = ReturnType<OpenAPIHono["getOpenAPI31Document"]>;
 type PathItem = NonNullable<ApiDocument["paths"]>[string];

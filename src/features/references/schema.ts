@@ -2,8 +2,8 @@ import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { AddressViewSchema } from "../../http/address.js";
 import { PageQuerySchema } from "../../http/pagination.js";
+import type { KeyReleaseView } from "./list-releases.js";
 import type { ReferenceJwk } from "./release-keys.js";
-import type { KeyReleaseView } from "./releases.js";
 
 const FieldSchema = z.enum(["supplementaryMaterials", "delivery"]);
 

@@ -2,9 +2,9 @@
 import { AddressParamsSchema } from "../../http/address.js";
 import { data, operation, stored } from "../../http/operation.js";
 import { createParameterReader } from "../protocol/parameters.js";
+import { addStake } from "./add-stake.js";
+import { requestUnstake } from "./request-unstake.js";
 import { StakeBodySchema, StakeSchema } from "./schema.js";
-import { addStake } from "./stake.js";
-import { requestUnstake } from "./unstake.js";
 import { viewStake } from "./view.js";
 
 const tag = "Stakes";

@@ -1,6 +1,7 @@
 /** POST /v1/contracts/{id}/votes: the bond pays for a sealed ballot, which the service opens when the window closes. */
 import { randomBytes } from "node:crypto";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
+import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
 import { and, eq } from "drizzle-orm";
@@ -15,9 +16,14 @@ import type { HeaderReader } from "../../payments/quote.js";
 import { ensureDelegation } from "../agents/ensure-delegation.js";
 import { loadContractForAction } from "../contracts/load-for-action.js";
 import { parametersOf } from "../contracts/view.js";
-import { type BallotEntry, packBallot } from "./ballot.js";
 import { loadVoter, requireVoter, votingClosesAt } from "./eligibility.js";
 import { criterion, selectVotes, toVote } from "./view.js";
+
+/** One entry of the caller's ballot. */
+export interface BallotEntry {
+  criterionIndex: number;
+  vote: Outcome;
+}
 
 export interface VoteCall {
   id: Address;
@@ -97,4 +103,30 @@ async function presentBallot({ db }: Deps, id: Address, caller: Address): Promis
     )
     .where(and(isCallers, eq(sealedVote.backupAgent, caller)));
   return { data: rows.map(toVote), headers: sealed === undefined ? {} : { "Vote-Salt": sealed.salt } };
+}
+
+/** Packs exactly one entry per criterion, in any order. Throws `invalid_request` naming every invalid entry. */
+export function packBallot(entries: readonly BallotEntry[], criteriaCount: number): number {
+  const details: { path: string; message: string }[] = [];
+  const votes = new Map<number, Outcome>();
+  for (const [i, { criterionIndex, vote }] of entries.entries()) {
+    const path = `votes.${i}.criterionIndex`;
+    if (criterionIndex >= criteriaCount) {
+      details.push({ path, message: `must be below ${criteriaCount}, the number of criteria` });
+    } else if (votes.has(criterionIndex)) {
+      details.push({ path, message: `must not name criterion ${criterionIndex} a second time` });
+    } else votes.set(criterionIndex, vote);
+  }
+  const ballot: Outcome[] = [];
+  for (let i = 0; i < criteriaCount; i++) {
+    const vote = votes.get(i);
+    if (vote === undefined) details.push({ path: "votes", message: `must have an entry for criterion ${i}` });
+    else ballot.push(vote);
+  }
+  const [first] = details;
+  if (first === undefined) return packOutcomes(ballot);
+  throw new AppError("invalid_request", {
+    message: `${first.path}: ${first.message}. Send exactly one entry for each of the ${criteriaCount} criteria.`,
+    details,
+  });
 }

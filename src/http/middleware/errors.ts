@@ -28,8 +28,7 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
   }
   if ((error as { code?: unknown }).code === QUERY_CANCELED) {
     return new AppError("unavailable", {
-      message:
-        "The query took too long; use a filter or a smaller page, or retry later.",
+      message: "The query took too long; use a filter or a smaller page, or retry later.",
       retryable: true,
       retryAfterSeconds: 10,
       cause: error,

@@ -437,7 +437,7 @@ export const MUTANTS = [
   },
   {
     name: "opened-for-good",
-    file: "src/features/contracts/create.ts",
+    file: "src/features/contracts/create-contract.ts",
     edits: [
       ["row.terms.openedAt !== null && !(await wasReorganized(deps, id))", "row.terms.openedAt !== null"],
     ],
