@@ -16,7 +16,7 @@ import { createOperation, type NewOperation, returnSurplusOperation } from "../r
 import { enqueue, findByAuthorization, type OperationRow } from "../relayer/outbox.js";
 import { isCanonical } from "../relayer/receipts.js";
 import { findUse, isUsed, type UseDeps } from "./authorization-use.js";
-import type { PaymentAuthorization } from "./decode.js";
+import type { PaymentAuthorization } from "./decode-payment.js";
 import { settlementPending } from "./operation-outcome.js";
 
 const tokenAbi = parseAbi([

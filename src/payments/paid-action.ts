@@ -13,7 +13,7 @@ import {
   voteOperation,
 } from "../relayer/operations.js";
 import type { OperationRow } from "../relayer/outbox.js";
-import type { PaymentAuthorization } from "./decode.js";
+import type { PaymentAuthorization } from "./decode-payment.js";
 import { type CallIdentity, requestHash, type Success } from "./operation-outcome.js";
 import type { HeaderReader, PaymentAsset } from "./quote.js";
 

@@ -16,7 +16,7 @@ import {
   type OperationRow,
 } from "../relayer/outbox.js";
 import { assertNotThrottled } from "./assert-not-throttled.js";
-import { decodePayment, type PaymentAuthorization } from "./decode.js";
+import { decodePayment, type PaymentAuthorization } from "./decode-payment.js";
 import {
   findOpening,
   holdsAtLeast,
@@ -42,7 +42,7 @@ import {
 } from "./paid-action.js";
 import { createQuote, type PaymentQuote, paymentRequired, receiptHeaders, responseVersion } from "./quote.js";
 import type { Rejection } from "./rejection.js";
-import { verifyPayment } from "./verify.js";
+import { verifyPayment } from "./verify-payment.js";
 
 /** A competing payment of the same caller can fail while ours waits for it. */
 const ENQUEUE_TRIES = 3;

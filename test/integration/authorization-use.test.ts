@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import type { Deps } from "../../src/deps.js";
 import { findUse } from "../../src/payments/authorization-use.js";
-import type { PaymentAuthorization } from "../../src/payments/decode.js";
+import type { PaymentAuthorization } from "../../src/payments/decode-payment.js";
 import { isDirectTransfer } from "../../src/payments/direct-transfer.js";
 import { localAccount } from "../../tools/local/network.js";
 import { cancellationOf } from "../support/cancellation.js";

@@ -35,7 +35,7 @@ import {
   wrapFetchWithPayment as wrapFetchWithPaymentV1,
 } from "x402-fetch";
 import { createChainClients } from "../../src/chain/clients.js";
-import { decodePayment, type PaymentAuthorization } from "../../src/payments/decode.js";
+import { decodePayment, type PaymentAuthorization } from "../../src/payments/decode-payment.js";
 import {
   createQuote,
   PAYMENT_IDENTIFIER_EXTENSION,
@@ -44,7 +44,7 @@ import {
   receiptHeaders,
   responseVersion,
 } from "../../src/payments/quote.js";
-import { verifyPayment } from "../../src/payments/verify.js";
+import { verifyPayment } from "../../src/payments/verify-payment.js";
 import { freePort } from "../../tools/local/ports.js";
 
 const CHAIN_ID = 84532;

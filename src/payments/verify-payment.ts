@@ -11,7 +11,7 @@ import {
   recoverAddress,
 } from "viem";
 import { failedExecution } from "../chain/failed-execution.js";
-import type { EchoedQuote, PaymentAuthorization } from "./decode.js";
+import type { EchoedQuote, PaymentAuthorization } from "./decode-payment.js";
 import { networkName, type PaymentQuote } from "./quote.js";
 import { type Rejection, reject } from "./rejection.js";
 
