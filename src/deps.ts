@@ -8,7 +8,7 @@ import type { ChainClock } from "./chain/clock.js";
 import type { Config } from "./config.js";
 import type { Database } from "./db/client.js";
 import type { EventFeed } from "./events/feed.js";
-import type { CheckpointTrees } from "./features/checkpoints/trees.js";
+import type { CheckpointTrees } from "./features/checkpoints/checkpoint-trees.js";
 import type { Metrics } from "./metrics.js";
 import type { OutboxWaiter } from "./relayer/outbox-waiter.js";
 

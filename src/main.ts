@@ -13,7 +13,7 @@ import type { Config } from "./config.js";
 import { createDatabase, migrate } from "./db/client.js";
 import { createAppender } from "./events/appender.js";
 import { createEventFeed } from "./events/feed.js";
-import { createCheckpointTrees } from "./features/checkpoints/trees.js";
+import { createCheckpointTrees } from "./features/checkpoints/checkpoint-trees.js";
 import { targetPolicy } from "./features/webhooks/require-target.js";
 import { createApp, createProbeApp } from "./http/app.js";
 import { createKeeper } from "./keeper/keeper.js";

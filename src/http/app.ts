@@ -48,7 +48,7 @@ const OPERATIONS = [
   networkOperation,
 ];
 
-/** The HTTP service, ready for `app.fetch` or `app.request`. Opens nothing: everything it talks to is in `deps`. */
+/** The HTTP service, ready for `app.fetch` or `app.request`. Opens no connections: they are all in `deps`. */
 export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   const app = createRouter();
   app.onError(onError);

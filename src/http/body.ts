@@ -1,18 +1,18 @@
 /**
  * JSON bodies, read once from the raw bytes.
  *
- * How a route uses this: declare `request: { body: jsonBody(XSchema) }` and read `c.req.valid("json")`; the raw bytes
+ * To use it in a route: declare `request: { body: jsonBody(XSchema) }` and read `c.req.valid("json")`; the raw bytes
  * for hashes are `c.get("rawBody")`. `c.req.json()` is replaced by `parseBody`, so that the schema sees:
  *
  * - `budgetOrPrice` and `amount` at the top level as **text**, whether sent as a JSON number or as a string: the digits
- *   as they were sent (`50.0`, `1e2`, `0.10`), never through a float. Their schema is a string handed to `parseDecimal`.
+ *   as sent (`50.0`, `1e2`, `0.10`), never through a float. Their schema is a string handed to `parseDecimal`.
  * - every other number as a JavaScript number; one that would change its value (`12345678901234567890`, `1e999`) is
- *   refused, because "stored as given" could not be kept.
- * - an empty body as `{}`. Operations without a declared body never parse it, and accept anything.
+ *   refused, because it could not be stored as given.
+ * - an empty body as `{}`. Operations without a declared body never parse it and accept anything.
  *
  * Refused with `400 invalid_request`: text that is not UTF-8 or not JSON, anything but an object, a key given twice
- * with different values, nesting deeper than 64, NUL characters and lone surrogates (Postgres and RFC 8785 have no
- * room for them).
+ * with different values, nesting deeper than 64, NUL characters and lone surrogates (Postgres and RFC 8785
+ * do not allow them).
  */
 
 import { LIMITS } from "@working-contracts/protocol/limits";
@@ -51,7 +51,7 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-/** The parser is recursive: a flat scan keeps a bomb of brackets from exhausting its stack. */
+/** The parser is recursive: a flat scan keeps deeply nested brackets from exhausting its stack. */
 function assertShallow(text: string): void {
   let depth = 0;
   let inString = false;
@@ -79,7 +79,7 @@ function parseText(text: string): unknown {
   }
 }
 
-/** Replaces LosslessNumbers in place, and refuses what could not be stored as given. */
+/** Replaces LosslessNumbers in place, and refuses values that could not be stored as given. */
 function convert(value: unknown, path: string): unknown {
   if (typeof value === "string") return assertText(value, path);
   if (typeof value !== "object" || value === null) return value;
@@ -106,7 +106,7 @@ function decimal(text: string): string | null {
   const [, sign, whole, fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
   if (whole === undefined) return null;
   const digits = `${whole}${fraction}`.replace(/^0+/, "");
-  // A regular expression for these zeros would begin again at each of them.
+  // A regular expression for these zeros would take quadratic time.
   let end = digits.length;
   while (digits[end - 1] === "0") end--;
   const significant = digits.slice(0, end);

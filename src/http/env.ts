@@ -1,4 +1,4 @@
-/** What the middleware leaves on the context for handlers. */
+/** Context variables that the middleware sets for handlers. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import type { Logger } from "pino";
@@ -8,13 +8,13 @@ export interface AppEnv {
   Variables: {
     requestId: string;
     logger: Logger;
-    /** The body as it came, byte for byte; empty where there was none. */
+    /** The body, byte for byte; empty if there was none. */
     rawBody: Buffer;
     /** Address behind the request's API key; null without a valid key. Protected routes read `caller` instead. */
     identity: Address | null;
-    /** Set by body.ts when the body is no JSON object, for onError to answer with. */
+    /** Set if the body is not a JSON object; onError responds with it. */
     bodyFault?: AppError;
-    /** Set where the answer is a refusal. */
+    /** Set if the response is an error. */
     errorCode?: ErrorCode;
   };
 }

@@ -1,4 +1,4 @@
-/** The envelope of every answer: `{ data }`, or `{ error: { code, message, details?, hint?, retryable? } }`. */
+/** The envelope of every response: `{ data }`, or `{ error: { code, message, details?, hint?, retryable? } }`. */
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { AppError, ERROR_STATUS, type ErrorCode } from "../errors.js";
@@ -29,13 +29,13 @@ type ErrorResponse = {
   content: {
     "application/json": {
       schema: typeof ErrorSchema;
-      /** Of the document's components, by code. */
+      /** References to the document's components, by code. */
       examples: Record<string, { $ref: string }>;
     };
   };
 };
 
-/** OpenAPI responses for the codes that an operation can answer with, one per HTTP status, one example per code. */
+/** OpenAPI responses for the codes that an operation can respond with, one per HTTP status, one example per code. */
 export function errorResponses<C extends ErrorCode>(
   ...codes: C[]
 ): { [S in (typeof ERROR_STATUS)[C]]: ErrorResponse } {
@@ -62,7 +62,7 @@ export const jsonBody = <T extends z.ZodType>(schema: T) => ({
   content: { "application/json": { schema } },
 });
 
-/** The answer for an error thrown on purpose. */
+/** The response for an error thrown on purpose. */
 export function errorResponse(c: Context, error: AppError): Response {
   const { message, details, hint, retryable, retryAfterSeconds, headers } = error.options;
   c.set("errorCode", error.code);

@@ -1,4 +1,4 @@
-/** A text/event-stream answer that goes at its reader's pace. */
+/** A text/event-stream response with backpressure: it sends at its reader's pace. */
 import type { Socket } from "node:net";
 import type { HttpBindings } from "@hono/node-server";
 import { LIMITS } from "@working-contracts/protocol/limits";
@@ -7,13 +7,13 @@ import type { Context } from "hono";
 const HEADERS = {
   "Content-Type": "text/event-stream; charset=utf-8",
   "Cache-Control": "no-store",
-  // Proxies of the nginx kind hold answers back otherwise.
+  // Otherwise nginx and similar proxies buffer the response.
   "X-Accel-Buffering": "no",
 };
 
 /**
- * Sends the chunks that `open` gives until the reader leaves, or has taken nothing for `stallMs`, which aborts the
- * signal. Throws what the first chunk throws. HEAD opens nothing: nobody would read or close it.
+ * Sends the chunks from `open` until the reader leaves, or has taken nothing for `stallMs`; then it aborts the signal.
+ * Rethrows an error of the first chunk. HEAD opens nothing, because no one would read or close it.
  */
 export async function sendStream(
   c: Context,
@@ -23,7 +23,7 @@ export async function sendStream(
   if (c.req.method === "HEAD") return c.body(null, 200, HEADERS);
   const closing = new AbortController();
   const chunks = open(closing.signal);
-  // Before the status goes out: a refusal is still an error.
+  // Read before the status is sent: a refusal is still an error response.
   const first = await chunks.next();
   const { incoming, outgoing } = (c.env ?? {}) as Partial<HttpBindings>;
   const body = bodyOf(first.value ?? "", chunks, {
@@ -35,10 +35,7 @@ export async function sendStream(
   return c.body(body, 200, HEADERS);
 }
 
-/**
- * Asks for a chunk only when the reader has taken the one before: nothing piles up for a slow one. One that takes
- * nothing for too long is dropped.
- */
+/** Requests a chunk only after the reader has taken the one before, and drops a reader that stalls for too long. */
 function bodyOf(
   first: string,
   chunks: AsyncGenerator<string, void>,
@@ -58,7 +55,7 @@ function bodyOf(
     closing.abort();
     await chunks.return();
   };
-  // An answer that waits behind another one on its connection is not told when that closes.
+  // A response queued behind another one on its connection gets no event when that closes.
   if (socket?.destroyed) void close();
   else socket?.on("close", close);
   return new ReadableStream<Uint8Array>(

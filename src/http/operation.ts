@@ -1,20 +1,20 @@
-/** One declaration an endpoint: the OpenAPI document, validation, authentication and the router come from it. */
+/** One declaration per endpoint: the OpenAPI document, validation, authentication and routing follow from it. */
 import { createRoute, type OpenAPIHono, type z } from "@hono/zod-openapi";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
 import { type Deps, reading } from "../deps.js";
 import type { ErrorCode } from "../errors.js";
-import type { Answer } from "../payments/answer.js";
+import type { StoredResponse } from "../payments/operation-outcome.js";
 import { type AppEnv, type CallerEnv, KEY_SECURITY } from "./env.js";
 import { dataOf, errorResponses } from "./envelope.js";
 import { requireKey } from "./middleware/auth.js";
-import { PAYMENT_HEADERS_NOTE, PAYMENT_REQUIRED, sendAnswer } from "./middleware/payment.js";
+import { PAYMENT_HEADERS_NOTE, PAYMENT_REQUIRED, sendStored } from "./middleware/payment.js";
 
 type Schema = z.ZodType;
 type ObjectSchema = z.ZodObject | z.ZodPipe<z.ZodObject>;
 type Headers = Record<string, { description: string; schema: { type: "string" } }>;
 
-/** What a call answers with; made by {@link data}, {@link created}, {@link body}, {@link stored} or {@link raw}. */
+/** The successful response; made by {@link data}, {@link created}, {@link body}, {@link stored} or {@link raw}. */
 interface Returns<Result> {
   status: 200 | 201;
   response: object;
@@ -47,13 +47,13 @@ export function body<S extends Schema>(description: string, schema: S): Returns<
 }
 
 /** `200` with a relayed action's stored response, byte for byte the same in every replay. */
-export function stored(description: string, schema: Schema, headers?: Headers): Returns<Answer> {
+export function stored(description: string, schema: Schema, headers?: Headers): Returns<StoredResponse> {
   const response = {
     description,
     content: json(dataOf(schema)),
     ...(headers === undefined ? {} : { headers }),
   };
-  return { status: 200, response, relays: true, send: sendAnswer };
+  return { status: 200, response, relays: true, send: sendStored };
 }
 
 /** `200` with a response that the handler builds itself. */
@@ -70,7 +70,7 @@ export interface Declaration<P, Q, H, B, Result> {
   description?: string;
   /** `none`: anyone can call it. Otherwise the call needs an API key, and `caller` is the key's address. */
   auth?: "none";
-  /** The call answers `402` with a quote until it carries a payment. */
+  /** The response is `402` with a quote until the call carries a payment. */
   paid?: true;
   /** Runs on the connections for long reads. */
   longRead?: true;
@@ -79,7 +79,7 @@ export interface Declaration<P, Q, H, B, Result> {
   headers?: H;
   body?: B;
   returns: Returns<Result>;
-  /** Codes beside those that every call of its kind can answer with. */
+  /** Error codes in addition to those of every call of its kind. */
   errors?: ErrorCode[];
 }
 

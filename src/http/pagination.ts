@@ -10,10 +10,10 @@ export const PageQuerySchema = z.object({
     .pipe(z.number().min(1).max(LIMITS.maxPageSize))
     .optional()
     .openapi({ type: "integer", minimum: 1, maximum: LIMITS.maxPageSize }),
-  cursor: z.string().min(1).max(100).optional().openapi({ description: "nextCursor of the page before" }),
+  cursor: z.string().min(1).max(100).optional().openapi({ description: "nextCursor of the previous page" }),
 });
 
-/** Body of a short list: everything, or one page where `limit` or `cursor` was given. */
+/** Body of a short list: everything, or one page if `limit` or `cursor` was given. */
 export const listOf = <T extends z.ZodType>(schema: T) =>
   z.object({
     data: z.array(schema),

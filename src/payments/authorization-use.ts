@@ -1,4 +1,4 @@
-/** Where on chain an EIP-3009 authorization was used, by whomever. */
+/** Finds the transaction that used an EIP-3009 authorization, whoever sent it. */
 import {
   BaseError,
   type Hex,
@@ -14,7 +14,7 @@ import {
 } from "viem";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
-import type { PaymentAuthorization } from "./decode.js";
+import type { PaymentAuthorization } from "./decode-payment.js";
 
 export type UseDeps = Pick<Deps, "publicClient" | "deployment">;
 
@@ -33,10 +33,10 @@ const WIDEST_WINDOW = 9_000n;
 /** Two days of two-second blocks: no client keeps a signed payment for longer. */
 const SEARCHED_BLOCKS = 90_000n;
 const MAX_REQUESTS = 200;
-/** What nodes answer to a range that is too wide, beside JSON-RPC errors. */
+/** HTTP statuses with which nodes refuse a range that is too wide; others answer with a JSON-RPC error. */
 const TOO_MUCH_ASKED: ReadonlySet<number | undefined> = new Set([400, 413, 422]);
 
-/** Whether the token takes this authorization no more: it was used, or cancelled. */
+/** Whether this authorization has been used or cancelled. */
 export function isUsed(
   { publicClient, deployment }: UseDeps,
   payment: PaymentAuthorization,
@@ -50,9 +50,9 @@ export function isUsed(
 }
 
 /**
- * The transaction that used this authorization, which the token takes no more; null where it was cancelled, or used
- * longer ago than is searched. Throws 503 `unavailable` where the node shows neither: the one that was asked now may be
- * behind the one that knows of it, and a payment is never called untaken for that.
+ * The transaction that used this authorization; null if it was cancelled, or used longer ago than is searched. Call it
+ * only if {@link isUsed}. Throws 503 `unavailable` if the node shows neither: it can be behind the node that reported
+ * the use, and that must not make a taken payment look untaken.
  */
 export async function findUse(
   deps: UseDeps,
@@ -99,7 +99,7 @@ async function findInRange(
         },
       ],
     },
-    // A range that is refused once is refused again.
+    // A refused range is refused again.
     { retryCount: 0 },
   );
   if (log?.transactionHash == null) return null;
@@ -114,7 +114,7 @@ async function receiptOf({ publicClient }: UseDeps, hash: Hex): Promise<Transact
   }
 }
 
-/** A node that cannot be reached at all will not answer a smaller question either. */
+/** An unreachable node does not answer a narrower range either, so other errors are not retried. */
 function isTooWide(error: unknown): boolean {
   if (!(error instanceof BaseError)) return false;
   const cause = error.walk(
@@ -133,7 +133,7 @@ function later(a: bigint, b: bigint): bigint {
 function cannotBeSearched(): AppError {
   return new AppError("unavailable", {
     message:
-      "The token takes your payment no more, and the chain cannot be searched right now for where it was used or cancelled. Repeat the identical call; where you cancelled it yourself, sign a new one.",
+      "This authorization has already been used or cancelled, and the transaction cannot be found on chain right now. Retry the identical request. If you cancelled the authorization yourself, sign a new one.",
     retryable: true,
     retryAfterSeconds: 30,
   });

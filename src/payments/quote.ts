@@ -1,18 +1,24 @@
+/** The x402 headers and bodies of our responses: quotes and receipts. */
 import type { Address } from "@working-contracts/protocol/types";
-import { encodePaymentRequiredHeader, PAYMENT_REQUIRED_CACHE_CONTROL } from "@x402/core/http";
+import {
+  encodePaymentRequiredHeader,
+  encodePaymentResponseHeader,
+  PAYMENT_REQUIRED_CACHE_CONTROL,
+} from "@x402/core/http";
 import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
-import type { Rejection } from "./rejection.js";
+import type { Hex } from "viem";
+import type { Rejection, RejectionReason } from "./rejection.js";
 
 export type X402Version = 1 | 2;
 
-/** The stablecoin asked for; name and version are those of its EIP-712 domain. */
+/** The token to pay in; name and version are those of its EIP-712 domain. */
 export interface PaymentAsset {
   address: Address;
   name: string;
   version: string;
 }
 
-/** What one paid call costs and where the money goes: everything a payment is checked against. */
+/** The price of one paid call and its payee: everything that a payment is checked against. */
 export interface PaymentQuote {
   payTo: Address;
   amount: bigint;
@@ -22,8 +28,8 @@ export interface PaymentQuote {
   description: string;
 }
 
-/** A complete 402 answer; 402 bodies have neither the data nor the error envelope. */
-export interface PaymentRequiredAnswer {
+/** A complete 402 response; 402 bodies have neither the data nor the error envelope. */
+interface PaymentRequired {
   status: 402;
   headers: Record<string, string>;
   body: Record<string, unknown>;
@@ -32,7 +38,7 @@ export interface PaymentRequiredAnswer {
 export const PAYMENT_TIMEOUT_SECONDS = 60;
 const MIME_TYPE = "application/json";
 
-/** Announces the x402 extension `payment-identifier`: clients may name a payment to make its repetition safe. */
+/** Announces the x402 extension `payment-identifier`: clients can name a payment to make retries safe. */
 export const PAYMENT_IDENTIFIER_EXTENSION = {
   "payment-identifier": {
     info: { required: false },
@@ -60,7 +66,7 @@ export function createQuote(quote: PaymentQuote): PaymentQuote {
   };
 }
 
-/** The chain's name in x402: CAIP-2 in version 2; in version 1 the short name, where there is one. */
+/** The chain's name in x402: CAIP-2 in version 2; in version 1 the short name, if there is one. */
 export function networkName(chainId: number, version: X402Version): `${string}:${string}` | string {
   const caip2 = `eip155:${chainId}`;
   if (version === 2) return caip2;
@@ -68,8 +74,8 @@ export function networkName(chainId: number, version: X402Version): `${string}:$
   return known?.[0] ?? caip2;
 }
 
-/** The version a 402 answers in: the client's own, where its headers show one; else version 1 only if the operator said so. */
-export function answerVersion(headers: HeaderReader, settings: { v1Bodies: boolean }): X402Version {
+/** The version of a 402: the client's own, if its headers show one; otherwise version 1 only if the operator chose it. */
+export function responseVersion(headers: HeaderReader, settings: { v1Bodies: boolean }): X402Version {
   if (headers.get("PAYMENT-SIGNATURE") !== null) return 2;
   if (headers.get("X-PAYMENT") !== null) return 1;
   const asked = headers.get("X-402-Version")?.trim();
@@ -84,15 +90,15 @@ export interface HeaderReader {
 }
 
 /**
- * The 402 for a quote, with the reason of the refusal where a payment was refused. The version 2 header is always
- * there, so that version 2 clients can also pay where version 1 bodies are switched on for everybody.
+ * The 402 for a quote, with the reason if a payment was refused. The version 2 header is always present, so version 2
+ * clients can pay even if version 1 bodies are switched on for everyone.
  */
 export function paymentRequired(input: {
   quote: PaymentQuote;
   version: X402Version;
   rejection?: Rejection;
   extensions?: Record<string, unknown>;
-}): PaymentRequiredAnswer {
+}): PaymentRequired {
   const { quote, version, rejection, extensions } = input;
   const refusal = rejection && { error: rejection.reason, errorMessage: rejection.message };
   const header = {
@@ -134,4 +140,28 @@ function quoteEntry(quote: PaymentQuote, version: X402Version) {
     asset: quote.asset.address,
     extra: { name: quote.asset.name, version: quote.asset.version },
   };
+}
+
+type SettlementOutcome =
+  | { success: true; transaction: Hex; payer: Address; amount: bigint }
+  | { success: false; errorReason: RejectionReason; errorMessage: string; payer: Address };
+
+/** The receipt header of a paid call, in the payment's own version: `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`. */
+export function receiptHeaders(input: {
+  version: X402Version;
+  chainId: number;
+  outcome: SettlementOutcome;
+}): Record<string, string> {
+  const { version, chainId, outcome } = input;
+  const receipt = {
+    success: outcome.success,
+    transaction: outcome.success ? outcome.transaction : "",
+    network: networkName(chainId, version) as `${string}:${string}`,
+    payer: outcome.payer,
+    ...(outcome.success
+      ? { amount: outcome.amount.toString() }
+      : { errorReason: outcome.errorReason, errorMessage: outcome.errorMessage }),
+  };
+  const name = version === 2 ? "PAYMENT-RESPONSE" : "X-PAYMENT-RESPONSE";
+  return { [name]: encodePaymentResponseHeader(receipt) };
 }

@@ -1,4 +1,4 @@
-/** Why a payment is refused: the names of the x402 specification, then our own two. */
+/** Reasons for refusing a payment: the names of the x402 specification, then two of our own. */
 export const REJECTION_REASONS = [
   "invalid_x402_version",
   "invalid_scheme",
@@ -18,7 +18,7 @@ export const REJECTION_REASONS = [
 
 export type RejectionReason = (typeof REJECTION_REASONS)[number];
 
-/** A refused payment: `reason` goes into the 402's `error`, `message` tells the agent what to do next. */
+/** A refused payment: `reason` goes into the 402's `error`, `message` says what to do next. */
 export interface Rejection {
   ok: false;
   reason: RejectionReason;

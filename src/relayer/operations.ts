@@ -57,7 +57,7 @@ interface CreditableAction extends PaidAction {
    * The authorization was executed as a direct transfer to the escrow. If the token rejects the authorization as used,
    * the escrow credits that transfer instead.
    */
-  stray?: boolean;
+  directTransfer?: boolean;
 }
 
 interface EscrowAction extends RequestFacts {
@@ -346,8 +346,8 @@ function onEscrow(action: { escrow: Address; caller?: Address }, data: Hex) {
   return { escrow: action.escrow, caller: action.caller ?? null, target: action.escrow, data };
 }
 
-function withSurplus({ stray }: CreditableAction, data: Hex): Hex {
-  if (stray !== true) return data;
+function withSurplus({ directTransfer }: CreditableAction, data: Hex): Hex {
+  if (directTransfer !== true) return data;
   return encodeFunctionData({ abi: escrowAbi, functionName: "withSurplus", args: [data] });
 }
 

@@ -43,7 +43,7 @@ export async function enqueue(
 }
 
 /** Throws `unavailable` if {@link enqueue} would refuse a new action. Call it before quoting a payment. */
-export async function requireRoom(
+export async function assertQueueCapacity(
   db: Executor,
   { maxQueued = MAX_QUEUED }: { maxQueued?: number } = {},
 ): Promise<void> {

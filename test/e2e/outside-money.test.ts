@@ -13,7 +13,7 @@ import { createdBy, draftBody, paymentHeader, quoteOf, signPayment } from "./con
 import { frontRun, mined, walletOf } from "./jury-actors.js";
 
 const PRICE = 50_000_000n;
-const SENT_BACK = expect.stringContaining("sent back");
+const REFUNDED = expect.stringContaining("refunded");
 
 let world: World;
 let stranger: Agent;
@@ -74,7 +74,7 @@ test("of two payments that a stranger transferred before opening the escrow, one
   const post = (payment: typeof first) =>
     client.post<ContractView>("/v1/contracts", body, paymentHeader(quote, payment));
   expect((await post(first)).status).toBe(200);
-  expect((await post(second)).error).toMatchObject({ code: "duplicate_contract", hint: SENT_BACK });
+  expect((await post(second)).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
   await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(PRICE);
   await world.indexed();
   expect((await post(first)).status).toBe(200);
@@ -90,9 +90,9 @@ test("a second payment for a contract that the service opened is refunded once",
   await frontRun(world, stranger, stray);
 
   const post = () => client.post("/v1/contracts", body, paymentHeader(quote, stray));
-  expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: SENT_BACK });
+  expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
   await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(PRICE);
-  expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: SENT_BACK });
+  expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
   expect(await world.usdOf(quote.payTo)).toBe(PRICE);
 });
 
@@ -120,7 +120,7 @@ test("a payment at the escrow whose operation loses the race is refunded", async
   await world.testClient.setIntervalMining({ interval: 1 });
 
   expect((await winning).data).toMatchObject({ status: "matched", worker: winner.address });
-  expect((await losing).error).toMatchObject({ code: "conflict", hint: SENT_BACK });
+  expect((await losing).error).toMatchObject({ code: "conflict", hint: REFUNDED });
   await expect.poll(() => world.usdOf(loser.address), { timeout: 60_000 }).toBe(10_000_000n);
   expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
 });

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { ReferenceJwk } from "../../src/features/references/release-keys.js";
-import type { KeyReleaseView } from "../../src/features/references/releases.js";
+import type { KeyReleaseView } from "../../src/features/references/list-releases.js";
 import { readReferenceKey } from "../../src/features/references/vault.js";
 import type { MasterKeys } from "../../src/master-key.js";
 import type { Agent, Answer } from "../support/agent.js";

@@ -19,7 +19,7 @@ import { type Config, parseConfig } from "../../src/config.js";
 import { createDatabase, migrate } from "../../src/db/client.js";
 import type { Deps } from "../../src/deps.js";
 import { createEventFeed } from "../../src/events/feed.js";
-import { createCheckpointTrees } from "../../src/features/checkpoints/trees.js";
+import { createCheckpointTrees } from "../../src/features/checkpoints/checkpoint-trees.js";
 import { createApp } from "../../src/http/app.js";
 import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";

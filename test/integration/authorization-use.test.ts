@@ -10,8 +10,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import type { Deps } from "../../src/deps.js";
 import { findUse } from "../../src/payments/authorization-use.js";
-import type { PaymentAuthorization } from "../../src/payments/decode.js";
-import { isStrayPayment } from "../../src/payments/stray-payment.js";
+import type { PaymentAuthorization } from "../../src/payments/decode-payment.js";
+import { isDirectTransfer } from "../../src/payments/direct-transfer.js";
 import { localAccount } from "../../tools/local/network.js";
 import { cancellationOf } from "../support/cancellation.js";
 import { openWorld, type World } from "../support/world.js";
@@ -164,7 +164,7 @@ describe("the transaction that used a payment is found", () => {
 describe("a direct transfer by the same authorization", () => {
   const judged = (confirmations: number, publicClient = world.publicClient) => {
     const { deployment } = world;
-    return isStrayPayment({ publicClient, deployment, config: { confirmations } } as Deps, payment);
+    return isDirectTransfer({ publicClient, deployment, config: { confirmations } } as Deps, payment);
   };
 
   test("is seen once its block is final", async () => {

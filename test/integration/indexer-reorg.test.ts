@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import { type Address, type Hex, keccak256 } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as onchain from "../../src/db/onchain.js";
-import { respondFrom } from "../../src/payments/answer.js";
+import { respondFrom } from "../../src/payments/operation-outcome.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
 import {
   INDEXING_MS,

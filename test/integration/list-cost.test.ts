@@ -3,7 +3,7 @@
  * plan, with a million contracts (LIST_CONTRACTS); this test uses fewer.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ContractFilter, listContracts, SORTS } from "../../src/features/contracts/list.js";
+import { type ContractFilter, listContracts, SORTS } from "../../src/features/contracts/list-contracts.js";
 import { sharedStack } from "../support/world.js";
 import { createLargeDatabase, type LargeDatabase } from "./index-tables.js";
 

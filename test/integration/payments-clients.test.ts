@@ -35,16 +35,16 @@ import {
   wrapFetchWithPayment as wrapFetchWithPaymentV1,
 } from "x402-fetch";
 import { createChainClients } from "../../src/chain/clients.js";
-import { decodePayment, type PaymentAuthorization } from "../../src/payments/decode.js";
+import { decodePayment, type PaymentAuthorization } from "../../src/payments/decode-payment.js";
 import {
-  answerVersion,
   createQuote,
   PAYMENT_IDENTIFIER_EXTENSION,
   type PaymentQuote,
   paymentRequired,
+  receiptHeaders,
+  responseVersion,
 } from "../../src/payments/quote.js";
-import { receiptHeaders } from "../../src/payments/receipt.js";
-import { verifyPayment } from "../../src/payments/verify.js";
+import { verifyPayment } from "../../src/payments/verify-payment.js";
 import { freePort } from "../../tools/local/ports.js";
 
 const CHAIN_ID = 84532;
@@ -525,7 +525,7 @@ async function startShop(): Promise<string> {
   const app = new Hono();
   app.post("/paid", async (c) => {
     const headers = c.req.raw.headers;
-    const version = answerVersion(headers, { v1Bodies });
+    const version = responseVersion(headers, { v1Bodies });
     const decoded = decodePayment(headers);
     const payer = c.req.header("X-Caller") as Address;
     const verification = decoded?.ok

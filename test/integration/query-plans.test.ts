@@ -7,7 +7,7 @@ import { readDeployment } from "../../src/chain/deployment.js";
 import { findDue } from "../../src/keeper/due.js";
 import { claimOperations, hasWaiting, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type SignerContext } from "../../src/relayer/context.js";
-import { requireRoom } from "../../src/relayer/outbox.js";
+import { assertQueueCapacity } from "../../src/relayer/outbox.js";
 import { sharedStack } from "../support/world.js";
 import { createLargeDatabase, type LargeDatabase } from "./index-tables.js";
 
@@ -149,7 +149,7 @@ it("claims a batch beside 100,000 finished operations", async () => {
   const head = { number: 5n, hash: "0x", timestamp: NOW, gasLimit: 60_000_000n, baseFeePerGas: 1n } as const;
   let claimed = 0;
   const read = await rowsRead(async () => {
-    await requireRoom(database.db);
+    await assertQueueCapacity(database.db);
     expect(await readWork(context as SignerContext)).toEqual({ isOpen: false, isWaiting: true });
     expect(await hasWaiting(context as SignerContext)).toBe(true);
     claimed = (await claimOperations(context as SignerContext, head)).operations.length;

@@ -11,7 +11,7 @@ import {
   delegateOperation,
   returnSurplusOperation,
 } from "../../src/relayer/operations.js";
-import { enqueue, type OperationRow, requireRoom } from "../../src/relayer/outbox.js";
+import { assertQueueCapacity, enqueue, type OperationRow } from "../../src/relayer/outbox.js";
 import { cancellationOf } from "../support/cancellation.js";
 import { PRICE, type RelayerNetwork, STAKE, startRelayerNetwork, until } from "./relayer-network.js";
 
@@ -178,11 +178,11 @@ describe("the relayer's queue", () => {
       options: expect.objectContaining({ retryable: true, retryAfterSeconds: 10 }),
     };
     const first = await enqueue(network.db, acts[0] as never, { maxQueued: 2 });
-    await requireRoom(network.db, { maxQueued: 2 });
+    await assertQueueCapacity(network.db, { maxQueued: 2 });
     const second = await enqueue(network.db, acts[1] as never, { maxQueued: 2 });
 
     await expect(enqueue(network.db, acts[2] as never, { maxQueued: 2 })).rejects.toMatchObject(full);
-    await expect(requireRoom(network.db, { maxQueued: 2 })).rejects.toMatchObject(full);
+    await expect(assertQueueCapacity(network.db, { maxQueued: 2 })).rejects.toMatchObject(full);
     expect((await enqueue(network.db, acts[0] as never, { maxQueued: 2 })).existing).toBe(true);
 
     network.startRelayer();
@@ -307,7 +307,7 @@ describe("the relayer's queue", () => {
           escrow,
           caller: network.addressOf(agent),
           authorization,
-          stray: seen,
+          directTransfer: seen,
         }),
       );
     expect(fate(await network.outcome(await accept(thief, cancelled, false)))).toBe("rejected PaymentFailed");

@@ -25,7 +25,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read every limit and window that is no protocol parameter */
+        /** Read every limit and window that is not a protocol parameter */
         get: operations["getLimits"];
         put?: never;
         post?: never;
@@ -115,7 +115,7 @@ export interface paths {
         put?: never;
         /**
          * Create a contract
-         * @description Without a payment the call answers 402 with a quote. Sign it and repeat the call, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1).
+         * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1).
          */
         post: operations["createContract"];
         delete?: never;
@@ -149,8 +149,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read all that the contract's address commits to
-         * @description Public. Served from the first quote on, so that a payer can recompute `payTo` before signing.
+         * Read the terms that the contract's address commits to
+         * @description Public. Available after the first quote, so a payer can recompute `payTo` before signing.
          */
         get: operations["getTerms"];
         put?: never;
@@ -168,7 +168,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read who gets what, how the contract ended, and how far each payment is */
+        /** Read the payouts, how the contract ended, and the state of each payment */
         get: operations["getSettlement"];
         put?: never;
         post?: never;
@@ -189,7 +189,7 @@ export interface paths {
         put?: never;
         /**
          * Accept or decline a contract
-         * @description Without a payment the call answers 402 with a quote. Sign it and repeat the call, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). Declining costs nothing.
+         * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). Declining costs nothing.
          */
         post: operations["acceptContract"];
         delete?: never;
@@ -243,7 +243,7 @@ export interface paths {
         put?: never;
         /**
          * Dispute a delivery
-         * @description Without a payment the call answers 402 with a quote. Sign it and repeat the call, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1).
+         * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1).
          */
         post: operations["disputeContract"];
         delete?: never;
@@ -312,13 +312,13 @@ export interface paths {
         };
         /**
          * List the votes on a contract, newest first
-         * @description Sealed until the tally: before it only the voter sees its own votes.
+         * @description Sealed until the tally: before it, only the voter sees its own votes.
          */
         get: operations["listContractVotes"];
         put?: never;
         /**
          * Vote on all criteria of a disputed contract
-         * @description Without a payment the call answers 402 with a quote. Sign it and repeat the call, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally.
+         * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally.
          */
         post: operations["submitVotes"];
         delete?: never;
@@ -336,7 +336,7 @@ export interface paths {
         };
         /**
          * List votes, newest first
-         * @description Sealed until the tally: before it only the voter sees its own votes.
+         * @description Sealed until the tally: before it, only the voter sees its own votes.
          */
         get: operations["listVotes"];
         put?: never;
@@ -358,7 +358,7 @@ export interface paths {
         put?: never;
         /**
          * Stake protocol tokens to be eligible as a Backup Agent
-         * @description Without a payment the call answers 402 with a quote. Sign it and repeat the call, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). The quote is in protocol tokens (18 decimals), to the registry. A further stake adds to the first.
+         * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). The quote is in protocol tokens (18 decimals), to the registry. A further stake adds to the first.
          */
         post: operations["stake"];
         delete?: never;
@@ -378,7 +378,7 @@ export interface paths {
         put?: never;
         /**
          * Withdraw the whole stake
-         * @description It is paid back automatically, 48 hours later. Refused while a vote of the caller is open.
+         * @description It is paid back automatically after 48 hours. Refused while a vote of the caller is open.
          */
         post: operations["unstake"];
         delete?: never;
@@ -428,7 +428,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read what became of an agent's contracts, votes and the complaints against it, counted */
+        /** Count the results of an agent's contracts and votes, and the complaints against it */
         get: operations["getRecord"];
         put?: never;
         post?: never;
@@ -595,8 +595,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read the log of events from a position on, oldest first
-         * @description One log of everything that happened to all contracts, in one order, without gaps. Pass `nextAfter` as `after` the next time. A call with filters looks through at most 10,000 events, so it can return none although `hasMore` is true. An event that a chain reorganization undid is followed by an `event.reverted` that names it in `data.eventId`.
+         * Read the event log after a position, oldest first
+         * @description One log of everything that happened to all contracts, in one order, without gaps. Pass `nextAfter` as `after` in the next call. A call with filters searches at most 10,000 events, so it can return none although `hasMore` is true. An event that a chain reorganization removed is followed by an `event.reverted` that names it in `data.eventId`.
          */
         get: operations["listEvents"];
         put?: never;
@@ -616,7 +616,7 @@ export interface paths {
         };
         /**
          * Receive events as they happen (server-sent events)
-         * @description The same log as GET /v1/events. Each message has the event's type as `event`, its id as `id` and the Event as `data`. A reader that reconnects with `Last-Event-ID` misses nothing. Heartbeats are comments, every 15 seconds, and move the id on. A stream ends after 15 minutes, and when its reader takes nothing for 20 seconds.
+         * @description The same log as GET /v1/events. Each message has the event's type as `event`, its id as `id` and the Event as `data`. A reader that reconnects with `Last-Event-ID` misses nothing. Heartbeats are comments, every 15 seconds, and advance the id. A stream ends after 15 minutes, or when its reader takes nothing for 20 seconds.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -638,7 +638,7 @@ export interface paths {
         get: operations["listWebhooks"];
         put?: never;
         /**
-         * Have events sent to a URL from now on
+         * Send events to a URL from now on
          * @description Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx response within 10 seconds counts as received. Otherwise it is retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours; `webhook-id` stays the same. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.
          */
         post: operations["createWebhook"];
@@ -655,7 +655,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read a webhook, and how its deliveries go */
+        /** Read a webhook and the state of its deliveries */
         get: operations["getWebhook"];
         put?: never;
         post?: never;
@@ -664,8 +664,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change a webhook, or switch it off and on
-         * @description Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, or because every attempt of three days failed) is switched on by `disabled: false`, and is then sent everything since.
+         * Change, disable or enable a webhook
+         * @description Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, or because every attempt of three days failed) is enabled by `disabled: false`, and then gets everything since.
          */
         patch: operations["updateWebhook"];
         trace?: never;
@@ -698,8 +698,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read where the protocol lives on chain, and the chain's time
-         * @description What a payer pins: with these addresses it can recompute every quote's `payTo`, and verify every contract without the service.
+         * Read the protocol's addresses on chain, and the chain's time
+         * @description Pin these addresses: with them a payer can recompute every quote's `payTo`, and verify every contract without the service.
          */
         get: operations["getNetwork"];
         put?: never;
@@ -717,9 +717,9 @@ export interface components {
         PaymentRequired: {
             /** @enum {number} */
             x402Version: 2;
-            /** @description Why the payment was refused, by the names of the x402 specification, and `payer_mismatch` and `authorization_used` */
+            /** @description Reason of a refused payment: a name of the x402 specification, `payer_mismatch` or `authorization_used` */
             error: string;
-            /** @description The same for people */
+            /** @description The reason, for people */
             errorMessage?: string;
             resource: {
                 /** Format: uri */
@@ -731,11 +731,11 @@ export interface components {
             accepts: {
                 /** @enum {string} */
                 scheme: "exact";
-                /** @description CAIP-2 name; in version 1 the short name where there is one */
+                /** @description CAIP-2 name; in version 1 the short name, if there is one */
                 network: string;
                 /** @description In the asset's smallest unit */
                 maxAmountRequired: string;
-                /** @description The contract's escrow, which is the contract's id; for a stake the registry */
+                /** @description The contract's escrow, whose address is the contract's id; for a stake the registry */
                 payTo: string;
                 /** @description Token contract */
                 asset: string;
@@ -804,15 +804,15 @@ export interface components {
             requests: {
                 bodyBytes: number;
                 bodyDepth: number;
-                /** @description Requests a minute; null: not limited */
+                /** @description Requests per minute; null means unlimited */
                 readsPerMinute: number | null;
-                /** @description Requests a minute; null: not limited */
+                /** @description Requests per minute; null means unlimited */
                 writesPerMinute: number | null;
-                /** @description Requests a minute; null: not limited */
+                /** @description Requests per minute; null means unlimited */
                 anonymousPerMinute: number | null;
-                /** @description Requests a minute; null: not limited */
+                /** @description Requests per minute; null means unlimited */
                 challengesPerMinute: number | null;
-                /** @description Requests a minute; null: not limited */
+                /** @description Requests per minute; null means unlimited */
                 pagesPerMinute: number | null;
                 pageSize: number;
                 maxPageSize: number;
@@ -886,12 +886,12 @@ export interface components {
         };
         Challenge: {
             challengeId: string;
-            /** @description Exact text to sign (EIP-191); valid 5 minutes, for one call */
+            /** @description Exact text to sign (EIP-191); valid for 5 minutes and one call */
             message: string;
         };
         IssuedKey: {
             address: string;
-            /** @description Shown this once; only its hash is stored */
+            /** @description Shown only once; the service stores only its hash */
             apiKey: string;
             keyId: string;
             label: string | null;
@@ -967,18 +967,18 @@ export interface components {
         PaymentRequiredV1: {
             /** @enum {number} */
             x402Version: 1;
-            /** @description Why the payment was refused, by the names of the x402 specification, and `payer_mismatch` and `authorization_used` */
+            /** @description Reason of a refused payment: a name of the x402 specification, `payer_mismatch` or `authorization_used` */
             error: string;
-            /** @description The same for people */
+            /** @description The reason, for people */
             errorMessage?: string;
             accepts: {
                 /** @enum {string} */
                 scheme: "exact";
-                /** @description CAIP-2 name; in version 1 the short name where there is one */
+                /** @description CAIP-2 name; in version 1 the short name, if there is one */
                 network: string;
                 /** @description In the asset's smallest unit */
                 maxAmountRequired: string;
-                /** @description The contract's escrow, which is the contract's id; for a stake the registry */
+                /** @description The contract's escrow, whose address is the contract's id; for a stake the registry */
                 payTo: string;
                 /** @description Token contract */
                 asset: string;
@@ -1133,13 +1133,13 @@ export interface components {
             }[];
             in: string;
             out: string;
-            /** @description `in` minus `out`: what the escrow owes */
+            /** @description `in` minus `out`: the amount that the escrow owes */
             held: string;
             /** @description Null while the index catches up */
             asOfBlock: number | null;
-            /** @description The token's own word on the escrow at that block; null without an answer */
+            /** @description The escrow's token balance at that block; null if the node does not respond */
             balance: string | null;
-            /** @description Balance beyond `held`, sent by strangers */
+            /** @description Balance beyond `held`, from direct transfers */
             unbooked: string | null;
         };
         Vote: {
@@ -1147,7 +1147,7 @@ export interface components {
             backupAgent: string;
             criterionIndex: number;
             /**
-             * @description Null to everybody but the voter until the tally, and after it where it was never opened
+             * @description Until the tally null to everyone except the voter; after it null if it was never opened
              * @enum {string|null}
              */
             vote: "met" | "not met" | "unclear" | null;
@@ -1182,18 +1182,18 @@ export interface components {
             staked: string;
             /**
              * Format: date-time
-             * @description When the stake last grew; disputes that begin after it can be voted on
+             * @description When the stake last grew; it allows votes on disputes that begin later
              */
             stakedSince: string | null;
             eligible: boolean;
             /**
              * Format: date-time
-             * @description From when it is paid back; null while it is not being withdrawn
+             * @description Time after which it is paid back; null while it is not being withdrawn
              */
             releasableAt: string | null;
         };
         StakeBody: {
-            /** @description Protocol tokens, as text or number; the current baEligibilityStake where absent */
+            /** @description Protocol tokens, as text or number; the current baEligibilityStake by default */
             amount?: number | string | null;
         };
         Workload: {
@@ -1210,7 +1210,7 @@ export interface components {
                     contractId: string;
                     criterionIndex: number;
                     /**
-                     * @description Null where it was never opened
+                     * @description Null if it was never opened
                      * @enum {string|null}
                      */
                     vote: "met" | "not met" | "unclear" | null;
@@ -1218,7 +1218,7 @@ export interface components {
                     majorityOutcome: "met" | "not met" | "unclear" | null;
                 }[];
             };
-            /** @description Each array holds the newest 1,000; true where one has more */
+            /** @description True if an array had more than its newest 1,000 entries */
             truncated: boolean;
         };
         Record: {
@@ -1229,14 +1229,14 @@ export interface components {
                 completed: number;
                 withdrawn: number;
                 absent: number;
-                /** @description The whole price went this side's way */
+                /** @description This role got the whole price */
                 disputesWon: number;
-                /** @description The whole price went the other side's way */
+                /** @description The other role got the whole price */
                 disputesLost: number;
                 disputesSplit: number;
                 /** @description Sum of the prices of completed contracts */
                 settledValue: string;
-                /** @description Paid to this side by settlements, deposits included */
+                /** @description Paid to this role by settlements, deposits included */
                 received: string;
             };
             asClient: {
@@ -1245,18 +1245,18 @@ export interface components {
                 completed: number;
                 withdrawn: number;
                 absent: number;
-                /** @description The whole price went this side's way */
+                /** @description This role got the whole price */
                 disputesWon: number;
-                /** @description The whole price went the other side's way */
+                /** @description The other role got the whole price */
                 disputesLost: number;
                 disputesSplit: number;
                 /** @description Sum of the prices of completed contracts */
                 settledValue: string;
-                /** @description Paid to this side by settlements, deposits included */
+                /** @description Paid to this role by settlements, deposits included */
                 received: string;
             };
             asBackupAgent: {
-                /** @description In disputes that were tallied */
+                /** @description In tallied disputes */
                 ballots: number;
                 unopened: number;
                 tokens: number;
@@ -1369,12 +1369,12 @@ export interface components {
             alg: "A256GCM";
             /** @enum {string} */
             use: "enc";
-            /** @description As in the header of the JWE that the key opens */
+            /** @description Equals `kid` in the header of the JWE that the key decrypts */
             kid: string;
             /** @description The key, base64url */
             k: string;
             /**
-             * @description The Contract's field that the key opens
+             * @description The Contract's field that the key decrypts
              * @enum {string}
              */
             field: "supplementaryMaterials" | "delivery";
@@ -1395,28 +1395,28 @@ export interface components {
         };
         EventList: {
             data: components["schemas"]["Event"][];
-            /** @description `after` of the next call, whether or not there was an event */
+            /** @description `after` of the next call, even if there were no events */
             nextAfter: string;
-            /** @description Whether calling again at once can give more */
+            /** @description Whether an immediate next call can return more */
             hasMore: boolean;
         };
         Event: {
-            /** @description Place in the log: 1, 2, 3 and so on */
+            /** @description Position in the log: 1, 2, 3 and so on */
             id: string;
             /** @enum {string} */
             type: "contract.created" | "contract.accepted" | "contract.declined" | "contract.cancelled" | "contract.withdrawn" | "contract.delivered" | "contract.approved" | "contract.disputed" | "contract.drawn" | "contract.tallied" | "contract.settled" | "vote.sealed" | "vote.opened" | "payout.paid" | "payout.deferred" | "reward.deferred" | "surplus.credited" | "surplus.returned" | "contract.unmatched" | "contract.absent" | "contract.review-timeout" | "checkpoint.accepted" | "complaint.filed" | "complaint.resolved" | "key.released" | "deadline.approaching" | "event.reverted";
             /**
              * Format: date-time
-             * @description When it happened by the chain's clock; the order is that of `id`
+             * @description Time by the chain's clock; events are ordered by `id`
              */
             timestamp: string;
             contractId: string;
-            /** @description Whom it concerns */
+            /** @description The agents that it concerns */
             agents: string[];
             data: {
                 [key: string]: unknown;
             };
-            /** @description The escrow's own event behind it; null where there is none */
+            /** @description The escrow's own event; null if there is none */
             chain: {
                 blockNumber: number;
                 blockHash?: string;
@@ -1447,14 +1447,14 @@ export interface components {
             pendingRetries: number;
             /** @description Ids of events that were given up after three days */
             givenUp: string[];
-            /** @description Signs every message by the rules of Standard Webhooks; shown this once */
+            /** @description Signs every message by the rules of Standard Webhooks; shown only once */
             secret: string;
         };
         CreateWebhook: {
             /** Format: uri */
             url: string;
             description?: string | null;
-            /** @description Only events that concern this agent; the caller where absent, everybody with null */
+            /** @description Only events that concern this agent; the caller by default, all agents with null */
             agent?: string;
             /** @description Only events of this contract */
             contractId?: string;
@@ -1489,26 +1489,26 @@ export interface components {
             /** Format: uri */
             url?: string;
             description?: string | null;
-            /** @description Only events that concern this agent; the caller where absent, everybody with null */
+            /** @description Only events that concern this agent; the caller by default, all agents with null */
             agent?: string;
             /** @description Only events of this contract */
             contractId?: string;
             /** @description Types, and prefixes such as `contract.*` */
             types?: string[] | null;
-            /** @description Off; or on again, with everything since then */
+            /** @description Disables the webhook; or enables it, with everything since then */
             disabled?: boolean;
         };
         ReplayWebhook: {
             /** @description Sends this one event again */
             eventId: string;
         } | {
-            /** @description Sends everything behind this event again; `latest` skips what has not been sent */
+            /** @description Sends everything after this event again; `latest` skips unsent events */
             after: string;
         };
         Network: {
             /**
              * Format: uri
-             * @description The service's own name, with which every quote's resource begins
+             * @description The service's own origin; every quote's resource starts with it
              */
             baseUrl: string;
             chainId: number;
@@ -1519,7 +1519,7 @@ export interface components {
              * @description The chain's clock, by which every deadline is judged
              */
             time: string;
-            /** @description Nothing of the protocol happened before it */
+            /** @description The protocol was deployed at this block */
             startBlock: number;
             /** @description Name of the service in every challenge */
             domain: string;
@@ -1635,7 +1635,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The key, in plain text this once */
+            /** @description The key; its plain text is shown only once */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -1663,7 +1663,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description How many keys stopped working */
+            /** @description The number of keys that were revoked */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1680,7 +1680,7 @@ export interface operations {
         parameters: {
             query?: {
                 limit?: number;
-                /** @description nextCursor of the page before */
+                /** @description nextCursor of the previous page */
                 cursor?: string;
             };
             header?: never;
@@ -2140,7 +2140,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The stake, with the time from which it is paid back */
+            /** @description The stake, with the time after which it is paid back */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2256,7 +2256,7 @@ export interface operations {
         parameters: {
             query?: {
                 limit?: number;
-                /** @description nextCursor of the page before */
+                /** @description nextCursor of the previous page */
                 cursor?: string;
             };
             header?: never;
@@ -2309,7 +2309,7 @@ export interface operations {
         parameters: {
             query?: {
                 limit?: number;
-                /** @description nextCursor of the page before */
+                /** @description nextCursor of the previous page */
                 cursor?: string;
             };
             header?: never;
@@ -2440,7 +2440,7 @@ export interface operations {
         parameters: {
             query?: {
                 limit?: number;
-                /** @description nextCursor of the page before */
+                /** @description nextCursor of the previous page */
                 cursor?: string;
             };
             header?: never;
@@ -2471,7 +2471,7 @@ export interface operations {
                 agent?: string;
                 /** @description Types, and prefixes such as `contract.*`, joined by commas */
                 type?: string;
-                /** @description Only events behind this id: `nextAfter` of the call before, 0 (the default) for the whole log, or `latest` */
+                /** @description Only events after this id: `nextAfter` of the previous call, 0 (the default) for the whole log, or `latest` */
                 after?: string;
                 limit?: number;
             };
@@ -2500,7 +2500,7 @@ export interface operations {
                 agent?: string;
                 /** @description Types, and prefixes such as `contract.*`, joined by commas */
                 type?: string;
-                /** @description Where to begin without `Last-Event-ID`; now where absent */
+                /** @description Where to start without `Last-Event-ID`; now by default */
                 after?: string;
             };
             header?: never;
@@ -2603,7 +2603,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone */
+            /** @description The deleted webhook's id */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2633,7 +2633,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The webhook as it is now */
+            /** @description The webhook after the change */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2661,7 +2661,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The webhook as it is now */
+            /** @description The webhook after the change */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -3,13 +3,13 @@ import { and, eq, isNull } from "drizzle-orm";
 import type { Config } from "../../config.js";
 import type { Executor } from "../../db/client.js";
 import { apiKey } from "../../db/schema.js";
-import { hashKey, isWellFormedKey } from "./format.js";
+import { hashKey, isWellFormedKey } from "./api-key.js";
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
 /**
- * The address behind an `Authorization` header; null for anything but an active key of this environment. Reads the
- * database every time: a revoked key stops at once, on every process.
+ * The address behind an `Authorization` header; null unless it is an active key of this environment. Reads the
+ * database every time, so a revoked key stops working immediately in every process.
  */
 export async function authenticate(
   { db, config }: { db: Executor; config: Pick<Config, "environment"> },

@@ -1,4 +1,4 @@
-/** What the chain, and the outbox on its way there, say about an agent's delegation to our Relay. */
+/** An agent's delegation to our Relay: on chain, and pending in the outbox. */
 
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
@@ -13,7 +13,7 @@ export interface DelegationGrant {
   revokedAt: number;
 }
 
-/** How long a sign-in waits for a revocation on its way to the chain. */
+/** Time that a sign-in waits for a pending revocation. */
 const REVOCATION_WAIT_MS = 5_000;
 
 /** The newest grant and revocation of `agent` at the chain's head. */
@@ -30,7 +30,7 @@ export async function readGrant(
   return { issuedAt, revokedAt };
 }
 
-/** The newest delegation or revocation of `agent` in the outbox that was not rejected, wherever it stands. */
+/** The newest delegation or revocation of `agent` in the outbox that was not rejected, pending or not. */
 export async function newestDelegationOperation(
   db: Executor,
   agent: Address,
@@ -38,7 +38,7 @@ export async function newestDelegationOperation(
   const [row] = await db
     .select({ id: operation.id, kind: operation.kind, state: operation.state })
     .from(operation)
-    // The second half as in the partial index: literals, so that the planner can match them.
+    // Literals, as in the partial index, so that the planner can match it.
     .where(sql`${operation.caller} = ${agent}
       and ${operation.kind} in ('delegate', 'revoke-delegation') and ${operation.state} <> 'rejected'`)
     .orderBy(desc(operation.id))
@@ -46,15 +46,15 @@ export async function newestDelegationOperation(
   return row === undefined ? null : { ...row, isPending: ["queued", "sent", "held"].includes(row.state) };
 }
 
-/** Id of the revocation of `agent` that is still on its way to the chain; null where there is none. */
+/** Id of the pending revocation of `agent`; null if there is none. */
 export async function pendingRevocation(db: Executor, agent: Address): Promise<bigint | null> {
   const newest = await newestDelegationOperation(db, agent);
   return newest?.kind === "revoke-delegation" && newest.isPending ? newest.id : null;
 }
 
 /**
- * Waits a moment for a revocation that is still on its way: what is signed before it has its time on chain would be
- * outdated by it. Past the wait it gives up quietly, for callers that check again.
+ * Waits a few seconds for a pending revocation, because it would outdate anything signed before it. Returns without an
+ * error after the wait; callers check again.
  */
 export async function awaitRevocation(
   { db, outbox, config }: Pick<Deps, "db" | "outbox" | "config">,

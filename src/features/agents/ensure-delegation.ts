@@ -1,4 +1,4 @@
-/** The agent's leave for the Relay to act for it, brought on chain the first time that it is needed. */
+/** Registers the agent's delegation to the Relay on chain, the first time that it is needed. */
 
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, desc, eq, gt, isNotNull } from "drizzle-orm";
@@ -7,24 +7,24 @@ import type { Transaction } from "../../db/client.js";
 import { challenge } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { settlementPending } from "../../payments/answer.js";
-import { refuseFailing } from "../../payments/refuse-failing.js";
+import { assertNotThrottled } from "../../payments/assert-not-throttled.js";
+import { settlementPending } from "../../payments/operation-outcome.js";
 import { delegateOperation } from "../../relayer/operations.js";
 import { enqueue, type OperationRow } from "../../relayer/outbox.js";
 import { readGrant } from "./delegation-grant.js";
 import { lockAddress } from "./prove-address.js";
 
 /**
- * Returns once the chain knows that `agent` delegated to the Relay. The proof is the newest signature by which it was
- * issued a key after its last revocation. Throws 403 `forbidden` where there is none.
+ * Returns once the delegation of `agent` to the Relay is on chain. Its proof is the newest signature that issued the agent
+ * a key after its last revocation. Throws 403 `forbidden` if there is none.
  */
 export async function ensureDelegation(deps: Deps, agent: Address): Promise<void> {
   const { issuedAt, revokedAt } = await readGrant(deps, agent);
   if (issuedAt > revokedAt) return;
-  await refuseFailing(deps.db, agent);
+  await assertNotThrottled(deps.db, agent);
 
   const operation = await deps.db.transaction(async (tx) => {
-    // A revocation of all keys takes the same lock: it either forgets the proof first, or finds our operation.
+    // A revocation of all keys takes the same lock: it either deletes the proof first, or finds our operation.
     await lockAddress(tx, agent);
     return storeDelegation(tx, deps, { agent, revokedAt });
   });
@@ -54,20 +54,20 @@ async function storeDelegation(
     .limit(1);
   if (proof === undefined) throw notDelegated();
   const { issuedAt, expiresAt } = proof;
-  const act = { agent, issuedAt, expiresAt, nonce: proof.nonce as Hex, signature: proof.signature as Hex };
-  return (await enqueue(tx, delegateOperation({ deployment, ...act }))).operation;
+  const signed = { agent, issuedAt, expiresAt, nonce: proof.nonce as Hex, signature: proof.signature as Hex };
+  return (await enqueue(tx, delegateOperation({ deployment, ...signed }))).operation;
 }
 
 function notDelegated(): AppError {
   return new AppError("forbidden", {
     message:
-      "The operator may not act for your address: its delegation was revoked, or never given. Issue a new API key (challenge, sign, redeem); its signature gives the delegation again. You can also call the escrow yourself.",
+      "Your address has no delegation to the operator: it was revoked or never given. Issue a new API key (challenge, sign, redeem), whose signature delegates again, or call the escrow yourself.",
   });
 }
 
 function delegationFailed(reason: string | null): AppError {
   return new AppError("unavailable", {
-    message: "Your delegation could not be brought on chain right now; repeat the call.",
+    message: "Your delegation could not be registered on chain right now; retry the request.",
     retryable: true,
     retryAfterSeconds: 2,
     details: { reason },

@@ -3,13 +3,13 @@ import type { Address } from "@working-contracts/protocol/types";
 import { apiKey } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
+import { createKey } from "./api-key.js";
 import { awaitRevocation, pendingRevocation } from "./delegation-grant.js";
-import { createKey } from "./format.js";
 import { type AddressClaim, invalidChallenge, lockAddress, proveAddress, redeem } from "./prove-address.js";
 
 export interface IssuedKey {
   address: Address;
-  /** Plain text; exists nowhere else from here on. */
+  /** Plain text; it is stored nowhere. */
   apiKey: string;
   keyId: string;
   label: string | null;
@@ -17,7 +17,7 @@ export interface IssuedKey {
 
 /**
  * Redeems a challenge for a new API key. Throws `invalid_challenge` or `invalid_signature`, and `unavailable` while a
- * revocation of the address is still on its way to the chain.
+ * revocation of the address is pending.
  */
 export async function issueKey(
   deps: Deps,
@@ -26,7 +26,7 @@ export async function issueKey(
   const { address, label } = claim;
   await awaitRevocation(deps, address);
   const proof = await proveAddress(deps, claim);
-  // Its key could read, but the delegation would be refused on chain: better said now than at the first act.
+  // Its key could read, but the chain would refuse its delegation: reported now rather than at the first action.
   if (proof.issuedAt <= proof.grant.revokedAt) {
     throw invalidChallenge("The address was revoked on chain after this challenge was issued.");
   }
@@ -44,7 +44,8 @@ export async function issueKey(
 
 function revocationPending(): AppError {
   return new AppError("unavailable", {
-    message: "A revocation of this address is still on its way to the chain; then request a new challenge.",
+    message:
+      "A revocation of this address is pending. Wait until it is on chain, then request a new challenge.",
     retryable: true,
     retryAfterSeconds: 5,
   });

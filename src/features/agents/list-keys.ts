@@ -13,14 +13,14 @@ export interface KeyMetadata {
 
 /**
  * Active and revoked keys of `address`, oldest first: all of them, or a page after the key named by `cursor`. Throws
- * `invalid_request` for a cursor that names none of them.
+ * `invalid_request` if the cursor names none of them.
  */
 export async function listKeys(
   db: Executor,
   { address, limit, cursor }: { address: Address; limit?: number | undefined; cursor?: string | undefined },
 ): Promise<{ keys: KeyMetadata[]; nextCursor: string | null }> {
   if (cursor !== undefined && (await keyOf(db, address, cursor)) === undefined) {
-    const message = "names no key of this address; take it from an answer's nextCursor";
+    const message = "names no key of this address; use the nextCursor of a response";
     throw new AppError("invalid_request", {
       message: `cursor: ${message}.`,
       details: [{ path: "cursor", message }],

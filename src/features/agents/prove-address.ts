@@ -1,4 +1,4 @@
-/** Challenge and signature as proof of an address, for issuing and for revoking keys. */
+/** Proof of an address by challenge and signature, for issuing and revoking keys. */
 
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
@@ -28,8 +28,8 @@ export interface AddressProof {
 }
 
 /**
- * Checks a claim without using the challenge up: `redeem` does that, in the transaction of what it is redeemed for.
- * Throws `invalid_challenge`, or `invalid_signature` after counting the bad try.
+ * Checks a claim without using up the challenge: `redeem` does that, in the transaction that needs the proof. Throws
+ * `invalid_challenge`, or `invalid_signature` after counting the failed attempt.
  */
 export async function proveAddress(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment">,
@@ -53,8 +53,8 @@ export async function proveAddress(
 }
 
 /**
- * Uses the challenge up; of any number of concurrent redemptions one passes and the others throw `invalid_challenge`.
- * A signature is kept only with an issued key: it is what the delegation rests on.
+ * Uses up the challenge: of concurrent redemptions one passes and the others throw `invalid_challenge`. The signature is
+ * kept only for an issued key, whose delegation it proves.
  */
 export async function redeem(
   tx: Transaction,
@@ -85,7 +85,7 @@ export function invalidChallenge(
 
 const isOpen = and(isNull(challenge.redeemedAt), lt(challenge.failedAttempts, LIMITS.challengeAttempts));
 
-/** Tries left; a try that comes too late to be counted finds the challenge dead. */
+/** Remaining attempts; an attempt that is too late to be counted finds the challenge invalid. */
 async function countBadTry(db: Executor, challengeId: string): Promise<number> {
   const [row] = await db
     .update(challenge)
@@ -97,7 +97,8 @@ async function countBadTry(db: Executor, challengeId: string): Promise<number> {
 }
 
 const SIGNATURE_FAULTS: Record<Exclude<SignatureVerdict, { ok: true }>["reason"], string> = {
-  mismatch: "The signature is not one of this address over the challenge's message (EIP-191 personal_sign).",
+  mismatch:
+    "The signature was not made by this address over the challenge's message (EIP-191 personal_sign).",
   refused_by_wallet:
     "The contract at this address does not accept the signature (ERC-1271 isValidSignature).",
   not_deployed:
@@ -110,7 +111,7 @@ function invalidSignature(reason: keyof typeof SIGNATURE_FAULTS, triesLeft: numb
     details: { triesLeft },
     hint:
       triesLeft > 0
-        ? "Sign the exact text of `message`, byte for byte, and send the same challengeId again."
+        ? "Sign the exact text of `message`, byte for byte, and retry with the same challengeId."
         : "The challenge is used up: request a new one.",
   });
 }

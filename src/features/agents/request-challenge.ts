@@ -7,12 +7,12 @@ import { challenge } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { awaitRevocation, readGrant } from "./delegation-grant.js";
 
-/** More than one for each that is added, so that a backlog shrinks. */
+/** More than one per new challenge, so a backlog shrinks. */
 const PURGED_AT_ONCE = 20;
 
 /**
  * Issues a challenge for `address`, dated strictly after its last revocation on chain: AgentDelegation refuses an
- * older one. Expired challenges are thrown away in passing, so that storage follows the live ones.
+ * older one. Also deletes some expired challenges, which bounds their number.
  */
 export async function requestChallenge(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "outbox" | "config">,
@@ -42,7 +42,7 @@ export async function requestChallenge(
   return { challengeId, message };
 }
 
-/** Keeps redeemed issuing challenges, whose signature is the delegation. */
+/** Deletes expired challenges but keeps those that issued a key: their signature proves the delegation. */
 async function purgeExpired(db: Deps["db"], now: number): Promise<void> {
   await db.execute(sql`
     delete from ${challenge} where id in (

@@ -11,9 +11,9 @@ import { type AddressClaim, type AddressProof, lockAddress, proveAddress, redeem
 
 /**
  * Redeems a challenge to revoke one key, or every active key of the address. Once no active key is left, the stored
- * delegation signatures are forgotten, a delegation that is on chain is revoked there too, and the address's webhooks are
- * switched off: whoever had a key may have pointed one at itself. Throws
- * `invalid_challenge`, `invalid_signature`, or `key_not_found`, which leaves the challenge unused.
+ * delegation signatures are deleted, a delegation on chain is revoked, and the address's webhooks are disabled, because a
+ * thief of a key can have added one. Throws `invalid_challenge`, `invalid_signature`, or `key_not_found`, which leaves
+ * the challenge unused.
  */
 export async function revokeKeys(
   deps: Deps,
@@ -64,11 +64,11 @@ async function endDelegation(tx: Transaction, { deployment }: Deps, proof: Addre
     .update(webhook)
     .set({ disabledAt: sql`now()`, disabledReason: "all API keys were revoked", claimedUntil: null })
     .where(and(eq(webhook.owner, address), isNull(webhook.disabledAt)));
-  // The chain was read before the lock: a delegation that came between shows in the outbox.
+  // The chain was read before the lock: the outbox shows a delegation that was stored in between.
   const isDelegated =
     grant.issuedAt > grant.revokedAt || (await newestDelegationOperation(tx, address))?.kind === "delegate";
   if (!isDelegated) return;
-  // A full queue refuses new work, but must not keep an agent from leaving.
+  // A full queue refuses new work, but must not prevent a revocation.
   await enqueue(tx, revokeDelegationOperation({ deployment, agent: address, challengeId }), {
     maxQueued: Number.MAX_SAFE_INTEGER,
   });

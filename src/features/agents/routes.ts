@@ -35,7 +35,7 @@ export const agentOperations = [
     (deps) => {
       const limiter = createRateLimiter(deps.config.rateLimits.challenges);
       return ({ params: { address }, c }) => {
-        // Counted by client, too: otherwise anyone could use up an address's challenges and keep it from revoking keys.
+        // Counted by client as well: otherwise anyone could use up an address's challenges and keep it from revoking keys.
         const client = clientAddress(c, deps.config.trustedProxies);
         takeOrRefuse(c, "challenges", limiter, `${client} ${address}`);
         return requestChallenge(deps, address);
@@ -52,7 +52,7 @@ export const agentOperations = [
       auth: "none",
       params,
       body: IssueKeyBodySchema,
-      returns: created("The key, in plain text this once", IssuedKeySchema),
+      returns: created("The key; its plain text is shown only once", IssuedKeySchema),
       errors: ["invalid_challenge", "invalid_signature"],
     },
     (deps) =>
@@ -69,7 +69,7 @@ export const agentOperations = [
       auth: "none",
       params,
       body: RevokeKeysBodySchema,
-      returns: data("How many keys stopped working", RevokedKeysSchema),
+      returns: data("The number of keys that were revoked", RevokedKeysSchema),
       errors: ["invalid_challenge", "invalid_signature", "key_not_found"],
     },
     (deps) =>

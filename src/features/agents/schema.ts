@@ -7,7 +7,7 @@ export const ChallengeSchema = z
     challengeId: z.string(),
     message: z
       .string()
-      .openapi({ description: "Exact text to sign (EIP-191); valid 5 minutes, for one call" }),
+      .openapi({ description: "Exact text to sign (EIP-191); valid for 5 minutes and one call" }),
   })
   .openapi("Challenge");
 
@@ -39,7 +39,7 @@ export const IssueKeyBodySchema = z
 export const IssuedKeySchema = z
   .object({
     address: z.string(),
-    apiKey: z.string().openapi({ description: "Shown this once; only its hash is stored" }),
+    apiKey: z.string().openapi({ description: "Shown only once; the service stores only its hash" }),
     keyId: z.string(),
     label: z.string().nullable(),
   })

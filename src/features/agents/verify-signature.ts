@@ -1,4 +1,4 @@
-/** EIP-191 signatures over a challenge, judged as AgentDelegation will judge them on chain. */
+/** Verifies EIP-191 signatures over a challenge by the same rules as AgentDelegation on chain. */
 
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import {
@@ -14,7 +14,7 @@ import {
 } from "viem";
 import { failedExecution } from "../../chain/failed-execution.js";
 
-/** A good signature comes back in the form that the chain accepts: 65 bytes, low s, v 27 or 28 for a key's. */
+/** A valid signature is returned in the form that the chain accepts; for a key's: 65 bytes, low s, v 27 or 28. */
 export type SignatureVerdict =
   | { ok: true; signature: Hex }
   | { ok: false; reason: "mismatch" | "refused_by_wallet" | "not_deployed" };
@@ -26,12 +26,12 @@ const HEX_BYTES = /^0x([0-9a-fA-F]{2})+$/;
 const erc1271Abi = parseAbi([
   "function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)",
 ]);
-/** `bytes4` answers are padded to a word; OpenZeppelin's SignatureChecker compares the whole word. */
+/** A returned `bytes4` is padded to a word; OpenZeppelin's SignatureChecker compares the whole word. */
 const ERC1271_MAGIC_WORD = `0x1626ba7e${"0".repeat(56)}`;
 
 /**
- * Whether `signature` is one of `address` over `message`: by ERC-1271 where the address has code, by recovery where it
- * has none. Throws only where the node does not answer.
+ * Whether `address` signed `message`: by ERC-1271 if the address has code, otherwise by recovery. Throws only if the node
+ * does not respond.
  */
 export async function verifySignature(
   publicClient: Pick<PublicClient, "getCode" | "call">,
@@ -56,7 +56,7 @@ async function recoverable(bytes: Hex, hash: Hex, address: Address): Promise<Sig
   return signer?.toLowerCase() === address ? { ok: true, signature } : { ok: false, reason: "mismatch" };
 }
 
-/** The one form that OpenZeppelin's ECDSA accepts; null where the bytes are no ECDSA signature. */
+/** The one form that OpenZeppelin's ECDSA accepts; null if the bytes are not an ECDSA signature. */
 function canonical(bytes: Hex): Hex | null {
   let s: bigint;
   let parity: number;

@@ -1,4 +1,4 @@
-/** GET /v1/contracts/{id}/checkpoints: a page, or everything without holding it in memory. */
+/** GET /v1/contracts/{id}/checkpoints: one page, or all of them as a stream. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt } from "drizzle-orm";
@@ -8,11 +8,11 @@ import { AppError } from "../../errors.js";
 import type { CheckpointRow } from "./merkle.js";
 import { type CheckpointView, toCheckpoint } from "./view.js";
 
-/** Rows read at once: `data` may be 64 KiB each. */
+/** Rows read at once: each `data` can have 64 KiB. */
 const CHUNK = 50;
 
 /**
- * Checkpoints after the one named by `cursor`, oldest first. Throws `invalid_request` for a cursor that names none of
+ * Checkpoints after the one named by `cursor`, oldest first. Throws `invalid_request` if the cursor names none of
  * this contract.
  */
 export async function listCheckpoints(
@@ -28,7 +28,7 @@ export async function listCheckpoints(
   };
 }
 
-/** All checkpoints, oldest first, read as the consumer takes them; a contract can have any number. */
+/** All checkpoints, oldest first, read as the consumer takes them. */
 export async function* streamCheckpoints(db: Executor, contractId: Address): AsyncGenerator<CheckpointView> {
   let after = -1;
   for (;;) {
@@ -57,7 +57,7 @@ async function positionOf(db: Executor, contractId: string, id: string): Promise
     .from(checkpoint)
     .where(and(eq(checkpoint.contractId, contractId), eq(checkpoint.id, id)));
   if (row !== undefined) return row.position;
-  const message = "names no checkpoint of this contract; take it from an answer's nextCursor";
+  const message = "names no checkpoint of this contract; use the nextCursor of a response";
   throw new AppError("invalid_request", {
     message: `cursor: ${message}.`,
     details: [{ path: "cursor", message }],

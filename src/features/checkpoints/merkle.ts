@@ -7,7 +7,7 @@ import type { checkpoint } from "../../db/schema.js";
 
 export type CheckpointRow = typeof checkpoint.$inferSelect;
 
-/** What a leaf commits to; the fields of the Checkpoint resource without the ones that the service adds. */
+/** The fields of a Checkpoint that a leaf commits to: all except those that the service adds. */
 export type CheckpointContent = Pick<
   CheckpointRow,
   | "contractId"
@@ -49,10 +49,10 @@ export interface CheckpointTree {
 
 const NODE_BYTES = 32;
 const ZERO_HASH: Hex = `0x${"0".repeat(64)}`;
-/** About 10 microseconds each: other requests wait no longer than a few milliseconds for a tree. */
+/** At about 10 microseconds each, a tree delays other requests by a few milliseconds at most. */
 const HASHES_PER_TURN = 250;
 
-/** Builds the tree over leaves in ascending order, leaving the event loop free in between. */
+/** Builds the tree over leaves in ascending order, yielding to the event loop in between. */
 export async function buildTree(sorted: readonly Uint8Array[]): Promise<CheckpointTree> {
   const leafCount = sorted.length;
   const nodeCount = Math.max(0, 2 * leafCount - 1);
@@ -65,12 +65,12 @@ export async function buildTree(sorted: readonly Uint8Array[]): Promise<Checkpoi
   return tree;
 }
 
-/** The zero hash without leaves. */
+/** The root; the zero hash if there are no leaves. */
 export function rootOf(tree: CheckpointTree): Hex {
   return tree.leafCount === 0 ? ZERO_HASH : bytesToHex(nodeAt(tree, 0));
 }
 
-/** The sibling hashes from `leaf` up. Throws where the leaf is none of the tree's. */
+/** The sibling hashes from `leaf` up. Throws if the tree does not contain the leaf. */
 export function proofOf(tree: CheckpointTree, leaf: Hex): Hex[] {
   const proof: Hex[] = [];
   for (let index = indexOf(tree, leaf); index > 0; index = (index - 1) >> 1) {
@@ -79,7 +79,7 @@ export function proofOf(tree: CheckpointTree, leaf: Hex): Hex[] {
   return proof;
 }
 
-/** Leaves stand backwards, so they descend with the index. */
+/** Leaves are stored in reverse order, so they descend with the index. */
 function indexOf(tree: CheckpointTree, leaf: Hex): number {
   const wanted = hexToBytes(leaf);
   const end = 2 * tree.leafCount - 1;

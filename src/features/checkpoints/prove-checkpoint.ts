@@ -1,4 +1,4 @@
-/** GET /v1/contracts/{id}/checkpoints/{checkpointId}/proof: that a checkpoint is under the root on chain. */
+/** GET /v1/contracts/{id}/checkpoints/{checkpointId}/proof: proves that the root on chain covers a checkpoint. */
 
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq } from "drizzle-orm";
@@ -17,9 +17,9 @@ export interface CheckpointProof {
   proof: Hex[];
   root: Hex;
   leafCount: number;
-  /** The root that the escrow's WorkingContractDelivered event carries; null before delivery. */
+  /** The root in the escrow's WorkingContractDelivered event; null before delivery. */
   anchoredRoot: Hex | null;
-  /** Whether `root` is that root. A Worker that delivered on chain by itself may have anchored another one. */
+  /** Whether `root` is that root. A Worker that delivered on chain directly can have anchored another one. */
   anchored: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** POST /v1/contracts/{id}/checkpoint: one more link in the chain of a Worker's checkpoints. */
+/** POST /v1/contracts/{id}/checkpoint: appends to the Worker's checkpoints. */
 import { randomUUID } from "node:crypto";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
@@ -8,35 +8,35 @@ import { checkpoint, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
-import { loadContractForAct } from "../contracts/load-for-act.js";
+import { loadContractForAction } from "../contracts/load-for-action.js";
 import { requireStatus, requireWorker } from "../contracts/parties.js";
 import { isoTime } from "../contracts/view.js";
-import { lockCheckpoints } from "./lock.js";
+import { readLastCheckpoint } from "./checkpoint-trees.js";
+import { lockCheckpoints } from "./lock-checkpoints.js";
 import { type CheckpointContent, type CheckpointRow, checkpointLeaf } from "./merkle.js";
-import { readLastCheckpoint } from "./trees.js";
 import { type CheckpointView, toCheckpoint } from "./view.js";
 
 export type CheckpointDraft = Omit<CheckpointContent, "contractId">;
 
 /**
- * Accepts a checkpoint. Of any number of concurrent ones for the same place exactly one passes. Throws 404, 403 (not
- * the matched worker) and 409 (not in `matched`, a delivery on its way, too many, sequence or time out of order).
+ * Accepts a checkpoint. Of concurrent ones for the same position exactly one passes. Throws 404, 403 (not the matched
+ * worker) and 409 (not in `matched`, a pending delivery, too many, sequence or time out of order).
  */
 export async function submitCheckpoint(
   { db, clock }: Pick<Deps, "db" | "clock">,
   { id, caller, draft }: { id: Address; caller: Address; draft: CheckpointDraft },
 ): Promise<CheckpointView> {
-  // Strangers are turned away before the lock: they cannot hold up the Worker.
-  requireWorker(await loadContractForAct(db, id), caller);
+  // Strangers are refused before the lock, so they cannot delay the Worker.
+  requireWorker(await loadContractForAction(db, id), caller);
   return db.transaction(async (tx) => {
     await lockCheckpoints(tx, id);
     const now = clock.now();
-    const row = await loadContractForAct(tx, id);
+    const row = await loadContractForAction(tx, id);
     requireStatus(row, "matched", now);
     await requireNoDelivery(tx, id);
     const previous = await readLastCheckpoint(tx, id);
     const position = previous === null ? 0 : previous.position + 1;
-    requireRoom(position);
+    assertCapacity(position);
     requireOrder(draft, previous, now);
     const content = { ...draft, contractId: id };
     const [stored] = await tx
@@ -63,7 +63,7 @@ export async function submitCheckpoint(
   });
 }
 
-/** A delivery that is stored anchors a root already, even if the chain does not show it yet. */
+/** A stored delivery has fixed its root, even if it is not on chain yet. */
 async function requireNoDelivery(tx: Transaction, id: Address): Promise<void> {
   const [row] = await tx
     .select({ id: operation.id })
@@ -72,15 +72,15 @@ async function requireNoDelivery(tx: Transaction, id: Address): Promise<void> {
     .limit(1);
   if (row === undefined) return;
   throw new AppError("conflict", {
-    message: "The delivery is on its way to the chain; no checkpoint can be added after it.",
+    message: "A delivery is pending; no checkpoint can be added after it.",
   });
 }
 
-/** The tree over all checkpoints is built in memory, for a delivery and for everybody's proofs. */
-function requireRoom(count: number): void {
+/** Deliveries and proofs build the tree over all checkpoints in memory, which needs a limit. */
+function assertCapacity(count: number): void {
   if (count < LIMITS.checkpointsPerContract) return;
   throw new AppError("conflict", {
-    message: `The contract has ${count} checkpoints, the most that it can have. Deliver, or post a new contract.`,
+    message: `The contract has ${count} checkpoints, the maximum. Deliver, or post a new contract.`,
     details: { maximum: LIMITS.checkpointsPerContract },
   });
 }

@@ -8,7 +8,7 @@ import { complaint } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
-import { loadContractForAct } from "../contracts/load-for-act.js";
+import { loadContractForAction } from "../contracts/load-for-action.js";
 import { type ContractRow, isoTime } from "../contracts/view.js";
 import { type ComplaintView, toComplaint } from "./view.js";
 
@@ -16,13 +16,13 @@ type Role = ComplaintView["filedByRole"];
 
 /**
  * Files a complaint. Throws 404, 403 (not a party), 409 (no counterparty yet, window closed) and 429
- * `too_many_complaints`, exactly at the limit however many arrive at once.
+ * `too_many_complaints`. The limit is exact even for concurrent calls.
  */
 export async function fileComplaint(
   { db, clock }: Pick<Deps, "db" | "clock">,
   { id, caller, evidence }: { id: Address; caller: Address; evidence: Record<string, unknown> },
 ): Promise<ComplaintView> {
-  const row = await loadContractForAct(db, id);
+  const row = await loadContractForAction(db, id);
   const role = requireParty(row, caller);
   requireCounterparty(row);
 
@@ -30,7 +30,7 @@ export async function fileComplaint(
     await lockComplaints(tx, id);
     const now = clock.now();
     requireOpenWindow(row, now);
-    await requireRoom(tx, id, role);
+    await assertBelowLimit(tx, id, role);
     const [stored] = await tx
       .insert(complaint)
       .values({
@@ -81,19 +81,19 @@ async function lockComplaints(tx: Transaction, contractId: string): Promise<void
   await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`complaints:${contractId}`}, 0))`);
 }
 
-async function requireRoom(tx: Transaction, contractId: string, role: Role): Promise<void> {
+async function assertBelowLimit(tx: Transaction, contractId: string, role: Role): Promise<void> {
   const [row] = await tx
     .select({ filed: count() })
     .from(complaint)
     .where(and(eq(complaint.contractId, contractId), eq(complaint.filedByRole, role)));
   if ((row?.filed ?? 0) < LIMITS.complaintsPerRole) return;
   throw new AppError("too_many_complaints", {
-    message: `The ${role} of this contract has filed ${LIMITS.complaintsPerRole} complaints, the most that are possible.`,
+    message: `The ${role} of this contract has filed ${LIMITS.complaintsPerRole} complaints, the maximum.`,
     retryable: false,
   });
 }
 
-/** The chain's time, later than every earlier complaint's: the list is in the order of filing. */
+/** The chain's time, but later than every earlier complaint's, so the list is in the order of filing. */
 async function nextFilingTime(tx: Transaction, contractId: string, now: number): Promise<Date> {
   const [row] = await tx
     .select({ latest: sql<Date | null>`max(${complaint.filedAt})`.mapWith(complaint.filedAt) })

@@ -9,7 +9,7 @@ import { type ComplaintView, toComplaint } from "./view.js";
 
 /**
  * Complaints about both parties, oldest first: all of them (at most 20), or a page after the one named by `cursor`.
- * Throws `invalid_request` for a cursor that names none of this contract.
+ * Throws `invalid_request` if the cursor names none of this contract.
  */
 export async function listComplaints(
   db: Executor,
@@ -43,7 +43,7 @@ async function requireComplaint(db: Executor, contractId: string, id: string): P
     .from(complaint)
     .where(and(eq(complaint.contractId, contractId), eq(complaint.id, id)));
   if (row !== undefined) return;
-  const message = "names no complaint of this contract; take it from an answer's nextCursor";
+  const message = "names no complaint of this contract; use the nextCursor of a response";
   throw new AppError("invalid_request", {
     message: `cursor: ${message}.`,
     details: [{ path: "cursor", message }],

@@ -22,7 +22,7 @@ export function resolveComplaint(
   return db.transaction(async (tx) => {
     const [resolved] = await tx
       .update(complaint)
-      // On a local chain whose time was moved, filing can lie ahead of this machine's clock.
+      // On a local chain whose time was moved, the filing can be ahead of this machine's clock.
       .set({ status, resolutionNote: note, resolvedAt: sql`greatest(now(), ${complaint.filedAt})` })
       .where(and(eq(complaint.id, id), eq(complaint.status, "pending")))
       .returning();
@@ -37,7 +37,7 @@ export function resolveComplaint(
   });
 }
 
-/** It concerns whom the filing concerned. */
+/** The resolution concerns the same agents as the filing. */
 async function stageResolved(tx: Transaction, { id, contractId, filedBy, status, resolvedAt }: ComplaintRow) {
   const [filed] = await tx
     .select({ agents: event.agents })
@@ -53,7 +53,7 @@ async function stageResolved(tx: Transaction, { id, contractId, filedBy, status,
   });
 }
 
-/** Complaints of all contracts for the operator's eyes, oldest first. */
+/** Complaints of all contracts for the operator, oldest first. */
 export function findComplaints(
   db: Executor,
   {

@@ -1,15 +1,35 @@
 /** Complaints about the other party; they move no money. */
+import { z } from "@hono/zod-openapi";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import { JsonObjectSchema } from "../../http/json.js";
 import { body, created, operation } from "../../http/operation.js";
 import { listOf, PageQuerySchema, shortList } from "../../http/pagination.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
 import { fileComplaint } from "./file-complaint.js";
 import { listComplaints } from "./list-complaints.js";
-import { ComplaintBodySchema, ComplaintSchema } from "./schema.js";
+import { COMPLAINT_STATUSES, type ComplaintView } from "./view.js";
 
 const tag = "Complaints";
 const path = "/v1/contracts/{id}/complaints";
 const params = ContractParamsSchema;
+
+const ComplaintBodySchema = z
+  .object({ evidence: JsonObjectSchema(LIMITS.evidenceBytes) })
+  .openapi("FileComplaint");
+
+const ComplaintSchema = z
+  .object({
+    id: z.string(),
+    contractId: z.string(),
+    filedByRole: z.enum(["client", "worker"]),
+    evidence: z.record(z.string(), z.unknown()),
+    status: z.enum(COMPLAINT_STATUSES),
+    filedAt: z.iso.datetime(),
+    resolvedAt: z.iso.datetime().nullable(),
+    resolutionNote: z.string().nullable(),
+  })
+  .openapi("Complaint") satisfies z.ZodType<ComplaintView>;
 
 export const complaintOperations = [
   operation(

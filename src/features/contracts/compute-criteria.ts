@@ -17,12 +17,12 @@ interface Rule {
 
 /**
  * One outcome per criterion. Rule `i` is `applicationTerms.criteria[i]`; a missing or malformed one gives `unclear`, a
- * sound one without a number to compare gives `not met`.
+ * valid one without a number to compare gives `not met`.
  */
 export function computeCriteria(input: {
   criteriaCount: number;
   applicationTerms: Record<string, unknown> | null;
-  /** `data` of the last checkpoint; null where there is none. */
+  /** `data` of the last checkpoint; null if there is none. */
   metrics: Record<string, unknown> | null;
 }): Outcome[] {
   const rules = input.applicationTerms?.criteria;

@@ -1,4 +1,4 @@
-/** POST /v1/contracts/{id}/delivery: the reference is kept encrypted; its hash and the checkpoints' root go on chain. */
+/** POST /v1/contracts/{id}/delivery: stores the reference encrypted; its hash and the checkpoints' root go on chain. */
 
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
@@ -7,16 +7,18 @@ import { keccak256, stringToHex } from "viem";
 import type { Transaction } from "../../db/client.js";
 import { delivery, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import type { Answer } from "../../payments/answer.js";
+import type { StoredResponse } from "../../payments/operation-outcome.js";
 import { deliverOperation, type NewOperation } from "../../relayer/operations.js";
-import { lockCheckpoints } from "../checkpoints/lock.js";
+import { enqueue } from "../../relayer/outbox.js";
+import { ensureDelegation } from "../agents/ensure-delegation.js";
+import { readLastCheckpoint } from "../checkpoints/checkpoint-trees.js";
+import { lockCheckpoints } from "../checkpoints/lock-checkpoints.js";
 import { rootOf } from "../checkpoints/merkle.js";
-import { readLastCheckpoint } from "../checkpoints/trees.js";
 import { encryptReference } from "../references/vault.js";
 import { computeCriteria } from "./compute-criteria.js";
-import { loadContractForAct } from "./load-for-act.js";
+import { loadContractForAction } from "./load-for-action.js";
 import { requireStatus, requireWorker } from "./parties.js";
-import { performAct } from "./perform-act.js";
+import { performAction } from "./perform-action.js";
 import { type ContractRow, viewContract } from "./view.js";
 
 export interface DeliverCall {
@@ -28,25 +30,31 @@ export interface DeliverCall {
 }
 
 /** Delivers once. Refuses with 403 (not the matched worker) and 409 (not in `matched`). */
-export async function deliver(deps: Deps, { id, caller, rawBody, reference }: DeliverCall): Promise<Answer> {
-  return performAct(deps, {
-    act: `deliver ${id}`,
+export async function deliver(
+  deps: Deps,
+  { id, caller, rawBody, reference }: DeliverCall,
+): Promise<StoredResponse> {
+  return performAction(deps, {
+    action: `deliver ${id}`,
     subject: { escrow: id },
     caller,
     rawBody,
-    prepare: async (requestHash) => {
-      const row = await loadContractForAct(deps.db, id);
+    store: async (requestHash) => {
+      const row = await loadContractForAction(deps.db, id);
       requireWorker(row, caller);
       requireStatus(row, "matched", deps.clock.now());
-      // Mostly built by now: so the lock is short.
+      // Builds most of the tree before the lock, to keep that short.
       await deps.checkpointTrees.of(deps.db, id);
-      return (tx) => buildDelivery(tx, deps, { row, id, caller, reference, requestHash });
+      await ensureDelegation(deps, caller);
+      return deps.db.transaction(async (tx) =>
+        enqueue(tx, await buildDelivery(tx, deps, { row, id, caller, reference, requestHash })),
+      );
     },
     respond: async () => ({ data: await viewContract(deps, id) }),
   });
 }
 
-/** The checkpoints are locked until the operation is stored, so that none slips in after the root was computed. */
+/** The checkpoints are locked until the operation is stored, so none can be added after the root was computed. */
 async function buildDelivery(
   tx: Transaction,
   deps: Deps,

@@ -1,4 +1,4 @@
-/** A Working Contract as its initiator proposes it, and the rules that depend on who asks and when. */
+/** A Working Contract as its initiator proposes it, and the rules that depend on the caller and the time. */
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { LIMITS } from "@working-contracts/protocol/limits";
@@ -33,12 +33,12 @@ interface Fault {
 
 const DEADLINES = ["matchDeadline", "withdrawalDeadline", "deliveryDeadline", "reviewDeadline"] as const;
 
-/** Throws `invalid_request` where this caller may not post this draft: whom it names, how little it pays. */
+/** Throws `invalid_request` if the draft names the wrong parties for this caller, or if its price is too low. */
 export function checkDraft(draft: ContractDraft, caller: Address, minimumPrice: bigint): void {
   refuse([...partyFaults(draft, caller), ...priceFaults(draft, minimumPrice)]);
 }
 
-/** Throws `invalid_request` where the deadlines are out of order, over already, or too far ahead of `now`. */
+/** Throws `invalid_request` if the deadlines are out of order, in the past, or too far ahead of `now`. */
 export function checkDeadlines(draft: ContractDraft, now: number): void {
   const faults: Fault[] = [];
   const latest = now + LIMITS.reviewDeadlineHorizon;
@@ -60,7 +60,7 @@ export function checkDeadlines(draft: ContractDraft, now: number): void {
   refuse(faults);
 }
 
-/** The one who may accept, where the draft names one. */
+/** The only address that can accept, if the draft names one. */
 export function counterpartyOf(draft: ContractDraft): Address | null {
   return draft.initiator === "worker" ? draft.client : draft.worker;
 }

@@ -1,4 +1,4 @@
-/** GET /v1/contracts/{id}/ledger: every unit that an escrow took in and paid out, against what the token says it holds. */
+/** GET /v1/contracts/{id}/ledger: every unit that an escrow took in and paid out, compared with its token balance. */
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import type { Address, Hex } from "@working-contracts/protocol/types";
@@ -33,13 +33,13 @@ export interface LedgerView {
   entries: LedgerEntry[];
   in: string;
   out: string;
-  /** What is in and not out: the escrow owes it to somebody. */
+  /** `in` minus `out`: the amount that the escrow owes. */
   held: string;
-  /** Block that all of this is as of; null while the index is catching up for the first time. */
+  /** Block of all figures; null while the index is catching up for the first time. */
   asOfBlock: number | null;
-  /** The token's balance of the escrow at that block; null where the node cannot say. */
+  /** The token's balance of the escrow at that block; null if the node does not respond. */
   balance: string | null;
-  /** Balance beyond `held`: sent by somebody outside of the escrow's calls. Null without a balance. */
+  /** Balance beyond `held`, from direct transfers. Null without a balance. */
   unbooked: string | null;
 }
 
@@ -52,7 +52,7 @@ export async function getLedger(
   id: Address,
 ): Promise<LedgerView> {
   const { chain } = await loadContract(deps.db, id);
-  // First the block, then the events up to it: both sides speak of the same moment.
+  // First the block, then the events up to it, so both sides describe the same block.
   const asOfBlock = await indexedBlock(deps.db);
   const events = (await readTimeline(deps.db, id)).filter(
     ({ blockNumber }) => asOfBlock === null || blockNumber <= Number(asOfBlock),
@@ -123,7 +123,7 @@ function bookingsOf(event: ChainEvent, { workerInitiated, initiator, client }: P
   }
 }
 
-/** A payout that the token refused has not left the escrow: it leaves with a later `PayoutClaimed`. */
+/** A payout that the token refused is still in the escrow until a later `PayoutClaimed`. */
 function deductDeferred(bookings: Booking[], { name, args, transactionHash }: ChainEvent): void {
   if (name !== "PayoutDeferred") return;
   const amount = BigInt(args.amount as string);

@@ -17,7 +17,7 @@ export type LegState = "held" | "queued" | "confirmed";
 export interface SettlementLeg {
   name: LegName | "jury-payout";
   to: keyof Payout | "backup-agent";
-  /** Null where it is not fixed yet: the Treasury's, before settlement. */
+  /** Null while it is not fixed: the Treasury's, before settlement. */
   address: Address | null;
   amount: string;
   state: LegState;
@@ -30,7 +30,7 @@ export interface SettlementView {
   /** How the contract ended; null while it has not. */
   ending: Ending | null;
   endedAt: string | null;
-  /** Until when payouts are held for review; null without a hold. */
+  /** End of the hold for review; null without a hold. */
   heldUntil: string | null;
   settledAt: string | null;
   transactionHash: Hex | null;
@@ -63,7 +63,7 @@ interface Payments {
   settled: { transactionHash: Hex } | undefined;
   /** Transaction of each voter's first claim. */
   claims: Map<string, Hex>;
-  /** Payees that the token refused to pay, until a later try succeeds. */
+  /** Payees that the token refused to pay, until a later attempt succeeds. */
   deferred: Set<string>;
   ballots: { backupAgent: Hex; votes: number | null; claimed: boolean }[];
 }

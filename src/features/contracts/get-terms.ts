@@ -1,4 +1,4 @@
-/** GET /v1/contracts/{id}/terms: all that a reader needs to recompute the escrow's address (docs/rules.md 19). */
+/** GET /v1/contracts/{id}/terms: everything that a reader needs to recompute the escrow's address (docs/rules.md 19). */
 
 import { packTerms, type TermsDocument } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
@@ -11,7 +11,7 @@ import { AppError } from "../../errors.js";
 export interface TermsView {
   contractId: string;
   chainId: number;
-  /** Deploys by CREATE2 with a salt of zero, as an EIP-1167 clone of `implementation` with `packedTerms` behind it. */
+  /** Deploys by CREATE2 with a salt of zero, as an EIP-1167 clone of `implementation` with `packedTerms` as its immutable arguments. */
   factory: Address;
   implementation: Address;
   /** Text fields, application terms and salt. */
@@ -21,12 +21,12 @@ export interface TermsView {
   /** keccak256 of the caller and the SHA-256 of the posted bytes; part of the document. */
   salt: Hex;
   termsHash: Hex;
-  /** What the chain holds: the factory's `Terms`, price in the smallest unit, deadlines in seconds. */
+  /** As on chain: the factory's `Terms`, price in the smallest unit, deadlines in seconds. */
   escrowTerms: Omit<EscrowTerms, "price"> & { price: string };
   packedTerms: Hex;
 }
 
-/** Terms of a contract, from its first quote on. Throws 404. */
+/** Terms of a contract, available after its first quote. Throws 404. */
 export async function getTerms(
   { db, deployment }: Pick<Deps, "db" | "deployment">,
   id: Address,
@@ -35,8 +35,7 @@ export async function getTerms(
     .select({ document: terms.document, escrowTerms: terms.escrowTerms })
     .from(terms)
     .where(eq(terms.id, id));
-  if (row === undefined)
-    throw new AppError("not_found", { message: `There are no terms of a contract ${id}.` });
+  if (row === undefined) throw new AppError("not_found", { message: `Terms not found for contract ${id}.` });
 
   const escrowTerms = parseStoredTerms(row.escrowTerms);
   const document = JSON.parse(row.document) as TermsDocument;

@@ -1,17 +1,19 @@
-/** The actions on a contract that cost nothing and carry no data: one table, one procedure. */
+/** The actions on a contract that cost nothing and carry no data, as one table. */
 import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import type { Answer } from "../../payments/answer.js";
+import type { StoredResponse } from "../../payments/operation-outcome.js";
 import {
   approveOperation,
   cancelOperation,
   declineOperation,
   withdrawOperation,
 } from "../../relayer/operations.js";
-import { loadContractForAct } from "./load-for-act.js";
+import { enqueue } from "../../relayer/outbox.js";
+import { ensureDelegation } from "../agents/ensure-delegation.js";
+import { loadContractForAction } from "./load-for-action.js";
 import { requireBefore, requireClient, requireInitiator, requireStatus, requireWorker } from "./parties.js";
-import { performAct } from "./perform-act.js";
+import { performAction } from "./perform-action.js";
 import { type ContractRow, loadContract, toContract } from "./view.js";
 
 /** Role (403), status and deadline (409) that an action requires, and the operation it becomes. */
@@ -42,26 +44,27 @@ const ACTIONS = {
   },
 } as const;
 
-/** Performs one action of the table and returns the contract in the state that the action brought. */
+/** Performs one action of the table and responds with the contract as this action left it. */
 export function performLifecycleAction(
   deps: Deps,
   name: keyof typeof ACTIONS,
   { id, caller, rawBody }: { id: Address; caller: Address; rawBody: Uint8Array },
-): Promise<Answer> {
+): Promise<StoredResponse> {
   const { requireRole, status, deadline, toOperation } = ACTIONS[name];
-  return performAct(deps, {
-    act: `${name} ${id}`,
+  return performAction(deps, {
+    action: `${name} ${id}`,
     subject: { escrow: id },
     caller,
     rawBody,
-    prepare: async (requestHash) => {
-      const row = await loadContractForAct(deps.db, id);
+    store: async (requestHash) => {
+      const row = await loadContractForAction(deps.db, id);
       const now = deps.clock.now();
       requireRole(row, caller);
       requireStatus(row, status, now);
       requireBefore(deadline, row.chain[deadline], now);
-      return () =>
-        toOperation({ escrow: id, caller, requestHash, notAfter: Number(row.chain[deadline]) - 1 });
+      await ensureDelegation(deps, caller);
+      const notAfter = Number(row.chain[deadline]) - 1;
+      return enqueue(deps.db, toOperation({ escrow: id, caller, requestHash, notAfter }));
     },
     // The keeper can have settled the contract by now; this action itself did not.
     respond: async () => {
@@ -71,7 +74,7 @@ export function performLifecycleAction(
   });
 }
 
-/** Throws 403 unless the caller can take the contract's open side: never its initiator, and only the named party. */
+/** Throws 403 unless the caller can accept the contract: never its initiator, and only the named party if one is named. */
 export function requireAcceptor({ chain }: ContractRow, caller: Address): void {
   if (caller === chain.initiator) {
     throw new AppError("forbidden", { message: "You posted this contract; someone else has to accept it." });

@@ -1,11 +1,11 @@
-/** Checks that the lifecycle's acts share: who may act, and in which state. */
+/** Checks that the lifecycle's actions share: role, status and deadline. */
 
 import { type Status, statusOf } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
 import { AppError } from "../../errors.js";
 import { type ContractRow, factsOf, isoTime } from "./view.js";
 
-/** Throws 403 unless the caller is the matched worker. Before a match nobody is. */
+/** Throws 403 unless the caller is the matched worker. Before a match no one is. */
 export function requireWorker({ chain }: ContractRow, caller: Address): void {
   if (chain.matchedAt !== null && chain.worker === caller) return;
   throw new AppError("forbidden", { message: "Only the contract's matched worker may do this." });
@@ -23,7 +23,7 @@ export function requireInitiator({ chain }: ContractRow, caller: Address): void 
   throw new AppError("forbidden", { message: "Only the initiator of the contract may do this." });
 }
 
-/** Throws 409 unless the contract is in `expected` at `now`, saying what it is in and which deadline put it there. */
+/** Throws 409 unless the contract is in `expected` at `now`, naming its status and the deadline that caused it. */
 export function requireStatus(row: ContractRow, expected: Status, now: number): void {
   const status = statusOf(factsOf(row), now);
   if (status === expected) return;
@@ -33,7 +33,7 @@ export function requireStatus(row: ContractRow, expected: Status, now: number): 
   });
 }
 
-/** Throws 409 once `deadline` (seconds) has come; at the deadline itself it has passed. */
+/** Throws 409 from the second of `deadline` on. */
 export function requireBefore(name: string, deadline: bigint, now: number): void {
   if (BigInt(now) < deadline) return;
   throw new AppError("conflict", { message: `The ${name}, ${isoTime(Number(deadline))}, has passed.` });

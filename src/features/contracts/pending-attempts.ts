@@ -1,4 +1,4 @@
-/** Unpaid creation attempts: five at a time per caller, each for 30 minutes from its first quote. */
+/** Unpaid creation attempts: five at a time per caller, each for 30 minutes after its first quote. */
 
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
@@ -10,13 +10,13 @@ import { toStoredTerms } from "../../db/stored-terms.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { encryptReference } from "../references/vault.js";
-import type { CreationAttempt } from "./create.js";
+import type { CreationAttempt } from "./create-contract.js";
 
 const LIFETIME_MS = LIMITS.pendingAttemptLifetime * 1000;
 
 /**
- * Takes a slot for an attempt that is about to be quoted, and stores its terms. Asking again within the 30 minutes
- * keeps the slot and its start; later it is a new one. Throws 429 `too_many_pending_attempts`.
+ * Takes a slot for an attempt that is about to be quoted, and stores its terms. A repetition within the 30 minutes keeps
+ * the slot and its start; later it takes a new one. Throws 429 `too_many_pending_attempts`.
  */
 export async function reserveAttempt(deps: Deps, attempt: CreationAttempt): Promise<void> {
   const { id, caller } = attempt;
@@ -52,12 +52,12 @@ export async function reserveAttempt(deps: Deps, attempt: CreationAttempt): Prom
   });
 }
 
-/** Stores the terms of an attempt that is paid without having been quoted; it needs no slot. */
+/** Stores the terms of an attempt that is paid without a quote; it needs no slot. */
 export async function storeAttempt(deps: Deps, attempt: CreationAttempt): Promise<void> {
   if (!attempt.known) await deps.db.transaction((tx) => insertTerms(tx, deps, attempt));
 }
 
-/** Whether a paid creation of this escrow is on its way or done. */
+/** Whether a paid creation of this escrow is pending or done. */
 export async function findLiveCreation(db: Executor, id: Address): Promise<boolean> {
   return (await liveCreations(db, sql`${id}`).limit(1)).length > 0;
 }
@@ -101,9 +101,9 @@ async function insertTerms(tx: Executor, deps: Deps, attempt: CreationAttempt): 
     .from(terms)
     .where(and(eq(terms.caller, caller), eq(terms.bodyHash, bodyHash)));
   if (stored?.id === id) return;
-  // The same bytes were quoted at this moment under other parameters: the stored terms count.
+  // A concurrent request stored the same bytes under other parameters: its terms count.
   throw new AppError("unavailable", {
-    message: "Repeat the identical call.",
+    message: "A concurrent request stored the same contract first. Retry the identical request.",
     retryable: true,
     retryAfterSeconds: 1,
   });
@@ -112,7 +112,7 @@ async function insertTerms(tx: Executor, deps: Deps, attempt: CreationAttempt): 
 function tooMany(oldest: Date): AppError {
   const freeAt = new Date(oldest.getTime() + LIFETIME_MS);
   return new AppError("too_many_pending_attempts", {
-    message: `You have ${LIMITS.pendingAttempts} unpaid creation attempts. Pay one of them, or wait: the oldest one's slot is free at ${freeAt.toISOString()}.`,
+    message: `You have ${LIMITS.pendingAttempts} unpaid creation attempts. Pay one of them, or wait: the oldest one expires at ${freeAt.toISOString()}.`,
     retryable: true,
     retryAfterSeconds: Math.max(1, Math.ceil((freeAt.getTime() - Date.now()) / 1000)),
   });

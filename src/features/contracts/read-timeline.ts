@@ -1,4 +1,4 @@
-/** What happened to a Working Contract on chain, in order. */
+/** The events of a Working Contract on chain, in order. */
 
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { asc, eq } from "drizzle-orm";
@@ -16,7 +16,7 @@ export interface ChainEvent {
   transactionHash: Hex;
 }
 
-/** Every event of an escrow, oldest first: at most some three for each of 4,095 voters, and a dozen more. */
+/** Every event of an escrow, oldest first: at most about three for each of 4,095 voters, and a dozen more. */
 export async function readTimeline(db: Executor, id: Address): Promise<ChainEvent[]> {
   const rows = await db
     .select()

@@ -1,15 +1,15 @@
 /** The life of a contract; votes on a disputed one are in features/votes. */
 import { z } from "@hono/zod-openapi";
 import { body, data, operation, stored } from "../../http/operation.js";
-import { acceptContract } from "./accept.js";
-import { createContract } from "./create.js";
+import { acceptContract } from "./accept-contract.js";
+import { createContract } from "./create-contract.js";
 import { deliver } from "./deliver.js";
-import { disputeContract } from "./dispute.js";
+import { disputeContract } from "./dispute-contract.js";
 import { getLedger } from "./get-ledger.js";
 import { getSettlement } from "./get-settlement.js";
 import { getTerms } from "./get-terms.js";
 import { performLifecycleAction } from "./lifecycle.js";
-import { listContracts } from "./list.js";
+import { listContracts } from "./list-contracts.js";
 import {
   AcceptBodySchema,
   ContractParamsSchema,
@@ -85,9 +85,8 @@ const getTermsOperation = operation(
     path: "/v1/contracts/{id}/terms",
     operationId: "getTerms",
     tag,
-    summary: "Read all that the contract's address commits to",
-    description:
-      "Public. Served from the first quote on, so that a payer can recompute `payTo` before signing.",
+    summary: "Read the terms that the contract's address commits to",
+    description: "Public. Available after the first quote, so a payer can recompute `payTo` before signing.",
     auth: "none",
     params,
     returns: data("The terms", TermsSchema),
@@ -104,7 +103,7 @@ const getSettlementOperation = operation(
     path: "/v1/contracts/{id}/settlement",
     operationId: "getSettlement",
     tag,
-    summary: "Read who gets what, how the contract ended, and how far each payment is",
+    summary: "Read the payouts, how the contract ended, and the state of each payment",
     longRead: true,
     params,
     returns: data("The settlement; no legs while the contract has not ended", SettlementSchema),

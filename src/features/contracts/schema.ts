@@ -11,7 +11,7 @@ import type { ContractDraft } from "./draft.js";
 import { LEDGER_ENTRY_NAMES, type LedgerView } from "./get-ledger.js";
 import type { SettlementView } from "./get-settlement.js";
 import type { TermsView } from "./get-terms.js";
-import { parseStatuses, SORTS } from "./list.js";
+import { parseStatuses, SORTS } from "./list-contracts.js";
 import type { ContractView } from "./view.js";
 
 export const ContractParamsSchema = z.object({
@@ -40,7 +40,7 @@ const trimmed = (limit: number) =>
     .refine(...upTo(limit))
     .openapi({ maxLength: limit });
 
-/** A reference (hash or URI): stored as given. */
+/** A reference (hash or URI), stored as given. */
 export const ReferenceSchema = z
   .string()
   .min(1, "must not be empty")
@@ -63,7 +63,7 @@ const DeadlineSchema = z
   .transform((text) => Math.floor(Date.parse(text) / 1000))
   .openapi({ type: "string", format: "date-time", example: "2026-01-31T12:00:00Z" });
 
-/** Text, because the body parser keeps the digits as they were sent. */
+/** Text, because the body parser keeps the digits as sent. */
 const PriceSchema = z
   .string("must be a decimal above 0 with at most 6 decimals")
   .transform((text, context) => {
@@ -135,7 +135,7 @@ export const CreateBodySchema = z
     if (draft.applicationTerms !== null && draft.application === null) {
       context.addIssue({ code: "custom", path: ["applicationTerms"], message: "needs an application" });
     }
-    // Only a listing can be reserved; elsewhere `client` is an unknown field, and ignored.
+    // Only a listing can be reserved; otherwise `client` is an unknown field, and ignored.
     if (draft.initiator === "client" || draft.client == null) return { ...draft, client: null };
     const client = NonZeroAddressSchema.safeParse(draft.client);
     if (client.success) return { ...draft, client: client.data };
@@ -346,11 +346,13 @@ export const LedgerSchema = z
     ),
     in: ledgerAmount(),
     out: ledgerAmount(),
-    held: ledgerAmount().openapi({ description: "`in` minus `out`: what the escrow owes" }),
+    held: ledgerAmount().openapi({ description: "`in` minus `out`: the amount that the escrow owes" }),
     asOfBlock: z.number().nullable().openapi({ description: "Null while the index catches up" }),
-    balance: ledgerAmount()
+    balance: ledgerAmount().nullable().openapi({
+      description: "The escrow's token balance at that block; null if the node does not respond",
+    }),
+    unbooked: ledgerAmount()
       .nullable()
-      .openapi({ description: "The token's own word on the escrow at that block; null without an answer" }),
-    unbooked: ledgerAmount().nullable().openapi({ description: "Balance beyond `held`, sent by strangers" }),
+      .openapi({ description: "Balance beyond `held`, from direct transfers" }),
   })
   .openapi("Ledger") satisfies z.ZodType<LedgerView>;

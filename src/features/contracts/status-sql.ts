@@ -21,7 +21,7 @@ export function statusSql(now: number): SQL<Status> {
   end`;
 }
 
-/** Phases that a status can come from: an indexable first cut for a filter by status. */
+/** The phases that a status can have: an indexable prefilter for a status filter. */
 export function phasesOf(statuses: readonly Status[]): Phase[] {
   const resolved: Phase[] = ["delivered", "approved", "tallied"];
   const phases: Record<Status, Phase[]> = {
@@ -41,13 +41,13 @@ export function phasesOf(statuses: readonly Status[]): Phase[] {
   return [...new Set(statuses.flatMap((status) => phases[status]))];
 }
 
-/** Contracts of one phase that have been paid out, or have not: rows that lie together in the indexes of the lists. */
+/** Contracts of one phase that are paid out, or are not: contiguous rows in the lists' indexes. */
 export interface Partition {
   phase: Phase;
   settled: boolean;
 }
 
-/** Where the rows of a status lie. */
+/** The partitions that hold the rows of a status. */
 export function partitionsOf(statuses: readonly Status[]): Partition[] {
   return [false, true].flatMap((settled) =>
     phasesOf(statuses.filter((status) => SETTLED_OF[status] !== !settled)).map((phase) => ({
@@ -57,7 +57,7 @@ export function partitionsOf(statuses: readonly Status[]): Partition[] {
   );
 }
 
-/** Whether contracts of a status have been paid out; null for those that may have been. */
+/** Whether contracts of a status have been paid out; null if they can be either. */
 const SETTLED_OF: Record<Status, boolean | null> = {
   created: false,
   matched: false,
@@ -82,7 +82,7 @@ const unclear = bits(sql`${low} & ${high}`);
 /** A criterion without an outcome counts as unclear, as in the escrow. */
 const undecided = sql`(${w.criteriaCount} - ${bits(sql`${low} | ${high}`)})`;
 const acceptedByTimeOut = sql`${w.phase} = 'delivered' and not ${w.computedCriteria}`;
-/** Unclear criteria split the price where they were voted on, and pay as met where the Client accepted. */
+/** Unclear criteria split the price after a vote, and pay as met if the Client accepted. */
 const unclearWeight = sql`(case ${w.phase} when 'tallied' then 1 else 2 end)`;
 const released = sql`div(${w.price} * (2 * ${met} + ${unclearWeight} * (${unclear} + ${undecided})), 2 * ${w.criteriaCount})`;
 

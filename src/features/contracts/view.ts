@@ -1,4 +1,4 @@
-/** The one query and the one mapper behind every answer that shows a Contract. */
+/** The query and the mapper for every response that shows a Contract. */
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { workerStake } from "@working-contracts/protocol/ledger";
@@ -46,16 +46,16 @@ export interface ContractView {
   disputeBond: string | null;
 }
 
-/** Bonds settle in this order; a contract has at most 4,095 ballots, so the list is bounded. */
+/** In the order of settled bonds; bounded by 4,095 ballots per contract. */
 const backupAgents = sql<Address[]>`array(
   select ${vote.backupAgent} from ${vote} where ${vote.contractId} = ${workingContract.id} order by ${vote.position}
 )`;
 
 /**
- * Rows of contracts that are open or were, and whose terms this service holds. Add order and limit, and pass what comes
- * to {@link requireIndex}.
+ * Rows of contracts that were opened, and whose terms this service holds. Add order and limit, and pass the rows to
+ * {@link requireIndex}.
  */
-export function selectContracts(db: Executor, where?: SQL, { isTakenBack = sql<boolean>`false` } = {}) {
+export function selectContracts(db: Executor, where?: SQL, { isReorganized = sql<boolean>`false` } = {}) {
   return db
     .select({
       chain: getTableColumns(workingContract),
@@ -71,7 +71,7 @@ export function selectContracts(db: Executor, where?: SQL, { isTakenBack = sql<b
       delivery: delivery.encrypted,
       backupAgents,
       indexIsWhole: isIndexWhole,
-      isTakenBack,
+      isReorganized,
     })
     .from(workingContract)
     .innerJoin(terms, eq(terms.id, workingContract.id))
@@ -88,7 +88,7 @@ export function selectContracts(db: Executor, where?: SQL, { isTakenBack = sql<b
 
 export type ContractRow = Awaited<ReturnType<typeof selectContracts>>[number];
 
-/** The row of one contract; throws 404 `not_found` where it was never opened, or its terms are not ours. */
+/** The row of one contract; throws 404 `not_found` if it was never opened, or if its terms are not stored here. */
 export async function loadContract(db: Executor, id: Address): Promise<ContractRow> {
   const rows = await selectContracts(db, eq(workingContract.id, id)).limit(1);
   await requireIndex(db, rows);
@@ -98,7 +98,7 @@ export async function loadContract(db: Executor, id: Address): Promise<ContractR
 }
 
 export function noContract(id: Address): AppError {
-  return new AppError("not_found", { message: `There is no contract ${id}.` });
+  return new AppError("not_found", { message: `Contract not found: ${id}` });
 }
 
 /** One contract as the API shows it now; throws 404 `not_found`. */
@@ -106,7 +106,7 @@ export async function viewContract(deps: Pick<Deps, "db" | "clock">, id: Address
   return toContract(await loadContract(deps.db, id), deps.clock.now());
 }
 
-/** The facts that status, outcomes and ending follow from. */
+/** The facts that determine status, outcomes and ending. */
 export function factsOf({ chain }: Pick<ContractRow, "chain">): StatusFacts & { endedAt: number | null } {
   return {
     phase: chain.phase as Exclude<Phase, "none">,
@@ -176,7 +176,7 @@ export function toContract(row: ContractRow, now: number): ContractView {
   };
 }
 
-/** ISO 8601 in UTC with milliseconds, of whole seconds. */
+/** Whole seconds as ISO 8601 in UTC with milliseconds. */
 export function isoTime(seconds: number): string {
   return new Date(seconds * 1000).toISOString();
 }

@@ -1,10 +1,13 @@
-/** The A2A agent card (protocol 1.0): what this service does for other agents, and how they talk to it. */
+/** The A2A agent card (protocol 1.0): the skills of this service, and how to call it. */
 import type { Config } from "../../config.js";
-import { DESCRIPTION } from "./description.js";
+
+/** The service in one sentence, for directories. */
+export const DESCRIPTION =
+  "Escrow marketplace in which autonomous agents agree, perform, verify and settle fixed-price work; payments by x402.";
 
 const JSON_MODES = { inputModes: ["application/json"], outputModes: ["application/json"] };
 
-/** The service speaks its own HTTP API and no A2A binding: its interface is bound by the OpenAPI document's address. */
+/** The service speaks its own HTTP API and no A2A binding, so its interface is the OpenAPI document's address. */
 export function agentCard({ baseUrl }: Pick<Config, "baseUrl">) {
   return {
     name: "Working Contract Service",
@@ -21,7 +24,7 @@ export function agentCard({ baseUrl }: Pick<Config, "baseUrl">) {
       apiKey: {
         httpAuthSecurityScheme: {
           scheme: "bearer",
-          description: "An API key that the agent gets by signing a challenge with its address's key",
+          description: "An API key; an agent gets it by signing a challenge with its address's key",
         },
       },
     },

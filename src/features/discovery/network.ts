@@ -7,11 +7,11 @@ const NetworkSchema = z
   .object({
     baseUrl: z
       .url()
-      .openapi({ description: "The service's own name, with which every quote's resource begins" }),
+      .openapi({ description: "The service's own origin; every quote's resource starts with it" }),
     chainId: z.int(),
     network: z.string().openapi({ description: "The chain's CAIP-2 name, as in quotes" }),
     time: z.iso.datetime().openapi({ description: "The chain's clock, by which every deadline is judged" }),
-    startBlock: z.int().openapi({ description: "Nothing of the protocol happened before it" }),
+    startBlock: z.int().openapi({ description: "The protocol was deployed at this block" }),
     domain: z.string().openapi({ description: "Name of the service in every challenge" }),
     factory: address().openapi({ description: "Deploys the escrows" }),
     implementation: address().openapi({ description: "Code of the escrows" }),
@@ -37,9 +37,9 @@ export const networkOperation = operation(
     path: "/v1/network",
     operationId: "getNetwork",
     tag: "Discovery",
-    summary: "Read where the protocol lives on chain, and the chain's time",
+    summary: "Read the protocol's addresses on chain, and the chain's time",
     description:
-      "What a payer pins: with these addresses it can recompute every quote's `payTo`, and verify every contract without the service.",
+      "Pin these addresses: with them a payer can recompute every quote's `payTo`, and verify every contract without the service.",
     auth: "none",
     returns: data("The network", NetworkSchema),
   },

@@ -1,12 +1,19 @@
+import { readFileSync } from "node:fs";
 import type { Deps } from "../../deps.js";
 import { createRouter } from "../../http/router.js";
 import { agentCard } from "./agent-card.js";
-import { TEXT_PATHS, textOf } from "./texts.js";
 import { x402Resources } from "./x402-resources.js";
+
+/** The texts for agents. */
+const TEMPLATES = {
+  "/llms.txt": load("llms.md"),
+  "/guide.md": load("guide.md"),
+} as const;
+const TEXT_PATHS = Object.keys(TEMPLATES) as (keyof typeof TEMPLATES)[];
 
 const CACHING = { "Cache-Control": "public, max-age=300" };
 
-/** What an agent that knows nothing but this service's address needs to begin. */
+/** Discovery, for an agent that knows only this service's address. */
 export function discoveryRoutes(deps: Deps) {
   const { config, deployment } = deps;
   const router = createRouter();
@@ -17,4 +24,22 @@ export function discoveryRoutes(deps: Deps) {
   router.get("/.well-known/agent-card.json", (c) => c.json(agentCard(config), 200, CACHING));
   router.get("/.well-known/x402", (c) => c.json(x402Resources(config, deployment), 200, CACHING));
   return router;
+}
+
+/** The text with this service's own address and stablecoin filled in. */
+function textOf(
+  path: keyof typeof TEMPLATES,
+  { config, deployment }: Pick<Deps, "config" | "deployment">,
+): string {
+  const values: Record<string, string> = {
+    BASE_URL: config.baseUrl,
+    NETWORK: `eip155:${deployment.chainId}`,
+    ASSET: deployment.asset.address,
+    SYMBOL: deployment.asset.symbol,
+  };
+  return TEMPLATES[path].replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => values[name] ?? "");
+}
+
+function load(name: string): string {
+  return readFileSync(new URL(`./texts/${name}`, import.meta.url), "utf8");
 }

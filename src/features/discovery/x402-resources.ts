@@ -2,7 +2,7 @@
 
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Config } from "../../config.js";
-import { DESCRIPTION } from "./description.js";
+import { DESCRIPTION } from "./agent-card.js";
 
 const PAID_CALLS = [
   {
@@ -22,8 +22,8 @@ const PAID_CALLS = [
 ];
 
 /**
- * `resources` lists the URLs, as crawlers take them; `items` says more in the form of the x402 discovery API. No item
- * has `accepts`: amount and payee are each contract's own, and only its quote tells them.
+ * `resources` lists the URLs for crawlers; `items` describes them in the form of the x402 discovery API. No item has
+ * `accepts`: each contract has its own amount and payee, which only its quote shows.
  */
 export function x402Resources({ baseUrl }: Pick<Config, "baseUrl">, { chainId, asset }: Deployment) {
   return {

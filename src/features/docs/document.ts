@@ -1,4 +1,4 @@
-/** `/openapi.json`: what the routes declare, completed with what holds for all of them. */
+/** `/openapi.json`: the declarations of all routes, with the parts that apply to all of them. */
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { AppEnv } from "../../http/env.js";
 import { errorResponses } from "../../http/envelope.js";
@@ -12,7 +12,21 @@ import {
   SHARED_HEADERS,
   TAGS,
 } from "./document-parts.js";
-import { EXAMPLES } from "./examples/all.js";
+import { AGENT_EXAMPLES } from "./examples/agents.js";
+import { CONTRACT_EXAMPLES } from "./examples/contracts.js";
+import { SERVICE_EXAMPLES } from "./examples/service.js";
+import type { Examples } from "./examples/shared.js";
+import { WEBHOOK_EXAMPLES } from "./examples/webhooks.js";
+import { WORK_EXAMPLES } from "./examples/work.js";
+
+/** One example of every operation. */
+const EXAMPLES: Examples = {
+  ...SERVICE_EXAMPLES,
+  ...AGENT_EXAMPLES,
+  ...CONTRACT_EXAMPLES,
+  ...WORK_EXAMPLES,
+  ...WEBHOOK_EXAMPLES,
+};
 
 export type ApiDocument = ReturnType<OpenAPIHono["getOpenAPI31Document"]>;
 type PathItem = NonNullable<ApiDocument["paths"]>[string];
@@ -42,7 +56,7 @@ export function operationsOf(
   );
 }
 
-/** The API's document, as of every route that is mounted by now. */
+/** The API's document, for the routes that are mounted so far. */
 export function describeApi(app: OpenAPIHono<AppEnv>, { baseUrl }: { baseUrl: string }): ApiDocument {
   const { openAPIRegistry: registry } = app;
   for (const [name, scheme] of Object.entries(SECURITY_SCHEMES)) {
@@ -79,7 +93,7 @@ function complete(operation: Operation, path: string): void {
   addExamples(operation, responses);
 }
 
-/** What the middleware in front of every route can answer. */
+/** Error responses of the middleware in front of every route. */
 function addErrors(responses: Record<string, ApiResponse>, path: string): void {
   const common = path.startsWith("/v1/")
     ? errorResponses("invalid_request", "rate_limited", "internal_error", "unavailable")
@@ -100,7 +114,7 @@ function codesOf(media: MediaType | undefined): string[] {
   return Object.keys(media?.examples ?? {});
 }
 
-/** The examples of an error response are its codes: the schema says that there are no others. */
+/** Restricts an error response's schema to the codes of its examples. */
 function nameCodes(response: ApiResponse): void {
   const media = response.content?.["application/json"];
   const codes = codesOf(media);

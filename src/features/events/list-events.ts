@@ -1,4 +1,4 @@
-/** GET /v1/events: the log by position, to be asked again and again. */
+/** GET /v1/events: the log by position, for polling. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";
@@ -9,12 +9,12 @@ import { type EventView, toEvent } from "../../events/view.js";
 
 export interface EventList {
   data: EventView[];
-  /** What to pass as `after` next, whether or not there was anything. */
+  /** `after` for the next call, even if there were no events. */
   nextAfter: string;
   hasMore: boolean;
 }
 
-/** `latest` gives no event, only where the log ends now. Throws `invalid_request` for a position that it has not reached. */
+/** `latest` returns no events, only the end of the log. Throws `invalid_request` for a position beyond the end. */
 export async function listEvents(
   { db }: Pick<Deps, "db">,
   {
@@ -31,7 +31,7 @@ export async function listEvents(
   return { data: rows.map(toEvent), nextAfter: end.toString(), hasMore };
 }
 
-/** A reader that is ahead of the log remembers another log than this one: it would miss events without a word. */
+/** A reader ahead of the log has a position in a different log: it would miss events silently. */
 export function requireReached(after: bigint, newest: bigint): void {
   if (after <= newest) return;
   const message = `is ahead of the log, whose newest event is ${newest}`;

@@ -20,9 +20,9 @@ export const eventOperations = [
       path: "/v1/events",
       operationId: "listEvents",
       tag,
-      summary: "Read the log of events from a position on, oldest first",
+      summary: "Read the event log after a position, oldest first",
       description:
-        "One log of everything that happened to all contracts, in one order, without gaps. Pass `nextAfter` as `after` the next time. A call with filters looks through at most 10,000 events, so it can return none although `hasMore` is true. An event that a chain reorganization undid is followed by an `event.reverted` that names it in `data.eventId`.",
+        "One log of everything that happened to all contracts, in one order, without gaps. Pass `nextAfter` as `after` in the next call. A call with filters searches at most 10,000 events, so it can return none although `hasMore` is true. An event that a chain reorganization removed is followed by an `event.reverted` that names it in `data.eventId`.",
       longRead: true,
       query: EventListQuerySchema,
       returns: body("Events, and where to continue", EventListSchema),
@@ -39,7 +39,7 @@ export const eventOperations = [
       tag,
       summary: "Receive events as they happen (server-sent events)",
       description:
-        "The same log as GET /v1/events. Each message has the event's type as `event`, its id as `id` and the Event as `data`. A reader that reconnects with `Last-Event-ID` misses nothing. Heartbeats are comments, every 15 seconds, and move the id on. A stream ends after 15 minutes, and when its reader takes nothing for 20 seconds.",
+        "The same log as GET /v1/events. Each message has the event's type as `event`, its id as `id` and the Event as `data`. A reader that reconnects with `Last-Event-ID` misses nothing. Heartbeats are comments, every 15 seconds, and advance the id. A stream ends after 15 minutes, or when its reader takes nothing for 20 seconds.",
       longRead: true,
       query: EventStreamQuerySchema,
       headers: LastEventIdSchema,

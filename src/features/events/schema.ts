@@ -9,32 +9,30 @@ const hash = z.custom<`0x${string}`>().openapi({ type: "string" });
 
 export const EventSchema = z
   .object({
-    id: z.string().openapi({ example: "1042", description: "Place in the log: 1, 2, 3 and so on" }),
+    id: z.string().openapi({ example: "1042", description: "Position in the log: 1, 2, 3 and so on" }),
     type: z.enum(EVENT_TYPES),
     timestamp: z.iso
       .datetime()
-      .openapi({ description: "When it happened by the chain's clock; the order is that of `id`" }),
+      .openapi({ description: "Time by the chain's clock; events are ordered by `id`" }),
     contractId: z.string(),
-    agents: z.array(z.string()).openapi({ description: "Whom it concerns" }),
+    agents: z.array(z.string()).openapi({ description: "The agents that it concerns" }),
     data: z.record(z.string(), z.unknown()),
     chain: z
       .object({ blockNumber: z.number(), blockHash: hash, transactionHash: hash, logIndex: z.number() })
       .nullable()
-      .openapi({ description: "The escrow's own event behind it; null where there is none" }),
+      .openapi({ description: "The escrow's own event; null if there is none" }),
   })
   .openapi("Event") satisfies z.ZodType<EventView>;
 
 export const EventListSchema = z
   .object({
     data: z.array(EventSchema),
-    nextAfter: z
-      .string()
-      .openapi({ description: "`after` of the next call, whether or not there was an event" }),
-    hasMore: z.boolean().openapi({ description: "Whether calling again at once can give more" }),
+    nextAfter: z.string().openapi({ description: "`after` of the next call, even if there were no events" }),
+    hasMore: z.boolean().openapi({ description: "Whether an immediate next call can return more" }),
   })
   .openapi("EventList") satisfies z.ZodType<EventList>;
 
-/** A place in the log. The largest that Postgres can hold has 19 digits. */
+/** A position in the log. The largest that Postgres can hold has 19 digits. */
 export const PositionSchema = z
   .string()
   .regex(/^\d{1,18}$/, "must be the id of an event, or 0")
@@ -70,7 +68,7 @@ export const EventListQuerySchema = EventFilterSchema.extend({
       type: "string",
       example: "1042",
       description:
-        "Only events behind this id: `nextAfter` of the call before, 0 (the default) for the whole log, or `latest`",
+        "Only events after this id: `nextAfter` of the previous call, 0 (the default) for the whole log, or `latest`",
     }),
   limit: z
     .string()
@@ -83,12 +81,12 @@ export const EventListQuerySchema = EventFilterSchema.extend({
 
 export const EventStreamQuerySchema = EventFilterSchema.extend({
   after: PositionSchema.optional().openapi({
-    description: "Where to begin without `Last-Event-ID`; now where absent",
+    description: "Where to start without `Last-Event-ID`; now by default",
   }),
 }).transform(({ after, type, ...filter }) => ({ after, filter: { ...filter, types: type } }));
 
 export const LastEventIdSchema = z.object({
   "last-event-id": PositionSchema.optional().openapi({
-    description: "The last id that was received; goes before `after`",
+    description: "The last received id; takes precedence over `after`",
   }),
 });

@@ -1,4 +1,4 @@
-/** GET /v1/events/stream: the log as server-sent events, from a position on and for as long as the reader keeps up. */
+/** GET /v1/events/stream: the log as server-sent events, while the reader keeps up. */
 
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
@@ -12,28 +12,28 @@ import { requireReached } from "./list-events.js";
 
 export interface StreamRequest {
   caller: Address;
-  /** Null: from now on. */
+  /** Null means from now on. */
   after: bigint | null;
   filter: EventFilter;
   signal: AbortSignal;
-  /** Whose streams are counted together; the caller's where absent. */
+  /** Streams with the same key share a limit; the caller's address by default. */
   countedAs?: string | undefined;
 }
 
 export interface EventStreams {
   /**
    * Chunks of text/event-stream. Ends with `signal`, after {@link LIMITS.streamLifetime}, or when the service stops;
-   * the reader comes back with the last id. The first chunk comes at once, or throws `invalid_request`, 429
-   * `too_many_streams` for one address, or 503 where this process has no room.
+   * the reader reconnects with the last id. The first chunk comes immediately, or throws `invalid_request`, 429
+   * `too_many_streams` for one address, or 503 if this process has no capacity.
    */
   open(request: StreamRequest): AsyncGenerator<string, void>;
 }
 
 /** Events in one chunk, and in one read of the database. */
 const PAGE = 100;
-/** Readers of old events that may be at the database at once. */
+/** Concurrency limit for database reads of old events. */
 const MAX_READING = 4;
-/** Pause of a reader whose connection broke. */
+/** Pause before a reader with a broken connection reconnects. */
 const RETRY_MS = 2_000;
 
 export function createEventStreams(
@@ -52,14 +52,14 @@ export function createEventStreams(
     const own = open.get(caller) ?? 0;
     if (own >= LIMITS.streamsPerAgent) {
       throw new AppError("too_many_streams", {
-        message: `You have ${own} open streams, the most that are possible; close one first.`,
+        message: `You have ${own} open streams, the maximum; close one first.`,
         retryable: true,
         retryAfterSeconds: 5,
       });
     }
     if (total >= maxStreams) {
       throw new AppError("unavailable", {
-        message: "There is no room for another stream here right now; poll GET /v1/events, or try again.",
+        message: "This process is at its stream limit. Poll GET /v1/events, or retry.",
         retryable: true,
         retryAfterSeconds: 5,
       });
@@ -81,7 +81,7 @@ export function createEventStreams(
     signal,
     countedAs = caller,
   }: StreamRequest): AsyncGenerator<string, void> {
-    // Another process may have told the reader of an event that this one has not heard of yet.
+    // Another process can have sent the reader an event that this one has not seen yet.
     if (after !== null && after > feed.newest()) requireReached(after, await newestPosition(db));
     let at = after ?? feed.newest();
     take(countedAs);
@@ -106,7 +106,7 @@ export function createEventStreams(
 
         const waitingSince = performance.now();
         await feed.wait(at, { timeoutMs: heartbeatMs, signal });
-        // The id of a heartbeat moves a reader on for whom there was nothing.
+        // The id of a heartbeat advances a reader that had no events.
         if (performance.now() - waitingSince >= heartbeatMs - 1) yield heartbeat(at);
       }
     } finally {

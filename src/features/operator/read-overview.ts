@@ -1,4 +1,4 @@
-/** What an operator watches: the outbox, the signers, payouts that wait. */
+/** The operator's overview: outbox, signers and pending payouts. */
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { endedAt } from "@working-contracts/protocol/status";
@@ -13,14 +13,14 @@ import { factsOf, isoTime, selectContracts } from "../contracts/view.js";
 
 /** Rows of each list. */
 const LIMIT = 50;
-/** Operations among which the newest rejections are looked for. */
+/** Number of newest operations that are searched for rejections. */
 const RECENT = 2_000;
 
 export interface OperatorOverview {
   queue: { state: OperationState; kind: string; count: number; oldestAt: string }[];
   signers: {
     address: string;
-    /** Native currency, as a decimal; null where the node does not answer. */
+    /** Native currency, as a decimal; null if the node does not respond. */
     balance: string | null;
     ownedSince: string;
     openBatches: number;
@@ -33,7 +33,7 @@ export interface OperatorOverview {
   heldPayouts: { contractId: Address; title: string; price: string; endedAt: string; heldUntil: string }[];
   /** Ended and due, and not settled yet. */
   dueSettlements: number;
-  /** Refused by the token; claimable by anybody for the payee. */
+  /** Refused by the token; anyone can claim them for the payee. */
   deferredPayouts: { contractId: Hex; payee: Hex; amount: string }[];
 }
 

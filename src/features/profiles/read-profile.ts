@@ -11,7 +11,7 @@ export interface ProfileView {
   bio: string | null;
 }
 
-/** The newest version; null fields where none was ever set. */
+/** The newest version; null fields if none was ever set. */
 export async function readProfile(db: Executor, agent: Address): Promise<ProfileView> {
   const newest = await newestProfile(db, agent);
   return { agentId: agent, displayName: newest?.displayName ?? null, bio: newest?.bio ?? null };

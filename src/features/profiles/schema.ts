@@ -1,12 +1,12 @@
+/** A profile's fields, cleaned and checked (docs/rules.md 54). */
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { AddressViewSchema } from "../../http/address.js";
-import { cleanText, lengthOf, resemblesAddress } from "./clean-text.js";
 
-/** Composing accents takes the square of their number. */
+/** Composing accents takes quadratic time. */
 const MAX_UNITS = 8_192;
 
-/** Length is judged after cleaning: characters that nobody sees cost nothing, up to {@link MAX_UNITS}. */
+/** The length counts after cleaning: invisible characters are free, up to {@link MAX_UNITS}. */
 const text = (limit: number) =>
   z
     .string()
@@ -43,3 +43,26 @@ export const ProfileVersionSchema = z
     createdAt: z.iso.datetime(),
   })
   .openapi("ProfileVersion");
+
+/**
+ * Invisible characters: control, format (zero-width, bidi) and line separator characters, everything that
+ * Unicode calls ignorable (fillers, variation selectors, tags), and the blank Braille pattern.
+ */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+
+/** NFC without invisible characters and outer blanks; null if nothing is left. */
+export function cleanText(text: string): string | null {
+  // Stripping can join a letter and its accent: normalized again, so equal names are equal texts.
+  const clean = text.normalize("NFC").replace(INVISIBLE, "").normalize("NFC").trim();
+  return clean === "" ? null : clean;
+}
+
+/** Whether the text looks like an address: `0x` in any letter case or compatible form, such as full width. */
+export function resemblesAddress(text: string): boolean {
+  return text.normalize("NFKC").replace(INVISIBLE, "").toLowerCase().includes("0x");
+}
+
+/** Length in code points. */
+export function lengthOf(text: string): number {
+  return [...text].length;
+}

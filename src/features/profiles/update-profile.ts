@@ -1,4 +1,4 @@
-/** POST /v1/agents/me/profile: one more version of the caller's self-description. */
+/** POST /v1/agents/me/profile: adds a version of the caller's self-description. */
 
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
@@ -9,15 +9,15 @@ import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { newestProfile, type ProfileView } from "./read-profile.js";
 
-/** Clean text; null clears, undefined carries the current value over. */
+/** Clean text; null clears the field, undefined keeps its value. */
 export interface ProfileChange {
   displayName?: string | null | undefined;
   bio?: string | null | undefined;
 }
 
 /**
- * Appends a version. Throws 429 `too_many_profile_updates` beyond 10 versions in any 24 hours, exactly, however many
- * arrive at once: the database's clock decides for all replicas.
+ * Appends a version. Throws 429 `too_many_profile_updates` beyond 10 versions in any 24 hours. The limit is exact
+ * even for concurrent calls on several replicas, because the database's clock decides.
  */
 export async function updateProfile(
   { db }: Pick<Deps, "db">,
@@ -25,7 +25,7 @@ export async function updateProfile(
 ): Promise<ProfileView & { createdAt: string }> {
   return db.transaction(async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`profile:${agent}`}, 0))`);
-    await requireRoom(tx, agent);
+    await assertBelowLimit(tx, agent);
     const current = await newestProfile(tx, agent);
     const [stored] = await tx
       .insert(profile)
@@ -33,7 +33,7 @@ export async function updateProfile(
         agent,
         displayName: change.displayName === undefined ? (current?.displayName ?? null) : change.displayName,
         bio: change.bio === undefined ? (current?.bio ?? null) : change.bio,
-        // Not now(): that is the transaction's start, which may lie before the wait for the lock.
+        // Not now(): that is the transaction's start, which can be before the wait for the lock.
         createdAt: sql`clock_timestamp()`,
       })
       .returning();
@@ -42,7 +42,7 @@ export async function updateProfile(
   });
 }
 
-async function requireRoom(tx: Transaction, agent: Address): Promise<void> {
+async function assertBelowLimit(tx: Transaction, agent: Address): Promise<void> {
   const [recent] = await tx
     .select({
       versions: count(),
@@ -55,7 +55,7 @@ async function requireRoom(tx: Transaction, agent: Address): Promise<void> {
   if (recent === undefined || recent.versions < LIMITS.profileVersionsPerDay) return;
   const secondsLeft = Math.max(1, Number(recent.secondsLeft));
   throw new AppError("too_many_profile_updates", {
-    message: `A profile can change ${LIMITS.profileVersionsPerDay} times in 24 hours; the next change is possible in ${secondsLeft} s.`,
+    message: `A profile can change ${LIMITS.profileVersionsPerDay} times in 24 hours; retry in ${secondsLeft} s.`,
     retryable: true,
     retryAfterSeconds: secondsLeft,
   });

@@ -3,14 +3,14 @@ import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Parameters } from "@working-contracts/protocol/types";
 import type { PublicClient } from "viem";
 
-/** Long enough to spare the node, short against the day for which the factory still takes former parameters. */
+/** Spares the node; short compared with the day for which the factory still accepts former parameters. */
 const FRESH_FOR_MS = 5_000;
 
 export type ParameterReader = () => Promise<Parameters>;
 
 /**
  * Reads the parameters of future Working Contracts from the factory, at most once every few seconds; concurrent
- * callers share one read. Rejects where the node does not answer, and tries again at the next call.
+ * callers share one read. Rejects if the node does not respond; the next call retries.
  */
 export function createParameterReader(
   { publicClient, deployment }: { publicClient: Pick<PublicClient, "readContract">; deployment: Deployment },

@@ -6,7 +6,7 @@ import type { Config } from "../../config.js";
 
 /**
  * All limits and windows that `GET /v1/protocol` does not serve: lengths in characters, sizes in bytes, windows as
- * ISO 8601 durations, rates in requests a minute (null where switched off).
+ * ISO 8601 durations, rates in requests per minute (null if switched off).
  */
 export function presentLimits(
   { minimumPrice, rateLimits }: Pick<Config, "minimumPrice" | "rateLimits">,

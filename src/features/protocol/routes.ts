@@ -29,7 +29,7 @@ export const protocolOperations = [
       path: "/v1/limits",
       operationId: "getLimits",
       tag,
-      summary: "Read every limit and window that is no protocol parameter",
+      summary: "Read every limit and window that is not a protocol parameter",
       auth: "none",
       returns: data("Limits", LimitsSchema),
     },

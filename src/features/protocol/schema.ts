@@ -20,7 +20,7 @@ export const ProtocolSchema = z
   .openapi("ProtocolParameters");
 
 const duration = z.string().openapi({ example: "PT5M", description: "ISO 8601 duration" });
-const rate = z.number().nullable().openapi({ description: "Requests a minute; null: not limited" });
+const rate = z.number().nullable().openapi({ description: "Requests per minute; null means unlimited" });
 
 export const LimitsSchema = z
   .object({

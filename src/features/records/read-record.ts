@@ -1,4 +1,4 @@
-/** GET /v1/agents/{address}/record: what became of an agent's contracts, counted. */
+/** GET /v1/agents/{address}/record: counts the results of an agent's contracts. */
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { STATUS_GROUPS, type Status } from "@working-contracts/protocol/status";
@@ -12,7 +12,7 @@ import type { Deps } from "../../deps.js";
 import { phasesOf, statusSql } from "../contracts/status-sql.js";
 import { tallied } from "../votes/view.js";
 
-/** One side of an agent's work. A dispute is won where all of the price went this side's way, lost where none did. */
+/** An agent's work in one role. A dispute is won if this role got the whole price, and lost if it got none. */
 export interface RoleRecord {
   /** Contracts not yet closed. */
   active: number;
@@ -25,7 +25,7 @@ export interface RoleRecord {
   disputesSplit: number;
   /** Sum of the prices of completed contracts. */
   settledValue: string;
-  /** What settlement has paid to this side, deposits that came back included. */
+  /** Paid to this role by settlements, including returned deposits. */
   received: string;
 }
 
@@ -34,7 +34,7 @@ export interface RecordView {
   asWorker: RoleRecord;
   asClient: RoleRecord;
   asBackupAgent: {
-    /** Disputes voted on, tallied by now. */
+    /** Votes on disputes that are tallied. */
     ballots: number;
     /** Of those, votes that were never opened. */
     unopened: number;
@@ -44,7 +44,7 @@ export interface RecordView {
   complaintsAgainst: { pending: number; upheld: number; dismissed: number };
 }
 
-/** The record of any address; zeros where it has done nothing. Contracts count from the match on. */
+/** The record of any address; zeros if it has done nothing. Contracts count once matched. */
 export async function readRecord(
   { db, clock }: Pick<Deps, "db" | "clock">,
   agent: Address,
@@ -73,7 +73,7 @@ async function readRole(
   }: {
     role: SQL;
     payout: typeof w.workerPayout | typeof w.clientPayout;
-    /** Status in which this side got the whole price. */
+    /** Status in which this role got the whole price. */
     allMine: Status;
     now: number;
   },

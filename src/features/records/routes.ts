@@ -1,4 +1,4 @@
-/** What became of an agent's work, counted. */
+/** Counts of the results of an agent's work. */
 import { z } from "@hono/zod-openapi";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/address.js";
 import { data, operation } from "../../http/operation.js";
@@ -11,11 +11,11 @@ const RoleRecordSchema = z.object({
   completed: z.number().openapi({ description: "Delivered and settled" }),
   withdrawn: z.number(),
   absent: z.number(),
-  disputesWon: z.number().openapi({ description: "The whole price went this side's way" }),
-  disputesLost: z.number().openapi({ description: "The whole price went the other side's way" }),
+  disputesWon: z.number().openapi({ description: "This role got the whole price" }),
+  disputesLost: z.number().openapi({ description: "The other role got the whole price" }),
   disputesSplit: z.number(),
   settledValue: amount().openapi({ description: "Sum of the prices of completed contracts" }),
-  received: amount().openapi({ description: "Paid to this side by settlements, deposits included" }),
+  received: amount().openapi({ description: "Paid to this role by settlements, deposits included" }),
 });
 
 const RecordSchema = z
@@ -24,7 +24,7 @@ const RecordSchema = z
     asWorker: RoleRecordSchema,
     asClient: RoleRecordSchema,
     asBackupAgent: z.object({
-      ballots: z.number().openapi({ description: "In disputes that were tallied" }),
+      ballots: z.number().openapi({ description: "In tallied disputes" }),
       unopened: z.number(),
       tokens: z.number(),
     }),
@@ -39,7 +39,7 @@ export const recordOperations = [
       path: "/v1/agents/{address}/record",
       operationId: "getRecord",
       tag: "Agents",
-      summary: "Read what became of an agent's contracts, votes and the complaints against it, counted",
+      summary: "Count the results of an agent's contracts and votes, and the complaints against it",
       longRead: true,
       params: AddressParamsSchema,
       returns: data("The record; zeros if the address has done nothing", RecordSchema),

@@ -1,4 +1,4 @@
-/** GET /v1/contracts/{id}/keys: who may have which key of the encrypted references (docs/rules.md 34). */
+/** GET /v1/contracts/{id}/keys: releases the keys of the encrypted references that the caller may read (docs/rules.md 34). */
 
 import { registryAbi } from "@working-contracts/protocol/abi";
 import { statusOf } from "@working-contracts/protocol/status";
@@ -8,7 +8,7 @@ import { keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
-import { loadContractForAct } from "../contracts/load-for-act.js";
+import { loadContractForAction } from "../contracts/load-for-action.js";
 import { type ContractRow, factsOf } from "../contracts/view.js";
 import { type ReferenceField, readReferenceKey } from "./vault.js";
 
@@ -30,14 +30,14 @@ interface Entitlement {
 }
 
 /**
- * The keys that the caller may have now, of the references that exist. Every key that is handed out is logged first.
- * Throws 404, and 403 where the caller may have none.
+ * The keys that the caller is entitled to now, of existing references. Every release is logged first. Throws 404, and
+ * 403 if the caller is entitled to none.
  */
 export async function releaseKeys(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "config">,
   { id, caller }: { id: Address; caller: Address },
 ): Promise<ReferenceJwk[]> {
-  const row = await loadContractForAct(deps.db, id);
+  const row = await loadContractForAction(deps.db, id);
   const { role, fields } = await entitlementOf(deps, row, caller);
   const keys: ReferenceJwk[] = [];
   for (const field of fields) {
@@ -49,7 +49,7 @@ export async function releaseKeys(
   return keys;
 }
 
-/** Who has which key is for the parties alone to know. */
+/** Only the parties can read the log of releases. */
 async function logRelease(
   { db, clock }: Pick<Deps, "db" | "clock">,
   { row, caller, role, fields }: { row: ContractRow; caller: Address } & Entitlement,
@@ -101,7 +101,7 @@ async function entitlementOf(
   });
 }
 
-/** Eligibility is read from the chain itself: a stake that is being withdrawn opens nothing, however late the index. */
+/** Reads eligibility from the chain: with a late index, a stake that is being withdrawn must not release keys. */
 async function isJuror(
   { clock, publicClient, deployment }: Pick<Deps, "clock" | "publicClient" | "deployment">,
   row: ContractRow,

@@ -1,4 +1,4 @@
-/** Operator's work: wraps every reference key anew under the current master key. */
+/** Operator command: rewraps every reference key with the current master key. */
 import { and, asc, eq, ne, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../db/client.js";
 import { referenceKey } from "../../db/schema.js";
@@ -9,13 +9,13 @@ type ReferenceKeyRow = typeof referenceKey.$inferSelect;
 
 export interface RotationReport {
   rewrapped: number;
-  /** Rows left as they were: wrapped by a master key that was not given, or damaged. */
+  /** Unchanged rows: wrapped with a master key that was not given, or damaged. */
   failed: { contractId: string; field: string; reason: string }[];
 }
 
 /**
- * Re-wraps in batches of one transaction each. It can be stopped at any moment and run again, and twice at once: what
- * is done stays done, and a row is changed only as long as it holds what was unwrapped.
+ * Re-wraps in batches of one transaction each. It can be stopped and resumed at any time, even run twice at
+ * once: a row is updated only if it still holds the value that was unwrapped.
  */
 export async function rotateMasterKey(
   db: Database,

@@ -1,8 +1,8 @@
 /** Keys of the encrypted references, and the log of who received them. */
 import { body, data, operation } from "../../http/operation.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
+import { listReleases } from "./list-releases.js";
 import { releaseKeys } from "./release-keys.js";
-import { listReleases } from "./releases.js";
 import { KeyReleaseListSchema, KeyReleaseQuerySchema, KeySetSchema } from "./schema.js";
 
 const tag = "Reference keys";

@@ -2,8 +2,8 @@ import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { AddressViewSchema } from "../../http/address.js";
 import { PageQuerySchema } from "../../http/pagination.js";
+import type { KeyReleaseView } from "./list-releases.js";
 import type { ReferenceJwk } from "./release-keys.js";
-import type { KeyReleaseView } from "./releases.js";
 
 const FieldSchema = z.enum(["supplementaryMaterials", "delivery"]);
 
@@ -12,9 +12,9 @@ const JwkSchema = z
     kty: z.literal("oct"),
     alg: z.literal("A256GCM"),
     use: z.literal("enc"),
-    kid: z.string().openapi({ description: "As in the header of the JWE that the key opens" }),
+    kid: z.string().openapi({ description: "Equals `kid` in the header of the JWE that the key decrypts" }),
     k: z.string().openapi({ description: "The key, base64url" }),
-    field: FieldSchema.openapi({ description: "The Contract's field that the key opens" }),
+    field: FieldSchema.openapi({ description: "The Contract's field that the key decrypts" }),
   })
   .openapi("ReferenceKey") satisfies z.ZodType<ReferenceJwk>;
 
@@ -39,8 +39,8 @@ export const KeyReleaseQuerySchema = PageQuerySchema.extend({
   cursor: z
     .string()
     // The largest id of a Postgres bigserial has 19 digits.
-    .regex(/^\d{1,18}$/, "must be the nextCursor of the page before")
+    .regex(/^\d{1,18}$/, "must be the nextCursor of the previous page")
     .transform(BigInt)
     .optional()
-    .openapi({ type: "string", description: "nextCursor of the page before" }),
+    .openapi({ type: "string", description: "nextCursor of the previous page" }),
 }).transform(({ limit, cursor }) => ({ limit: limit ?? LIMITS.pageSize, before: cursor }));

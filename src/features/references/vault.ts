@@ -1,6 +1,6 @@
 /**
  * Encrypted references at rest (docs/rules.md 34): one random key per Working Contract and field, wrapped by the
- * operator's master key. What is stored and served is the compact JWE; plain text is held by nobody.
+ * operator's master key. The service stores and serves only the compact JWE, never plain text.
  */
 import { randomBytes } from "node:crypto";
 import type { Hex } from "@working-contracts/protocol/types";
@@ -19,7 +19,7 @@ export interface ReferencePlace {
 
 const KEY_BYTES = 32;
 
-/** Compact JWE (`dir`, `A256GCM`) of a reference under its own key, which is made and stored where there is none. */
+/** Compact JWE (`dir`, `A256GCM`) of a reference under its own key, which is created and stored if there is none. */
 export async function encryptReference(
   db: Executor,
   input: ReferencePlace & MasterKeys & { reference: string },
@@ -30,7 +30,7 @@ export async function encryptReference(
     .encrypt(key);
 }
 
-/** The key of one reference, unwrapped; null where nothing was ever encrypted there. Throws on an unknown master key. */
+/** The key of one reference, unwrapped; null if nothing was ever encrypted there. Throws on an unknown master key. */
 export async function readReferenceKey(
   db: Executor,
   input: ReferencePlace & MasterKeys,
@@ -65,7 +65,7 @@ export function wrapKey(
   return wrapSecret(key, { masterKey, place: { contractId, field } });
 }
 
-/** Throws where the master key is another one, or the wrapped key belongs to another place. */
+/** Throws for another master key, and for a wrapped key of another contract or field. */
 export function unwrapKey(
   wrapped: string,
   { contractId, field, masterKey }: ReferencePlace & { masterKey: Hex },

@@ -2,9 +2,9 @@
 import { AddressParamsSchema } from "../../http/address.js";
 import { data, operation, stored } from "../../http/operation.js";
 import { createParameterReader } from "../protocol/parameters.js";
+import { addStake } from "./add-stake.js";
+import { requestUnstake } from "./request-unstake.js";
 import { StakeBodySchema, StakeSchema } from "./schema.js";
-import { addStake } from "./stake.js";
-import { requestUnstake } from "./unstake.js";
 import { viewStake } from "./view.js";
 
 const tag = "Stakes";
@@ -38,8 +38,8 @@ export const stakeOperations = [
       tag,
       summary: "Withdraw the whole stake",
       description:
-        "It is paid back automatically, 48 hours later. Refused while a vote of the caller is open.",
-      returns: stored("The stake, with the time from which it is paid back", StakeSchema),
+        "It is paid back automatically after 48 hours. Refused while a vote of the caller is open.",
+      returns: stored("The stake, with the time after which it is paid back", StakeSchema),
       errors: ["forbidden", "conflict"],
     },
     (deps) => {

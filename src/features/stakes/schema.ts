@@ -7,7 +7,7 @@ const AMOUNT = "must be a decimal above 0, with at most 18 decimals and no expon
 
 export const StakeBodySchema = z
   .object({
-    /** Text, because the body parser keeps the digits as they were sent. */
+    /** Text, because the body parser keeps the digits as sent. */
     amount: z
       .string(AMOUNT)
       .transform((text, context) => {
@@ -20,7 +20,7 @@ export const StakeBodySchema = z
       .openapi({
         type: ["number", "string", "null"],
         example: "1000",
-        description: "Protocol tokens, as text or number; the current baEligibilityStake where absent",
+        description: "Protocol tokens, as text or number; the current baEligibilityStake by default",
       }),
   })
   .openapi("StakeBody");
@@ -32,11 +32,11 @@ export const StakeSchema = z
     stakedSince: z.iso
       .datetime()
       .nullable()
-      .openapi({ description: "When the stake last grew; disputes that begin after it can be voted on" }),
+      .openapi({ description: "When the stake last grew; it allows votes on disputes that begin later" }),
     eligible: z.boolean(),
     releasableAt: z.iso
       .datetime()
       .nullable()
-      .openapi({ description: "From when it is paid back; null while it is not being withdrawn" }),
+      .openapi({ description: "Time after which it is paid back; null while it is not being withdrawn" }),
   })
   .openapi("Stake") satisfies z.ZodType<StakeView>;

@@ -1,4 +1,4 @@
-/** A Backup Agent's stake, as every answer shows it. */
+/** A Backup Agent's stake, as every response shows it. */
 
 import { formatDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import type { Address } from "@working-contracts/protocol/types";
@@ -10,18 +10,18 @@ import type { Deps } from "../../deps.js";
 import { isoTime } from "../contracts/view.js";
 import type { ParameterReader } from "../protocol/parameters.js";
 
-/** What this resource needs beside the usual: the eligibility stake of future contracts. */
+/** The usual dependencies, and the eligibility stake of future contracts. */
 export type StakeDeps = Deps & { readParameters: ParameterReader };
 
 export interface StakeView {
   agentId: Address;
   /** Protocol tokens. */
   staked: string;
-  /** When it last grew: disputes after that can be voted on. */
+  /** When it last grew; it allows votes on disputes that begin later. */
   stakedSince: string | null;
-  /** Whether it is enough, as things are, for disputes that begin from now on. */
+  /** Whether it is enough for disputes that begin now. */
   eligible: boolean;
-  /** When it can be taken out; null while it is not being withdrawn. */
+  /** When it can be withdrawn; null while no withdrawal was requested. */
   releasableAt: string | null;
 }
 
@@ -29,11 +29,11 @@ export interface StakeRow {
   /** Base units. */
   amount: bigint;
   since: bigint;
-  /** In seconds; votes can put it off. */
+  /** In seconds; votes can delay it. */
   releasableAt: bigint | null;
 }
 
-/** Null where nothing is staked. */
+/** Null if nothing is staked. */
 export async function loadStake(db: Executor, agent: Address): Promise<StakeRow | null> {
   const [row] = await db
     .select({
@@ -49,7 +49,7 @@ export async function loadStake(db: Executor, agent: Address): Promise<StakeRow 
   return { ...row, releasableAt: row.releasableAt === null ? null : BigInt(row.releasableAt) };
 }
 
-/** The stake of any address; zero and nulls where it has none. */
+/** The stake of any address; zero and nulls if it has none. */
 export async function viewStake({ db, readParameters }: StakeDeps, agent: Address): Promise<StakeView> {
   const row = await loadStake(db, agent);
   if (row === null) {

@@ -5,15 +5,15 @@ import type { Deps } from "../../deps.js";
 export interface Readiness {
   ready: boolean;
   database: { ok: boolean };
-  /** Age of the newest block in seconds by the wall clock; 0 where the chain's clock is ahead. */
+  /** Age of the newest block in seconds by the wall clock; 0 if the chain's clock is ahead. */
   chain: { ok: boolean; block: number | null; ageSeconds: number | null };
   indexer: { ok: boolean; block: number | null; lagBlocks: number | null };
 }
 
-/** A check that hangs is a check that fails. */
+/** A check that hangs counts as failed. */
 const CHECK_TIMEOUT_MS = 3_000;
 
-/** Asks Postgres, the node and the indexer's progress now; never rejects. */
+/** Checks Postgres, the node and the indexer's progress; never rejects. */
 export async function checkReadiness(
   { db, publicClient, config }: Pick<Deps, "db" | "publicClient" | "config">,
   now: () => number = Date.now,
@@ -25,7 +25,7 @@ export async function checkReadiness(
     orNull(indexedBlock(db)),
   ]);
   const ageSeconds = head && Math.max(0, Math.floor(now() / 1000) - Number(head.timestamp));
-  // The indexer may have seen a block that this node's answer did not have yet.
+  // The indexer can have seen a block that this node's response did not have yet.
   const lagBlocks = head && indexed !== null ? Math.max(0, Number(head.number - indexed)) : null;
   const database = { ok: alive !== null };
   const chain = {

@@ -10,7 +10,7 @@ const getHealth = createRoute({
   path: "/health",
   operationId: "getHealth",
   tags: ["System"],
-  summary: "Whether the process answers",
+  summary: "Whether the process responds",
   responses: { 200: dataResponse("It does", z.object({ status: z.literal("ok") })) },
 });
 
@@ -30,7 +30,7 @@ const getReady = createRoute({
   path: "/ready",
   operationId: "getReady",
   tags: ["System"],
-  summary: "Whether database, chain and indexer are fit to serve requests",
+  summary: "Whether database, chain and indexer can serve requests",
   responses: { 200: dataResponse("All are", ReadinessSchema), ...errorResponses("unavailable") },
 });
 
@@ -38,10 +38,10 @@ const getReady = createRoute({
 export function systemRoutes(deps: Pick<Deps, "db" | "publicClient" | "config" | "metrics">) {
   const router = createRouter();
   const { metrics } = deps;
-  /** Whoever asks meanwhile gets its answer. */
+  /** Concurrent probes share one check. */
   let checking: Promise<Readiness> | undefined;
   if (metrics !== undefined) {
-    // Text for Prometheus, so no part of the API's document. Keep it inside at the proxy.
+    // Text for Prometheus, so not in the API's document. The proxy should not expose it.
     router.get("/metrics", async (c) => {
       const { contentType, text } = await metrics.expose();
       return c.body(text, 200, { "Content-Type": contentType });

@@ -1,4 +1,4 @@
-/** Who may vote on a dispute, and until when (docs/rules.md 41 to 44); the escrow's `vote` decides by the same rule. */
+/** Eligibility to vote on a dispute (docs/rules.md 41 to 44), by the same rule as the escrow's `vote`. */
 
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
@@ -12,14 +12,14 @@ import { type ContractRow, isoTime } from "../contracts/view.js";
 
 type Stake = Pick<typeof stake.$inferSelect, "amount" | "since" | "releasableAt">;
 
-/** What the chain knows about one agent and one dispute. */
+/** The facts on chain about one agent and one dispute. */
 export interface VoterFacts {
   stake: Stake | null;
   drawn: boolean;
   voted: boolean;
 }
 
-/** Reads the facts about `agent`; three rows at most. */
+/** Reads the facts about `agent`. */
 export async function loadVoter(db: Executor, id: Address, agent: Address): Promise<VoterFacts> {
   const [[staked], drawn, voted] = await Promise.all([
     db
@@ -38,14 +38,14 @@ export async function loadVoter(db: Executor, id: Address, agent: Address): Prom
   return { stake: staked ?? null, drawn: drawn.length > 0, voted: voted.length > 0 };
 }
 
-/** Throws 403 for an agent that may not vote on this contract, then 409 where it is too early, too late or too full. */
+/** Throws 403 for an agent that may not vote on this contract, then 409 if it is too early or too late, or if the panel is full. */
 export function requireVoter(
   row: ContractRow,
   agent: Address,
   { voter, now }: { voter: VoterFacts; now: number },
 ): void {
   requireNoParty(row, agent);
-  // An agent that has voted was eligible then, whatever it has done with its stake since.
+  // An agent that has voted was eligible then, even if its stake has changed since.
   if (row.chain.disputedAt !== null && !voter.voted) {
     requireStake(row, row.chain.disputedAt, voter.stake);
     requireSeat(row, row.chain.disputedAt, { voter, now });
@@ -53,7 +53,7 @@ export function requireVoter(
   requireStatus(row, "disputed", now);
   if (voter.voted) {
     throw new AppError("conflict", {
-      message: "You have voted on this contract already; a ballot cannot be changed.",
+      message: "You have already voted on this contract; a ballot cannot be changed.",
     });
   }
   const closesAt = votingClosesAt(row);
@@ -66,7 +66,7 @@ export function requireVoter(
   }
 }
 
-/** First second, on the chain's clock, in which no vote is taken any more; meaningful once disputed. */
+/** First second, on the chain's clock, in which votes are no longer accepted; meaningful once disputed. */
 export function votingClosesAt({ chain }: ContractRow): number {
   return Number(chain.disputedAt ?? 0n) + chain.baVotingWindow;
 }
@@ -90,7 +90,7 @@ function requireStake({ chain }: ContractRow, disputedAt: bigint, staked: Stake 
   });
 }
 
-/** Drawn agents have the first half of the window to themselves; the seats they leave are anybody's. */
+/** In the first half of the window only drawn agents can vote; after it the remaining seats are open to all. */
 function requireSeat(
   { chain }: ContractRow,
   disputedAt: bigint,

@@ -28,7 +28,7 @@ export interface VotePage {
   nextCursor: string | null;
 }
 
-/** One page of votes as `caller` may see them. Throws `invalid_request` on a cursor that is not one of this list. */
+/** One page of votes as `caller` may see them. Throws `invalid_request` if the cursor is not from this list. */
 export async function listVotes(
   deps: Pick<Deps, "db" | "clock">,
   caller: Address,
@@ -65,8 +65,8 @@ function filterSql(filter: VoteFilter, now: number): SQL | undefined {
 }
 
 /**
- * Within a ballot the criteria come in their own order, so their part of the key is turned around. The first condition
- * says less than the second, but an index can answer it.
+ * Within a ballot the criteria are in ascending order, so their part of the key is reversed. The second condition implies
+ * the first, which an index can answer.
  */
 function afterCursor(cursor: string | undefined): SQL | undefined {
   if (cursor === undefined) return undefined;
@@ -100,9 +100,9 @@ function decodeCursor(cursor: string): Key {
       isIndex(index);
     if (isKey && rest.length === 0) return [sealedAt, contractId, position, index];
   } catch {
-    // Falls through to the refusal.
+    // Refused below.
   }
-  const message = "is not a nextCursor of this list; start again without it";
+  const message = "is not a nextCursor of this list; restart without a cursor";
   throw new AppError("invalid_request", {
     message: `cursor: ${message}`,
     details: [{ path: "cursor", message }],

@@ -16,7 +16,7 @@ import { submitVotes } from "./submit-votes.js";
 const tag = "Votes";
 const path = "/v1/contracts/{id}/votes";
 const params = ContractParamsSchema;
-const SEALED_NOTE = "Sealed until the tally: before it only the voter sees its own votes.";
+const SEALED_NOTE = "Sealed until the tally: before it, only the voter sees its own votes.";
 const VOTE_SALT = {
   "Vote-Salt": {
     description:

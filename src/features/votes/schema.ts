@@ -34,7 +34,7 @@ export const VoteSchema = z
     backupAgent: AddressViewSchema,
     criterionIndex: z.number(),
     vote: z.enum(OUTCOMES).nullable().openapi({
-      description: "Null to everybody but the voter until the tally, and after it where it was never opened",
+      description: "Until the tally null to everyone except the voter; after it null if it was never opened",
     }),
     majorityOutcome: z.enum(OUTCOMES).nullable().openapi(untilTally),
     bondOutcome: z.enum(["returned", "slashed", "partially slashed"]).nullable().openapi(untilTally),

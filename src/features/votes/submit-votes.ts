@@ -1,6 +1,7 @@
-/** POST /v1/contracts/{id}/votes: the bond seals a ballot that the service opens when the window has closed. */
+/** POST /v1/contracts/{id}/votes: the bond pays for a sealed ballot, which the service opens when the window closes. */
 import { randomBytes } from "node:crypto";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
+import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
 import { and, eq } from "drizzle-orm";
@@ -8,17 +9,21 @@ import { vote } from "../../db/onchain.js";
 import { sealedVote } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import type { Answer, Success } from "../../payments/answer.js";
-import type { PaidAct } from "../../payments/paid-act.js";
-import { performPayment } from "../../payments/perform-payment.js";
+import type { StoredResponse, Success } from "../../payments/operation-outcome.js";
+import type { PaidAction } from "../../payments/paid-action.js";
+import { performPaidCall } from "../../payments/paid-call.js";
 import type { HeaderReader } from "../../payments/quote.js";
-import { voteOperation } from "../../relayer/operations.js";
 import { ensureDelegation } from "../agents/ensure-delegation.js";
-import { loadContractForAct } from "../contracts/load-for-act.js";
+import { loadContractForAction } from "../contracts/load-for-action.js";
 import { parametersOf } from "../contracts/view.js";
-import { type BallotEntry, packBallot } from "./ballot.js";
 import { loadVoter, requireVoter, votingClosesAt } from "./eligibility.js";
 import { criterion, selectVotes, toVote } from "./view.js";
+
+/** One entry of the caller's ballot. */
+export interface BallotEntry {
+  criterionIndex: number;
+  vote: Outcome;
+}
 
 export interface VoteCall {
   id: Address;
@@ -29,63 +34,63 @@ export interface VoteCall {
 }
 
 /**
- * Quotes the bond for all criteria, or seals the caller's ballot; `Vote-Salt` lets the voter open it without the
- * service. Refuses with 404, 400 (entries that do not fit the criteria), 403 (not eligible) and 409.
+ * Quotes the bond for all criteria, or seals the caller's ballot. With the salt in `Vote-Salt` the voter can open it
+ * without the service. Refuses with 404, 400 (entries that do not fit the criteria), 403 (not eligible) and 409.
  */
-export async function submitVotes(deps: Deps, call: VoteCall): Promise<Answer> {
+export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredResponse> {
   const { id, caller, rawBody, headers } = call;
-  return performPayment(deps, {
-    act: `vote ${id}`,
+  return performPaidCall(deps, {
+    action: `vote ${id}`,
     caller,
     rawBody,
     headers,
-    prepare: () => prepareVote(deps, call),
+    check: () => checkVote(deps, call),
+    store: (action, before) => storeVote(deps, action, { id, caller, before }),
     respond: () => presentBallot(deps, id, caller),
   });
 }
 
-async function prepareVote(deps: Deps, { id, caller, votes }: VoteCall): Promise<PaidAct> {
-  const row = await loadContractForAct(deps.db, id);
+type VoteAction = PaidAction & { ballot: { commitment: Hex; votes: number; salt: Hex } };
+
+async function checkVote(deps: Deps, { id, caller, votes }: VoteCall): Promise<VoteAction> {
+  const row = await loadContractForAction(deps.db, id);
   const { price, criteriaCount } = row.chain;
   const packed = packBallot(votes, criteriaCount);
   requireVoter(row, caller, { voter: await loadVoter(deps.db, id, caller), now: deps.clock.now() });
 
   const salt: Hex = `0x${randomBytes(32).toString("hex")}`;
-  const ballot = { chainId: deps.deployment.chainId, escrow: id, voter: caller, votes: packed, salt };
-  const commitment = voteCommitment(ballot);
+  const { chainId } = deps.deployment;
+  const commitment = voteCommitment({ chainId, escrow: id, voter: caller, votes: packed, salt });
   return {
     kind: "vote",
-    escrow: id,
+    payTo: id,
     amount: voteDeposit(price, criteriaCount, parametersOf(row)),
     resourceUrl: `${deps.config.baseUrl}/v1/contracts/${id}/votes`,
     description: `Backup Agent Bond for ${criteriaCount} criteria of the contract "${row.terms.title}"`,
-    strayMoney: "credited-by-transfer",
     lastSecond: votingClosesAt(row) - 1,
-    // The bond's authorization does not sign the votes: the Relay needs the voter's delegation to hand them in. And a
-    // commitment on chain whose votes are lost costs the voter its bond.
-    beforeSending: async () => {
-      await ensureDelegation(deps, caller);
-      await deps.db
-        .insert(sealedVote)
-        .values({ contractId: id, backupAgent: caller, commitment, votes: packed, salt });
-    },
-    operation: ({ authorization, stray, requestHash, notAfter }) =>
-      voteOperation({
-        deployment: deps.deployment,
-        escrow: id,
-        caller,
-        commitment,
-        authorization,
-        stray,
-        requestHash,
-        notAfter,
-      }),
-    alreadyDone: () =>
-      new AppError("conflict", { message: "You have voted on this contract already, with another payment." }),
+    commitment,
+    ballot: { commitment, votes: packed, salt },
+    alreadyDone: new AppError("conflict", {
+      message: "You have already voted on this contract, with another payment.",
+    }),
   };
 }
 
-/** The caller's ballot as it stands on chain: of several tries at once, the one whose commitment was taken. */
+/**
+ * The bond's authorization does not sign the votes, so the Relay needs the voter's delegation to submit them. The votes
+ * are stored before their commitment can reach the chain: a commitment whose votes are lost costs the voter its bond.
+ */
+async function storeVote(
+  deps: Deps,
+  { ballot }: VoteAction,
+  { id, caller, before }: { id: Address; caller: Address; before: "quote" | "operation" },
+): Promise<void> {
+  if (before === "quote") return;
+  await ensureDelegation(deps, caller);
+  await deps.db.insert(sealedVote).values({ contractId: id, backupAgent: caller, ...ballot });
+}
+
+/** The caller's ballot on chain: of several concurrent attempts, the one whose commitment was accepted. */
 async function presentBallot({ db }: Deps, id: Address, caller: Address): Promise<Success> {
   const isCallers = and(eq(vote.contractId, id), eq(vote.backupAgent, caller));
   const rows = await selectVotes(db, caller, isCallers).orderBy(criterion);
@@ -98,4 +103,30 @@ async function presentBallot({ db }: Deps, id: Address, caller: Address): Promis
     )
     .where(and(isCallers, eq(sealedVote.backupAgent, caller)));
   return { data: rows.map(toVote), headers: sealed === undefined ? {} : { "Vote-Salt": sealed.salt } };
+}
+
+/** Packs exactly one entry per criterion, in any order. Throws `invalid_request` naming every invalid entry. */
+export function packBallot(entries: readonly BallotEntry[], criteriaCount: number): number {
+  const details: { path: string; message: string }[] = [];
+  const votes = new Map<number, Outcome>();
+  for (const [i, { criterionIndex, vote }] of entries.entries()) {
+    const path = `votes.${i}.criterionIndex`;
+    if (criterionIndex >= criteriaCount) {
+      details.push({ path, message: `must be below ${criteriaCount}, the number of criteria` });
+    } else if (votes.has(criterionIndex)) {
+      details.push({ path, message: `must not name criterion ${criterionIndex} a second time` });
+    } else votes.set(criterionIndex, vote);
+  }
+  const ballot: Outcome[] = [];
+  for (let i = 0; i < criteriaCount; i++) {
+    const vote = votes.get(i);
+    if (vote === undefined) details.push({ path: "votes", message: `must have an entry for criterion ${i}` });
+    else ballot.push(vote);
+  }
+  const [first] = details;
+  if (first === undefined) return packOutcomes(ballot);
+  throw new AppError("invalid_request", {
+    message: `${first.path}: ${first.message}. Send exactly one entry for each of the ${criteriaCount} criteria.`,
+    details,
+  });
 }

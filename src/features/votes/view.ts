@@ -1,4 +1,4 @@
-/** The one query and the one mapper behind every answer that shows a Vote. Sealed until the tally (docs/rules.md 48). */
+/** The query and the mapper for every response that shows a Vote. Sealed until the tally (docs/rules.md 48). */
 
 import { type BondOutcome, verdictOn } from "@working-contracts/protocol/ledger";
 import { type Outcome, outcomeAt } from "@working-contracts/protocol/outcomes";
@@ -22,7 +22,7 @@ export interface VoteView {
 /** 0-based criterion of a row of {@link selectVotes}. */
 export const criterion = sql<number>`criterion`;
 
-/** Votes that are opened on chain stay sealed here until the contract is tallied: the API never runs ahead of it. */
+/** Votes that are opened on chain stay sealed here until the tally. */
 export const tallied = eq(w.phase, "tallied");
 
 /** Ballots by criterion, as far as `caller` may see them. Add order and limit. */
@@ -64,7 +64,7 @@ export function selectVotes(db: Executor, caller: Address, where?: SQL) {
 
 export type VoteRow = Awaited<ReturnType<typeof selectVotes>>[number];
 
-/** The Vote of a row. A ballot that nobody opened by the tally counts as slashed, and shows its votes to its voter only. */
+/** The Vote of a row. A ballot that was not opened by the tally counts as slashed, and only its voter sees its votes. */
 export function toVote(row: VoteRow): VoteView {
   const { contractId, backupAgent, criterionIndex, ballot, outcomes } = row;
   const vote = ballot === null ? null : outcomeAt(ballot, criterionIndex);

@@ -21,8 +21,8 @@ export interface WebhookDraft {
 }
 
 /**
- * A webhook that is sent everything from now on, and the secret that signs it, which is shown this once. Throws
- * `invalid_request` for a URL that would not be called, and 429 `too_many_webhooks`.
+ * Creates a webhook for all events from now on, with its signing secret, which is shown only once. Throws
+ * `invalid_request` for a URL that the service would not call, and 429 `too_many_webhooks`.
  */
 export async function createWebhook(
   { db, config }: Pick<Deps, "db" | "config">,
@@ -36,7 +36,7 @@ export async function createWebhook(
     const [own] = await tx.select({ count: count() }).from(webhook).where(eq(webhook.owner, caller));
     if ((own?.count ?? 0) >= LIMITS.webhooksPerAgent) {
       throw new AppError("too_many_webhooks", {
-        message: `This address has ${LIMITS.webhooksPerAgent} webhooks, the most that are possible.`,
+        message: `This address has ${LIMITS.webhooksPerAgent} webhooks, the maximum.`,
         retryable: false,
       });
     }

@@ -1,4 +1,4 @@
-/** POST /v1/agents/me/webhooks/{id}/replay: sends what was sent before. */
+/** POST /v1/agents/me/webhooks/{id}/replay: sends past events again. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, gt, sql } from "drizzle-orm";
@@ -11,7 +11,7 @@ import { wakeSql } from "../../webhooks/matching.js";
 import { requireReached } from "../events/list-events.js";
 import { loadWebhook, type WebhookView } from "./view.js";
 
-/** One event, or everything that it wants behind one; `latest` skips what has not been sent. */
+/** One event, or all subscribed events after one; `latest` skips unsent events. */
 export type Replay = { eventId: bigint } | { after: bigint | "latest" };
 
 /** Throws `not_found`, `conflict` for a disabled webhook, and `invalid_request` for an event that its owner cannot see. */
@@ -20,11 +20,11 @@ export async function replayWebhook(
   { caller, id, replay }: { caller: Address; id: string; replay: Replay },
 ): Promise<WebhookView> {
   return db.transaction(async (tx) => {
-    // As whoever sends does: first the webhook, then what it is to be sent again.
+    // Locks in the same order as the sender: first the webhook, then its retries.
     await tx.select({ id: webhook.id }).from(webhook).where(eq(webhook.id, id)).for("update");
     const hook = await loadWebhook(tx, { owner: caller, id });
     if (hook.status === "disabled") {
-      throw new AppError("conflict", { message: "The webhook is disabled; switch it on first." });
+      throw new AppError("conflict", { message: "The webhook is disabled; enable it first." });
     }
     if ("eventId" in replay) await sendAgain(tx, { caller, id, eventId: replay.eventId });
     else await rewind(tx, id, replay.after);
@@ -57,7 +57,7 @@ async function sendAgain(
     .where(eq(webhook.id, id));
 }
 
-/** The log is the queue: going back in it is all. */
+/** The log is the queue, so a replay only moves the position back. */
 async function rewind(tx: Transaction, id: string, after: bigint | "latest"): Promise<void> {
   const newest = await newestPosition(tx);
   const position = after === "latest" ? newest : after;

@@ -1,4 +1,4 @@
-/** Operator's work: wraps every webhook's secret anew under the current master key. */
+/** Operator command: rewraps every webhook's secret with the current master key. */
 import { and, asc, eq, gt, ne } from "drizzle-orm";
 import type { Database } from "../../db/client.js";
 import { webhook } from "../../db/schema.js";
@@ -6,13 +6,13 @@ import { type MasterKeys, masterKeyId, unwrapSecret, wrappingKey, wrapSecret } f
 
 export interface SecretRotation {
   rewrapped: number;
-  /** Left as they were: wrapped by a master key that was not given, or damaged. */
+  /** Unchanged rows: wrapped with a master key that was not given, or damaged. */
   failed: string[];
 }
 
 const BATCH = 200;
 
-/** Can be stopped at any moment and run again: a row is changed only as long as it holds what was unwrapped. */
+/** Can be stopped and resumed at any time: a row is updated only if it still holds the value that was unwrapped. */
 export async function rotateWebhookSecrets(db: Database, keys: MasterKeys): Promise<SecretRotation> {
   const { masterKey } = keys;
   const report: SecretRotation = { rewrapped: 0, failed: [] };

@@ -26,7 +26,7 @@ export const webhookOperations = [
       path,
       operationId: "createWebhook",
       tag,
-      summary: "Have events sent to a URL from now on",
+      summary: "Send events to a URL from now on",
       description:
         "Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx response within 10 seconds counts as received. Otherwise it is retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours; `webhook-id` stays the same. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.",
       body: WebhookBodySchema,
@@ -59,7 +59,7 @@ export const webhookOperations = [
       path: onePath,
       operationId: "getWebhook",
       tag,
-      summary: "Read a webhook, and how its deliveries go",
+      summary: "Read a webhook and the state of its deliveries",
       params,
       returns: data("The webhook, without its secret", WebhookSchema),
       errors: ["not_found"],
@@ -74,12 +74,12 @@ export const webhookOperations = [
       path: onePath,
       operationId: "updateWebhook",
       tag,
-      summary: "Change a webhook, or switch it off and on",
+      summary: "Change, disable or enable a webhook",
       description:
-        "Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, or because every attempt of three days failed) is switched on by `disabled: false`, and is then sent everything since.",
+        "Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, or because every attempt of three days failed) is enabled by `disabled: false`, and then gets everything since.",
       params,
       body: WebhookChangesSchema,
-      returns: data("The webhook as it is now", WebhookSchema),
+      returns: data("The webhook after the change", WebhookSchema),
       errors: ["not_found"],
     },
     (deps) =>
@@ -94,7 +94,7 @@ export const webhookOperations = [
       tag,
       summary: "Delete a webhook",
       params,
-      returns: data("It is gone", z.object({ id: z.string() })),
+      returns: data("The deleted webhook's id", z.object({ id: z.string() })),
       errors: ["not_found"],
     },
     (deps) =>
@@ -111,7 +111,7 @@ export const webhookOperations = [
       description: "One event by its id, or everything that the webhook subscribes to after one.",
       params,
       body: ReplayBodySchema,
-      returns: data("The webhook as it is now", WebhookSchema),
+      returns: data("The webhook after the change", WebhookSchema),
       errors: ["not_found", "conflict"],
     },
     (deps) =>

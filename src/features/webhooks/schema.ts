@@ -9,7 +9,7 @@ const UrlSchema = z
   .string()
   .max(LIMITS.webhookUrlLength, {
     error: `must have at most ${LIMITS.webhookUrlLength} characters`,
-    // To look whether it is a URL takes the square of its length.
+    // Checking that it is a URL takes quadratic time.
     abort: true,
   })
   .refine((text) => URL.canParse(text), "must be a URL")
@@ -19,7 +19,7 @@ const fields = {
   url: UrlSchema,
   description: z.string().max(LIMITS.webhookDescriptionLength).nullable(),
   agent: AddressSchema.nullable().openapi({
-    description: "Only events that concern this agent; the caller where absent, everybody with null",
+    description: "Only events that concern this agent; the caller by default, all agents with null",
   }),
   contractId: AddressSchema.nullable().openapi({ description: "Only events of this contract" }),
   types: z
@@ -49,7 +49,9 @@ export const WebhookBodySchema = z
 export const WebhookChangesSchema = z
   .object({
     ...fields,
-    disabled: z.boolean().openapi({ description: "Off; or on again, with everything since then" }),
+    disabled: z
+      .boolean()
+      .openapi({ description: "Disables the webhook; or enables it, with everything since then" }),
   })
   .partial()
   .openapi("UpdateWebhook");
@@ -60,7 +62,7 @@ export const ReplayBodySchema = z
     z.object({
       after: z.union([z.literal("latest"), PositionSchema]).openapi({
         type: "string",
-        description: "Sends everything behind this event again; `latest` skips what has not been sent",
+        description: "Sends everything after this event again; `latest` skips unsent events",
       }),
     }),
   ])
@@ -95,13 +97,13 @@ export const WebhookSchema = z
   })
   .openapi("Webhook") satisfies z.ZodType<WebhookView>;
 
-/** All fields in one object: as an extension it would be published as two, each of which forbids the other's. */
+/** All fields in one object: an extension would be published as two, each forbidding the other's fields. */
 export const NewWebhookSchema = z
   .object({
     ...WebhookSchema.shape,
     secret: z.string().openapi({
       example: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-      description: "Signs every message by the rules of Standard Webhooks; shown this once",
+      description: "Signs every message by the rules of Standard Webhooks; shown only once",
     }),
   })
   .openapi("NewWebhook");

@@ -16,8 +16,8 @@ export type WebhookChanges = { [Field in keyof WebhookDraft]?: WebhookDraft[Fiel
 };
 
 /**
- * Changes what is given. Switched on again, it is sent everything since it was switched off. Throws `not_found`, and
- * `invalid_request` for a URL that would not be called.
+ * Changes the given fields. When enabled again, it gets everything since it was disabled. Throws `not_found`, and
+ * `invalid_request` for a URL that the service would not call.
  */
 export async function updateWebhook(
   { db, config }: Pick<Deps, "db" | "config">,
@@ -26,7 +26,7 @@ export async function updateWebhook(
   const { disabled, ...draft } = changes;
   if (draft.url !== undefined) await requireTarget(config, draft.url);
   await db.transaction(async (tx) => {
-    // What is matched meanwhile would count as looked through, and not have been.
+    // Otherwise events matched meanwhile would count as processed without having been.
     if (disabled === false)
       await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.webhookMatching})`);
     await tx
@@ -35,7 +35,7 @@ export async function updateWebhook(
         ...draft,
         ...(disabled === true ? SWITCH_OFF : {}),
         ...(disabled === false ? SWITCH_ON : {}),
-        // Whoever is at it writes nothing more: it works with what was before.
+        // A sender that is working with the old values must not write any more.
         claimedUntil: null,
       })
       .where(and(eq(webhook.owner, caller), eq(webhook.id, id)));
@@ -58,7 +58,7 @@ const SWITCH_ON = {
   nextAttemptAt: sql`now()`,
 };
 
-/** Nothing is sent any more but what is on its way. Throws `not_found`. */
+/** Only deliveries in progress are still sent. Throws `not_found`. */
 export async function deleteWebhook(
   { db }: Pick<Deps, "db">,
   { caller, id }: { caller: Address; id: string },

@@ -6,14 +6,14 @@ import type { Executor } from "../../db/client.js";
 import { webhook, webhookRetry } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
 
-/** `failing`: the newest attempt failed. `disabled`: nothing is sent until its owner switches it on again. */
+/** `failing`: the newest attempt failed. `disabled`: nothing is sent until its owner enables it. */
 export type WebhookStatus = "active" | "failing" | "disabled";
 
 export interface WebhookView {
   id: string;
   url: string;
   description: string | null;
-  /** What it is sent; null for any. */
+  /** Event types to send; null for all. */
   agent: string | null;
   contractId: string | null;
   types: EventType[] | null;
@@ -23,11 +23,11 @@ export interface WebhookView {
   disabledReason: string | null;
   lastAttemptAt: string | null;
   lastSuccessAt: string | null;
-  /** HTTP status of the newest attempt; null where there was no answer. */
+  /** HTTP status of the newest attempt; null if there was no response. */
   lastStatus: number | null;
-  /** What was wrong with the newest attempt; null where nothing was. */
+  /** Error of the newest attempt; null if it succeeded. */
   lastError: string | null;
-  /** Events that failed and will be tried again. */
+  /** Events that failed and will be retried. */
   pendingRetries: number;
   /** Ids of the newest events that were given up after three days. */
   givenUp: string[];
@@ -54,7 +54,7 @@ function selectWebhooks(db: Executor, owner: Address, id?: string) {
     .$dynamic();
 }
 
-/** Throws `not_found` where there is none of this owner's: nobody learns of others'. */
+/** Throws `not_found` unless this owner has it, so no one learns of other owners' webhooks. */
 export async function loadWebhook(
   db: Executor,
   { owner, id }: { owner: Address; id: string },

@@ -1,4 +1,4 @@
-/** GET /v1/agents/{address}/workload: what an agent has on its hands, and what it has done (spec.md, "Workload"). */
+/** GET /v1/agents/{address}/workload: an agent's active and completed work (spec.md, "Workload"). */
 
 import type { Outcome } from "@working-contracts/protocol/outcomes";
 import { STATUS_GROUPS, type Status } from "@working-contracts/protocol/status";
@@ -13,7 +13,7 @@ import { AppError } from "../../errors.js";
 import { phasesOf, statusSql } from "../contracts/status-sql.js";
 import { criterion, selectVotes, tallied, toVote } from "../votes/view.js";
 
-/** Entries of each array: the newest. */
+/** Maximum entries of each array; the newest are kept. */
 const WORKLOAD_LIMIT = 1_000;
 
 export interface WorkloadView {
@@ -32,7 +32,7 @@ export interface WorkloadView {
 
 export interface Workload {
   data: WorkloadView;
-  /** Whether an array was cut at the limit: the lists of contracts and votes have the rest. */
+  /** Whether an array was truncated: the lists of contracts and votes have the rest. */
   truncated: boolean;
 }
 
@@ -45,7 +45,7 @@ export async function readWorkload(
   { address, caller, limit = WORKLOAD_LIMIT }: { address: Address; caller: Address; limit?: number },
 ): Promise<Workload> {
   const now = clock.now();
-  // The Worker whom a direct award names has nothing to do with it before it accepts.
+  // A direct award is no workload of the named Worker before it accepts.
   const asWorker = and(eq(w.worker, address), isNotNull(w.matchedAt));
   const asClient = eq(w.client, address);
   const [
@@ -72,11 +72,11 @@ export async function readWorkload(
     pendingBaVotes,
     resolvedBaVotes,
   };
-  // One more than is shown tells whether there are more.
+  // One more than is shown, to see whether there are more.
   const lists = Object.values(found);
   const newest = <T>(list: T[]): T[] => list.slice(0, limit);
   if (lists.every((list) => list.length === 0) && !(await isKnown(db, address))) {
-    throw new AppError("not_found", { message: `No agent ${address} was ever seen here.` });
+    throw new AppError("not_found", { message: `No activity for this address: ${address}` });
   }
   return {
     data: {
@@ -110,7 +110,7 @@ async function findContracts(
   return rows.map(({ id }) => id);
 }
 
-/** A vote is pending from the draw, or from the ballot where nobody is drawn, to the tally. */
+/** A vote is pending from the draw to the tally; without a draw, from the ballot on. */
 async function findPendingVotes(
   db: Executor,
   agent: Address,
@@ -142,7 +142,7 @@ async function findResolvedVotes(
   });
 }
 
-/** Whether the address, without a workload, has left any other trace. */
+/** Whether an address without a workload has any other activity. */
 async function isKnown(db: Executor, address: Address): Promise<boolean> {
   const { rows } = await db.execute<{ known: boolean }>(sql`select
     exists (select 1 from ${apiKey} where ${apiKey.address} = ${address})

@@ -4,7 +4,7 @@ import { AppError } from "../../errors.js";
 import { authenticate } from "../../features/agents/authenticate.js";
 import type { AppEnv, CallerEnv } from "../env.js";
 
-/** Looks up whose key the request carries, for limits, logs and `requireKey`; refuses nothing by itself. */
+/** Looks up the key's owner for limits, logs and `requireKey`; refuses nothing. */
 export const identify = (deps: Pick<Deps, "db" | "config">) =>
   createMiddleware<AppEnv>(async (c, next) => {
     const header = c.req.header("authorization");
@@ -13,8 +13,8 @@ export const identify = (deps: Pick<Deps, "db" | "config">) =>
   });
 
 /**
- * Lets only requests with an active API key pass, and sets `caller`. List it in a route's `middleware`, where it runs
- * before every validator. One answer for a missing, malformed, unknown or revoked key.
+ * Passes only requests with an active API key, and sets `caller`. List it in a route's `middleware`, where it runs
+ * before every validator. One response for a missing, malformed, unknown or revoked key.
  */
 export const requireKey = createMiddleware<CallerEnv>(async (c, next) => {
   const identity = c.get("identity");

@@ -3,7 +3,7 @@ import type { Context } from "hono";
 
 /**
  * The client's IP as a rate limit counts it: an IPv6 client by its /64, which is one subscriber. `X-Forwarded-For`
- * counts only as far as our own `trustedProxies` wrote it; what stands before is the caller's invention.
+ * counts only as far as our own `trustedProxies` wrote it; the rest can be forged by the caller.
  */
 export function clientAddress(c: Context, trustedProxies: number): string {
   const forwarded = trustedProxies > 0 ? (c.req.header("x-forwarded-for") ?? "").split(",") : [];

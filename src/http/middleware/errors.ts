@@ -1,4 +1,4 @@
-/** The last line of every failure: what is thrown on purpose is served, anything else is logged and hidden. */
+/** Turns every thrown error into a response: AppErrors as they are, anything else logged and hidden. */
 import type { Context, ErrorHandler, Hono, NotFoundHandler } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { HttpRequestError, RpcRequestError, TimeoutError, WebSocketRequestError } from "viem";
@@ -13,7 +13,7 @@ export const onError: ErrorHandler<AppEnv> = (error, c) => {
   return errorResponse(c, served);
 };
 
-/** What is served for anything thrown. */
+/** The AppError to serve for any thrown value. */
 export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
   if (error instanceof AppError) return error;
   if (error instanceof HTTPException) {
@@ -28,8 +28,7 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
   }
   if ((error as { code?: unknown }).code === QUERY_CANCELED) {
     return new AppError("unavailable", {
-      message:
-        "The query took too long; ask for less, by a filter or a smaller page, or repeat the call later.",
+      message: "The query took too long; use a filter or a smaller page, or retry later.",
       retryable: true,
       retryAfterSeconds: 10,
       cause: error,
@@ -37,7 +36,7 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
   }
   if (isOutage(error)) {
     return new AppError("unavailable", {
-      message: "A part of the service cannot be reached right now; repeat the call.",
+      message: "A part of the service is temporarily unreachable; retry the request.",
       retryable: true,
       retryAfterSeconds: 2,
       cause: error,
@@ -46,23 +45,23 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
   return new AppError("internal_error", { message: "Something went wrong on our side.", cause: error });
 }
 
-/** Postgres ended a query that ran into the limit (STATEMENT_TIMEOUT_MS). */
+/** Postgres cancelled a query at the limit (STATEMENT_TIMEOUT_MS). */
 const QUERY_CANCELED = "57014";
 
-/** Node's network errors, Postgres on its way down or out of connections, and transactions that it undid for another's. */
+/** Node's network errors; Postgres shutting down or out of connections; transactions rolled back because of another. */
 const OUTAGE_CODES =
   /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P|25P03|40001|40P01)/;
 
-/** What pg says of its connections, without any code. */
+/** Messages of pg's connection errors, which have no code. */
 const PG_OUTAGE =
   /^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error)/;
-/** Of the views on the index: it is being filled for the first time, or anew. */
+/** A view on the index is missing: the index is being built for the first time, or rebuilt. */
 const UNDEFINED_TABLE = "42P01";
 
-/** Whether Postgres or the node could not be reached, or did not answer: repeating the call can help. */
+/** Whether Postgres or the node could not be reached, or did not respond: a retry can help. */
 export function isOutage(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    // What a contract answers is an answer.
+    // A revert is a response of the contract, not an outage.
     if (cause instanceof RpcRequestError) return failedExecution(cause) === null;
     if (cause instanceof HttpRequestError || cause instanceof TimeoutError) return true;
     if (cause instanceof WebSocketRequestError) return true;
@@ -74,7 +73,7 @@ export function isOutage(error: unknown): boolean {
   return false;
 }
 
-/** 404 for an unknown path; 405 with `Allow` where the path exists under other methods. */
+/** 404 for an unknown path; 405 with `Allow` if the path exists under other methods. */
 export function notFound(app: Hono<AppEnv>): NotFoundHandler<AppEnv> {
   let table: { method: string; pattern: RegExp }[] | undefined;
   return (c) => {
@@ -85,11 +84,11 @@ export function notFound(app: Hono<AppEnv>): NotFoundHandler<AppEnv> {
       table.filter(({ pattern }) => pattern.test(c.req.path)).map(({ method }) => method),
     );
     if (methods.size === 0) {
-      return errorResponse(c, new AppError("not_found", { message: `There is nothing at ${c.req.path}.` }));
+      return errorResponse(c, new AppError("not_found", { message: `Not found: ${c.req.path}` }));
     }
     if (methods.has("GET")) methods.add("HEAD");
     const allow = [...methods, "OPTIONS"].join(", ");
-    const message = `${c.req.method} is not possible here; allowed: ${allow}.`;
+    const message = `Method ${c.req.method} not allowed. Allowed: ${allow}.`;
     return errorResponse(c, new AppError("method_not_allowed", { message, headers: { Allow: allow } }));
   };
 }

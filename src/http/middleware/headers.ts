@@ -2,7 +2,7 @@ import { cors } from "hono/cors";
 import { createMiddleware } from "hono/factory";
 import type { AppEnv } from "../env.js";
 
-/** Headers that keep an answer from being sniffed, framed or cached by others. Pages bring their own CSP. */
+/** Headers against sniffing, framing and shared caching of responses. Pages set their own CSP. */
 export const securityHeaders = createMiddleware<AppEnv>(async (c, next) => {
   await next();
   const { headers } = c.res;
@@ -16,8 +16,8 @@ export const securityHeaders = createMiddleware<AppEnv>(async (c, next) => {
 });
 
 /**
- * Any origin may call: there are no cookies, and a page that knows an API key may use it. Browsers' x402 clients send
- * `Access-Control-Expose-Headers` as a request header, so it has to be allowed.
+ * Any origin is allowed: there are no cookies, and a page that knows an API key can use it. Browsers' x402 clients send
+ * `Access-Control-Expose-Headers` as a request header, so it must be allowed.
  */
 export const crossOrigin = cors({
   origin: "*",

@@ -1,12 +1,12 @@
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import type { Answer } from "../../payments/answer.js";
+import type { StoredResponse } from "../../payments/operation-outcome.js";
 
 /**
- * Sends an answer of the payment flow or of a relayed act: its bytes as they are, so that a replay equals the first
- * answer. Its type is `never`, because the text was checked where it was made and not against the route's schema.
+ * Sends the stored response of a relayed action, its bytes unchanged, so that a replay equals the first response. The
+ * return type is `never` because the body is finished JSON text, which the route's schema does not check.
  */
-export function sendAnswer(c: Context, { status, headers, body }: Answer): never {
+export function sendStored(c: Context, { status, headers, body }: StoredResponse): never {
   return c.body(body, status, { "Content-Type": "application/json", ...headers }) as never;
 }
 
@@ -16,10 +16,10 @@ const EmptyBodySchema = z
 
 const quote = {
   scheme: z.literal("exact"),
-  network: z.string().openapi({ description: "CAIP-2 name; in version 1 the short name where there is one" }),
+  network: z.string().openapi({ description: "CAIP-2 name; in version 1 the short name, if there is one" }),
   maxAmountRequired: z.string().openapi({ description: "In the asset's smallest unit", example: "50000000" }),
   payTo: z.string().openapi({
-    description: "The contract's escrow, which is the contract's id; for a stake the registry",
+    description: "The contract's escrow, whose address is the contract's id; for a stake the registry",
   }),
   asset: z.string().openapi({ description: "Token contract" }),
   maxTimeoutSeconds: z.int().openapi({ example: 60 }),
@@ -34,9 +34,9 @@ const quote = {
 const refusal = {
   error: z.string().openapi({
     description:
-      "Why the payment was refused, by the names of the x402 specification, and `payer_mismatch` and `authorization_used`",
+      "Reason of a refused payment: a name of the x402 specification, `payer_mismatch` or `authorization_used`",
   }),
-  errorMessage: z.string().optional().openapi({ description: "The same for people" }),
+  errorMessage: z.string().optional().openapi({ description: "The reason, for people" }),
 };
 
 /** The decoded `Payment-Required` header. */
@@ -62,7 +62,7 @@ const PaymentRequiredV1Schema = z
 /** OpenAPI response of a paid call without a (good) payment. */
 export const PAYMENT_REQUIRED = {
   402: {
-    description: "Payment required: sign the quote and repeat the call, byte for byte",
+    description: "Payment required: sign the quote and retry the request, byte for byte",
     headers: {
       "Payment-Required": {
         description: "The quote: base64 of a `PaymentRequired` object",
@@ -76,4 +76,4 @@ export const PAYMENT_REQUIRED = {
 
 /** Description of a paid call. */
 export const PAYMENT_HEADERS_NOTE =
-  "Without a payment the call answers 402 with a quote. Sign it and repeat the call, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1).";
+  "Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1).";

@@ -1,7 +1,7 @@
 /**
- * Request rates: fixed windows of one minute, counted in this process's memory. With several API processes each
- * counts alone, so that an address can reach the limit once per process: divide the numbers, or limit exactly at the
- * proxy. In exchange no request costs a write, and a slow database never turns into refused requests.
+ * Request rates: fixed windows of one minute, counted in this process's memory. Each API process
+ * counts separately, so an address can reach the limit once per process: divide the numbers, or limit exactly at the
+ * proxy. In exchange no request costs a write, and a slow database never causes refusals.
  */
 import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
@@ -11,7 +11,7 @@ import type { AppEnv } from "../env.js";
 import { clientAddress } from "./client-address.js";
 
 const WINDOW_SECONDS = 60;
-/** Past this many counted callers the oldest are forgotten: memory stays bounded under any flood of new ones. */
+/** Beyond this number of counted callers the oldest are dropped, which bounds memory under a flood of new ones. */
 const MAX_COUNTED = 100_000;
 
 export interface RateLimiter {
@@ -44,7 +44,7 @@ export function createRateLimiter(limit: number, now: () => number = () => perfo
   };
 }
 
-/** Insertion order is the order of expiry, so the front of the map is always what may go. */
+/** Insertion order is the order of expiry, so expired windows are at the front of the map. */
 function forgetOldest(windows: Map<string, { endsAt: number }>, time: number): void {
   for (const [key, window] of windows) {
     if (window.endsAt > time && windows.size < MAX_COUNTED) return;
@@ -52,7 +52,7 @@ function forgetOldest(windows: Map<string, { endsAt: number }>, time: number): v
   }
 }
 
-/** Counts `key` in the answer's RateLimit headers; throws `429 rate_limited` where the limit is spent. */
+/** Counts a request of `key` and sets the RateLimit headers; throws `429 rate_limited` beyond the limit. */
 export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimiter, key: string): void {
   if (limiter.limit === 0) return;
   const { allowed, remaining, resetSeconds } = limiter.take(key);
@@ -63,7 +63,7 @@ export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimi
   c.header("RateLimit-Reset", String(resetSeconds));
   if (allowed) return;
   throw new AppError("rate_limited", {
-    message: `More than ${limiter.limit} requests a minute (${name}); try again in ${resetSeconds} s.`,
+    message: `More than ${limiter.limit} requests per minute (${name}); retry in ${resetSeconds} s.`,
     retryable: true,
     retryAfterSeconds: resetSeconds,
   });

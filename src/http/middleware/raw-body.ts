@@ -4,8 +4,8 @@ import { parseBody } from "../body.js";
 import type { AppEnv } from "../env.js";
 
 /**
- * Reads the body once, up to `limit` bytes (else `413 payload_too_large`), keeps the bytes as `rawBody`, and makes
- * `c.req.json()` parse them by body.ts. Parsing waits until a route asks for it, so that 401 comes before 400.
+ * Reads the body once, up to `limit` bytes (otherwise `413 payload_too_large`), keeps the bytes as `rawBody`, and makes
+ * `c.req.json()` parse them by body.ts. Parsing waits until a route needs it, so 401 comes before 400.
  */
 export const rawBody = (limit: number) =>
   createMiddleware<AppEnv>(async (c, next) => {
@@ -15,14 +15,14 @@ export const rawBody = (limit: number) =>
     }
     const bytes = await readBytes(c.req.raw, limit);
     c.set("rawBody", bytes);
-    // hono reads its cache as a promise, whatever its type says.
+    // hono reads its cache as a promise, despite its type.
     c.req.bodyCache.arrayBuffer = Promise.resolve(new Uint8Array(bytes).buffer) as never;
     Object.defineProperty(c.req, "json", {
       value: async () => {
         try {
           return parseBody(bytes);
         } catch (error) {
-          // hono's validator replaces whatever is thrown here by an HTTPException; onError looks for this instead.
+          // hono's validator replaces any error thrown here with an HTTPException; onError reads this instead.
           if (error instanceof AppError) c.set("bodyFault", error);
           throw error;
         }
@@ -44,14 +44,14 @@ async function readBytes(request: Request, limit: number): Promise<Buffer> {
     }
   } catch (cause) {
     if (cause instanceof AppError) throw cause;
-    throw new AppError("invalid_request", { message: "The body broke off.", cause });
+    throw new AppError("invalid_request", { message: "The request body was truncated.", cause });
   }
   return Buffer.concat(chunks, length);
 }
 
 function tooLarge(limit: number): AppError {
   return new AppError("payload_too_large", {
-    message: `The body is larger than ${limit} bytes.`,
+    message: `The request body is larger than ${limit} bytes.`,
     headers: { Connection: "close" },
   });
 }

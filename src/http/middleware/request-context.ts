@@ -8,7 +8,7 @@ import type { AppEnv } from "../env.js";
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** Gives the request an id (the caller's own where it is well formed), which all its log lines carry, and logs and measures its end. */
+/** Gives the request an id (the caller's own if well formed) for all its log lines; logs and measures its end. */
 export const requestContext = ({ logger, metrics }: Pick<Deps, "logger" | "metrics">) =>
   createMiddleware<AppEnv>(async (c, next) => {
     const given = c.req.header("x-request-id");
@@ -22,7 +22,7 @@ export const requestContext = ({ logger, metrics }: Pick<Deps, "logger" | "metri
 
     await inRequest(requestId, next);
 
-    // The path alone: a query string is the caller's data. Headers and bodies are never logged.
+    // Only the path: a query string is the caller's data. Headers and bodies are never logged.
     const { method, path } = c.req;
     const { status } = c.res;
     const ms = performance.now() - startedAt;
@@ -32,7 +32,7 @@ export const requestContext = ({ logger, metrics }: Pick<Deps, "logger" | "metri
     logger.info({ requestId, method, path, status, code, ms: Math.round(ms), caller }, "request");
   });
 
-/** Pattern of the route that answered. */
+/** Pattern of the route that responded. */
 function routeOf(c: Context): string {
   return matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path ?? "unmatched";
 }

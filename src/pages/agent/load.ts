@@ -2,7 +2,7 @@
 
 import type { Address } from "@working-contracts/protocol/types";
 import { AppError } from "../../errors.js";
-import { listContracts } from "../../features/contracts/list.js";
+import { listContracts } from "../../features/contracts/list-contracts.js";
 import type { ContractView } from "../../features/contracts/view.js";
 import { readProfile } from "../../features/profiles/read-profile.js";
 import { readRecord } from "../../features/records/read-record.js";

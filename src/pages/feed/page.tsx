@@ -1,5 +1,5 @@
 import { STATUS_GROUPS } from "@working-contracts/protocol/status";
-import type { Sort } from "../../features/contracts/list.js";
+import type { Sort } from "../../features/contracts/list-contracts.js";
 import type { ContractView } from "../../features/contracts/view.js";
 import { AgentLink, Amount, StatusBadge, Time, TimeLeft } from "../components.js";
 import { nextStep } from "../contract/next-step.js";

@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import type { Deps } from "../../deps.js";
-import { listContracts } from "../../features/contracts/list.js";
+import { listContracts } from "../../features/contracts/list-contracts.js";
 import { ListQuerySchema } from "../../features/contracts/schema.js";
 import type { AppEnv } from "../../http/env.js";
 import { invalidInput } from "../../http/envelope.js";

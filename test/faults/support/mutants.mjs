@@ -17,7 +17,7 @@
 export const MUTANTS = [
   {
     name: "published-forgotten",
-    file: "src/payments/perform-payment.ts",
+    file: "src/payments/paid-call.ts",
     edits: [["isNotNull(operation.publishedAt)", "isNotNull(operation.transactionHash)"]],
     project: "e2e",
     tests: "test/e2e/contract-interrupted.test.ts",
@@ -45,7 +45,7 @@ export const MUTANTS = [
   },
   {
     name: "answer-of-what-is-gone",
-    file: "src/payments/answer.ts",
+    file: "src/payments/operation-outcome.ts",
     edits: [["if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 })))", "if (target.timeoutMs < 0)"]],
     project: "integration",
     tests: "test/integration/indexer-reorg.test.ts",
@@ -188,10 +188,10 @@ export const MUTANTS = [
   },
   {
     name: "repetition-unknown",
-    file: "src/payments/perform-payment.ts",
+    file: "src/payments/paid-call.ts",
     edits: [
       [
-        "const earlier = payment && (await findByAuthorization(deps.db, authorizationKey(deps, request, payment)));",
+        "const earlier = await findByAuthorization(deps.db, authorizationKey(deps, call, payment));",
         "const earlier = undefined;",
       ],
     ],
@@ -201,11 +201,11 @@ export const MUTANTS = [
   },
   {
     name: "answer-not-kept",
-    file: "src/payments/answer.ts",
+    file: "src/payments/operation-outcome.ts",
     edits: [
       ["  if (stored.response !== null) return replayOf(stored.response);\n", ""],
       ["  if (row.response !== null) return replayOf(row.response);\n", ""],
-      ["  if (written.length > 0) return answered;", "  if (written.length >= 0) return answered;"],
+      ["  if (written.length > 0) return applied;", "  if (written.length >= 0) return applied;"],
     ],
     project: "e2e",
     tests: "test/e2e/contract-payments.test.ts",
@@ -323,10 +323,10 @@ export const MUTANTS = [
   },
   {
     name: "taken-back-refused",
-    file: "src/features/contracts/load-for-act.ts",
+    file: "src/features/contracts/load-for-action.ts",
     edits: [
-      ["if (row.isTakenBack) throw takenBack();", ""],
-      ["throw rows[0]?.unsure === true ? takenBack() : noContract(id);", "throw noContract(id);"],
+      ["if (row.isReorganized) throw reorganized();", ""],
+      ["throw rows[0]?.unsure === true ? reorganized() : noContract(id);", "throw noContract(id);"],
     ],
     project: "e2e",
     tests: "test/e2e/contract-interrupted.test.ts",
@@ -334,7 +334,7 @@ export const MUTANTS = [
   },
   {
     name: "answer-before-index",
-    file: "src/payments/answer.ts",
+    file: "src/payments/operation-outcome.ts",
     edits: [
       ["  if (!(await waitForIndexed(db, target))) throw settlementPending();\n", ""],
       ["  if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 }))) throw settlementPending();\n", ""],
@@ -429,7 +429,7 @@ export const MUTANTS = [
   },
   {
     name: "others-event-consumes",
-    file: "src/payments/stray-payment.ts",
+    file: "src/payments/direct-transfer.ts",
     edits: [["return args.counterparty.toLowerCase() === from;", "return args.counterparty !== null;"]],
     project: "faults",
     tests: "test/faults/payments.test.ts",
@@ -437,9 +437,9 @@ export const MUTANTS = [
   },
   {
     name: "opened-for-good",
-    file: "src/features/contracts/create.ts",
+    file: "src/features/contracts/create-contract.ts",
     edits: [
-      ["row.terms.openedAt !== null && !(await wasTakenBack(deps, id))", "row.terms.openedAt !== null"],
+      ["row.terms.openedAt !== null && !(await wasReorganized(deps, id))", "row.terms.openedAt !== null"],
     ],
     project: "e2e",
     tests: "test/e2e/contract-payments.test.ts",
@@ -588,8 +588,8 @@ export const MUTANTS = [
   },
   {
     name: "stray-money-lost",
-    file: "src/payments/authorize.ts",
-    edits: [["  if (!(await isCreditable(deps, act, payment))) return result;\n", "  return result;\n"]],
+    file: "src/payments/paid-call.ts",
+    edits: [["  if (!(await isCreditable(deps, action, payment))) return result;\n", "  return result;\n"]],
     project: "faults",
     tests: "test/faults/payments.test.ts",
     only: "row 22: an authorization",
@@ -629,8 +629,8 @@ export const MUTANTS = [
   },
   {
     name: "any-body",
-    file: "src/payments/perform-payment.ts",
-    edits: [["if (earlier.requestHash !== hash) {", "if (earlier.requestHash === null) {"]],
+    file: "src/payments/paid-call.ts",
+    edits: [["if (earlier.requestHash !== requestHash(call)) {", "if (earlier.requestHash === null) {"]],
     project: "faults",
     tests: "test/faults/payments.test.ts",
     only: "row 28: 60",
@@ -741,7 +741,7 @@ export const MUTANTS = [
   },
   {
     name: "stray-before-final",
-    file: "src/payments/stray-payment.ts",
+    file: "src/payments/direct-transfer.ts",
     edits: [["BigInt(deps.config.confirmations);", "1n;"]],
     project: "integration",
     tests: "test/integration/authorization-use.test.ts",
@@ -749,7 +749,7 @@ export const MUTANTS = [
   },
   {
     name: "stray-of-another-branch",
-    file: "src/payments/stray-payment.ts",
+    file: "src/payments/direct-transfer.ts",
     edits: [["(await isCanonical(deps, use.blockNumber, use.blockHash)) === true", "true"]],
     project: "integration",
     tests: "test/integration/authorization-use.test.ts",
@@ -765,8 +765,8 @@ export const MUTANTS = [
   },
   {
     name: "used-is-paid",
-    file: "src/payments/authorize.ts",
-    edits: [["  if (!(await isCreditable(deps, act, payment))) return result;\n", ""]],
+    file: "src/payments/paid-call.ts",
+    edits: [["  if (!(await isCreditable(deps, action, payment))) return result;\n", ""]],
     project: "faults",
     tests: "test/faults/payments.test.ts",
     only: "row 23",

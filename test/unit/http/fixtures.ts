@@ -1,7 +1,7 @@
 /** An app over in-memory dependencies, with one protected and one public route to call. */
 import { createRoute, z } from "@hono/zod-openapi";
 import { type Config, parseConfig } from "../../../src/config.js";
-import { createKey } from "../../../src/features/agents/format.js";
+import { createKey } from "../../../src/features/agents/api-key.js";
 import { createApp } from "../../../src/http/app.js";
 import { dataResponse, jsonBody } from "../../../src/http/envelope.js";
 import { requireKey } from "../../../src/http/middleware/auth.js";

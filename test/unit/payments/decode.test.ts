@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decodePayment } from "../../../src/payments/decode.js";
+import { decodePayment } from "../../../src/payments/decode-payment.js";
 import { REJECTION_REASONS } from "../../../src/payments/rejection.js";
 
 const FROM = "0xAbCdEf0123456789aBcDeF0123456789ABCDEF01";

@@ -2,13 +2,13 @@ import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from "@x402/
 import { parsePaymentRequired } from "@x402/core/schemas";
 import { describe, expect, it } from "vitest";
 import {
-  answerVersion,
   createQuote,
   networkName,
   PAYMENT_IDENTIFIER_EXTENSION,
   paymentRequired,
+  receiptHeaders,
+  responseVersion,
 } from "../../../src/payments/quote.js";
-import { receiptHeaders } from "../../../src/payments/receipt.js";
 import { reject } from "../../../src/payments/rejection.js";
 
 const quote = createQuote({
@@ -119,7 +119,7 @@ describe("a 402", () => {
 
 describe("the version of a 402", () => {
   const version = (headers: Record<string, string>, v1Bodies = false) =>
-    answerVersion(new Headers(headers), { v1Bodies });
+    responseVersion(new Headers(headers), { v1Bodies });
 
   it("is 2, unless the client or the operator asks for 1", () => {
     expect(version({})).toBe(2);

@@ -98,8 +98,8 @@ describe("the relayer's calls", () => {
     ["vote", (act: typeof paid) => operations.voteOperation({ ...act, commitment: word("f") })],
   ] as const)("lets %s use a direct transfer only if that transfer was seen", (kind, build) => {
     const plain = build(paid);
-    expect(build({ ...paid, stray: false })).toEqual(plain);
-    const { data, ...same } = build({ ...paid, stray: true });
+    expect(build({ ...paid, directTransfer: false })).toEqual(plain);
+    const { data, ...same } = build({ ...paid, directTransfer: true });
     expect({ ...same, data: plain.data }).toEqual(plain);
     expect(same.kind).toBe(kind);
     expect(decodeFunctionData({ abi: escrowAbi, data })).toEqual({

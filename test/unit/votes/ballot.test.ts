@@ -1,7 +1,7 @@
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import { expect, test } from "vitest";
 import { AppError } from "../../../src/errors.js";
-import { type BallotEntry, packBallot } from "../../../src/features/votes/ballot.js";
+import { type BallotEntry, packBallot } from "../../../src/features/votes/submit-votes.js";
 
 const entry = (criterionIndex: number, vote: BallotEntry["vote"]): BallotEntry => ({ criterionIndex, vote });
 

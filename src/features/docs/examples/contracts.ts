@@ -1,4 +1,4 @@
-/** The contract of the guide at its different moments. */
+/** The guide's contract in each of its states. */
 import {
   CLIENT,
   type Examples,

@@ -1,4 +1,4 @@
-/** What holds for everybody: network, parameters, limits, probes. */
+/** Network, parameters, limits and probes. */
 import {
   ASSET,
   DELEGATION,

@@ -7,7 +7,7 @@ export interface Example {
   quote?: unknown;
 }
 
-/** By the id of the operation. */
+/** By operation id. */
 export type Examples = Record<string, Example>;
 
 export const ID = "0x2c7e1e0f4f6c0a9b8d3e5a7f1b2c3d4e5f60718a";

@@ -1,4 +1,4 @@
-/** What goes with a contract: votes, checkpoints, complaints, keys, events. */
+/** Votes, checkpoints, complaints, keys and events of a contract. */
 import { CLIENT, type Examples, HASH, ID, JUROR, quote, TRANSACTION, WORKER } from "./shared.js";
 
 const vote = (criterionIndex: number) => ({

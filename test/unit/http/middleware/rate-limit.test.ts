@@ -47,7 +47,7 @@ describe("requests", () => {
     expect(await refused.json()).toEqual({
       error: {
         code: "rate_limited",
-        message: expect.stringMatching(/^More than 2 requests a minute \(writes\); try again in \d+ s\.$/),
+        message: expect.stringMatching(/^More than 2 requests per minute \(writes\); retry in \d+ s\.$/),
         retryable: true,
       },
     });

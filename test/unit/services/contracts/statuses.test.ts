@@ -1,6 +1,6 @@
 import { STATUSES } from "@working-contracts/protocol/status";
 import { expect, test } from "vitest";
-import { parseStatuses } from "../../../../src/features/contracts/list.js";
+import { parseStatuses } from "../../../../src/features/contracts/list-contracts.js";
 import { phasesOf } from "../../../../src/features/contracts/status-sql.js";
 
 test("names statuses, prefixes and groups, each once", () => {

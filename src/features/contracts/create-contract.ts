@@ -1,4 +1,4 @@
-/** POST /v1/contracts: from the first quote to the opened escrow. */
+/** POST /v1/contracts: quotes the deposit, then opens the escrow. */
 import { createHash } from "node:crypto";
 import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
@@ -23,11 +23,10 @@ import { terms } from "../../db/schema.js";
 import { parseStoredTerms } from "../../db/stored-terms.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { type Answer, settlementPending } from "../../payments/answer.js";
-import type { PaidAct } from "../../payments/paid-act.js";
-import { performPayment } from "../../payments/perform-payment.js";
+import { type StoredResponse, settlementPending } from "../../payments/operation-outcome.js";
+import type { PaidAction } from "../../payments/paid-action.js";
+import { performPaidCall } from "../../payments/paid-call.js";
 import type { HeaderReader } from "../../payments/quote.js";
-import { createOperation } from "../../relayer/operations.js";
 import { type ContractDraft, checkDeadlines, checkDraft, counterpartyOf } from "./draft.js";
 import { findLiveCreation, reserveAttempt, storeAttempt } from "./pending-attempts.js";
 import { isoTime, viewContract } from "./view.js";
@@ -39,7 +38,7 @@ export interface CreateCall {
   draft: ContractDraft;
 }
 
-/** What a creation attempt will put on chain; the same for the same bytes of the same caller. */
+/** The terms that a creation puts on chain; the same for the same bytes of the same caller. */
 export interface CreationAttempt {
   id: Address;
   caller: Address;
@@ -48,18 +47,19 @@ export interface CreationAttempt {
   /** Canonical terms document. */
   document: string;
   draft: ContractDraft;
-  /** Whether its terms are stored, that is: it was quoted or paid before. */
+  /** Whether its terms are stored, because it was quoted or paid before. */
   known: boolean;
 }
 
-/** Quotes, or creates. Refuses with 400, 409 (`duplicate_contract` where it exists), 429 and 503. */
-export async function createContract(deps: Deps, call: CreateCall): Promise<Answer> {
-  return performPayment(deps, {
-    act: "create",
+/** Quotes, or creates. Refuses with 400, 409 (`duplicate_contract` if the contract exists), 429 and 503. */
+export async function createContract(deps: Deps, call: CreateCall): Promise<StoredResponse> {
+  return performPaidCall(deps, {
+    action: "create",
     caller: call.caller,
     rawBody: call.rawBody,
     headers: call.headers,
-    prepare: () => prepare(deps, call),
+    check: () => checkCreation(deps, call),
+    store: (action, before) => storeCreation(deps, action.attempt, before),
     respond: async (mined) => {
       const id = mined.escrow as Address;
       await deps.db
@@ -71,7 +71,9 @@ export async function createContract(deps: Deps, call: CreateCall): Promise<Answ
   });
 }
 
-async function prepare(deps: Deps, call: CreateCall): Promise<PaidAct> {
+type CreateAction = PaidAction & { attempt: CreationAttempt };
+
+async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction> {
   checkDraft(call.draft, call.caller, parseDecimal(deps.config.minimumPrice) ?? 0n);
   const attempt = (await findAttempt(deps, call)) ?? (await newAttempt(deps, call));
   const { id, escrowTerms, draft } = attempt;
@@ -79,35 +81,32 @@ async function prepare(deps: Deps, call: CreateCall): Promise<PaidAct> {
 
   return {
     kind: "create",
-    escrow: id,
+    payTo: id,
     amount,
     resourceUrl: `${deps.config.baseUrl}/v1/contracts`,
     description:
       draft.initiator === "worker"
         ? `Worker Stake for the listing "${draft.title}" at ${formatDecimal(escrowTerms.price)}`
         : `Price of the contract "${draft.title}"`,
-    strayMoney: "credited-by-balance",
     lastSecond: escrowTerms.matchDeadline - 1,
-    beforeQuote: async () => {
-      if (attempt.known) await requireQuotable(deps, attempt);
-      await reserveAttempt(deps, attempt);
-    },
-    beforeSending: () => storeAttempt(deps, attempt),
-    operation: ({ authorization, requestHash, notAfter }) =>
-      createOperation({
-        deployment: deps.deployment,
-        escrow: id,
-        caller: call.caller,
-        terms: escrowTerms,
-        authorization,
-        requestHash,
-        notAfter,
-      }),
-    alreadyDone: () => duplicate(id),
+    terms: escrowTerms,
+    attempt,
+    alreadyDone: duplicate(id),
   };
 }
 
-/** The attempt that these bytes began. Throws 409 where it led to a contract already, or can no longer. */
+/** Readers see the terms from the first quote on. An attempt that is paid without a quote needs no slot. */
+async function storeCreation(
+  deps: Deps,
+  attempt: CreationAttempt,
+  before: "quote" | "operation",
+): Promise<void> {
+  if (before === "operation") return storeAttempt(deps, attempt);
+  if (attempt.known) await requireQuotable(deps, attempt);
+  await reserveAttempt(deps, attempt);
+}
+
+/** The stored attempt for these bytes. Throws 409 if it has already led to a contract, or no longer can. */
 async function findAttempt(
   deps: Deps,
   { caller, rawBody, draft }: CreateCall,
@@ -122,7 +121,7 @@ async function findAttempt(
 
   const id = row.terms.id as Address;
   if (row.phase !== null && row.phase !== "none") throw duplicate(id);
-  if (row.terms.openedAt !== null && !(await wasTakenBack(deps, id))) throw duplicate(id);
+  if (row.terms.openedAt !== null && !(await wasReorganized(deps, id))) throw duplicate(id);
   const escrowTerms = parseStoredTerms(row.terms.escrowTerms);
   if (deps.clock.now() >= escrowTerms.matchDeadline) {
     throw new AppError("conflict", {
@@ -132,8 +131,8 @@ async function findAttempt(
   return { id, caller, bodyHash, escrowTerms, document: row.terms.document, draft, known: true };
 }
 
-/** Whether a contract that was opened is gone for good: a reorganisation took it, and its payment did not come again. */
-async function wasTakenBack({ db, publicClient }: Deps, id: Address): Promise<boolean> {
+/** Whether a contract that was opened no longer exists: a reorg removed it, and its payment was not applied again. */
+async function wasReorganized({ db, publicClient }: Deps, id: Address): Promise<boolean> {
   if (await findLiveCreation(db, id)) return false;
   const code = await publicClient.getCode({ address: id });
   if (code === undefined) return true;
@@ -170,7 +169,7 @@ async function newAttempt(deps: Deps, { caller, rawBody, draft }: CreateCall): P
   };
 }
 
-/** No quote for what could not be paid: a creation on its way, or one under parameters that are no longer accepted. */
+/** Refuses a quote that could not be paid: for a pending creation, or for parameters that are no longer accepted. */
 async function requireQuotable(deps: Deps, { id, escrowTerms }: CreationAttempt): Promise<void> {
   if (await findLiveCreation(deps.db, id)) throw settlementPending();
   const validUntil = await deps.publicClient.readContract({
@@ -182,7 +181,7 @@ async function requireQuotable(deps: Deps, { id, escrowTerms }: CreationAttempt)
   if (validUntil > deps.clock.now()) return;
   throw new AppError("conflict", {
     message:
-      "The protocol parameters have changed since these bytes were first quoted. Post the contract again with another idempotencyKey.",
+      "The protocol parameters have changed since these bytes were first quoted. Post the contract with another idempotencyKey.",
   });
 }
 
@@ -204,7 +203,7 @@ function hashOf(rawBody: Uint8Array): string {
 
 function duplicate(contractId: Address): AppError {
   return new AppError("duplicate_contract", {
-    message: `You posted the same bytes before; they became the contract ${contractId}. To post another one like it, give it an idempotencyKey of its own.`,
+    message: `You have already posted these bytes: they became the contract ${contractId}. To post another contract like it, change the idempotencyKey.`,
     details: { contractId },
   });
 }

@@ -11,11 +11,11 @@ import {
   recoverAddress,
 } from "viem";
 import { failedExecution } from "../chain/failed-execution.js";
-import type { EchoedQuote, PaymentAuthorization } from "./decode.js";
+import type { EchoedQuote, PaymentAuthorization } from "./decode-payment.js";
 import { networkName, type PaymentQuote } from "./quote.js";
 import { type Rejection, reject } from "./rejection.js";
 
-/** The node could not answer: nothing is known about the payment, and the same call may succeed later. */
+/** The node could not answer: nothing is known about the payment, and the same call can succeed later. */
 export interface VerificationUnavailable {
   ok: false;
   reason: "unavailable";
@@ -37,9 +37,9 @@ export interface VerifyPaymentInput {
   now: number;
 }
 
-/** What the relayer needs to bring a payment on chain; the x402 reference implementation keeps the same margin. */
+/** Time to bring a payment on chain; the x402 reference implementation keeps the same margin. */
 const SETTLEMENT_MARGIN_SECONDS = 6;
-/** As much as signing in leaves to a wallet's contract: what needs more would not be carried out either. */
+/** Signing in gives contract wallets the same limit; an operation that needs more could not be performed. */
 const CALL_GAS = 3_000_000n;
 const HALF_OF_CURVE_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 const erc1271Abi = parseAbi([
@@ -48,15 +48,15 @@ const erc1271Abi = parseAbi([
 const ERC1271_MAGIC_VALUE = "0x1626ba7e";
 
 /**
- * Says whether the token would carry out this payment for exactly this quote now. Never throws for a bad payment; a
- * node that does not answer gives `unavailable`. A good payment costs one simulation; reads only explain refusals.
+ * Whether the token would accept this payment for exactly this quote now. Never throws for a bad payment; a node that
+ * does not answer gives `unavailable`. A good payment costs one simulation; reads only explain refusals.
  */
 export async function verifyPayment(input: VerifyPaymentInput): Promise<Verification> {
   try {
     return await verify(input);
   } catch (cause) {
     if (!(cause instanceof BaseError)) throw cause;
-    const message = "The payment cannot be checked right now. No funds moved; repeat the identical call.";
+    const message = "The payment cannot be checked right now. No funds moved; retry the identical request.";
     return { ok: false, reason: "unavailable", message, retryable: true, cause };
   }
 }
@@ -82,7 +82,7 @@ async function verify(input: VerifyPaymentInput): Promise<Verification> {
   return explain({ input, payment: signed, digest, late });
 }
 
-/** Why the token refuses. Used comes first: a used authorization also looks expired or unfunded by and by. */
+/** Why the token refuses. `authorization_used` comes first: a used authorization later also looks expired or unfunded. */
 async function explain(refused: {
   input: VerifyPaymentInput;
   payment: PaymentAuthorization;
@@ -105,16 +105,16 @@ async function explain(refused: {
   if (used) {
     return reject(
       "authorization_used",
-      `The nonce ${payment.nonce} was already used or cancelled at the token ${quote.asset.address}. Sign a new authorization with a fresh nonce, unless the first one paid for this call.`,
+      `The nonce ${payment.nonce} has already been used or cancelled at the token ${quote.asset.address}. Sign a new authorization with a fresh nonce, unless the first one paid for this call.`,
     );
   }
-  // An account that runs code (also a delegated key, EIP-7702) is asked by the token, whoever holds its key.
+  // The token asks an account that runs code (also a delegated key, EIP-7702), whoever holds its key.
   if (code !== undefined && !(await isWalletSignature(publicClient, payment, digest)))
     return signatureFault(payment);
   if (balance < payment.value) {
     return reject(
       "insufficient_funds",
-      `${payment.from} holds ${balance} base units of ${quote.asset.address}, and the call costs ${payment.value}. Fund the address and repeat the call.`,
+      `${payment.from} holds ${balance} base units of ${quote.asset.address}, and the call costs ${payment.value}. Fund the address and retry the request.`,
     );
   }
   if (late) return late;
@@ -123,7 +123,7 @@ async function explain(refused: {
   if (atHead) return atHead;
   return reject(
     "invalid_transaction_state",
-    `The token ${quote.asset.address} refuses this transfer: it may be paused, or have blocked ${payment.from} or ${payment.to}.`,
+    `The token ${quote.asset.address} refuses this transfer. It may be paused, or it may have blocked ${payment.from} or ${payment.to}.`,
   );
 }
 
@@ -188,7 +188,7 @@ function tooEarlyFault(payment: PaymentAuthorization, now: number): Rejection | 
   if (payment.validAfter < BigInt(now)) return null;
   return reject(
     "invalid_exact_evm_payload_authorization_valid_after",
-    `The authorization starts after ${payment.validAfter}; the chain's time is ${now}. Repeat the call then, or sign one that has started.`,
+    `The authorization starts after ${payment.validAfter}; the chain's time is ${now}. Retry the request after that, or sign one that has started.`,
   );
 }
 
@@ -202,7 +202,7 @@ function valueFault(given: string, quote: PaymentQuote): Rejection {
 function recipientFault(given: string, quote: PaymentQuote): Rejection {
   return reject(
     "invalid_exact_evm_payload_recipient_mismatch",
-    `Pay to ${quote.payTo}, not ${excerpt(given)}. The escrow's address follows from the body: repeat the call with the very bytes that were quoted.`,
+    `Pay to ${quote.payTo}, not ${excerpt(given)}. The escrow's address follows from the body: retry with the same bytes that were quoted.`,
   );
 }
 
@@ -228,8 +228,8 @@ function authorizationDigest(payment: PaymentAuthorization, quote: PaymentQuote)
 }
 
 /**
- * The signature as the token wants it where it is one of the payer's own key, else null. v is normalised only then: in
- * a wallet's signature a last byte of 0 or 1 has a meaning of its own (Safe).
+ * The signature in the token's form if the payer's own key made it, otherwise null. v is normalised only then: in a
+ * contract wallet's signature a last byte of 0 or 1 has another meaning (Safe).
  */
 async function signatureOfKey(payment: PaymentAuthorization, digest: Hex): Promise<Hex | null> {
   const { signature, from } = payment;
@@ -271,7 +271,7 @@ interface Call {
   data: Hex;
 }
 
-/** As it is made on chain: the payee takes the money itself, and a token may let nobody else do it. */
+/** As on chain: the payee takes the money itself, and a token can refuse everyone else. */
 function transferCall(payment: PaymentAuthorization, { payTo, asset }: PaymentQuote): Call {
   const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
   const data = encodeFunctionData({
@@ -286,7 +286,7 @@ async function isAccepted(client: PublicClient, call: Call): Promise<boolean> {
   return (await callOrRevert(client, call)) !== null;
 }
 
-/** What the call returns, or null where it reverts; throws where the node does not answer. */
+/** The call's return data, or null if it reverts; throws if the node does not answer. */
 async function callOrRevert(client: PublicClient, call: Call): Promise<Hex | null> {
   try {
     const { data } = await client.call({ ...call, gas: CALL_GAS });
@@ -297,7 +297,7 @@ async function callOrRevert(client: PublicClient, call: Call): Promise<Hex | nul
   }
 }
 
-/** Client text, short enough to quote in an answer's header. */
+/** Client text, short enough to quote in a response header. */
 function excerpt(text: string): string {
   return text.slice(0, 80);
 }

@@ -9,7 +9,7 @@ const SECRET_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const KEY_PATTERN = /^wc_(live|test)_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
-/** A new key in plain text, and the hash that alone is stored. */
+/** A new key in plain text, and its hash. Only the hash is stored. */
 export function createKey(environment: KeyEnvironment): { apiKey: string; hash: string } {
   const body = `wc_${environment}_${base62(randomBytes(32), SECRET_LENGTH)}`;
   const apiKey = body + checksum(body);
@@ -17,8 +17,8 @@ export function createKey(environment: KeyEnvironment): { apiKey: string; hash: 
 }
 
 /**
- * Whether `text` has the form of a key of this environment, checksum included: a typing error, a cut-off paste or a
- * random guess never reaches the database.
+ * Whether `text` has the form of a key of this environment, checksum included. Typing errors, truncated pastes and
+ * random guesses never reach the database.
  */
 export function isWellFormedKey(text: string, environment: KeyEnvironment): boolean {
   const match = KEY_PATTERN.exec(text);
@@ -27,7 +27,7 @@ export function isWellFormedKey(text: string, environment: KeyEnvironment): bool
   return timingSafeEqual(Buffer.from(checksum(body)), Buffer.from(text.slice(-CHECKSUM_LENGTH)));
 }
 
-/** SHA-256 in hex. A key has 256 random bits, so that a plain hash cannot be searched. */
+/** SHA-256 in hex. A key has 256 random bits, so a plain hash cannot be reversed by search. */
 export function hashKey(apiKey: string): string {
   return createHash("sha256").update(apiKey).digest("hex");
 }

@@ -1,11 +1,11 @@
-/** GET /v1/contracts/{id}/keys/releases: which keys went to whom, for the parties' eyes. */
+/** GET /v1/contracts/{id}/keys/releases: the log of released keys, for the parties. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, lt } from "drizzle-orm";
 import { keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { loadContractForAct } from "../contracts/load-for-act.js";
+import { loadContractForAction } from "../contracts/load-for-action.js";
 import type { ReleaseRole } from "./release-keys.js";
 import type { ReferenceField } from "./vault.js";
 
@@ -17,12 +17,12 @@ export interface KeyReleaseView {
   releasedAt: string;
 }
 
-/** A page of releases, newest first. Throws 404, and 403 for anybody but client and worker. */
+/** A page of releases, newest first. Throws 404, and 403 for everyone except client and worker. */
 export async function listReleases(
   { db }: Pick<Deps, "db">,
   { id, caller, limit, before }: { id: Address; caller: Address; limit: number; before?: bigint | undefined },
 ): Promise<{ releases: KeyReleaseView[]; nextCursor: string | null }> {
-  const { chain } = await loadContractForAct(db, id);
+  const { chain } = await loadContractForAction(db, id);
   if (caller !== chain.client && caller !== chain.worker) {
     throw new AppError("forbidden", { message: "Only the contract's client and worker may read this." });
   }

@@ -5,32 +5,35 @@ import { and, desc, eq } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { vote, workingContract as w } from "../../db/onchain.js";
 import { AppError } from "../../errors.js";
-import type { Answer } from "../../payments/answer.js";
+import type { StoredResponse } from "../../payments/operation-outcome.js";
 import { requestUnstakeOperation } from "../../relayer/operations.js";
-import { performAct } from "../contracts/perform-act.js";
+import { enqueue } from "../../relayer/outbox.js";
+import { ensureDelegation } from "../agents/ensure-delegation.js";
+import { performAction } from "../contracts/perform-action.js";
 import { isoTime } from "../contracts/view.js";
 import { loadStake, type StakeDeps, type StakeRow, viewStake } from "./view.js";
 
-/** Starts the withdrawal of the whole stake. Refuses with 409 where there is none, it has begun, or a vote is open. */
+/** Starts the withdrawal of the whole stake. Refuses with 409 if there is none, if the withdrawal has begun, or if a vote is open. */
 export async function requestUnstake(
   deps: StakeDeps,
   { caller, rawBody }: { caller: Address; rawBody: Uint8Array },
-): Promise<Answer> {
+): Promise<StoredResponse> {
   const { db, deployment } = deps;
   const current = await loadStake(db, caller);
   if (current === null) throw new AppError("conflict", { message: "You have nothing staked." });
 
-  // A stake made after this one was paid back began later, and can be withdrawn in its turn.
+  // A stake made after this one was paid back has a later `since`, and so its own once-key.
   const onceKey = `request-unstake:${caller}:${current.since}`;
-  return performAct(deps, {
-    act: "unstake",
+  return performAction(deps, {
+    action: "unstake",
     subject: { onceKey },
     caller,
     rawBody,
-    prepare: async (requestHash) => {
+    store: async (requestHash) => {
       requireBonded(current);
       await requireNoOpenVote(db, caller);
-      return () => requestUnstakeOperation({ deployment, agent: caller, onceKey, requestHash });
+      await ensureDelegation(deps, caller);
+      return enqueue(db, requestUnstakeOperation({ deployment, agent: caller, onceKey, requestHash }));
     },
     respond: async () => ({ data: await viewStake(deps, caller) }),
   });
@@ -39,7 +42,7 @@ export async function requestUnstake(
 function requireBonded({ releasableAt }: StakeRow): void {
   if (releasableAt === null) return;
   throw new AppError("conflict", {
-    message: `Your stake is being withdrawn already; it is paid back from ${isoTime(Number(releasableAt))} on.`,
+    message: `Your stake is already being withdrawn. It will be paid back after ${isoTime(Number(releasableAt))}.`,
   });
 }
 
@@ -53,7 +56,7 @@ async function requireNoOpenVote(db: Executor, agent: Address): Promise<void> {
     .limit(1);
   if (open === undefined) return;
   throw new AppError("conflict", {
-    message: `Your vote on the contract ${open.contractId} is still open. Repeat the call once the contract is resolved.`,
+    message: `Your vote on the contract ${open.contractId} is still open. Retry the request once the contract is resolved.`,
     details: { contractId: open.contractId },
   });
 }

@@ -1,4 +1,4 @@
-/** A wallet's contract can sign for simulations alone: what it sends costs the operator gas, and itself nothing. */
+/** A contract wallet can sign so that only simulations pass: its operations then cost the operator gas, and it nothing. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, gt, isNotNull, sql } from "drizzle-orm";
@@ -6,12 +6,12 @@ import type { Executor } from "../db/client.js";
 import { operation } from "../db/schema.js";
 import { AppError } from "../errors.js";
 
-/** Operations of one agent that may fail on chain within the window. */
+/** Operations of one agent that can fail on chain within the window. */
 const MAX_FAILED = 3;
 const WINDOW_SECONDS = 3600;
 
-/** Throws `rate_limited` where so many operations of that agent failed on chain within the last hour. */
-export async function refuseFailing(db: Executor, caller: Address): Promise<void> {
+/** Throws `rate_limited` if that many operations of the agent failed on chain within the last hour. */
+export async function assertNotThrottled(db: Executor, caller: Address): Promise<void> {
   const failed = await db
     .select({ age: sql<number>`extract(epoch from now() - ${operation.updatedAt})::float8` })
     .from(operation)
@@ -29,7 +29,7 @@ export async function refuseFailing(db: Executor, caller: Address): Promise<void
   if (oldest === undefined) return;
   const retryAfterSeconds = Math.max(1, Math.ceil(WINDOW_SECONDS - oldest.age));
   throw new AppError("rate_limited", {
-    message: `${MAX_FAILED} operations of ${caller} failed on chain within the last hour, though they had passed every check. Nothing was taken for this call; try again in ${retryAfterSeconds} s.`,
+    message: `${MAX_FAILED} operations of ${caller} failed on chain within the last hour, though they had passed every check. This call took no payment; retry in ${retryAfterSeconds} s.`,
     retryable: true,
     retryAfterSeconds,
   });

@@ -1,4 +1,4 @@
-/** The end of every relayed call: wait for the chain and the indexer, answer once, and the same again ever after. */
+/** The end of every relayed call: waits for the chain and the indexer, responds once, and replays that response. */
 import { createHash } from "node:crypto";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, isNull } from "drizzle-orm";
@@ -8,53 +8,54 @@ import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import type { OperationKind } from "../relayer/operations.js";
 import type { OperationRow } from "../relayer/outbox.js";
-import type { X402Version } from "./quote.js";
-import { receiptHeaders } from "./receipt.js";
 
-/** A finished HTTP answer; the body is JSON text, so that a replay is the same to the byte. */
-export interface Answer {
+/** A complete HTTP response. The body is JSON text, so a replay is the same to the byte. */
+export interface StoredResponse {
   status: 200 | 201 | 402;
   headers: Record<string, string>;
   body: string;
 }
 
-/** What a successful call tells its caller; wrapped as `{ data }`. */
+/** The result of a successful call; the response wraps it as `{ data }`. */
 export interface Success {
   data: unknown;
   headers?: Record<string, string>;
 }
 
-/** What makes two calls the same one (docs/rules.md 16, 17). `act` names the operation and its contract. */
+/** Two calls with the same identity are one call (docs/rules.md 16, 17). `action` names the action and its contract. */
 export interface CallIdentity {
-  act: string;
+  action: string;
   caller: Address;
   rawBody: Uint8Array;
 }
 
-/** SHA-256 over act, caller and the body's raw bytes, hex. */
-export function requestHash({ act, caller, rawBody }: CallIdentity): string {
-  return createHash("sha256").update(`${act}\n${caller}\n`).update(rawBody).digest("hex");
+/** SHA-256 over action, caller and the body's raw bytes, hex. */
+export function requestHash({ action, caller, rawBody }: CallIdentity): string {
+  return createHash("sha256").update(`${action}\n${caller}\n`).update(rawBody).digest("hex");
 }
 
-export type Conclusion =
+export type OperationOutcome =
   | {
       ok: true;
-      answer: Answer;
-      /** Of the first answer: a reorganisation may have moved the operation to another one since. */
+      response: StoredResponse;
+      /** Of the first response: a reorg can have moved the operation to another one since. */
       transaction: Hex;
     }
   | { ok: false; rejected: OperationRow };
 
+/** An operation that the chain has applied. */
+export type Applied = Extract<OperationOutcome, { ok: true }>;
+
 /**
- * Waits until `stored` is mined and visible to readers, then answers with what `respond` makes of it; the first answer
- * is kept and repeated. Throws 503 `settlement_pending` where that takes longer than the configured wait, and where a
- * reorganisation took the block away meanwhile.
+ * Waits until `stored` is mined and visible to readers, then responds with the result of `respond`. The first response
+ * is stored and replayed. Throws 503 `settlement_pending` if that takes longer than the configured wait, or if a reorg
+ * removed the block meanwhile.
  */
-export async function conclude(
+export async function awaitOutcome(
   deps: Deps,
   stored: OperationRow,
   respond: (mined: OperationRow) => Promise<Success>,
-): Promise<Conclusion> {
+): Promise<OperationOutcome> {
   if (stored.response !== null) return replayOf(stored.response);
 
   const deadline = Date.now() + deps.config.settlementWaitMs;
@@ -81,18 +82,18 @@ export async function conclude(
     },
     "operation applied",
   );
-  const answered: Answered = {
+  const applied: Applied = {
     ok: true,
-    answer: { status: 200, headers, body: JSON.stringify({ data }) },
+    response: { status: 200, headers, body: JSON.stringify({ data }) },
     transaction: row.transactionHash as Hex,
   };
-  // Stored unheard, it would be nobody's: a repeated act is picked up where it has no answer yet.
-  return keepFirst(deps, row, answered).catch(() => keepFirst(deps, row, answered));
+  // If the write succeeds but its confirmation is lost, retries find no operation without a response: they start over.
+  return keepFirst(deps, row, applied).catch(() => keepFirst(deps, row, applied));
 }
 
 /**
- * What `respond` makes of the views once they show `target`, and show it still when it is done: else it would tell of a
- * contract that is not there, or not as far. Throws 503 `settlement_pending` otherwise.
+ * The result of `respond`, if the views show `target` before and after it: otherwise the response could describe a
+ * contract that does not exist, or an earlier state of it. Throws 503 `settlement_pending` if they do not.
  */
 export async function respondFrom<T>(
   db: Deps["db"],
@@ -106,57 +107,46 @@ export async function respondFrom<T>(
   return made.value;
 }
 
-/** The receipt header of a settled payment; not stored with the answer, because a replay may use the other version. */
-export function receiptOf(
-  { deployment }: Pick<Deps, "deployment">,
-  paid: { version: X402Version; transaction: Hex; payer: Address; amount: bigint },
-): Record<string, string> {
-  const { version, ...outcome } = paid;
-  return receiptHeaders({ version, chainId: deployment.chainId, outcome: { success: true, ...outcome } });
-}
-
-/** 503 for a call whose outcome is not known yet: repeating it, byte for byte, picks the same operation up. */
+/** 503 for a call whose outcome is not known yet. A retry, byte for byte, continues with the same operation. */
 export function settlementPending(): AppError {
   return new AppError("settlement_pending", {
     message:
-      "The operation is on its way to the chain. Repeat the identical call, with the same payment, to get its outcome.",
+      "The transaction is pending. Retry the identical request, with the same payment, to get its outcome.",
     hint: "Do not sign a new payment for it.",
     retryable: true,
     retryAfterSeconds: 2,
   });
 }
 
-/** Acts that change their caller's stake. */
+/** Actions that change their caller's stake. */
 const STAKING: ReadonlySet<string> = new Set(["stake", "request-unstake"] satisfies OperationKind[]);
 
-type Answered = Extract<Conclusion, { ok: true }>;
-
 /**
- * Of several identical calls that end at once, one stores its answer and the others repeat it. Asked again where a
- * connection broke, it finds the answer that it stored.
+ * If several identical calls end together, one stores its response and the others replay it. Retried after a broken
+ * connection, it finds the response that it stored.
  */
-async function keepFirst(deps: Deps, row: OperationRow, answered: Answered): Promise<Answered> {
-  const { answer, transaction } = answered;
-  const { status, body, headers } = answer;
+async function keepFirst(deps: Deps, row: OperationRow, applied: Applied): Promise<Applied> {
+  const { response, transaction } = applied;
+  const { status, body, headers } = response;
   const written = await deps.db
     .update(operation)
     .set({ response: { status, body, headers, transaction } })
     .where(and(eq(operation.id, row.id), isNull(operation.response)))
     .returning({ id: operation.id });
-  if (written.length > 0) return answered;
+  if (written.length > 0) return applied;
   const [current] = await deps.db
     .select({ response: operation.response })
     .from(operation)
     .where(eq(operation.id, row.id));
-  return current?.response ? replayOf(current.response) : answered;
+  return current?.response ? replayOf(current.response) : applied;
 }
 
-function replayOf(stored: NonNullable<OperationRow["response"]>): Answered {
+function replayOf(stored: NonNullable<OperationRow["response"]>): Applied {
   const { status, headers, body, transaction } = stored;
-  const answer: Answer = {
-    status: status as Answer["status"],
+  const response: StoredResponse = {
+    status: status as StoredResponse["status"],
     headers: { ...headers, "Idempotent-Replay": "true" },
     body: String(body),
   };
-  return { ok: true, answer, transaction: transaction as Hex };
+  return { ok: true, response, transaction: transaction as Hex };
 }

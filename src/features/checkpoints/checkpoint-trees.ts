@@ -1,11 +1,11 @@
-/** Trees of checkpoints, built once for each state of a contract and kept as long as there is room. */
+/** A cache of checkpoint trees, each built once per state of a contract. */
 import { desc, eq, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { checkpoint } from "../../db/schema.js";
 import { buildTree, type CheckpointRow, type CheckpointTree } from "./merkle.js";
 
 export interface CheckpointTrees {
-  /** The tree over all checkpoints of a Working Contract so far. Callers at the same time share one build. */
+  /** The tree over all checkpoints of a Working Contract so far. Concurrent callers share one build. */
   of(db: Executor, contractId: string): Promise<CheckpointTree>;
 }
 
@@ -38,7 +38,7 @@ export function createCheckpointTrees({ maxBytes = MAX_BYTES } = {}): Checkpoint
       const last = await readLastCheckpoint(db, contractId);
       const leafCount = last === null ? 0 : last.position + 1;
       const known = trees.get(contractId);
-      // Checkpoints are only ever added, so their number names the state.
+      // Checkpoints are only ever added, so their number identifies the state.
       if (known?.leafCount === leafCount) {
         keep(contractId, known);
         return known;
@@ -68,7 +68,7 @@ export async function readLastCheckpoint(db: Executor, contractId: string): Prom
   return last ?? null;
 }
 
-/** Sorted by Postgres and fetched in parts, so that neither holds up this process. */
+/** Sorted by Postgres and fetched in parts, so neither blocks this process. */
 async function readLeaves(db: Executor, contractId: string, count: number): Promise<Buffer[]> {
   return db.transaction(async (tx) => {
     await tx.execute(sql`declare sorted_leaves no scroll cursor for

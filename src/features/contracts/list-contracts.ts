@@ -24,7 +24,7 @@ const SORT_COLUMNS = {
 type SortField = keyof typeof SORT_COLUMNS;
 export type Sort = SortField | `-${SortField}`;
 
-/** `-` sorts downwards. */
+/** `-` means descending. */
 export const SORTS = Object.keys(SORT_COLUMNS).flatMap((field) => [field, `-${field}`]) as [Sort, ...Sort[]];
 
 export interface ContractFilter {
@@ -38,7 +38,7 @@ export interface ContractFilter {
   minPrice?: bigint | undefined;
   maxPrice?: bigint | undefined;
   backupAgent?: Address | undefined;
-  /** Text to be found in title or description, whatever the letter case. */
+  /** Text to find in title or description, in any letter case. */
   q?: string | undefined;
   sort: Sort;
   limit: number;
@@ -50,7 +50,7 @@ export interface ContractPage {
   nextCursor: string | null;
 }
 
-/** One page of contracts. Throws `invalid_request` on a cursor that is not one of this sort order. */
+/** One page of contracts. Throws `invalid_request` if the cursor is not from this sort order. */
 export async function listContracts(
   deps: Pick<Deps, "db" | "clock">,
   filter: ContractFilter,
@@ -61,7 +61,7 @@ export async function listContracts(
   const column = SORT_COLUMNS[field];
   const direction = descending ? desc : asc;
 
-  // Indexes keep nulls, of escrows that nobody has paid, before the newest: they are not even looked at.
+  // Indexes keep nulls, of unpaid escrows, before the newest; this condition skips them.
   const where = and(isNotNull(column), filterSql(filter, now), afterCursor(filter, column, descending));
   const order = [direction(column), direction(w.id)];
   const limit = filter.limit + 1;
@@ -86,7 +86,7 @@ export async function listContracts(
   };
 }
 
-/** Texts that the index of three letters does not tell apart are looked through one by one: few at once, and not for long. */
+/** Texts that the trigram index cannot narrow down are scanned, so few searches run at once, with a time limit. */
 const SEARCHES_AT_ONCE = 2;
 const MAX_WAITING_SEARCHES = 20;
 const SEARCH_TIMEOUT_MS = 3_000;
@@ -94,7 +94,7 @@ const searching = createSlots(SEARCHES_AT_ONCE, {
   maxWaiting: MAX_WAITING_SEARCHES,
   refuse() {
     throw new AppError("unavailable", {
-      message: "Too many searches at once; repeat the call later.",
+      message: "Too many concurrent searches; retry later.",
       retryable: true,
       retryAfterSeconds: 5,
     });
@@ -110,13 +110,13 @@ function search<T>(db: Database, select: (db: Executor) => Promise<T>): Promise<
   );
 }
 
-/** Whether no single index has the order of the list: a party's contracts and found texts are few enough to be sorted. */
+/** Whether no index has the order of the list: a party's contracts and text matches are few enough to sort. */
 function isWalkedByPhase({ sort, statuses, client, worker, backupAgent, q }: ContractFilter): boolean {
   const isNarrow = [client, worker, backupAgent, q].some((value) => value !== undefined);
   return !isNarrow && (statuses !== undefined || !sort.endsWith("createdAt"));
 }
 
-/** The page is among the first rows of each partition, which an index has in order. */
+/** The page is among the first rows of each partition, in index order. */
 function firstOfEachPartition(
   statuses: readonly Status[],
   { where, order, limit }: { where: SQL | undefined; order: SQL[]; limit: number },
@@ -133,7 +133,7 @@ function firstOfEachPartition(
 
 /**
  * Statuses named by a filter value: a list of statuses, prefixes (`settled-*`) and groups (`open`, `active`,
- * `closed`), joined by commas. Null where one of them is unknown.
+ * `closed`), joined by commas. Null if one of them is unknown.
  */
 export function parseStatuses(text: string): Status[] | null {
   const named = text.split(",").map((word) => statusesOf(word.trim()));
@@ -174,7 +174,7 @@ function filterSql(filter: ContractFilter, now: number): SQL | undefined {
   );
 }
 
-/** Postgres expects a comparison to leave one row in 200, and would rather sort those; of a case it expects half. */
+/** Postgres estimates that a comparison keeps 1 row in 200, and then prefers to sort; for a case it estimates half. */
 function hasStatus(statuses: readonly Status[], now: number): SQL {
   return sql`case when ${inArray(statusSql(now), [...statuses])} then true else false end`;
 }
@@ -199,7 +199,7 @@ function sortKey({ chain }: ContractRow, field: SortField): bigint | null {
   return field === "budgetOrPrice" ? chain.price : chain[field];
 }
 
-/** Opaque to callers; names its order, so that it cannot be used with another one. */
+/** Opaque to callers; contains the sort order, so it cannot be used with another one. */
 function encodeCursor(sort: Sort, key: string, id: string): string {
   return Buffer.from(JSON.stringify([sort, key, id])).toString("base64url");
 }
@@ -207,15 +207,15 @@ function encodeCursor(sort: Sort, key: string, id: string): string {
 function decodeCursor(sort: Sort, cursor: string): { key: string; id: string } {
   try {
     const [cursorSort, key, id, ...rest] = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
-    // A list of one string would pass for that string in a regular expression.
+    // In a regular expression, an array of one string would match like that string.
     const isKey = typeof key === "string" && /^\d{1,78}$/.test(key);
     const isId = typeof id === "string" && /^0x[0-9a-f]{40}$/.test(id);
     if (cursorSort === sort && isKey && isId && rest.length === 0) return { key, id };
   } catch {
-    // Falls through to the refusal.
+    // Refused below.
   }
   throw new AppError("invalid_request", {
-    message: "cursor: is not a nextCursor of this list and sort order; start again without it",
+    message: "cursor: is not a nextCursor of this list and sort order; restart without a cursor",
     details: [{ path: "cursor", message: "is not a nextCursor of this list and sort order" }],
   });
 }

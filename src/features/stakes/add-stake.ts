@@ -6,11 +6,10 @@ import { and, desc, eq, inArray } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { operation } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
-import type { Answer } from "../../payments/answer.js";
-import type { PaidAct } from "../../payments/paid-act.js";
-import { performPayment } from "../../payments/perform-payment.js";
+import type { StoredResponse } from "../../payments/operation-outcome.js";
+import type { PaidAction } from "../../payments/paid-action.js";
+import { performPaidCall } from "../../payments/paid-call.js";
 import type { HeaderReader, PaymentAsset } from "../../payments/quote.js";
-import { stakeOperation } from "../../relayer/operations.js";
 import { isoTime } from "../contracts/view.js";
 import { loadStake, type StakeDeps, TOKEN_UNIT, viewStake } from "./view.js";
 
@@ -21,67 +20,56 @@ export interface StakeCall {
   caller: Address;
   rawBody: Uint8Array;
   headers: HeaderReader;
-  /** Base units; the eligibility stake of the moment where null. */
+  /** Base units; null means the current eligibility stake. */
   amount: bigint | null;
 }
 
 /** Quotes in protocol tokens, or adds to the caller's stake. Refuses with 409 while the stake is being withdrawn. */
-export async function addStake(deps: StakeDeps, call: StakeCall): Promise<Answer> {
+export async function addStake(deps: StakeDeps, call: StakeCall): Promise<StoredResponse> {
   const { caller, rawBody, headers } = call;
   const asset: PaymentAsset = { address: deps.deployment.protocolToken, ...TOKEN_DOMAIN };
-  return performPayment(deps, {
-    act: "stake",
+  return performPaidCall(deps, {
+    action: "stake",
     caller,
     rawBody,
     headers,
     asset,
-    prepare: () => prepareStake(deps, call),
+    check: () => checkStake(deps, call),
     respond: async () => ({ data: await viewStake(deps, caller) }),
   });
 }
 
-async function prepareStake(deps: StakeDeps, { caller, amount: given }: StakeCall): Promise<PaidAct> {
+async function checkStake(deps: StakeDeps, { caller, amount: given }: StakeCall): Promise<PaidAction> {
   const { db, deployment, config, readParameters } = deps;
   const current = await loadStake(db, caller);
   if (current !== null && current.releasableAt !== null) {
     throw new AppError("conflict", {
-      message: `Your stake is being withdrawn. It is paid back from ${isoTime(Number(current.releasableAt))} on; stake again after that.`,
+      message: `Your stake is being withdrawn. It will be paid back after ${isoTime(Number(current.releasableAt))}; stake again after that.`,
     });
   }
   const amount = given ?? BigInt((await readParameters()).baEligibilityStake) * TOKEN_UNIT;
   if (amount === 0n) {
     throw new AppError("conflict", {
       message:
-        "The eligibility stake is 0 now, so there is nothing to add; name an amount to stake all the same.",
+        "The eligibility stake is currently 0, so there is nothing to add. To stake anyway, send an amount.",
     });
   }
   const newest = await newestStake(db, caller);
   return {
     kind: "stake",
-    escrow: deployment.registry,
+    payTo: deployment.registry,
     amount,
     resourceUrl: `${config.baseUrl}/v1/agents/me/stake`,
     description: `Backup Agent stake of ${formatDecimal(amount, TOKEN_DECIMALS)} protocol tokens`,
-    strayMoney: "impossible",
-    operation: ({ authorization, requestHash, notAfter }) =>
-      stakeOperation({
-        deployment,
-        agent: caller,
-        amount,
-        authorization,
-        requestHash,
-        notAfter,
-        onceKey: `stake:${caller}:${newest}`,
-      }),
-    alreadyDone: () =>
-      new AppError("conflict", {
-        message:
-          "Another stake of yours was added at this moment; this payment was not taken. Read GET /v1/agents/me/stake before you add more.",
-      }),
+    onceKey: `stake:${caller}:${newest}`,
+    alreadyDone: new AppError("conflict", {
+      message:
+        "A concurrent request added to your stake; this payment was not taken. Read your stake before you add more.",
+    }),
   };
 }
 
-/** The caller's newest stake that was added. It names the next one, so that of several at once only one is taken. */
+/** The caller's newest applied stake. The next one's once-key contains it, so only one of several at once is taken. */
 async function newestStake(db: Executor, caller: Address): Promise<bigint> {
   const [row] = await db
     .select({ id: operation.id })

@@ -19,7 +19,7 @@ export interface PaymentAuthorization {
   signature: Hex;
   /** The quote as the client echoed it (version 2), with the fields it kept. */
   accepted: EchoedQuote | null;
-  /** The client's own name for this payment (extension `payment-identifier`), where it sent one. */
+  /** The client's own name for this payment (extension `payment-identifier`), if it sent one. */
   paymentIdentifier: string | null;
 }
 
@@ -60,7 +60,7 @@ const PayloadSchema = z.object({
   }),
 });
 
-/** Only what decides something is read: clients differ in which other keys of the quote they keep. */
+/** Only the fields that decide something: clients differ in which other keys of the quote they keep. */
 const EchoedQuoteSchema = z.object({
   scheme: z.string().optional(),
   network: z.string().optional(),
@@ -90,8 +90,8 @@ const EnvelopeSchema = z.object({
 });
 
 /**
- * The payment in a request's `PAYMENT-SIGNATURE` (version 2) or `X-PAYMENT` (version 1) header, or null where there is
- * neither. Never throws: whatever the header holds, the answer is a payment or a reason.
+ * The payment in a request's `PAYMENT-SIGNATURE` (version 2) or `X-PAYMENT` (version 1) header, or null if there is
+ * neither. Never throws: a header that cannot be decoded gives a rejection.
  */
 export function decodePayment(headers: HeaderReader): DecodedPayment | null {
   const v2 = headers.get("PAYMENT-SIGNATURE");

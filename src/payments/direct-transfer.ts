@@ -1,6 +1,6 @@
 /**
- * Money that reached an escrow outside of the service's own calls: somebody sent the caller's authorization to the
- * token directly (docs/rules.md 12). It is credited where the call can still be carried out, else sent back.
+ * A direct transfer: someone sent the caller's authorization to the token, and its money reached the escrow without the
+ * service (docs/rules.md 12). It is credited if the call can still be performed; otherwise it is refunded.
  */
 
 import { escrowAbi } from "@working-contracts/protocol/abi";
@@ -15,9 +15,9 @@ import type { Deps } from "../deps.js";
 import { createOperation, type NewOperation, returnSurplusOperation } from "../relayer/operations.js";
 import { enqueue, findByAuthorization, type OperationRow } from "../relayer/outbox.js";
 import { isCanonical } from "../relayer/receipts.js";
-import { settlementPending } from "./answer.js";
 import { findUse, isUsed, type UseDeps } from "./authorization-use.js";
-import type { PaymentAuthorization } from "./decode.js";
+import type { PaymentAuthorization } from "./decode-payment.js";
+import { settlementPending } from "./operation-outcome.js";
 
 const tokenAbi = parseAbi([
   "function balanceOf(address account) view returns (uint256)",
@@ -25,23 +25,24 @@ const tokenAbi = parseAbi([
 ]);
 
 /**
- * Whether this very authorization moved its value to the escrow in a transaction in which the escrow itself took no
- * deposit of its payer. False for a cancelled authorization, and for one that the escrow consumed. Throws 503
- * `settlement_pending` while that transaction is not final: on another branch its payer may have cancelled instead, and
- * what lies at the escrow may be somebody else's.
+ * Whether this authorization moved its value to the escrow in a transaction in which the escrow itself took no deposit
+ * from its payer. False for a cancelled authorization, and for one that the escrow consumed. Throws 503
+ * `settlement_pending` while that transaction is not final: on another branch its payer can have cancelled instead, and
+ * the money at the escrow can belong to someone else.
  */
-export async function isStrayPayment(deps: Deps, payment: PaymentAuthorization): Promise<boolean> {
+export async function isDirectTransfer(deps: Deps, payment: PaymentAuthorization): Promise<boolean> {
   const use = await findUse(deps, payment);
-  if (use === null || !(await isStray(deps, payment, use))) return false;
+  if (use === null || !(await isOutsideDeposit(deps, payment, use))) return false;
   const head = await deps.publicClient.getBlockNumber({ cacheTime: 0 });
   const isDeep = head - use.blockNumber + 1n >= BigInt(deps.config.confirmations);
-  // The receipt can be of a branch that the chain has left.
+  // The receipt can come from a branch that the chain has left.
   const isFinal = isDeep && (await isCanonical(deps, use.blockNumber, use.blockHash)) === true;
   if (!isFinal) throw settlementPending();
   return true;
 }
 
-async function isStray(
+/** Whether a transaction moved the money without a deposit of its payer at the escrow. */
+async function isOutsideDeposit(
   deps: UseDeps,
   payment: PaymentAuthorization,
   { logs }: TransactionReceipt,
@@ -54,7 +55,7 @@ async function isStray(
 
 type EscrowEvent = ReturnType<typeof parseEventLogs<typeof escrowAbi>>[number];
 
-/** Whether an event of the escrow is about a deposit of this payer: others can act in the same transaction. */
+/** Whether an escrow event reports a deposit of this payer: others can act in the same transaction. */
 async function isOfPayer(
   { publicClient }: UseDeps,
   { from, to, nonce }: PaymentAuthorization,
@@ -92,7 +93,7 @@ function hasTransfer(
   );
 }
 
-/** Before they are decoded: a stranger can fill a transaction with thousands that look alike. */
+/** Filters before decoding: a stranger can fill a transaction with thousands of logs that look alike. */
 function emittedBy(emitter: Address, logs: Log[]): Log[] {
   return logs.filter(({ address }) => address.toLowerCase() === emitter);
 }
@@ -100,14 +101,14 @@ function emittedBy(emitter: Address, logs: Log[]): Log[] {
 export interface Opening {
   /** The transaction that moved the deposit. */
   transactionHash: Hex;
-  /** Where the escrow was opened. */
+  /** The block that opened the escrow. */
   blockNumber: bigint;
   blockHash: Hex;
 }
 
 /**
- * How somebody else opened the escrow with the caller's deposit: with this authorization itself, or from the balance
- * that it had brought before. Null where another payment opened it.
+ * Finds how someone else opened the escrow with the caller's deposit: with this authorization itself, or from the
+ * balance that it had brought before. Null if another payment opened it.
  */
 export async function findOpening(deps: Deps, payment: PaymentAuthorization): Promise<Opening | null> {
   if (!(await isUsed(deps, payment))) return null;
@@ -117,14 +118,14 @@ export async function findOpening(deps: Deps, payment: PaymentAuthorization): Pr
   const own = emittedBy(payment.to, logs);
   const atOnce = parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractCreated", logs: own });
   if (atOnce.length > 0) return { transactionHash, blockNumber, blockHash };
-  if (!(await isStray(deps, payment, use))) return null;
+  if (!(await isOutsideDeposit(deps, payment, use))) return null;
   const opened = await findOpeningFromBalance(deps, payment);
   return opened === null ? null : { transactionHash, ...opened };
 }
 
 /**
  * An escrow that was opened from its balance credits one deposit of its initiator: this one, unless another took it.
- * Where more of the caller's money is there, the escrow is told first which authorization its deposit was.
+ * If it holds more of the caller's money, an operation first marks which authorization the deposit was.
  */
 async function findOpeningFromBalance(
   deps: Deps,
@@ -140,13 +141,13 @@ async function findOpeningFromBalance(
 
   const opening = { blockNumber, blockHash };
   if (deposit.credited.length > 0) return deposit.credited.includes(payment.nonce) ? opening : null;
-  if ((await surplusOf(deps, payment.to)) < payment.value) return opening;
-  if (!(await carriedOut(deps, await enqueueReturn(deps, payment)))) return opening;
+  if ((await unbookedBalance(deps, payment.to)) < payment.value) return opening;
+  if (!(await isApplied(deps, await enqueueRefund(deps, payment)))) return opening;
   const marked = await readDeposit(deps, payment);
   return marked?.credited.includes(payment.nonce) === true ? opening : null;
 }
 
-/** The deposit of an open escrow, and the nonces of the payer's authorizations that were marked as having brought it. */
+/** The deposit of an open escrow, and the nonces of the payer's authorizations that were marked as its source. */
 async function readDeposit(
   { db }: Deps,
   payment: PaymentAuthorization,
@@ -172,8 +173,8 @@ async function readDeposit(
   return { openedBy: created.hash, amount, credited: credited.map(({ args }) => args.nonce as Hex) };
 }
 
-/** Whether an operation was applied, and readers see it; throws 503 `settlement_pending` where that takes too long. */
-async function carriedOut(deps: Deps, stored: OperationRow): Promise<boolean> {
+/** Whether an operation was applied, and readers see it; throws 503 `settlement_pending` if that takes too long. */
+async function isApplied(deps: Deps, stored: OperationRow): Promise<boolean> {
   const timeoutMs = deps.config.settlementWaitMs;
   const row = await deps.outbox.waitFor(stored.id, { timeoutMs });
   if (row === null) throw settlementPending();
@@ -188,16 +189,16 @@ async function carriedOut(deps: Deps, stored: OperationRow): Promise<boolean> {
   return true;
 }
 
-/** Whether the escrow address holds at least `amount`: before it is opened, all money there is its initiator's. */
-export async function holds(deps: UseDeps, escrow: Address, amount: bigint): Promise<boolean> {
+/** Whether the escrow address holds at least `amount`: before it is opened, all its money is its initiator's. */
+export async function holdsAtLeast(deps: UseDeps, escrow: Address, amount: bigint): Promise<boolean> {
   return (await balanceOf(deps, escrow)) >= amount;
 }
 
 /**
- * For a paid call that is refused: where its money is at the escrow already, stores the operation that brings it back
- * (the return of a stray payment; or the opening of an escrow past its match deadline, which refunds) and says so.
+ * For a refused paid call: if its money is already at the escrow, stores the operation that refunds it and returns true.
+ * An escrow past its match deadline refunds by being opened.
  */
-export async function rescueStrayPayment(
+export async function refundDirectTransfer(
   deps: Deps,
   payment: PaymentAuthorization,
   hash: string,
@@ -211,14 +212,14 @@ export async function rescueStrayPayment(
     .leftJoin(workingContract, eq(workingContract.id, terms.id))
     .where(eq(terms.id, escrow));
   if (row === undefined || !(await isUsed(deps, payment))) return false;
-  // An operation that still carries it will credit it, or be refused and come here.
+  // An operation that still carries it credits it, or is refused and comes here.
   const key = { asset: deployment.asset.address, payer: payment.from, nonce: payment.nonce };
   if ((await findByAuthorization(db, key)) !== undefined) return false;
 
   if (row.phase === null || row.phase === "none") {
     const onChain = parseStoredTerms(row.escrowTerms);
     const deposit = onChain.workerInitiated ? workerStake(onChain.price, onChain.parameters) : onChain.price;
-    if (onChain.initiator !== payment.from || !(await holds(deps, escrow, deposit))) return false;
+    if (onChain.initiator !== payment.from || !(await holdsAtLeast(deps, escrow, deposit))) return false;
     await enqueue(
       db,
       createOperation({
@@ -232,26 +233,26 @@ export async function rescueStrayPayment(
     );
     return true;
   }
-  if (await isReturning(deps, payment)) return true;
-  if ((await surplusOf(deps, escrow)) < payment.value) return false;
-  if (!(await isStrayPayment(deps, payment))) return false;
-  await enqueueReturn(deps, payment);
+  if (await isRefunding(deps, payment)) return true;
+  if ((await unbookedBalance(deps, escrow)) < payment.value) return false;
+  if (!(await isDirectTransfer(deps, payment))) return false;
+  await enqueueRefund(deps, payment);
   return true;
 }
 
-function returnOf(payment: PaymentAuthorization): NewOperation {
+function refundOf(payment: PaymentAuthorization): NewOperation {
   const authorization = { ...payment, signature: withTokenV(payment.signature) };
   const { from: payer, to: escrow, value: amount } = payment;
   return returnSurplusOperation({ escrow, payer, amount, authorization });
 }
 
-async function enqueueReturn({ db }: Deps, payment: PaymentAuthorization): Promise<OperationRow> {
-  return (await enqueue(db, returnOf(payment))).operation;
+async function enqueueRefund({ db }: Deps, payment: PaymentAuthorization): Promise<OperationRow> {
+  return (await enqueue(db, refundOf(payment))).operation;
 }
 
-/** Whether it is on its way back, or back. */
-async function isReturning({ db }: Deps, payment: PaymentAuthorization): Promise<boolean> {
-  const key = returnOf(payment).onceKey ?? "";
+/** Whether its refund is pending or done. */
+async function isRefunding({ db }: Deps, payment: PaymentAuthorization): Promise<boolean> {
+  const key = refundOf(payment).onceKey ?? "";
   const rows = await db
     .select({ id: operation.id })
     .from(operation)
@@ -260,8 +261,8 @@ async function isReturning({ db }: Deps, payment: PaymentAuthorization): Promise
   return rows.length > 0;
 }
 
-/** Money at an open escrow that its books do not account for. */
-async function surplusOf(deps: UseDeps, escrow: Address): Promise<bigint> {
+/** Money at an open escrow that its books do not contain. */
+async function unbookedBalance(deps: UseDeps, escrow: Address): Promise<bigint> {
   const [balance, booked] = await Promise.all([
     balanceOf(deps, escrow),
     deps.publicClient.readContract({ address: escrow, abi: escrowAbi, functionName: "booked" }),
@@ -278,7 +279,7 @@ function balanceOf({ publicClient, deployment }: UseDeps, account: Address): Pro
   });
 }
 
-/** Wallets that sign with v 0 or 1 are understood by the token only with 27 or 28. */
+/** Some wallets sign with v 0 or 1; the token accepts only 27 or 28. */
 export function withTokenV(signature: Hex): Hex {
   if (signature.length !== 132) return signature;
   const v = Number.parseInt(signature.slice(-2), 16);

@@ -1,0 +1,353 @@
+/**
+ * A paid call, from the payment header to the response (docs/rules.md 9 to 18). One relayed operation takes the money
+ * and changes the state together; every repetition of the call gets the same response.
+ */
+import type { Address } from "@working-contracts/protocol/types";
+import { and, desc, eq, isNotNull, isNull, ne, or } from "drizzle-orm";
+import { meaningOf } from "../chain/errors.js";
+import { operation } from "../db/schema.js";
+import type { Deps } from "../deps.js";
+import { AppError } from "../errors.js";
+import {
+  assertQueueCapacity,
+  enqueue,
+  findByAuthorization,
+  type NewOperation,
+  type OperationRow,
+} from "../relayer/outbox.js";
+import { assertNotThrottled } from "./assert-not-throttled.js";
+import { decodePayment, type PaymentAuthorization } from "./decode-payment.js";
+import {
+  findOpening,
+  holdsAtLeast,
+  isDirectTransfer,
+  refundDirectTransfer,
+  withTokenV,
+} from "./direct-transfer.js";
+import {
+  type Applied,
+  awaitOutcome,
+  requestHash,
+  respondFrom,
+  type StoredResponse,
+  settlementPending,
+} from "./operation-outcome.js";
+import {
+  type AcceptedPayment,
+  assetOf,
+  authorizationKey,
+  type PaidAction,
+  type PaidCall,
+  toOperation,
+} from "./paid-action.js";
+import { createQuote, type PaymentQuote, paymentRequired, receiptHeaders, responseVersion } from "./quote.js";
+import type { Rejection } from "./rejection.js";
+import { verifyPayment } from "./verify-payment.js";
+
+/** A competing payment of the same caller can fail while ours waits for it. */
+const ENQUEUE_TRIES = 3;
+
+/** Performs a paid call, or responds 402 with its quote. Throws AppError for every other refusal. */
+export async function performPaidCall<Action extends PaidAction>(
+  deps: Deps,
+  call: PaidCall<Action>,
+): Promise<StoredResponse> {
+  const decoded = decodePayment(call.headers);
+  if (decoded === null || !decoded.ok) {
+    return offerQuote(deps, { call, action: await call.check(), rejection: decoded });
+  }
+  const { payment } = decoded;
+  try {
+    const earlier = await findByAuthorization(deps.db, authorizationKey(deps, call, payment));
+    if (earlier !== undefined) return await resume(deps, { call, payment, earlier });
+    return await pay(deps, { call, payment });
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return recoverDirectTransfer(deps, { call, payment, error });
+  }
+}
+
+/** Checks, verifies, stores, waits and responds: a payment that is seen for the first time. */
+async function pay(
+  deps: Deps,
+  input: { call: PaidCall; payment: PaymentAuthorization },
+): Promise<StoredResponse> {
+  const { call, payment } = input;
+  const action = await call.check();
+  const accepted = await acceptPayment(deps, { call, payment, action });
+  if (!accepted.ok) return refusePayment(deps, { call, payment, action, rejection: accepted });
+
+  await assertNotThrottled(deps.db, call.caller);
+  await call.store?.(action, "operation");
+  const stored = await storeOperation(deps, { action, fresh: toOperation(deps, { call, action, accepted }) });
+  if (stored.existing) return resume(deps, { call, payment, earlier: stored.operation });
+
+  const outcome = await awaitOutcome(deps, stored.operation, call.respond);
+  if (outcome.ok) return withReceipt(deps, { payment, ...outcome });
+
+  const { rejected } = outcome;
+  logRejected(deps, rejected);
+  const refusal = refusalOnChain(rejected, action);
+  if (refusal !== null) throw refusal;
+  // The payment failed: since the checks a deadline can have passed, or another payment have won.
+  const checkedAgain = await call.check();
+  const verdict = await acceptPayment(deps, { call, payment, action: checkedAgain });
+  if (!verdict.ok) return refusePayment(deps, { call, payment, action: checkedAgain, rejection: verdict });
+  throw notPerformed(rejected, verdict);
+}
+
+/** Continues with the operation that this payment was stored in, whatever its state. */
+async function resume(
+  deps: Deps,
+  input: { call: PaidCall; payment: PaymentAuthorization; earlier: OperationRow },
+): Promise<StoredResponse> {
+  const { call, payment, earlier } = input;
+  if (earlier.requestHash !== requestHash(call)) {
+    throw new AppError("conflict", {
+      message:
+        "This payment authorization belongs to a different request (another path or body). Sign a new one for this request, or retry the first request byte for byte.",
+    });
+  }
+  const outcome = await awaitOutcome(deps, earlier, call.respond);
+  if (outcome.ok) return withReceipt(deps, { payment, ...outcome });
+
+  const { rejected } = outcome;
+  // The checks give the best reason: once indexed, they see the state that made the operation fail.
+  const action = await call.check();
+  logRejected(deps, rejected);
+  throw refusalOnChain(rejected, action) ?? notPerformed(rejected);
+}
+
+/** 402 with the quote, and the reason if a payment was refused; unless the caller has already paid for this action. */
+async function offerQuote(
+  deps: Deps,
+  input: { call: PaidCall; action: PaidAction; rejection: Rejection | null },
+): Promise<StoredResponse> {
+  const { call, action, rejection } = input;
+  const version = responseVersion(call.headers, { v1Bodies: deps.config.x402V1Bodies });
+  const unanswered = await findUnanswered(deps, call, action);
+  if (unanswered !== undefined) {
+    if (unanswered.state !== "mined" && unanswered.state !== "final") throw settlementPending();
+    const outcome = await awaitOutcome(deps, unanswered, call.respond);
+    if (!outcome.ok) throw settlementPending();
+    const payment = { version, from: call.caller, value: action.amount };
+    return withReceipt(deps, { payment, ...outcome });
+  }
+  await call.store?.(action, "quote");
+  await assertQueueCapacity(deps.db);
+  const quote = quoteOf(deps, call, action);
+  const { headers, body } = paymentRequired({ quote, version, ...(rejection && { rejection }) });
+  return { status: 402, headers, body: JSON.stringify(body) };
+}
+
+/** The caller's own paid operation for this action that has no response yet: a second payment would be one too many. */
+async function findUnanswered(
+  { db }: Deps,
+  call: PaidCall,
+  { kind, payTo }: PaidAction,
+): Promise<OperationRow | undefined> {
+  const [row] = await db
+    .select()
+    .from(operation)
+    .where(
+      and(
+        eq(operation.caller, call.caller),
+        eq(operation.kind, kind),
+        or(eq(operation.requestHash, requestHash(call)), eq(operation.escrow, payTo)),
+        ne(operation.state, "rejected"),
+        isNotNull(operation.nonce),
+        isNull(operation.response),
+      ),
+    )
+    .orderBy(desc(operation.id))
+    .limit(1);
+  return row;
+}
+
+/** Verifies a payment for the action, or finds its money at the escrow. Throws 503 `unavailable` if the node fails. */
+async function acceptPayment(
+  deps: Deps,
+  input: { call: PaidCall; payment: PaymentAuthorization; action: PaidAction },
+): Promise<AcceptedPayment | Rejection> {
+  const { call, payment, action } = input;
+  const result = await verifyPayment({
+    publicClient: deps.publicClient,
+    payment,
+    quote: quoteOf(deps, call, action),
+    payer: call.caller,
+    now: deps.clock.now(),
+  });
+  if (result.ok) return { ok: true, authorization: result.payment, isDirectTransfer: false };
+  if (result.reason === "unavailable") {
+    const { message, cause } = result;
+    throw new AppError("unavailable", { message, retryable: true, retryAfterSeconds: 2, cause });
+  }
+  if (result.reason !== "authorization_used") return result;
+
+  if (!(await isCreditable(deps, action, payment))) return result;
+  const authorization = { ...payment, signature: withTokenV(payment.signature) };
+  return { ok: true, authorization, isDirectTransfer: true };
+}
+
+/**
+ * An escrow that is not open credits any money at its address; a live one only a transfer that its payer was seen to
+ * make. The registry gets none except by its own call.
+ */
+async function isCreditable(deps: Deps, action: PaidAction, payment: PaymentAuthorization): Promise<boolean> {
+  if (action.kind === "stake") return false;
+  if (action.kind === "create" && (await holdsAtLeast(deps, action.payTo, action.amount))) return true;
+  return isDirectTransfer(deps, payment);
+}
+
+/** 402 with the reason; 409 while an authorization that we published can still be used by anyone. */
+async function refusePayment(
+  deps: Deps,
+  input: { call: PaidCall; payment: PaymentAuthorization; action: PaidAction; rejection: Rejection },
+): Promise<StoredResponse> {
+  const { call, payment, rejection } = input;
+  // By the newest block, not by the clock that advances between blocks: the next block can still take it.
+  const expired = payment.validBefore <= BigInt(deps.clock.head()?.timestamp ?? 0);
+  if (rejection.reason !== "authorization_used" && !expired && (await isPublished(deps, call, payment))) {
+    throw new AppError("conflict", {
+      message: `This authorization was published in a transaction that did not use it, and it cannot be used now: ${rejection.message} It remains valid until ${payment.validBefore}; cancel it at the token before you sign another.`,
+      details: { reason: rejection.reason },
+    });
+  }
+  return offerQuote(deps, input);
+}
+
+async function isPublished(deps: Deps, call: PaidCall, payment: PaymentAuthorization): Promise<boolean> {
+  const key = authorizationKey(deps, call, payment);
+  const published = await deps.db
+    .select({ id: operation.id })
+    .from(operation)
+    .where(
+      and(
+        eq(operation.asset, key.asset),
+        eq(operation.payer, key.payer),
+        eq(operation.nonce, key.nonce),
+        isNotNull(operation.publishedAt),
+      ),
+    )
+    .limit(1);
+  return published.length > 0;
+}
+
+/** Stores the operation, unless the caller's other payment for the action has succeeded (409) or is pending (409). */
+async function storeOperation(
+  deps: Deps,
+  { action, fresh }: { action: PaidAction; fresh: NewOperation },
+): Promise<{ operation: OperationRow; existing: boolean }> {
+  for (let attempt = 0; attempt < ENQUEUE_TRIES; attempt++) {
+    const stored = await enqueue(deps.db, fresh);
+    const { id, payer, nonce } = stored.operation;
+    if (!stored.existing) {
+      const { kind, payTo: escrow } = action;
+      deps.logger.info({ operation: id.toString(), kind, escrow }, "operation stored");
+      return stored;
+    }
+    if (payer === fresh.payment?.payer && nonce === fresh.payment.nonce) return stored;
+    const other = await deps.outbox.waitFor(id, { timeoutMs: deps.config.settlementWaitMs });
+    if (other === null) break;
+    if (other.state !== "rejected") throw action.alreadyDone;
+  }
+  throw new AppError("conflict", {
+    message:
+      "Another payment for this action is pending; this one was not used. Retry with the other payment to get its outcome.",
+  });
+}
+
+/** Reasons that say only that the money could not be taken, or that the authorization has expired. */
+const PAYMENT_FAULTS = new Set(["PaymentFailed", "Expired"]);
+
+/** The chain's reason, or that of the relayer's simulation; null if the payment was at fault. */
+function refusalOnChain(rejected: OperationRow, action: PaidAction): AppError | null {
+  const { reason, kind } = rejected;
+  const meaning = PAYMENT_FAULTS.has(reason ?? "") ? null : meaningOf(reason ?? "");
+  if (meaning === null) return null;
+  if (reason === "WrongStatus" && kind === "create") return action.alreadyDone;
+  return new AppError(meaning.code, {
+    message: `${meaning.message}.${paymentFate(rejected)}`,
+    details: { reason },
+  });
+}
+
+function notPerformed(rejected: OperationRow, accepted?: AcceptedPayment): AppError {
+  const fate = accepted?.isDirectTransfer
+    ? " Your payment reached the escrow by a direct transfer."
+    : paymentFate(rejected);
+  return new AppError("unavailable", {
+    message: `The operation was not performed.${fate} Retry the identical request.`,
+    retryable: true,
+    retryAfterSeconds: 2,
+  });
+}
+
+function paymentFate({ publishedAt }: OperationRow): string {
+  return publishedAt === null
+    ? " Your payment was not taken."
+    : " Your payment was not taken, but its authorization was published: cancel it at the token, or do not sign another before it expires.";
+}
+
+function logRejected({ logger }: Deps, { id, kind, reason }: OperationRow): void {
+  logger.info({ operation: id.toString(), kind, reason }, "paid operation rejected");
+}
+
+/**
+ * Handles a refused call whose money is on chain anyway. Responds with success if someone else opened the caller's
+ * escrow with the caller's deposit. Otherwise throws the refusal, with a hint if the payment is being refunded.
+ */
+async function recoverDirectTransfer(
+  deps: Deps,
+  refused: { call: PaidCall; payment: PaymentAuthorization; error: AppError },
+): Promise<StoredResponse> {
+  const { call, payment, error } = refused;
+  const inStablecoin = call.asset === undefined;
+  if (error.status >= 500 || !inStablecoin || payment.from !== call.caller) throw error;
+  const adopted = await adoptOpening(deps, refused);
+  if (adopted !== null) return adopted;
+  if (!(await refundDirectTransfer(deps, payment, requestHash(call)))) throw error;
+  throw new AppError(error.code, {
+    ...error.options,
+    hint: "Your payment reached the escrow by a direct transfer; it is being refunded to you.",
+  });
+}
+
+/** Anyone can open an escrow. If someone did so with this call's payment, "duplicate" is what the call asked for. */
+async function adoptOpening(
+  deps: Deps,
+  { call, payment, error }: { call: PaidCall; payment: PaymentAuthorization; error: AppError },
+): Promise<StoredResponse | null> {
+  if (error.code !== "duplicate_contract") return null;
+  const escrow = payment.to;
+  const { contractId } = error.options.details as { contractId: Address };
+  if (contractId !== escrow) return null;
+  const opening = await findOpening(deps, payment);
+  if (opening === null) return null;
+
+  const { transactionHash: transaction, ...block } = opening;
+  const target = { ...block, escrow, timeoutMs: deps.config.settlementWaitMs };
+  const { data, headers = {} } = await respondFrom(deps.db, target, () => call.respond({ escrow }));
+  const response: StoredResponse = { status: 200, headers, body: JSON.stringify({ data }) };
+  return withReceipt(deps, { payment, response, transaction });
+}
+
+/** The receipt is not stored with the response, because a replay can use the other x402 version. */
+function withReceipt(
+  { deployment }: Deps,
+  settled: Omit<Applied, "ok"> & {
+    payment: Pick<PaymentAuthorization, "version" | "from" | "value">;
+  },
+): StoredResponse {
+  const { response, transaction, payment } = settled;
+  const { version, from: payer, value: amount } = payment;
+  const outcome = { success: true, transaction, payer, amount } as const;
+  const receipt = receiptHeaders({ version, chainId: deployment.chainId, outcome });
+  return { ...response, headers: { ...response.headers, ...receipt } };
+}
+
+function quoteOf(deps: Deps, call: PaidCall, action: PaidAction): PaymentQuote {
+  const { payTo, amount, resourceUrl, description } = action;
+  const { chainId } = deps.deployment;
+  return createQuote({ payTo, amount, resourceUrl, description, asset: assetOf(deps, call), chainId });
+}
