@@ -1,4 +1,4 @@
-/** Secrets at rest, each wrapped with the operator's master key and bound to the place where it is stored. */
+/** Secrets at rest, each wrapped with the operator's master key and bound to its place of storage. */
 import { createHash } from "node:crypto";
 import { CompactEncrypt, compactDecrypt } from "jose";
 

@@ -12,7 +12,7 @@ import { build } from "esbuild";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const PACKAGES = join(ROOT, "packages");
 const SOURCES = ["protocol/src", "client/src", "cli/src"].map((path) => join(PACKAGES, path));
-/** What each published package starts from, and the bundle it becomes. */
+/** Entry module and bundle of each published package. */
 const BUNDLES = [
   { entry: "client/src/index.ts", outfile: "client/dist/index.js" },
   { entry: "cli/src/main.ts", outfile: "cli/dist/main.js" },

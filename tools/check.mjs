@@ -6,19 +6,19 @@ import { ensureInstalled } from "./install.mjs";
 import { checkProse } from "./prose.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/** The lanes run side by side, the checks of a lane one after another: the generated ABIs are of what was compiled. */
+/** The lanes run side by side, the checks of a lane one after another: the generated files come from the compiled contracts. */
 const LANES = [
   {
     "contracts compile": () => runBin("forge", "build", "contracts"),
     "Solidity format": () => runBin("forge", "fmt", "--check"),
     "src/chain/bytecode.json matches the contracts": () => runBin("tsx", "tools/bytecode.ts", "--check"),
-    "packages/protocol/src/abi.ts is of these contracts": () => runBin("tsx", "tools/abi.ts", "--check"),
+    "packages/protocol/src/abi.ts matches the contracts": () => runBin("tsx", "tools/abi.ts", "--check"),
   },
   {
     "TypeScript format and lint (Biome)": () => runBin("biome", "ci", "--colors=off", "--error-on-warnings"),
     "TypeScript types": () => runBin("tsc", "-p", "."),
-    "packages/client/src/api.ts is of these routes": () => runBin("tsx", "tools/openapi.ts", "--check"),
-    "src/db/migrations is of this schema": () => runBin("tsx", "tools/migrations.ts", "--check"),
+    "packages/client/src/api.ts matches the routes": () => runBin("tsx", "tools/openapi.ts", "--check"),
+    "src/db/migrations matches the schema": () => runBin("tsx", "tools/migrations.ts", "--check"),
     "no dead code (knip)": () => runBin("knip", "--no-progress"),
     "plain English": async () => checkProse(),
   },
@@ -40,7 +40,7 @@ async function runLane(checks) {
   return failed;
 }
 
-/** What the command said where it failed, and null where it did not. */
+/** Resolves to the output of a command that failed, and to null if it succeeded. */
 function runBin(command, ...args) {
   return new Promise((resolve) => {
     const child = spawn(join(ROOT, "node_modules/.bin", command), args, {

@@ -45,7 +45,7 @@ const PATTERNS = [
     limit: 0,
     suggestion: "is notified, is reported, reports",
   },
-  { pattern: /\b(?:go|goes|going|went) on\b/gi, limit: 0, suggestion: "continues, resumes, happens" },
+  { pattern: /\b(?:go|goes|going|went) on\b(?! chain)/gi, limit: 0, suggestion: "continues, resumes, happens" },
   { pattern: /\bon (?:its|their) way\b/gi, limit: 0, suggestion: "pending" },
   { pattern: /\b(?:no more\b(?! than)|any more\b)/gi, suggestion: "no longer, any longer" },
   { pattern: /(?:[;,] else\b|\belse it\b|\b(?:could|would) else\b)/gi, suggestion: "otherwise" },
@@ -55,7 +55,7 @@ const PATTERNS = [
     suggestion: "belongs to, matches, comes from",
   },
   {
-    pattern: /\b(?:gives? (?:its|the|one|them|him)|given back|g(?:ives|iven|ave) up)\b/gi,
+    pattern: /\bg(?:ives?|iven|ave) (?:up|back)\b/gi,
     suggestion: "returns, refunds, releases, stops, abandons",
   },
   { pattern: /\b(?:as ever|for ever)\b/gi, suggestion: "as before, forever" },

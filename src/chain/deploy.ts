@@ -64,7 +64,7 @@ export const DEFAULT_PARAMETERS: ProtocolParameters = {
   payoutHold: 0,
 };
 
-/** The contracts that are deployed by themselves; the factory contains the escrow. */
+/** The contracts that are deployed directly; the factory contains the escrow. */
 export const CONTRACTS = [
   "TestUSD",
   "Relay",

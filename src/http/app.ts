@@ -66,7 +66,7 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   return app;
 }
 
-/** What every process serves, even one without the API: health, readiness, metrics. */
+/** The routes of every process, even one without the API: health, readiness, metrics. */
 export function createProbeApp(deps: Parameters<typeof systemRoutes>[0] & Pick<Deps, "logger">) {
   const app = createRouter();
   app.onError(onError);

@@ -1,4 +1,4 @@
-/** What a feature hands to the payment flow: the request, its price, and the operation that a payment pays for. */
+/** The data that a feature hands to the payment flow: the request, its price, and the operation that a payment pays for. */
 
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { Deps } from "../deps.js";

@@ -123,7 +123,7 @@ async function explain(refused: {
   if (atHead) return atHead;
   return reject(
     "invalid_transaction_state",
-    `The token ${quote.asset.address} refuses this transfer. It may be paused, or it may have blocked ${payment.from} or ${payment.to}.`,
+    `The token ${quote.asset.address} refuses this transfer. It might be paused, or it might have blocked ${payment.from} or ${payment.to}.`,
   );
 }
 

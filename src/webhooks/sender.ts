@@ -76,7 +76,7 @@ export function createWebhookSender(deps: SenderDeps): Loop {
     start() {
       for (const loop of loops) loop.start();
     },
-    /** Resolves once pending requests have finished, too. */
+    /** Also waits for pending requests. */
     async stop() {
       await Promise.all(loops.map((loop) => loop.stop()));
       await Promise.all(turns);

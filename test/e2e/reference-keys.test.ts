@@ -1,4 +1,4 @@
-/** Who can read the encrypted references, and when. Also covers the change of the operator's master key. */
+/** Read access to the encrypted references over time. Also covers the change of the operator's master key. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { escrowAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "@working-contracts/protocol/abi";

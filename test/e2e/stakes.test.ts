@@ -142,7 +142,7 @@ describe("unstaking", () => {
     const agent = await newHolder(1000);
     expect((await agent.post(UNSTAKE)).error?.code).toBe("conflict");
 
-    // Twice: neither the request nor the withdrawal of the first round may block the second.
+    // Twice: neither the request nor the withdrawal of the first round can block the second.
     for (const _ of ["first", "second"]) {
       expect((await agent.pay<StakeView>(STAKE)).status).toBe(200);
       const unstaked = await agent.post<StakeView>(UNSTAKE);

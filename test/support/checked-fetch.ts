@@ -10,7 +10,7 @@ const judges = new Map<string, Promise<Judge>>();
 const deviations: string[] = [];
 
 globalThis.fetch = async (input, init) => {
-  // A server in this process may have replaced the global Request, so `instanceof` does not work.
+  // A server in this process might have replaced the global Request, so `instanceof` does not work.
   const request = typeof input === "object" && "url" in input ? input : null;
   const { origin, pathname } = new URL(request?.url ?? (input as string | URL));
   const method = init?.method ?? request?.method ?? "GET";
@@ -32,7 +32,7 @@ globalThis.fetch = async (input, init) => {
 };
 
 /**
- * A test may have caught or expected the error, so it is repeated here. The next file's setup starts from the plain
+ * A test might have caught or expected the error, so it is repeated here. The next file's setup starts from the plain
  * fetch.
  */
 afterAll(() => {

@@ -26,7 +26,7 @@ export interface Observed {
 }
 
 export interface Judge {
-  /** What is wrong with a response, one line each. Empty if it matches the document. */
+  /** The faults of a response, one line each. Empty if it matches the document. */
   faultsOf(answer: Observed): string[];
 }
 

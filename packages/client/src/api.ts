@@ -1445,7 +1445,7 @@ export interface components {
             lastStatus: number | null;
             lastError: string | null;
             pendingRetries: number;
-            /** @description Ids of events that were given up after three days */
+            /** @description Ids of events that were abandoned after three days */
             givenUp: string[];
             /** @description Signs every message by the rules of Standard Webhooks; shown only once */
             secret: string;
@@ -1482,7 +1482,7 @@ export interface components {
             lastStatus: number | null;
             lastError: string | null;
             pendingRetries: number;
-            /** @description Ids of events that were given up after three days */
+            /** @description Ids of events that were abandoned after three days */
             givenUp: string[];
         };
         UpdateWebhook: {

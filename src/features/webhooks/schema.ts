@@ -93,7 +93,7 @@ export const WebhookSchema = z
     pendingRetries: z.number(),
     givenUp: z
       .array(z.string())
-      .openapi({ description: "Ids of events that were given up after three days" }),
+      .openapi({ description: "Ids of events that were abandoned after three days" }),
   })
   .openapi("Webhook") satisfies z.ZodType<WebhookView>;
 

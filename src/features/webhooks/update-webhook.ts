@@ -35,7 +35,7 @@ export async function updateWebhook(
         ...draft,
         ...(disabled === true ? SWITCH_OFF : {}),
         ...(disabled === false ? SWITCH_ON : {}),
-        // A sender that is working with the old values must not write any more.
+        // A sender that is working with the old values must no longer write.
         claimedUntil: null,
       })
       .where(and(eq(webhook.owner, caller), eq(webhook.id, id)));

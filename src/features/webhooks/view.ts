@@ -29,7 +29,7 @@ export interface WebhookView {
   lastError: string | null;
   /** Events that failed and will be retried. */
   pendingRetries: number;
-  /** Ids of the newest events that were given up after three days. */
+  /** Ids of the newest events that were abandoned after three days. */
   givenUp: string[];
 }
 

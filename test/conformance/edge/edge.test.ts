@@ -53,7 +53,7 @@ withDatabase(
       const { written, followed } = await state.read();
       expect(written).toBe(before.written);
       if (followed === before.followed) return;
-      // An earlier request's work may have finished just now. Only a change that the same request causes again is its
+      // An earlier request's work might have finished just now. Only a change that the same request causes again is its
       // own.
       const repeatedly = async (): Promise<boolean> => {
         await state.settled();

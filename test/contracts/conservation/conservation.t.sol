@@ -174,7 +174,7 @@ contract ConservationTest is BaseTest {
         _assertBooks();
     }
 
-    /// In random order: claims may come before or after the settlement.
+    /// In random order: claims can come before or after the settlement.
     function _payEveryone(uint256 seed) private {
         vm.warp(_now() + t.parameters.payoutHold);
         uint256 turn = _dice(seed, "turn") % (ballots.length + 1);

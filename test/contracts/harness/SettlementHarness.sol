@@ -73,7 +73,7 @@ contract SettlementHarness {
         return TermsCodec.unpack(packed);
     }
 
-    /// @notice The escrows' views of their own state, and the time of the reading.
+    /// @notice The escrows' views of their state, and the time of the reading.
     function observe(WorkingContractEscrow[] calldata escrows)
         external
         view

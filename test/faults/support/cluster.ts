@@ -28,7 +28,7 @@ import { prepareProcess, type ServiceProcess } from "./service-process.js";
 export type Cluster = Awaited<ReturnType<typeof startCluster>>;
 
 /**
- * What happens to the transactions of removed blocks: they are dropped, also from every pool; they are kept in another
+ * The fate of the transactions of removed blocks: they are dropped, also from every pool; they are kept in another
  * new block; or their order changes, except among those of one sender.
  */
 export const FATES = ["dropped", "kept", "reordered"] as const;

@@ -68,7 +68,7 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
       request.on("data", (chunk: Buffer) => chunks.push(chunk));
       request.on("error", () => {});
       request.on("end", () => {
-        // The node may be down as well.
+        // The node might be down as well.
         answer(Buffer.concat(chunks).toString("utf8"), response).catch(() => response.destroy());
       });
     });
