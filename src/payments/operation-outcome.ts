@@ -1,4 +1,4 @@
-/** The end of every relayed call: waits for the chain and the indexer, responds once, and replays that response. */
+/** The outcome of every relayed call: waits for the chain and the indexer, responds once, and replays that response. */
 import { createHash } from "node:crypto";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, isNull } from "drizzle-orm";
@@ -87,7 +87,8 @@ export async function awaitOutcome(
     response: { status: 200, headers, body: JSON.stringify({ data }) },
     transaction: row.transactionHash as Hex,
   };
-  // If the write succeeds but its confirmation is lost, retries find no operation without a response: they start over.
+  // Tried twice: if the write is stored but its confirmation lost, a retried request looks for an operation without a
+  // response, finds none, and is checked from scratch.
   return keepFirst(deps, row, applied).catch(() => keepFirst(deps, row, applied));
 }
 
