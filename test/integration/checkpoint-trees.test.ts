@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type Database } from "../../src/db/client.js";
-import { rootOf } from "../../src/features/checkpoints/merkle.js";
 import { createCheckpointTrees } from "../../src/features/checkpoints/checkpoint-trees.js";
+import { rootOf } from "../../src/features/checkpoints/merkle.js";
 import { sharedStack } from "../support/world.js";
 
 let db: Database;
