@@ -1,11 +1,7 @@
-/** The operator's backup: everything that the chain does not hold, to the last digit, or nothing at all. */
-import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { gunzipSync, gzipSync } from "node:zlib";
-import pg from "pg";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { backup, restore } from "../../src/commands/operator/backup.js";
@@ -14,8 +10,9 @@ import { createDatabase, migrate } from "../../src/db/client.js";
 import { startIndexer } from "../../src/indexer/supervision/indexer.js";
 import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { createService } from "../../src/main.js";
-import { ROOT } from "../../src/root.js";
 import { freePort } from "../../tools/local/ports.js";
+import { newDatabase as createTestDatabase, type TestDatabase } from "../support/database.js";
+import { runOperator } from "../support/programs.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openWorld, sharedStack, type World } from "../support/world.js";
 import { matchedBetween } from "./contract-actors.js";
@@ -23,37 +20,26 @@ import { matchedBetween } from "./contract-actors.js";
 const dir = mkdtempSync(join(tmpdir(), "backup-"));
 const { databaseUrl } = sharedStack();
 let world: World;
-let admin: pg.Client;
-const created: string[] = [];
+const created: TestDatabase[] = [];
 
 beforeAll(async () => {
   world = await openWorld();
-  admin = new pg.Client({ connectionString: databaseUrl });
-  await admin.connect();
 });
 afterAll(async () => {
-  for (const name of created) await admin.query(`drop database ${name} with (force)`);
-  await admin.end();
+  for (const database of created) await database.drop();
   await world.close();
   rmSync(dir, { recursive: true });
 });
 
 async function newDatabase(): Promise<string> {
-  const name = `backup_test_${created.length}`;
-  await admin.query(`create database ${name}`);
-  created.push(name);
-  const url = new URL(databaseUrl);
-  url.pathname = `/${name}`;
-  return url.href;
+  const database = await createTestDatabase();
+  created.push(database);
+  return database.url;
 }
 
-async function operator(url: string, ...args: string[]): Promise<{ code: number; output: string }> {
-  const command = join(ROOT, "node_modules/.bin/tsx");
-  const options = { cwd: ROOT, env: { ...process.env, DATABASE_URL: url } };
-  return promisify(execFile)(command, ["src/commands/operator.ts", ...args], options).then(
-    ({ stdout }) => ({ code: 0, output: stdout }),
-    (error) => ({ code: error.code, output: error.stderr }),
-  );
+async function operator(url: string, ...args: string[]): Promise<{ code: number | null; output: string }> {
+  const { code, stdout, stderr } = await runOperator(args, { DATABASE_URL: url });
+  return { code, output: code === 0 ? stdout : stderr };
 }
 
 /** The command without a process of its own. */

@@ -1,6 +1,8 @@
 /** A database of its own with the tables and indexes of service and indexer, for tests that need many rows. */
 import pg from "pg";
 import { createDatabase, migrate } from "../../src/db/client.js";
+import { newDatabase } from "../support/database.js";
+import { sharedStack } from "../support/world.js";
 
 const SLICE = 10_000;
 /** Where Ponder writes how far it is: with every table, and with its rows. */
@@ -13,18 +15,12 @@ export interface LargeDatabase extends ReturnType<typeof createDatabase> {
 }
 
 /** Creates the database beside the stack's own, with empty tables: the service's, and copies of the indexer's `tables`. */
-export async function createLargeDatabase(
-  stackUrl: string,
-  { name, tables }: { name: string; tables: readonly string[] },
-): Promise<LargeDatabase> {
-  const admin = new pg.Client({ connectionString: stackUrl });
+export async function createLargeDatabase(tables: readonly string[]): Promise<LargeDatabase> {
+  const admin = new pg.Client({ connectionString: sharedStack().databaseUrl });
   await admin.connect();
-  await admin.query(`drop database if exists ${name}`);
-  await admin.query(`create database ${name}`);
-  const url = new URL(stackUrl);
-  url.pathname = `/${name}`;
+  const own = await newDatabase();
   // One connection: the counters of other sessions arrive late.
-  const database = createDatabase(url.href, { maxConnections: 1 });
+  const database = createDatabase(own.url, { maxConnections: 1 });
   await migrate(database.pool);
   await copyIndexTables(admin, database.pool, tables);
   return {
@@ -42,8 +38,8 @@ export async function createLargeDatabase(
     },
     async drop() {
       await database.pool.end();
-      await admin.query(`drop database if exists ${name} with (force)`);
       await admin.end();
+      await own.drop();
     },
   };
 }

@@ -10,10 +10,9 @@ import { createLogger } from "../../src/logger.js";
 import { createService, type Service } from "../../src/main.js";
 import { localSignerKeys, type Network, type RemoteChain, startNetwork } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
+import { BLOCK_SECONDS } from "./blocks.js";
 
 export interface StackOptions {
-  /** Seconds between blocks. */
-  blockTime?: number;
   parameters?: Partial<ProtocolParameters>;
   /** Settings of the service, by their environment names. */
   env?: Record<string, string>;
@@ -69,11 +68,7 @@ export function serviceEnvironment(
 }
 
 /** Starts a stack of its own; the caller must stop it. */
-export async function startStack({
-  blockTime = 0.25,
-  parameters,
-  env = {},
-}: StackOptions = {}): Promise<Stack> {
+export async function startStack({ parameters, env = {} }: StackOptions = {}): Promise<Stack> {
   const dir = mkdtempSync(join(tmpdir(), "working-contracts-"));
   // Postgres runs as another user where the tests run as root.
   chmodSync(dir, 0o755);
@@ -83,7 +78,8 @@ export async function startStack({
     guardian,
     dir,
     persistent: false,
-    blockTime,
+    blockTime: BLOCK_SECONDS,
+    instant: true,
     postgresPassword: "test",
     parameters,
     report: () => {},
