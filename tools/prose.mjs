@@ -45,7 +45,11 @@ const PATTERNS = [
     limit: 0,
     suggestion: "is notified, is reported, reports",
   },
-  { pattern: /\b(?:go|goes|going|went) on\b(?! chain)/gi, limit: 0, suggestion: "continues, resumes, happens" },
+  {
+    pattern: /\b(?:go|goes|going|went) on\b(?! chain)/gi,
+    limit: 0,
+    suggestion: "continues, resumes, happens",
+  },
   { pattern: /\bon (?:its|their) way\b/gi, limit: 0, suggestion: "pending" },
   { pattern: /\b(?:no more\b(?! than)|any more\b)/gi, suggestion: "no longer, any longer" },
   { pattern: /(?:[;,] else\b|\belse it\b|\b(?:could|would) else\b)/gi, suggestion: "otherwise" },

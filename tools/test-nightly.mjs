@@ -3,13 +3,19 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { ensureInstalled } from "./install.mjs";
 
-const SUITES = "test/contracts/{conservation,invariant,libraries}/**";
+const MONEY = "test/contracts/{conservation,invariant,libraries}/**";
 
 await ensureInstalled();
-const root = fileURLToPath(new URL("..", import.meta.url));
-const { status } = spawnSync(`${root}node_modules/.bin/forge`, ["test", "--match-path", SUITES], {
-  cwd: root,
-  env: { ...process.env, FOUNDRY_PROFILE: "nightly" },
-  stdio: "inherit",
-});
-process.exit(status ?? 1);
+const money = test(["--match-path", MONEY], { FOUNDRY_PROFILE: "nightly" });
+const others = test(["--no-match-path", MONEY], { FOUNDRY_FUZZ_RUNS: "1000" });
+process.exit(money || others);
+
+function test(args, env) {
+  const root = fileURLToPath(new URL("..", import.meta.url));
+  const { status } = spawnSync(`${root}node_modules/.bin/forge`, ["test", ...args], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: "inherit",
+  });
+  return status ?? 1;
+}

@@ -1,7 +1,7 @@
 /** `npm test`: runs all suites, lists their failures, and ends with a line of totals. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { stripVTControlCharacters } from "node:util";
@@ -9,46 +9,56 @@ import { ensureInstalled } from "./install.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /**
- * Stages run one after another, the lanes of a stage in parallel, and the suites of a lane one after another. `1/2` is
- * the first half of a suite's files. The contracts come first, because every later suite deploys their output.
+ * In the order in which they start, several side by side: longest first. A suite's part is a share of its files.
+ * `after` names what has to have ended: the integration tests deploy contracts of the tests' own from `out/`.
  */
-const STAGES = [
-  [["contracts"], ["unit"]],
-  [["integration"], ["conformance", "e2e 1/2"], ["e2e 2/2", "browser"]],
+const SUITES = [
+  { name: "contracts" },
+  { name: "conformance" },
+  { name: "e2e 1/3" },
+  { name: "e2e 2/3" },
+  { name: "e2e 3/3" },
+  { name: "integration 1/3", after: "contracts" },
+  { name: "integration 2/3", after: "contracts" },
+  { name: "integration 3/3", after: "contracts" },
+  { name: "browser" },
+  { name: "unit" },
 ];
+/** Most suites wait for a chain most of the time. */
+const PLACES = availableParallelism() + 1;
 
 /** Lines of each failure's message that are repeated at the end of the run. */
 const MESSAGE_LINES = 12;
 
 /** Runs all suites, then lists the failures. A suite that crashes counts as one more failure. */
 export async function runTests() {
-  const total = { passed: 0, failed: 0 };
-  const failures = [];
-  for (const lanes of STAGES) {
-    for (const result of (await Promise.all(lanes.map(runLane))).flat()) {
-      total.passed += result.passed;
-      total.failed += result.failed;
-      failures.push(...result.failures);
+  const waiting = [...SUITES];
+  const running = new Map();
+  const place = async () => {
+    for (let suite = waiting.shift(); suite !== undefined; suite = waiting.shift()) {
+      await running.get(suite.after);
+      running.set(suite.name, runSuite(suite.name));
+      await running.get(suite.name);
     }
-  }
+  };
+  await Promise.all(Array.from({ length: PLACES }, place));
+  const results = await Promise.all(running.values());
+  const failures = results.flatMap((result) => result.failures);
   if (failures.length > 0) console.log(`\n== failed\n${failures.join("\n")}`);
-  return total;
+  const sum = (key) => results.reduce((total, result) => total + result[key], 0);
+  return { passed: sum("passed"), failed: sum("failed") };
 }
 
-async function runLane(names) {
-  const results = [];
-  for (const name of names) {
-    console.log(`   ${name}: running`);
-    const startedAt = Date.now();
-    const result = name === "contracts" ? await runForge() : await runVitest(name);
-    const { output, passed, failed, failures } = result;
-    const seconds = Math.round((Date.now() - startedAt) / 1000);
-    console.log(
-      `\n== ${name}\n${output.trim()}\n   ${name}: ${passed} passed, ${failed} failed (${seconds} s)`,
-    );
-    results.push({ passed, failed, failures: failures.map((failure) => `   ${name}: ${failure}`) });
-  }
-  return results;
+async function runSuite(name) {
+  console.log(`   ${name}: running`);
+  const startedAt = Date.now();
+  const result = name === "contracts" ? await runForge() : await runVitest(name);
+  const { output, passed, failed, failures } = result;
+  const seconds = Math.round((Date.now() - startedAt) / 1000);
+  console.log(
+    `\n== ${name}\n${output.trim()}\n   ${name}: ${passed} passed, ${failed} failed (${seconds} s)`,
+  );
+  return { passed, failed, failures: failures.map((failure) => `   ${name}: ${failure}`) };
 }
 
 export function closingLine({ passed, failed }) {

@@ -18,8 +18,8 @@ import {
   signedChallenge,
   UNKNOWN,
   untilStatus,
-} from "./support/actors.js";
-import { authorize, version2 } from "./support/payment.js";
+} from "../support/contracts.js";
+import { authorize, version2 } from "../support/payment.js";
 import { openScene } from "./support/scene.js";
 import { lazy, says, withJury, withMoney } from "./support/spec.js";
 

@@ -15,7 +15,7 @@ import {
   posted,
   quoteFor,
   untilStatus,
-} from "./support/actors.js";
+} from "../support/contracts.js";
 import { openScene } from "./support/scene.js";
 import { lazy, withJury, withMoney } from "./support/spec.js";
 

@@ -12,8 +12,8 @@ import {
   ok,
   quoteFor,
   signedChallenge,
-} from "./support/actors.js";
-import { paymentRequired, type Quote } from "./support/payment.js";
+} from "../support/contracts.js";
+import { paymentRequired, type Quote } from "../support/payment.js";
 import { openScene } from "./support/scene.js";
 import { lazy, says, withDatabase, withJury, withMoney } from "./support/spec.js";
 

@@ -11,8 +11,8 @@ import {
   newJuror,
   newPair,
   ok,
-} from "./support/actors.js";
-import { authorize, paymentRequired, type Quote, quoteOf, version1, version2 } from "./support/payment.js";
+} from "../support/contracts.js";
+import { authorize, paymentRequired, type Quote, quoteOf, version1, version2 } from "../support/payment.js";
 import { openScene } from "./support/scene.js";
 import { lazy, withJury, withMoney } from "./support/spec.js";
 

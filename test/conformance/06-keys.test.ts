@@ -2,7 +2,7 @@
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect } from "vitest";
 import type { Agent } from "../support/agent.js";
-import { type Json, ok, signedChallenge } from "./support/actors.js";
+import { type Json, ok, signedChallenge } from "../support/contracts.js";
 import { caller } from "./support/call.js";
 import { openScene } from "./support/scene.js";
 import { lazy, says } from "./support/spec.js";

@@ -1,7 +1,7 @@
 /** POST /v1/contracts. */
 import { describe, expect } from "vitest";
-import { created, draft, type Json, newPair, ok, posted, quoteFor } from "./support/actors.js";
-import { authorize, quoteOf, version2 } from "./support/payment.js";
+import { created, draft, type Json, newPair, ok, posted, quoteFor } from "../support/contracts.js";
+import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { openScene } from "./support/scene.js";
 import { lazy, says, withDatabase, withMoney } from "./support/spec.js";
 

@@ -11,7 +11,7 @@ import {
   ok,
   type Pair,
   quoteFor,
-} from "./support/actors.js";
+} from "../support/contracts.js";
 import { openScene } from "./support/scene.js";
 import { lazy, withMoney } from "./support/spec.js";
 

@@ -10,7 +10,7 @@ import {
   ok,
   posted,
   untilStatus,
-} from "./support/actors.js";
+} from "../support/contracts.js";
 import { openScene } from "./support/scene.js";
 import { lazy, says, withDatabase, withMoney } from "./support/spec.js";
 

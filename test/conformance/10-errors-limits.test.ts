@@ -14,8 +14,8 @@ import {
   ok,
   quoteFor,
   signedChallenge,
-} from "./support/actors.js";
-import { authorize, paymentRequired, quoteOf, version1, version2 } from "./support/payment.js";
+} from "../support/contracts.js";
+import { authorize, paymentRequired, quoteOf, version1, version2 } from "../support/payment.js";
 import { openScene } from "./support/scene.js";
 import { lazy, says, withDatabase, withJury, withMoney } from "./support/spec.js";
 

@@ -1,17 +1,18 @@
 /** HTTP itself: sizes, types, methods, headers, rates, and several API processes on one database. */
 import { afterAll, describe, expect } from "vitest";
 import { signIn } from "../support/agent.js";
-import { draft, type Json, newPair, ok, signedChallenge, UNKNOWN } from "./support/actors.js";
+import { draft, type Json, newPair, ok, signedChallenge, UNKNOWN } from "../support/contracts.js";
+import type { ServiceProcess } from "../support/programs.js";
 import { caller } from "./support/call.js";
 import { openScene } from "./support/scene.js";
-import { type SecondProcess, startSecondProcess } from "./support/second-process.js";
+import { startSecondProcess } from "./support/second-process.js";
 import { lazy, says, withStack } from "./support/spec.js";
 
 const scene = await openScene();
 const KIB = 1024;
 const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
 const HUNDREDS_OF_REQUESTS_MS = 300_000;
-const started: SecondProcess[] = [];
+const started: ServiceProcess[] = [];
 const second = lazy(async () => {
   const process = await startSecondProcess(scene.target);
   started.push(process);

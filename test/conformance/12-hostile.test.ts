@@ -1,7 +1,7 @@
 /** Input that no one sends by accident. Each is rejected with a clear 400, or handled as harmless. */
 import canonicalize from "canonicalize";
 import { describe, expect, test } from "vitest";
-import { draft, type Json, matched, newPair, ok } from "./support/actors.js";
+import { draft, type Json, matched, newPair, ok } from "../support/contracts.js";
 import { openScene } from "./support/scene.js";
 import { lazy, says, withMoney } from "./support/spec.js";
 

@@ -1,6 +1,6 @@
 /** Hostile paths, queries, cursors, payment headers and bytes on the wire. */
 import { describe, expect, test } from "vitest";
-import { created, type Json, newPair, ok, UNKNOWN } from "./support/actors.js";
+import { created, type Json, newPair, ok, UNKNOWN } from "../support/contracts.js";
 import { sendRaw } from "./support/raw.js";
 import { openScene } from "./support/scene.js";
 import { lazy, says, withMoney } from "./support/spec.js";
@@ -270,7 +270,7 @@ describe("Bytes on the wire", () => {
     expect([400, 404]).toContain(answer.status);
     expect(answer.headers.get("x-evil")).toBeNull();
     const title = "a\r\nX-Evil: 1\r\n\r\n";
-    const { draft } = await import("./support/actors.js");
+    const { draft } = await import("../support/contracts.js");
     const quoted = await (await agent()).post("/v1/contracts", await draft(scene, { title }));
     expect(quoted.headers.get("x-evil")).toBeNull();
     expect([400, 402]).toContain(quoted.status);

@@ -14,7 +14,7 @@ import {
   type Pair,
   signedChallenge,
   UNKNOWN,
-} from "./support/actors.js";
+} from "../support/contracts.js";
 import { openScene } from "./support/scene.js";
 import { lazy, says, withMoney } from "./support/spec.js";
 

@@ -13,9 +13,9 @@ import {
   quoteFor,
   signedChallenge,
   untilStatus,
-} from "./support/actors.js";
+} from "../support/contracts.js";
+import { authorize, version1, version2 } from "../support/payment.js";
 import { caller } from "./support/call.js";
-import { authorize, version1, version2 } from "./support/payment.js";
 import { openScene } from "./support/scene.js";
 import { lazy, says, withDatabase, withMoney } from "./support/spec.js";
 

@@ -21,7 +21,7 @@ import {
   type Pair,
   signedChallenge,
   untilStatus,
-} from "./support/actors.js";
+} from "../support/contracts.js";
 import { openScene } from "./support/scene.js";
 import { lazy, withJuryAndClock } from "./support/spec.js";
 

@@ -7,8 +7,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CheckpointProof } from "../../src/features/checkpoints/prove-checkpoint.js";
 import type { CheckpointView } from "../../src/features/checkpoints/view.js";
 import type { Agent, Answer } from "../support/agent.js";
+import { DAY, HOUR } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, DAY, HOUR, matchedBetween, untilStatus } from "./contract-actors.js";
+import { createdBy, matchedBetween, untilStatus } from "./contract-actors.js";
 
 let world: World;
 let client: Agent;

@@ -1,11 +1,10 @@
-/** Complaints from filing to the operator's decision. */
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ComplaintView } from "../../src/features/complaints/view.js";
 import type { Agent, Answer } from "../support/agent.js";
+import { DAY } from "../support/contracts.js";
+import { runOperator } from "../support/programs.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, DAY, matchedBetween, untilStatus } from "./contract-actors.js";
+import { createdBy, matchedBetween, untilStatus } from "./contract-actors.js";
 
 let world: World;
 let client: Agent;
@@ -31,14 +30,7 @@ async function list(id: string, query = ""): Promise<{ data: ComplaintView[]; ne
   return (await response.json()) as { data: ComplaintView[] };
 }
 
-async function operator(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const env = { ...process.env, DATABASE_URL: world.info.databaseUrl };
-  const command = ["node_modules/.bin/tsx", ["src/commands/operator.ts", ...args], { env }] as const;
-  return promisify(execFile)(...command).then(
-    (output) => ({ code: 0, ...output }),
-    (error) => ({ code: error.code, stdout: error.stdout, stderr: error.stderr }),
-  );
-}
+const operator = (...args: string[]) => runOperator(args, { DATABASE_URL: world.info.databaseUrl });
 
 describe("filing", () => {
   test("either party of a matched contract can file, and everyone can read, oldest first", async () => {

@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
+import { DAY, HOUR } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, DAY, draftBody, HOUR, matchedBetween, quoteOf } from "./contract-actors.js";
+import { createdBy, draftBody, matchedBetween, quoteOf } from "./contract-actors.js";
 
 let world: World;
 let client: Agent;

@@ -7,6 +7,7 @@ import type { ContractView } from "../../src/features/contracts/view.js";
 import type { StakeView } from "../../src/features/stakes/view.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
+import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { type Stack, startStack } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
 import { draftBody, matchedBetween, paymentHeader, quoteOf, signPayment } from "./contract-actors.js";
@@ -31,11 +32,11 @@ afterAll(async () => {
 
 /** Runs `story` while the chain makes no blocks. */
 async function withoutBlocks(story: () => Promise<void>): Promise<void> {
-  await world.testClient.setIntervalMining({ interval: 0 });
+  await pauseBlocks(world.testClient);
   try {
     await story();
   } finally {
-    await world.testClient.setIntervalMining({ interval: 1 });
+    await resumeBlocks(world.testClient);
   }
 }
 

@@ -10,8 +10,9 @@ import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { readReferenceKey } from "../../src/features/references/vault.js";
 import type { Agent } from "../support/agent.js";
+import { DAY, HOUR } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, DAY, draftBody, HOUR, matchedBetween, quoteOf, untilStatus } from "./contract-actors.js";
+import { createdBy, draftBody, matchedBetween, quoteOf, untilStatus } from "./contract-actors.js";
 
 let world: World;
 let client: Agent;

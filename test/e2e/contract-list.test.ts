@@ -5,8 +5,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "../support/agent.js";
+import { DAY, HOUR } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, DAY, HOUR, matchedBetween, untilStatus } from "./contract-actors.js";
+import { createdBy, matchedBetween, untilStatus } from "./contract-actors.js";
 
 let world: World;
 let client: Agent;

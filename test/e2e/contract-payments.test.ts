@@ -12,13 +12,13 @@ import { createOperation } from "../../src/relayer/operations.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { cancellationOf } from "../support/cancellation.js";
+import { HOUR } from "../support/contracts.js";
+import type { Quote } from "../support/payment.js";
 import { openWorld, type World } from "../support/world.js";
 import {
   createdBy,
   draftBody,
-  HOUR,
   paymentHeader,
-  type Quote,
   quoteOf,
   type SignedPayment,
   signPayment,

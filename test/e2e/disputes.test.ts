@@ -7,8 +7,9 @@ import type { SettlementView } from "../../src/features/contracts/get-settlement
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { VoteView } from "../../src/features/votes/view.js";
 import type { Agent } from "../support/agent.js";
+import { DAY } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { DAY, matchedBetween, paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
+import { matchedBetween, paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
 import { deliveredBetween, disputedBetween, newJuror, paidBy, tokensOf, vote } from "./jury-actors.js";
 
 let world: World;

@@ -4,9 +4,10 @@ import { createDatabase } from "../../src/db/client.js";
 import { resolveComplaint } from "../../src/features/complaints/resolve-complaint.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
+import { DAY, HOUR } from "../support/contracts.js";
 import { type EventStreamReader, openEventStream } from "../support/event-stream.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, DAY, HOUR, matchedBetween, untilStatus } from "./contract-actors.js";
+import { createdBy, matchedBetween, untilStatus } from "./contract-actors.js";
 import { allEvents, eventually, latest, listEvents, typesOf, untilEvent } from "./event-actors.js";
 import { deliveredBetween, disputedBetween, expectOk, newJuror, vote } from "./jury-actors.js";
 

@@ -5,8 +5,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { localSignerKeys } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
+import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
+import type { Quote } from "../support/payment.js";
 import { openWorld, type World } from "../support/world.js";
-import { draftBody, paymentHeader, type Quote, quoteOf, signPayment } from "./contract-actors.js";
+import { draftBody, paymentHeader, quoteOf, signPayment } from "./contract-actors.js";
 import { newJuror, vote } from "./jury-actors.js";
 
 const MATERIALS = "ipfs://materials-that-nobody-may-log";
@@ -150,7 +152,7 @@ test("a contract's lifecycle and agents' mistakes are visible in metrics and log
 
 test("the queue's depth and age are visible while the chain is stopped, and reset once it has caught up", async () => {
   const body = await draftBody(world);
-  await world.testClient.setIntervalMining({ interval: 0 });
+  await pauseBlocks(world.testClient);
   let paid: ReturnType<typeof pay> | undefined;
   try {
     paid = pay(client, "/v1/contracts", body, "queue-create");
@@ -158,7 +160,7 @@ test("the queue's depth and age are visible while the chain is stopped, and rese
     await until("the operation is pending", isSeen, { timeoutMs: 20_000 });
     expect(sample(await metrics(), 'outbox_operations{state="sent"}')).toBeGreaterThanOrEqual(1);
   } finally {
-    await world.testClient.setIntervalMining({ interval: 1 });
+    await resumeBlocks(world.testClient);
   }
   expect((await paid).answer.status).toBe(200);
   const isGone = async () => sample(await metrics(), 'outbox_operations{state="sent"}') === 0;

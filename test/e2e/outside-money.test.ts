@@ -8,6 +8,7 @@ import { parseStoredTerms } from "../../src/db/stored-terms.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
+import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { openWorld, type World } from "../support/world.js";
 import { createdBy, draftBody, paymentHeader, quoteOf, signPayment } from "./contract-actors.js";
 import { frontRun, mined, walletOf } from "./jury-actors.js";
@@ -112,12 +113,12 @@ test("a payment at the escrow whose operation loses the race is refunded", async
       )
     ).rowCount;
 
-  await world.testClient.setIntervalMining({ interval: 0 });
+  await pauseBlocks(world.testClient);
   const winning = winner.pay<ContractView>(path, { accept: true });
   await expect.poll(() => stored(winner), { timeout: 60_000 }).toBe(1);
   const losing = loser.post(path, { accept: true }, paymentHeader(quote, stray));
   await expect.poll(() => stored(loser), { timeout: 60_000 }).toBe(1);
-  await world.testClient.setIntervalMining({ interval: 1 });
+  await resumeBlocks(world.testClient);
 
   expect((await winning).data).toMatchObject({ status: "matched", worker: winner.address });
   expect((await losing).error).toMatchObject({ code: "conflict", hint: REFUNDED });

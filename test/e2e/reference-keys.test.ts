@@ -1,6 +1,4 @@
 /** Read access to the encrypted references over time. Also covers the change of the operator's master key. */
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { escrowAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { compactDecrypt, decodeProtectedHeader, importJWK, type JWK } from "jose";
 import { type Abi, createWalletClient, http, parseEther, zeroHash } from "viem";
@@ -12,8 +10,10 @@ import type { ReferenceJwk } from "../../src/features/references/release-keys.js
 import { readReferenceKey } from "../../src/features/references/vault.js";
 import type { MasterKeys } from "../../src/master-key.js";
 import type { Agent, Answer } from "../support/agent.js";
+import { DAY } from "../support/contracts.js";
+import { runOperator } from "../support/programs.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, DAY, matchedBetween, untilStatus } from "./contract-actors.js";
+import { createdBy, matchedBetween, untilStatus } from "./contract-actors.js";
 
 const MATERIALS = "ipfs://materials";
 const DELIVERY = "ipfs://output";
@@ -214,19 +214,8 @@ describe("rotating the master key", () => {
   const current = `0x${"11".repeat(32)}` as const;
   const next = `0x${"22".repeat(32)}` as const;
 
-  async function rotate(
-    env: Record<string, string>,
-  ): Promise<{ code: number; stdout: string; stderr: string }> {
-    const options = { env: { ...process.env, DATABASE_URL: world.info.databaseUrl, ...env } };
-    return promisify(execFile)(
-      "node_modules/.bin/tsx",
-      ["src/commands/operator.ts", "master-key", "rotate"],
-      options,
-    ).then(
-      (output) => ({ code: 0, ...output }),
-      (error) => ({ code: error.code, stdout: error.stdout, stderr: error.stderr }),
-    );
-  }
+  const rotate = (env: Record<string, string>) =>
+    runOperator(["master-key", "rotate"], { DATABASE_URL: world.info.databaseUrl, ...env });
 
   test("rewraps every key, in both directions, and reports the keys that it could not rewrap", async () => {
     const { id } = await createdBy(world, client, { supplementaryMaterials: MATERIALS });

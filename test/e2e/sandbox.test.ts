@@ -1,20 +1,18 @@
 /** The sandbox as a newcomer's agent uses it. A service for the public does not have it. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { join } from "node:path";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseConfig } from "../../src/config.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { createLogger } from "../../src/logger.js";
 import { createService, type Service } from "../../src/main.js";
-import { ROOT } from "../../src/root.js";
 import { freePort } from "../../tools/local/ports.js";
 import type { Play } from "../../tools/local/sandbox/plays.js";
 import { createSandbox, type Sandbox } from "../../tools/local/sandbox/sandbox.js";
 import type { Agent } from "../support/agent.js";
+import { DAY } from "../support/contracts.js";
+import { type ServiceProcess, startServiceProcess } from "../support/programs.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, DAY, untilStatus } from "./contract-actors.js";
+import { createdBy, untilStatus } from "./contract-actors.js";
 import { eventually } from "./event-actors.js";
 import { expectOk } from "./jury-actors.js";
 
@@ -211,20 +209,11 @@ describe("the sandbox", () => {
 });
 
 describe("src/commands/serve.ts", () => {
-  let child: ChildProcess;
-  afterAll(async () => {
-    child?.kill("SIGTERM");
-    await once(child, "close");
-  });
+  let process: ServiceProcess;
+  afterAll(() => process?.stop());
 
   test("has no sandbox", async () => {
-    const port = await freePort();
-    child = spawn(join(ROOT, "node_modules/.bin/tsx"), [join(ROOT, "src/commands/serve.ts")], {
-      env: { PATH: process.env.PATH, ...environment(), PORT: String(port), LOG_LEVEL: "silent" },
-      stdio: "ignore",
-    });
-    const url = `http://127.0.0.1:${port}`;
-    await eventually("it answers", async () => (await fetch(`${url}/health`)).ok);
+    process = await startServiceProcess({ ...environment(), LOG_LEVEL: "silent" });
     for (const [method, path] of [
       ["GET", "/sandbox"],
       ["POST", "/sandbox/faucet"],
@@ -233,7 +222,7 @@ describe("src/commands/serve.ts", () => {
       ["POST", "/sandbox/counterparties"],
       ["GET", "/sandbox/counterparties/1"],
     ] as const) {
-      expect((await fetch(`${url}${path}`, { method })).status, `${method} ${path}`).toBe(404);
+      expect((await fetch(`${process.url}${path}`, { method })).status, `${method} ${path}`).toBe(404);
     }
   });
 });

@@ -1,5 +1,4 @@
 /** The whole service ends for good in the middle of a dispute. On chain the parties still get every unit out. */
-import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,14 +6,15 @@ import { escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
 import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Address, parseEther, parseUnits } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Guardian, startGuardian, until } from "../../src/indexer/supervision/processes.js";
-import { ROOT } from "../../src/root.js";
+import { type Guardian, startGuardian } from "../../src/indexer/supervision/processes.js";
 import { localAccount, type Network, startNetwork } from "../../tools/local/network.js";
-import { freePort } from "../../tools/local/ports.js";
 import type { Agent } from "../support/agent.js";
+import { BLOCK_SECONDS } from "../support/blocks.js";
+import { DAY } from "../support/contracts.js";
+import { type ServiceProcess, startServiceProcess } from "../support/programs.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, DAY } from "./contract-actors.js";
+import { createdBy } from "./contract-actors.js";
 import {
   deliveredBetween,
   disputedBetween,
@@ -26,14 +26,12 @@ import {
   walletOf,
 } from "./jury-actors.js";
 
-const START_TIMEOUT_MS = 120_000;
 const TREASURY = localAccount(9).address;
 
 let dir: string;
 let guardian: Guardian;
 let network: Network;
-let service: ChildProcess;
-let url: string;
+let service: ServiceProcess;
 let world: World;
 
 beforeAll(async () => {
@@ -45,28 +43,26 @@ beforeAll(async () => {
     guardian,
     dir,
     persistent: false,
-    blockTime: 0.25,
+    blockTime: BLOCK_SECONDS,
+    instant: true,
     postgresPassword: "test",
     report: () => {},
   });
-  const port = await freePort();
-  url = `http://127.0.0.1:${port}`;
-  service = spawn(process.execPath, ["--import", "tsx", "src/commands/serve.ts"], {
-    cwd: ROOT,
-    stdio: ["ignore", "ignore", "inherit"],
-    // vitest's own BASE_URL and similar variables are not for the service.
-    env: { PATH: process.env.PATH, ...serviceEnvironment(network, port), LOG_LEVEL: "silent" },
-  });
-  guardian.watch(service.pid as number);
-  await until("the service is ready", async () => (await fetch(`${url}/ready`)).ok, {
-    timeoutMs: START_TIMEOUT_MS,
-  });
+  service = await startServiceProcess({ ...serviceEnvironment(network, 0), LOG_LEVEL: "silent" });
+  guardian.watch(service.child.pid as number);
   const { databaseUrl, rpcUrl, deploymentPath } = network;
   const indexerUrl = network.parts.indexer.url;
-  world = await openWorld({ url, databaseUrl, rpcUrl, indexerUrl, deploymentPath, logs: join(dir, "logs") });
+  world = await openWorld({
+    url: service.url,
+    databaseUrl,
+    rpcUrl,
+    indexerUrl,
+    deploymentPath,
+    logs: join(dir, "logs"),
+  });
 });
 afterAll(async () => {
-  service?.kill("SIGKILL");
+  await service?.stop("SIGKILL");
   await world?.close();
   await network?.stop();
   await guardian?.stop();
@@ -75,9 +71,7 @@ afterAll(async () => {
 
 /** Kills API, relayer, keeper, indexer and database. Only the chain is left. */
 async function killEverythingButTheChain(): Promise<void> {
-  const gone = new Promise((resolve) => service.once("exit", resolve));
-  service.kill("SIGKILL");
-  await gone;
+  await service.stop("SIGKILL");
   await network.parts.indexer.stop();
   await network.parts.postgres?.stop();
 }
@@ -137,7 +131,7 @@ test("parties and voters finish a dispute, a review and an open tender on chain,
   expect(await holdings()).toEqual([usd("50"), usd("52.5"), usd("77.5")]);
 
   await killEverythingButTheChain();
-  await expect(fetch(`${url}/health`)).rejects.toThrow();
+  await expect(fetch(`${service.url}/health`)).rejects.toThrow();
 
   await act(client, tender.id, { functionName: "cancel" });
   await act(client, tender.id, { functionName: "settle" });

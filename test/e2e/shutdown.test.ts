@@ -1,26 +1,18 @@
 /** On SIGTERM the service takes no new calls, completes earlier ones, loses nothing and leaves nothing open. */
-import { type ChildProcess, spawn } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { until } from "../../src/indexer/supervision/processes.js";
-import { ROOT } from "../../src/root.js";
-import { freePort } from "../../tools/local/ports.js";
 import type { Agent } from "../support/agent.js";
+import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
+import { type ServiceProcess, startServiceProcess } from "../support/programs.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
 import { draftBody, paymentHeader, quoteOf, signPayment } from "./contract-actors.js";
 
-interface Process {
-  child: ChildProcess;
-  url: string;
-  /** Everything that it wrote. */
-  output(): string;
-}
-
 let world: World;
 let client: Agent;
-/** API processes beside the stack's own service, whose relayer executes their operations. */
-let [patient, hasty]: Process[] = [];
+/** API processes beside the stack's own service, whose relayer carries their operations. */
+let [patient, hasty]: ServiceProcess[] = [];
 
 beforeAll(async () => {
   world = await openWorld();
@@ -28,27 +20,13 @@ beforeAll(async () => {
   [patient, hasty] = await Promise.all([launch({}), launch({ SETTLEMENT_WAIT_MS: "1500" })]);
 });
 afterAll(async () => {
-  for (const one of [patient, hasty]) one?.child.kill("SIGKILL");
-  await world?.testClient.setIntervalMining({ interval: 1 });
+  for (const one of [patient, hasty]) await one?.stop("SIGKILL");
+  if (world !== undefined) await resumeBlocks(world.testClient);
   await world?.close();
 });
 
-async function launch(env: Record<string, string>): Promise<Process> {
-  const port = await freePort();
-  const url = `http://127.0.0.1:${port}`;
-  const { PATH, HOME } = process.env;
-  const child = spawn(process.execPath, ["--import", "tsx", "src/commands/serve.ts"], {
-    cwd: ROOT,
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { PATH, HOME, ...serviceEnvironment(world.info, port), ROLES: "api", ...env },
-  });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
-  await until("the process responds", async () => (await fetch(`${url}/v1/protocol`)).ok, {
-    timeoutMs: 60_000,
-  });
-  return { child, url, output: () => output };
-}
+const launch = (env: Record<string, string>) =>
+  startServiceProcess({ ...serviceEnvironment(world.info, 0), ROLES: "api", ...env });
 
 /** A Create that is signed and can be sent to any process. */
 async function paidCreation(requestId: string) {
@@ -72,8 +50,7 @@ async function paidCreation(requestId: string) {
   };
 }
 
-async function terminate({ child, url }: Process): Promise<Promise<number | null>> {
-  const exited = new Promise<number | null>((resolve) => child.once("exit", resolve));
+async function terminate({ child, exited, url }: ServiceProcess): Promise<Promise<number | null>> {
   child.kill("SIGTERM");
   const isClosed = () =>
     fetch(`${url}/health`).then(
@@ -85,15 +62,15 @@ async function terminate({ child, url }: Process): Promise<Promise<number | null
 }
 
 test("a pending call is completed, a new one is not accepted, and the process exits", async () => {
-  const { child, url, output } = patient as Process;
+  const { child, url, output } = patient as ServiceProcess;
   const creation = await paidCreation("shutdown-1");
-  await world.testClient.setIntervalMining({ interval: 0 });
+  await pauseBlocks(world.testClient);
   const paid = creation.sendTo(url);
   await until("the operation is stored", creation.isStored, { timeoutMs: 20_000 });
-  const exited = terminate(patient as Process);
-  await until("the signal is sent", async () => child.killed, { timeoutMs: 5000 });
+  const exited = terminate(patient as ServiceProcess);
+  await until("it has been told", async () => child.killed, { timeoutMs: 5000 });
   expect(child.exitCode).toBeNull();
-  await world.testClient.setIntervalMining({ interval: 1 });
+  await resumeBlocks(world.testClient);
 
   const answer = await paid;
   expect(answer.status).toBe(200);
@@ -112,9 +89,9 @@ test("a pending call is completed, a new one is not accepted, and the process ex
 });
 
 test("a call delayed by the chain is asked to retry, and finds its payment at another process", async () => {
-  const { url, output } = hasty as Process;
+  const { url, output } = hasty as ServiceProcess;
   const [creation, second] = [await paidCreation("shutdown-2"), await paidCreation("shutdown-3")];
-  await world.testClient.setIntervalMining({ interval: 0 });
+  await pauseBlocks(world.testClient);
   expect((await creation.sendTo(url)).status).toBe(503);
   const metrics = await (await fetch(`${url}/metrics`)).text();
   expect(metrics).toMatch(
@@ -123,7 +100,7 @@ test("a call delayed by the chain is asked to retry, and finds its payment at an
 
   const onItsWay = second.sendTo(url);
   await until("the operation is stored", second.isStored, { timeoutMs: 20_000 });
-  const exited = terminate(hasty as Process);
+  const exited = terminate(hasty as ServiceProcess);
   const answer = await onItsWay;
   expect(answer.status).toBe(503);
   expect(answer.headers.get("retry-after")).toMatch(/^\d+$/);
@@ -136,7 +113,7 @@ test("a call delayed by the chain is asked to retry, and finds its payment at an
     });
   }
 
-  await world.testClient.setIntervalMining({ interval: 1 });
+  await resumeBlocks(world.testClient);
   for (const { id, sendTo } of [creation, second]) {
     const found = await sendTo(world.url);
     expect(found.status).toBe(200);

@@ -12,8 +12,9 @@ import type { VotePage } from "../../src/features/votes/list-votes.js";
 import type { VoteView } from "../../src/features/votes/view.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent, Answer } from "../support/agent.js";
+import { DAY, HOUR } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { DAY, HOUR, paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
+import { paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
 import {
   ballot,
   deliveredBetween,

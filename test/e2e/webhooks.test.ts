@@ -12,8 +12,9 @@ import { createService } from "../../src/main.js";
 import { freePort } from "../../tools/local/ports.js";
 import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { byWallClock } from "../support/chain-time.js";
+import { HOUR } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, HOUR, matchedBetween } from "./contract-actors.js";
+import { createdBy, matchedBetween } from "./contract-actors.js";
 import { allEvents, eventually, untilEvent } from "./event-actors.js";
 import { deliveredBetween, expectOk } from "./jury-actors.js";
 

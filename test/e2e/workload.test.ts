@@ -8,8 +8,9 @@ import { createDatabase } from "../../src/db/client.js";
 import { readWorkload, type Workload, type WorkloadView } from "../../src/features/workload/read-workload.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
+import { DAY, HOUR } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, DAY, HOUR, untilStatus } from "./contract-actors.js";
+import { createdBy, untilStatus } from "./contract-actors.js";
 import { disputedBetween, mined, newJuror, vote } from "./jury-actors.js";
 
 let world: World;

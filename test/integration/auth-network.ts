@@ -1,5 +1,5 @@
 /** The HTTP service over a real Postgres and a real chain whose time a test can move. */
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { delegationAbi, relayAbi } from "@working-contracts/protocol/abi";
@@ -26,7 +26,7 @@ import { createLogger } from "../../src/logger.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
 import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../tools/local/chain.js";
 import { freePort } from "../../tools/local/ports.js";
-import { startPostgres } from "../../tools/local/postgres.js";
+import { newDatabase } from "../support/database.js";
 
 export interface Answer {
   status: number;
@@ -40,35 +40,25 @@ export type AuthNetwork = Awaited<ReturnType<typeof startAuthNetwork>>;
 /** Everything is new, and `stop` removes it. `logs` holds everything that the service logged. */
 export async function startAuthNetwork() {
   const directory = mkdtempSync(join(tmpdir(), "auth-test-"));
-  // If the tests run as root, Postgres runs as another user.
-  chmodSync(directory, 0o755);
   const guardian = startGuardian();
   const local = { guardian, report: () => {} };
-  const [node, postgres] = await Promise.all([
+  const [node, database] = await Promise.all([
     startChain({
       ...local,
       dir: join(directory, "chain"),
       port: await freePort(),
       logPath: join(directory, "chain.log"),
       blockTime: 1,
+      instant: true,
       persistent: false,
     }),
-    startPostgres({
-      ...local,
-      dir: join(directory, "postgres"),
-      fallbackDir: join(directory, "postgres-fallback"),
-      port: 0,
-      password: "password",
-      database: "auth",
-      logPath: join(directory, "postgres.log"),
-      volatile: true,
-    }),
+    newDatabase(),
   ]);
   const { rpcUrl } = node;
   // A slow request must not be retried: time would be moved twice.
   const transport = http(rpcUrl, { timeout: 60_000 });
-  const { pool, db } = createDatabase(postgres.url);
-  // Twice at once, like two processes that start together.
+  const { pool, db } = createDatabase(database.url);
+  // Twice at once, as two processes that start together do.
   await Promise.all([migrate(pool), migrate(pool)]);
 
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId: LOCAL_CHAIN_ID });
@@ -95,7 +85,7 @@ export async function startAuthNetwork() {
   const feed = await createEventFeed({ pool });
   const logs: string[] = [];
   const deps: Deps = {
-    config: testConfig(postgres.url, rpcUrl),
+    config: testConfig(database.url, rpcUrl),
     db,
     readDb: db,
     pool,
@@ -167,7 +157,7 @@ export async function startAuthNetwork() {
       await outbox.stop();
       await feed.stop();
       await pool.end();
-      await postgres.stop();
+      await database.drop();
       await node.stop();
       await guardian.stop();
       rmSync(directory, { recursive: true, force: true });

@@ -12,7 +12,6 @@ import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { decodePaymentRequiredHeader } from "@x402/core/http";
 import { ExactEvmScheme } from "@x402/evm";
 import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
-import pg from "pg";
 import { parseUnits, toHex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -24,10 +23,11 @@ import { ROOT } from "../../src/root.js";
 import { type LocalChain, startChain } from "../../tools/local/chain.js";
 import { localAccount, localSignerKeys } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
+import { BLOCK_SECONDS } from "../support/blocks.js";
+import { newDatabase } from "../support/database.js";
 import { type Image, unpackImage } from "../support/image.js";
 import { placeIssuerToken } from "../support/issuer-token.js";
 import { runProcess } from "../support/run-process.js";
-import { sharedStack } from "../support/world.js";
 
 const { chainId, asset } = NETWORKS.base;
 const dir = mkdtempSync(join(tmpdir(), "base-dry-run-"));
@@ -45,7 +45,8 @@ beforeAll(async () => {
     dir: join(dir, "chain"),
     port: await freePort(),
     logPath: join(dir, "chain.log"),
-    blockTime: 0.25,
+    blockTime: BLOCK_SECONDS,
+    instant: true,
     persistent: false,
     report: () => {},
   });
@@ -138,7 +139,7 @@ describe("the processes of deploy/, on their image's files", () => {
   beforeAll(async () => {
     image = unpackImage();
     untouched = image.files();
-    database = await createDatabase();
+    database = (await newDatabase()).url;
     const [api, relayer, keeper, indexer] = await Promise.all([
       freePort(),
       freePort(),
@@ -287,15 +288,6 @@ describe("the processes of deploy/, on their image's files", () => {
 });
 
 /** A separate database on the stack's Postgres. */
-async function createDatabase(): Promise<string> {
-  const stack = sharedStack().databaseUrl;
-  const admin = new pg.Client({ connectionString: stack });
-  await admin.connect();
-  await admin.query("create database base_dry_run");
-  await admin.end();
-  return Object.assign(new URL(stack), { pathname: "/base_dry_run" }).href;
-}
-
 function settingsOf(path: string): Record<string, string> {
   const lines = readFileSync(join(ROOT, path), "utf8").split("\n");
   return Object.fromEntries(lines.filter((line) => /^\w+=/.test(line)).map((line) => line.split("=")));

@@ -4,25 +4,20 @@ import { type StatusFacts, statusOf } from "@working-contracts/protocol/status";
 import { PHASES, type Phase } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
-import pg from "pg";
+import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type Database } from "../../src/db/client.js";
 import { workingContract } from "../../src/db/onchain.js";
 import { partitionsOf, phasesOf, statusSql } from "../../src/features/contracts/status-sql.js";
-import { sharedStack } from "../support/world.js";
+import { newDatabase, type TestDatabase } from "../support/database.js";
 
-const DATABASE = `status_sql_${process.pid}`;
-let admin: pg.Client;
+let own: TestDatabase;
 let db: Database;
 let pool: pg.Pool;
 
 beforeAll(async () => {
-  const url = new URL(sharedStack().databaseUrl);
-  admin = new pg.Client({ connectionString: url.href });
-  await admin.connect();
-  await admin.query(`create database ${DATABASE}`);
-  url.pathname = `/${DATABASE}`;
-  ({ db, pool } = createDatabase(url.href));
+  own = await newDatabase();
+  ({ db, pool } = createDatabase(own.url));
   await db.execute(sql`create schema onchain`);
   await db.execute(sql`create table onchain.working_contract (
     id text primary key, phase text, settled boolean, outcomes integer, price numeric(78), criteria_count integer,
@@ -30,8 +25,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await pool.end();
-  await admin.query(`drop database ${DATABASE}`);
-  await admin.end();
+  await own.drop();
 });
 
 /** Deadlines around 100, so that now falls before, on and after each. */

@@ -13,6 +13,7 @@ import { localAccount } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
 import { createFaucet } from "../../tools/local/sandbox/faucet.js";
 import { RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
+import { BLOCK_SECONDS, pauseBlocks, resumeBlocks } from "../support/blocks.js";
 
 const dir = mkdtempSync(join(tmpdir(), "deploy-test-"));
 const deployer = localAccount(0);
@@ -43,7 +44,8 @@ beforeAll(async () => {
     dir: join(dir, "chain"),
     port: await freePort(),
     logPath: join(dir, "chain.log"),
-    blockTime: 0.25,
+    blockTime: BLOCK_SECONDS,
+    instant: true,
     persistent: false,
     report: () => {},
   });
@@ -64,7 +66,7 @@ describe("a deployment", () => {
       mode: "anvil",
       transport: http(node.rpcUrl),
     });
-    await testClient.setIntervalMining({ interval: 0 });
+    await pauseBlocks(testClient);
     const second = deploy({ resendAfterMs: 1_000 });
     const waiting = async () =>
       Object.values((await testClient.getTxpoolContent()).pending).flatMap((byNonce) =>
@@ -74,7 +76,7 @@ describe("a deployment", () => {
       timeoutMs: 20_000,
     });
     for (const { hash } of await waiting()) await testClient.dropTransaction({ hash });
-    await testClient.setIntervalMining({ interval: 1 });
+    await resumeBlocks(testClient);
     expect((await second).relay).not.toBe(deployment.relay);
   });
 

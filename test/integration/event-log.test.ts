@@ -6,6 +6,7 @@ import { migrate } from "../../src/db/client.js";
 import * as onchain from "../../src/db/onchain.js";
 import { event } from "../../src/db/schema.js";
 import { appendRound, createAppender } from "../../src/events/appender.js";
+import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { holdTerms } from "./held-terms.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
 import {
@@ -82,7 +83,7 @@ async function expectWhole(): Promise<void> {
 
 /** Replaces the newest blocks, down to and including `from`, with empty ones; see indexer-reorg.test.ts. */
 async function removeBlocks(from: bigint): Promise<void> {
-  await network.testClient.setIntervalMining({ interval: 0 });
+  await pauseBlocks(network.testClient);
   let head: bigint;
   do {
     head = await headNumber();
@@ -91,7 +92,7 @@ async function removeBlocks(from: bigint): Promise<void> {
   } while ((await headNumber()) !== head);
   const depth = Number(head - from) + 1;
   await network.testClient.request({ method: "anvil_reorg" as never, params: [depth, []] as never });
-  await network.testClient.setIntervalMining({ interval: 1 });
+  await resumeBlocks(network.testClient);
 }
 
 async function mineAgain(raw: readonly Hex[]): Promise<void> {
@@ -217,7 +218,8 @@ describe("the event log", () => {
       for (let i = 0; i < 20; i++) {
         await pool.query(
           `select pg_terminate_backend(pid) from pg_stat_activity
-           where pid <> pg_backend_pid() and application_name = 'working-contracts' and xact_start is not null`,
+           where pid <> pg_backend_pid() and datname = current_database()
+             and application_name = 'working-contracts' and xact_start is not null`,
         );
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
@@ -283,7 +285,9 @@ describe("the event log", () => {
       await undoing.query("lock table onchain.working_contract in access exclusive mode");
       const round = appendRound({ db, publicClient, logger });
       await until(async () => {
-        const { rows } = await pool.query("select 1 from pg_locks where not granted");
+        const { rows } = await pool.query(
+          "select 1 from pg_locks l join pg_stat_activity a using (pid) where not granted and datname = current_database()",
+        );
         return rows.length > 0;
       });
       await undoing.query("set local lock_timeout = '5s'");

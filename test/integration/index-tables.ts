@@ -1,6 +1,8 @@
 /** A separate database with the tables and indexes of service and indexer, for tests that need many rows. */
 import pg from "pg";
 import { createDatabase, migrate } from "../../src/db/client.js";
+import { newDatabase } from "../support/database.js";
+import { sharedStack } from "../support/world.js";
 
 const SLICE = 10_000;
 /** Tables in which Ponder records its progress. They are copied with their rows. */
@@ -16,18 +18,12 @@ export interface LargeDatabase extends ReturnType<typeof createDatabase> {
  * Creates the database beside the stack's own. It has the service's tables and copies of the indexer's `tables`, all
  * empty.
  */
-export async function createLargeDatabase(
-  stackUrl: string,
-  { name, tables }: { name: string; tables: readonly string[] },
-): Promise<LargeDatabase> {
-  const admin = new pg.Client({ connectionString: stackUrl });
+export async function createLargeDatabase(tables: readonly string[]): Promise<LargeDatabase> {
+  const admin = new pg.Client({ connectionString: sharedStack().databaseUrl });
   await admin.connect();
-  await admin.query(`drop database if exists ${name}`);
-  await admin.query(`create database ${name}`);
-  const url = new URL(stackUrl);
-  url.pathname = `/${name}`;
+  const own = await newDatabase();
   // One connection: the counters of other sessions arrive late.
-  const database = createDatabase(url.href, { maxConnections: 1 });
+  const database = createDatabase(own.url, { maxConnections: 1 });
   await migrate(database.pool);
   await copyIndexTables(admin, database.pool, tables);
   return {
@@ -45,8 +41,8 @@ export async function createLargeDatabase(
     },
     async drop() {
       await database.pool.end();
-      await admin.query(`drop database if exists ${name} with (force)`);
       await admin.end();
+      await own.drop();
     },
   };
 }

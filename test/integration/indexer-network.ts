@@ -1,5 +1,5 @@
 /** A chain, a database and an indexer that a test can stop, kill and restart. No service, no relayer. */
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Deployment } from "@working-contracts/protocol/deployment";
@@ -22,6 +22,7 @@ import { indexerCommand } from "../../src/indexer/supervision/indexer-process.js
 import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { localAccount, startNetwork } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
+import { newDatabase } from "../support/database.js";
 
 export type Wallet = WalletClient<Transport, Chain, Account>;
 
@@ -53,16 +54,17 @@ const RPC_TIMEOUT_MS = 60_000;
 /** Everything is new, and `stop` removes it. */
 export async function startIndexerNetwork(): Promise<IndexerNetwork> {
   const directory = mkdtempSync(join(tmpdir(), "indexer-test-"));
-  // If the tests run as root, Postgres runs as another user.
-  chmodSync(directory, 0o755);
   const guardian = startGuardian();
   const report = () => {};
+  const database = await newDatabase();
   const network = await startNetwork({
+    databaseUrl: database.url,
     guardian,
     dir: directory,
     persistent: false,
     postgresPassword: "password",
     blockTime: 1,
+    instant: true,
     report,
   });
   const { databaseUrl, deployment, deploymentPath, rpcUrl, wsRpcUrl } = network;
@@ -100,6 +102,7 @@ export async function startIndexerNetwork(): Promise<IndexerNetwork> {
       await indexer.stop();
       await pool.end();
       await network.stop();
+      await database.drop();
       await guardian.stop();
       if (process.env.KEEP_LOGS === undefined) rmSync(directory, { recursive: true, force: true });
       else console.log(`Logs kept in ${join(directory, "logs")}`);

@@ -3,6 +3,7 @@ import { type Address, type Hex, keccak256 } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as onchain from "../../src/db/onchain.js";
 import { respondFrom } from "../../src/payments/operation-outcome.js";
+import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
 import {
   INDEXING_MS,
@@ -55,7 +56,7 @@ async function namesOf(escrow: Address) {
  * block.
  */
 async function removeBlocks(from: bigint): Promise<void> {
-  await network.testClient.setIntervalMining({ interval: 0 });
+  await pauseBlocks(network.testClient);
   let head: bigint;
   do {
     head = await headNumber();
@@ -64,7 +65,7 @@ async function removeBlocks(from: bigint): Promise<void> {
   } while ((await headNumber()) !== head);
   const depth = Number(head - from) + 1;
   await network.testClient.request({ method: "anvil_reorg" as never, params: [depth, []] as never });
-  await network.testClient.setIntervalMining({ interval: 1 });
+  await resumeBlocks(network.testClient);
 }
 
 const reach = (target: Omit<onchain.IndexedTarget, "timeoutMs">, timeoutMs = INDEXING_MS) =>

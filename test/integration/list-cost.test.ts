@@ -4,7 +4,6 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ContractFilter, listContracts, SORTS } from "../../src/features/contracts/list-contracts.js";
-import { sharedStack } from "../support/world.js";
 import { createLargeDatabase, type LargeDatabase } from "./index-tables.js";
 
 const FEW = 10;
@@ -24,7 +23,7 @@ let asked: { text: string; values: unknown[] };
 
 beforeAll(async () => {
   const tables = ["working_contract", "vote"];
-  database = await createLargeDatabase(sharedStack().databaseUrl, { name: "list_cost", tables });
+  database = await createLargeDatabase(tables);
   const { pool } = database;
   const query = pool.query.bind(pool) as (...args: unknown[]) => unknown;
   pool.query = ((config: string | { text: string }, values: unknown[] = []) => {

@@ -17,11 +17,11 @@ const NOW = 2_000_000_000;
 const SIGNER: Address = `0x${"51".repeat(20)}`;
 
 let database: LargeDatabase;
-const { databaseUrl, deploymentPath } = sharedStack();
+const { deploymentPath } = sharedStack();
 
 beforeAll(async () => {
   const tables = ["working_contract", "vote", "deferred_payout", "stake"];
-  database = await createLargeDatabase(databaseUrl, { name: "query_plans", tables });
+  database = await createLargeDatabase(tables);
   await fill();
 });
 afterAll(() => database?.drop());

@@ -1,5 +1,5 @@
 /** A chain whose blocks a test makes, a database, and relayers that it can start, freeze and abandon. */
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { escrowAbi, factoryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
@@ -34,7 +34,8 @@ import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
 import { createRelayer, DEFAULT_OPTIONS, type Relayer } from "../../src/relayer/relayer.js";
 import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../tools/local/chain.js";
 import { freePort } from "../../tools/local/ports.js";
-import { startPostgres } from "../../tools/local/postgres.js";
+import { createBlockProducer } from "../support/blocks.js";
+import { newDatabase } from "../support/database.js";
 
 export const PRICE = 50_000_000n;
 export const STAKE = 2_500_000n;
@@ -81,31 +82,21 @@ export type RelayerNetwork = Awaited<ReturnType<typeof startRelayerNetwork>>;
 /** Everything is new, and `stop` removes it. The Relay allows the first SIGNERS signers. */
 export async function startRelayerNetwork() {
   const directory = mkdtempSync(join(tmpdir(), "relayer-test-"));
-  // If the tests run as root, Postgres runs as another user.
-  chmodSync(directory, 0o755);
   const guardian = startGuardian();
   const local = { guardian, report: () => {} };
-  const [node, postgres] = await Promise.all([
+  const [node, database] = await Promise.all([
     startChain({
       ...local,
       dir: join(directory, "chain"),
       port: await freePort(),
       logPath: join(directory, "chain.log"),
       blockTime: 1,
+      instant: true,
       persistent: false,
     }),
-    startPostgres({
-      ...local,
-      dir: join(directory, "postgres"),
-      fallbackDir: join(directory, "postgres-fallback"),
-      port: 0,
-      password: "password",
-      database: "relayer",
-      logPath: join(directory, "postgres.log"),
-      volatile: true,
-    }),
+    newDatabase(),
   ]);
-  const { pool, db } = createDatabase(postgres.url);
+  const { pool, db } = createDatabase(database.url);
   await migrate(pool);
 
   const { publicClient, chain } = createChainClients({ rpcUrl: node.rpcUrl, chainId: LOCAL_CHAIN_ID });
@@ -126,7 +117,7 @@ export async function startRelayerNetwork() {
   });
 
   await testClient.setIntervalMining({ interval: 0 });
-  const producer = createBlockProducer(() => testClient.mine({ blocks: 1 }));
+  const producer = createBlockProducer(() => testClient.mine({ blocks: 1 }), BLOCK_INTERVAL_MS);
   const waiter = createOutboxWaiter({ pool });
   const started = new Set<Relayer | Loop>();
   const logs: Logged[] = [];
@@ -358,7 +349,8 @@ export async function startRelayerNetwork() {
     /** Cuts the connections that hold advisory locks, like a network failure between process and database. */
     async cutLocks(): Promise<void> {
       await pool.query(
-        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'relayer-lock'",
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where application_name = 'relayer-lock' and datname = current_database()`,
       );
     },
     async stopRelayers(): Promise<void> {
@@ -370,7 +362,7 @@ export async function startRelayerNetwork() {
       await producer.pause();
       await waiter.stop();
       await pool.end();
-      await postgres.stop();
+      await database.drop();
       await node.stop();
       await guardian.stop();
       rmSync(directory, { recursive: true, force: true });
@@ -379,30 +371,6 @@ export async function startRelayerNetwork() {
 }
 
 /** Makes blocks one at a time: anvil can corrupt its state if two ways of mining, or mining and a reorg, overlap. */
-function createBlockProducer(mine: () => Promise<unknown>) {
-  let stopped = false;
-  const produce = async (): Promise<void> => {
-    while (!stopped) {
-      await mine();
-      await new Promise((resolve) => setTimeout(resolve, BLOCK_INTERVAL_MS));
-    }
-  };
-  let running = produce();
-  return {
-    /** Resolves once no block is being made. */
-    async pause(): Promise<void> {
-      stopped = true;
-      await running;
-    },
-    resume(): void {
-      if (!stopped) return;
-      stopped = false;
-      running = produce();
-    },
-  };
-}
-
-/** Waits until `condition` holds; throws after `timeoutMs`. */
 export async function until(
   condition: () => Promise<boolean> | boolean,
   timeoutMs = PATIENCE_MS,

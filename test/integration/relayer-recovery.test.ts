@@ -305,7 +305,7 @@ describe("the relayer under faults", () => {
     for (let cut = 0; cut < 5; cut += 1) {
       await network.pool
         .query(
-          "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname is not null",
+          "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()",
         )
         .catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, 150));

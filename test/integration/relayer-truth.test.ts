@@ -532,8 +532,11 @@ describe("the relayer's beliefs", () => {
       const rival = await network.store(await network.acceptance(other, escrow));
       network.startRelayer({ signer: signer() });
       const isChosen = async (): Promise<boolean> =>
-        (await pool.query("select 1 from pg_locks where locktype = 'advisory' and objid = 1 and not granted"))
-          .rowCount === 1;
+        (
+          await pool.query(
+            "select 1 from pg_locks l join pg_stat_activity a using (pid) where locktype = 'advisory' and objid = 1 and not granted and datname = current_database()",
+          )
+        ).rowCount === 1;
       await until(isChosen);
       await producer.pause();
       const head = await publicClient.getBlockNumber({ cacheTime: 0 });

@@ -10,10 +10,9 @@ import { createLogger } from "../../src/logger.js";
 import { createService, type Service } from "../../src/main.js";
 import { localSignerKeys, type Network, type RemoteChain, startNetwork } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
+import { BLOCK_SECONDS } from "./blocks.js";
 
 export interface StackOptions {
-  /** Seconds between blocks. */
-  blockTime?: number;
   /** A database to use instead of a new Postgres. */
   databaseUrl?: string;
   parameters?: Partial<ProtocolParameters>;
@@ -71,12 +70,7 @@ export function serviceEnvironment(
 }
 
 /** Starts a separate stack. The caller must stop it. */
-export async function startStack({
-  blockTime = 0.25,
-  databaseUrl,
-  parameters,
-  env = {},
-}: StackOptions = {}): Promise<Stack> {
+export async function startStack({ databaseUrl, parameters, env = {} }: StackOptions = {}): Promise<Stack> {
   const dir = mkdtempSync(join(tmpdir(), "working-contracts-"));
   // If the tests run as root, Postgres runs as another user.
   chmodSync(dir, 0o755);
@@ -86,7 +80,8 @@ export async function startStack({
     guardian,
     dir,
     persistent: false,
-    blockTime,
+    blockTime: BLOCK_SECONDS,
+    instant: true,
     databaseUrl,
     postgresPassword: "test",
     parameters,

@@ -28,7 +28,9 @@ export interface ChainOptions {
   logPath: string;
   /** Seconds between blocks. */
   blockTime: number;
-  /** Keeps the chain across restarts. If false, every start creates a new chain. */
+  /** Mines each transaction at once, too. */
+  instant?: boolean | undefined;
+  /** Keeps the chain through restarts; without it every start is a new chain. */
   persistent: boolean;
   report(line: string): void;
 }
@@ -76,6 +78,7 @@ export async function startChain(options: ChainOptions): Promise<LocalChain> {
           ...["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(chainId)],
           ...["--block-time", String(options.blockTime), "--gas-limit", String(BLOCK_GAS_LIMIT)],
           ...["--mnemonic", MNEMONIC, "--prune-history", "1000", "--no-request-size-limit", "--quiet"],
+          ...(options.instant ? ["--mixed-mining"] : []),
           ...(restore ? ["--load-state", files.unpacked] : []),
         ],
       };

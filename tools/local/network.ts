@@ -40,6 +40,8 @@ export interface NetworkOptions {
   remoteChain?: RemoteChain | undefined;
   /** Seconds between the local chain's blocks. */
   blockTime: number;
+  /** Mines each transaction at once, too. */
+  instant?: boolean;
   parameters?: Partial<ProtocolParameters> | undefined;
   report(line: string): void;
 }
@@ -95,6 +97,7 @@ export async function startNetwork(options: NetworkOptions): Promise<Network> {
           port: await freePort(wanted("chain")),
           logPath: log("chain"),
           blockTime: options.blockTime,
+          instant: options.instant,
           persistent: options.persistent,
           report,
         }),

@@ -1,9 +1,10 @@
 /** Contracts in each state that the pages distinguish, created over HTTP as agents would. */
 import type { Address } from "viem";
 import type { ComplaintView } from "../../../src/features/complaints/view.js";
-import { createdBy, DAY, HOUR, matchedBetween, untilStatus } from "../../e2e/contract-actors.js";
+import { createdBy, matchedBetween, untilStatus } from "../../e2e/contract-actors.js";
 import { deliveredBetween, disputedBetween, expectOk, vote } from "../../e2e/jury-actors.js";
 import type { Agent } from "../../support/agent.js";
+import { DAY, HOUR } from "../../support/contracts.js";
 import type { World } from "../../support/world.js";
 
 /** Text that would run, break out or mislead on any page that did not escape it. */

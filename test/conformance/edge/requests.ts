@@ -1,6 +1,6 @@
 /** Requests for every published operation, built from its own schemas, more or less broken. */
 import fc from "fast-check";
-import type { Json } from "../support/actors.js";
+import type { Json } from "../../support/contracts.js";
 import { fromSchema, type Schema } from "./from-schema.js";
 import { bodyMutation, hostileValue, mutate, textMutation, write } from "./mutations.js";
 

@@ -18,8 +18,8 @@ import { createSigningClient } from "../../../src/chain/clients.js";
 import { localAccount } from "../../../tools/local/network.js";
 import { type Agent, signIn } from "../../support/agent.js";
 import { followChainTime, serviceReaches } from "../../support/chain-time.js";
+import { type Quote, quoteOf } from "../../support/payment.js";
 import { type Call, caller } from "./call.js";
-import { type Quote, quoteOf } from "./payment.js";
 import { lazy } from "./spec.js";
 import type { Target } from "./target.js";
 

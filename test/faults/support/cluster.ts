@@ -5,7 +5,6 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { createTestClient, type Hex, http, keccak256, parseEther, toHex } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
@@ -19,10 +18,11 @@ import { LOCAL_CHAIN_ID, startChain } from "../../../tools/local/chain.js";
 import { compileContracts } from "../../../tools/local/foundry.js";
 import { localAccount } from "../../../tools/local/network.js";
 import { startPostgres } from "../../../tools/local/postgres.js";
+import { createBlockProducer } from "../../support/blocks.js";
+import { bundled } from "../../support/programs.js";
 import { installGates } from "./gate.js";
 import { ownPort } from "./own-port.js";
 import { type RpcRule, startRpcProxy } from "./rpc-proxy.js";
-import { bundleService } from "./service-bundle.js";
 import { prepareProcess, type ServiceProcess } from "./service-process.js";
 
 export type Cluster = Awaited<ReturnType<typeof startCluster>>;
@@ -78,14 +78,14 @@ export async function startCluster({
   const local = { guardian, report: (line: string) => void reports.push(line) };
   let indexer: Indexer | undefined;
   await compileContracts(() => {});
-  const script = join(dir, "serve.mjs");
-  const [node, postgres] = await Promise.all([
+  const [node, postgres, script] = await Promise.all([
     startChain({
       ...local,
       dir: join(dir, "chain"),
       port: await ownPort(),
       logPath: log("chain"),
       blockTime: 0.1,
+      instant: true,
       persistent: false,
     }),
     startPostgres({
@@ -97,7 +97,7 @@ export async function startCluster({
       database: "faults",
       logPath: log("postgres"),
     }),
-    bundleService(script),
+    bundled("serve"),
   ]);
   const { publicClient, chain } = createChainClients({ rpcUrl: node.rpcUrl, chainId: LOCAL_CHAIN_ID });
   const testClient = createTestClient({ chain, mode: "anvil", transport: http(node.rpcUrl) });
@@ -299,35 +299,4 @@ function inNewBlocks(taken: TakenTransaction[], depth: number, fate: Fate): [Hex
 export function accountOf(words: string): { key: Hex; account: PrivateKeyAccount } {
   const key = keccak256(toHex(words));
   return { key, account: privateKeyToAccount(key) };
-}
-
-/** Makes blocks one at a time: anvil can corrupt its state if two ways of mining, or mining and a reorg, overlap. */
-function createBlockProducer(mine: () => Promise<unknown>, intervalMs: number) {
-  let stopped = false;
-  let turn: Promise<unknown> = Promise.resolve();
-  const next = (): Promise<unknown> => {
-    turn = turn.then(mine, mine);
-    return turn;
-  };
-  const produce = async (): Promise<void> => {
-    while (!stopped) {
-      await next().catch(() => {});
-      await delay(intervalMs);
-    }
-  };
-  let running = produce();
-  return {
-    /** Makes one block, also while paused. */
-    next,
-    /** Resolves once no block is being made. */
-    async pause(): Promise<void> {
-      stopped = true;
-      await running;
-    },
-    resume(): void {
-      if (!stopped) return;
-      stopped = false;
-      running = produce();
-    },
-  };
 }

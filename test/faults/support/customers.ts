@@ -8,8 +8,9 @@ import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { authorizationTypes } from "@x402/evm";
 import { type Address, encodeFunctionData, type Hex } from "viem";
 import type { ContractView } from "../../../src/features/contracts/view.js";
-import { paymentHeader, type Quote, quoteOf, type SignedPayment } from "../../e2e/contract-actors.js";
+import { paymentHeader, quoteOf, type SignedPayment } from "../../e2e/contract-actors.js";
 import { type Agent, type Answer, signIn } from "../../support/agent.js";
+import type { Quote } from "../../support/payment.js";
 import { accountOf, type Cluster } from "./cluster.js";
 
 /** An authorization, the call that it pays for, and the responses that the caller received. */

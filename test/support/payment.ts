@@ -1,14 +1,15 @@
 /** The x402 payment of both versions, built by hand from the quote alone. */
 import { randomBytes } from "node:crypto";
 import type { Address, Hex } from "viem";
-import type { Agent, Answer } from "../../support/agent.js";
+import type { Agent, Answer } from "./agent.js";
 
 export interface Quote {
   scheme: string;
   network: string;
   payTo: Address;
   asset: Address;
-  amount?: string;
+  /** Version 2 only. */
+  amount: string;
   maxAmountRequired: string;
   maxTimeoutSeconds: number;
   resource: string;

@@ -1,8 +1,7 @@
-/** Working Contracts in every state, as the chapters need them. */
+/** Working Contracts in every state, by the service and the stock x402 client alone. */
 import { randomBytes } from "node:crypto";
-import type { Agent, Answer } from "../../support/agent.js";
+import type { Agent, Answer } from "./agent.js";
 import { type Quote, quoteOf } from "./payment.js";
-import type { Scene } from "./scene.js";
 
 export const HOUR = 3600;
 export const DAY = 24 * HOUR;
@@ -13,7 +12,15 @@ export const UNKNOWN = `0x${"ab".repeat(20)}`;
 export type Json = Record<string, any>;
 
 /** A valid Create body: open tender, price 50.0, three criteria. */
-export async function draft(scene: Scene, overrides: Json = {}): Promise<Json> {
+export interface Place {
+  /** A moment so many seconds from the service's now, as the API takes it. */
+  inSeconds(seconds: number): Promise<string>;
+  /** A fresh address that has signed in; with dollars ("50.0") and whole protocol tokens if asked. */
+  newAgent(options?: { usd?: string; tokens?: number }): Promise<Agent>;
+}
+
+/** A Create body that is in order: open tender, price 50.0, three criteria. */
+export async function draft(place: Place, overrides: Json = {}): Promise<Json> {
   const body: Json = {
     idempotencyKey: randomBytes(8).toString("hex"),
     title: "Translate a page",
@@ -22,10 +29,10 @@ export async function draft(scene: Scene, overrides: Json = {}): Promise<Json> {
     contractType: "fixed",
     awardMethod: "open_tender",
     budgetOrPrice: 50,
-    matchDeadline: await scene.inSeconds(HOUR),
-    withdrawalDeadline: await scene.inSeconds(DAY),
-    deliveryDeadline: await scene.inSeconds(2 * DAY),
-    reviewDeadline: await scene.inSeconds(3 * DAY),
+    matchDeadline: await place.inSeconds(HOUR),
+    withdrawalDeadline: await place.inSeconds(DAY),
+    deliveryDeadline: await place.inSeconds(2 * DAY),
+    reviewDeadline: await place.inSeconds(3 * DAY),
     ...overrides,
   };
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined));
@@ -42,17 +49,17 @@ export async function quoteFor(agent: Agent, path: string, body?: unknown): Prom
 }
 
 /** A paid contract, with the body that it was posted with. */
-export async function posted(
-  scene: Scene,
+export async function posted<C = Json>(
+  place: Place,
   client: Agent,
   overrides: Json = {},
-): Promise<{ body: Json; contract: Json }> {
-  const body = await draft(scene, overrides);
-  return inTurn(client, async () => ({ body, contract: ok(await client.pay<Json>("/v1/contracts", body)) }));
+): Promise<{ body: Json; contract: C }> {
+  const body = await draft(place, overrides);
+  return inTurn(client, async () => ({ body, contract: ok(await client.pay<C>("/v1/contracts", body)) }));
 }
 
-export async function created(scene: Scene, client: Agent, overrides: Json = {}): Promise<Json> {
-  return (await posted(scene, client, overrides)).contract;
+export async function created<C = Json>(place: Place, client: Agent, overrides: Json = {}): Promise<C> {
+  return (await posted<C>(place, client, overrides)).contract;
 }
 
 const turns = new WeakMap<Agent, Promise<unknown>[]>();
@@ -77,32 +84,36 @@ export interface Pair {
 }
 
 /** A client and a worker with money. */
-export async function newPair(scene: Scene): Promise<Pair> {
+export async function newPair(place: Place): Promise<Pair> {
   const [client, worker] = await Promise.all([
-    scene.newAgent({ usd: "5000" }),
-    scene.newAgent({ usd: "5000" }),
+    place.newAgent({ usd: "5000" }),
+    place.newAgent({ usd: "5000" }),
   ]);
   return { client, worker };
 }
 
-export async function matched(scene: Scene, { client, worker }: Pair, overrides: Json = {}): Promise<Json> {
-  const { id } = await created(scene, client, overrides);
-  return ok(await worker.pay<Json>(`/v1/contracts/${id}/accept`, { accept: true }));
+export async function matched<C = Json>(
+  place: Place,
+  { client, worker }: Pair,
+  overrides: Json = {},
+): Promise<C> {
+  const { id } = await created(place, client, overrides);
+  return ok(await worker.pay<C>(`/v1/contracts/${id}/accept`, { accept: true }));
 }
 
-export async function delivered(scene: Scene, pair: Pair, overrides: Json = {}): Promise<Json> {
-  const { id } = await matched(scene, pair, overrides);
-  return ok(await pair.worker.post<Json>(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
+export async function delivered<C = Json>(place: Place, pair: Pair, overrides: Json = {}): Promise<C> {
+  const { id } = await matched(place, pair, overrides);
+  return ok(await pair.worker.post<C>(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
 }
 
-export async function disputed(scene: Scene, pair: Pair, overrides: Json = {}): Promise<Json> {
-  const { id } = await delivered(scene, pair, overrides);
-  return ok(await pair.client.pay<Json>(`/v1/contracts/${id}/dispute`));
+export async function disputed<C = Json>(place: Place, pair: Pair, overrides: Json = {}): Promise<C> {
+  const { id } = await delivered(place, pair, overrides);
+  return ok(await pair.client.pay<C>(`/v1/contracts/${id}/dispute`));
 }
 
 /** A Backup Agent with enough tokens staked to vote. */
-export async function newJuror(scene: Scene): Promise<Agent> {
-  const juror = await scene.newAgent({ usd: "5000", tokens: 1000 });
+export async function newJuror(place: Place): Promise<Agent> {
+  const juror = await place.newAgent({ usd: "5000", tokens: 1000 });
   ok(await juror.pay("/v1/agents/me/stake", {}));
   return juror;
 }
@@ -115,7 +126,7 @@ export function ballot(...words: string[]): Json {
 let sequences = 0;
 
 /** A valid checkpoint. `overrides` can make it follow a previous one. */
-export async function checkpointBody(scene: Scene, overrides: Json = {}): Promise<Json> {
+export async function checkpointBody(place: Place, overrides: Json = {}): Promise<Json> {
   sequences++;
   return {
     fromSequence: 1,
@@ -124,7 +135,7 @@ export async function checkpointBody(scene: Scene, overrides: Json = {}): Promis
     lastReceiptHash: `0x${"bb".repeat(32)}`,
     teeMeasurement: "measurement",
     teeSignature: "signature",
-    checkpointedAt: await scene.inSeconds(-1000 + sequences),
+    checkpointedAt: await place.inSeconds(-1000 + sequences),
     data: { tokens: 12 },
     ...overrides,
   };
@@ -134,10 +145,10 @@ export async function checkpointBody(scene: Scene, overrides: Json = {}): Promis
 const PATIENCE_MS = 60_000;
 
 /** Reads a contract until it has the status. Throws if that takes too long. */
-export async function untilStatus(agent: Agent, id: string, ...statuses: string[]): Promise<Json> {
+export async function untilStatus<C = Json>(agent: Agent, id: string, ...statuses: string[]): Promise<C> {
   const giveUpAt = performance.now() + PATIENCE_MS;
   for (;;) {
-    const { data } = await agent.get<Json>(`/v1/contracts/${id}`);
+    const { data } = await agent.get<C & { status: string }>(`/v1/contracts/${id}`);
     if (statuses.includes(data?.status)) return data;
     if (performance.now() > giveUpAt)
       throw new Error(`${id} is ${data?.status}, not ${statuses.join(" or ")}`);
@@ -158,10 +169,10 @@ export async function eventually<T>(read: () => Promise<T>, expected: T): Promis
 
 /** A fresh challenge of an address and the address's signature over it. */
 export async function signedChallenge(
-  scene: Scene,
+  place: { call<T>(method: string, path: string): Promise<Answer<T>> },
   { address, account }: Pick<Agent, "address" | "account">,
 ): Promise<{ challengeId: string; signature: string }> {
-  const { challengeId, message } = ok(await scene.call<Json>("POST", `/v1/agents/${address}/challenge`)) as {
+  const { challengeId, message } = ok(await place.call<Json>("POST", `/v1/agents/${address}/challenge`)) as {
     challengeId: string;
     message: string;
   };
