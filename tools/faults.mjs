@@ -5,6 +5,7 @@
 import { spawn } from "node:child_process";
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -76,8 +77,9 @@ async function runMutants(names) {
 async function isKilled({ file, edits, project, tests, only }) {
   const copy = mkdtempSync(join(tmpdir(), "mutant-"));
   try {
-    for (const name of [...COPIED, ...COPIED_FILES])
+    for (const name of [...COPIED, ...COPIED_FILES].filter((one) => existsSync(join(ROOT, one)))) {
       cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+    }
     linkModules(copy);
     for (const [from, to, edited = file] of edits) {
       const path = join(copy, edited);

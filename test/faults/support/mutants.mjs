@@ -831,4 +831,113 @@ export const MUTANTS = [
     tests: "test/faults/time.test.ts",
     only: "row 36",
   },
+  {
+    name: "fee-on-the-price",
+    file: "packages/protocol/src/ledger.ts",
+    edits: [
+      [
+        "const fee = share(gross, parameters.protocolFee);",
+        "const fee = share(price, parameters.protocolFee);",
+      ],
+    ],
+    project: "unit",
+    tests: "test/unit/protocol/ledger.test.ts",
+    only: "dispute, 2 of 3 met",
+  },
+  {
+    name: "stake-slashed-whole",
+    file: "packages/protocol/src/ledger.ts",
+    edits: [
+      [
+        "const slash = (stake * BigInt(tally.notMet)) / criteria;",
+        "const slash = tally.notMet > 0 ? stake : 0n;",
+      ],
+    ],
+    project: "unit",
+    tests: "test/unit/protocol/ledger.test.ts",
+    only: "dispute, 2 of 3 met",
+  },
+  {
+    name: "bond-lost-whole",
+    file: "packages/protocol/src/ledger.ts",
+    edits: [
+      [
+        "const bondLost = (bond * BigInt(tally.met)) / criteria;",
+        "const bondLost = tally.met > 0 ? bond : 0n;",
+      ],
+    ],
+    project: "unit",
+    tests: "test/unit/protocol/ledger.test.ts",
+    only: "dispute, 2 met and 1 unclear",
+  },
+  {
+    name: "plurality-decides",
+    file: "packages/protocol/src/ledger.ts",
+    edits: [['if (2 * votes.met > cast) return "met";', 'if (2 * votes.met >= cast) return "met";']],
+    project: "unit",
+    tests: "test/unit/protocol/ledger.test.ts",
+    only: "dispute, tie",
+  },
+  {
+    name: "pot-to-everyone",
+    file: "packages/protocol/src/ledger.ts",
+    edits: [
+      ["const wins = vote === majorityOutcome && slashed.winners > 0;", "const wins = slashed.winners > 0;"],
+    ],
+    project: "unit",
+    tests: "test/unit/protocol/ledger.test.ts",
+    only: "dispute, all met",
+  },
+  {
+    name: "party-votes",
+    file: "src/features/votes/eligibility.ts",
+    edits: [
+      [
+        "if (agent !== chain.client && agent !== chain.worker) return;",
+        "if (agent !== chain.client) return;",
+      ],
+    ],
+    project: "unit",
+    tests: "test/unit/votes/eligibility.test.ts",
+    only: "cannot be a party",
+  },
+  {
+    name: "window-never-closes",
+    file: "src/features/votes/eligibility.ts",
+    edits: [["if (now >= closesAt) {", "if (now > closesAt) {"]],
+    project: "unit",
+    tests: "test/unit/votes/eligibility.test.ts",
+    only: "last second of the window",
+  },
+  {
+    name: "key-checksum-ignored",
+    file: "src/features/agents/api-key.ts",
+    edits: [
+      [
+        "if (match === null || match[1] !== environment) return false;",
+        "if (match === null || match[1] !== environment) return false;\n  if (text.length > 0) return true;",
+      ],
+    ],
+    project: "unit",
+    tests: "test/unit/services/keys/format.test.ts",
+    only: "every single wrong character",
+  },
+  {
+    name: "secret-moves",
+    file: "src/master-key.ts",
+    edits: [
+      ["if (protectedHeader[name] !== value) {", 'if (protectedHeader[name] !== value && value === "") {'],
+    ],
+    project: "unit",
+    tests: "test/unit/services/references/vault.test.ts",
+    only: "does not unwrap for another",
+  },
+  {
+    name: "payment-sent-twice",
+    file: "src/payments/decode-payment.ts",
+    edits: [["if (v2 !== null && v1 !== null) {", 'if (v2 === "" && v1 !== null) {']],
+    project: "unit",
+    tests: "test/unit/payments/decode.test.ts",
+    only: "both versions at once",
+  },
 ];
