@@ -9,7 +9,7 @@ import { createChainClients } from "./chain/clients.js";
 import { createChainClock } from "./chain/clock.js";
 import { verifyDeployment } from "./chain/deploy.js";
 import { readDeployment } from "./chain/deployment.js";
-import type { Config } from "./config.js";
+import { type Config, ConfigError } from "./config.js";
 import { createDatabase, migrate } from "./db/client.js";
 import { createAppender } from "./events/appender.js";
 import { createEventFeed } from "./events/feed.js";
@@ -60,6 +60,10 @@ export async function createService(
     const { chainId } = deployment;
     const { publicClient } = createChainClients({ rpcUrl: config.rpcUrl, chainId });
     const accounts = config.relayerPrivateKeys.map((key) => privateKeyToAccount(key));
+    await publicClient.getChainId().catch((cause: Error) => {
+      // The cause can contain the URL, and with it a key.
+      throw new ConfigError("RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC", { cause });
+    });
     await verifyDeployment({ publicClient, deployment, signers: accounts.map(({ address }) => address) });
 
     const onError = (error: Error): void => logger.warn({ error }, "a database connection broke");

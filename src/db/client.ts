@@ -76,14 +76,16 @@ function openSocket(): Socket {
 
 /**
  * Migrates the schema `app` to the newest version. Several processes can call it at the same time. Throws ConfigError if
- * the tables were created by a release whose migrations are unknown here.
+ * the database cannot be reached, or if its tables were created by a release whose migrations are unknown here.
  */
 export async function migrate(pool: pg.Pool): Promise<void> {
   // A separate connection without the silence limit: a migration can take longer than any query.
   const { stream: _, ...options } = pool.options;
   const connection = new pg.Client({ ...options, keepAlive: true });
   connection.on("error", () => {});
-  await connection.connect();
+  await connection.connect().catch((cause: Error) => {
+    throw new ConfigError(`DATABASE_URL: cannot connect to the database (${cause.message})`, { cause });
+  });
   try {
     await connection.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.migrations]);
     await assertKnownRelease(connection);
