@@ -25,8 +25,12 @@ afterAll(async () => {
   await world?.close();
 });
 
-const launch = (env: Record<string, string>) =>
-  startServiceProcess({ ...serviceEnvironment(world.info, 0), ROLES: "api", ...env });
+async function launch(env: Record<string, string>): Promise<ServiceProcess> {
+  const service = await startServiceProcess({ ...serviceEnvironment(world.info, 0), ROLES: "api", ...env });
+  // Responses are checked against the process's document, which is read at the first one: not after it has closed.
+  await fetch(`${service.url}/v1/protocol`);
+  return service;
+}
 
 /** A Create that is signed and can be sent to any process. */
 async function paidCreation(requestId: string) {
