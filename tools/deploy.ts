@@ -1,11 +1,12 @@
 /** Deploys the protocol to RPC_URL and writes deployments/<chainId>.json. Sends nothing if a setting is wrong. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
 import { createPublicClient, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
 import { createChainClients, createSigningClient } from "../src/chain/clients.js";
-import { DEFAULT_PARAMETERS, deployProtocol } from "../src/chain/deploy.js";
+import { deployProtocol } from "../src/chain/deploy.js";
 import { writeDeployment } from "../src/chain/deployment.js";
 import { NETWORKS, type NetworkName, networkFaults } from "../src/chain/networks.js";
 import { ROOT } from "../src/root.js";

@@ -10,6 +10,7 @@ import {
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
+import { DEFAULT_PARAMETERS, type Parameters } from "@working-contracts/protocol/parameters";
 import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
 import {
   type Abi,
@@ -29,40 +30,6 @@ import {
   type Transport,
 } from "viem";
 import { included, type Sender, type SentTransaction, send } from "./inclusion.js";
-
-/** Parameters for new Working Contracts, in the units of the Solidity struct. */
-export interface ProtocolParameters {
-  protocolFee: number;
-  workerStakeRatio: number;
-  disputeBondRatio: number;
-  backupAgentBondRatio: number;
-  earlyWithdrawalSlashRatio: number;
-  absentNoneMetClientShare: number;
-  baUnclearSlashRatio: number;
-  tokenMintRewardFull: number;
-  tokenMintRewardReduced: number;
-  baEligibilityStake: number;
-  baVotingWindow: number;
-  baRecruitCount: number;
-  payoutHold: number;
-}
-
-/** The specification's values. */
-export const DEFAULT_PARAMETERS: ProtocolParameters = {
-  protocolFee: 500,
-  workerStakeRatio: 500,
-  disputeBondRatio: 500,
-  backupAgentBondRatio: 500,
-  earlyWithdrawalSlashRatio: 3000,
-  absentNoneMetClientShare: 8000,
-  baUnclearSlashRatio: 3000,
-  tokenMintRewardFull: 10,
-  tokenMintRewardReduced: 4,
-  baEligibilityStake: 1000,
-  baVotingWindow: 86_400,
-  baRecruitCount: 0,
-  payoutHold: 0,
-};
 
 /** The contracts that are deployed directly; the factory contains the escrow. */
 export const CONTRACTS = [
@@ -88,7 +55,8 @@ export interface DeployOptions extends Sender {
   domain: string;
   /** The stablecoin; if absent, a TestUSD is deployed. */
   asset?: Address | undefined;
-  parameters?: Partial<ProtocolParameters> | undefined;
+  /** Parameters that differ from the specification's. */
+  parameters?: Partial<Parameters> | undefined;
 }
 
 /**
@@ -246,7 +214,10 @@ function bytecode(name: ContractName): Hex {
   return (JSON.parse(readFileSync(path, "utf8")) as { bytecode: Record<ContractName, Hex> }).bytecode[name];
 }
 
-async function carryOut(sender: Sender, calls: Parameters<typeof send>[1][]): Promise<TransactionReceipt[]> {
+async function carryOut(
+  sender: Sender,
+  calls: Pick<SentTransaction["request"], "to" | "data" | "nonce">[],
+): Promise<TransactionReceipt[]> {
   const sent: SentTransaction[] = [];
   for (const call of calls) sent.push(await send(sender, call));
   const receipts: TransactionReceipt[] = [];

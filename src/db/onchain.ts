@@ -4,7 +4,7 @@
  * The tables repeat src/indexer/ponder.schema.ts, because importing that file loads Ponder, which takes about two
  * seconds per process. A test compares the two column by column.
  */
-import { OPENING_PERIOD } from "@working-contracts/protocol/deadlines";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import { and, inArray, type SQL, sql } from "drizzle-orm";
 import { boolean, customType, integer, json, pgSchema, primaryKey, text } from "drizzle-orm/pg-core";
 import type { Executor } from "./client.js";
@@ -295,7 +295,7 @@ async function eventsOf(db: Executor, targets: IndexedTarget[]): Promise<Set<str
 /** SQL: the time (seconds) until which `agent`'s votes lock its stake in the registry; null if it never voted. */
 export function lockedUntil(agent: SQL): SQL {
   return sql`(
-    select max(c.disputed_at + c.ba_voting_window) + ${OPENING_PERIOD}
+    select max(c.disputed_at + c.ba_voting_window) + ${LIMITS.voteOpeningWindow}
     from onchain.vote v join onchain.working_contract c on c.id = v.contract_id
     where v.backup_agent = ${agent})`;
 }

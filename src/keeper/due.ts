@@ -1,7 +1,7 @@
 /** Finds due actions by the chain's clock: bounded queries on the index, minus actions already in the outbox. */
 
-import { OPENING_PERIOD } from "@working-contracts/protocol/deadlines";
 import type { Deployment } from "@working-contracts/protocol/deployment";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../db/client.js";
@@ -101,7 +101,7 @@ async function dueOpenings(db: Executor, now: number): Promise<NewOperation[]> {
       join app.sealed_vote mine on mine.contract_id = c.id and mine.backup_agent = v.backup_agent
         and mine.commitment = v.commitment
       where c.phase = 'disputed' and not c.settled and ${votingClosed(now)}
-        and c.disputed_at + c.ba_voting_window + ${OPENING_PERIOD} > ${now}
+        and c.disputed_at + c.ba_voting_window + ${LIMITS.voteOpeningWindow} > ${now}
         and ${notTried(sql`'open-vote:' || c.id || ':' || v.backup_agent`)}
       order by c.disputed_at, v.position limit ${LIMIT}`,
   );
@@ -114,7 +114,7 @@ async function dueTallies(db: Executor, now: number): Promise<NewOperation[]> {
     sql`select c.id as escrow from onchain.working_contract c
       where c.phase = 'disputed' and not c.settled
         and ((${votingClosed(now)} and c.opened_votes = c.sealed_votes)
-          or c.disputed_at + c.ba_voting_window + ${OPENING_PERIOD} <= ${now})
+          or c.disputed_at + c.ba_voting_window + ${LIMITS.voteOpeningWindow} <= ${now})
         and ${isOurs(sql`c.id`)}
         and ${notTried(sql`'tally:' || c.id`)}
       order by c.disputed_at, c.id limit ${LIMIT}`,

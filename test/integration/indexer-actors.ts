@@ -9,9 +9,10 @@ import {
   relayAbi,
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
+import { voteCommitment } from "@working-contracts/protocol/outcomes";
+import type { Parameters } from "@working-contracts/protocol/parameters";
 import { packTerms } from "@working-contracts/protocol/terms";
-import { type EscrowTerms, type Parameters, ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
+import { type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import {
   type Abi,
   type Address,

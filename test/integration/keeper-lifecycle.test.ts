@@ -1,5 +1,5 @@
 import { relayAbi } from "@working-contracts/protocol/abi";
-import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
+import { voteCommitment } from "@working-contracts/protocol/outcomes";
 import { eq, like, sql } from "drizzle-orm";
 import { pino } from "pino";
 import { type Address, type Hex, keccak256, toHex } from "viem";

@@ -2,8 +2,8 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Parameters } from "@working-contracts/protocol/parameters";
 import { destination } from "pino";
-import type { ProtocolParameters } from "../../src/chain/deploy.js";
 import { type Config, parseConfig } from "../../src/config.js";
 import { startGuardian, until } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";
@@ -15,7 +15,7 @@ import { BLOCK_SECONDS } from "./blocks.js";
 export interface StackOptions {
   /** A database to use instead of a new Postgres. */
   databaseUrl?: string;
-  parameters?: Partial<ProtocolParameters>;
+  parameters?: Partial<Parameters>;
   /** Settings of the service, by environment variable. */
   env?: Record<string, string>;
 }

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { escrowAbi, factoryAbi, protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
+import { voteCommitment } from "@working-contracts/protocol/outcomes";
 import {
   type Address,
   createPublicClient,

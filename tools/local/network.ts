@@ -3,14 +3,10 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Deployment } from "@working-contracts/protocol/deployment";
+import type { Parameters } from "@working-contracts/protocol/parameters";
 import { type HDAccount, mnemonicToAccount } from "viem/accounts";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
-import {
-  contractsHash,
-  deployProtocol,
-  type ProtocolParameters,
-  verifyDeployment,
-} from "../../src/chain/deploy.js";
+import { contractsHash, deployProtocol, verifyDeployment } from "../../src/chain/deploy.js";
 import { readDeployment, writeDeployment } from "../../src/chain/deployment.js";
 import { type Indexer, startIndexer } from "../../src/indexer/supervision/indexer.js";
 import type { Guardian, Supervised } from "../../src/indexer/supervision/processes.js";
@@ -42,7 +38,7 @@ export interface NetworkOptions {
   blockTime: number;
   /** Mines each transaction at once, too. */
   instant?: boolean;
-  parameters?: Partial<ProtocolParameters> | undefined;
+  parameters?: Partial<Parameters> | undefined;
   report(line: string): void;
 }
 

@@ -1,5 +1,6 @@
 /** Recomputes the terms that a contract's address commits to. Every payment depends on this check. */
 import { parseDecimal } from "@working-contracts/protocol/amounts";
+import type { Parameters } from "@working-contracts/protocol/parameters";
 import {
   canonicalTerms,
   creationSalt,
@@ -8,12 +9,7 @@ import {
   termsDocument,
   termsHash,
 } from "@working-contracts/protocol/terms";
-import {
-  type Address,
-  type EscrowTerms,
-  type Parameters,
-  ZERO_ADDRESS,
-} from "@working-contracts/protocol/types";
+import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { components } from "./api.js";
 import { RefusedToSign } from "./errors.js";
 import type { PinnedNetwork, Terms } from "./types.js";

@@ -5,7 +5,7 @@
  */
 import { share } from "./amounts.js";
 import { type Outcome, type OutcomeTally, outcomeAt, packOutcomes } from "./outcomes.js";
-import type { Parameters } from "./types.js";
+import type { Parameters } from "./parameters.js";
 
 export interface Payout {
   client: bigint;

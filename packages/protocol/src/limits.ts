@@ -38,6 +38,7 @@ export const LIMITS = {
 
   /** The maximum that an escrow can count. */
   votersPerContract: 4_095,
+  /** After the voting window, as in EscrowJury. */
   voteOpeningWindow: DAY,
   unstakingDelay: 48 * HOUR,
   maxPayoutHold: 72 * HOUR,

@@ -1,4 +1,6 @@
 /** Outcomes of acceptance criteria, and votes on them: words in the API, two bits each on chain, criterion 0 lowest. */
+import { encodeAbiParameters, keccak256 } from "viem";
+import type { Address, Hex } from "./types.js";
 
 export const OUTCOMES = ["met", "not met", "unclear"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
@@ -51,4 +53,27 @@ export function tallyOutcomes(packed: number, criteriaCount: number): OutcomeTal
     else tally.unclear++;
   }
   return tally;
+}
+
+const COMMITMENT_PARAMETERS = [
+  { type: "uint256" },
+  { type: "address" },
+  { type: "address" },
+  { type: "uint24" },
+  { type: "bytes32" },
+] as const;
+
+/**
+ * The hash with which EscrowJury seals `votes` (packed outcomes). It binds them to the chain, escrow and voter; the
+ * salt hides them.
+ */
+export function voteCommitment(ballot: {
+  chainId: number;
+  escrow: Address;
+  voter: Address;
+  votes: number;
+  salt: Hex;
+}): Hex {
+  const { chainId, escrow, voter, votes, salt } = ballot;
+  return keccak256(encodeAbiParameters(COMMITMENT_PARAMETERS, [BigInt(chainId), escrow, voter, votes, salt]));
 }

@@ -14,7 +14,8 @@ import {
   stringToHex,
   zeroAddress,
 } from "viem";
-import type { Address, EscrowTerms, Hex, Parameters } from "./types.js";
+import { eachParameter, PARAMETER_NAMES, PARAMETER_WIDTHS, type Parameters } from "./parameters.js";
+import type { Address, EscrowTerms, Hex } from "./types.js";
 
 /** The text of the terms, hashed as canonical JSON (RFC 8785). Absent fields are null. */
 export interface TermsDocument {
@@ -84,23 +85,6 @@ const COMPUTED_CRITERIA = 2;
 const LENGTH_WITHOUT_COUNTERPARTY = 115;
 const LENGTH_WITH_COUNTERPARTY = 135;
 
-/** Parameter fields and their widths in bytes, in packing order (TermsCodec.sol). */
-const PARAMETER_WIDTHS = [
-  ["protocolFee", 2],
-  ["workerStakeRatio", 2],
-  ["disputeBondRatio", 2],
-  ["backupAgentBondRatio", 2],
-  ["earlyWithdrawalSlashRatio", 2],
-  ["absentNoneMetClientShare", 2],
-  ["baUnclearSlashRatio", 2],
-  ["tokenMintRewardFull", 2],
-  ["tokenMintRewardReduced", 2],
-  ["baEligibilityStake", 4],
-  ["baVotingWindow", 3],
-  ["baRecruitCount", 1],
-  ["payoutHold", 3],
-] as const satisfies readonly (readonly [keyof Parameters, number])[];
-
 /** Packs the escrow's 115 or 135 immutable bytes (TermsCodec.pack). Throws if a number does not fit its field. */
 export function packTerms(terms: EscrowTerms): Hex {
   const flags =
@@ -127,7 +111,9 @@ export function packTerms(terms: EscrowTerms): Hex {
 
 /** Packs a parameter snapshot into the factory's key for it (TermsCodec.packParameters). */
 export function packParameters(parameters: Parameters): Hex {
-  return concatHex(PARAMETER_WIDTHS.map(([name, size]) => numberToHex(parameters[name], { size })));
+  return concatHex(
+    PARAMETER_NAMES.map((name) => numberToHex(parameters[name], { size: PARAMETER_WIDTHS[name] })),
+  );
 }
 
 /** Reverses {@link packTerms}; addresses are lower case. Throws if the length is neither 115 nor 135 bytes. */
@@ -158,12 +144,11 @@ export function unpackTerms(packed: Hex): EscrowTerms {
 
 function unpackParameters(packed: Hex): Parameters {
   let offset = 0;
-  const fields = PARAMETER_WIDTHS.map(([name, size]) => {
-    const value = hexToNumber(sliceHex(packed, offset, offset + size));
-    offset += size;
-    return [name, value];
+  return eachParameter((name) => {
+    const start = offset;
+    offset += PARAMETER_WIDTHS[name];
+    return hexToNumber(sliceHex(packed, start, offset));
   });
-  return Object.fromEntries(fields) as Parameters;
 }
 
 const CREATE2_SALT = numberToHex(0, { size: 32 });

@@ -1,25 +1,8 @@
 /** Types that all modules share. Field names and units match contracts/types/Types.sol. */
+import type { Parameters } from "./parameters.js";
 
 export type Address = `0x${string}`;
 export type Hex = `0x${string}`;
-
-/** Economic parameters of one Working Contract: ratios in basis points, whole tokens, durations in seconds. */
-export interface Parameters {
-  protocolFee: number;
-  workerStakeRatio: number;
-  disputeBondRatio: number;
-  backupAgentBondRatio: number;
-  earlyWithdrawalSlashRatio: number;
-  absentNoneMetClientShare: number;
-  baUnclearSlashRatio: number;
-  tokenMintRewardFull: number;
-  tokenMintRewardReduced: number;
-  baEligibilityStake: number;
-  baVotingWindow: number;
-  /** If zero, every eligible Backup Agent may vote. */
-  baRecruitCount: number;
-  payoutHold: number;
-}
 
 /** Everything that an escrow's address commits to, in the shape of the ABI's `Terms`. */
 export interface EscrowTerms {

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import { workerStake } from "@working-contracts/protocol/ledger";
+import type { Parameters } from "@working-contracts/protocol/parameters";
 import {
   canonicalTerms,
   creationSalt,
@@ -11,12 +12,7 @@ import {
   termsDocument,
   termsHash,
 } from "@working-contracts/protocol/terms";
-import {
-  type Address,
-  type EscrowTerms,
-  type Parameters,
-  ZERO_ADDRESS,
-} from "@working-contracts/protocol/types";
+import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { and, eq, isNull } from "drizzle-orm";
 import { workingContract } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";

@@ -2,8 +2,14 @@
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { juryDues, type LegName, type Payout } from "@working-contracts/protocol/ledger";
-import { type Ending, endingOf, settlementLegs } from "@working-contracts/protocol/settlement";
-import { endedAt, type Status, statusOf } from "@working-contracts/protocol/status";
+import {
+  type Ending,
+  endedAt,
+  endingOf,
+  type Status,
+  settlementLegs,
+  statusOf,
+} from "@working-contracts/protocol/status";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, eq, inArray } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";

@@ -3,6 +3,7 @@ import { MAX_PRICE, parseDecimal } from "@working-contracts/protocol/amounts";
 import { LEG_NAMES } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
+import { eachParameter } from "@working-contracts/protocol/parameters";
 import { STATUSES } from "@working-contracts/protocol/status";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { AddressSchema, AddressViewSchema } from "../../http/address.js";
@@ -187,21 +188,7 @@ export const ContractSchema = z
   })
   .openapi("Contract") satisfies z.ZodType<ContractView>;
 
-const ParametersSchema = z.object({
-  protocolFee: z.number(),
-  workerStakeRatio: z.number(),
-  disputeBondRatio: z.number(),
-  backupAgentBondRatio: z.number(),
-  earlyWithdrawalSlashRatio: z.number(),
-  absentNoneMetClientShare: z.number(),
-  baUnclearSlashRatio: z.number(),
-  tokenMintRewardFull: z.number(),
-  tokenMintRewardReduced: z.number(),
-  baEligibilityStake: z.number(),
-  baVotingWindow: z.number(),
-  baRecruitCount: z.number(),
-  payoutHold: z.number(),
-});
+const ParametersSchema = z.object(eachParameter(() => z.number()));
 
 export const TermsSchema = z
   .object({

@@ -3,13 +3,14 @@
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { workerStake } from "@working-contracts/protocol/ledger";
 import { type Outcome, unpackOutcomes } from "@working-contracts/protocol/outcomes";
+import { eachParameter, type Parameters } from "@working-contracts/protocol/parameters";
 import {
   effectiveOutcomes,
   type Status,
   type StatusFacts,
   statusOf,
 } from "@working-contracts/protocol/status";
-import type { Address, Parameters, Phase } from "@working-contracts/protocol/types";
+import type { Address, Phase } from "@working-contracts/protocol/types";
 import { and, eq, getTableColumns, ne, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { isIndexWhole, vote, workingContract } from "../../db/onchain.js";
@@ -124,21 +125,7 @@ export function factsOf({ chain }: Pick<ContractRow, "chain">): StatusFacts & { 
 
 /** The parameter snapshot of a contract. */
 export function parametersOf({ chain }: Pick<ContractRow, "chain">): Parameters {
-  return {
-    protocolFee: chain.protocolFee,
-    workerStakeRatio: chain.workerStakeRatio,
-    disputeBondRatio: chain.disputeBondRatio,
-    backupAgentBondRatio: chain.backupAgentBondRatio,
-    earlyWithdrawalSlashRatio: chain.earlyWithdrawalSlashRatio,
-    absentNoneMetClientShare: chain.absentNoneMetClientShare,
-    baUnclearSlashRatio: chain.baUnclearSlashRatio,
-    tokenMintRewardFull: chain.tokenMintRewardFull,
-    tokenMintRewardReduced: chain.tokenMintRewardReduced,
-    baEligibilityStake: Number(chain.baEligibilityStake),
-    baVotingWindow: chain.baVotingWindow,
-    baRecruitCount: chain.baRecruitCount,
-    payoutHold: chain.payoutHold,
-  };
+  return eachParameter((name) => Number(chain[name]));
 }
 
 /** The Contract of a row at `now` (seconds on the chain's clock). */

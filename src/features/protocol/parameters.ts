@@ -1,6 +1,6 @@
 import { factoryAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import type { Parameters } from "@working-contracts/protocol/types";
+import type { Parameters } from "@working-contracts/protocol/parameters";
 import type { PublicClient } from "viem";
 
 /** Spares the node; short compared with the day for which the factory still accepts former parameters. */

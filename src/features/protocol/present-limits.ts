@@ -1,7 +1,6 @@
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
-import { isoDuration } from "@working-contracts/protocol/iso-duration";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import type { Parameters } from "@working-contracts/protocol/types";
+import { isoDuration, type Parameters } from "@working-contracts/protocol/parameters";
 import type { Config } from "../../config.js";
 
 /**

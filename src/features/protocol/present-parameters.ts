@@ -1,25 +1,16 @@
-import { isoDuration } from "@working-contracts/protocol/iso-duration";
-import type { Parameters } from "@working-contracts/protocol/types";
+import { isoDuration, type ParameterName, type Parameters } from "@working-contracts/protocol/parameters";
 
 /** The parameters as `GET /v1/protocol` shows them (spec.md, "Protocol parameters"). */
-export interface ProtocolView {
-  protocolFee: number;
-  workerStakeRatio: number;
-  disputeBondRatio: number;
-  backupAgentBondRatio: number;
-  earlyWithdrawalSlashRatio: number;
-  absentNoneMetClientShare: number;
-  baUnclearSlashRatio: number;
-  tokenMintRewardFull: number;
-  tokenMintRewardReduced: number;
-  baEligibilityStake: number;
+export interface ProtocolView
+  extends Record<Exclude<ParameterName, "baVotingWindow" | "baRecruitCount" | "payoutHold">, number> {
   baVotingWindow: string;
   baRecruitCount: number | null;
 }
 
 /** Basis points as fractions, the window as an ISO 8601 duration; `payoutHold` is served with the limits. */
-export function presentParameters(parameters: Parameters): ProtocolView {
+export function presentParameters({ payoutHold: _, ...parameters }: Parameters): ProtocolView {
   return {
+    ...parameters,
     protocolFee: fraction(parameters.protocolFee),
     workerStakeRatio: fraction(parameters.workerStakeRatio),
     disputeBondRatio: fraction(parameters.disputeBondRatio),
@@ -27,9 +18,6 @@ export function presentParameters(parameters: Parameters): ProtocolView {
     earlyWithdrawalSlashRatio: fraction(parameters.earlyWithdrawalSlashRatio),
     absentNoneMetClientShare: fraction(parameters.absentNoneMetClientShare),
     baUnclearSlashRatio: fraction(parameters.baUnclearSlashRatio),
-    tokenMintRewardFull: parameters.tokenMintRewardFull,
-    tokenMintRewardReduced: parameters.tokenMintRewardReduced,
-    baEligibilityStake: parameters.baEligibilityStake,
     baVotingWindow: isoDuration(parameters.baVotingWindow),
     baRecruitCount: parameters.baRecruitCount === 0 ? null : parameters.baRecruitCount,
   };

@@ -1,9 +1,8 @@
 /** POST /v1/contracts/{id}/votes: the bond pays for a sealed ballot, which the service opens when the window closes. */
 import { randomBytes } from "node:crypto";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
-import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
+import { type Outcome, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
 import { and, eq } from "drizzle-orm";
 import { vote } from "../../db/onchain.js";
 import { sealedVote } from "../../db/schema.js";

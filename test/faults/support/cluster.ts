@@ -5,11 +5,12 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Parameters } from "@working-contracts/protocol/parameters";
 import pg from "pg";
 import { createTestClient, type Hex, http, keccak256, parseEther, toHex } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { createChainClients, createSigningClient } from "../../../src/chain/clients.js";
-import { deployProtocol, type ProtocolParameters } from "../../../src/chain/deploy.js";
+import { deployProtocol } from "../../../src/chain/deploy.js";
 import { writeDeployment } from "../../../src/chain/deployment.js";
 import { createDatabase, migrate } from "../../../src/db/client.js";
 import { type Indexer, startIndexer } from "../../../src/indexer/supervision/indexer.js";
@@ -39,7 +40,7 @@ export interface ClusterOptions {
   relayers?: number;
   /** Settings of every process, by environment variable. */
   env?: Record<string, string>;
-  parameters?: Partial<ProtocolParameters>;
+  parameters?: Partial<Parameters>;
   blockIntervalMs?: number;
   /** Without an index the API cannot respond. For tests of the relayer alone. */
   withIndexer?: boolean;

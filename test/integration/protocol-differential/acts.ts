@@ -3,10 +3,9 @@
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { disputeBond, voteDeposit, workerStake } from "@working-contracts/protocol/ledger";
-import { OUTCOMES, type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
+import { OUTCOMES, type Outcome, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { effectiveOutcomes, STATUSES, statusOf } from "@working-contracts/protocol/status";
 import { type Address, type Hex, ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
 import {
   type EncodeFunctionDataParameters,
   encodeFunctionData,

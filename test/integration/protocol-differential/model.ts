@@ -8,8 +8,13 @@ import {
   voteDeposit,
   workerStake,
 } from "@working-contracts/protocol/ledger";
-import { type SettlementFacts, settlementLegs } from "@working-contracts/protocol/settlement";
-import { endedAt, type Status, statusOf } from "@working-contracts/protocol/status";
+import {
+  endedAt,
+  type SettlementFacts,
+  type Status,
+  settlementLegs,
+  statusOf,
+} from "@working-contracts/protocol/status";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { PrivateKeyAccount } from "viem";
 

@@ -1,13 +1,13 @@
 /** Compares the simulator with the worked results of docs/rules.md 52, at prices 50.0 and 12.345678. */
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
 import { describe, expect, it } from "vitest";
 import { readQuery, toScenario } from "../../../src/pages/simulator/query.js";
 import { type Scenario, type Simulation, simulate } from "../../../src/pages/simulator/simulate.js";
-import { SPEC_PARAMETERS } from "../protocol/fixtures.js";
 
 const run = (query: string): Simulation =>
-  simulate(toScenario(readQuery(new URLSearchParams(query))) as Scenario, SPEC_PARAMETERS);
+  simulate(toScenario(readQuery(new URLSearchParams(query))) as Scenario, DEFAULT_PARAMETERS);
 
 const THREE = "c=met&c=met&c=met";
 

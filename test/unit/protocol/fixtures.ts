@@ -1,24 +1,8 @@
 import { OUTCOMES, type Outcome } from "@working-contracts/protocol/outcomes";
-import type { EscrowTerms, Hex, Parameters } from "@working-contracts/protocol/types";
+import { eachParameter, PARAMETER_WIDTHS, type Parameters } from "@working-contracts/protocol/parameters";
+import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import fc from "fast-check";
 import { zeroAddress } from "viem";
-
-/** Current values of "Protocol parameters" in the specification. */
-export const SPEC_PARAMETERS: Parameters = {
-  protocolFee: 500,
-  workerStakeRatio: 500,
-  disputeBondRatio: 500,
-  backupAgentBondRatio: 500,
-  earlyWithdrawalSlashRatio: 3000,
-  absentNoneMetClientShare: 8000,
-  baUnclearSlashRatio: 3000,
-  tokenMintRewardFull: 10,
-  tokenMintRewardReduced: 4,
-  baEligibilityStake: 1000,
-  baVotingWindow: 86_400,
-  baRecruitCount: 0,
-  payoutHold: 0,
-};
 
 const ratio = fc.integer({ min: 0, max: 10_000 });
 const uint16 = fc.integer({ min: 0, max: 0xffff });
@@ -70,19 +54,7 @@ export const termsArbitrary: fc.Arbitrary<EscrowTerms> = fc.record({
   deliveryDeadline: uint40,
   reviewDeadline: uint40,
   termsHash: hexArbitrary(32),
-  parameters: fc.record({
-    protocolFee: uint16,
-    workerStakeRatio: uint16,
-    disputeBondRatio: uint16,
-    backupAgentBondRatio: uint16,
-    earlyWithdrawalSlashRatio: uint16,
-    absentNoneMetClientShare: uint16,
-    baUnclearSlashRatio: uint16,
-    tokenMintRewardFull: uint16,
-    tokenMintRewardReduced: uint16,
-    baEligibilityStake: fc.integer({ min: 0, max: 0xffff_ffff }),
-    baVotingWindow: fc.integer({ min: 0, max: 0xff_ffff }),
-    baRecruitCount: fc.integer({ min: 0, max: 255 }),
-    payoutHold: fc.integer({ min: 0, max: 0xff_ffff }),
-  }),
+  parameters: fc.record(
+    eachParameter((name) => fc.integer({ min: 0, max: 2 ** (8 * PARAMETER_WIDTHS[name]) - 1 })),
+  ),
 });

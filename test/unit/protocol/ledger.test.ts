@@ -13,11 +13,12 @@ import {
   workerStake,
 } from "@working-contracts/protocol/ledger";
 import { type Outcome, packOutcomes, tallyOutcomes } from "@working-contracts/protocol/outcomes";
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { outcomeArbitrary, parametersArbitrary, priceArbitrary, SPEC_PARAMETERS } from "./fixtures.js";
+import { outcomeArbitrary, parametersArbitrary, priceArbitrary } from "./fixtures.js";
 
-const parameters = SPEC_PARAMETERS;
+const parameters = DEFAULT_PARAMETERS;
 const M: Outcome = "met";
 const N: Outcome = "not met";
 const U: Outcome = "unclear";

@@ -1,17 +1,18 @@
 import { allMet, packOutcomes } from "@working-contracts/protocol/outcomes";
-import { endingOf, settlementLegs } from "@working-contracts/protocol/settlement";
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
 import {
   effectiveOutcomes,
   endedAt,
+  endingOf,
   payingTally,
   STATUS_GROUPS,
   STATUSES,
   type Status,
   type StatusFacts,
+  settlementLegs,
   statusOf,
 } from "@working-contracts/protocol/status";
 import { describe, expect, it } from "vitest";
-import { SPEC_PARAMETERS } from "./fixtures.js";
 
 const MATCH = 1_000;
 const DELIVERY = 2_000;
@@ -148,7 +149,7 @@ describe("endedAt and endingOf", () => {
 });
 
 describe("settlementLegs", () => {
-  const base = { ...facts, workerInitiated: false, juryLeftover: 5n, parameters: SPEC_PARAMETERS };
+  const base = { ...facts, workerInitiated: false, juryLeftover: 5n, parameters: DEFAULT_PARAMETERS };
   const names = (changed: Partial<typeof base>, now: number) =>
     settlementLegs({ ...base, ...changed }, now)?.map((leg) => `${leg.name} ${leg.amount}`) ?? null;
 

@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import { challengeText } from "@working-contracts/protocol/challenge-text";
+import { voteCommitment } from "@working-contracts/protocol/outcomes";
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
 import {
   canonicalTerms,
   creationSalt,
@@ -11,11 +13,10 @@ import {
   unpackTerms,
 } from "@working-contracts/protocol/terms";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
-import { voteCommitment } from "@working-contracts/protocol/vote-commitment";
 import fc from "fast-check";
 import { keccak256, size, stringToHex, zeroAddress } from "viem";
 import { describe, expect, it } from "vitest";
-import { SPEC_PARAMETERS, termsArbitrary } from "./fixtures.js";
+import { termsArbitrary } from "./fixtures.js";
 
 const CALLER = "0x00000000000000000000000000000000000000aa";
 const FACTORY = "0x00000000000000000000000000000000000000f0";
@@ -33,7 +34,7 @@ const terms: EscrowTerms = {
   deliveryDeadline: 1_800_000_200,
   reviewDeadline: 1_800_000_300,
   termsHash: `0x${"12".repeat(32)}`,
-  parameters: SPEC_PARAMETERS,
+  parameters: DEFAULT_PARAMETERS,
 };
 
 describe("terms document", () => {
@@ -134,7 +135,9 @@ describe("packed terms", () => {
   it("reject values that do not fit and bytes that are too short", () => {
     expect(() => packTerms({ ...terms, price: 2n ** 96n })).toThrow();
     expect(() => packTerms({ ...terms, matchDeadline: 2 ** 40 })).toThrow();
-    expect(() => packTerms({ ...terms, parameters: { ...SPEC_PARAMETERS, protocolFee: 65_536 } })).toThrow();
+    expect(() =>
+      packTerms({ ...terms, parameters: { ...DEFAULT_PARAMETERS, protocolFee: 65_536 } }),
+    ).toThrow();
     expect(() => unpackTerms("0x00")).toThrow("neither 115 nor 135 bytes");
   });
 });
@@ -162,7 +165,9 @@ describe("escrowAddress", () => {
       { deliveryDeadline: 1 },
       { reviewDeadline: 1 },
       { termsHash: `0x${"13".repeat(32)}` },
-      ...Object.keys(SPEC_PARAMETERS).map((name) => ({ parameters: { ...SPEC_PARAMETERS, [name]: 77 } })),
+      ...Object.keys(DEFAULT_PARAMETERS).map((name) => ({
+        parameters: { ...DEFAULT_PARAMETERS, [name]: 77 },
+      })),
     ];
     expect(new Set(changes.map(addressOf)).size).toBe(changes.length);
   });

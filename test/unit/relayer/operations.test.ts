@@ -1,5 +1,6 @@
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
 import { packTerms } from "@working-contracts/protocol/terms";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { decodeFunctionData } from "viem";
@@ -45,21 +46,7 @@ const terms: EscrowTerms = {
   deliveryDeadline: 30,
   reviewDeadline: 40,
   termsHash: word("e"),
-  parameters: {
-    protocolFee: 500,
-    workerStakeRatio: 500,
-    disputeBondRatio: 500,
-    backupAgentBondRatio: 500,
-    earlyWithdrawalSlashRatio: 3000,
-    absentNoneMetClientShare: 8000,
-    baUnclearSlashRatio: 3000,
-    tokenMintRewardFull: 10,
-    tokenMintRewardReduced: 4,
-    baEligibilityStake: 1000,
-    baVotingWindow: 86_400,
-    baRecruitCount: 0,
-    payoutHold: 0,
-  },
+  parameters: DEFAULT_PARAMETERS,
 };
 
 describe("the relayer's calls", () => {

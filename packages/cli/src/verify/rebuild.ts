@@ -3,12 +3,13 @@
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { juryDues, workerStake } from "@working-contracts/protocol/ledger";
 import { unpackOutcomes } from "@working-contracts/protocol/outcomes";
-import { endingOf, settlementLegs } from "@working-contracts/protocol/settlement";
 import {
   effectiveOutcomes,
   endedAt,
+  endingOf,
   STATUSES,
   type StatusFacts,
+  settlementLegs,
   statusOf,
 } from "@working-contracts/protocol/status";
 import { type Phase, ZERO_ADDRESS } from "@working-contracts/protocol/types";

@@ -1,4 +1,5 @@
 /** The guide's contract in each of its states. */
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
 import {
   CLIENT,
   type Examples,
@@ -43,21 +44,6 @@ const matched = { ...created, status: "matched", worker: WORKER, workerStake: "2
 const delivered = { ...matched, status: "under-review", delivery: JWE };
 const approved = { ...delivered, status: "resolved", criteriaMet: ["met", "met"] };
 const disputed = { ...delivered, status: "disputed", disputeBond: "2.5" };
-const parameters = {
-  protocolFee: 500,
-  workerStakeRatio: 500,
-  disputeBondRatio: 500,
-  backupAgentBondRatio: 500,
-  earlyWithdrawalSlashRatio: 3000,
-  absentNoneMetClientShare: 8000,
-  baUnclearSlashRatio: 3000,
-  tokenMintRewardFull: 10,
-  tokenMintRewardReduced: 4,
-  baEligibilityStake: 1000,
-  baVotingWindow: 86_400,
-  baRecruitCount: 0,
-  payoutHold: 0,
-};
 const document = {
   acceptanceCriteria: created.acceptanceCriteria,
   application: null,
@@ -119,7 +105,7 @@ export const CONTRACT_EXAMPLES: Examples = {
           deliveryDeadline: 1_770_022_800,
           reviewDeadline: 1_770_109_200,
           termsHash: HASH,
-          parameters,
+          parameters: DEFAULT_PARAMETERS,
         },
         packedTerms: `0x${"00".repeat(115)}`,
       },

@@ -1,6 +1,5 @@
-import { isoDuration } from "@working-contracts/protocol/iso-duration";
+import { DEFAULT_PARAMETERS, isoDuration } from "@working-contracts/protocol/parameters";
 import { expect, it } from "vitest";
-import { DEFAULT_PARAMETERS } from "../../../../src/chain/deploy.js";
 import { createParameterReader } from "../../../../src/features/protocol/parameters.js";
 import { presentLimits } from "../../../../src/features/protocol/present-limits.js";
 import { presentParameters } from "../../../../src/features/protocol/present-parameters.js";
