@@ -21,14 +21,11 @@ import { pageNotFound } from "../pages/error-page.js";
 import { limitPages } from "../pages/limit.js";
 import { docsRoutes } from "../pages/reference/routes.js";
 import { pageRoutes } from "../pages/routes.js";
-import type { AppEnv } from "./env.js";
-import { identify } from "./middleware/auth.js";
-import { notFound, onError } from "./middleware/errors.js";
-import { crossOrigin, securityHeaders } from "./middleware/headers.js";
-import { rateLimit } from "./middleware/rate-limit.js";
-import { rawBody } from "./middleware/raw-body.js";
-import { requestContext } from "./middleware/request-context.js";
-import { createRouter } from "./router.js";
+import { rawBody } from "./body.js";
+import { crossOrigin, identify, requestContext, securityHeaders } from "./middleware.js";
+import { rateLimit } from "./rate-limit.js";
+import { notFound, onError } from "./responses.js";
+import { type AppEnv, createRouter } from "./router.js";
 
 /** Every endpoint under /v1, in the order of the published document. */
 const OPERATIONS = [

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Hono } from "hono";
-import type { AppEnv } from "../http/env.js";
+import type { AppEnv } from "../http/router.js";
 
 const style = load("style.css", "text/css; charset=utf-8");
 const script = load("live.js", "text/javascript; charset=utf-8");

@@ -1,6 +1,6 @@
 import type { Context, ErrorHandler, NotFoundHandler } from "hono";
-import type { AppEnv } from "../http/env.js";
-import { toAppError } from "../http/middleware/errors.js";
+import { toAppError } from "../http/responses.js";
+import type { AppEnv } from "../http/router.js";
 import { pageRenderer } from "./layout.js";
 
 /** Renders an error as a page, with the same status and headers as the API. */

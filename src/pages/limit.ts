@@ -1,8 +1,7 @@
 import { createMiddleware } from "hono/factory";
 import type { Deps } from "../deps.js";
-import type { AppEnv } from "../http/env.js";
-import { clientAddress } from "../http/middleware/client-address.js";
-import { createRateLimiter, takeOrRefuse } from "../http/middleware/rate-limit.js";
+import { clientAddress, createRateLimiter, takeOrRefuse } from "../http/rate-limit.js";
+import type { AppEnv } from "../http/router.js";
 
 /** One rate limit per client IP for all pages. Create it once per service so that the pages share it. */
 export function limitPages({ config }: Pick<Deps, "config">) {

@@ -6,10 +6,10 @@ import type { Context } from "hono";
 import type { Deps } from "../deps.js";
 import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/schema.js";
 import { createEventStreams } from "../features/events/stream-events.js";
-import type { AppEnv } from "../http/env.js";
-import { invalidInput } from "../http/envelope.js";
 import { sendStream } from "../http/event-stream.js";
-import { clientAddress } from "../http/middleware/client-address.js";
+import { clientAddress } from "../http/rate-limit.js";
+import { invalidInput } from "../http/responses.js";
+import type { AppEnv } from "../http/router.js";
 import { NOBODY } from "./nobody.js";
 
 /** Accepts the query of `GET /v1/events/stream`, and throws 400, 429 and 503 in the same cases. */

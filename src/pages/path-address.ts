@@ -1,7 +1,7 @@
 import type { Address } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
 import { AppError } from "../errors.js";
-import { AddressSchema } from "../http/address.js";
+import { AddressSchema } from "../http/schemas.js";
 
 /** Reads an address from the path, in lower case. Throws 404 if it is not an address. */
 export function addressOf(c: Context, name: string): Address {

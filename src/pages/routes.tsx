@@ -1,8 +1,8 @@
 import { type Handler, Hono, type MiddlewareHandler } from "hono";
 import type { Deps } from "../deps.js";
 import { createParameterReader } from "../features/protocol/parameters.js";
-import type { AppEnv } from "../http/env.js";
-import { rawBody } from "../http/middleware/raw-body.js";
+import { rawBody } from "../http/body.js";
+import type { AppEnv } from "../http/router.js";
 import { showAgent } from "./agent/route.js";
 import { mountAssets } from "./assets.js";
 import { showContract } from "./contract/route.js";

@@ -14,7 +14,7 @@ import {
 } from "viem";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
-import type { PaymentAuthorization } from "./decode-payment.js";
+import type { PaymentAuthorization } from "./x402.js";
 
 export type UseDeps = Pick<Deps, "publicClient" | "deployment">;
 

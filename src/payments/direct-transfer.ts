@@ -16,8 +16,8 @@ import { createOperation, type NewOperation, returnSurplusOperation } from "../r
 import { enqueue, findByAuthorization, type OperationRow } from "../relayer/outbox.js";
 import { isCanonical } from "../relayer/receipts.js";
 import { findUse, isUsed, type UseDeps } from "./authorization-use.js";
-import type { PaymentAuthorization } from "./decode-payment.js";
 import { settlementPending } from "./operation-outcome.js";
+import type { PaymentAuthorization } from "./x402.js";
 
 const tokenAbi = parseAbi([
   "function balanceOf(address account) view returns (uint256)",

@@ -13,9 +13,8 @@ import {
   voteOperation,
 } from "../relayer/operations.js";
 import type { OperationRow } from "../relayer/outbox.js";
-import type { PaymentAuthorization } from "./decode-payment.js";
 import { type CallIdentity, requestHash, type Success } from "./operation-outcome.js";
-import type { HeaderReader, PaymentAsset } from "./quote.js";
+import type { HeaderReader, PaymentAsset, PaymentAuthorization } from "./x402.js";
 
 export interface PaidCall<Action extends PaidAction = PaidAction> extends CallIdentity {
   headers: HeaderReader;

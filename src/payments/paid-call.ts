@@ -16,7 +16,6 @@ import {
   type OperationRow,
 } from "../relayer/outbox.js";
 import { assertNotThrottled } from "./assert-not-throttled.js";
-import { decodePayment, type PaymentAuthorization } from "./decode-payment.js";
 import {
   findOpening,
   holdsAtLeast,
@@ -40,9 +39,17 @@ import {
   type PaidCall,
   toOperation,
 } from "./paid-action.js";
-import { createQuote, type PaymentQuote, paymentRequired, receiptHeaders, responseVersion } from "./quote.js";
-import type { Rejection } from "./rejection.js";
 import { verifyPayment } from "./verify-payment.js";
+import {
+  createQuote,
+  decodePayment,
+  type PaymentAuthorization,
+  type PaymentQuote,
+  paymentRequired,
+  type Rejection,
+  receiptHeaders,
+  responseVersion,
+} from "./x402.js";
 
 /** A competing payment of the same caller can fail while ours waits for it. */
 const ENQUEUE_TRIES = 3;

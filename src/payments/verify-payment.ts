@@ -11,9 +11,14 @@ import {
   recoverAddress,
 } from "viem";
 import { failedExecution } from "../chain/failed-execution.js";
-import type { EchoedQuote, PaymentAuthorization } from "./decode-payment.js";
-import { networkName, type PaymentQuote } from "./quote.js";
-import { type Rejection, reject } from "./rejection.js";
+import {
+  type EchoedQuote,
+  networkName,
+  type PaymentAuthorization,
+  type PaymentQuote,
+  type Rejection,
+  reject,
+} from "./x402.js";
 
 /** The node could not answer: nothing is known about the payment, and the same call can succeed later. */
 export interface VerificationUnavailable {

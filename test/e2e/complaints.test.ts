@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ComplaintView } from "../../src/features/complaints/view.js";
+import type { ComplaintView } from "../../src/features/complaints/complaints.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { DAY } from "../support/contracts.js";
 import { runOperator } from "../support/programs.js";

@@ -1,7 +1,7 @@
 /** The log of events: which events of a contract are reported, to whom, in which order, by polling and by stream. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
-import { resolveComplaint } from "../../src/features/complaints/resolve-complaint.js";
+import { resolveComplaint } from "../../src/features/complaints/complaints.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
 import { DAY, HOUR } from "../support/contracts.js";

@@ -312,7 +312,7 @@ describe("bearer keys", () => {
 
   it("never queries the database for a key whose checksum is wrong", async () => {
     const broken = { execute: () => Promise.reject(new Error("asked")), select: () => expect.unreachable() };
-    const { authenticate } = await import("../../src/features/agents/authenticate.js");
+    const { authenticate } = await import("../../src/features/agents/api-key.js");
     const wrong = `Bearer wc_test_${"0".repeat(49)}`;
     expect(await authenticate({ db: broken as never, config: { environment: "test" } }, wrong)).toBeNull();
   });

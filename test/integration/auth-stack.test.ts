@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { createChainClients } from "../../src/chain/clients.js";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { createDatabase } from "../../src/db/client.js";
-import { ensureDelegation } from "../../src/features/agents/ensure-delegation.js";
+import { ensureDelegation } from "../../src/features/agents/delegation.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
 import { signIn } from "../support/agent.js";
 

@@ -35,16 +35,17 @@ import {
   wrapFetchWithPayment as wrapFetchWithPaymentV1,
 } from "x402-fetch";
 import { createChainClients } from "../../src/chain/clients.js";
-import { decodePayment, type PaymentAuthorization } from "../../src/payments/decode-payment.js";
+import { verifyPayment } from "../../src/payments/verify-payment.js";
 import {
   createQuote,
+  decodePayment,
   PAYMENT_IDENTIFIER_EXTENSION,
+  type PaymentAuthorization,
   type PaymentQuote,
   paymentRequired,
   receiptHeaders,
   responseVersion,
-} from "../../src/payments/quote.js";
-import { verifyPayment } from "../../src/payments/verify-payment.js";
+} from "../../src/payments/x402.js";
 import { freePort } from "../../tools/local/ports.js";
 
 const CHAIN_ID = 84532;

@@ -1,10 +1,12 @@
 import { parseArgs } from "node:util";
 import {
+  COMPLAINT_STATUSES,
   type ComplaintRow,
+  type ComplaintStatus,
   findComplaints,
   resolveComplaint,
-} from "../../features/complaints/resolve-complaint.js";
-import { COMPLAINT_STATUSES, type ComplaintStatus, toComplaint } from "../../features/complaints/view.js";
+  toComplaint,
+} from "../../features/complaints/complaints.js";
 import { OperatorError, withDatabase } from "./settings.js";
 
 const LIST_LIMIT = "100";

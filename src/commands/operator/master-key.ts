@@ -1,4 +1,4 @@
-import { type RotationReport, rotateMasterKey } from "../../features/references/rotate-master-key.js";
+import { type RotationReport, rotateMasterKey } from "../../features/references/vault.js";
 import { rotateWebhookSecrets } from "../../features/webhooks/rotate-secrets.js";
 import { masterKeys, OperatorError, withDatabase } from "./settings.js";
 

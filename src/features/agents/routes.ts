@@ -1,21 +1,72 @@
 /** Challenges and API keys. */
-import { AddressParamsSchema } from "../../http/address.js";
-import { clientAddress } from "../../http/middleware/client-address.js";
-import { createRateLimiter, takeOrRefuse } from "../../http/middleware/rate-limit.js";
+
+import { z } from "@hono/zod-openapi";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import { body, created, data, operation } from "../../http/operation.js";
-import { PageQuerySchema, shortList } from "../../http/pagination.js";
-import { issueKey } from "./issue-key.js";
-import { listKeys } from "./list-keys.js";
-import { requestChallenge } from "./request-challenge.js";
-import { revokeKeys } from "./revoke-keys.js";
-import {
-  ChallengeSchema,
-  IssuedKeySchema,
-  IssueKeyBodySchema,
-  KeyListSchema,
-  RevokedKeysSchema,
-  RevokeKeysBodySchema,
-} from "./schema.js";
+import { clientAddress, createRateLimiter, takeOrRefuse } from "../../http/rate-limit.js";
+import { AddressParamsSchema, listOf, PageQuerySchema, shortList } from "../../http/schemas.js";
+import { requestChallenge } from "./challenge.js";
+import { issueKey, listKeys, revokeKeys } from "./keys.js";
+
+export const ChallengeSchema = z
+  .object({
+    challengeId: z.string(),
+    message: z
+      .string()
+      .openapi({ description: "Exact text to sign (EIP-191); valid for 5 minutes and one call" }),
+  })
+  .openapi("Challenge");
+
+/** Contract wallets' signatures have no fixed length; this leaves room for a large multisig. */
+const MAX_SIGNATURE_LENGTH = 16_384;
+
+const claim = {
+  challengeId: z.string().min(1).max(100),
+  signature: z
+    .string()
+    .min(1)
+    .max(MAX_SIGNATURE_LENGTH)
+    .openapi({ description: "personal_sign over the challenge's message, in hex" }),
+};
+
+export const IssueKeyBodySchema = z
+  .object({
+    ...claim,
+    label: z
+      .string()
+      .refine((label) => label !== "" && [...label].length <= LIMITS.labelLength, {
+        message: `must have 1 to ${LIMITS.labelLength} characters`,
+      })
+      .optional()
+      .openapi({ minLength: 1, maxLength: LIMITS.labelLength }),
+  })
+  .openapi("IssueKeyBody");
+
+export const IssuedKeySchema = z
+  .object({
+    address: z.string(),
+    apiKey: z.string().openapi({ description: "Shown only once; the service stores only its hash" }),
+    keyId: z.string(),
+    label: z.string().nullable(),
+  })
+  .openapi("IssuedKey");
+
+export const RevokeKeysBodySchema = z
+  .object({ ...claim, keyId: z.string().min(1).max(100).optional() })
+  .openapi("RevokeKeysBody");
+
+export const RevokedKeysSchema = z
+  .object({ address: z.string(), revokedCount: z.number().int() })
+  .openapi("RevokedKeys");
+
+export const KeyListSchema = listOf(
+  z.object({
+    id: z.string(),
+    label: z.string().nullable(),
+    createdAt: z.iso.datetime(),
+    revokedAt: z.iso.datetime().nullable(),
+  }),
+).openapi("KeyList");
 
 const tag = "Agents";
 const params = AddressParamsSchema;

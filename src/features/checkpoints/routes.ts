@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { created, data, operation, raw } from "../../http/operation.js";
-import { listOf, PageQuerySchema } from "../../http/pagination.js";
+import { listOf, PageQuerySchema } from "../../http/schemas.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
 import { listCheckpoints, streamCheckpoints } from "./list-checkpoints.js";

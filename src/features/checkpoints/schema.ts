@@ -1,6 +1,6 @@
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { HexViewSchema, JsonObjectSchema, TimestampSchema } from "../../http/json.js";
+import { HexViewSchema, JsonObjectSchema, TimestampSchema } from "../../http/schemas.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
 import type { CheckpointProof } from "./prove-checkpoint.js";
 import type { CheckpointDraft } from "./submit-checkpoint.js";

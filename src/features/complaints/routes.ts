@@ -1,14 +1,11 @@
 /** Complaints about the other party; they move no money. */
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { JsonObjectSchema } from "../../http/json.js";
 import { body, created, operation } from "../../http/operation.js";
-import { listOf, PageQuerySchema, shortList } from "../../http/pagination.js";
+import { JsonObjectSchema, listOf, PageQuerySchema, shortList } from "../../http/schemas.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
-import { fileComplaint } from "./file-complaint.js";
-import { listComplaints } from "./list-complaints.js";
-import { COMPLAINT_STATUSES, type ComplaintView } from "./view.js";
+import { COMPLAINT_STATUSES, type ComplaintView, fileComplaint, listComplaints } from "./complaints.js";
 
 const tag = "Complaints";
 const path = "/v1/contracts/{id}/complaints";

@@ -7,7 +7,7 @@ import { AppError } from "../../errors.js";
 import type { StoredResponse } from "../../payments/operation-outcome.js";
 import type { PaidAction } from "../../payments/paid-action.js";
 import { performPaidCall } from "../../payments/paid-call.js";
-import type { HeaderReader } from "../../payments/quote.js";
+import type { HeaderReader } from "../../payments/x402.js";
 import { requireAcceptor } from "./lifecycle.js";
 import { loadContractForAction } from "./load-for-action.js";
 import { requireStatus } from "./parties.js";

@@ -22,7 +22,7 @@ import { AppError } from "../../errors.js";
 import { type StoredResponse, settlementPending } from "../../payments/operation-outcome.js";
 import type { PaidAction } from "../../payments/paid-action.js";
 import { performPaidCall } from "../../payments/paid-call.js";
-import type { HeaderReader } from "../../payments/quote.js";
+import type { HeaderReader } from "../../payments/x402.js";
 import { type ContractDraft, checkDeadlines, checkDraft, counterpartyOf } from "./draft.js";
 import { findLiveCreation, reserveAttempt, storeAttempt } from "./pending-attempts.js";
 import { isoTime, viewContract } from "./view.js";

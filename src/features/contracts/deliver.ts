@@ -10,7 +10,7 @@ import type { Deps } from "../../deps.js";
 import type { StoredResponse } from "../../payments/operation-outcome.js";
 import { deliverOperation, type NewOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
-import { ensureDelegation } from "../agents/ensure-delegation.js";
+import { ensureDelegation } from "../agents/delegation.js";
 import { readLastCheckpoint } from "../checkpoints/checkpoint-trees.js";
 import { lockCheckpoints } from "../checkpoints/lock-checkpoints.js";
 import { rootOf } from "../checkpoints/merkle.js";

@@ -10,7 +10,7 @@ import {
   withdrawOperation,
 } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
-import { ensureDelegation } from "../agents/ensure-delegation.js";
+import { ensureDelegation } from "../agents/delegation.js";
 import { loadContractForAction } from "./load-for-action.js";
 import { requireBefore, requireClient, requireInitiator, requireStatus, requireWorker } from "./parties.js";
 import { performAction } from "./perform-action.js";

@@ -1,9 +1,8 @@
 /** `/openapi.json`: the declarations of all routes, with the parts that apply to all of them. */
 import type { OpenAPIHono } from "@hono/zod-openapi";
-import type { AppEnv } from "../../http/env.js";
-import { errorResponses } from "../../http/envelope.js";
-import { ERROR_EXAMPLES } from "../../http/error-examples.js";
-import { PaymentRequiredSchema } from "../../http/middleware/payment.js";
+import { PaymentRequiredSchema } from "../../http/operation.js";
+import { ERROR_EXAMPLES, errorResponses } from "../../http/responses.js";
+import type { AppEnv } from "../../http/router.js";
 import {
   DESCRIPTION,
   PAYMENT_INFO,

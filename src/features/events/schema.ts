@@ -2,7 +2,7 @@ import { z } from "@hono/zod-openapi";
 import { EVENT_TYPES, parseEventTypes } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { EventView } from "../../events/view.js";
-import { AddressSchema } from "../../http/address.js";
+import { AddressSchema } from "../../http/schemas.js";
 import type { EventList } from "./list-events.js";
 
 const hash = z.custom<`0x${string}`>().openapi({ type: "string" });

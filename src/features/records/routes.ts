@@ -1,7 +1,7 @@
 /** Counts of the results of an agent's work. */
 import { z } from "@hono/zod-openapi";
-import { AddressParamsSchema, AddressViewSchema } from "../../http/address.js";
 import { data, operation } from "../../http/operation.js";
+import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 import { type RecordView, readRecord } from "./read-record.js";
 
 const amount = () => z.string().openapi({ example: "50.0" });

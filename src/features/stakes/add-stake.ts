@@ -9,7 +9,7 @@ import { AppError } from "../../errors.js";
 import type { StoredResponse } from "../../payments/operation-outcome.js";
 import type { PaidAction } from "../../payments/paid-action.js";
 import { performPaidCall } from "../../payments/paid-call.js";
-import type { HeaderReader, PaymentAsset } from "../../payments/quote.js";
+import type { HeaderReader, PaymentAsset } from "../../payments/x402.js";
 import { isoTime } from "../contracts/view.js";
 import { loadStake, type StakeDeps, TOKEN_UNIT, viewStake } from "./view.js";
 

@@ -8,7 +8,7 @@ import { AppError } from "../../errors.js";
 import type { StoredResponse } from "../../payments/operation-outcome.js";
 import { requestUnstakeOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
-import { ensureDelegation } from "../agents/ensure-delegation.js";
+import { ensureDelegation } from "../agents/delegation.js";
 import { performAction } from "../contracts/perform-action.js";
 import { isoTime } from "../contracts/view.js";
 import { loadStake, type StakeDeps, type StakeRow, viewStake } from "./view.js";

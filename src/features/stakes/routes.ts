@@ -1,6 +1,7 @@
 /** The stake that makes a Backup Agent eligible. */
-import { AddressParamsSchema } from "../../http/address.js";
+
 import { data, operation, stored } from "../../http/operation.js";
+import { AddressParamsSchema } from "../../http/schemas.js";
 import { createParameterReader } from "../protocol/parameters.js";
 import { addStake } from "./add-stake.js";
 import { requestUnstake } from "./request-unstake.js";

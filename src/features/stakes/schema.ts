@@ -1,6 +1,6 @@
 import { z } from "@hono/zod-openapi";
 import { parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
-import { AddressViewSchema } from "../../http/address.js";
+import { AddressViewSchema } from "../../http/schemas.js";
 import type { StakeView } from "./view.js";
 
 const AMOUNT = "must be a decimal above 0, with at most 18 decimals and no exponent";

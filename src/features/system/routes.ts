@@ -1,7 +1,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { dataResponse, errorResponses } from "../../http/envelope.js";
+import { dataResponse, errorResponses } from "../../http/responses.js";
 import { createRouter } from "../../http/router.js";
 import { checkReadiness, type Readiness } from "./readiness.js";
 

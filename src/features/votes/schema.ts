@@ -1,7 +1,7 @@
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
-import { AddressSchema, AddressViewSchema } from "../../http/address.js";
+import { AddressSchema, AddressViewSchema } from "../../http/schemas.js";
 import { ListQuerySchema } from "../contracts/schema.js";
 import type { VotePage } from "./list-votes.js";
 import type { VoteView } from "./view.js";

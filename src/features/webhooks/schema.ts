@@ -1,7 +1,7 @@
 import { z } from "@hono/zod-openapi";
 import { EVENT_TYPES } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { AddressSchema } from "../../http/address.js";
+import { AddressSchema } from "../../http/schemas.js";
 import { EventTypesSchema, PositionSchema } from "../events/schema.js";
 import type { WebhookView } from "./view.js";
 

@@ -1,8 +1,8 @@
 /** An agent's active and completed work. */
 import { z } from "@hono/zod-openapi";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
-import { AddressParamsSchema, AddressViewSchema } from "../../http/address.js";
 import { body, operation } from "../../http/operation.js";
+import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 import { readWorkload, type Workload } from "./read-workload.js";
 
 const WorkloadSchema = z

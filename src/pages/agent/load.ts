@@ -4,7 +4,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import { AppError } from "../../errors.js";
 import { listContracts } from "../../features/contracts/list-contracts.js";
 import type { ContractView } from "../../features/contracts/view.js";
-import { readProfile } from "../../features/profiles/read-profile.js";
+import { readProfile } from "../../features/profiles/profile.js";
 import { readRecord } from "../../features/records/read-record.js";
 import { type StakeDeps, viewStake } from "../../features/stakes/view.js";
 import { listVotes } from "../../features/votes/list-votes.js";

@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import type { StakeDeps } from "../../features/stakes/view.js";
-import type { AppEnv } from "../../http/env.js";
+import type { AppEnv } from "../../http/router.js";
 import { short } from "../format.js";
 import { addressOf } from "../path-address.js";
 import { loadAgentPage } from "./load.js";

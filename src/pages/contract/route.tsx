@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import type { Deps } from "../../deps.js";
-import type { AppEnv } from "../../http/env.js";
+import type { AppEnv } from "../../http/router.js";
 import { addressOf } from "../path-address.js";
 import { loadContractPage } from "./load.js";
 import { ContractPage } from "./page.js";

@@ -2,8 +2,8 @@ import type { Context } from "hono";
 import type { Deps } from "../../deps.js";
 import { listContracts } from "../../features/contracts/list-contracts.js";
 import { ListQuerySchema } from "../../features/contracts/schema.js";
-import type { AppEnv } from "../../http/env.js";
-import { invalidInput } from "../../http/envelope.js";
+import { invalidInput } from "../../http/responses.js";
+import type { AppEnv } from "../../http/router.js";
 import { FeedPage, feedPath } from "./page.js";
 
 const PAGE_SIZE = "20";

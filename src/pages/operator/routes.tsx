@@ -2,9 +2,8 @@ import type { Context } from "hono";
 import type { Deps } from "../../deps.js";
 import { readOverview } from "../../features/operator/read-overview.js";
 import { checkReadiness } from "../../features/system/readiness.js";
-import type { AppEnv } from "../../http/env.js";
-import { clientAddress } from "../../http/middleware/client-address.js";
-import { createRateLimiter, takeOrRefuse } from "../../http/middleware/rate-limit.js";
+import { clientAddress, createRateLimiter, takeOrRefuse } from "../../http/rate-limit.js";
+import type { AppEnv } from "../../http/router.js";
 import { OperatorPage, SignInPage } from "./page.js";
 import { createOperatorSession } from "./session.js";
 

@@ -3,7 +3,7 @@ import type { Deps } from "../../deps.js";
 import type { ParameterReader } from "../../features/protocol/parameters.js";
 import { presentLimits } from "../../features/protocol/present-limits.js";
 import { presentParameters } from "../../features/protocol/present-parameters.js";
-import type { AppEnv } from "../../http/env.js";
+import type { AppEnv } from "../../http/router.js";
 import { ParametersPage } from "./page.js";
 
 /** `/parameters`: the data of `GET /v1/protocol` and `GET /v1/limits`. */

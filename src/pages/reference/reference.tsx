@@ -7,7 +7,7 @@ import {
   type Operation,
   operationsOf,
 } from "../../features/docs/document.js";
-import { ERROR_EXAMPLES } from "../../http/error-examples.js";
+import { ERROR_EXAMPLES } from "../../http/responses.js";
 import { ScrollTable } from "../components.js";
 import { Prose, type Schema, SchemaView } from "./schema-view.js";
 

@@ -3,8 +3,7 @@ import type { MiddlewareHandler } from "hono";
 import { raw } from "hono/html";
 import type { Deps } from "../../deps.js";
 import { describeApi } from "../../features/docs/document.js";
-import type { AppEnv } from "../../http/env.js";
-import { createRouter } from "../../http/router.js";
+import { type AppEnv, createRouter } from "../../http/router.js";
 import { pageRenderer } from "../layout.js";
 import { Reference } from "./reference.js";
 

@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import type { ParameterReader } from "../../features/protocol/parameters.js";
-import type { AppEnv } from "../../http/env.js";
+import type { AppEnv } from "../../http/router.js";
 import { SimulatorPage } from "./page.js";
 import { readQuery, toScenario } from "./query.js";
 import { simulate } from "./simulate.js";

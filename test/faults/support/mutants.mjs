@@ -234,7 +234,7 @@ export const MUTANTS = [
   },
   {
     name: "outage-unnamed",
-    file: "src/http/middleware/errors.ts",
+    file: "src/http/responses.ts",
     edits: [
       [
         "  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P|25P03|40001|40P01)/;",
@@ -247,7 +247,7 @@ export const MUTANTS = [
   },
   {
     name: "disk-full-unnamed",
-    file: "src/http/middleware/errors.ts",
+    file: "src/http/responses.ts",
     edits: [["|08|53|57P|", "|08|57P|"]],
     project: "faults",
     tests: "test/faults/database.test.ts",
@@ -661,7 +661,7 @@ export const MUTANTS = [
   },
   {
     name: "challenge-reused",
-    file: "src/features/agents/prove-address.ts",
+    file: "src/features/agents/challenge.ts",
     edits: [
       ["    row.redeemedAt === null &&\n", ""],
       ["and(isNull(challenge.redeemedAt), lt(", "and(lt("],
@@ -934,7 +934,7 @@ export const MUTANTS = [
   },
   {
     name: "payment-sent-twice",
-    file: "src/payments/decode-payment.ts",
+    file: "src/payments/x402.ts",
     edits: [["if (v2 !== null && v1 !== null) {", 'if (v2 === "" && v1 !== null) {']],
     project: "unit",
     tests: "test/unit/payments/decode.test.ts",

@@ -3,8 +3,8 @@ import { createRoute, z } from "@hono/zod-openapi";
 import { type Config, parseConfig } from "../../../src/config.js";
 import { createKey } from "../../../src/features/agents/api-key.js";
 import { createApp } from "../../../src/http/app.js";
-import { dataResponse, jsonBody } from "../../../src/http/envelope.js";
-import { requireKey } from "../../../src/http/middleware/auth.js";
+import { requireKey } from "../../../src/http/middleware.js";
+import { dataResponse, jsonBody } from "../../../src/http/responses.js";
 import { createRouter } from "../../../src/http/router.js";
 import { createLogger } from "../../../src/logger.js";
 

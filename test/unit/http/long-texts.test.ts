@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { ProfileBodySchema } from "../../../src/features/profiles/schema.js";
+import { ProfileBodySchema } from "../../../src/features/profiles/routes.js";
 import { WebhookBodySchema } from "../../../src/features/webhooks/schema.js";
 
 it("a name of a hundred thousand accents is rejected without composing them", () => {

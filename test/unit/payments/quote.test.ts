@@ -7,9 +7,9 @@ import {
   PAYMENT_IDENTIFIER_EXTENSION,
   paymentRequired,
   receiptHeaders,
+  reject,
   responseVersion,
-} from "../../../src/payments/quote.js";
-import { reject } from "../../../src/payments/rejection.js";
+} from "../../../src/payments/x402.js";
 
 const quote = createQuote({
   payTo: "0x00000000000000000000000000000000000E5C01",

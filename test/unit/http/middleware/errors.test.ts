@@ -1,7 +1,7 @@
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { ContractFunctionExecutionError, HttpRequestError, RpcRequestError, TimeoutError } from "viem";
 import { expect, it } from "vitest";
-import { isOutage } from "../../../../src/http/middleware/errors.js";
+import { isOutage } from "../../../../src/http/responses.js";
 
 const body = { method: "eth_call" };
 const url = "http://node";

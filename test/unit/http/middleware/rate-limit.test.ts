@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createRateLimiter } from "../../../../src/http/middleware/rate-limit.js";
+import { createRateLimiter } from "../../../../src/http/rate-limit.js";
 import { AUTHORIZED, CALLER, testApp } from "../fixtures.js";
 
 describe("a limiter", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { cleanText, lengthOf, resemblesAddress } from "../../../../src/features/profiles/schema.js";
+import { cleanText, lengthOf, resemblesAddress } from "../../../../src/features/profiles/routes.js";
 
 describe("cleanText", () => {
   it.each([

@@ -1,13 +1,36 @@
-/** POST /v1/agents/me/profile: adds a version of the caller's self-description. */
-
+/** Agents' self-descriptions: versions are only added, and the newest one counts. */
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, count, eq, gt, min, sql } from "drizzle-orm";
-import type { Transaction } from "../../db/client.js";
+import { and, count, desc, eq, gt, min, sql } from "drizzle-orm";
+import type { Executor, Transaction } from "../../db/client.js";
 import { profile } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { newestProfile, type ProfileView } from "./read-profile.js";
+
+export interface ProfileView {
+  agentId: Address;
+  displayName: string | null;
+  bio: string | null;
+}
+
+/** The newest version; null fields if none was ever set. */
+export async function readProfile(db: Executor, agent: Address): Promise<ProfileView> {
+  const newest = await newestProfile(db, agent);
+  return { agentId: agent, displayName: newest?.displayName ?? null, bio: newest?.bio ?? null };
+}
+
+export async function newestProfile(
+  db: Executor,
+  agent: Address,
+): Promise<typeof profile.$inferSelect | undefined> {
+  const [newest] = await db
+    .select()
+    .from(profile)
+    .where(eq(profile.agent, agent))
+    .orderBy(desc(profile.id))
+    .limit(1);
+  return newest;
+}
 
 /** Clean text; null clears the field, undefined keeps its value. */
 export interface ProfileChange {

@@ -1,5 +1,6 @@
 /** Proof of an address by challenge and signature, for issuing and revoking keys. */
-
+import { randomBytes, randomUUID } from "node:crypto";
+import { challengeText } from "@working-contracts/protocol/challenge-text";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, isNull, lt, sql } from "drizzle-orm";
@@ -7,7 +8,7 @@ import type { Executor, Transaction } from "../../db/client.js";
 import { challenge } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { type DelegationGrant, readGrant } from "./delegation-grant.js";
+import { awaitRevocation, type DelegationGrant, readGrant } from "./delegation.js";
 import { type SignatureVerdict, verifySignature } from "./verify-signature.js";
 
 export interface AddressClaim {
@@ -69,11 +70,6 @@ export async function redeem(
   if (redeemed.length === 0) throw invalidChallenge();
 }
 
-/** Serialises issuing and revoking for one address until the transaction ends. */
-export async function lockAddress(tx: Transaction, address: Address): Promise<void> {
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`api-keys:${address}`}, 0))`);
-}
-
 export function invalidChallenge(
   message = "The challenge is unknown, expired, already used, or was issued to another address.",
 ): AppError {
@@ -114,4 +110,49 @@ function invalidSignature(reason: keyof typeof SIGNATURE_FAULTS, triesLeft: numb
         ? "Sign the exact text of `message`, byte for byte, and retry with the same challengeId."
         : "The challenge is used up: request a new one.",
   });
+}
+
+/** More than one per new challenge, so a backlog shrinks. */
+const PURGED_AT_ONCE = 20;
+
+/**
+ * Issues a challenge for `address`, dated strictly after its last revocation on chain: AgentDelegation refuses an
+ * older one. Also deletes some expired challenges, which bounds their number.
+ */
+export async function requestChallenge(
+  deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "outbox" | "config">,
+  address: Address,
+): Promise<{ challengeId: string; message: string }> {
+  await awaitRevocation(deps, address);
+  const { revokedAt } = await readGrant(deps, address);
+  const now = deps.clock.now();
+  const issuedAt = Math.max(now, revokedAt + 1);
+  const expiresAt = issuedAt + LIMITS.challengeValidity;
+  const nonce: Hex = `0x${randomBytes(32).toString("hex")}`;
+  const { domain, relay: operator, factory, chainId } = deps.deployment;
+  const message = challengeText({
+    domain,
+    agent: address,
+    operator,
+    factory,
+    chainId,
+    nonce,
+    issuedAt,
+    expiresAt,
+  });
+
+  await purgeExpired(deps.db, now);
+  const challengeId = randomUUID();
+  await deps.db.insert(challenge).values({ id: challengeId, address, nonce, message, issuedAt, expiresAt });
+  return { challengeId, message };
+}
+
+/** Deletes expired challenges but keeps those that issued a key: their signature proves the delegation. */
+async function purgeExpired(db: Deps["db"], now: number): Promise<void> {
+  await db.execute(sql`
+    delete from ${challenge} where id in (
+      select id from ${challenge}
+      where (redeemed_at is null or purpose = 'revoke') and expires_at <= ${now}
+      order by expires_at limit ${PURGED_AT_ONCE}
+      for update skip locked)`);
 }

@@ -3,12 +3,13 @@
  * counts separately, so an address can reach the limit once per process: divide the numbers, or limit exactly at the
  * proxy. In exchange no request costs a write, and a slow database never causes refusals.
  */
+
+import { isIPv6 } from "node:net";
 import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
-import type { Config } from "../../config.js";
-import { AppError } from "../../errors.js";
-import type { AppEnv } from "../env.js";
-import { clientAddress } from "./client-address.js";
+import type { Config } from "../config.js";
+import { AppError } from "../errors.js";
+import type { AppEnv } from "./router.js";
 
 const WINDOW_SECONDS = 60;
 /** Beyond this number of counted callers the oldest are dropped, which bounds memory under a flood of new ones. */
@@ -81,4 +82,30 @@ export function rateLimit({ rateLimits, trustedProxies }: Pick<Config, "rateLimi
     else takeOrRefuse(c, "writes", writes, identity);
     await next();
   });
+}
+
+/**
+ * The client's IP as a rate limit counts it: an IPv6 client by its /64, which is one subscriber. `X-Forwarded-For`
+ * counts only as far as our own `trustedProxies` wrote it; the rest can be forged by the caller.
+ */
+export function clientAddress(c: Context, trustedProxies: number): string {
+  const forwarded = trustedProxies > 0 ? (c.req.header("x-forwarded-for") ?? "").split(",") : [];
+  const socket: { remoteAddress?: string } | undefined = c.env?.incoming?.socket;
+  const address = forwarded.at(-trustedProxies)?.trim() || socket?.remoteAddress || "unknown";
+  const plain = address.replace(/^::ffff:(?=\d+\.)/i, "");
+  return isIPv6(plain) ? subnet(plain) : plain;
+}
+
+function subnet(address: string): string {
+  const [head = "", tail] = address.split("::");
+  const groups = head === "" ? [] : head.split(":");
+  if (tail !== undefined) {
+    const after = tail === "" ? 0 : tail.split(":").length;
+    while (groups.length + after < 8) groups.push("0");
+  }
+  while (groups.length < 4) groups.push("0");
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(":")}::/64`;
 }

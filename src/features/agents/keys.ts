@@ -1,0 +1,174 @@
+/** Issues, revokes and lists an agent's API keys. */
+import { randomUUID } from "node:crypto";
+import type { Address } from "@working-contracts/protocol/types";
+import { and, asc, count, eq, isNull, sql } from "drizzle-orm";
+import type { Executor, Transaction } from "../../db/client.js";
+import { apiKey, challenge, webhook } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
+import { revokeDelegationOperation } from "../../relayer/operations.js";
+import { enqueue } from "../../relayer/outbox.js";
+import { createKey } from "./api-key.js";
+import { type AddressClaim, type AddressProof, invalidChallenge, proveAddress, redeem } from "./challenge.js";
+import { awaitRevocation, lockAddress, newestDelegationOperation, pendingRevocation } from "./delegation.js";
+
+export interface IssuedKey {
+  address: Address;
+  /** Plain text; it is stored nowhere. */
+  apiKey: string;
+  keyId: string;
+  label: string | null;
+}
+
+/**
+ * Redeems a challenge for a new API key. Throws `invalid_challenge` or `invalid_signature`, and `unavailable` while a
+ * revocation of the address is pending.
+ */
+export async function issueKey(
+  deps: Deps,
+  claim: AddressClaim & { label: string | null },
+): Promise<IssuedKey> {
+  const { address, label } = claim;
+  await awaitRevocation(deps, address);
+  const proof = await proveAddress(deps, claim);
+  // Its key could read, but the chain would refuse its delegation: reported now rather than at the first action.
+  if (proof.issuedAt <= proof.grant.revokedAt) {
+    throw invalidChallenge("The address was revoked on chain after this challenge was issued.");
+  }
+
+  const keyId = randomUUID();
+  const { apiKey: plaintext, hash } = createKey(deps.config.environment);
+  await deps.db.transaction(async (tx) => {
+    await lockAddress(tx, address);
+    if ((await pendingRevocation(tx, address)) !== null) throw revocationPending();
+    await redeem(tx, proof, "issue");
+    await tx.insert(apiKey).values({ id: keyId, address, hash, label });
+  });
+  return { address, apiKey: plaintext, keyId, label };
+}
+
+function revocationPending(): AppError {
+  return new AppError("unavailable", {
+    message:
+      "A revocation of this address is pending. Wait until it is on chain, then request a new challenge.",
+    retryable: true,
+    retryAfterSeconds: 5,
+  });
+}
+
+/**
+ * Redeems a challenge to revoke one key, or every active key of the address. Once no active key is left, the stored
+ * delegation signatures are deleted, a delegation on chain is revoked, and the address's webhooks are disabled, because a
+ * thief of a key can have added one. Throws `invalid_challenge`, `invalid_signature`, or `key_not_found`, which leaves
+ * the challenge unused.
+ */
+export async function revokeKeys(
+  deps: Deps,
+  claim: AddressClaim & { keyId: string | undefined },
+): Promise<{ address: Address; revokedCount: number }> {
+  const { address, keyId } = claim;
+  const proof = await proveAddress(deps, claim);
+  const revokedCount = await deps.db.transaction(async (tx) => {
+    await lockAddress(tx, address);
+    await redeem(tx, proof, "revoke");
+    const revoked = await tx
+      .update(apiKey)
+      .set({ revokedAt: sql`now()` })
+      .where(
+        and(
+          eq(apiKey.address, address),
+          isNull(apiKey.revokedAt),
+          keyId === undefined ? undefined : eq(apiKey.id, keyId),
+        ),
+      )
+      .returning({ id: apiKey.id });
+    if (keyId !== undefined && revoked.length === 0) {
+      throw new AppError("key_not_found", {
+        message: `This address has no active key with the id ${keyId}.`,
+      });
+    }
+    if ((await activeKeys(tx, address)) === 0) await endDelegation(tx, deps, proof);
+    return revoked.length;
+  });
+  return { address, revokedCount };
+}
+
+async function activeKeys(tx: Transaction, address: Address): Promise<number> {
+  const [row] = await tx
+    .select({ count: count() })
+    .from(apiKey)
+    .where(and(eq(apiKey.address, address), isNull(apiKey.revokedAt)));
+  return row?.count ?? 0;
+}
+
+async function endDelegation(tx: Transaction, { deployment }: Deps, proof: AddressProof): Promise<void> {
+  const { address, challengeId, grant } = proof;
+  await tx
+    .update(challenge)
+    .set({ signature: null })
+    .where(and(eq(challenge.address, address), eq(challenge.purpose, "issue")));
+  await tx
+    .update(webhook)
+    .set({ disabledAt: sql`now()`, disabledReason: "all API keys were revoked", claimedUntil: null })
+    .where(and(eq(webhook.owner, address), isNull(webhook.disabledAt)));
+  // The chain was read before the lock: the outbox shows a delegation that was stored in between.
+  const isDelegated =
+    grant.issuedAt > grant.revokedAt || (await newestDelegationOperation(tx, address))?.kind === "delegate";
+  if (!isDelegated) return;
+  // A full queue refuses new work, but must not prevent a revocation.
+  await enqueue(tx, revokeDelegationOperation({ deployment, agent: address, challengeId }), {
+    maxQueued: Number.MAX_SAFE_INTEGER,
+  });
+}
+
+export interface KeyMetadata {
+  id: string;
+  label: string | null;
+  createdAt: string;
+  revokedAt: string | null;
+}
+
+/**
+ * Active and revoked keys of `address`, oldest first: all of them, or a page after the key named by `cursor`. Throws
+ * `invalid_request` if the cursor names none of them.
+ */
+export async function listKeys(
+  db: Executor,
+  { address, limit, cursor }: { address: Address; limit?: number | undefined; cursor?: string | undefined },
+): Promise<{ keys: KeyMetadata[]; nextCursor: string | null }> {
+  if (cursor !== undefined && (await keyOf(db, address, cursor)) === undefined) {
+    const message = "names no key of this address; use the nextCursor of a response";
+    throw new AppError("invalid_request", {
+      message: `cursor: ${message}.`,
+      details: [{ path: "cursor", message }],
+    });
+  }
+  const after =
+    cursor === undefined
+      ? undefined
+      : sql`(${apiKey.createdAt}, ${apiKey.id}) > (select created_at, id from ${apiKey} where id = ${cursor})`;
+  const query = db
+    .select()
+    .from(apiKey)
+    .where(and(eq(apiKey.address, address), after))
+    .orderBy(asc(apiKey.createdAt), asc(apiKey.id));
+  const rows = await (limit === undefined ? query : query.limit(limit + 1));
+  const page = limit === undefined ? rows : rows.slice(0, limit);
+  return {
+    keys: page.map(({ id, label, createdAt, revokedAt }) => ({
+      id,
+      label,
+      createdAt: createdAt.toISOString(),
+      revokedAt: revokedAt?.toISOString() ?? null,
+    })),
+    nextCursor: page.length < rows.length ? (page.at(-1)?.id ?? null) : null,
+  };
+}
+
+async function keyOf(db: Executor, address: Address, id: string) {
+  const [row] = await db
+    .select({ id: apiKey.id })
+    .from(apiKey)
+    .where(and(eq(apiKey.id, id), eq(apiKey.address, address)));
+  return row;
+}

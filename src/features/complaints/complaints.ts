@@ -1,0 +1,242 @@
+/** Complaints about the other party (docs/rules.md 53): filed and read over HTTP, resolved by the operator; no money moves. */
+import { randomUUID } from "node:crypto";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import type { Address } from "@working-contracts/protocol/types";
+import { and, asc, count, eq, sql } from "drizzle-orm";
+import type { Database, Executor, Transaction } from "../../db/client.js";
+import { complaint, event } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
+import { agentsOf, stageEvent } from "../../events/draft.js";
+import { loadContractForAction } from "../contracts/load-for-action.js";
+import { type ContractRow, isoTime } from "../contracts/view.js";
+
+export const COMPLAINT_STATUSES = ["pending", "upheld", "dismissed"] as const;
+export type ComplaintStatus = (typeof COMPLAINT_STATUSES)[number];
+
+/** A Complaint as the API shows it (spec.md, "Complaint"). */
+export interface ComplaintView {
+  id: string;
+  contractId: string;
+  filedByRole: "client" | "worker";
+  evidence: Record<string, unknown>;
+  status: ComplaintStatus;
+  filedAt: string;
+  resolvedAt: string | null;
+  resolutionNote: string | null;
+}
+
+export function toComplaint(row: typeof complaint.$inferSelect): ComplaintView {
+  return {
+    id: row.id,
+    contractId: row.contractId,
+    filedByRole: row.filedByRole as ComplaintView["filedByRole"],
+    evidence: row.evidence,
+    status: row.status as ComplaintStatus,
+    filedAt: row.filedAt.toISOString(),
+    resolvedAt: row.resolvedAt?.toISOString() ?? null,
+    resolutionNote: row.resolutionNote,
+  };
+}
+
+type Role = ComplaintView["filedByRole"];
+
+/**
+ * Files a complaint. Throws 404, 403 (not a party), 409 (no counterparty yet, window closed) and 429
+ * `too_many_complaints`. The limit is exact even for concurrent calls.
+ */
+export async function fileComplaint(
+  { db, clock }: Pick<Deps, "db" | "clock">,
+  { id, caller, evidence }: { id: Address; caller: Address; evidence: Record<string, unknown> },
+): Promise<ComplaintView> {
+  const row = await loadContractForAction(db, id);
+  const role = requireParty(row, caller);
+  requireCounterparty(row);
+
+  return db.transaction(async (tx) => {
+    await lockComplaints(tx, id);
+    const now = clock.now();
+    requireOpenWindow(row, now);
+    await assertBelowLimit(tx, id, role);
+    const [stored] = await tx
+      .insert(complaint)
+      .values({
+        id: randomUUID(),
+        contractId: id,
+        filedBy: caller,
+        filedByRole: role,
+        evidence,
+        filedAt: await nextFilingTime(tx, id, now),
+      })
+      .returning();
+    const filed = toComplaint(stored as typeof complaint.$inferSelect);
+    await stageEvent(tx, {
+      type: "complaint.filed",
+      contractId: id,
+      agents: agentsOf(row.chain.client, row.chain.worker),
+      data: { complaintId: filed.id, filedByRole: role },
+      occurredAt: new Date(filed.filedAt),
+      source: `complaint:${filed.id}`,
+    });
+    return filed;
+  });
+}
+
+function requireParty({ chain }: ContractRow, caller: Address): Role {
+  if (chain.client === caller) return "client";
+  if (chain.worker === caller) return "worker";
+  throw new AppError("forbidden", { message: "Only the contract's client or worker may file a complaint." });
+}
+
+function requireCounterparty({ chain }: ContractRow): void {
+  if (chain.matchedAt !== null) return;
+  throw new AppError("conflict", {
+    message: "The contract was never matched: there is no counterparty to complain about.",
+  });
+}
+
+function requireOpenWindow({ chain }: ContractRow, now: number): void {
+  const closesAt = Number(chain.reviewDeadline) + LIMITS.complaintWindow;
+  if (now < closesAt) return;
+  throw new AppError("conflict", {
+    message: `The complaint window closed at ${isoTime(closesAt)}, 7 days after the reviewDeadline.`,
+    details: { closedAt: isoTime(closesAt) },
+  });
+}
+
+async function lockComplaints(tx: Transaction, contractId: string): Promise<void> {
+  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`complaints:${contractId}`}, 0))`);
+}
+
+async function assertBelowLimit(tx: Transaction, contractId: string, role: Role): Promise<void> {
+  const [row] = await tx
+    .select({ filed: count() })
+    .from(complaint)
+    .where(and(eq(complaint.contractId, contractId), eq(complaint.filedByRole, role)));
+  if ((row?.filed ?? 0) < LIMITS.complaintsPerRole) return;
+  throw new AppError("too_many_complaints", {
+    message: `The ${role} of this contract has filed ${LIMITS.complaintsPerRole} complaints, the maximum.`,
+    retryable: false,
+  });
+}
+
+/** The chain's time, but later than every earlier complaint's, so the list is in the order of filing. */
+async function nextFilingTime(tx: Transaction, contractId: string, now: number): Promise<Date> {
+  const [row] = await tx
+    .select({ latest: sql<Date | null>`max(${complaint.filedAt})`.mapWith(complaint.filedAt) })
+    .from(complaint)
+    .where(eq(complaint.contractId, contractId));
+  const latest = row?.latest?.getTime() ?? 0;
+  return new Date(Math.max(now * 1000, latest + 1));
+}
+
+/**
+ * Complaints about both parties, oldest first: all of them (at most 20), or a page after the one named by `cursor`.
+ * Throws `invalid_request` if the cursor names none of this contract.
+ */
+export async function listComplaints(
+  db: Executor,
+  {
+    contractId,
+    limit,
+    cursor,
+  }: { contractId: Address; limit?: number | undefined; cursor?: string | undefined },
+): Promise<{ complaints: ComplaintView[]; nextCursor: string | null }> {
+  if (cursor !== undefined) await requireComplaint(db, contractId, cursor);
+  const after =
+    cursor === undefined
+      ? undefined
+      : sql`(${complaint.filedAt}, ${complaint.id}) > (select filed_at, id from ${complaint} where id = ${cursor})`;
+  const query = db
+    .select()
+    .from(complaint)
+    .where(and(eq(complaint.contractId, contractId), after))
+    .orderBy(asc(complaint.filedAt), asc(complaint.id));
+  const rows = await (limit === undefined ? query : query.limit(limit + 1));
+  const page = limit === undefined ? rows : rows.slice(0, limit);
+  return {
+    complaints: page.map(toComplaint),
+    nextCursor: page.length < rows.length ? (page.at(-1)?.id ?? null) : null,
+  };
+}
+
+async function requireComplaint(db: Executor, contractId: string, id: string): Promise<void> {
+  const [row] = await db
+    .select({ id: complaint.id })
+    .from(complaint)
+    .where(and(eq(complaint.contractId, contractId), eq(complaint.id, id)));
+  if (row !== undefined) return;
+  const message = "names no complaint of this contract; use the nextCursor of a response";
+  throw new AppError("invalid_request", {
+    message: `cursor: ${message}.`,
+    details: [{ path: "cursor", message }],
+  });
+}
+
+export type ComplaintRow = typeof complaint.$inferSelect;
+
+export type Resolution =
+  | { ok: true; complaint: ComplaintRow }
+  | { ok: false; reason: "unknown" }
+  | { ok: false; reason: "already_resolved"; complaint: ComplaintRow };
+
+/** Resolves a pending complaint once; a resolution is public and is never replaced. */
+export function resolveComplaint(
+  db: Database,
+  { id, status, note }: { id: string; status: Exclude<ComplaintStatus, "pending">; note: string | null },
+): Promise<Resolution> {
+  return db.transaction(async (tx) => {
+    const [resolved] = await tx
+      .update(complaint)
+      // On a local chain whose time was moved, the filing can be ahead of this machine's clock.
+      .set({ status, resolutionNote: note, resolvedAt: sql`greatest(now(), ${complaint.filedAt})` })
+      .where(and(eq(complaint.id, id), eq(complaint.status, "pending")))
+      .returning();
+    if (resolved !== undefined) {
+      await stageResolved(tx, resolved);
+      return { ok: true, complaint: resolved };
+    }
+    const [existing] = await tx.select().from(complaint).where(eq(complaint.id, id));
+    return existing === undefined
+      ? { ok: false, reason: "unknown" }
+      : { ok: false, reason: "already_resolved", complaint: existing };
+  });
+}
+
+/** The resolution concerns the same agents as the filing. */
+async function stageResolved(tx: Transaction, { id, contractId, filedBy, status, resolvedAt }: ComplaintRow) {
+  const [filed] = await tx
+    .select({ agents: event.agents })
+    .from(event)
+    .where(eq(event.source, `complaint:${id}`));
+  await stageEvent(tx, {
+    type: "complaint.resolved",
+    contractId: contractId as Address,
+    agents: agentsOf(...(filed?.agents ?? [filedBy])),
+    data: { complaintId: id, status },
+    occurredAt: resolvedAt ?? new Date(),
+    source: `complaint-resolved:${id}`,
+  });
+}
+
+/** Complaints of all contracts for the operator, oldest first. */
+export function findComplaints(
+  db: Executor,
+  {
+    status,
+    contractId,
+    limit,
+  }: { status?: ComplaintStatus | undefined; contractId?: string | undefined; limit: number },
+): Promise<ComplaintRow[]> {
+  return db
+    .select()
+    .from(complaint)
+    .where(
+      and(
+        status === undefined ? undefined : eq(complaint.status, status),
+        contractId === undefined ? undefined : eq(complaint.contractId, contractId),
+      ),
+    )
+    .orderBy(asc(complaint.filedAt), asc(complaint.id))
+    .limit(limit);
+}

@@ -1,0 +1,210 @@
+/**
+ * The envelope of every response: `{ data }`, or `{ error: { code, message, details?, hint?, retryable? } }`. Every thrown
+ * error becomes one: AppErrors as they are, anything else logged and hidden.
+ */
+import { z } from "@hono/zod-openapi";
+import type { Context, ErrorHandler, Hono, NotFoundHandler } from "hono";
+import { HTTPException } from "hono/http-exception";
+import { HttpRequestError, RpcRequestError, TimeoutError, WebSocketRequestError } from "viem";
+import { failedExecution } from "../chain/failed-execution.js";
+import { AppError, ERROR_STATUS, type ErrorCode } from "../errors.js";
+import type { AppEnv } from "./router.js";
+
+export const ErrorSchema = z
+  .object({
+    error: z.object({
+      code: z.enum(Object.keys(ERROR_STATUS) as [ErrorCode, ...ErrorCode[]]),
+      message: z.string(),
+      details: z.unknown().optional(),
+      hint: z.string().optional(),
+      retryable: z.boolean().optional(),
+    }),
+  })
+  .openapi("Error");
+
+/** Schema of a successful body around `schema`. */
+export const dataOf = <T extends z.ZodType>(schema: T) => z.object({ data: schema });
+
+/** OpenAPI response of a successful call. */
+export const dataResponse = <T extends z.ZodType>(description: string, schema: T) => ({
+  description,
+  content: { "application/json": { schema: dataOf(schema) } },
+});
+
+type ErrorResponse = {
+  description: string;
+  content: {
+    "application/json": {
+      schema: typeof ErrorSchema;
+      /** References to the document's components, by code. */
+      examples: Record<string, { $ref: string }>;
+    };
+  };
+};
+
+/** OpenAPI responses for the codes that an operation can respond with, one per HTTP status, one example per code. */
+export function errorResponses<C extends ErrorCode>(
+  ...codes: C[]
+): { [S in (typeof ERROR_STATUS)[C]]: ErrorResponse } {
+  const responses: Record<number, ErrorResponse> = {};
+  for (const code of codes) {
+    const earlier = responses[ERROR_STATUS[code]];
+    const examples = {
+      ...earlier?.content["application/json"].examples,
+      [code]: { $ref: `#/components/examples/${code}` },
+    };
+    responses[ERROR_STATUS[code]] = {
+      description: Object.keys(examples)
+        .map((name) => `\`${name}\``)
+        .join(", "),
+      content: { "application/json": { schema: ErrorSchema, examples } },
+    };
+  }
+  return responses as { [S in (typeof ERROR_STATUS)[C]]: ErrorResponse };
+}
+
+/** OpenAPI request part of an operation with a JSON body. `required` makes an empty body count as `{}`. */
+export const jsonBody = <T extends z.ZodType>(schema: T) => ({
+  required: true as const,
+  content: { "application/json": { schema } },
+});
+
+/** The response for an error thrown on purpose. */
+export function errorResponse(c: Context, error: AppError): Response {
+  const { message, details, hint, retryable, retryAfterSeconds, headers } = error.options;
+  c.set("errorCode", error.code);
+  for (const [name, value] of Object.entries(headers ?? {})) c.header(name, value);
+  if (retryAfterSeconds !== undefined) c.header("Retry-After", String(retryAfterSeconds));
+  const body = { code: error.code, message, details, hint, retryable };
+  return c.json({ error: body }, error.status);
+}
+
+/** `invalid_request` for a failed schema: every issue in `details`, the first one in the message. */
+export function invalidInput(issues: readonly { path: PropertyKey[]; message: string }[]): AppError {
+  const details = issues.map((issue) => ({ path: issue.path.map(String).join("."), message: issue.message }));
+  const [first] = details;
+  const message =
+    first === undefined
+      ? "The request is invalid."
+      : `${first.path === "" ? "request" : first.path}: ${first.message}`;
+  return new AppError("invalid_request", { message, details });
+}
+
+export const onError: ErrorHandler<AppEnv> = (error, c) => {
+  const served = toAppError(error, c);
+  if (served.status >= 500) c.get("logger").error({ err: error }, served.code);
+  return errorResponse(c, served);
+};
+
+/** The AppError to serve for any thrown value. */
+export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
+  if (error instanceof AppError) return error;
+  if (error instanceof HTTPException) {
+    if (error.status === 415) {
+      return new AppError("unsupported_media_type", {
+        message: "Send the body as Content-Type: application/json.",
+      });
+    }
+    const fault = c.get("bodyFault");
+    if (fault !== undefined) return fault;
+    if (error.status === 400) return new AppError("invalid_request", { message: error.message });
+  }
+  if ((error as { code?: unknown }).code === QUERY_CANCELED) {
+    return new AppError("unavailable", {
+      message: "The query took too long; use a filter or a smaller page, or retry later.",
+      retryable: true,
+      retryAfterSeconds: 10,
+      cause: error,
+    });
+  }
+  if (isOutage(error)) {
+    return new AppError("unavailable", {
+      message: "A part of the service is temporarily unreachable; retry the request.",
+      retryable: true,
+      retryAfterSeconds: 2,
+      cause: error,
+    });
+  }
+  return new AppError("internal_error", { message: "Something went wrong on our side.", cause: error });
+}
+
+/** Postgres cancelled a query at the limit (STATEMENT_TIMEOUT_MS). */
+const QUERY_CANCELED = "57014";
+
+/** Node's network errors; Postgres shutting down or out of connections; transactions rolled back because of another. */
+const OUTAGE_CODES =
+  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P|25P03|40001|40P01)/;
+
+/** Messages of pg's connection errors, which have no code. */
+const PG_OUTAGE =
+  /^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error)/;
+/** A view on the index is missing: the index is being built for the first time, or rebuilt. */
+const UNDEFINED_TABLE = "42P01";
+
+/** Whether Postgres or the node could not be reached, or did not respond: a retry can help. */
+export function isOutage(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    // A revert is a response of the contract, not an outage.
+    if (cause instanceof RpcRequestError) return failedExecution(cause) === null;
+    if (cause instanceof HttpRequestError || cause instanceof TimeoutError) return true;
+    if (cause instanceof WebSocketRequestError) return true;
+    const { code } = cause as { code?: unknown };
+    if (typeof code === "string" && OUTAGE_CODES.test(code)) return true;
+    if (PG_OUTAGE.test(cause.message)) return true;
+    if (code === UNDEFINED_TABLE && cause.message.startsWith('relation "onchain.')) return true;
+  }
+  return false;
+}
+
+/** 404 for an unknown path; 405 with `Allow` if the path exists under other methods. */
+export function notFound(app: Hono<AppEnv>): NotFoundHandler<AppEnv> {
+  let table: { method: string; pattern: RegExp }[] | undefined;
+  return (c) => {
+    table ??= app.routes
+      .filter(({ method, path }) => method !== "ALL" && !path.includes("*"))
+      .map(({ method, path }) => ({ method, pattern: pathPattern(path) }));
+    const methods = new Set(
+      table.filter(({ pattern }) => pattern.test(c.req.path)).map(({ method }) => method),
+    );
+    if (methods.size === 0) {
+      return errorResponse(c, new AppError("not_found", { message: `Not found: ${c.req.path}` }));
+    }
+    if (methods.has("GET")) methods.add("HEAD");
+    const allow = [...methods, "OPTIONS"].join(", ");
+    const message = `Method ${c.req.method} not allowed. Allowed: ${allow}.`;
+    return errorResponse(c, new AppError("method_not_allowed", { message, headers: { Allow: allow } }));
+  };
+}
+
+function pathPattern(path: string): RegExp {
+  const source = path
+    .split("/")
+    .map((part) => (part.startsWith(":") ? "[^/]+" : part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")));
+  return new RegExp(`^${source.join("/")}$`);
+}
+
+export const ERROR_EXAMPLES: Record<ErrorCode, string> = {
+  invalid_challenge: "The challenge is unknown, expired, already used, or was issued to another address.",
+  invalid_request: "budgetOrPrice: must be a decimal above 0, with at most 6 decimals and no exponent",
+  unauthorized: "This call needs an active API key: Authorization: Bearer <API_KEY>.",
+  invalid_signature: "The signature was not made by the challenge's address.",
+  forbidden: "Only the contract's client can do this.",
+  not_found: "Contract not found: 0x2c7e1e0f4f6c0a9b8d3e5a7f1b2c3d4e5f60718a",
+  key_not_found: "The address has no active key with this id.",
+  method_not_allowed: "Method PUT not allowed. Allowed: GET, HEAD, OPTIONS.",
+  conflict: "The contract is matched; this call needs under-review.",
+  duplicate_contract:
+    "You have already posted these bytes. To post another contract like it, change the idempotencyKey.",
+  payload_too_large: "The body is larger than 262144 bytes.",
+  unsupported_media_type: "Send the body as Content-Type: application/json.",
+  rate_limited: "More than 60 requests per minute (writes); retry in 12 s.",
+  too_many_pending_attempts: "You have 5 unpaid creation attempts; each expires after 30 minutes.",
+  too_many_profile_updates: "At most 10 profile versions in 24 hours.",
+  too_many_complaints: "Each party can file at most 10 complaints on a contract.",
+  too_many_webhooks: "This address has 10 webhooks, the maximum.",
+  too_many_streams: "This address has 10 open streams, the maximum; close one first.",
+  internal_error: "Something went wrong on our side.",
+  unavailable: "A part of the service is temporarily unreachable; retry the request.",
+  settlement_pending:
+    "The transaction is pending. Retry the identical request, with the same payment, to get its outcome.",
+};

@@ -1,0 +1,85 @@
+/** Fields that several endpoints share: addresses, times, bytes, objects stored as given, pages of a list. */
+import { z } from "@hono/zod-openapi";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import type { Address, Hex } from "@working-contracts/protocol/types";
+
+/** Bytes in a response. */
+export const HexViewSchema = z.string().regex(/^0x([0-9a-f]{2})*$/) as unknown as z.ZodType<Hex>;
+
+const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
+const WITH_ZONE = "must be an RFC 3339 time with seconds and a zone, such as 2026-01-31T12:00:00Z";
+
+/** A time to the millisecond; finer digits are cut off. */
+export const TimestampSchema = z
+  .string()
+  .transform((text) => text.toUpperCase())
+  .pipe(
+    z
+      .string()
+      .regex(RFC_3339, WITH_ZONE)
+      .pipe(z.iso.datetime({ offset: true, error: WITH_ZONE })),
+  )
+  .transform((text) => new Date(text))
+  // Postgres has no year 0, and nothing here is older than the service.
+  .refine((date) => date.getTime() >= 0, "must not be before 1970")
+  .openapi({ type: "string", format: "date-time", example: "2026-01-31T12:00:00.000Z" });
+
+/** Any JSON object up to `maxBytes`, passed through unchanged: a parsed copy would lose a key like `__proto__`. */
+export const JsonObjectSchema = (maxBytes: number) =>
+  z
+    .custom<Record<string, unknown>>(
+      (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+      "must be a JSON object",
+    )
+    .refine(
+      (value) => Buffer.byteLength(JSON.stringify(value)) <= maxBytes,
+      `must be at most ${maxBytes} bytes of JSON`,
+    )
+    .openapi({ type: "object", additionalProperties: true });
+
+const EXAMPLE = "0x52908400098527886e0f7030069857d2e4169ee7";
+
+/** An on-chain address in any letter case; the output is lower case. */
+export const AddressSchema = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/, "must be an address: 0x and 40 hex digits")
+  .transform((address) => address.toLowerCase() as Address)
+  .openapi({ type: "string", pattern: "^0x[0-9a-fA-F]{40}$", example: EXAMPLE });
+
+/** An address in a response. */
+export const AddressViewSchema = z
+  .string()
+  .regex(/^0x[0-9a-f]{40}$/)
+  .openapi({ example: EXAMPLE }) as unknown as z.ZodType<Address>;
+
+export const AddressParamsSchema = z.object({
+  address: AddressSchema.openapi({ param: { name: "address", in: "path" } }),
+});
+
+/** `limit` and `cursor` of a list whose cursors are ids. */
+export const PageQuerySchema = z.object({
+  limit: z
+    .string()
+    .regex(/^\d{1,3}$/, "must be a whole number")
+    .transform(Number)
+    .pipe(z.number().min(1).max(LIMITS.maxPageSize))
+    .optional()
+    .openapi({ type: "integer", minimum: 1, maximum: LIMITS.maxPageSize }),
+  cursor: z.string().min(1).max(100).optional().openapi({ description: "nextCursor of the previous page" }),
+});
+
+/** Body of a short list: everything, or one page if `limit` or `cursor` was given. */
+export const listOf = <T extends z.ZodType>(schema: T) =>
+  z.object({
+    data: z.array(schema),
+    nextCursor: z.string().nullable().optional().openapi({ description: "Only with limit or cursor" }),
+  });
+
+/** A short list's body: `nextCursor` only if the caller asked for pages. */
+export function shortList<T>(
+  query: { limit?: number | undefined; cursor?: string | undefined },
+  data: T[],
+  nextCursor: string | null,
+): { data: T[]; nextCursor?: string | null } {
+  return query.limit === undefined && query.cursor === undefined ? { data } : { data, nextCursor };
+}

@@ -1,0 +1,366 @@
+/** The x402 wire format: quotes, refusals and receipts in our responses, payments in requests. */
+import type { Address } from "@working-contracts/protocol/types";
+import {
+  decodePaymentSignatureHeader,
+  encodePaymentRequiredHeader,
+  encodePaymentResponseHeader,
+  PAYMENT_REQUIRED_CACHE_CONTROL,
+} from "@x402/core/http";
+import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
+import type { Hex } from "viem";
+import { z } from "zod";
+
+export type X402Version = 1 | 2;
+
+/** The token to pay in; name and version are those of its EIP-712 domain. */
+export interface PaymentAsset {
+  address: Address;
+  name: string;
+  version: string;
+}
+
+/** The price of one paid call and its payee: everything that a payment is checked against. */
+export interface PaymentQuote {
+  payTo: Address;
+  amount: bigint;
+  asset: PaymentAsset;
+  chainId: number;
+  resourceUrl: string;
+  description: string;
+}
+
+/** A complete 402 response; 402 bodies have neither the data nor the error envelope. */
+interface PaymentRequired {
+  status: 402;
+  headers: Record<string, string>;
+  body: Record<string, unknown>;
+}
+
+export const PAYMENT_TIMEOUT_SECONDS = 60;
+const MIME_TYPE = "application/json";
+
+/** Announces the x402 extension `payment-identifier`: clients can name a payment to make retries safe. */
+export const PAYMENT_IDENTIFIER_EXTENSION = {
+  "payment-identifier": {
+    info: { required: false },
+    schema: {
+      $schema: "https://json-schema.org/draft/2020-12/schema",
+      type: "object",
+      properties: {
+        required: { type: "boolean" },
+        id: { type: "string", minLength: 16, maxLength: 128 },
+      },
+      required: ["required"],
+    },
+  },
+};
+
+/** The quote with its addresses in lower case, so that later comparisons are plain string comparisons. */
+export function createQuote(quote: PaymentQuote): PaymentQuote {
+  return {
+    payTo: quote.payTo.toLowerCase() as Address,
+    amount: quote.amount,
+    asset: { ...quote.asset, address: quote.asset.address.toLowerCase() as Address },
+    chainId: quote.chainId,
+    resourceUrl: quote.resourceUrl,
+    description: quote.description,
+  };
+}
+
+/** The chain's name in x402: CAIP-2 in version 2; in version 1 the short name, if there is one. */
+export function networkName(chainId: number, version: X402Version): `${string}:${string}` | string {
+  const caip2 = `eip155:${chainId}`;
+  if (version === 2) return caip2;
+  const known = Object.entries(EVM_NETWORK_CHAIN_ID_MAP).find(([, id]) => id === chainId);
+  return known?.[0] ?? caip2;
+}
+
+/** The version of a 402: the client's own, if its headers show one; otherwise version 1 only if the operator chose it. */
+export function responseVersion(headers: HeaderReader, settings: { v1Bodies: boolean }): X402Version {
+  if (headers.get("PAYMENT-SIGNATURE") !== null) return 2;
+  if (headers.get("X-PAYMENT") !== null) return 1;
+  const asked = headers.get("X-402-Version")?.trim();
+  if (asked === "1") return 1;
+  if (asked === "2") return 2;
+  return settings.v1Bodies ? 1 : 2;
+}
+
+/** Anything with the `get` of the Fetch API's Headers. */
+export interface HeaderReader {
+  get(name: string): string | null;
+}
+
+/**
+ * The 402 for a quote, with the reason if a payment was refused. The version 2 header is always present, so version 2
+ * clients can pay even if version 1 bodies are switched on for everyone.
+ */
+export function paymentRequired(input: {
+  quote: PaymentQuote;
+  version: X402Version;
+  rejection?: Rejection;
+  extensions?: Record<string, unknown>;
+}): PaymentRequired {
+  const { quote, version, rejection, extensions } = input;
+  const refusal = rejection && { error: rejection.reason, errorMessage: rejection.message };
+  const header = {
+    x402Version: 2,
+    ...(refusal ?? { error: "PAYMENT-SIGNATURE header is required" }),
+    resource: { url: quote.resourceUrl, description: quote.description, mimeType: MIME_TYPE },
+    accepts: [quoteEntry(quote, 2)],
+    ...(extensions && { extensions }),
+  };
+  const bodyV1 = {
+    x402Version: 1,
+    ...(refusal ?? { error: "X-PAYMENT header is required" }),
+    accepts: [quoteEntry(quote, 1)],
+  };
+  return {
+    status: 402,
+    headers: {
+      "Payment-Required": encodePaymentRequiredHeader(
+        header as unknown as Parameters<typeof encodePaymentRequiredHeader>[0],
+      ),
+      "Cache-Control": PAYMENT_REQUIRED_CACHE_CONTROL,
+    },
+    body: version === 1 ? bodyV1 : {},
+  };
+}
+
+function quoteEntry(quote: PaymentQuote, version: X402Version) {
+  const amount = quote.amount.toString();
+  return {
+    scheme: "exact",
+    network: networkName(quote.chainId, version),
+    ...(version === 2 && { amount }),
+    maxAmountRequired: amount,
+    resource: quote.resourceUrl,
+    description: quote.description,
+    mimeType: MIME_TYPE,
+    payTo: quote.payTo,
+    maxTimeoutSeconds: PAYMENT_TIMEOUT_SECONDS,
+    asset: quote.asset.address,
+    extra: { name: quote.asset.name, version: quote.asset.version },
+  };
+}
+
+type SettlementOutcome =
+  | { success: true; transaction: Hex; payer: Address; amount: bigint }
+  | { success: false; errorReason: RejectionReason; errorMessage: string; payer: Address };
+
+/** The receipt header of a paid call, in the payment's own version: `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`. */
+export function receiptHeaders(input: {
+  version: X402Version;
+  chainId: number;
+  outcome: SettlementOutcome;
+}): Record<string, string> {
+  const { version, chainId, outcome } = input;
+  const receipt = {
+    success: outcome.success,
+    transaction: outcome.success ? outcome.transaction : "",
+    network: networkName(chainId, version) as `${string}:${string}`,
+    payer: outcome.payer,
+    ...(outcome.success
+      ? { amount: outcome.amount.toString() }
+      : { errorReason: outcome.errorReason, errorMessage: outcome.errorMessage }),
+  };
+  const name = version === 2 ? "PAYMENT-RESPONSE" : "X-PAYMENT-RESPONSE";
+  return { [name]: encodePaymentResponseHeader(receipt) };
+}
+
+/** Reasons for refusing a payment: the names of the x402 specification, then two of our own. */
+export const REJECTION_REASONS = [
+  "invalid_x402_version",
+  "invalid_scheme",
+  "invalid_network",
+  "invalid_payload",
+  "invalid_payment_requirements",
+  "invalid_exact_evm_payload_signature",
+  "invalid_exact_evm_payload_authorization_value",
+  "invalid_exact_evm_payload_authorization_valid_after",
+  "invalid_exact_evm_payload_authorization_valid_before",
+  "invalid_exact_evm_payload_recipient_mismatch",
+  "insufficient_funds",
+  "invalid_transaction_state",
+  "payer_mismatch",
+  "authorization_used",
+] as const;
+
+export type RejectionReason = (typeof REJECTION_REASONS)[number];
+
+/** A refused payment: `reason` goes into the 402's `error`, `message` says what to do next. */
+export interface Rejection {
+  ok: false;
+  reason: RejectionReason;
+  message: string;
+}
+
+export function reject(reason: RejectionReason, message: string): Rejection {
+  return { ok: false, reason, message };
+}
+
+/** A signed stablecoin transfer as the client sent it: shape checked, nothing verified. Addresses in lower case. */
+export interface PaymentAuthorization {
+  version: X402Version;
+  scheme: string | null;
+  network: string | null;
+  from: Address;
+  to: Address;
+  value: bigint;
+  validAfter: bigint;
+  validBefore: bigint;
+  nonce: Hex;
+  signature: Hex;
+  /** The quote as the client echoed it (version 2), with the fields it kept. */
+  accepted: EchoedQuote | null;
+  /** The client's own name for this payment (extension `payment-identifier`), if it sent one. */
+  paymentIdentifier: string | null;
+}
+
+export type DecodedPayment = { ok: true; version: X402Version; payment: PaymentAuthorization } | Rejection;
+
+/** 8 KiB: passkey and multi-owner wallets sign with hundreds of bytes, none with thousands. */
+const MAX_SIGNATURE_BYTES = 8 * 1024;
+/** Room for the largest signature in hex, the echoed quote and extensions, in base64. */
+const MAX_HEADER_CHARACTERS = 32 * 1024;
+
+const AddressSchema = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/, "expected an address")
+  .transform((text) => text.toLowerCase() as Address);
+
+const Uint256Schema = z
+  .string()
+  .regex(/^[0-9]{1,78}$/, "expected an unsigned integer in decimal digits, as a string")
+  .transform((digits) => BigInt(digits))
+  .refine((value) => value < 2n ** 256n, "exceeds uint256");
+
+const PayloadSchema = z.object({
+  signature: z
+    .string()
+    .regex(/^0x(?:[0-9a-fA-F]{2})+$/, "expected a signature in hex")
+    .refine((hex) => hex.length <= 2 + 2 * MAX_SIGNATURE_BYTES, `exceeds ${MAX_SIGNATURE_BYTES} bytes`)
+    .transform((hex) => hex.toLowerCase() as Hex),
+  authorization: z.object({
+    from: AddressSchema,
+    to: AddressSchema,
+    value: Uint256Schema,
+    validAfter: Uint256Schema,
+    validBefore: Uint256Schema,
+    nonce: z
+      .string()
+      .regex(/^0x[0-9a-fA-F]{64}$/, "expected 32 bytes in hex")
+      .transform((hex) => hex.toLowerCase() as Hex),
+  }),
+});
+
+/** Only the fields that decide something: clients differ in which other keys of the quote they keep. */
+const EchoedQuoteSchema = z.object({
+  scheme: z.string().optional(),
+  network: z.string().optional(),
+  asset: z.string().optional(),
+  payTo: z.string().optional(),
+  amount: z.string().optional(),
+  maxAmountRequired: z.string().optional(),
+});
+
+export type EchoedQuote = z.infer<typeof EchoedQuoteSchema>;
+
+const PaymentIdentifierSchema = z.object({
+  info: z.object({
+    id: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{16,128}$/, "expected 16 to 128 letters, digits, - or _")
+      .optional(),
+  }),
+});
+
+const EnvelopeSchema = z.object({
+  scheme: z.string().nullish(),
+  network: z.string().nullish(),
+  accepted: EchoedQuoteSchema.nullish(),
+  payload: PayloadSchema,
+  extensions: z.object({ "payment-identifier": PaymentIdentifierSchema.optional() }).nullish(),
+});
+
+/**
+ * The payment in a request's `PAYMENT-SIGNATURE` (version 2) or `X-PAYMENT` (version 1) header, or null if there is
+ * neither. Never throws: a header that cannot be decoded gives a rejection.
+ */
+export function decodePayment(headers: HeaderReader): DecodedPayment | null {
+  const v2 = headers.get("PAYMENT-SIGNATURE");
+  const v1 = headers.get("X-PAYMENT");
+  if (v2 !== null && v1 !== null) {
+    return reject(
+      "invalid_payload",
+      "Send either PAYMENT-SIGNATURE (x402 version 2) or X-PAYMENT (version 1), not both.",
+    );
+  }
+  if (v2 !== null) return decodeHeader({ name: "PAYMENT-SIGNATURE", value: v2, version: 2 });
+  if (v1 !== null) return decodeHeader({ name: "X-PAYMENT", value: v1, version: 1 });
+  return null;
+}
+
+function decodeHeader(header: { name: string; value: string; version: X402Version }): DecodedPayment {
+  const { name, version } = header;
+  const json = parseBase64Json(header);
+  if (!json.ok) return json;
+
+  const given = statedVersion(json.value);
+  if (given !== version) {
+    return reject(
+      "invalid_x402_version",
+      `The ${name} header carries x402Version ${version}, not ${describe(given)}. Version 2 goes into PAYMENT-SIGNATURE, version 1 into X-PAYMENT.`,
+    );
+  }
+
+  const parsed = EnvelopeSchema.safeParse(json.value);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    const place = issue?.path.map(String).join(".") || "payment";
+    return reject(
+      "invalid_payload",
+      `The payment in ${name} is malformed at ${place}: ${issue?.message ?? "invalid"}.`,
+    );
+  }
+
+  const { scheme, network, accepted, payload, extensions } = parsed.data;
+  return {
+    ok: true,
+    version,
+    payment: {
+      version,
+      scheme: scheme ?? accepted?.scheme ?? null,
+      network: network ?? accepted?.network ?? null,
+      ...payload.authorization,
+      signature: payload.signature,
+      accepted: accepted ?? null,
+      paymentIdentifier: extensions?.["payment-identifier"]?.info.id ?? null,
+    },
+  };
+}
+
+function parseBase64Json(header: { name: string; value: string }): { ok: true; value: unknown } | Rejection {
+  const { name, value } = header;
+  if (value.length > MAX_HEADER_CHARACTERS) {
+    return reject("invalid_payload", `The ${name} header exceeds ${MAX_HEADER_CHARACTERS} characters.`);
+  }
+  // Headers joins repeated values with a comma, which base64 does not have.
+  if (value.includes(",")) {
+    return reject("invalid_payload", `The ${name} header must be sent once, as one base64 value.`);
+  }
+  try {
+    return { ok: true, value: decodePaymentSignatureHeader(value) };
+  } catch {
+    return reject("invalid_payload", `The ${name} header must be standard base64 of a JSON object.`);
+  }
+}
+
+function statedVersion(value: unknown): unknown {
+  return typeof value === "object" && value !== null && "x402Version" in value
+    ? value.x402Version
+    : undefined;
+}
+
+function describe(version: unknown): string {
+  return typeof version === "number" ? String(version) : "a missing or non-numeric one";
+}
