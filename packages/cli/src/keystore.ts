@@ -13,7 +13,7 @@ import { promisify } from "node:util";
 import { type Hex, keccak256, toHex } from "viem";
 import { privateKeyToAddress } from "viem/accounts";
 import { z } from "zod";
-import { UsageError } from "./exit-codes.js";
+import { UsageError } from "./errors.js";
 
 const derive = promisify<string, Buffer, number, object, Buffer>(scrypt);
 const SCRYPT = { n: 131_072, r: 8, p: 1, dklen: 32 } as const;

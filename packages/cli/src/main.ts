@@ -6,10 +6,9 @@ import { addKeyCommands } from "./commands/key.js";
 import { addMcpCommand } from "./commands/mcp.js";
 import { addVerifyCommand } from "./commands/verify.js";
 import { type Context, createContext } from "./context.js";
-import { EXIT_HELP, exitCodeOf } from "./exit-codes.js";
-import { plain } from "./output.js";
-import { refusalOf } from "./refusal.js";
+import { EXIT_HELP, exitCodeOf, refusalOf } from "./errors.js";
 import type { CommonOptions, World } from "./settings.js";
+import { plain } from "./terminal.js";
 
 /** Runs one command and returns its exit code. Prints errors to stderr. */
 export async function run(args: readonly string[], world: World): Promise<number> {

@@ -3,8 +3,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { secondsOf } from "@working-contracts/client/connect";
-import { UsageError } from "./exit-codes.js";
-import type { Streams } from "./output.js";
+import { UsageError } from "./errors.js";
+import type { Streams } from "./terminal.js";
 
 /** The process in which a command runs. */
 export interface World extends Streams {

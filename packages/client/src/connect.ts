@@ -1,10 +1,9 @@
 /** The client of the service for one agent. */
-import { contractActs } from "./contracts.js";
+import { actions } from "./actions.js";
 import { RefusedToSign } from "./errors.js";
 import { createHttp, type HttpOptions } from "./http.js";
-import { ownAffairs } from "./own-affairs.js";
 import { reads } from "./reads.js";
-import type { Session } from "./session.js";
+import { call, dataOf, type Session } from "./session.js";
 import { type Signer, signChallenge } from "./sign-in.js";
 import { createBudget, type PlannedPayment, type SpendingLimit } from "./spending.js";
 import type { Draft, Network, PinnedNetwork } from "./types.js";
@@ -67,8 +66,7 @@ export async function connect(options: ConnectOptions) {
     apiKey: session.apiKey,
     network: session.network,
     ...readable,
-    ...contractActs(session),
-    ...ownAffairs(session),
+    ...actions(session),
 
     /** The chain's time in seconds. It decides whether a deadline has passed. */
     now,
@@ -108,9 +106,8 @@ function httpOptions({
   return { baseUrl: baseUrl.replace(/\/+$/, ""), patienceMs, onWaiting, signal, fetch: given.fetch ?? fetch };
 }
 
-async function readNetwork(http: Session["http"]): Promise<Network> {
-  const { json } = await http.send({ method: "GET", path: "/v1/network", repeatable: true });
-  return json.data as Network;
+function readNetwork(http: Session["http"]): Promise<Network> {
+  return dataOf(call({ http, apiKey: "" }, "GET /v1/network"));
 }
 
 /**
@@ -127,16 +124,15 @@ function requireTwoCurrencies({ asset, protocolToken }: PinnedNetwork): void {
     );
 }
 
-async function signIn({ http, signer, network }: Session, label: string | undefined): Promise<string> {
-  const redeemed = await signChallenge(http, { signer, network });
-  const { json } = await http.send({
-    method: "POST",
-    path: `/v1/agents/${signer.address.toLowerCase()}/api-key`,
-    body: JSON.stringify({ ...redeemed, ...(label === undefined ? {} : { label }) }),
-    // Safe to repeat: a challenge can be redeemed only once.
-    repeatable: true,
-  });
-  return (json.data as { apiKey: string }).apiKey;
+async function signIn(session: Session, label: string | undefined): Promise<string> {
+  const redeemed = await signChallenge(session);
+  const { apiKey } = await dataOf(
+    call({ ...session, apiKey: "" }, "POST /v1/agents/{address}/api-key", {
+      path: { address: session.signer.address },
+      body: { ...redeemed, ...(label === undefined ? {} : { label }) },
+    }),
+  );
+  return apiKey;
 }
 
 /** A hand-written network can contain addresses in mixed case. */

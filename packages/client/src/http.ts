@@ -1,8 +1,10 @@
 /** HTTP over fetch: parses the response envelope and retries temporary failures. */
 import { ConnectionError, type ErrorCode, ServiceError } from "./errors.js";
 
+export type Method = "GET" | "POST" | "PATCH" | "DELETE";
+
 export interface Request {
-  method: "GET" | "POST";
+  method: Method;
   /** Path and query. */
   path: string;
   /** JSON text, repeated byte for byte. */
@@ -12,7 +14,7 @@ export interface Request {
   repeatable: boolean;
 }
 
-export interface Answer {
+export interface ServiceResponse {
   status: number;
   headers: Headers;
   /** The whole body. */
@@ -28,7 +30,7 @@ interface ErrorBody {
 
 export interface Http {
   /** Returns a success or a 402. Throws ServiceError or ConnectionError once `patienceMs` is used up. */
-  send(request: Request): Promise<Answer>;
+  send(request: Request): Promise<ServiceResponse>;
 }
 
 export interface HttpOptions {
@@ -48,7 +50,7 @@ export function createHttp(options: HttpOptions): Http {
       const deadline = performance.now() + options.patienceMs;
       for (;;) {
         const attempt = await tryOnce(options, request);
-        if ("answer" in attempt) return attempt.answer;
+        if ("response" in attempt) return attempt.response;
         const { error, pauseMs } = attempt;
         if (pauseMs === null || performance.now() + pauseMs > deadline) throw error;
         options.onWaiting?.(error.message);
@@ -58,7 +60,9 @@ export function createHttp(options: HttpOptions): Http {
   };
 }
 
-type Attempt = { answer: Answer } | { error: ServiceError | ConnectionError; pauseMs: number | null };
+type Attempt =
+  | { response: ServiceResponse }
+  | { error: ServiceError | ConnectionError; pauseMs: number | null };
 
 async function tryOnce({ baseUrl, fetch, signal }: HttpOptions, request: Request): Promise<Attempt> {
   const { method, path, body, headers = {}, repeatable } = request;
@@ -80,7 +84,7 @@ async function tryOnce({ baseUrl, fetch, signal }: HttpOptions, request: Request
   }
   const json = parse(text);
   if (json !== null && (response.ok || response.status === 402)) {
-    return { answer: { status: response.status, headers: response.headers, json } };
+    return { response: { status: response.status, headers: response.headers, json } };
   }
   const isLost = response.status !== 429;
   return {
@@ -89,7 +93,7 @@ async function tryOnce({ baseUrl, fetch, signal }: HttpOptions, request: Request
   };
 }
 
-function refusalOf(response: Response, json: Answer["json"] | null): ServiceError | ConnectionError {
+function refusalOf(response: Response, json: ServiceResponse["json"] | null): ServiceError | ConnectionError {
   const { status, headers } = response;
   if (json?.error === undefined)
     return new ConnectionError(`HTTP ${status}: the response is not from the service`);
@@ -98,7 +102,7 @@ function refusalOf(response: Response, json: Answer["json"] | null): ServiceErro
 }
 
 /** How long to wait before a retry; null if a retry would fail again. */
-function pauseOf({ status, headers }: Response, json: Answer["json"] | null): number | null {
+function pauseOf({ status, headers }: Response, json: ServiceResponse["json"] | null): number | null {
   const isTemporary =
     status === 502 ||
     status === 503 ||
@@ -125,10 +129,10 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
   });
 }
 
-function parse(text: string): Answer["json"] | null {
+function parse(text: string): ServiceResponse["json"] | null {
   try {
     const json: unknown = JSON.parse(text);
-    return typeof json === "object" && json !== null ? (json as Answer["json"]) : null;
+    return typeof json === "object" && json !== null ? (json as ServiceResponse["json"]) : null;
   } catch {
     return null;
   }

@@ -1,24 +1,7 @@
-/** Requests that only read. */
-import { openReference } from "./references.js";
-import { read, readWhole, type Session } from "./session.js";
-import type {
-  ApiKey,
-  Checkpoint,
-  Complaint,
-  Contract,
-  Limits,
-  ListQuery,
-  Profile,
-  ProtocolParameters,
-  ReferenceField,
-  ReferenceKey,
-  Settlement,
-  Stake,
-  Terms,
-  Vote,
-  VoteQuery,
-  Workload,
-} from "./types.js";
+/** Reads of one signed-in address. */
+import { compactDecrypt, decodeProtectedHeader, importJWK } from "jose";
+import { call, dataOf, type Session } from "./session.js";
+import type { ListQuery, ReferenceField, ReferenceKey, VoteQuery } from "./types.js";
 
 export interface Page<T> {
   items: T[];
@@ -27,42 +10,52 @@ export interface Page<T> {
 }
 
 export function reads(session: Session) {
-  const me = session.signer.address.toLowerCase();
-  const pathOf = (id: string): string => `/v1/contracts/${id.toLowerCase()}`;
-  const page = async <T>(path: string, query: object): Promise<Page<T>> => {
-    const { data, nextCursor } = await readWhole<{ data: T[]; nextCursor: string | null }>(session, path, {
-      ...query,
-    });
-    return { items: data, nextCursor };
-  };
-  const get = (id: string): Promise<Contract> => read(session, pathOf(id));
+  const me = session.signer.address;
+  const get = (id: string) => dataOf(call(session, "GET /v1/contracts/{id}", { path: { id } }));
 
   return {
     get,
     /** One page of contracts, newest first unless `sort` says otherwise. */
-    list: (query: ListQuery = {}) => page<Contract>("/v1/contracts", query),
+    list: (query: ListQuery = {}) => pageOf(call(session, "GET /v1/contracts", { query })),
     /** Everything that a contract's address commits to. */
-    terms: (id: string) => read<Terms>(session, `${pathOf(id)}/terms`),
+    terms: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/terms", { path: { id } })),
     /** Each payment of a contract and its state. */
-    settlement: (id: string) => read<Settlement>(session, `${pathOf(id)}/settlement`),
-    votes: (query: VoteQuery = {}) => page<Vote>("/v1/votes", query),
-    checkpoints: (id: string) => read<Checkpoint[]>(session, `${pathOf(id)}/checkpoints`),
-    complaints: (id: string) => read<Complaint[]>(session, `${pathOf(id)}/complaints`),
+    settlement: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/settlement", { path: { id } })),
+    votes: (query: VoteQuery = {}) => pageOf(call(session, "GET /v1/votes", { query })),
+    checkpoints: (id: string) =>
+      dataOf(call(session, "GET /v1/contracts/{id}/checkpoints", { path: { id } })),
+    complaints: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/complaints", { path: { id } })),
 
     /** Decrypts a reference of a contract. Returns null if it is not set or the caller has no key for it. */
     async reveal(id: string, field: ReferenceField): Promise<string | null> {
       const { [field]: jwe } = await get(id);
       if (jwe === null) return null;
-      const { keys } = await read<{ keys: ReferenceKey[] }>(session, `${pathOf(id)}/keys`);
+      const { keys } = await dataOf(call(session, "GET /v1/contracts/{id}/keys", { path: { id } }));
       const key = keys.find((one) => one.field === field);
       return key === undefined ? null : openReference(jwe, key);
     },
 
-    stakeOf: (address: string = me) => read<Stake>(session, `/v1/agents/${address}/stake`),
-    workload: (address: string = me) => read<Workload["data"]>(session, `/v1/agents/${address}/workload`),
-    profile: (address: string = me) => read<Profile>(session, `/v1/agents/${address}/profile`),
-    apiKeys: () => read<ApiKey[]>(session, "/v1/agents/me/api-keys"),
-    protocol: () => read<ProtocolParameters>(session, "/v1/protocol"),
-    limits: () => read<Limits>(session, "/v1/limits"),
+    stakeOf: (address: string = me) =>
+      dataOf(call(session, "GET /v1/agents/{address}/stake", { path: { address } })),
+    workload: (address: string = me) =>
+      dataOf(call(session, "GET /v1/agents/{address}/workload", { path: { address } })),
+    profile: (address: string = me) =>
+      dataOf(call(session, "GET /v1/agents/{address}/profile", { path: { address } })),
+    apiKeys: () => dataOf(call(session, "GET /v1/agents/me/api-keys")),
+    protocol: () => dataOf(call(session, "GET /v1/protocol")),
+    limits: () => dataOf(call(session, "GET /v1/limits")),
   };
+}
+
+async function pageOf<T>(response: Promise<{ data: T[]; nextCursor: string | null }>): Promise<Page<T>> {
+  const { data, nextCursor } = await response;
+  return { items: data, nextCursor };
+}
+
+/** Decrypts a compact JWE (`dir`, `A256GCM`). Throws if the key belongs to another reference or the text was modified. */
+async function openReference(jwe: string, key: ReferenceKey): Promise<string> {
+  const { kid } = decodeProtectedHeader(jwe);
+  if (kid !== key.kid) throw new Error(`The key ${key.kid} does not decrypt ${kid}`);
+  const { plaintext } = await compactDecrypt(jwe, await importJWK({ ...key }));
+  return new TextDecoder().decode(plaintext);
 }

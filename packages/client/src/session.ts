@@ -1,64 +1,172 @@
-/** Requests of one signed-in address; each returns the data of the response. */
-import type { Answer, Http, Request } from "./http.js";
-import { type PaidCall, type Payer, sendPaid } from "./paid-call.js";
+/**
+ * Requests of one signed-in address, typed by the OpenAPI document. One that costs money takes these steps: quote,
+ * checks, limits, signature, then identical retries until the outcome is known.
+ */
+import { formatDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import type { paths } from "./api.js";
+import { ConnectionError, OutcomeUnknown, PaymentRejected, RefusedToSign, ServiceError } from "./errors.js";
+import type { Http, Method, Request, ServiceResponse } from "./http.js";
+import { type Expected, type QuotedPayment, readQuote, requireExpected, signPayment } from "./payment.js";
+import type { Signer } from "./sign-in.js";
+import type { Budget, PlannedPayment } from "./spending.js";
+import type { PinnedNetwork } from "./types.js";
 
-export interface Session extends Payer {
+export interface Session {
   http: Http;
+  signer: Signer;
+  network: PinnedNetwork;
+  budget: Budget;
+  /** The chain's time in seconds. */
+  now(): Promise<number>;
+  /** Called before a payment is signed. Throw to refuse the payment. */
+  beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
   apiKey: string;
 }
 
-type Query = Record<string, string | number | undefined>;
+type OperationAt<M extends Method, P extends keyof paths> =
+  Lowercase<M> extends keyof paths[P] ? paths[P][Lowercase<M>] : never;
 
-export async function read<T>(session: Session, path: string, query: Query = {}): Promise<T> {
-  return (await readWhole<{ data: T }>(session, path, query)).data;
+/** An operation by method and path, such as `GET /v1/contracts/{id}`. */
+export type Endpoint = {
+  [P in keyof paths]: {
+    [M in Method]: OperationAt<M, P> extends { responses: unknown } ? `${M} ${P}` : never;
+  }[Method];
+}[keyof paths];
+
+type OperationOf<E extends Endpoint> = E extends `${infer M extends Method} ${infer P extends keyof paths}`
+  ? OperationAt<M, P>
+  : never;
+type Json<T> = T extends { content: { "application/json": infer J } } ? J : never;
+
+/** The body of an operation's success response. */
+export type ResponseOf<E extends Endpoint> =
+  OperationOf<E> extends { responses: infer R } ? Json<R[keyof R]> : never;
+
+type PathOf<O> = O extends { parameters: { path: infer P extends object } } ? { path: P } : unknown;
+type QueryOf<O> = O extends { parameters: { query?: infer Q } } ? { query?: Q } : unknown;
+type BodyOf<O> = O extends { requestBody: infer B } ? { body: Json<B> } : unknown;
+/** Path parameters, query and JSON body of an operation. */
+export type InputOf<E extends Endpoint> = PathOf<OperationOf<E>> &
+  QueryOf<OperationOf<E>> &
+  BodyOf<OperationOf<E>>;
+type InputArguments<E extends Endpoint> =
+  Record<string, never> extends InputOf<E> ? [input?: InputOf<E>] : [input: InputOf<E>];
+
+/** Operations whose repetition after a lost response could happen twice. */
+const NOT_REPEATABLE: ReadonlySet<string> = new Set<Endpoint>([
+  "POST /v1/agents/me/profile",
+  "POST /v1/contracts/{id}/checkpoint",
+  "POST /v1/contracts/{id}/complaints",
+  "POST /v1/agents/me/webhooks",
+  "POST /v1/agents/{address}/api-key/revoke",
+]);
+
+/**
+ * Calls any operation and returns the whole body of its response. Retries while the outcome is unknown, unless the
+ * operation could then happen twice. Never pays: throws RefusedToSign if the response is a quote.
+ */
+export async function call<E extends Endpoint>(
+  session: Pick<Session, "http" | "apiKey">,
+  endpoint: E,
+  ...[input]: InputArguments<E>
+): Promise<ResponseOf<E>> {
+  const response = await session.http.send(requestOf(session, endpoint, input));
+  if (response.status === 402)
+    throw new RefusedToSign("quote", `${endpoint} costs money, and only the named actions pay`);
+  return response.json as ResponseOf<E>;
 }
 
-/** Like {@link read}, but returns the whole body, including the fields beside `data`. */
-export async function readWhole<T>(session: Session, path: string, query: Query = {}): Promise<T> {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined);
-  const search = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]));
-  const answer = await session.http.send({
-    ...authorized(session),
-    method: "GET",
-    path: given.length === 0 ? path : `${path}?${search}`,
-    repeatable: true,
-  });
-  return answer.json as T;
+/** The `data` of a response. */
+export async function dataOf<T>(response: Promise<{ data: T }>): Promise<T> {
+  return (await response).data;
 }
 
-/** An unpaid action. By default it is retried, because the service performs it once however often it is requested. */
-export async function act<T>(
+function requestOf(
+  { apiKey }: Pick<Session, "apiKey">,
+  endpoint: Endpoint,
+  input: { path?: object; query?: object; body?: unknown } = {},
+): Request {
+  const [method, template] = endpoint.split(" ") as [Method, string];
+  const path = Object.entries(input.path ?? {}).reduce(
+    (text, [name, value]) => text.replace(`{${name}}`, encodeURIComponent(String(value).toLowerCase())),
+    template,
+  );
+  const query = Object.entries(input.query ?? {}).filter(([, value]) => value !== undefined);
+  const search = new URLSearchParams(query.map(([name, value]): [string, string] => [name, String(value)]));
+  return {
+    method,
+    path: query.length === 0 ? path : `${path}?${search}`,
+    ...(apiKey === "" ? {} : { headers: { authorization: `Bearer ${apiKey}` } }),
+    ...(input.body === undefined
+      ? {}
+      : { body: typeof input.body === "string" ? input.body : JSON.stringify(input.body) }),
+    repeatable: !NOT_REPEATABLE.has(endpoint),
+  };
+}
+
+/** The only payment that a call expects, without the URL that is paid for. */
+export type ExpectedPayment = Omit<Expected, "resource">;
+
+export interface PaidCall<E extends Endpoint, T> {
+  path?: object;
+  /** JSON text, because its bytes are hashed. */
+  body?: string;
+  /** Computes the expected quote. Throws RefusedToSign if the quote cannot be right. */
+  expect: (quoted: QuotedPayment) => Promise<ExpectedPayment>;
+  /** Extracts the result from a success response. */
+  open: (json: ResponseOf<E>, headers: Headers) => T;
+}
+
+/** Calls an operation that can cost money. If the response is a quote, pays it only if it is exactly the expected one. */
+export async function pay<E extends Endpoint, T>(
   session: Session,
-  path: string,
-  { body, repeatable = true }: { body?: unknown; repeatable?: boolean } = {},
+  endpoint: E,
+  { path, body, expect, open }: PaidCall<E, T>,
 ): Promise<T> {
-  const answer = await session.http.send({ ...post(session, path, body), repeatable });
-  return answer.json.data as T;
+  const request = requestOf(session, endpoint, { ...(path && { path }), body });
+  const openResponse = ({ json, headers }: ServiceResponse): T => open(json as ResponseOf<E>, headers);
+  const first = await session.http.send(request);
+  if (first.status !== 402) return openResponse(first);
+
+  const { network, signer } = session;
+  const quoted = readQuote(first.headers);
+  const expected = { ...(await expect(quoted)), resource: network.baseUrl + request.path };
+  requireExpected(quoted, expected, network);
+  await allow(session, expected);
+  const signature = await signPayment(quoted, { signer, network, now: await session.now() });
+  const signed = { ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } };
+  return sendSigned(session.http, signed, openResponse);
 }
 
-/** A request that can cost money; see {@link sendPaid}. */
-export function pay<T>(
-  session: Session,
-  path: string,
-  {
-    body,
-    expect,
-    open = dataOf,
-  }: Pick<PaidCall<T>, "expect"> & { body?: string; open?: PaidCall<T>["open"] },
+async function allow(
+  { budget, beforePayment }: Session,
+  { amount, currency, resource }: Expected,
+): Promise<void> {
+  const decimals = currency === "protocol-token" ? TOKEN_DECIMALS : undefined;
+  const payment: PlannedPayment = { currency, amount, decimal: formatDecimal(amount, decimals), resource };
+  await beforePayment?.(payment);
+  budget.spend(payment);
+}
+
+/** Once a payment is signed, every retry sends the identical request with that payment. */
+async function sendSigned<T>(
+  http: Http,
+  request: Request,
+  open: (response: ServiceResponse) => T,
 ): Promise<T> {
-  const request = { ...authorized(session), method: "POST" as const, path, body };
-  return sendPaid(session, { request, expect, open });
-}
-
-function dataOf<T>({ json }: Answer): T {
-  return json.data as T;
-}
-
-function post(session: Session, path: string, body: unknown): Omit<Request, "repeatable"> {
-  const text = body === undefined ? undefined : JSON.stringify(body);
-  return { ...authorized(session), method: "POST", path, body: text };
-}
-
-function authorized({ apiKey }: Session): { headers: Record<string, string> } {
-  return { headers: { authorization: `Bearer ${apiKey}` } };
+  let response: ServiceResponse;
+  try {
+    response = await http.send(request);
+  } catch (error) {
+    // After a 429, an earlier attempt can still have delivered the payment.
+    const isUnknown =
+      error instanceof ConnectionError ||
+      (error instanceof ServiceError && (error.status >= 500 || error.status === 429));
+    if (!isUnknown) throw error;
+    const message = `The outcome of ${request.method} ${request.path} is not known yet (${error.message}). Resume this call; do not sign another payment for it.`;
+    throw new OutcomeUnknown(message, () => sendSigned(http, request, open), error);
+  }
+  if (response.status !== 402) return open(response);
+  const { error, message } = readQuote(response.headers);
+  throw new PaymentRejected(error, message);
 }

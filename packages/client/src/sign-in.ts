@@ -2,7 +2,7 @@
 import { challengeText } from "@working-contracts/protocol/challenge-text";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
-import type { Http } from "./http.js";
+import { call, dataOf, type Session } from "./session.js";
 import type { PinnedNetwork } from "./types.js";
 
 /** The part of a viem account that is used; the private key stays inside. */
@@ -14,13 +14,15 @@ export interface Signer {
 }
 
 /** Requests a challenge and signs it. Returns the body with which API keys are issued or revoked. */
-export async function signChallenge(
-  http: Http,
-  { signer, network }: { signer: Signer; network: PinnedNetwork },
-): Promise<{ challengeId: string; signature: Hex }> {
-  const path = `/v1/agents/${signer.address.toLowerCase()}/challenge`;
-  const { json } = await http.send({ method: "POST", path, repeatable: true });
-  const { challengeId, message } = json.data as { challengeId: string; message: string };
+export async function signChallenge({
+  http,
+  signer,
+  network,
+}: Pick<Session, "http" | "signer" | "network">): Promise<{ challengeId: string; signature: Hex }> {
+  const path = { address: signer.address };
+  const { challengeId, message } = await dataOf(
+    call({ http, apiKey: "" }, "POST /v1/agents/{address}/challenge", { path }),
+  );
   requireChallenge(message, signer.address, network);
   return { challengeId, signature: await signer.signMessage({ message }) };
 }

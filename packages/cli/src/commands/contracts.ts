@@ -4,9 +4,9 @@ import type { Agent, Contract, Draft, Duration, Outcome } from "@working-contrac
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { type Command, Option } from "commander";
 import type { Context } from "../context.js";
-import { UsageError } from "../exit-codes.js";
-import { describeContract, fields, plain, table } from "../output.js";
-import { plainIfAllowed } from "../references.js";
+import { plainIfAllowed } from "../context.js";
+import { UsageError } from "../errors.js";
+import { describeContract, fields, plain, table } from "../terminal.js";
 
 interface PostOptions {
   title: string;

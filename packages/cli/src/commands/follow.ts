@@ -3,10 +3,10 @@
 import { secondsOf } from "@working-contracts/client/connect";
 import { type Agent, claimOnChain, type Settlement, settleOnChain } from "@working-contracts/client/index";
 import type { Command } from "commander";
-import { loadAccount } from "../agent.js";
 import type { Context } from "../context.js";
-import { UsageError } from "../exit-codes.js";
-import { table } from "../output.js";
+import { loadAccount } from "../context.js";
+import { UsageError } from "../errors.js";
+import { table } from "../terminal.js";
 
 const POLL_MS = 500;
 

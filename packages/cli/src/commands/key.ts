@@ -1,12 +1,11 @@
 /** `wcontract key`: the private key, which is never printed, and the API keys of its address. */
 import type { Command } from "commander";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
-import { loadAccount } from "../agent.js";
 import type { Context } from "../context.js";
-import { UsageError } from "../exit-codes.js";
+import { loadAccount } from "../context.js";
+import { UsageError } from "../errors.js";
 import { addressOf, writeKeystore } from "../keystore.js";
-import { plain, table } from "../output.js";
-import { askSecret } from "../prompt.js";
+import { askSecret, plain, table } from "../terminal.js";
 
 export function addKeyCommands(program: Command, contextOf: (command: Command) => Context): void {
   const key = program.command("key").description("the key that signs, and the API keys of its address");

@@ -2,9 +2,9 @@
 import { join } from "node:path";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import type { Command } from "commander";
-import { signedIn } from "../agent.js";
 import type { Context } from "../context.js";
-import { UsageError } from "../exit-codes.js";
+import { signedIn } from "../context.js";
+import { UsageError } from "../errors.js";
 import { createSpendingLedger } from "../mcp/spending-ledger.js";
 
 interface McpOptions {

@@ -4,7 +4,7 @@ import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { type Agent, type Contract, type Duration, OutcomeUnknown } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
-import { answer, ContractIdSchema, refusal } from "./tool.js";
+import { ContractIdSchema, refusal, toolResult } from "./tool-result.js";
 
 const CHANGES = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
 const duration = (fallback: string) =>
@@ -117,7 +117,7 @@ function addingTools(server: McpServer): AddTool {
     try {
       const result = await call.outcome();
       if (!signal.aborted) open.delete(call.resumeId);
-      return answer(async () => result);
+      return toolResult(async () => result);
     } catch (error) {
       if (!(error instanceof OutcomeUnknown)) {
         if (!signal.aborted) open.delete(call.resumeId);

@@ -1,14 +1,14 @@
 /** The result of every tool: JSON text, or the service's error as a tool error that the model can act on. */
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
-import { refusalOf } from "../refusal.js";
+import { refusalOf } from "../errors.js";
 
 export const ContractIdSchema = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/)
   .describe("Contract id: the address of its escrow");
 
-export async function answer(perform: () => Promise<unknown>): Promise<CallToolResult> {
+export async function toolResult(perform: () => Promise<unknown>): Promise<CallToolResult> {
   try {
     return { content: [{ type: "text", text: JSON.stringify(await perform(), null, 2) }] };
   } catch (error) {

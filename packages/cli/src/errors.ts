@@ -1,4 +1,4 @@
-/** Exit codes for scripts, listed by `wcontract --help`. */
+/** Errors: exit codes for scripts, listed by `wcontract --help`, and errors as data. */
 
 import {
   ConnectionError,
@@ -43,4 +43,18 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof ConnectionError || error instanceof OutcomeUnknown) return EXIT.unknown;
   if (error instanceof ServiceError) return error.status >= 500 ? EXIT.unknown : EXIT.refused;
   return EXIT.failed;
+}
+
+/** An error as data. JSON omits undefined fields. */
+export interface Refusal {
+  /** The service's code, or the name of the error if it has none. */
+  code: string;
+  message: string;
+  details: unknown;
+  hint: string | undefined;
+}
+
+export function refusalOf(error: Error): Refusal {
+  const { name, message, code, details, hint } = error as Error & Partial<Refusal>;
+  return { code: code ?? name, message, details, hint };
 }

@@ -1,5 +1,8 @@
-/** Output: results on stdout, as tables or as JSON; everything else on stderr. */
+/** The terminal: results on stdout, as tables or as JSON; progress, questions and errors on stderr. */
+import { createInterface } from "node:readline/promises";
+import { Writable } from "node:stream";
 import type { Contract } from "@working-contracts/client/index";
+import { UsageError } from "./errors.js";
 
 export interface Streams {
   stdout: (text: string) => void;
@@ -84,4 +87,29 @@ export function describeContract(contract: Contract): string {
       (text, i) => `${i}. [${criteriaMet?.[i] ?? "undecided"}] ${plain(text)}`,
     ),
   ].join("\n");
+}
+
+export const isInteractive = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
+
+/** Reads a line without echoing it. Throws UsageError with the message `otherwise` if there is no terminal. */
+export async function askSecret(question: string, otherwise: string): Promise<string> {
+  if (!isInteractive()) throw new UsageError(otherwise);
+  process.stderr.write(question);
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input: process.stdin, output: silent, terminal: true });
+  try {
+    return await lines.question("");
+  } finally {
+    lines.close();
+    process.stderr.write("\n");
+  }
+}
+
+export async function confirm(question: string): Promise<boolean> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `)).trim());
+  } finally {
+    lines.close();
+  }
 }
