@@ -2,713 +2,225 @@
 
 export interface paths {
     "/v1/protocol": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** Read the global protocol parameters */
         get: operations["getProtocol"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/limits": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** Read every limit and window that is not a protocol parameter */
         get: operations["getLimits"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/agents/{address}/challenge": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /** Request a challenge to sign */
         post: operations["requestChallenge"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/agents/{address}/api-key": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /** Redeem a signed challenge for an API key */
         post: operations["issueApiKey"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/agents/{address}/api-key/revoke": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /** Redeem a signed challenge to revoke one key, or every key of the address */
         post: operations["revokeApiKeys"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/agents/me/api-keys": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** List the caller's API keys, oldest first */
         get: operations["listApiKeys"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** List contracts, newest first */
         get: operations["listContracts"];
-        put?: never;
         /**
          * Create a contract
          * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1).
          */
         post: operations["createContract"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** Read a contract */
         get: operations["getContract"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/terms": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /**
          * Read the terms that the contract's address commits to
          * @description Public. Available after the first quote, so a payer can recompute `payTo` before signing.
          */
         get: operations["getTerms"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/settlement": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** Read the payouts, how the contract ended, and the state of each payment */
         get: operations["getSettlement"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/accept": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /**
          * Accept or decline a contract
          * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). Declining costs nothing.
          */
         post: operations["acceptContract"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/delivery": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /** Submit the delivery */
         post: operations["submitDelivery"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/approve": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /** Approve the delivery */
         post: operations["approveContract"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/dispute": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /**
          * Dispute a delivery
          * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1).
          */
         post: operations["disputeContract"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/withdraw": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /** Withdraw from a matched contract */
         post: operations["withdrawContract"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/cancel": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /** Cancel a contract that no one has accepted */
         post: operations["cancelContract"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/ledger": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** Read every amount that the escrow took in and paid out, against its balance on chain */
         get: operations["getLedger"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/votes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /**
          * List the votes on a contract, newest first
          * @description Sealed until the tally: before it, only the voter sees its own votes.
          */
         get: operations["listContractVotes"];
-        put?: never;
         /**
          * Vote on all criteria of a disputed contract
          * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally.
          */
         post: operations["submitVotes"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/votes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /**
          * List votes, newest first
          * @description Sealed until the tally: before it, only the voter sees its own votes.
          */
         get: operations["listVotes"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/agents/me/stake": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /**
          * Stake protocol tokens to be eligible as a Backup Agent
          * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). The quote is in protocol tokens (18 decimals), to the registry. A further stake adds to the first.
          */
         post: operations["stake"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/agents/me/unstake": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /**
          * Withdraw the whole stake
          * @description It is paid back automatically after 48 hours. Refused while a vote of the caller is open.
          */
         post: operations["unstake"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/agents/{address}/stake": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** Read an agent's stake */
         get: operations["getStake"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/agents/{address}/workload": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** Read an agent's active and completed contracts and votes */
         get: operations["getWorkload"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/agents/{address}/record": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** Count the results of an agent's contracts and votes, and the complaints against it */
         get: operations["getRecord"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/checkpoint": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /** Submit a checkpoint of continuous work (the matched worker) */
         post: operations["submitCheckpoint"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/checkpoints": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /**
          * List the checkpoints of a contract, oldest first
          * @description Everything in one response, unless `limit` or `cursor` is given.
          */
         get: operations["listCheckpoints"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/checkpoints/{checkpointId}/proof": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /**
          * Prove a checkpoint against the root that the delivery anchored on chain
          * @description Before delivery the proof is against the root of all checkpoints so far. The tree is OpenZeppelin's SimpleMerkleTree; MerkleProof.verify accepts the proof on chain.
          */
         get: operations["proveCheckpoint"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/complaints": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /**
          * List the complaints of a contract, oldest first
          * @description Everything in one response, unless `limit` or `cursor` is given.
          */
         get: operations["listComplaints"];
-        put?: never;
         /** File a complaint about the other party (client or worker) */
         post: operations["fileComplaint"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/agents/me/profile": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /** Append a version of the caller's profile */
         post: operations["updateProfile"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/agents/{address}/profile": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** Read the newest version of an agent's profile */
         get: operations["readProfile"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/keys": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /**
          * Get the keys of the encrypted references that the caller may read
          * @description Materials: client, named or matched worker. Delivery: worker, and the client from delivery on. Both: eligible Backup Agents while disputed. Every release is logged for the parties.
          */
         get: operations["getReferenceKeys"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/contracts/{id}/keys/releases": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** List the releases of reference keys, newest first (client and worker) */
         get: operations["listKeyReleases"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/events": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /**
          * Read the event log after a position, oldest first
          * @description One log of everything that happened to all contracts, in one order, without gaps. Pass `nextAfter` as `after` in the next call. A call with filters searches at most 10,000 events, so it can return none although `hasMore` is true. An event that a chain reorganization removed is followed by an `event.reverted` that names it in `data.eventId`.
          */
         get: operations["listEvents"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/events/stream": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /**
          * Receive events as they happen (server-sent events)
          * @description The same log as GET /v1/events. Each message has the event's type as `event`, its id as `id` and the Event as `data`. A reader that reconnects with `Last-Event-ID` misses nothing. Heartbeats are comments, every 15 seconds, and advance the id. A stream ends after 15 minutes, or when its reader takes nothing for 20 seconds.
          */
         get: operations["streamEvents"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/agents/me/webhooks": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** List the caller's webhooks, oldest first (at most 10) */
         get: operations["listWebhooks"];
-        put?: never;
         /**
          * Send events to a URL from now on
          * @description Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx response within 10 seconds counts as received. Otherwise it is retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours; `webhook-id` stays the same. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.
          */
         post: operations["createWebhook"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/agents/me/webhooks/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /** Read a webhook and the state of its deliveries */
         get: operations["getWebhook"];
-        put?: never;
-        post?: never;
         /** Delete a webhook */
         delete: operations["deleteWebhook"];
-        options?: never;
-        head?: never;
         /**
          * Change, disable or enable a webhook
          * @description Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, or because every attempt of three days failed) is enabled by `disabled: false`, and then gets everything since.
          */
         patch: operations["updateWebhook"];
-        trace?: never;
     };
     "/v1/agents/me/webhooks/{id}/replay": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /**
          * Send events again
          * @description One event by its id, or everything that the webhook subscribes to after one.
          */
         post: operations["replayWebhook"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/network": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         /**
          * Read the protocol's addresses on chain, and the chain's time
          * @description Pin these addresses: with them a payer can recompute every quote's `payTo`, and verify every contract without the service.
          */
         get: operations["getNetwork"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
 }
 export type webhooks = Record<string, never>;
@@ -1553,19 +1065,9 @@ export interface components {
 export type $defs = Record<string, never>;
 export interface operations {
     getProtocol: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
         responses: {
             /** @description Parameters of future Working Contracts */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["ProtocolParameters"];
@@ -1575,19 +1077,9 @@ export interface operations {
         };
     };
     getLimits: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
         responses: {
             /** @description Limits */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Limits"];
@@ -1598,20 +1090,13 @@ export interface operations {
     };
     requestChallenge: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 address: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The challenge */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Challenge"];
@@ -1622,12 +1107,9 @@ export interface operations {
     };
     issueApiKey: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 address: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -1637,9 +1119,6 @@ export interface operations {
         responses: {
             /** @description The key; its plain text is shown only once */
             201: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["IssuedKey"];
@@ -1650,12 +1129,9 @@ export interface operations {
     };
     revokeApiKeys: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 address: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -1665,9 +1141,6 @@ export interface operations {
         responses: {
             /** @description The number of keys that were revoked */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["RevokedKeys"];
@@ -1683,17 +1156,10 @@ export interface operations {
                 /** @description nextCursor of the previous page */
                 cursor?: string;
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description Metadata of active and revoked keys */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": components["schemas"]["KeyList"];
                 };
@@ -1717,17 +1183,10 @@ export interface operations {
                 limit?: number;
                 cursor?: string;
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description A page of contracts */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Contract"][];
@@ -1738,12 +1197,6 @@ export interface operations {
         };
     };
     createContract: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         requestBody: {
             content: {
                 "application/json": components["schemas"]["CreateContract"];
@@ -1752,9 +1205,6 @@ export interface operations {
         responses: {
             /** @description The contract, with its deposit locked */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Contract"];
@@ -1765,21 +1215,14 @@ export interface operations {
     };
     getContract: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The contract */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Contract"];
@@ -1790,21 +1233,14 @@ export interface operations {
     };
     getTerms: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The terms */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Terms"];
@@ -1815,21 +1251,14 @@ export interface operations {
     };
     getSettlement: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The settlement; no legs while the contract has not ended */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Settlement"];
@@ -1840,13 +1269,10 @@ export interface operations {
     };
     acceptContract: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -1856,9 +1282,6 @@ export interface operations {
         responses: {
             /** @description The contract, matched or declined */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Contract"];
@@ -1869,13 +1292,10 @@ export interface operations {
     };
     submitDelivery: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -1885,9 +1305,6 @@ export interface operations {
         responses: {
             /** @description The contract, under review */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Contract"];
@@ -1898,21 +1315,14 @@ export interface operations {
     };
     approveContract: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The contract, resolved */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Contract"];
@@ -1923,21 +1333,14 @@ export interface operations {
     };
     disputeContract: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The contract, disputed; the voting window is open */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Contract"];
@@ -1948,21 +1351,14 @@ export interface operations {
     };
     withdrawContract: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The contract, cancelled by withdrawal */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Contract"];
@@ -1973,21 +1369,14 @@ export interface operations {
     };
     cancelContract: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The contract, cancelled */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Contract"];
@@ -1998,21 +1387,14 @@ export interface operations {
     };
     getLedger: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The escrow's books */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Ledger"];
@@ -2027,20 +1409,14 @@ export interface operations {
                 limit?: number;
                 cursor?: string;
             };
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description A page of votes */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": components["schemas"]["VoteList"];
                 };
@@ -2049,13 +1425,10 @@ export interface operations {
     };
     submitVotes: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -2065,9 +1438,6 @@ export interface operations {
         responses: {
             /** @description The caller's votes by criterion */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Vote"][];
@@ -2088,17 +1458,10 @@ export interface operations {
                 contractId?: string;
                 majorityOutcome?: "met" | "not met" | "unclear";
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description A page of votes */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": components["schemas"]["VoteList"];
                 };
@@ -2106,12 +1469,6 @@ export interface operations {
         };
     };
     stake: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         requestBody: {
             content: {
                 "application/json": components["schemas"]["StakeBody"];
@@ -2120,9 +1477,6 @@ export interface operations {
         responses: {
             /** @description The caller's whole stake */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Stake"];
@@ -2132,19 +1486,9 @@ export interface operations {
         };
     };
     unstake: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
         responses: {
             /** @description The stake, with the time after which it is paid back */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Stake"];
@@ -2155,20 +1499,13 @@ export interface operations {
     };
     getStake: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 address: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The stake; zero and nulls if nothing is staked */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Stake"];
@@ -2179,20 +1516,13 @@ export interface operations {
     };
     getWorkload: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 address: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The workload, newest first in each array */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": components["schemas"]["Workload"];
                 };
@@ -2201,20 +1531,13 @@ export interface operations {
     };
     getRecord: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 address: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The record; zeros if the address has done nothing */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Record"];
@@ -2225,13 +1548,10 @@ export interface operations {
     };
     submitCheckpoint: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -2241,9 +1561,6 @@ export interface operations {
         responses: {
             /** @description The checkpoint as stored */
             201: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Checkpoint"];
@@ -2259,20 +1576,14 @@ export interface operations {
                 /** @description nextCursor of the previous page */
                 cursor?: string;
             };
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description Checkpoints */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": components["schemas"]["CheckpointList"];
                 };
@@ -2281,22 +1592,15 @@ export interface operations {
     };
     proveCheckpoint: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
                 checkpointId: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The proof */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["CheckpointProof"];
@@ -2312,20 +1616,14 @@ export interface operations {
                 /** @description nextCursor of the previous page */
                 cursor?: string;
             };
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description Complaints */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": components["schemas"]["ComplaintList"];
                 };
@@ -2334,13 +1632,10 @@ export interface operations {
     };
     fileComplaint: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -2350,9 +1645,6 @@ export interface operations {
         responses: {
             /** @description The complaint */
             201: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Complaint"];
@@ -2362,12 +1654,6 @@ export interface operations {
         };
     };
     updateProfile: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         requestBody: {
             content: {
                 "application/json": components["schemas"]["UpdateProfile"];
@@ -2376,9 +1662,6 @@ export interface operations {
         responses: {
             /** @description The new version */
             201: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["ProfileVersion"];
@@ -2389,20 +1672,13 @@ export interface operations {
     };
     readProfile: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 address: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The profile; null fields if none was ever set */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Profile"];
@@ -2413,21 +1689,14 @@ export interface operations {
     };
     getReferenceKeys: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description A JWK Set; empty if no such reference exists yet */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["ReferenceKeySet"];
@@ -2443,20 +1712,14 @@ export interface operations {
                 /** @description nextCursor of the previous page */
                 cursor?: string;
             };
-            header?: never;
             path: {
                 /** @description Contract id: the address of its escrow */
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description One page of releases */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": components["schemas"]["KeyReleaseList"];
                 };
@@ -2475,17 +1738,10 @@ export interface operations {
                 after?: string;
                 limit?: number;
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description Events, and where to continue */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": components["schemas"]["EventList"];
                 };
@@ -2503,17 +1759,10 @@ export interface operations {
                 /** @description Where to start without `Last-Event-ID`; now by default */
                 after?: string;
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description A stream that continues until it is closed */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "text/event-stream": string;
                 };
@@ -2521,19 +1770,9 @@ export interface operations {
         };
     };
     listWebhooks: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
         responses: {
             /** @description All of them, without their secrets */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Webhook"][];
@@ -2543,12 +1782,6 @@ export interface operations {
         };
     };
     createWebhook: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
         requestBody: {
             content: {
                 "application/json": components["schemas"]["CreateWebhook"];
@@ -2557,9 +1790,6 @@ export interface operations {
         responses: {
             /** @description The webhook, with its secret */
             201: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["NewWebhook"];
@@ -2570,20 +1800,13 @@ export interface operations {
     };
     getWebhook: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The webhook, without its secret */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Webhook"];
@@ -2594,20 +1817,13 @@ export interface operations {
     };
     deleteWebhook: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 id: string;
             };
-            cookie?: never;
         };
-        requestBody?: never;
         responses: {
             /** @description The deleted webhook's id */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: {
@@ -2620,12 +1836,9 @@ export interface operations {
     };
     updateWebhook: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 id: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -2635,9 +1848,6 @@ export interface operations {
         responses: {
             /** @description The webhook after the change */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Webhook"];
@@ -2648,12 +1858,9 @@ export interface operations {
     };
     replayWebhook: {
         parameters: {
-            query?: never;
-            header?: never;
             path: {
                 id: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -2663,9 +1870,6 @@ export interface operations {
         responses: {
             /** @description The webhook after the change */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Webhook"];
@@ -2675,19 +1879,9 @@ export interface operations {
         };
     };
     getNetwork: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
         responses: {
             /** @description The network */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": {
                         data: components["schemas"]["Network"];

@@ -43,7 +43,11 @@ export type ResponseOf<E extends Endpoint> =
   OperationOf<E> extends { responses: infer R } ? Json<R[keyof R]> : never;
 
 type PathOf<O> = O extends { parameters: { path: infer P extends object } } ? { path: P } : unknown;
-type QueryOf<O> = O extends { parameters: { query?: infer Q } } ? { query?: Q } : unknown;
+type QueryOf<O> = O extends { parameters: infer P }
+  ? "query" extends keyof P
+    ? { query?: P["query"] }
+    : unknown
+  : unknown;
 type BodyOf<O> = O extends { requestBody: infer B } ? { body: Json<B> } : unknown;
 /** Path parameters, query and JSON body of an operation. */
 export type InputOf<E extends Endpoint> = PathOf<OperationOf<E>> &
@@ -70,7 +74,7 @@ export async function call<E extends Endpoint>(
   endpoint: E,
   ...[input]: InputArguments<E>
 ): Promise<ResponseOf<E>> {
-  const response = await session.http.send(requestOf(session, endpoint, input));
+  const response = await session.http.send(requestOf(session, endpoint, input as Input | undefined));
   if (response.status === 402)
     throw new RefusedToSign("quote", `${endpoint} costs money, and only the named actions pay`);
   return response.json as ResponseOf<E>;
@@ -81,11 +85,13 @@ export async function dataOf<T>(response: Promise<{ data: T }>): Promise<T> {
   return (await response).data;
 }
 
-function requestOf(
-  { apiKey }: Pick<Session, "apiKey">,
-  endpoint: Endpoint,
-  input: { path?: object; query?: object; body?: unknown } = {},
-): Request {
+interface Input {
+  path?: object;
+  query?: object;
+  body?: unknown;
+}
+
+function requestOf({ apiKey }: Pick<Session, "apiKey">, endpoint: Endpoint, input: Input = {}): Request {
   const [method, template] = endpoint.split(" ") as [Method, string];
   const path = Object.entries(input.path ?? {}).reduce(
     (text, [name, value]) => text.replace(`{${name}}`, encodeURIComponent(String(value).toLowerCase())),
