@@ -139,7 +139,9 @@ function addReadTools(server: McpServer, agent: Agent): void {
       annotations: READ_ONLY,
     },
     (input, { signal }) =>
-      toolResult(() => agent.waitFor(input.id, input.status, { timeoutMs: input.timeoutSeconds * 1000, signal })),
+      toolResult(() =>
+        agent.waitFor(input.id, input.status, { timeoutMs: input.timeoutSeconds * 1000, signal }),
+      ),
   );
 }
 
