@@ -292,10 +292,14 @@ async function eventsOf(db: Executor, targets: IndexedTarget[]): Promise<Set<str
   return new Set(rows.map((row) => `${row.blockHash}${row.contractId}`));
 }
 
+/** SQL: `votingClosesAt` of the contract `c`, and the end of the opening period after it. */
+export const votingClosesAtSql = sql`(c.disputed_at + c.ba_voting_window)`;
+export const openingEndsAtSql = sql`(c.disputed_at + c.ba_voting_window + ${LIMITS.voteOpeningWindow})`;
+
 /** SQL: the time (seconds) until which `agent`'s votes lock its stake in the registry; null if it never voted. */
 export function lockedUntil(agent: SQL): SQL {
   return sql`(
-    select max(c.disputed_at + c.ba_voting_window) + ${LIMITS.voteOpeningWindow}
+    select max(${openingEndsAtSql})
     from onchain.vote v join onchain.working_contract c on c.id = v.contract_id
     where v.backup_agent = ${agent})`;
 }

@@ -4,6 +4,7 @@ import { formatDecimal } from "@working-contracts/protocol/amounts";
 import type { EventType } from "@working-contracts/protocol/events";
 import { unpackOutcomes } from "@working-contracts/protocol/outcomes";
 import { STATUSES } from "@working-contracts/protocol/status";
+import { isoTime } from "@working-contracts/protocol/time";
 import { type Address, type Hex, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, inArray } from "drizzle-orm";
 import type { Executor } from "../db/client.js";
@@ -89,7 +90,6 @@ interface MappedEvent {
 }
 
 const money = (amount: unknown): string => formatDecimal(BigInt(String(amount)));
-const isoSeconds = (seconds: unknown): string => new Date(Number(seconds) * 1000).toISOString();
 const outcomesOf = ({ event, escrow }: Known) =>
   unpackOutcomes(Number(event.args.outcomes), escrow.criteriaCount);
 
@@ -102,8 +102,8 @@ const eventMappers: Record<string, (row: Known) => MappedEvent> = {
       title: terms.title,
       awardMethod: terms.awardMethod,
       budgetOrPrice: formatDecimal(escrow.price),
-      matchDeadline: isoSeconds(escrow.matchDeadline),
-      deliveryDeadline: isoSeconds(escrow.deliveryDeadline),
+      matchDeadline: isoTime(Number(escrow.matchDeadline)),
+      deliveryDeadline: isoTime(Number(escrow.deliveryDeadline)),
     },
     others: escrow.namedCounterparty === null ? [] : [escrow.namedCounterparty],
   }),
@@ -131,7 +131,7 @@ const eventMappers: Record<string, (row: Known) => MappedEvent> = {
   WorkingContractApproved: (row) => ({ type: "contract.approved", data: { criteriaMet: outcomesOf(row) } }),
   WorkingContractDisputed: ({ event }) => ({
     type: "contract.disputed",
-    data: { disputeBond: money(event.args.bond), votingClosesAt: isoSeconds(event.args.votingClosesAt) },
+    data: { disputeBond: money(event.args.bond), votingClosesAt: isoTime(Number(event.args.votingClosesAt)) },
   }),
   BackupAgentsDrawn: ({ event }) => {
     const backupAgents = event.args.backupAgents as string[];

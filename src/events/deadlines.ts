@@ -6,7 +6,8 @@
 import type { DeadlineName, EventType, TimeoutType } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { unpackOutcomes } from "@working-contracts/protocol/outcomes";
-import { effectiveOutcomes, type StatusFacts } from "@working-contracts/protocol/status";
+import { effectiveOutcomes, type StatusFacts, votingClosesAt } from "@working-contracts/protocol/status";
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Phase } from "@working-contracts/protocol/types";
 import { and, asc, eq, inArray, lte, sql } from "drizzle-orm";
 import type { Transaction } from "../db/client.js";
@@ -24,8 +25,6 @@ interface Rule {
   /** Event at the deadline. Without it, the deadline is only announced in advance. */
   timeout?: TimeoutType;
 }
-
-const votingClosesAt = (escrow: Escrow): bigint => (escrow.disputedAt ?? 0n) + BigInt(escrow.baVotingWindow);
 
 const RULES: readonly Rule[] = [
   { name: "match", phase: "created", at: (escrow) => escrow.matchDeadline },
@@ -45,7 +44,7 @@ const RULES: readonly Rule[] = [
     at: (escrow) => escrow.reviewDeadline,
     timeout: "contract.review-timeout",
   },
-  { name: "voting", phase: "disputed", at: votingClosesAt },
+  { name: "voting", phase: "disputed", at: (escrow) => BigInt(votingClosesAt(escrow)) },
 ];
 
 /** Events that change a contract's phase, or can change it. */
@@ -123,7 +122,7 @@ function toDraft(due: Deadline, escrow: Escrow, now: number): EventDraft[] {
       type: "deadline.approaching",
       contractId: escrow.id,
       agents: agentsOf(escrow.client, escrow.worker),
-      data: { deadline: `${due.name}Deadline`, at: new Date(due.deadline * 1000).toISOString() },
+      data: { deadline: `${due.name}Deadline`, at: isoTime(due.deadline) },
       occurredAt: new Date(now * 1000),
       source: sourceOf(escrow, rule),
     },

@@ -1,11 +1,10 @@
 /** Finds due actions by the chain's clock: bounded queries on the index, minus actions already in the outbox. */
 
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../db/client.js";
-import { lockedUntil } from "../db/onchain.js";
+import { lockedUntil, openingEndsAtSql, votingClosesAtSql } from "../db/onchain.js";
 import {
   claimDeferredOperation,
   claimOperation,
@@ -80,7 +79,7 @@ async function dueDraws(db: Executor, now: number): Promise<NewOperation[]> {
     db,
     sql`select c.id as escrow, ${key} as "onceKey" from onchain.working_contract c
       where c.phase = 'disputed' and not c.settled and not c.drawn and c.ba_recruit_count > 0
-        and c.disputed_at + c.ba_voting_window > ${now}
+        and ${votingClosesAtSql} > ${now}
         and ${isOurs(sql`c.id`)}
         and ${notTried(key)}
       order by c.disputed_at, c.id limit ${LIMIT}`,
@@ -89,7 +88,7 @@ async function dueDraws(db: Executor, now: number): Promise<NewOperation[]> {
 }
 
 const votingClosed = (now: number): SQL => sql`(
-  c.disputed_at + c.ba_voting_window <= ${now}
+  ${votingClosesAtSql} <= ${now}
   or (c.ba_recruit_count > 0 and c.sealed_votes = c.ba_recruit_count))`;
 
 async function dueOpenings(db: Executor, now: number): Promise<NewOperation[]> {
@@ -101,7 +100,7 @@ async function dueOpenings(db: Executor, now: number): Promise<NewOperation[]> {
       join app.sealed_vote mine on mine.contract_id = c.id and mine.backup_agent = v.backup_agent
         and mine.commitment = v.commitment
       where c.phase = 'disputed' and not c.settled and ${votingClosed(now)}
-        and c.disputed_at + c.ba_voting_window + ${LIMITS.voteOpeningWindow} > ${now}
+        and ${openingEndsAtSql} > ${now}
         and ${notTried(sql`'open-vote:' || c.id || ':' || v.backup_agent`)}
       order by c.disputed_at, v.position limit ${LIMIT}`,
   );
@@ -114,7 +113,7 @@ async function dueTallies(db: Executor, now: number): Promise<NewOperation[]> {
     sql`select c.id as escrow from onchain.working_contract c
       where c.phase = 'disputed' and not c.settled
         and ((${votingClosed(now)} and c.opened_votes = c.sealed_votes)
-          or c.disputed_at + c.ba_voting_window + ${LIMITS.voteOpeningWindow} <= ${now})
+          or ${openingEndsAtSql} <= ${now})
         and ${isOurs(sql`c.id`)}
         and ${notTried(sql`'tally:' || c.id`)}
       order by c.disputed_at, c.id limit ${LIMIT}`,

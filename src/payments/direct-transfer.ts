@@ -4,7 +4,7 @@
  */
 
 import { escrowAbi } from "@working-contracts/protocol/abi";
-import { workerStake } from "@working-contracts/protocol/ledger";
+import { depositsOf } from "@working-contracts/protocol/ledger";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, inArray, ne } from "drizzle-orm";
 import { type Log, parseAbi, parseEventLogs, type TransactionReceipt } from "viem";
@@ -218,7 +218,7 @@ export async function refundDirectTransfer(
 
   if (row.phase === null || row.phase === "none") {
     const onChain = parseStoredTerms(row.escrowTerms);
-    const deposit = onChain.workerInitiated ? workerStake(onChain.price, onChain.parameters) : onChain.price;
+    const deposit = depositsOf(onChain).initiator;
     if (onChain.initiator !== payment.from || !(await holdsAtLeast(deps, escrow, deposit))) return false;
     await enqueue(
       db,

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, inject, test } from "vitest";
 import type { LedgerView } from "../../src/features/contracts/get-ledger.js";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import type { ProtocolView } from "../../src/features/protocol/present-parameters.js";
+import type { ProtocolView } from "../../src/features/protocol/routes.js";
 import type { RecordView } from "../../src/features/records/read-record.js";
 import type { VoteView } from "../../src/features/votes/view.js";
 import { leadOn, useBrowser } from "./support/browser.js";

@@ -5,7 +5,7 @@ import type { Address } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { createDatabase } from "../../src/db/client.js";
-import { readWorkload, type Workload, type WorkloadView } from "../../src/features/workload/read-workload.js";
+import { readWorkload, type Workload, type WorkloadView } from "../../src/features/records/read-workload.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { DAY, HOUR } from "../support/contracts.js";

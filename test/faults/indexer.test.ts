@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import type { Readiness } from "../../src/features/system/readiness.js";
+import type { Readiness } from "../../src/features/system/routes.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 import { indexedTo } from "./support/audit.js";

@@ -1,6 +1,6 @@
 /** Actions of a contract's Client, Worker and Backup Agents, and of an agent for itself. */
 import { parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
-import { disputeBond, voteDeposit, workerStake } from "@working-contracts/protocol/ledger";
+import { depositsOf, disputeBond, voteDeposit } from "@working-contracts/protocol/ledger";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { QuotedPayment } from "./payment.js";
 import { call, dataOf, type ExpectedPayment, pay, type Session } from "./session.js";
@@ -24,7 +24,7 @@ export function actions(session: Session) {
       const expect = async ({ quote }: QuotedPayment) => {
         const served = await servedTerms(quote.payTo);
         const terms = ownTerms(quote.payTo, { posted, body, caller, served, network });
-        const amount = terms.workerInitiated ? workerStake(terms.price, terms.parameters) : terms.price;
+        const amount = depositsOf(terms).initiator;
         return stablecoin(quote.payTo, amount);
       };
       return pay(session, "POST /v1/contracts", { body, expect, open: ({ data }) => data });
@@ -32,9 +32,7 @@ export function actions(session: Session) {
 
     /** Accepts a contract: pays the Worker Stake, or the price of a listing. */
     async accept(id: string): Promise<Contract> {
-      const expect = toEscrow(id, ({ price, parameters, workerInitiated }) =>
-        workerInitiated ? price : workerStake(price, parameters),
-      );
+      const expect = toEscrow(id, (terms) => depositsOf(terms).acceptor);
       const body = JSON.stringify({ accept: true });
       return pay(session, "POST /v1/contracts/{id}/accept", {
         path: { id },

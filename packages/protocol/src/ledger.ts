@@ -3,9 +3,11 @@
  * smallest unit and every division rounds down. The second part of a split is the whole minus the first, so nothing
  * is lost.
  */
+
 import { share } from "./amounts.js";
 import { type Outcome, type OutcomeTally, outcomeAt, packOutcomes } from "./outcomes.js";
 import type { Parameters } from "./parameters.js";
+import type { EscrowTerms } from "./types.js";
 
 export interface Payout {
   client: bigint;
@@ -37,6 +39,16 @@ export interface Leg {
 /** The Worker Stake for a price. */
 export function workerStake(price: bigint, parameters: Parameters): bigint {
   return share(price, parameters.workerStakeRatio);
+}
+
+/** What the initiator deposits to open a Working Contract, and the acceptor to match it: one price, one Worker Stake. */
+export function depositsOf({
+  price,
+  workerInitiated,
+  parameters,
+}: Pick<EscrowTerms, "price" | "workerInitiated" | "parameters">): { initiator: bigint; acceptor: bigint } {
+  const stake = workerStake(price, parameters);
+  return workerInitiated ? { initiator: stake, acceptor: price } : { initiator: price, acceptor: stake };
 }
 
 /** The Dispute Bond for a price. */

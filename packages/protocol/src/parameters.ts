@@ -33,14 +33,3 @@ export const DEFAULT_PARAMETERS: Parameters = eachParameter((name) => PARAMETERS
 export function eachParameter<T>(of: (name: ParameterName) => T): Record<ParameterName, T> {
   return Object.fromEntries(PARAMETER_NAMES.map((name) => [name, of(name)])) as Record<ParameterName, T>;
 }
-
-/** Formats seconds as an ISO 8601 duration without days, as in the specification: `PT24H`, `PT1H30M`, `PT0S`. */
-export function isoDuration(seconds: number): string {
-  const parts = [
-    [Math.floor(seconds / 3600), "H"],
-    [Math.floor((seconds % 3600) / 60), "M"],
-    [seconds % 60, "S"],
-  ] as const;
-  const text = parts.map(([count, unit]) => (count > 0 ? `${count}${unit}` : "")).join("");
-  return `PT${text === "" ? "0S" : text}`;
-}

@@ -109,6 +109,21 @@ export function endedAt(facts: StatusFacts & { endedAt: number | null }, now: nu
   }
 }
 
+interface Dispute {
+  disputedAt: bigint | null;
+  baVotingWindow: number;
+}
+
+/** Returns the first second in which votes are no longer accepted; meaningful once disputed. src/db/onchain.ts has the SQL. */
+export function votingClosesAt({ disputedAt, baVotingWindow }: Dispute): number {
+  return Number(disputedAt ?? 0n) + baVotingWindow;
+}
+
+/** Returns the first second in which seats that no drawn agent took are open to every eligible Backup Agent. */
+export function seatsOpenAt({ disputedAt, baVotingWindow }: Dispute): number {
+  return Number(disputedAt ?? 0n) + Math.floor(baVotingWindow / 2);
+}
+
 /** Settled statuses are named by how the price was divided. */
 function resolvedStatus(facts: StatusFacts, now: number): Status {
   if (!facts.settled) return "resolved";

@@ -1,6 +1,6 @@
-/** A cache of checkpoint trees, each built once per state of a contract. */
+/** The Merkle trees over the checkpoints of contracts: a cache, and the lock that keeps an anchored root complete. */
 import { desc, eq, sql } from "drizzle-orm";
-import type { Executor } from "../../db/client.js";
+import type { Executor, Transaction } from "../../db/client.js";
 import { checkpoint } from "../../db/schema.js";
 import { buildTree, type CheckpointRow, type CheckpointTree } from "./merkle.js";
 
@@ -85,4 +85,13 @@ async function readLeaves(db: Executor, contractId: string, count: number): Prom
     await tx.execute(sql`close sorted_leaves`);
     return leaves;
   });
+}
+
+/**
+ * Serialises everything that changes or anchors the checkpoints of a Working Contract until the transaction ends.
+ * A delivery takes it, computes the root and stores its operation in one transaction; a checkpoint takes it and is
+ * refused once such an operation is stored. So the anchored root covers every accepted checkpoint.
+ */
+export async function lockCheckpoints(tx: Transaction, contractId: string): Promise<void> {
+  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`checkpoints:${contractId}`}, 0))`);
 }

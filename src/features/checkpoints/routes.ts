@@ -1,20 +1,58 @@
 /** Checkpoints of continuous work, and their proofs. */
+
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
+import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { created, data, operation, raw } from "../../http/operation.js";
-import { listOf, PageQuerySchema } from "../../http/schemas.js";
+import { JsonObjectSchema, listOf, PageQuerySchema, TimestampSchema } from "../../http/schemas.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
-import { listCheckpoints, streamCheckpoints } from "./list-checkpoints.js";
-import { proveCheckpoint } from "./prove-checkpoint.js";
 import {
-  CheckpointBodySchema,
-  CheckpointParamsSchema,
   CheckpointProofSchema,
   CheckpointSchema,
-} from "./schema.js";
-import { submitCheckpoint } from "./submit-checkpoint.js";
+  listCheckpoints,
+  proveCheckpoint,
+  streamCheckpoints,
+} from "./read-checkpoints.js";
+import { type CheckpointDraft, submitCheckpoint } from "./submit-checkpoint.js";
+
+const SequenceSchema = z.number().int("must be a whole number").min(1, "must be at least 1");
+
+/** Opaque text of the Worker's own making: stored as given. */
+const TextSchema = z
+  .string()
+  .min(1, "must not be empty")
+  .refine(
+    (text) => [...text].length <= LIMITS.checkpointStringLength,
+    `must have at most ${LIMITS.checkpointStringLength} characters`,
+  )
+  .openapi({ minLength: 1, maxLength: LIMITS.checkpointStringLength });
+
+export const CheckpointBodySchema = z
+  .object({
+    fromSequence: SequenceSchema,
+    toSequence: SequenceSchema,
+    merkleRoot: TextSchema,
+    lastReceiptHash: TextSchema,
+    teeMeasurement: TextSchema,
+    teeSignature: TextSchema,
+    checkpointedAt: TimestampSchema,
+    data: JsonObjectSchema(LIMITS.checkpointDataBytes),
+  })
+  .refine(({ fromSequence, toSequence }) => toSequence >= fromSequence, {
+    path: ["toSequence"],
+    message: "must not be less than fromSequence",
+  })
+  .openapi("SubmitCheckpoint") satisfies z.ZodType<CheckpointDraft>;
+
+export const CheckpointParamsSchema = ContractParamsSchema.extend({
+  checkpointId: z
+    .string()
+    .min(1)
+    .max(100)
+    .openapi({ param: { name: "checkpointId", in: "path" } }),
+});
 
 const tag = "Checkpoints";
 

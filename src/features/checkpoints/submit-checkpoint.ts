@@ -1,6 +1,8 @@
 /** POST /v1/contracts/{id}/checkpoint: appends to the Worker's checkpoints. */
+
 import { randomUUID } from "node:crypto";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, ne } from "drizzle-orm";
 import type { Transaction } from "../../db/client.js";
@@ -8,13 +10,10 @@ import { checkpoint, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
-import { loadContractForAction } from "../contracts/load-for-action.js";
-import { requireStatus, requireWorker } from "../contracts/parties.js";
-import { isoTime } from "../contracts/view.js";
-import { readLastCheckpoint } from "./checkpoint-trees.js";
-import { lockCheckpoints } from "./lock-checkpoints.js";
+import { loadContractForAction, requireStatus, requireWorker } from "../contracts/load-for-action.js";
+import { lockCheckpoints, readLastCheckpoint } from "./checkpoint-trees.js";
 import { type CheckpointContent, type CheckpointRow, checkpointLeaf } from "./merkle.js";
-import { type CheckpointView, toCheckpoint } from "./view.js";
+import { type CheckpointView, toCheckpoint } from "./read-checkpoints.js";
 
 export type CheckpointDraft = Omit<CheckpointContent, "contractId">;
 

@@ -1,6 +1,8 @@
 /** Complaints about the other party (docs/rules.md 53): filed and read over HTTP, resolved by the operator; no money moves. */
+
 import { randomUUID } from "node:crypto";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, count, eq, sql } from "drizzle-orm";
 import type { Database, Executor, Transaction } from "../../db/client.js";
@@ -9,7 +11,7 @@ import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
 import { loadContractForAction } from "../contracts/load-for-action.js";
-import { type ContractRow, isoTime } from "../contracts/view.js";
+import type { ContractRow } from "../contracts/view.js";
 
 export const COMPLAINT_STATUSES = ["pending", "upheld", "dismissed"] as const;
 export type ComplaintStatus = (typeof COMPLAINT_STATUSES)[number];

@@ -1,8 +1,9 @@
 /** POST /v1/contracts: quotes the deposit, then opens the escrow. */
+
 import { createHash } from "node:crypto";
 import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
-import { workerStake } from "@working-contracts/protocol/ledger";
+import { depositsOf } from "@working-contracts/protocol/ledger";
 import type { Parameters } from "@working-contracts/protocol/parameters";
 import {
   canonicalTerms,
@@ -12,6 +13,7 @@ import {
   termsDocument,
   termsHash,
 } from "@working-contracts/protocol/terms";
+import { isoTime } from "@working-contracts/protocol/time";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { and, eq, isNull } from "drizzle-orm";
 import { workingContract } from "../../db/onchain.js";
@@ -25,7 +27,7 @@ import { performPaidCall } from "../../payments/paid-call.js";
 import type { HeaderReader } from "../../payments/x402.js";
 import { type ContractDraft, checkDeadlines, checkDraft, counterpartyOf } from "./draft.js";
 import { findLiveCreation, reserveAttempt, storeAttempt } from "./pending-attempts.js";
-import { isoTime, viewContract } from "./view.js";
+import { viewContract } from "./view.js";
 
 export interface CreateCall {
   caller: Address;
@@ -73,7 +75,7 @@ async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction
   checkDraft(call.draft, call.caller, parseDecimal(deps.config.minimumPrice) ?? 0n);
   const attempt = (await findAttempt(deps, call)) ?? (await newAttempt(deps, call));
   const { id, escrowTerms, draft } = attempt;
-  const amount = depositOf(escrowTerms);
+  const amount = depositsOf(escrowTerms).initiator;
 
   return {
     kind: "create",
@@ -187,10 +189,6 @@ async function readParameters({ publicClient, deployment }: Deps): Promise<Param
     abi: factoryAbi,
     functionName: "parameters",
   });
-}
-
-function depositOf({ workerInitiated, price, parameters }: EscrowTerms): bigint {
-  return workerInitiated ? workerStake(price, parameters) : price;
 }
 
 function hashOf(rawBody: Uint8Array): string {

@@ -1,6 +1,5 @@
 /** POST /v1/contracts/{id}/delivery: stores the reference encrypted; its hash and the checkpoints' root go on chain. */
-
-import { packOutcomes } from "@working-contracts/protocol/outcomes";
+import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { eq } from "drizzle-orm";
 import { keccak256, stringToHex } from "viem";
@@ -11,13 +10,10 @@ import type { StoredResponse } from "../../payments/operation-outcome.js";
 import { deliverOperation, type NewOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { ensureDelegation } from "../agents/delegation.js";
-import { readLastCheckpoint } from "../checkpoints/checkpoint-trees.js";
-import { lockCheckpoints } from "../checkpoints/lock-checkpoints.js";
+import { lockCheckpoints, readLastCheckpoint } from "../checkpoints/checkpoint-trees.js";
 import { rootOf } from "../checkpoints/merkle.js";
 import { encryptReference } from "../references/vault.js";
-import { computeCriteria } from "./compute-criteria.js";
-import { loadContractForAction } from "./load-for-action.js";
-import { requireStatus, requireWorker } from "./parties.js";
+import { loadContractForAction, requireStatus, requireWorker } from "./load-for-action.js";
 import { performAction } from "./perform-action.js";
 import { type ContractRow, viewContract } from "./view.js";
 
@@ -104,4 +100,51 @@ async function storeDelivery(
     .values({ contractId: id, worker: caller, deliveryHash, encrypted })
     .onConflictDoNothing();
   return deliveryHash;
+}
+
+const COMPARISONS: Record<string, (value: number, target: number) => boolean> = {
+  ">=": (value, target) => value >= target,
+  ">": (value, target) => value > target,
+  "<=": (value, target) => value <= target,
+  "<": (value, target) => value < target,
+  "==": (value, target) => value === target,
+};
+
+interface Rule {
+  metric: string;
+  op: string;
+  target: number;
+}
+
+/**
+ * One outcome per criterion. Rule `i` is `applicationTerms.criteria[i]`; a missing or malformed one gives `unclear`, a
+ * valid one without a number to compare gives `not met`.
+ */
+export function computeCriteria(input: {
+  criteriaCount: number;
+  applicationTerms: Record<string, unknown> | null;
+  /** `data` of the last checkpoint; null if there is none. */
+  metrics: Record<string, unknown> | null;
+}): Outcome[] {
+  const rules = input.applicationTerms?.criteria;
+  return Array.from({ length: input.criteriaCount }, (_, i) => {
+    const rule = ruleOf(Array.isArray(rules) ? rules[i] : undefined);
+    if (rule === null) return "unclear";
+    const value =
+      input.metrics !== null && Object.hasOwn(input.metrics, rule.metric) ? input.metrics[rule.metric] : null;
+    if (typeof value !== "number") return "not met";
+    return COMPARISONS[rule.op]?.(value, rule.target) === true ? "met" : "not met";
+  });
+}
+
+function ruleOf(value: unknown): Rule | null {
+  if (typeof value !== "object" || value === null) return null;
+  const { metric, op, target } = value as Record<string, unknown>;
+  const sound =
+    typeof metric === "string" &&
+    metric !== "" &&
+    typeof op === "string" &&
+    Object.hasOwn(COMPARISONS, op) &&
+    typeof target === "number";
+  return sound ? { metric, op, target } : null;
 }

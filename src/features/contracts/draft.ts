@@ -2,9 +2,9 @@
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { AppError } from "../../errors.js";
-import { isoTime } from "./view.js";
 
 /** A parsed Create body; amounts in base units, times in whole seconds. */
 export interface ContractDraft {

@@ -1,47 +1,54 @@
 /** GET /v1/contracts/{id}/ledger: every unit that an escrow took in and paid out, compared with its token balance. */
 
+import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
+import { asc, eq } from "drizzle-orm";
 import { erc20Abi } from "viem";
-import { indexedBlock } from "../../db/onchain.js";
+import type { Executor } from "../../db/client.js";
+import { escrowEvent, indexedBlock } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
-import { type ChainEvent, readTimeline } from "./read-timeline.js";
-import { isoTime, loadContract } from "./view.js";
+import { AddressViewSchema, HexViewSchema } from "../../http/schemas.js";
+import { AmountViewSchema, loadContract, TimeViewSchema } from "./view.js";
 
-export const LEDGER_ENTRY_NAMES = [
-  "price",
-  "worker-stake",
-  "dispute-bond",
-  "jury-bond",
-  "payout",
-  "jury-payout",
-  "late-payout",
-] as const;
+export const LedgerSchema = z
+  .object({
+    contractId: z.string(),
+    entries: z.array(
+      z.object({
+        direction: z.enum(["in", "out"]),
+        name: z.enum([
+          "price",
+          "worker-stake",
+          "dispute-bond",
+          "jury-bond",
+          "payout",
+          "jury-payout",
+          "late-payout",
+        ]),
+        party: AddressViewSchema.nullable(),
+        amount: AmountViewSchema,
+        at: TimeViewSchema,
+        blockNumber: z.number(),
+        transactionHash: HexViewSchema,
+      }),
+    ),
+    in: AmountViewSchema,
+    out: AmountViewSchema,
+    held: AmountViewSchema.openapi({ description: "`in` minus `out`: the amount that the escrow owes" }),
+    asOfBlock: z.number().nullable().openapi({ description: "Null while the index catches up" }),
+    balance: AmountViewSchema.nullable().openapi({
+      description: "The escrow's token balance at that block; null if the node does not respond",
+    }),
+    unbooked: AmountViewSchema.nullable().openapi({
+      description: "Balance beyond `held`, from direct transfers",
+    }),
+  })
+  .openapi("Ledger");
 
-export interface LedgerEntry {
-  direction: "in" | "out";
-  name: (typeof LEDGER_ENTRY_NAMES)[number];
-  party: Address | null;
-  amount: string;
-  at: string;
-  blockNumber: number;
-  transactionHash: Hex;
-}
-
-export interface LedgerView {
-  contractId: string;
-  entries: LedgerEntry[];
-  in: string;
-  out: string;
-  /** `in` minus `out`: the amount that the escrow owes. */
-  held: string;
-  /** Block of all figures; null while the index is catching up for the first time. */
-  asOfBlock: number | null;
-  /** The token's balance of the escrow at that block; null if the node does not respond. */
-  balance: string | null;
-  /** Balance beyond `held`, from direct transfers. Null without a balance. */
-  unbooked: string | null;
-}
+export type LedgerView = z.infer<typeof LedgerSchema>;
+export type LedgerEntry = LedgerView["entries"][number];
 
 /** An entry in base units. */
 type Booking = Omit<LedgerEntry, "amount"> & { amount: bigint };
@@ -153,4 +160,32 @@ async function balanceAt(
   } catch {
     return null;
   }
+}
+
+export interface ChainEvent {
+  id: string;
+  name: string;
+  /** Event arguments; integers as decimal strings, hex in lower case. */
+  args: Record<string, unknown>;
+  /** Seconds since 1970. */
+  timestamp: number;
+  blockNumber: number;
+  transactionHash: Hex;
+}
+
+/** Every event of an escrow, oldest first: at most about three for each of 4,095 voters, and a dozen more. */
+export async function readTimeline(db: Executor, id: Address): Promise<ChainEvent[]> {
+  const rows = await db
+    .select()
+    .from(escrowEvent)
+    .where(eq(escrowEvent.contractId, id))
+    .orderBy(asc(escrowEvent.id));
+  return rows.map(({ id: eventId, name, args, timestamp, blockNumber, transactionHash }) => ({
+    id: eventId,
+    name,
+    args,
+    timestamp: Number(timestamp),
+    blockNumber: Number(blockNumber),
+    transactionHash,
+  }));
 }

@@ -1,47 +1,62 @@
 /** GET /v1/contracts/{id}/settlement: who gets what, how it ended, and how far each payment is. */
 
+import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
-import { juryDues, type LegName, type Payout } from "@working-contracts/protocol/ledger";
-import {
-  type Ending,
-  endedAt,
-  endingOf,
-  type Status,
-  settlementLegs,
-  statusOf,
-} from "@working-contracts/protocol/status";
+import { juryDues, LEG_NAMES } from "@working-contracts/protocol/ledger";
+import { endedAt, endingOf, STATUSES, settlementLegs, statusOf } from "@working-contracts/protocol/status";
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, eq, inArray } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { deferredPayout, escrowEvent, vote } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
-import { type ContractRow, factsOf, isoTime, loadContract, parametersOf } from "./view.js";
+import { AddressViewSchema, HexViewSchema } from "../../http/schemas.js";
+import {
+  AmountViewSchema,
+  type ContractRow,
+  factsOf,
+  loadContract,
+  parametersOf,
+  TimeViewSchema,
+} from "./view.js";
 
-/** `held`: the payout hold runs. `queued`: due, not on chain yet, or refused by the token so far. */
-export type LegState = "held" | "queued" | "confirmed";
+/** A leg is `held` while the payout hold runs, and `queued` if it is due but not on chain, or refused by the token so far. */
+export const SettlementSchema = z
+  .object({
+    contractId: z.string(),
+    status: z.enum(STATUSES),
+    ending: z
+      .enum([
+        "approved",
+        "review-timeout",
+        "dispute",
+        "absent",
+        "withdrawn",
+        "declined",
+        "cancelled",
+        "unmatched",
+      ])
+      .nullable(),
+    endedAt: TimeViewSchema.nullable(),
+    heldUntil: TimeViewSchema.nullable(),
+    settledAt: TimeViewSchema.nullable(),
+    transactionHash: HexViewSchema.nullable(),
+    legs: z.array(
+      z.object({
+        name: z.enum([...LEG_NAMES, "jury-payout"]),
+        to: z.enum(["client", "worker", "treasury", "backup-agent"]),
+        address: AddressViewSchema.nullable(),
+        amount: AmountViewSchema,
+        state: z.enum(["held", "queued", "confirmed"]),
+        transactionHash: HexViewSchema.nullable(),
+      }),
+    ),
+  })
+  .openapi("Settlement");
 
-export interface SettlementLeg {
-  name: LegName | "jury-payout";
-  to: keyof Payout | "backup-agent";
-  /** Null while it is not fixed: the Treasury's, before settlement. */
-  address: Address | null;
-  amount: string;
-  state: LegState;
-  transactionHash: Hex | null;
-}
-
-export interface SettlementView {
-  contractId: string;
-  status: Status;
-  /** How the contract ended; null while it has not. */
-  ending: Ending | null;
-  endedAt: string | null;
-  /** End of the hold for review; null without a hold. */
-  heldUntil: string | null;
-  settledAt: string | null;
-  transactionHash: Hex | null;
-  legs: SettlementLeg[];
-}
+export type SettlementView = z.infer<typeof SettlementSchema>;
+export type SettlementLeg = SettlementView["legs"][number];
+export type LegState = SettlementLeg["state"];
 
 /** The settlement of one contract, empty while it has not ended. Throws 404. */
 export async function getSettlement(deps: Pick<Deps, "db" | "clock">, id: Address): Promise<SettlementView> {

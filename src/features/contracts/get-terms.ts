@@ -1,30 +1,67 @@
 /** GET /v1/contracts/{id}/terms: everything that a reader needs to recompute the escrow's address (docs/rules.md 19). */
 
+import { z } from "@hono/zod-openapi";
+import { eachParameter } from "@working-contracts/protocol/parameters";
 import { packTerms, type TermsDocument } from "@working-contracts/protocol/terms";
-import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
+import type { Address } from "@working-contracts/protocol/types";
 import { eq } from "drizzle-orm";
 import { terms } from "../../db/schema.js";
 import { parseStoredTerms } from "../../db/stored-terms.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
+import { AddressViewSchema, HexViewSchema } from "../../http/schemas.js";
 
-export interface TermsView {
-  contractId: string;
-  chainId: number;
-  /** Deploys by CREATE2 with a salt of zero, as an EIP-1167 clone of `implementation` with `packedTerms` as its immutable arguments. */
-  factory: Address;
-  implementation: Address;
-  /** Text fields, application terms and salt. */
-  document: TermsDocument;
-  /** RFC 8785 text of `document`; its keccak256 is `termsHash`. */
-  canonicalDocument: string;
-  /** keccak256 of the caller and the SHA-256 of the posted bytes; part of the document. */
-  salt: Hex;
-  termsHash: Hex;
-  /** As on chain: the factory's `Terms`, price in the smallest unit, deadlines in seconds. */
-  escrowTerms: Omit<EscrowTerms, "price"> & { price: string };
-  packedTerms: Hex;
-}
+const ParametersSchema = z.object(eachParameter(() => z.number()));
+
+/** The factory deploys by CREATE2 with a salt of zero, an EIP-1167 clone of `implementation` with `packedTerms` as its arguments. */
+export const TermsSchema = z
+  .object({
+    contractId: z.string(),
+    chainId: z.number(),
+    factory: AddressViewSchema,
+    implementation: AddressViewSchema,
+    document: z.object({
+      acceptanceCriteria: z.array(z.string()),
+      application: z.string().nullable(),
+      applicationTerms: z.record(z.string(), z.unknown()).nullable(),
+      awardMethod: z.string(),
+      contractType: z.string(),
+      initiator: z.string(),
+      salt: HexViewSchema,
+      supplementaryMaterialsHash: HexViewSchema.nullable(),
+      taskDescription: z.string(),
+      title: z.string(),
+      verificationMode: z.string(),
+    }),
+    canonicalDocument: z
+      .string()
+      .openapi({ description: "RFC 8785 text of `document`; its keccak256 is `termsHash`" }),
+    salt: HexViewSchema,
+    termsHash: HexViewSchema,
+    escrowTerms: z
+      .object({
+        initiator: AddressViewSchema,
+        price: z.string(),
+        counterparty: AddressViewSchema,
+        criteriaCount: z.number(),
+        workerInitiated: z.boolean(),
+        computedCriteria: z.boolean(),
+        matchDeadline: z.number(),
+        withdrawalDeadline: z.number(),
+        deliveryDeadline: z.number(),
+        reviewDeadline: z.number(),
+        termsHash: HexViewSchema,
+        parameters: ParametersSchema,
+      })
+      .openapi({
+        description:
+          "The factory's `Terms`: price in the smallest unit, times in seconds, ratios in basis points",
+      }),
+    packedTerms: HexViewSchema.openapi({ description: "Immutable arguments behind the escrow's proxy code" }),
+  })
+  .openapi("Terms");
+
+export type TermsView = z.infer<typeof TermsSchema>;
 
 /** Terms of a contract, available after its first quote. Throws 404. */
 export async function getTerms(

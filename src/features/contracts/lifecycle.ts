@@ -1,8 +1,13 @@
-/** The actions on a contract that cost nothing and carry no data, as one table. */
+/** The actions on a contract that carry no data: the paid ones, accept and dispute, and the free ones, as one table. */
+
+import { depositsOf, disputeBond } from "@working-contracts/protocol/ledger";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import type { StoredResponse } from "../../payments/operation-outcome.js";
+import type { PaidAction } from "../../payments/paid-action.js";
+import { performPaidCall } from "../../payments/paid-call.js";
+import type { HeaderReader } from "../../payments/x402.js";
 import {
   approveOperation,
   cancelOperation,
@@ -11,10 +16,16 @@ import {
 } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { ensureDelegation } from "../agents/delegation.js";
-import { loadContractForAction } from "./load-for-action.js";
-import { requireBefore, requireClient, requireInitiator, requireStatus, requireWorker } from "./parties.js";
+import {
+  loadContractForAction,
+  requireBefore,
+  requireClient,
+  requireInitiator,
+  requireStatus,
+  requireWorker,
+} from "./load-for-action.js";
 import { performAction } from "./perform-action.js";
-import { type ContractRow, loadContract, toContract } from "./view.js";
+import { type ContractRow, loadContract, parametersOf, toContract, viewContract } from "./view.js";
 
 /** Role (403), status and deadline (409) that an action requires, and the operation it becomes. */
 const ACTIONS = {
@@ -94,4 +105,56 @@ function requireDecliner(row: ContractRow, caller: Address): void {
     });
   }
   requireAcceptor(row, caller);
+}
+
+/** Role (403) and status (409) that a paid action requires, and its payment. */
+const PAID_ACTIONS = {
+  accept: {
+    requireRole: requireAcceptor,
+    status: "created",
+    deadline: "matchDeadline",
+    amountOf: (facts: PaymentFacts) => depositsOf(facts).acceptor,
+    payment: ({ workerInitiated }: PaymentFacts) => (workerInitiated ? "Price of" : "Worker Stake for"),
+    alreadyDone: "You have already accepted this contract, with another payment.",
+  },
+  dispute: {
+    requireRole: requireClient,
+    status: "under-review",
+    deadline: "reviewDeadline",
+    amountOf: ({ price, parameters }: PaymentFacts) => disputeBond(price, parameters),
+    payment: () => "Dispute Bond for",
+    alreadyDone: "You have already disputed this contract, with another payment.",
+  },
+} as const;
+
+type PaymentFacts = Parameters<typeof depositsOf>[0];
+
+/** Quotes one action of the table, or performs it once it is paid: matches the caller, or opens the dispute. */
+export async function performPaidAction(
+  deps: Deps,
+  name: keyof typeof PAID_ACTIONS,
+  { id, caller, ...request }: { id: Address; caller: Address; rawBody: Uint8Array; headers: HeaderReader },
+): Promise<StoredResponse> {
+  const { requireRole, status, deadline, amountOf, payment, alreadyDone } = PAID_ACTIONS[name];
+  return performPaidCall(deps, {
+    action: `${name} ${id}`,
+    caller,
+    ...request,
+    check: async (): Promise<PaidAction> => {
+      const row = await loadContractForAction(deps.db, id);
+      requireRole(row, caller);
+      requireStatus(row, status, deps.clock.now());
+      const facts = { ...row.chain, parameters: parametersOf(row) };
+      return {
+        kind: name,
+        payTo: id,
+        amount: amountOf(facts),
+        resourceUrl: `${deps.config.baseUrl}/v1/contracts/${id}/${name}`,
+        description: `${payment(facts)} the contract "${row.terms.title}"`,
+        lastSecond: Number(row.chain[deadline]) - 1,
+        alreadyDone: new AppError("conflict", { message: alreadyDone }),
+      };
+    },
+    respond: async () => ({ data: await viewContract(deps, id) }),
+  });
 }

@@ -1,27 +1,21 @@
 /** The life of a contract; votes on a disputed one are in features/votes. */
 import { z } from "@hono/zod-openapi";
 import { body, data, operation, stored } from "../../http/operation.js";
-import { acceptContract } from "./accept-contract.js";
 import { createContract } from "./create-contract.js";
 import { deliver } from "./deliver.js";
-import { disputeContract } from "./dispute-contract.js";
-import { getLedger } from "./get-ledger.js";
-import { getSettlement } from "./get-settlement.js";
-import { getTerms } from "./get-terms.js";
-import { performLifecycleAction } from "./lifecycle.js";
+import { getLedger, LedgerSchema } from "./get-ledger.js";
+import { getSettlement, SettlementSchema } from "./get-settlement.js";
+import { getTerms, TermsSchema } from "./get-terms.js";
+import { performLifecycleAction, performPaidAction } from "./lifecycle.js";
 import { listContracts } from "./list-contracts.js";
 import {
   AcceptBodySchema,
   ContractParamsSchema,
-  ContractSchema,
   CreateBodySchema,
   DeliveryBodySchema,
-  LedgerSchema,
   ListQuerySchema,
-  SettlementSchema,
-  TermsSchema,
 } from "./schema.js";
-import { viewContract } from "./view.js";
+import { ContractSchema, viewContract } from "./view.js";
 
 const tag = "Contracts";
 const params = ContractParamsSchema;
@@ -148,7 +142,7 @@ const acceptContractOperation = operation(
   (deps) =>
     ({ params: { id }, body: { accept }, caller, rawBody, c }) =>
       accept
-        ? acceptContract(deps, { id, caller, rawBody, headers: c.req.raw.headers })
+        ? performPaidAction(deps, "accept", { id, caller, rawBody, headers: c.req.raw.headers })
         : performLifecycleAction(deps, "decline", { id, caller, rawBody }),
 );
 
@@ -183,7 +177,7 @@ const disputeContractOperation = operation(
   },
   (deps) =>
     ({ params: { id }, caller, rawBody, c }) =>
-      disputeContract(deps, { id, caller, rawBody, headers: c.req.raw.headers }),
+      performPaidAction(deps, "dispute", { id, caller, rawBody, headers: c.req.raw.headers }),
 );
 
 function lifecycleOperation(name: "approve" | "withdraw" | "cancel", summary: string, result: string) {

@@ -1,18 +1,11 @@
 import { z } from "@hono/zod-openapi";
 import { MAX_PRICE, parseDecimal } from "@working-contracts/protocol/amounts";
-import { LEG_NAMES } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { OUTCOMES } from "@working-contracts/protocol/outcomes";
-import { eachParameter } from "@working-contracts/protocol/parameters";
 import { STATUSES } from "@working-contracts/protocol/status";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import { AddressSchema, AddressViewSchema, HexViewSchema } from "../../http/schemas.js";
+import { AddressSchema } from "../../http/schemas.js";
 import type { ContractDraft } from "./draft.js";
-import { LEDGER_ENTRY_NAMES, type LedgerView } from "./get-ledger.js";
-import type { SettlementView } from "./get-settlement.js";
-import type { TermsView } from "./get-terms.js";
 import { parseStatuses, SORTS } from "./list-contracts.js";
-import type { ContractView } from "./view.js";
 
 export const ContractParamsSchema = z.object({
   id: AddressSchema.openapi({
@@ -154,121 +147,6 @@ export const AcceptBodySchema = z
 
 export const DeliveryBodySchema = z.object({ delivery: ReferenceSchema }).openapi("SubmitDelivery");
 
-const amount = () => z.string().openapi({ example: "50.0" });
-const time = () => z.string().openapi({ format: "date-time" });
-
-/** The Contract of spec.md. */
-export const ContractSchema = z
-  .object({
-    id: z.string(),
-    status: z.enum(STATUSES),
-    createdAt: time(),
-    initiator: z.enum(["client", "worker"]),
-    client: AddressViewSchema.nullable(),
-    worker: AddressViewSchema.nullable(),
-    title: z.string(),
-    taskDescription: z.string(),
-    acceptanceCriteria: z.array(z.string()),
-    criteriaMet: z.array(z.enum(OUTCOMES)).nullable(),
-    supplementaryMaterials: z.string().nullable().openapi({ description: "Compact JWE" }),
-    delivery: z.string().nullable().openapi({ description: "Compact JWE" }),
-    contractType: z.literal("fixed"),
-    awardMethod: z.enum(["direct_award", "open_tender"]),
-    budgetOrPrice: amount(),
-    matchDeadline: time(),
-    withdrawalDeadline: time(),
-    deliveryDeadline: time(),
-    reviewDeadline: time(),
-    verificationMode: z.literal("privacy-preserving"),
-    backupAgents: z.array(AddressViewSchema),
-    escrowedFunds: amount().nullable(),
-    workerStake: amount().nullable(),
-    disputeBond: amount().nullable(),
-  })
-  .openapi("Contract") satisfies z.ZodType<ContractView>;
-
-const ParametersSchema = z.object(eachParameter(() => z.number()));
-
-export const TermsSchema = z
-  .object({
-    contractId: z.string(),
-    chainId: z.number(),
-    factory: AddressViewSchema,
-    implementation: AddressViewSchema,
-    document: z.object({
-      acceptanceCriteria: z.array(z.string()),
-      application: z.string().nullable(),
-      applicationTerms: z.record(z.string(), z.unknown()).nullable(),
-      awardMethod: z.string(),
-      contractType: z.string(),
-      initiator: z.string(),
-      salt: HexViewSchema,
-      supplementaryMaterialsHash: HexViewSchema.nullable(),
-      taskDescription: z.string(),
-      title: z.string(),
-      verificationMode: z.string(),
-    }),
-    canonicalDocument: z
-      .string()
-      .openapi({ description: "RFC 8785 text of `document`; its keccak256 is `termsHash`" }),
-    salt: HexViewSchema,
-    termsHash: HexViewSchema,
-    escrowTerms: z
-      .object({
-        initiator: AddressViewSchema,
-        price: z.string(),
-        counterparty: AddressViewSchema,
-        criteriaCount: z.number(),
-        workerInitiated: z.boolean(),
-        computedCriteria: z.boolean(),
-        matchDeadline: z.number(),
-        withdrawalDeadline: z.number(),
-        deliveryDeadline: z.number(),
-        reviewDeadline: z.number(),
-        termsHash: HexViewSchema,
-        parameters: ParametersSchema,
-      })
-      .openapi({
-        description:
-          "The factory's `Terms`: price in the smallest unit, times in seconds, ratios in basis points",
-      }),
-    packedTerms: HexViewSchema.openapi({ description: "Immutable arguments behind the escrow's proxy code" }),
-  })
-  .openapi("Terms") satisfies z.ZodType<TermsView>;
-
-export const SettlementSchema = z
-  .object({
-    contractId: z.string(),
-    status: z.enum(STATUSES),
-    ending: z
-      .enum([
-        "approved",
-        "review-timeout",
-        "dispute",
-        "absent",
-        "withdrawn",
-        "declined",
-        "cancelled",
-        "unmatched",
-      ])
-      .nullable(),
-    endedAt: time().nullable(),
-    heldUntil: time().nullable(),
-    settledAt: time().nullable(),
-    transactionHash: HexViewSchema.nullable(),
-    legs: z.array(
-      z.object({
-        name: z.enum([...LEG_NAMES, "jury-payout"]),
-        to: z.enum(["client", "worker", "treasury", "backup-agent"]),
-        address: AddressViewSchema.nullable(),
-        amount: amount(),
-        state: z.enum(["held", "queued", "confirmed"]),
-        transactionHash: HexViewSchema.nullable(),
-      }),
-    ),
-  })
-  .openapi("Settlement") satisfies z.ZodType<SettlementView>;
-
 export const ListQuerySchema = z.object({
   client: AddressSchema.optional(),
   worker: AddressSchema.optional(),
@@ -313,32 +191,3 @@ function filterAmount() {
     .optional()
     .openapi({ type: "string", example: "10.0" });
 }
-
-const ledgerAmount = () => z.string().openapi({ example: "50.0" });
-
-export const LedgerSchema = z
-  .object({
-    contractId: z.string(),
-    entries: z.array(
-      z.object({
-        direction: z.enum(["in", "out"]),
-        name: z.enum(LEDGER_ENTRY_NAMES),
-        party: AddressViewSchema.nullable(),
-        amount: ledgerAmount(),
-        at: z.string().openapi({ format: "date-time" }),
-        blockNumber: z.number(),
-        transactionHash: HexViewSchema,
-      }),
-    ),
-    in: ledgerAmount(),
-    out: ledgerAmount(),
-    held: ledgerAmount().openapi({ description: "`in` minus `out`: the amount that the escrow owes" }),
-    asOfBlock: z.number().nullable().openapi({ description: "Null while the index catches up" }),
-    balance: ledgerAmount().nullable().openapi({
-      description: "The escrow's token balance at that block; null if the node does not respond",
-    }),
-    unbooked: ledgerAmount()
-      .nullable()
-      .openapi({ description: "Balance beyond `held`, from direct transfers" }),
-  })
-  .openapi("Ledger") satisfies z.ZodType<LedgerView>;

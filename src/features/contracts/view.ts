@@ -1,15 +1,12 @@
 /** The query and the mapper for every response that shows a Contract. */
 
+import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { workerStake } from "@working-contracts/protocol/ledger";
-import { type Outcome, unpackOutcomes } from "@working-contracts/protocol/outcomes";
+import { OUTCOMES, unpackOutcomes } from "@working-contracts/protocol/outcomes";
 import { eachParameter, type Parameters } from "@working-contracts/protocol/parameters";
-import {
-  effectiveOutcomes,
-  type Status,
-  type StatusFacts,
-  statusOf,
-} from "@working-contracts/protocol/status";
+import { effectiveOutcomes, STATUSES, type StatusFacts, statusOf } from "@working-contracts/protocol/status";
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Phase } from "@working-contracts/protocol/types";
 import { and, eq, getTableColumns, ne, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
@@ -18,34 +15,43 @@ import { requireIndex } from "../../db/require-index.js";
 import { delivery, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
+import { AddressViewSchema } from "../../http/schemas.js";
 
-/** A Contract as the API shows it (spec.md, "Contract"). */
-export interface ContractView {
-  id: string;
-  status: Status;
-  createdAt: string;
-  initiator: "client" | "worker";
-  client: Address | null;
-  worker: Address | null;
-  title: string;
-  taskDescription: string;
-  acceptanceCriteria: string[];
-  criteriaMet: Outcome[] | null;
-  supplementaryMaterials: string | null;
-  delivery: string | null;
-  contractType: "fixed";
-  awardMethod: "direct_award" | "open_tender";
-  budgetOrPrice: string;
-  matchDeadline: string;
-  withdrawalDeadline: string;
-  deliveryDeadline: string;
-  reviewDeadline: string;
-  verificationMode: "privacy-preserving";
-  backupAgents: Address[];
-  escrowedFunds: string | null;
-  workerStake: string | null;
-  disputeBond: string | null;
-}
+/** A decimal of the stablecoin. */
+export const AmountViewSchema = z.string().openapi({ example: "50.0" });
+export const TimeViewSchema = z.string().openapi({ format: "date-time" });
+
+/** A Contract as the API shows it (specification, "Contract"). */
+export const ContractSchema = z
+  .object({
+    id: z.string(),
+    status: z.enum(STATUSES),
+    createdAt: TimeViewSchema,
+    initiator: z.enum(["client", "worker"]),
+    client: AddressViewSchema.nullable(),
+    worker: AddressViewSchema.nullable(),
+    title: z.string(),
+    taskDescription: z.string(),
+    acceptanceCriteria: z.array(z.string()),
+    criteriaMet: z.array(z.enum(OUTCOMES)).nullable(),
+    supplementaryMaterials: z.string().nullable().openapi({ description: "Compact JWE" }),
+    delivery: z.string().nullable().openapi({ description: "Compact JWE" }),
+    contractType: z.literal("fixed"),
+    awardMethod: z.enum(["direct_award", "open_tender"]),
+    budgetOrPrice: AmountViewSchema,
+    matchDeadline: TimeViewSchema,
+    withdrawalDeadline: TimeViewSchema,
+    deliveryDeadline: TimeViewSchema,
+    reviewDeadline: TimeViewSchema,
+    verificationMode: z.literal("privacy-preserving"),
+    backupAgents: z.array(AddressViewSchema),
+    escrowedFunds: AmountViewSchema.nullable(),
+    workerStake: AmountViewSchema.nullable(),
+    disputeBond: AmountViewSchema.nullable(),
+  })
+  .openapi("Contract");
+
+export type ContractView = z.infer<typeof ContractSchema>;
 
 /** In the order of settled bonds; bounded by 4,095 ballots per contract. */
 const backupAgents = sql<Address[]>`array(
@@ -138,7 +144,7 @@ export function toContract(row: ContractRow, now: number): ContractView {
   return {
     id: chain.id,
     status: statusOf(facts, now),
-    createdAt: isoTime(Number(chain.createdAt)),
+    createdAt: isoTime(chain.createdAt ?? 0n),
     initiator: chain.workerInitiated ? "worker" : "client",
     client: chain.client,
     worker: chain.worker,
@@ -151,19 +157,14 @@ export function toContract(row: ContractRow, now: number): ContractView {
     contractType: "fixed",
     awardMethod: text.awardMethod as ContractView["awardMethod"],
     budgetOrPrice: price,
-    matchDeadline: isoTime(Number(chain.matchDeadline)),
-    withdrawalDeadline: isoTime(Number(chain.withdrawalDeadline)),
-    deliveryDeadline: isoTime(Number(chain.deliveryDeadline)),
-    reviewDeadline: isoTime(Number(chain.reviewDeadline)),
+    matchDeadline: isoTime(chain.matchDeadline),
+    withdrawalDeadline: isoTime(chain.withdrawalDeadline),
+    deliveryDeadline: isoTime(chain.deliveryDeadline),
+    reviewDeadline: isoTime(chain.reviewDeadline),
     verificationMode: "privacy-preserving",
     backupAgents: row.backupAgents,
     escrowedFunds: !chain.workerInitiated || matched ? price : null,
     workerStake: chain.workerInitiated || matched ? stake : null,
     disputeBond: chain.disputeBond === null ? null : formatDecimal(chain.disputeBond),
   };
-}
-
-/** Whole seconds as ISO 8601 in UTC with milliseconds. */
-export function isoTime(seconds: number): string {
-  return new Date(seconds * 1000).toISOString();
 }

@@ -1,4 +1,5 @@
 import { z } from "@hono/zod-openapi";
+import { isoTime } from "@working-contracts/protocol/time";
 import { data, operation } from "../../http/operation.js";
 
 const address = () => z.string().openapi({ pattern: "^0x[0-9a-f]{40}$" });
@@ -49,7 +50,7 @@ export const networkOperation = operation(
       return {
         baseUrl: config.baseUrl,
         network: `eip155:${deployment.chainId}`,
-        time: new Date(clock.now() * 1000).toISOString(),
+        time: isoTime(clock.now()),
         ...published,
       };
     },

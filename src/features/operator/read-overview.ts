@@ -2,6 +2,7 @@
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { endedAt } from "@working-contracts/protocol/status";
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, desc, eq, gt, inArray, sql } from "drizzle-orm";
 import { formatEther } from "viem";
@@ -9,7 +10,7 @@ import type { Executor } from "../../db/client.js";
 import { deferredPayout, workingContract as w } from "../../db/onchain.js";
 import { batch, type OperationState, operation, signerEpoch, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { factsOf, isoTime, selectContracts } from "../contracts/view.js";
+import { factsOf, selectContracts } from "../contracts/view.js";
 
 /** Rows of each list. */
 const LIMIT = 50;

@@ -1,9 +1,191 @@
 /** Global parameters and limits. */
+import { z } from "@hono/zod-openapi";
+import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import type { Parameters } from "@working-contracts/protocol/parameters";
+import { isoDuration } from "@working-contracts/protocol/time";
+import type { Config } from "../../config.js";
 import { data, operation } from "../../http/operation.js";
 import { createParameterReader } from "./parameters.js";
-import { presentLimits } from "./present-limits.js";
-import { presentParameters } from "./present-parameters.js";
-import { LimitsSchema, ProtocolSchema } from "./schema.js";
+
+const ratio = z.number().min(0).max(1);
+
+export const ProtocolSchema = z
+  .object({
+    protocolFee: ratio,
+    workerStakeRatio: ratio,
+    disputeBondRatio: ratio,
+    backupAgentBondRatio: ratio,
+    earlyWithdrawalSlashRatio: ratio,
+    absentNoneMetClientShare: ratio,
+    baUnclearSlashRatio: ratio,
+    tokenMintRewardFull: z.number(),
+    tokenMintRewardReduced: z.number(),
+    baEligibilityStake: z.number(),
+    baVotingWindow: z.string().openapi({ example: "PT24H" }),
+    baRecruitCount: z.number().nullable(),
+  })
+  .openapi("ProtocolParameters");
+
+const duration = z.string().openapi({ example: "PT5M", description: "ISO 8601 duration" });
+const rate = z.number().nullable().openapi({ description: "Requests per minute; null means unlimited" });
+
+export const LimitsSchema = z
+  .object({
+    requests: z.object({
+      bodyBytes: z.number(),
+      bodyDepth: z.number(),
+      readsPerMinute: rate,
+      writesPerMinute: rate,
+      anonymousPerMinute: rate,
+      challengesPerMinute: rate,
+      pagesPerMinute: rate,
+      pageSize: z.number(),
+      maxPageSize: z.number(),
+    }),
+    authentication: z.object({
+      challengeValidity: duration,
+      challengeAttempts: z.number(),
+      labelLength: z.number(),
+    }),
+    contracts: z.object({
+      idempotencyKeyLength: z.number(),
+      pendingAttempts: z.number(),
+      pendingAttemptLifetime: duration,
+      paymentTimeout: duration,
+      minimumPrice: z.string(),
+      titleLength: z.number(),
+      taskDescriptionLength: z.number(),
+      acceptanceCriteria: z.number(),
+      criterionLength: z.number(),
+      referenceLength: z.number(),
+      applicationTermsBytes: z.number(),
+      reviewDeadlineHorizon: duration,
+      payoutHold: duration,
+      maxPayoutHold: duration,
+    }),
+    checkpoints: z.object({
+      perContract: z.number(),
+      dataBytes: z.number(),
+      stringLength: z.number(),
+      clockSkew: duration,
+    }),
+    complaints: z.object({ window: duration, perRole: z.number(), evidenceBytes: z.number() }),
+    votes: z.object({ votersPerContract: z.number(), openingWindow: duration, unstakingDelay: duration }),
+    events: z.object({
+      deadlineNotice: duration,
+      streamsPerAgent: z.number(),
+      streamHeartbeat: duration,
+      streamLifetime: duration,
+      streamStall: duration,
+      webhooksPerAgent: z.number(),
+      webhookUrlLength: z.number(),
+      webhookDescriptionLength: z.number(),
+    }),
+    profiles: z.object({ displayNameLength: z.number(), bioLength: z.number(), versionsPerDay: z.number() }),
+  })
+  .openapi("Limits");
+
+/** The parameters as `GET /v1/protocol` shows them (specification, "Protocol parameters"). */
+export type ProtocolView = z.infer<typeof ProtocolSchema>;
+
+/** Basis points as fractions, the window as an ISO 8601 duration; `payoutHold` is served with the limits. */
+export function presentParameters({ payoutHold: _, ...parameters }: Parameters): ProtocolView {
+  return {
+    ...parameters,
+    protocolFee: fraction(parameters.protocolFee),
+    workerStakeRatio: fraction(parameters.workerStakeRatio),
+    disputeBondRatio: fraction(parameters.disputeBondRatio),
+    backupAgentBondRatio: fraction(parameters.backupAgentBondRatio),
+    earlyWithdrawalSlashRatio: fraction(parameters.earlyWithdrawalSlashRatio),
+    absentNoneMetClientShare: fraction(parameters.absentNoneMetClientShare),
+    baUnclearSlashRatio: fraction(parameters.baUnclearSlashRatio),
+    baVotingWindow: isoDuration(parameters.baVotingWindow),
+    baRecruitCount: parameters.baRecruitCount === 0 ? null : parameters.baRecruitCount,
+  };
+}
+
+/** One division of two integers: the nearest double, which JSON prints as the short decimal. */
+const fraction = (basisPoints: number): number => basisPoints / 10_000;
+
+/**
+ * All limits and windows that `GET /v1/protocol` does not serve: lengths in characters, sizes in bytes, windows as
+ * ISO 8601 durations, rates in requests per minute (null if switched off).
+ */
+export function presentLimits(
+  { minimumPrice, rateLimits }: Pick<Config, "minimumPrice" | "rateLimits">,
+  { payoutHold }: Pick<Parameters, "payoutHold">,
+) {
+  return {
+    requests: {
+      bodyBytes: LIMITS.bodyBytes,
+      bodyDepth: LIMITS.bodyDepth,
+      readsPerMinute: rateOf(rateLimits.reads),
+      writesPerMinute: rateOf(rateLimits.writes),
+      anonymousPerMinute: rateOf(rateLimits.anonymous),
+      challengesPerMinute: rateOf(rateLimits.challenges),
+      pagesPerMinute: rateOf(rateLimits.pages),
+      pageSize: LIMITS.pageSize,
+      maxPageSize: LIMITS.maxPageSize,
+    },
+    authentication: {
+      challengeValidity: isoDuration(LIMITS.challengeValidity),
+      challengeAttempts: LIMITS.challengeAttempts,
+      labelLength: LIMITS.labelLength,
+    },
+    contracts: {
+      idempotencyKeyLength: LIMITS.idempotencyKeyLength,
+      pendingAttempts: LIMITS.pendingAttempts,
+      pendingAttemptLifetime: isoDuration(LIMITS.pendingAttemptLifetime),
+      paymentTimeout: isoDuration(LIMITS.paymentTimeout),
+      minimumPrice: formatDecimal(parseDecimal(minimumPrice) ?? 0n),
+      titleLength: LIMITS.titleLength,
+      taskDescriptionLength: LIMITS.taskDescriptionLength,
+      acceptanceCriteria: LIMITS.acceptanceCriteria,
+      criterionLength: LIMITS.criterionLength,
+      referenceLength: LIMITS.referenceLength,
+      applicationTermsBytes: LIMITS.applicationTermsBytes,
+      reviewDeadlineHorizon: isoDuration(LIMITS.reviewDeadlineHorizon),
+      payoutHold: isoDuration(payoutHold),
+      maxPayoutHold: isoDuration(LIMITS.maxPayoutHold),
+    },
+    checkpoints: {
+      dataBytes: LIMITS.checkpointDataBytes,
+      perContract: LIMITS.checkpointsPerContract,
+      stringLength: LIMITS.checkpointStringLength,
+      clockSkew: isoDuration(LIMITS.checkpointClockSkew),
+    },
+    complaints: {
+      window: isoDuration(LIMITS.complaintWindow),
+      perRole: LIMITS.complaintsPerRole,
+      evidenceBytes: LIMITS.evidenceBytes,
+    },
+    votes: {
+      votersPerContract: LIMITS.votersPerContract,
+      openingWindow: isoDuration(LIMITS.voteOpeningWindow),
+      unstakingDelay: isoDuration(LIMITS.unstakingDelay),
+    },
+    events: {
+      deadlineNotice: isoDuration(LIMITS.deadlineNotice),
+      streamsPerAgent: LIMITS.streamsPerAgent,
+      streamHeartbeat: isoDuration(LIMITS.streamHeartbeat),
+      streamLifetime: isoDuration(LIMITS.streamLifetime),
+      streamStall: isoDuration(LIMITS.streamStall),
+      webhooksPerAgent: LIMITS.webhooksPerAgent,
+      webhookUrlLength: LIMITS.webhookUrlLength,
+      webhookDescriptionLength: LIMITS.webhookDescriptionLength,
+    },
+    profiles: {
+      displayNameLength: LIMITS.displayNameLength,
+      bioLength: LIMITS.bioLength,
+      versionsPerDay: LIMITS.profileVersionsPerDay,
+    },
+  };
+}
+
+export type LimitsView = ReturnType<typeof presentLimits>;
+
+const rateOf = (limit: number): number | null => (limit === 0 ? null : limit);
 
 const tag = "Protocol";
 

@@ -1,5 +1,6 @@
 /** GET /v1/agents/{address}/record: counts the results of an agent's contracts. */
 
+import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { STATUS_GROUPS, type Status } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
@@ -9,40 +10,41 @@ import { vote, workingContract as w } from "../../db/onchain.js";
 import { requireIndex } from "../../db/require-index.js";
 import { complaint, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
+import { data, operation } from "../../http/operation.js";
+import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 import { phasesOf, statusSql } from "../contracts/status-sql.js";
+import { AmountViewSchema } from "../contracts/view.js";
 import { tallied } from "../votes/view.js";
 
 /** An agent's work in one role. A dispute is won if this role got the whole price, and lost if it got none. */
-export interface RoleRecord {
-  /** Contracts not yet closed. */
-  active: number;
-  /** Contracts that were delivered and settled. */
-  completed: number;
-  withdrawn: number;
-  absent: number;
-  disputesWon: number;
-  disputesLost: number;
-  disputesSplit: number;
-  /** Sum of the prices of completed contracts. */
-  settledValue: string;
-  /** Paid to this role by settlements, including returned deposits. */
-  received: string;
-}
+const RoleRecordSchema = z.object({
+  active: z.number(),
+  completed: z.number().openapi({ description: "Delivered and settled" }),
+  withdrawn: z.number(),
+  absent: z.number(),
+  disputesWon: z.number().openapi({ description: "This role got the whole price" }),
+  disputesLost: z.number().openapi({ description: "The other role got the whole price" }),
+  disputesSplit: z.number(),
+  settledValue: AmountViewSchema.openapi({ description: "Sum of the prices of completed contracts" }),
+  received: AmountViewSchema.openapi({ description: "Paid to this role by settlements, deposits included" }),
+});
 
-export interface RecordView {
-  agentId: Address;
-  asWorker: RoleRecord;
-  asClient: RoleRecord;
-  asBackupAgent: {
-    /** Votes on disputes that are tallied. */
-    ballots: number;
-    /** Of those, votes that were never opened. */
-    unopened: number;
-    /** Protocol tokens minted. */
-    tokens: number;
-  };
-  complaintsAgainst: { pending: number; upheld: number; dismissed: number };
-}
+const RecordSchema = z
+  .object({
+    agentId: AddressViewSchema,
+    asWorker: RoleRecordSchema,
+    asClient: RoleRecordSchema,
+    asBackupAgent: z.object({
+      ballots: z.number().openapi({ description: "In tallied disputes" }),
+      unopened: z.number(),
+      tokens: z.number(),
+    }),
+    complaintsAgainst: z.object({ pending: z.number(), upheld: z.number(), dismissed: z.number() }),
+  })
+  .openapi("Record");
+
+export type RoleRecord = z.infer<typeof RoleRecordSchema>;
+export type RecordView = z.infer<typeof RecordSchema>;
 
 /** The record of any address; zeros if it has done nothing. Contracts count once matched. */
 export async function readRecord(
@@ -141,3 +143,21 @@ async function readComplaints(db: Executor, agent: Address): Promise<RecordView[
   const of = (status: string) => rows.find((row) => row.status === status)?.count ?? 0;
   return { pending: of("pending"), upheld: of("upheld"), dismissed: of("dismissed") };
 }
+
+export const recordOperations = [
+  operation(
+    {
+      method: "get",
+      path: "/v1/agents/{address}/record",
+      operationId: "getRecord",
+      tag: "Agents",
+      summary: "Count the results of an agent's contracts and votes, and the complaints against it",
+      longRead: true,
+      params: AddressParamsSchema,
+      returns: data("The record; zeros if the address has done nothing", RecordSchema),
+    },
+    (deps) =>
+      ({ params: { address } }) =>
+        readRecord(deps, address),
+  ),
+];

@@ -1,12 +1,150 @@
-/** The stake that makes a Backup Agent eligible. */
+/** The stake that makes a Backup Agent eligible (docs/rules.md 44). */
 
+import { formatDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { isoTime } from "@working-contracts/protocol/time";
+import type { Address } from "@working-contracts/protocol/types";
+import { and, desc, eq, inArray } from "drizzle-orm";
+import type { Executor } from "../../db/client.js";
+import { vote, workingContract as w } from "../../db/onchain.js";
+import { operation as relayed } from "../../db/schema.js";
+import { AppError } from "../../errors.js";
 import { data, operation, stored } from "../../http/operation.js";
 import { AddressParamsSchema } from "../../http/schemas.js";
+import type { StoredResponse } from "../../payments/operation-outcome.js";
+import type { PaidAction } from "../../payments/paid-action.js";
+import { performPaidCall } from "../../payments/paid-call.js";
+import type { HeaderReader, PaymentAsset } from "../../payments/x402.js";
+import { requestUnstakeOperation } from "../../relayer/operations.js";
+import { enqueue } from "../../relayer/outbox.js";
+import { ensureDelegation } from "../agents/delegation.js";
+import { performAction } from "../contracts/perform-action.js";
 import { createParameterReader } from "../protocol/parameters.js";
-import { addStake } from "./add-stake.js";
-import { requestUnstake } from "./request-unstake.js";
-import { StakeBodySchema, StakeSchema } from "./schema.js";
-import { viewStake } from "./view.js";
+import {
+  loadStake,
+  StakeBodySchema,
+  type StakeDeps,
+  type StakeRow,
+  StakeSchema,
+  TOKEN_UNIT,
+  viewStake,
+} from "./view.js";
+
+/** The EIP-712 domain of contracts/ProtocolToken.sol. */
+const TOKEN_DOMAIN = { name: "Working Contract Token", version: "1" } as const;
+
+export interface StakeCall {
+  caller: Address;
+  rawBody: Uint8Array;
+  headers: HeaderReader;
+  /** Base units; null means the current eligibility stake. */
+  amount: bigint | null;
+}
+
+/** Quotes in protocol tokens, or adds to the caller's stake. Refuses with 409 while the stake is being withdrawn. */
+export async function addStake(deps: StakeDeps, call: StakeCall): Promise<StoredResponse> {
+  const { caller, rawBody, headers } = call;
+  const asset: PaymentAsset = { address: deps.deployment.protocolToken, ...TOKEN_DOMAIN };
+  return performPaidCall(deps, {
+    action: "stake",
+    caller,
+    rawBody,
+    headers,
+    asset,
+    check: () => checkStake(deps, call),
+    respond: async () => ({ data: await viewStake(deps, caller) }),
+  });
+}
+
+async function checkStake(deps: StakeDeps, { caller, amount: given }: StakeCall): Promise<PaidAction> {
+  const { db, deployment, config, readParameters } = deps;
+  const current = await loadStake(db, caller);
+  if (current !== null && current.releasableAt !== null) {
+    throw new AppError("conflict", {
+      message: `Your stake is being withdrawn. It will be paid back after ${isoTime(Number(current.releasableAt))}; stake again after that.`,
+    });
+  }
+  const amount = given ?? BigInt((await readParameters()).baEligibilityStake) * TOKEN_UNIT;
+  if (amount === 0n) {
+    throw new AppError("conflict", {
+      message:
+        "The eligibility stake is currently 0, so there is nothing to add. To stake anyway, send an amount.",
+    });
+  }
+  const newest = await newestStake(db, caller);
+  return {
+    kind: "stake",
+    payTo: deployment.registry,
+    amount,
+    resourceUrl: `${config.baseUrl}/v1/agents/me/stake`,
+    description: `Backup Agent stake of ${formatDecimal(amount, TOKEN_DECIMALS)} protocol tokens`,
+    onceKey: `stake:${caller}:${newest}`,
+    alreadyDone: new AppError("conflict", {
+      message:
+        "A concurrent request added to your stake; this payment was not taken. Read your stake before you add more.",
+    }),
+  };
+}
+
+/** The caller's newest applied stake. The next one's once-key contains it, so only one of several at once is taken. */
+async function newestStake(db: Executor, caller: Address): Promise<bigint> {
+  const [row] = await db
+    .select({ id: relayed.id })
+    .from(relayed)
+    .where(
+      and(eq(relayed.caller, caller), eq(relayed.kind, "stake"), inArray(relayed.state, ["mined", "final"])),
+    )
+    .orderBy(desc(relayed.id))
+    .limit(1);
+  return row?.id ?? 0n;
+}
+
+/** Starts the withdrawal of the whole stake. Refuses with 409 if there is none, if the withdrawal has begun, or if a vote is open. */
+export async function requestUnstake(
+  deps: StakeDeps,
+  { caller, rawBody }: { caller: Address; rawBody: Uint8Array },
+): Promise<StoredResponse> {
+  const { db, deployment } = deps;
+  const current = await loadStake(db, caller);
+  if (current === null) throw new AppError("conflict", { message: "You have nothing staked." });
+
+  // A stake made after this one was paid back has a later `since`, and so its own once-key.
+  const onceKey = `request-unstake:${caller}:${current.since}`;
+  return performAction(deps, {
+    action: "unstake",
+    subject: { onceKey },
+    caller,
+    rawBody,
+    store: async (requestHash) => {
+      requireBonded(current);
+      await requireNoOpenVote(db, caller);
+      await ensureDelegation(deps, caller);
+      return enqueue(db, requestUnstakeOperation({ deployment, agent: caller, onceKey, requestHash }));
+    },
+    respond: async () => ({ data: await viewStake(deps, caller) }),
+  });
+}
+
+function requireBonded({ releasableAt }: StakeRow): void {
+  if (releasableAt === null) return;
+  throw new AppError("conflict", {
+    message: `Your stake is already being withdrawn. It will be paid back after ${isoTime(Number(releasableAt))}.`,
+  });
+}
+
+async function requireNoOpenVote(db: Executor, agent: Address): Promise<void> {
+  const [open] = await db
+    .select({ contractId: vote.contractId })
+    .from(vote)
+    .innerJoin(w, eq(w.id, vote.contractId))
+    .where(and(eq(vote.backupAgent, agent), eq(w.phase, "disputed")))
+    .orderBy(desc(vote.sealedAt))
+    .limit(1);
+  if (open === undefined) return;
+  throw new AppError("conflict", {
+    message: `Your vote on the contract ${open.contractId} is still open. Retry the request once the contract is resolved.`,
+    details: { contractId: open.contractId },
+  });
+}
 
 const tag = "Stakes";
 

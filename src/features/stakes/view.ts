@@ -1,29 +1,59 @@
 /** A Backup Agent's stake, as every response shows it. */
 
-import { formatDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { z } from "@hono/zod-openapi";
+import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { eq, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { lockedUntil, stake } from "../../db/onchain.js";
 import { requireIndex } from "../../db/require-index.js";
 import type { Deps } from "../../deps.js";
-import { isoTime } from "../contracts/view.js";
+import { AddressViewSchema } from "../../http/schemas.js";
 import type { ParameterReader } from "../protocol/parameters.js";
 
 /** The usual dependencies, and the eligibility stake of future contracts. */
 export type StakeDeps = Deps & { readParameters: ParameterReader };
 
-export interface StakeView {
-  agentId: Address;
-  /** Protocol tokens. */
-  staked: string;
-  /** When it last grew; it allows votes on disputes that begin later. */
-  stakedSince: string | null;
-  /** Whether it is enough for disputes that begin now. */
-  eligible: boolean;
-  /** When it can be withdrawn; null while no withdrawal was requested. */
-  releasableAt: string | null;
-}
+const AMOUNT = "must be a decimal above 0, with at most 18 decimals and no exponent";
+
+export const StakeBodySchema = z
+  .object({
+    /** Text, because the body parser keeps the digits as sent. */
+    amount: z
+      .string(AMOUNT)
+      .transform((text, context) => {
+        const amount = parseDecimal(text, TOKEN_DECIMALS);
+        if (amount !== null && amount > 0n) return amount;
+        context.addIssue({ code: "custom", message: AMOUNT });
+        return z.NEVER;
+      })
+      .nullish()
+      .openapi({
+        type: ["number", "string", "null"],
+        example: "1000",
+        description: "Protocol tokens, as text or number; the current baEligibilityStake by default",
+      }),
+  })
+  .openapi("StakeBody");
+
+export const StakeSchema = z
+  .object({
+    agentId: AddressViewSchema,
+    staked: z.string().openapi({ example: "1000.0", description: "Protocol tokens" }),
+    stakedSince: z.iso
+      .datetime()
+      .nullable()
+      .openapi({ description: "When the stake last grew; it allows votes on disputes that begin later" }),
+    eligible: z.boolean(),
+    releasableAt: z.iso
+      .datetime()
+      .nullable()
+      .openapi({ description: "Time after which it is paid back; null while it is not being withdrawn" }),
+  })
+  .openapi("Stake");
+
+export type StakeView = z.infer<typeof StakeSchema>;
 
 export interface StakeRow {
   /** Base units. */

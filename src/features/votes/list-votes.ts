@@ -1,5 +1,6 @@
 /** GET /v1/votes and GET /v1/contracts/{id}/votes: newest first, paged by keyset (docs/rules.md 57). */
 
+import { z } from "@hono/zod-openapi";
 import { OUTCOMES, type Outcome } from "@working-contracts/protocol/outcomes";
 import type { Status } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
@@ -9,7 +10,7 @@ import { requireIndex } from "../../db/require-index.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { phasesOf, statusSql } from "../contracts/status-sql.js";
-import { criterion, selectVotes, tallied, toVote, type VoteRow, type VoteView } from "./view.js";
+import { criterion, selectVotes, tallied, toVote, type VoteRow, VoteSchema } from "./view.js";
 
 export interface VoteFilter {
   contractId?: Address | undefined;
@@ -23,10 +24,11 @@ export interface VoteFilter {
   cursor?: string | undefined;
 }
 
-export interface VotePage {
-  data: VoteView[];
-  nextCursor: string | null;
-}
+export const VoteListSchema = z
+  .object({ data: z.array(VoteSchema), nextCursor: z.string().nullable() })
+  .openapi("VoteList");
+
+export type VotePage = z.infer<typeof VoteListSchema>;
 
 /** One page of votes as `caller` may see them. Throws `invalid_request` if the cursor is not from this list. */
 export async function listVotes(

@@ -1,17 +1,47 @@
 /** The Backup Agents' sealed votes. */
 import { z } from "@hono/zod-openapi";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { body, operation, stored } from "../../http/operation.js";
-import { ContractParamsSchema } from "../contracts/schema.js";
+import { AddressSchema } from "../../http/schemas.js";
+import { ContractParamsSchema, ListQuerySchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
-import { listVotes } from "./list-votes.js";
-import {
-  VoteListSchema,
-  VotePageQuerySchema,
-  VoteQuerySchema,
-  VoteSchema,
-  VotesBodySchema,
-} from "./schema.js";
+import { listVotes, VoteListSchema } from "./list-votes.js";
 import { submitVotes } from "./submit-votes.js";
+import { VoteSchema } from "./view.js";
+
+const WORDS = OUTCOMES.map((word) => `"${word}"`).join(", ");
+
+const BallotEntrySchema = z.object({
+  criterionIndex: z
+    .int("must be a whole number, 0 or more")
+    .min(0, "must be a whole number, 0 or more")
+    .openapi({ description: "0-based" }),
+  vote: z.enum(OUTCOMES, `must be one of ${WORDS}`),
+});
+
+export const VotesBodySchema = z
+  .object({
+    votes: z
+      .array(BallotEntrySchema, "must be a list with exactly one entry per criterion")
+      .min(1, "must have exactly one entry per criterion")
+      .max(LIMITS.acceptanceCriteria, `must have at most ${LIMITS.acceptanceCriteria} entries`),
+  })
+  .openapi("SubmitVotes");
+
+export const VotePageQuerySchema = ListQuerySchema.pick({ limit: true, cursor: true });
+
+export const VoteQuerySchema = ListQuerySchema.pick({
+  client: true,
+  worker: true,
+  status: true,
+  backupAgent: true,
+  limit: true,
+  cursor: true,
+}).extend({
+  contractId: AddressSchema.optional(),
+  majorityOutcome: z.enum(OUTCOMES, `must be one of ${WORDS}`).optional(),
+});
 
 const tag = "Votes";
 const path = "/v1/contracts/{id}/votes";

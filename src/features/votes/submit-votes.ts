@@ -1,10 +1,16 @@
 /** POST /v1/contracts/{id}/votes: the bond pays for a sealed ballot, which the service opens when the window closes. */
+
 import { randomBytes } from "node:crypto";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import { type Outcome, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
+import { seatsOpenAt, votingClosesAt } from "@working-contracts/protocol/status";
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq } from "drizzle-orm";
-import { vote } from "../../db/onchain.js";
+import { parseEther } from "viem";
+import type { Executor } from "../../db/client.js";
+import { draw, stake, vote } from "../../db/onchain.js";
 import { sealedVote } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -13,9 +19,8 @@ import type { PaidAction } from "../../payments/paid-action.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import type { HeaderReader } from "../../payments/x402.js";
 import { ensureDelegation } from "../agents/delegation.js";
-import { loadContractForAction } from "../contracts/load-for-action.js";
-import { parametersOf } from "../contracts/view.js";
-import { loadVoter, requireVoter, votingClosesAt } from "./eligibility.js";
+import { loadContractForAction, requireStatus } from "../contracts/load-for-action.js";
+import { type ContractRow, parametersOf } from "../contracts/view.js";
 import { criterion, selectVotes, toVote } from "./view.js";
 
 /** One entry of the caller's ballot. */
@@ -66,7 +71,7 @@ async function checkVote(deps: Deps, { id, caller, votes }: VoteCall): Promise<V
     amount: voteDeposit(price, criteriaCount, parametersOf(row)),
     resourceUrl: `${deps.config.baseUrl}/v1/contracts/${id}/votes`,
     description: `Backup Agent Bond for ${criteriaCount} criteria of the contract "${row.terms.title}"`,
-    lastSecond: votingClosesAt(row) - 1,
+    lastSecond: votingClosesAt(row.chain) - 1,
     commitment,
     ballot: { commitment, votes: packed, salt },
     alreadyDone: new AppError("conflict", {
@@ -127,5 +132,89 @@ export function packBallot(entries: readonly BallotEntry[], criteriaCount: numbe
   throw new AppError("invalid_request", {
     message: `${first.path}: ${first.message}. Send exactly one entry for each of the ${criteriaCount} criteria.`,
     details,
+  });
+}
+
+type Stake = Pick<typeof stake.$inferSelect, "amount" | "since" | "releasableAt">;
+
+/** The facts on chain about one agent and one dispute. */
+export interface VoterFacts {
+  stake: Stake | null;
+  drawn: boolean;
+  voted: boolean;
+}
+
+/** Reads the facts about `agent`. */
+export async function loadVoter(db: Executor, id: Address, agent: Address): Promise<VoterFacts> {
+  const [[staked], drawn, voted] = await Promise.all([
+    db
+      .select({ amount: stake.amount, since: stake.since, releasableAt: stake.releasableAt })
+      .from(stake)
+      .where(eq(stake.agent, agent)),
+    db
+      .select({ drawnAt: draw.drawnAt })
+      .from(draw)
+      .where(and(eq(draw.contractId, id), eq(draw.backupAgent, agent))),
+    db
+      .select({ position: vote.position })
+      .from(vote)
+      .where(and(eq(vote.contractId, id), eq(vote.backupAgent, agent))),
+  ]);
+  return { stake: staked ?? null, drawn: drawn.length > 0, voted: voted.length > 0 };
+}
+
+/** Throws 403 for an agent that may not vote on this contract, then 409 if it is too early or too late, or if the panel is full. */
+export function requireVoter(
+  row: ContractRow,
+  agent: Address,
+  { voter, now }: { voter: VoterFacts; now: number },
+): void {
+  requireNoParty(row, agent);
+  // An agent that has voted was eligible then, even if its stake has changed since.
+  if (row.chain.disputedAt !== null && !voter.voted) {
+    requireStake(row, row.chain.disputedAt, voter.stake);
+    requireSeat(row, { voter, now });
+  }
+  requireStatus(row, "disputed", now);
+  if (voter.voted) {
+    throw new AppError("conflict", {
+      message: "You have already voted on this contract; a ballot cannot be changed.",
+    });
+  }
+  const closesAt = votingClosesAt(row.chain);
+  if (now >= closesAt) {
+    throw new AppError("conflict", { message: `The voting window closed at ${isoTime(closesAt)}.` });
+  }
+  const seats = row.chain.baRecruitCount || LIMITS.votersPerContract;
+  if (row.chain.sealedVotes >= seats) {
+    throw new AppError("conflict", { message: `The panel is full: all ${seats} seats are taken.` });
+  }
+}
+
+function requireNoParty({ chain }: ContractRow, agent: Address): void {
+  if (agent !== chain.client && agent !== chain.worker) return;
+  throw new AppError("forbidden", { message: "The contract's client and worker cannot vote on it." });
+}
+
+function requireStake({ chain }: ContractRow, disputedAt: bigint, staked: Stake | null): void {
+  const required = chain.baEligibilityStake;
+  const eligible =
+    staked !== null &&
+    staked.amount > 0n &&
+    staked.amount >= parseEther(required.toString()) &&
+    staked.since < disputedAt &&
+    staked.releasableAt === null;
+  if (eligible) return;
+  throw new AppError("forbidden", {
+    message: `To vote on this contract you need ${required} protocol tokens staked since before ${isoTime(Number(disputedAt))}, when the dispute began, and not being withdrawn.`,
+  });
+}
+
+/** In the first half of the window only drawn agents can vote; after it the remaining seats are open to all. */
+function requireSeat({ chain }: ContractRow, { voter, now }: { voter: VoterFacts; now: number }): void {
+  const openToAllAt = seatsOpenAt(chain);
+  if (chain.baRecruitCount === 0 || voter.drawn || now >= openToAllAt) return;
+  throw new AppError("forbidden", {
+    message: `You were not drawn for this panel. Seats that are still empty at ${isoTime(openToAllAt)} are open to every eligible Backup Agent.`,
   });
 }

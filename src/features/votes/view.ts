@@ -1,23 +1,32 @@
-/** The query and the mapper for every response that shows a Vote. Sealed until the tally (docs/rules.md 48). */
-
-import { type BondOutcome, verdictOn } from "@working-contracts/protocol/ledger";
-import { type Outcome, outcomeAt } from "@working-contracts/protocol/outcomes";
+/** The query, the mapper and the schema for every response that shows a Vote. Sealed until the tally (docs/rules.md 48). */
+import { z } from "@hono/zod-openapi";
+import { verdictOn } from "@working-contracts/protocol/ledger";
+import { OUTCOMES, outcomeAt } from "@working-contracts/protocol/outcomes";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { vote, workingContract as w } from "../../db/onchain.js";
 import { sealedVote, terms } from "../../db/schema.js";
+import { AddressViewSchema } from "../../http/schemas.js";
 
-/** A Vote as the API shows it (spec.md, "Vote"): one Backup Agent, one criterion. */
-export interface VoteView {
-  contractId: Address;
-  backupAgent: Address;
-  criterionIndex: number;
-  vote: Outcome | null;
-  majorityOutcome: Outcome | null;
-  bondOutcome: BondOutcome | null;
-  reward: number | null;
-}
+const untilTally = { description: "Null until the tally" };
+
+/** A Vote as the API shows it (specification, "Vote"): one Backup Agent, one criterion. */
+export const VoteSchema = z
+  .object({
+    contractId: AddressViewSchema,
+    backupAgent: AddressViewSchema,
+    criterionIndex: z.number(),
+    vote: z.enum(OUTCOMES).nullable().openapi({
+      description: "Until the tally null to everyone except the voter; after it null if it was never opened",
+    }),
+    majorityOutcome: z.enum(OUTCOMES).nullable().openapi(untilTally),
+    bondOutcome: z.enum(["returned", "slashed", "partially slashed"]).nullable().openapi(untilTally),
+    reward: z.number().nullable().openapi(untilTally),
+  })
+  .openapi("Vote");
+
+export type VoteView = z.infer<typeof VoteSchema>;
 
 /** 0-based criterion of a row of {@link selectVotes}. */
 export const criterion = sql<number>`criterion`;

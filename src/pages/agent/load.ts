@@ -6,9 +6,9 @@ import { listContracts } from "../../features/contracts/list-contracts.js";
 import type { ContractView } from "../../features/contracts/view.js";
 import { readProfile } from "../../features/profiles/profile.js";
 import { readRecord } from "../../features/records/read-record.js";
+import { readWorkload, type WorkloadView } from "../../features/records/read-workload.js";
 import { type StakeDeps, viewStake } from "../../features/stakes/view.js";
 import { listVotes } from "../../features/votes/list-votes.js";
-import { readWorkload, type WorkloadView } from "../../features/workload/read-workload.js";
 import { NOBODY } from "../nobody.js";
 
 /** Entries per list. A link leads to the rest. */

@@ -2,12 +2,11 @@
 
 import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";
-import { listCheckpoints } from "../../features/checkpoints/list-checkpoints.js";
+import { listCheckpoints } from "../../features/checkpoints/read-checkpoints.js";
 import { listComplaints } from "../../features/complaints/complaints.js";
-import { getLedger } from "../../features/contracts/get-ledger.js";
+import { getLedger, readTimeline } from "../../features/contracts/get-ledger.js";
 import { getSettlement } from "../../features/contracts/get-settlement.js";
 import { getTerms } from "../../features/contracts/get-terms.js";
-import { readTimeline } from "../../features/contracts/read-timeline.js";
 import { viewContract } from "../../features/contracts/view.js";
 import { readProfile } from "../../features/profiles/profile.js";
 import { listVotes } from "../../features/votes/list-votes.js";

@@ -1,9 +1,9 @@
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { outcomeAt } from "@working-contracts/protocol/outcomes";
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Child } from "hono/jsx";
-import type { ChainEvent } from "../../features/contracts/read-timeline.js";
-import { isoTime } from "../../features/contracts/view.js";
+import type { ChainEvent } from "../../features/contracts/get-ledger.js";
 import { AgentLink, Amount, Time, Transaction } from "../components.js";
 import { secondsOf } from "../format.js";
 import type { ContractPageData } from "./load.js";

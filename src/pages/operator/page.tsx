@@ -1,5 +1,5 @@
 import type { OperatorOverview } from "../../features/operator/read-overview.js";
-import type { Readiness } from "../../features/system/readiness.js";
+import type { Readiness } from "../../features/system/routes.js";
 import { AgentLink, Amount, ChainLink, ContractLink, ScrollTable, Time } from "../components.js";
 
 export function SignInPage({ fault }: { fault: string | null }) {

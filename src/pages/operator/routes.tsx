@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import type { Deps } from "../../deps.js";
 import { readOverview } from "../../features/operator/read-overview.js";
-import { checkReadiness } from "../../features/system/readiness.js";
+import { checkReadiness } from "../../features/system/routes.js";
 import { clientAddress, createRateLimiter, takeOrRefuse } from "../../http/rate-limit.js";
 import type { AppEnv } from "../../http/router.js";
 import { OperatorPage, SignInPage } from "./page.js";

@@ -1,5 +1,4 @@
-import type { LimitsView } from "../../features/protocol/present-limits.js";
-import type { ProtocolView } from "../../features/protocol/present-parameters.js";
+import type { LimitsView, ProtocolView } from "../../features/protocol/routes.js";
 import { percent } from "../format.js";
 
 type Kind = "ratio" | "tokens" | "plain";

@@ -1,8 +1,7 @@
 import type { Context } from "hono";
 import type { Deps } from "../../deps.js";
 import type { ParameterReader } from "../../features/protocol/parameters.js";
-import { presentLimits } from "../../features/protocol/present-limits.js";
-import { presentParameters } from "../../features/protocol/present-parameters.js";
+import { presentLimits, presentParameters } from "../../features/protocol/routes.js";
 import type { AppEnv } from "../../http/router.js";
 import { ParametersPage } from "./page.js";
 

@@ -890,7 +890,7 @@ export const MUTANTS = [
   },
   {
     name: "party-votes",
-    file: "src/features/votes/eligibility.ts",
+    file: "src/features/votes/submit-votes.ts",
     edits: [
       [
         "if (agent !== chain.client && agent !== chain.worker) return;",
@@ -903,7 +903,7 @@ export const MUTANTS = [
   },
   {
     name: "window-never-closes",
-    file: "src/features/votes/eligibility.ts",
+    file: "src/features/votes/submit-votes.ts",
     edits: [["if (now >= closesAt) {", "if (now > closesAt) {"]],
     project: "unit",
     tests: "test/unit/votes/eligibility.test.ts",

@@ -2,7 +2,7 @@ import { parseEther } from "viem";
 import { describe, expect, test } from "vitest";
 import { AppError } from "../../../src/errors.js";
 import type { ContractRow } from "../../../src/features/contracts/view.js";
-import { requireVoter, type VoterFacts } from "../../../src/features/votes/eligibility.js";
+import { requireVoter, type VoterFacts } from "../../../src/features/votes/submit-votes.js";
 
 const DISPUTED_AT = 1_000_000;
 const WINDOW = 86_400;

@@ -1,6 +1,8 @@
 /** The sandbox, in which a new agent can try the service: money, a clock that can be advanced, and counterparties. */
+
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { isoTime } from "@working-contracts/protocol/time";
 import { Hono } from "hono";
 import { z } from "zod";
 import { AppError } from "../../../src/errors.js";
@@ -75,11 +77,11 @@ export function sandboxRoutes({
     return c.json({ data: gift });
   });
 
-  router.get("/sandbox/clock", async (c) => c.json({ data: { now: iso(await clock.now()) } }));
+  router.get("/sandbox/clock", async (c) => c.json({ data: { now: isoTime(await clock.now()) } }));
 
   router.post("/sandbox/clock", async (c) => {
     const move = parse(MoveSchema, await c.req.json().catch(() => undefined));
-    return c.json({ data: { now: iso(await clock.move(move)) } });
+    return c.json({ data: { now: isoTime(await clock.move(move)) } });
   });
 
   router.post("/sandbox/counterparties", async (c) => {
@@ -105,8 +107,4 @@ function parse<T>(schema: z.ZodType<T>, body: unknown): T {
     message: `${path}: ${issue?.message ?? "is invalid"}`,
     details: result.error.issues.map(({ path: at, message }) => ({ path: at.join("."), message })),
   });
-}
-
-function iso(seconds: number): string {
-  return new Date(seconds * 1000).toISOString();
 }

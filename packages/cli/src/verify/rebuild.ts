@@ -12,6 +12,7 @@ import {
   settlementLegs,
   statusOf,
 } from "@working-contracts/protocol/status";
+import { isoTime } from "@working-contracts/protocol/time";
 import { type Phase, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Hex } from "viem";
 import { type EscrowEvent, type EscrowOnChain, lower } from "./read-chain.js";
@@ -71,16 +72,16 @@ export function rebuild(escrow: EscrowOnChain): Rebuilt {
     id: escrow.address,
     status,
     statusOnChain: STATUSES[escrow.status - 1],
-    createdAt: iso(created.timestamp),
+    createdAt: isoTime(created.timestamp),
     initiator: terms.workerInitiated ? "worker" : "client",
     client,
     worker,
     criteriaMet: unpackOutcomes(effectiveOutcomes(facts, now), terms.criteriaCount),
     budgetOrPrice: formatDecimal(terms.price),
-    matchDeadline: iso(terms.matchDeadline),
-    withdrawalDeadline: iso(terms.withdrawalDeadline),
-    deliveryDeadline: iso(terms.deliveryDeadline),
-    reviewDeadline: iso(terms.reviewDeadline),
+    matchDeadline: isoTime(terms.matchDeadline),
+    withdrawalDeadline: isoTime(terms.withdrawalDeadline),
+    deliveryDeadline: isoTime(terms.deliveryDeadline),
+    reviewDeadline: isoTime(terms.reviewDeadline),
     backupAgents: votersOf(events),
     escrowedFunds: !terms.workerInitiated || matched ? formatDecimal(terms.price) : null,
     workerStake:
@@ -99,9 +100,9 @@ export function rebuild(escrow: EscrowOnChain): Rebuilt {
     contract,
     settlement: {
       ending: endingOf(facts, now),
-      endedAt: ended === null ? null : iso(ended),
-      heldUntil: heldUntil === null ? null : iso(heldUntil),
-      settledAt: settled === undefined ? null : iso(settled.timestamp),
+      endedAt: ended === null ? null : isoTime(ended),
+      heldUntil: heldUntil === null ? null : isoTime(heldUntil),
+      settledAt: settled === undefined ? null : isoTime(settled.timestamp),
       transactionHash: settled?.transactionHash ?? null,
       legs: legs.map(({ paid: _, amount, ...leg }) => ({ ...leg, amount: formatDecimal(amount) })),
     },
@@ -213,8 +214,4 @@ function treasuryOf(settled: EscrowEvent | undefined): string | null {
 
 function addressOrNull(address: string): string | null {
   return address === ZERO_ADDRESS ? null : address;
-}
-
-function iso(seconds: number): string {
-  return new Date(seconds * 1000).toISOString();
 }

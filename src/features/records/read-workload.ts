@@ -1,6 +1,7 @@
-/** GET /v1/agents/{address}/workload: an agent's active and completed work (spec.md, "Workload"). */
+/** GET /v1/agents/{address}/workload: an agent's active and completed work (specification, "Workload"). */
 
-import type { Outcome } from "@working-contracts/protocol/outcomes";
+import { z } from "@hono/zod-openapi";
+import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { STATUS_GROUPS, type Status } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, inArray, isNotNull, type SQL, sql } from "drizzle-orm";
@@ -10,31 +11,39 @@ import { requireIndex } from "../../db/require-index.js";
 import { apiKey, profile, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
+import { body, operation } from "../../http/operation.js";
+import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 import { phasesOf, statusSql } from "../contracts/status-sql.js";
 import { criterion, selectVotes, tallied, toVote } from "../votes/view.js";
 
 /** Maximum entries of each array; the newest are kept. */
 const WORKLOAD_LIMIT = 1_000;
 
-export interface WorkloadView {
-  activeAsWorker: Address[];
-  completedAsWorker: Address[];
-  activeAsClient: Address[];
-  completedAsClient: Address[];
-  pendingBaVotes: { contractId: Address; criterionIndex: number }[];
-  resolvedBaVotes: {
-    contractId: Address;
-    criterionIndex: number;
-    vote: Outcome | null;
-    majorityOutcome: Outcome | null;
-  }[];
-}
+const WorkloadSchema = z
+  .object({
+    data: z.object({
+      activeAsWorker: z.array(AddressViewSchema),
+      completedAsWorker: z.array(AddressViewSchema),
+      activeAsClient: z.array(AddressViewSchema),
+      completedAsClient: z.array(AddressViewSchema),
+      pendingBaVotes: z.array(z.object({ contractId: AddressViewSchema, criterionIndex: z.number() })),
+      resolvedBaVotes: z.array(
+        z.object({
+          contractId: AddressViewSchema,
+          criterionIndex: z.number(),
+          vote: z.enum(OUTCOMES).nullable().openapi({ description: "Null if it was never opened" }),
+          majorityOutcome: z.enum(OUTCOMES).nullable(),
+        }),
+      ),
+    }),
+    truncated: z
+      .boolean()
+      .openapi({ description: "True if an array had more than its newest 1,000 entries" }),
+  })
+  .openapi("Workload");
 
-export interface Workload {
-  data: WorkloadView;
-  /** Whether an array was truncated: the lists of contracts and votes have the rest. */
-  truncated: boolean;
-}
+export type Workload = z.infer<typeof WorkloadSchema>;
+export type WorkloadView = Workload["data"];
 
 const ACTIVE: readonly Status[] = [...STATUS_GROUPS.open, ...STATUS_GROUPS.active];
 const CLOSED: readonly Status[] = STATUS_GROUPS.closed;
@@ -155,3 +164,22 @@ async function isKnown(db: Executor, address: Address): Promise<boolean> {
     as known`);
   return rows[0]?.known === true;
 }
+
+export const workloadOperations = [
+  operation(
+    {
+      method: "get",
+      path: "/v1/agents/{address}/workload",
+      operationId: "getWorkload",
+      tag: "Agents",
+      summary: "Read an agent's active and completed contracts and votes",
+      longRead: true,
+      params: AddressParamsSchema,
+      returns: body("The workload, newest first in each array", WorkloadSchema),
+      errors: ["not_found"],
+    },
+    (deps) =>
+      ({ params: { address }, caller }) =>
+        readWorkload(deps, { address, caller }),
+  ),
+];

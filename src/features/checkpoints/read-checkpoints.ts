@@ -1,0 +1,153 @@
+/** Reads of checkpoints: one page, all of them as a stream, or the proof of one. */
+
+import { z } from "@hono/zod-openapi";
+import type { Address } from "@working-contracts/protocol/types";
+import { and, asc, eq, gt } from "drizzle-orm";
+import type { Executor } from "../../db/client.js";
+import { checkpoint } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
+import { HexViewSchema } from "../../http/schemas.js";
+import { loadContract } from "../contracts/view.js";
+import { type CheckpointRow, proofOf, rootOf } from "./merkle.js";
+
+/** A Checkpoint as the API shows it (specification, "Checkpoint"). */
+export const CheckpointSchema = z
+  .object({
+    id: z.string(),
+    contractId: z.string(),
+    fromSequence: z.number().int(),
+    toSequence: z.number().int(),
+    merkleRoot: z.string(),
+    lastReceiptHash: z.string(),
+    teeMeasurement: z.string(),
+    teeSignature: z.string(),
+    data: z.record(z.string(), z.unknown()),
+    checkpointedAt: z.iso.datetime(),
+    createdAt: z.iso.datetime(),
+  })
+  .openapi("Checkpoint");
+
+export type CheckpointView = z.infer<typeof CheckpointSchema>;
+
+export function toCheckpoint(row: CheckpointRow): CheckpointView {
+  return {
+    id: row.id,
+    contractId: row.contractId,
+    fromSequence: row.fromSequence,
+    toSequence: row.toSequence,
+    merkleRoot: row.merkleRoot,
+    lastReceiptHash: row.lastReceiptHash,
+    teeMeasurement: row.teeMeasurement,
+    teeSignature: row.teeSignature,
+    data: row.data,
+    checkpointedAt: row.checkpointedAt.toISOString(),
+    createdAt: row.createdAt.toISOString(),
+  };
+}
+
+/** Rows read at once: each `data` can have 64 KiB. */
+const CHUNK = 50;
+
+/**
+ * Checkpoints after the one named by `cursor`, oldest first. Throws `invalid_request` if the cursor names none of
+ * this contract.
+ */
+export async function listCheckpoints(
+  db: Executor,
+  { contractId, limit, cursor }: { contractId: Address; limit: number; cursor?: string | undefined },
+): Promise<{ checkpoints: CheckpointView[]; nextCursor: string | null }> {
+  const after = cursor === undefined ? -1 : await positionOf(db, contractId, cursor);
+  const rows = await readAfter(db, { contractId, after, limit: limit + 1 });
+  const page = rows.slice(0, limit);
+  return {
+    checkpoints: page.map(toCheckpoint),
+    nextCursor: page.length < rows.length ? (page.at(-1)?.id ?? null) : null,
+  };
+}
+
+/** All checkpoints, oldest first, read as the consumer takes them. */
+export async function* streamCheckpoints(db: Executor, contractId: Address): AsyncGenerator<CheckpointView> {
+  let after = -1;
+  for (;;) {
+    const rows = await readAfter(db, { contractId, after, limit: CHUNK });
+    for (const row of rows) yield toCheckpoint(row);
+    after = rows.at(-1)?.position ?? after;
+    if (rows.length < CHUNK) return;
+  }
+}
+
+function readAfter(
+  db: Executor,
+  { contractId, after, limit }: { contractId: string; after: number; limit: number },
+): Promise<CheckpointRow[]> {
+  return db
+    .select()
+    .from(checkpoint)
+    .where(and(eq(checkpoint.contractId, contractId), gt(checkpoint.position, after)))
+    .orderBy(asc(checkpoint.position))
+    .limit(limit);
+}
+
+async function positionOf(db: Executor, contractId: string, id: string): Promise<number> {
+  const [row] = await db
+    .select({ position: checkpoint.position })
+    .from(checkpoint)
+    .where(and(eq(checkpoint.contractId, contractId), eq(checkpoint.id, id)));
+  if (row !== undefined) return row.position;
+  const message = "names no checkpoint of this contract; use the nextCursor of a response";
+  throw new AppError("invalid_request", {
+    message: `cursor: ${message}.`,
+    details: [{ path: "cursor", message }],
+  });
+}
+
+export const CheckpointProofSchema = z
+  .object({
+    checkpointId: z.string(),
+    contractId: z.string(),
+    leaf: HexViewSchema.openapi({
+      description:
+        "keccak256 of the canonical JSON (RFC 8785) of the Checkpoint without `id` and `createdAt`",
+    }),
+    proof: z
+      .array(HexViewSchema)
+      .openapi({ description: "Sibling hashes from the leaf up; keccak256 of each pair in ascending order" }),
+    root: HexViewSchema,
+    leafCount: z.number().int(),
+    anchoredRoot: HexViewSchema.nullable().openapi({
+      description: "`checkpointsRoot` of the escrow's WorkingContractDelivered event",
+    }),
+    anchored: z.boolean().openapi({ description: "Whether `root` is `anchoredRoot`" }),
+  })
+  .openapi("CheckpointProof");
+
+export type CheckpointProof = z.infer<typeof CheckpointProofSchema>;
+
+/** The proof against the root over all checkpoints, which a delivery anchors. Throws 404. */
+export async function proveCheckpoint(
+  { db, checkpointTrees }: Pick<Deps, "db" | "checkpointTrees">,
+  { id, checkpointId }: { id: Address; checkpointId: string },
+): Promise<CheckpointProof> {
+  const { chain } = await loadContract(db, id);
+  const [row] = await db
+    .select({ leaf: checkpoint.leaf })
+    .from(checkpoint)
+    .where(and(eq(checkpoint.contractId, id), eq(checkpoint.id, checkpointId)));
+  if (row === undefined) {
+    throw new AppError("not_found", { message: `The contract has no checkpoint ${checkpointId}.` });
+  }
+  const tree = await checkpointTrees.of(db, id);
+  const root = rootOf(tree);
+  const anchoredRoot = chain.checkpointsRoot;
+  return {
+    checkpointId,
+    contractId: id,
+    leaf: row.leaf,
+    proof: proofOf(tree, row.leaf),
+    root,
+    leafCount: tree.leafCount,
+    anchoredRoot,
+    anchored: anchoredRoot === root,
+  };
+}
