@@ -11,10 +11,9 @@ import { verifyDeployment } from "./chain/deploy.js";
 import { readDeployment } from "./chain/deployment.js";
 import { type Config, ConfigError } from "./config.js";
 import { createDatabase, migrate } from "./db/client.js";
-import { createAppender } from "./events/appender.js";
 import { createEventFeed } from "./events/feed.js";
+import { createLogWriter } from "./events/log-writer.js";
 import { createCheckpointTrees } from "./features/checkpoints/checkpoint-trees.js";
-import { targetPolicy } from "./features/webhooks/require-target.js";
 import { createApp, createProbeApp } from "./http/app.js";
 import { createKeeper } from "./keeper/keeper.js";
 import { createLogger } from "./logger.js";
@@ -116,10 +115,11 @@ export async function createService(
       relayer.start();
     }
     if (roles.has("keeper")) {
-      const appender = createAppender({ db, publicClient, logger });
-      closing.push(() => appender.stop());
-      appender.start();
-      const sender = createWebhookSender({ db, keys: config, policy: targetPolicy(config), logger });
+      const logWriter = createLogWriter({ db, publicClient, logger });
+      closing.push(() => logWriter.stop());
+      logWriter.start();
+      const policy = { allowPrivate: config.webhooksToPrivateAddresses };
+      const sender = createWebhookSender({ db, keys: config, policy, logger });
       closing.push(() => sender.stop());
       sender.start();
       const keeper = createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS });

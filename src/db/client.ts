@@ -13,6 +13,24 @@ export type Transaction = Parameters<Parameters<NodePgDatabase["transaction"]>[0
 /** Accepted by queries that run either alone or inside a transaction. */
 export type Executor = Database | Transaction;
 
+/** Conditions of Postgres that the service distinguishes. */
+export const SQLSTATE = {
+  /** A view on the index is missing: the index is being built for the first time, or rebuilt. */
+  undefinedTable: "42P01",
+  /** Another transaction changed what this one had read. */
+  serializationFailure: "40001",
+  /** On all connections after a Postgres process crashed: the server stays up, unflushed commits are lost. */
+  crashShutdown: "57P02",
+} as const;
+
+/** Whether Postgres reported this condition, as the error itself or as one of its causes. */
+export function hasSqlState(error: unknown, state: string): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if ((cause as { code?: unknown }).code === state) return true;
+  }
+  return false;
+}
+
 /** The table of applied migrations is in `app` too, so that a dump of that schema is complete. */
 const MIGRATIONS = {
   migrationsFolder: fileURLToPath(new URL("./migrations", import.meta.url)),

@@ -1,34 +1,22 @@
-/** The appender's writes: gapless positions, each source once, and a correction that names each undone event. */
+/** The log's writes: gapless positions, each source once, and a correction that names each undone event. */
 
-import { type EventType, TIMEOUT_TYPES } from "@working-contracts/protocol/events";
+import { TIMEOUT_TYPES } from "@working-contracts/protocol/events";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../db/client.js";
 import { event, eventLog } from "../db/schema.js";
+import { CONTRADICTS_TIMEOUT } from "./deadlines.js";
 import type { EventDraft } from "./draft.js";
-import type { LogState } from "./rewind.js";
+import type { EventRow } from "./read.js";
 
 /** Postgres channel; payload: the log's newest position. */
 export const EVENTS_APPENDED = "events_appended";
 
-type EventRow = typeof event.$inferSelect;
-
-/** The log during one round of the appender. */
+/** The log during one round of its writer. */
 export interface Log {
-  state: LogState;
+  state: typeof eventLog.$inferSelect;
   tx: Transaction;
 }
-
-/** Actions that are only possible before a contract times out. Their events disprove a time-out in the log. */
-const CONTRADICTS_TIMEOUT: ReadonlySet<EventType> = new Set<EventType>([
-  "contract.accepted",
-  "contract.declined",
-  "contract.cancelled",
-  "contract.withdrawn",
-  "contract.delivered",
-  "contract.approved",
-  "contract.disputed",
-]);
 
 /** Appends drafts in order. Skips those whose source is in the log, and reverts time-outs that they disprove. */
 export async function append(log: Log, drafts: readonly EventDraft[]): Promise<void> {

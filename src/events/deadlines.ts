@@ -47,9 +47,8 @@ const RULES: readonly Rule[] = [
   { name: "voting", phase: "disputed", at: (escrow) => BigInt(votingClosesAt(escrow)) },
 ];
 
-/** Events that change a contract's phase, or can change it. */
-export const PHASE_TYPES: ReadonlySet<EventType> = new Set<EventType>([
-  "contract.created",
+/** Actions that are only possible before a contract times out. Their events disprove a time-out in the log. */
+export const CONTRADICTS_TIMEOUT: ReadonlySet<EventType> = new Set<EventType>([
   "contract.accepted",
   "contract.declined",
   "contract.cancelled",
@@ -57,6 +56,11 @@ export const PHASE_TYPES: ReadonlySet<EventType> = new Set<EventType>([
   "contract.delivered",
   "contract.approved",
   "contract.disputed",
+]);
+/** Events that change a contract's phase, or can change it. */
+export const PHASE_TYPES: ReadonlySet<EventType> = new Set<EventType>([
+  ...CONTRADICTS_TIMEOUT,
+  "contract.created",
   "contract.tallied",
 ]);
 

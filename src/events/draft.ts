@@ -36,7 +36,7 @@ export function agentsOf(...parties: (string | null | undefined)[]): Address[] {
 
 /**
  * Writes an event in the transaction of the change that it reports, so that neither exists without the other. The
- * appender moves it into the log a moment later.
+ * log's writer moves it into the log a moment later.
  */
 export async function stageEvent(
   tx: Executor,

@@ -6,8 +6,7 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import type pg from "pg";
 import { listen } from "../db/listener.js";
 import { EVENTS_APPENDED } from "./append.js";
-import type { EventRow } from "./filter.js";
-import { newestPosition, readAfter } from "./read.js";
+import { type EventRow, newestPosition, readAfter } from "./read.js";
 
 /** Events kept in memory. A reader that is further behind reads from the database. */
 const KEPT = 1_000;

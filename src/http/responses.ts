@@ -7,6 +7,7 @@ import type { Context, ErrorHandler, Hono, NotFoundHandler } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { HttpRequestError, RpcRequestError, TimeoutError, WebSocketRequestError } from "viem";
 import { failedExecution } from "../chain/failed-execution.js";
+import { SQLSTATE } from "../db/client.js";
 import { AppError, ERROR_STATUS, type ErrorCode } from "../errors.js";
 import type { AppEnv } from "./router.js";
 
@@ -138,8 +139,6 @@ const OUTAGE_CODES =
 /** Messages of pg's connection errors, which have no code. */
 const PG_OUTAGE =
   /^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error)/;
-/** A view on the index is missing: the index is being built for the first time, or rebuilt. */
-const UNDEFINED_TABLE = "42P01";
 
 /** Whether Postgres or the node could not be reached, or did not respond: a retry can help. */
 export function isOutage(error: unknown): boolean {
@@ -151,7 +150,7 @@ export function isOutage(error: unknown): boolean {
     const { code } = cause as { code?: unknown };
     if (typeof code === "string" && OUTAGE_CODES.test(code)) return true;
     if (PG_OUTAGE.test(cause.message)) return true;
-    if (code === UNDEFINED_TABLE && cause.message.startsWith('relation "onchain.')) return true;
+    if (code === SQLSTATE.undefinedTable && cause.message.startsWith('relation "onchain.')) return true;
   }
   return false;
 }

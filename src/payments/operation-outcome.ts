@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, isNull } from "drizzle-orm";
-import { type IndexedTarget, waitForIndexed } from "../db/onchain.js";
+import { type IndexedTarget, waitForIndexed } from "../db/index-position.js";
 import { operation } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";

@@ -4,11 +4,12 @@
  */
 import type { BaseLogger } from "pino";
 import type { Database } from "../db/client.js";
-import { toEvent } from "../events/view.js";
+import { toEvent } from "../events/read.js";
 import { createLoop, type Loop } from "../loop.js";
 import type { MasterKeys } from "../master-key.js";
 import {
   claimDue,
+  matchRound,
   nextTask,
   type Outcome,
   postpone,
@@ -17,7 +18,6 @@ import {
   type Task,
   type WebhookRow,
 } from "./deliveries.js";
-import { matchRound } from "./matching.js";
 import { signedHeaders } from "./signing.js";
 import { postTo, type TargetPolicy, TargetRefused } from "./target.js";
 

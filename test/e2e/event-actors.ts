@@ -1,7 +1,7 @@
 /** Shared by the event tests: reading the log as an agent does. */
 
-import type { EventView } from "../../src/events/view.js";
-import type { EventList } from "../../src/features/events/list-events.js";
+import type { EventView } from "../../src/events/read.js";
+import type { EventList } from "../../src/features/events/schema.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 

@@ -3,9 +3,9 @@ import { asc, eq, isNotNull } from "drizzle-orm";
 import type { Address, Hex } from "viem";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { migrate } from "../../src/db/client.js";
-import * as onchain from "../../src/db/onchain.js";
+import { indexProgress, waitForIndexed } from "../../src/db/index-position.js";
 import { event } from "../../src/db/schema.js";
-import { appendRound, createAppender } from "../../src/events/appender.js";
+import { createLogWriter, writeLog } from "../../src/events/log-writer.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { holdTerms } from "./held-terms.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
@@ -40,11 +40,11 @@ afterAll(async () => {
   await network?.stop();
 });
 
-function startAppender(): void {
+function startWriter(): void {
   const { db, publicClient } = network;
-  const appender = createAppender({ db, publicClient, logger });
-  running.push(appender);
-  appender.start();
+  const writer = createLogWriter({ db, publicClient, logger });
+  running.push(writer);
+  writer.start();
 }
 
 /** Creates an escrow whose terms this service holds. The log ignores all others. */
@@ -58,7 +58,7 @@ const createKnown = (title: string): Promise<Address> =>
 
 const headNumber = () => network.publicClient.getBlockNumber({ cacheTime: 0 });
 const indexed = async (blockNumber?: bigint) =>
-  onchain.waitForIndexed(network.db, {
+  waitForIndexed(network.db, {
     blockNumber: blockNumber ?? (await headNumber()),
     timeoutMs: INDEXING_MS,
   });
@@ -109,7 +109,7 @@ const rawOf = (hash: Hex): Promise<Hex> =>
 
 describe("the event log", () => {
   it("corrects events that a reorg removed, and reports those that replaced them", async () => {
-    startAppender();
+    startWriter();
     const escrow = await createKnown("contested");
     const lost = await actors.accept(worker, escrow);
     await untilTypes(escrow, ["contract.created", "contract.accepted"]);
@@ -139,7 +139,7 @@ describe("the event log", () => {
   });
 
   it("undoes the newest events first, and reports again those that are mined in another block", async () => {
-    startAppender();
+    startWriter();
     const before = await headNumber();
     const escrow = await createKnown("moved");
     const accepted = await actors.accept(worker, escrow);
@@ -161,14 +161,14 @@ describe("the event log", () => {
   });
 
   it("is the same after the indexer was killed and read the newest blocks again", async () => {
-    startAppender();
+    startWriter();
     const escrow = await createKnown("restarted indexer");
     await actors.accept(worker, escrow);
     await untilTypes(escrow, ["contract.created", "contract.accepted"]);
     network.killIndexer();
-    await until(async () => (await onchain.indexProgress(network.db)) === null);
+    await until(async () => (await indexProgress(network.db)) === null);
     await actors.deliver(worker, escrow);
-    await until(async () => (await onchain.indexProgress(network.db)) !== null);
+    await until(async () => (await indexProgress(network.db)) !== null);
     await untilTypes(escrow, ["contract.created", "contract.accepted", "contract.delivered"]);
     await indexed();
     const all = await network.db.select().from(event);
@@ -179,7 +179,7 @@ describe("the event log", () => {
   }, 300_000);
 
   it("finds events that happened or were undone while no writer was running", async () => {
-    startAppender();
+    startWriter();
     const escrow = await createKnown("stopped writer");
     const lost = await actors.accept(worker, escrow);
     await untilTypes(escrow, ["contract.created", "contract.accepted"]);
@@ -188,7 +188,7 @@ describe("the event log", () => {
     await removeBlocks(lost.blockNumber);
     await actors.accept(rival, escrow);
     await actors.deliver(rival, escrow);
-    startAppender();
+    startWriter();
     await untilTypes(escrow, [
       "contract.created",
       "contract.accepted",
@@ -211,7 +211,7 @@ describe("the event log", () => {
     }
     const writers = Array.from({ length: 4 }, async () => {
       for (let round = 0; round < 25; round++) {
-        await appendRound({ db, publicClient, logger }).catch(() => undefined);
+        await writeLog({ db, publicClient, logger }).catch(() => undefined);
       }
     });
     const breaker = (async () => {
@@ -225,7 +225,7 @@ describe("the event log", () => {
       }
     })();
     await Promise.all([...writers, breaker]);
-    startAppender();
+    startWriter();
     for (const escrow of escrows) {
       await until(
         async () => (await logOf(escrow)).filter(({ position }) => position !== null).length === 101,
@@ -238,10 +238,10 @@ describe("the event log", () => {
     const GONE = 450;
     const escrow = await createKnown("deep");
     const { db, publicClient, pool } = network;
-    const appender = createAppender({ db, publicClient, logger });
-    appender.start();
+    const writer = createLogWriter({ db, publicClient, logger });
+    writer.start();
     await untilTypes(escrow, ["contract.created"]);
-    await appender.stop();
+    await writer.stop();
     const [created] = await logOf(escrow);
     const goneBlock = `0x${"de".repeat(32)}`;
     await pool.query(
@@ -257,7 +257,7 @@ describe("the event log", () => {
       [GONE, `${created?.chainEventId}-${GONE}`, goneBlock],
     );
 
-    startAppender();
+    startWriter();
 
     const undone = async (): Promise<number> =>
       (await logOf(escrow)).filter(({ type }) => type === "event.reverted").length;
@@ -272,7 +272,7 @@ describe("the event log", () => {
   });
 
   it("does not block the indexer while the indexer undoes blocks", async () => {
-    startAppender();
+    startWriter();
     await untilTypes(await createKnown("before"), ["contract.created"]);
     for (const part of running.splice(0)) await part.stop();
     const escrow = await createKnown("undoing");
@@ -283,7 +283,7 @@ describe("the event log", () => {
       // As Ponder locks: first its tables and then, while it holds them, its checkpoint.
       await undoing.query("begin");
       await undoing.query("lock table onchain.working_contract in access exclusive mode");
-      const round = appendRound({ db, publicClient, logger });
+      const round = writeLog({ db, publicClient, logger });
       await until(async () => {
         const { rows } = await pool.query(
           "select 1 from pg_locks l join pg_stat_activity a using (pid) where not granted and datname = current_database()",
@@ -297,12 +297,12 @@ describe("the event log", () => {
     } finally {
       undoing.release(true);
     }
-    startAppender();
+    startWriter();
     await untilTypes(escrow, ["contract.created"]);
   });
 
   it("reports a juror's payout that the token rejected only once it is paid", async () => {
-    startAppender();
+    startWriter();
     await actors.stake(rival, ELIGIBILITY_STAKE);
     // Only agents that staked before the dispute can vote, and these calls can fall into one second.
     await network.testClient.increaseTime({ seconds: 60 });
@@ -335,7 +335,7 @@ describe("the event log", () => {
   });
 
   it("undoes an end by time if it turns out that a transaction came first, or that nothing happened", async () => {
-    startAppender();
+    startWriter();
     const before = await headNumber();
     const escrow = await createKnown("late news");
     await untilTypes(escrow, ["contract.created"]);

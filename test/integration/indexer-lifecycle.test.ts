@@ -2,6 +2,7 @@ import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { eq } from "drizzle-orm";
 import { type Address, type Hex, numberToHex, parseAbiItem, toEventSelector, zeroHash } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { indexedBlock, waitForIndexed } from "../../src/db/index-position.js";
 import * as onchain from "../../src/db/onchain.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE, PRICE } from "./indexer-actors.js";
 import { INDEXING_MS, type IndexerNetwork, startIndexerNetwork, type Wallet } from "./indexer-network.js";
@@ -37,10 +38,9 @@ async function rowOf(escrow: Address) {
 
 async function caughtUp() {
   const blockNumber = await network.publicClient.getBlockNumber({ cacheTime: 0 });
-  expect(
-    await onchain.waitForIndexed(network.db, { blockNumber, timeoutMs: INDEXING_MS }),
-    "indexed in time",
-  ).toBe(true);
+  expect(await waitForIndexed(network.db, { blockNumber, timeoutMs: INDEXING_MS }), "indexed in time").toBe(
+    true,
+  );
 }
 
 async function eventsOf(escrow: Address) {
@@ -492,7 +492,7 @@ describe("the index after a fault", () => {
     for (const schema of [network.schema, "onchain", "ponder_sync"]) {
       await network.pool.query(`drop schema "${schema}" cascade`);
     }
-    expect(await onchain.indexedBlock(network.db)).toBeNull();
+    expect(await indexedBlock(network.db)).toBeNull();
 
     await network.startIndexer();
     await caughtUp();

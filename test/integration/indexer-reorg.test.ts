@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm";
 import { type Address, type Hex, keccak256 } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type IndexedTarget, waitForIndexed } from "../../src/db/index-position.js";
 import * as onchain from "../../src/db/onchain.js";
 import { respondFrom } from "../../src/payments/operation-outcome.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
@@ -68,8 +69,8 @@ async function removeBlocks(from: bigint): Promise<void> {
   await resumeBlocks(network.testClient);
 }
 
-const reach = (target: Omit<onchain.IndexedTarget, "timeoutMs">, timeoutMs = INDEXING_MS) =>
-  onchain.waitForIndexed(network.db, { ...target, timeoutMs });
+const reach = (target: Omit<IndexedTarget, "timeoutMs">, timeoutMs = INDEXING_MS) =>
+  waitForIndexed(network.db, { ...target, timeoutMs });
 
 describe("a reorg", () => {
   it("undoes a match, and shows who is matched instead", async () => {

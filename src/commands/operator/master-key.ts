@@ -1,5 +1,5 @@
 import { type RotationReport, rotateMasterKey } from "../../features/references/vault.js";
-import { rotateWebhookSecrets } from "../../features/webhooks/rotate-secrets.js";
+import { rotateWebhookSecrets } from "../../webhooks/signing.js";
 import { masterKeys, OperatorError, withDatabase } from "./settings.js";
 
 /** `master-key rotate`: rewraps every key. If some cannot be rewrapped, it fails after rewrapping the others. */

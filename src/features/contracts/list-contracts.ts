@@ -4,8 +4,8 @@ import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protoco
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, desc, eq, gte, ilike, inArray, isNotNull, lte, or, type SQL, sql } from "drizzle-orm";
 import type { Database, Executor } from "../../db/client.js";
+import { requireIndex } from "../../db/index-position.js";
 import { vote, workingContract as w } from "../../db/onchain.js";
-import { requireIndex } from "../../db/require-index.js";
 import { terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";

@@ -1,9 +1,12 @@
 /** One ordered log of events, to poll or to stream. */
 import { z } from "@hono/zod-openapi";
+import type { Address } from "@working-contracts/protocol/types";
+import type { Deps } from "../../deps.js";
+import { type EventFilter, newestPosition, readPage, requireReached, toEvent } from "../../events/read.js";
 import { sendStream } from "../../http/event-stream.js";
 import { body, operation, raw } from "../../http/operation.js";
-import { listEvents } from "./list-events.js";
 import {
+  type EventList,
   EventListQuerySchema,
   EventListSchema,
   EventStreamQuerySchema,
@@ -57,3 +60,20 @@ export const eventOperations = [
     },
   ),
 ];
+
+/** `latest` returns no events, only the end of the log. Throws `invalid_request` for a position beyond the end. */
+async function listEvents(
+  { db }: Pick<Deps, "db">,
+  {
+    caller,
+    after,
+    filter,
+    limit,
+  }: { caller: Address; after: bigint | "latest"; filter: EventFilter; limit: number },
+): Promise<EventList> {
+  const newest = await newestPosition(db);
+  if (after === "latest") return { data: [], nextAfter: newest.toString(), hasMore: false };
+  requireReached(after, newest);
+  const { rows, end, hasMore } = await readPage(db, { filter, reader: caller, after, limit, newest });
+  return { data: rows.map(toEvent), nextAfter: end.toString(), hasMore };
+}

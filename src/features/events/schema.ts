@@ -1,9 +1,8 @@
 import { z } from "@hono/zod-openapi";
 import { EVENT_TYPES, parseEventTypes } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import type { EventView } from "../../events/view.js";
+import type { EventView } from "../../events/read.js";
 import { AddressSchema } from "../../http/schemas.js";
-import type { EventList } from "./list-events.js";
 
 const hash = z.custom<`0x${string}`>().openapi({ type: "string" });
 
@@ -30,7 +29,8 @@ export const EventListSchema = z
     nextAfter: z.string().openapi({ description: "`after` of the next call, even if there were no events" }),
     hasMore: z.boolean().openapi({ description: "Whether an immediate next call can return more" }),
   })
-  .openapi("EventList") satisfies z.ZodType<EventList>;
+  .openapi("EventList");
+export type EventList = z.infer<typeof EventListSchema>;
 
 /** A position in the log. The largest that Postgres can hold has 19 digits. */
 export const PositionSchema = z

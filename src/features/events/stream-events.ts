@@ -4,11 +4,15 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { type EventFilter, matches } from "../../events/filter.js";
-import { newestPosition, readPage } from "../../events/read.js";
-import { toEvent } from "../../events/view.js";
+import {
+  type EventFilter,
+  matches,
+  newestPosition,
+  readPage,
+  requireReached,
+  toEvent,
+} from "../../events/read.js";
 import { createSlots } from "../../slots.js";
-import { requireReached } from "./list-events.js";
 
 export interface StreamRequest {
   caller: Address;

@@ -2,7 +2,7 @@
 
 import { createRoute, z } from "@hono/zod-openapi";
 import { sql } from "drizzle-orm";
-import { indexedBlock } from "../../db/onchain.js";
+import { indexedBlock } from "../../db/index-position.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { dataResponse, errorResponses } from "../../http/responses.js";

@@ -1,8 +1,6 @@
 /** The event log, sent to URLs that agents choose. */
 import { z } from "@hono/zod-openapi";
 import { created, data, operation } from "../../http/operation.js";
-import { createWebhook } from "./create-webhook.js";
-import { replayWebhook } from "./replay-webhook.js";
 import {
   NewWebhookSchema,
   ReplayBodySchema,
@@ -11,8 +9,14 @@ import {
   WebhookParamsSchema,
   WebhookSchema,
 } from "./schema.js";
-import { deleteWebhook, updateWebhook } from "./update-webhook.js";
-import { listWebhooks, loadWebhook } from "./view.js";
+import {
+  createWebhook,
+  deleteWebhook,
+  listWebhooks,
+  loadWebhook,
+  replayWebhook,
+  updateWebhook,
+} from "./webhooks.js";
 
 const tag = "Webhooks";
 const path = "/v1/agents/me/webhooks";

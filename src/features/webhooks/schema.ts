@@ -3,7 +3,6 @@ import { EVENT_TYPES } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { AddressSchema } from "../../http/schemas.js";
 import { EventTypesSchema, PositionSchema } from "../events/schema.js";
-import type { WebhookView } from "./view.js";
 
 const UrlSchema = z
   .string()
@@ -82,6 +81,7 @@ export const WebhookSchema = z
     agent: z.string().nullable(),
     contractId: z.string().nullable(),
     types: z.array(z.enum(EVENT_TYPES)).nullable(),
+    /** `failing`: the newest attempt failed. `disabled`: nothing is sent until its owner enables it. */
     status: z.enum(["active", "failing", "disabled"]),
     createdAt: z.iso.datetime(),
     disabledAt: time,
@@ -95,7 +95,8 @@ export const WebhookSchema = z
       .array(z.string())
       .openapi({ description: "Ids of events that were abandoned after three days" }),
   })
-  .openapi("Webhook") satisfies z.ZodType<WebhookView>;
+  .openapi("Webhook");
+export type WebhookView = z.infer<typeof WebhookSchema>;
 
 /** All fields in one object: an extension would be published as two, each forbidding the other's fields. */
 export const NewWebhookSchema = z

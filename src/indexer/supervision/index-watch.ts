@@ -5,6 +5,8 @@
 import pg from "pg";
 import { createPublicClient, type Hex } from "viem";
 import { rpcTransport } from "../../chain/transport.js";
+import { hasSqlState, SQLSTATE } from "../../db/client.js";
+import { blockOf } from "../../db/index-position.js";
 
 export interface IndexWatch {
   stop(): void;
@@ -31,9 +33,6 @@ const ABANDONED_MS = 20_000;
 /** Consecutive looks that must find a different block at a height that the indexer counts as final. */
 const ANCHOR_LOOKS = 2;
 const TIMEOUT_MS = 10_000;
-const UNDEFINED_TABLE = "42P01";
-/** Warning on all connections after a Postgres process crashed: the server stays up, unflushed commits are lost. */
-const CRASH_SHUTDOWN = "57P02";
 
 /**
  * Checks every two seconds until stopped, and reports each incident once. An unreachable database or node proves
@@ -206,7 +205,7 @@ async function readDatabase(client: pg.Client, schema: string, gone: BlockRef | 
     try {
       return (await client.query<Row>(query, values)).rows[0];
     } catch (error) {
-      if ((error as { code?: string }).code === UNDEFINED_TABLE) return undefined;
+      if (hasSqlState(error, SQLSTATE.undefinedTable)) return undefined;
       throw error;
     }
   };
@@ -241,11 +240,6 @@ async function readDatabase(client: pg.Client, schema: string, gone: BlockRef | 
   };
 }
 
-/** SQL: the block of one of Ponder's checkpoints. */
-function blockOf(checkpoint: "latest_checkpoint" | "finalized_checkpoint"): string {
-  return `substring(${checkpoint} from 27 for 16)`;
-}
-
 /** One connection for all looks: only an open connection receives the crash warning. */
 async function connect(
   databaseUrl: string,
@@ -258,7 +252,7 @@ async function connect(
     application_name: "index-watch",
   });
   client.on("notice", ({ code }) => {
-    if (code === CRASH_SHUTDOWN) onCrash();
+    if (code === SQLSTATE.crashShutdown) onCrash();
   });
   client.on("error", () => onBroken(client));
   await client.connect();

@@ -53,7 +53,7 @@ export const MUTANTS = [
   },
   {
     name: "checkpoint-held",
-    file: "src/events/appender.ts",
+    file: "src/events/log-writer.ts",
     edits: [
       [
         "if (!(await indexHolds(tx, state))) return false;",
@@ -280,14 +280,14 @@ export const MUTANTS = [
   {
     name: "process-crash-unheard",
     file: "src/indexer/supervision/index-watch.ts",
-    edits: [["if (code === CRASH_SHUTDOWN) onCrash();", ""]],
+    edits: [["if (code === SQLSTATE.crashShutdown) onCrash();", ""]],
     project: "integration",
     tests: "test/integration/index-watch.test.ts",
     only: "reports the crash",
   },
   {
     name: "earlier-time-shown",
-    file: "src/db/require-index.ts",
+    file: "src/db/index-position.ts",
     edits: [
       [
         "if (row === undefined ? await isWhole(db) : row.indexIsWhole) return;",
@@ -369,7 +369,7 @@ export const MUTANTS = [
   },
   {
     name: "undone-in-one-round",
-    file: "src/events/appender.ts",
+    file: "src/events/log-writer.ts",
     edits: [[" ?? (tail.length === TAIL ? lost.at(-1) : undefined)", ""]],
     project: "integration",
     tests: "test/integration/event-log.test.ts",

@@ -2,40 +2,40 @@
  * The only writer of the event log. It assigns positions to staged events, and appends indexed chain events, time-outs
  * and deadline notices, and a correction for every event that a reorg removed.
  *
- * Any number of processes can run an appender. The row of `event_log` admits one writer at a time, and a process that
+ * Any number of processes can run one. The row of `event_log` admits one writer at a time, and a process that
  * was overtaken writes nothing. A round is one transaction on one snapshot, so an interrupted round leaves no gap and
  * no duplicate.
  */
 import type { Hex } from "@working-contracts/protocol/types";
-import { eq, sql } from "drizzle-orm";
+import { and, desc, eq, getTableColumns, isNotNull, isNull, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
-import type { PublicClient } from "viem";
+import { BlockNotFoundError, type PublicClient } from "viem";
 import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
-import type { Database, Transaction } from "../db/client.js";
-import { type IndexProgress, indexProgress } from "../db/onchain.js";
-import { eventLog } from "../db/schema.js";
+import { type Database, type Executor, hasSqlState, SQLSTATE, type Transaction } from "../db/client.js";
+import { type IndexProgress, indexProgress } from "../db/index-position.js";
+import { escrowEvent } from "../db/onchain.js";
+import { event, eventLog } from "../db/schema.js";
 import { createLoop, type Loop } from "../loop.js";
 import { append, appendStaged, closeLog, type Log, revertChainEvents } from "./append.js";
 import { draftsOf, readChainEvents } from "./chain-events.js";
 import { armDeadlines, PHASE_TYPES, takeDueDeadlines } from "./deadlines.js";
-import { findUndoneBlocks, indexHolds, readChainTail, TAIL } from "./rewind.js";
 
 const INTERVAL_MS = 150;
 const MAX_BACKOFF_MS = 10_000;
 /** Events of each kind per transaction. */
 const BATCH = 200;
+/** Log events checked per round for a reorg. If more are undone, the next round continues. */
+const TAIL = 200;
 /** Longest time that a process which stalls during a round can block the others. */
 const ROUND_IDLE_TIMEOUT = "10s";
-/** Postgres: another process has advanced the log since this round's snapshot. */
-const SERIALIZATION_FAILURE = "40001";
 
-export interface AppenderDeps {
+export interface LogWriterDeps {
   db: Database;
   publicClient: Pick<PublicClient, "getBlock">;
   logger: Pick<BaseLogger, "info" | "warn">;
 }
 
-export function createAppender(deps: AppenderDeps): Loop {
+export function createLogWriter(deps: LogWriterDeps): Loop {
   let isInitialised = false;
   return createLoop({
     name: "events",
@@ -47,7 +47,7 @@ export function createAppender(deps: AppenderDeps): Loop {
         await deps.db.insert(eventLog).values({ id: 1, lastPosition: 0n }).onConflictDoNothing();
       }
       isInitialised = true;
-      return appendRound(deps);
+      return writeLog(deps);
     },
   });
 }
@@ -57,7 +57,7 @@ export function createAppender(deps: AppenderDeps): Loop {
  * undo blocks, Ponder locks its tables and then its checkpoint. A transaction that held the checkpoint and waited for a
  * table would block Ponder, and everyone behind it, for a minute.
  */
-export async function appendRound({ db, publicClient, logger }: AppenderDeps): Promise<boolean> {
+export async function writeLog({ db, publicClient, logger }: LogWriterDeps): Promise<boolean> {
   const progress = await indexProgress(db);
   if (progress !== null && !(await hasNews(db, progress.timestamp))) return false;
   // An unreachable node delays corrections only.
@@ -83,7 +83,8 @@ export async function appendRound({ db, publicClient, logger }: AppenderDeps): P
       { isolationLevel: "repeatable read" },
     );
   } catch (error) {
-    if (isOvertaken(error)) return false;
+    // Another process has advanced the log since this round's snapshot.
+    if (hasSqlState(error, SQLSTATE.serializationFailure)) return false;
     throw error;
   }
 }
@@ -156,9 +157,70 @@ async function appendFromChain(log: Log, progress: IndexProgress): Promise<boole
   return due.taken === BATCH;
 }
 
-function isOvertaken(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if ((cause as { code?: unknown }).code === SERIALIZATION_FAILURE) return true;
+/**
+ * Whether the index still has the last scanned event, and therefore all before it: everything after it is then new.
+ * Rows disappear in a reorg, and temporarily when the indexer restarts.
+ */
+async function indexHolds(db: Executor, { scannedId, scannedHash }: Log["state"]): Promise<boolean> {
+  if (scannedId === null || scannedHash === null) return true;
+  const [row] = await db
+    .select({ id: escrowEvent.id })
+    .from(escrowEvent)
+    .where(and(eq(escrowEvent.id, scannedId), eq(escrowEvent.blockHash, scannedHash as Hex)));
+  return row !== undefined;
+}
+
+/** The newest chain events in the log that are not reverted, and whether the index has each. */
+function readChainTail(db: Executor) {
+  return db
+    .select({ ...getTableColumns(event), indexed: isNotNull(escrowEvent.id).mapWith(Boolean) })
+    .from(event)
+    .leftJoin(
+      escrowEvent,
+      and(eq(escrowEvent.id, event.chainEventId), eq(escrowEvent.blockHash, event.blockHash)),
+    )
+    .where(and(isNotNull(event.chainEventId), isNull(event.revertedBy), isNotNull(event.position)))
+    .orderBy(desc(event.position))
+    .limit(TAIL);
+}
+
+/**
+ * Hashes of blocks that are no longer on the node's chain, among those whose events the index has lost. Empty if
+ * nothing is lost, or if the index has only not reached those blocks again yet.
+ */
+async function findUndoneBlocks(
+  db: Executor,
+  publicClient: Pick<PublicClient, "getBlock">,
+): Promise<Set<Hex>> {
+  const undone = new Set<Hex>();
+  const [state] = await db.select().from(eventLog).where(eq(eventLog.id, 1));
+  if (state === undefined || (await indexHolds(db, state))) return undone;
+
+  const standing = new Set<Hex>();
+  const isUndone = async (number: bigint, hash: Hex): Promise<boolean> => {
+    if (undone.has(hash) || standing.has(hash)) return undone.has(hash);
+    const gone = await hasAnotherBlock(publicClient, number, hash);
+    (gone ? undone : standing).add(hash);
+    return gone;
+  };
+  const { scannedBlock, scannedHash } = state;
+  if (scannedBlock !== null && !(await isUndone(scannedBlock, scannedHash as Hex))) return undone;
+  for (const { blockNumber, blockHash, indexed } of await readChainTail(db)) {
+    if (indexed || blockNumber === null || !(await isUndone(blockNumber, blockHash as Hex))) break;
   }
-  return false;
+  return undone;
+}
+
+/** Whether the node has a different block at that height; false if it has none there yet. */
+async function hasAnotherBlock(
+  publicClient: Pick<PublicClient, "getBlock">,
+  blockNumber: bigint,
+  hash: Hex,
+): Promise<boolean> {
+  try {
+    return (await publicClient.getBlock({ blockNumber })).hash !== hash;
+  } catch (error) {
+    if (error instanceof BlockNotFoundError) return false;
+    throw error;
+  }
 }

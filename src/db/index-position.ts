@@ -1,0 +1,183 @@
+/**
+ * How far the indexer's views have come, and whether they still show all that they have shown: the one home of Ponder's
+ * progress tables.
+ */
+import { and, inArray, sql } from "drizzle-orm";
+import { AppError } from "../errors.js";
+import { type Executor, hasSqlState, SQLSTATE } from "./client.js";
+import { escrowEvent, stake } from "./onchain.js";
+
+type Hex = `0x${string}`;
+
+/** SQL: the block of one of Ponder's checkpoints. All digits: 10 for the time, 16 for the chain id, 16 for the block. */
+export function blockOf(checkpoint: "latest_checkpoint" | "finalized_checkpoint"): string {
+  return `substring(${checkpoint} from 27 for 16)`;
+}
+
+const latestBlock = sql.raw(blockOf("latest_checkpoint"));
+/** SQL: the checkpoint's row, unless the indexer has not caught up yet or is catching up after a restart. */
+const readyIndex = sql`onchain._ponder_meta meta, onchain._ponder_checkpoint
+  where meta.key = 'app' and meta.value ->> 'is_ready' = '1'`;
+
+export interface IndexProgress {
+  /** Newest block whose events are all visible in the views. `timestamp` is its time in seconds. */
+  block: bigint;
+  timestamp: number;
+}
+
+/**
+ * Returns the views' progress; null until the indexer has caught up for the first time, and while it catches up after a
+ * restart. It can be too high during a reorg and briefly after a restart: see {@link waitForIndexed}.
+ */
+export async function indexProgress(db: Executor): Promise<IndexProgress | null> {
+  try {
+    const { rows } = await db.execute<{ block: string; timestamp: string }>(sql`
+      select ${latestBlock} as block, substring(latest_checkpoint for 10) as timestamp from ${readyIndex}`);
+    const [row] = rows;
+    return row === undefined ? null : { block: BigInt(row.block), timestamp: Number(row.timestamp) };
+  } catch (error) {
+    if (hasSqlState(error, SQLSTATE.undefinedTable)) return null;
+    throw error;
+  }
+}
+
+/** The block of {@link indexProgress}. */
+export async function indexedBlock(db: Executor): Promise<bigint | null> {
+  return (await indexProgress(db))?.block ?? null;
+}
+
+/**
+ * SQL: whether the views still show everything they have ever shown, except events that left the chain. A restarted
+ * indexer first reverts rows that were not final and reads them again; until it reaches the event log's position, the
+ * views are outdated.
+ */
+export const isIndexWhole = sql<boolean>`exists (select 1 from ${readyIndex}
+  and ${latestBlock}::numeric >= coalesce((select scanned_block from app.event_log where id = 1), 0))`;
+
+export interface IndexedTarget {
+  blockNumber: bigint;
+  /** With `escrow`: also wait for an event of this escrow in exactly this block, which a reorg cannot fake. */
+  blockHash?: Hex | undefined;
+  escrow?: Hex | undefined;
+  /** With `blockHash`: also wait for a change of this agent's stake in exactly this block, or in a later one. */
+  staker?: Hex | undefined;
+  timeoutMs: number;
+}
+
+/**
+ * Resolves to true once the views show the target, or to false after `timeoutMs`. Database errors count as "not yet".
+ */
+export function waitForIndexed(db: Executor, target: IndexedTarget): Promise<boolean> {
+  let waiters = waitersOf.get(db);
+  if (waiters === undefined) {
+    waiters = new Set();
+    waitersOf.set(db, waiters);
+  }
+  const set = waiters;
+  return new Promise((resolve) => {
+    set.add({ target, deadline: Date.now() + target.timeoutMs, resolve });
+    if (set.size === 1) void poll(db, set);
+  });
+}
+
+interface Waiter {
+  target: IndexedTarget;
+  deadline: number;
+  resolve: (visible: boolean) => void;
+}
+
+/** A stake still missing after this many blocks has been withdrawn; before that, the index might not have it yet. */
+const STAKE_DEPTH = 64n;
+const POLL_INTERVAL_MS = 20;
+
+/** All requests that wait on one handle share one poll. */
+const waitersOf = new WeakMap<Executor, Set<Waiter>>();
+
+async function poll(db: Executor, waiters: Set<Waiter>): Promise<void> {
+  while (waiters.size > 0) {
+    const asked = [...waiters];
+    const visible = await visibleTargets(db, asked).catch(() => new Set<Waiter>());
+    for (const waiter of asked) {
+      if (!visible.has(waiter) && Date.now() < waiter.deadline) continue;
+      waiters.delete(waiter);
+      waiter.resolve(visible.has(waiter));
+    }
+    if (waiters.size > 0) await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+  }
+}
+
+async function visibleTargets(db: Executor, waiters: Waiter[]): Promise<Set<Waiter>> {
+  const indexed = await indexedBlock(db);
+  if (indexed === null) return new Set();
+  const reached = waiters.filter(({ target }) => target.blockNumber <= indexed);
+  const targets = reached.map(({ target }) => target);
+  const [events, stakes] = [await eventsOf(db, targets), await stakesOf(db, targets)];
+  const isShown = ({ blockNumber, blockHash, escrow, staker }: IndexedTarget): boolean => {
+    if (blockHash === undefined) return true;
+    if (escrow !== undefined) return events.has(`${blockHash}${escrow}`);
+    if (staker === undefined) return true;
+    const changed = stakes.get(staker);
+    if (changed === undefined) return indexed >= blockNumber + STAKE_DEPTH;
+    return changed.blockHash === blockHash || changed.blockNumber > blockNumber;
+  };
+  return new Set(reached.filter(({ target }) => isShown(target)));
+}
+
+/** Block in which each target's stake last changed, by agent. */
+async function stakesOf(
+  db: Executor,
+  targets: IndexedTarget[],
+): Promise<Map<Hex, { blockNumber: bigint; blockHash: Hex }>> {
+  const stakers = targets.flatMap(({ staker }) => (staker === undefined ? [] : [staker]));
+  if (stakers.length === 0) return new Map();
+  const { agent, blockNumber, blockHash } = stake;
+  const rows = await db.select({ agent, blockNumber, blockHash }).from(stake).where(inArray(agent, stakers));
+  return new Map(rows.map((row) => [row.agent, row]));
+}
+
+/** Blocks and escrows among the targets that have an event, as concatenated block hash and escrow. */
+async function eventsOf(db: Executor, targets: IndexedTarget[]): Promise<Set<string>> {
+  const exact = targets.filter(({ blockHash, escrow }) => blockHash !== undefined && escrow !== undefined);
+  if (exact.length === 0) return new Set();
+  const { contractId, blockNumber, blockHash } = escrowEvent;
+  const rows = await db
+    .selectDistinct({ blockHash, contractId })
+    .from(escrowEvent)
+    .where(
+      and(
+        inArray(
+          blockNumber,
+          exact.map((target) => target.blockNumber),
+        ),
+        inArray(
+          contractId,
+          exact.map((target) => target.escrow as Hex),
+        ),
+      ),
+    );
+  return new Set(rows.map((row) => `${row.blockHash}${row.contractId}`));
+}
+
+/** A row read together with {@link isIndexWhole}. */
+export interface IndexedRow {
+  indexIsWhole: boolean;
+}
+
+/**
+ * Throws `unavailable` (503) if the views are, or were when `rows` were read, older than the state already shown to
+ * callers. Call it with the rows, or after the read.
+ */
+export async function requireIndex(db: Executor, rows: readonly IndexedRow[] = []): Promise<void> {
+  const [row] = rows;
+  if (row === undefined ? await isWhole(db) : row.indexIsWhole) return;
+  throw new AppError("unavailable", {
+    message: "The chain index is catching up after a restart. Retry the request.",
+    retryable: true,
+    retryAfterSeconds: 2,
+  });
+}
+
+async function isWhole(db: Executor): Promise<boolean> {
+  const { rows } = await db.execute<{ whole: boolean }>(sql`select ${isIndexWhole} as whole`);
+  return rows[0]?.whole === true;
+}

@@ -1,0 +1,256 @@
+/** What owners do with their webhooks. The sender (src/webhooks/) reads the same rows. */
+import { randomUUID } from "node:crypto";
+import type { EventType } from "@working-contracts/protocol/events";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import type { Address } from "@working-contracts/protocol/types";
+import { and, asc, count, eq, gt, sql } from "drizzle-orm";
+import type { Config } from "../../config.js";
+import { ADVISORY_LOCKS } from "../../db/advisory-locks.js";
+import type { Executor, Transaction } from "../../db/client.js";
+import { webhook, webhookRetry } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
+import { newestPosition, readPosition, requireReached } from "../../events/read.js";
+import { wakeSql } from "../../webhooks/deliveries.js";
+import { createSecret } from "../../webhooks/signing.js";
+import { checkTarget, TargetRefused } from "../../webhooks/target.js";
+import type { WebhookView } from "./schema.js";
+
+export interface WebhookDraft {
+  url: string;
+  description: string | null;
+  agent: Address | null;
+  contractId: Address | null;
+  types: EventType[] | null;
+}
+
+/**
+ * Creates a webhook for all events from now on, with its signing secret, which is shown only once. Throws
+ * `invalid_request` for a URL that the service would not call, and 429 `too_many_webhooks`.
+ */
+export async function createWebhook(
+  { db, config }: Pick<Deps, "db" | "config">,
+  { caller, draft }: { caller: Address; draft: WebhookDraft },
+): Promise<WebhookView & { secret: string }> {
+  await requireTarget(config, draft.url);
+  const id = randomUUID();
+  const { secret, stored } = await createSecret(id, config);
+  return db.transaction(async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`webhooks:${caller}`}, 0))`);
+    const [own] = await tx.select({ count: count() }).from(webhook).where(eq(webhook.owner, caller));
+    if ((own?.count ?? 0) >= LIMITS.webhooksPerAgent) {
+      throw new AppError("too_many_webhooks", {
+        message: `This address has ${LIMITS.webhooksPerAgent} webhooks, the maximum.`,
+        retryable: false,
+      });
+    }
+    const position = await newestPosition(tx);
+    await tx
+      .insert(webhook)
+      .values({ ...draft, ...stored, id, owner: caller, sentUpTo: position, wantedUpTo: position });
+    return { ...(await loadWebhook(tx, { owner: caller, id })), secret };
+  });
+}
+
+type WebhookChanges = { [Field in keyof WebhookDraft]?: WebhookDraft[Field] | undefined } & {
+  disabled?: boolean | undefined;
+};
+
+/**
+ * Changes the given fields. When enabled again, it gets everything since it was disabled. Throws `not_found`, and
+ * `invalid_request` for a URL that the service would not call.
+ */
+export async function updateWebhook(
+  { db, config }: Pick<Deps, "db" | "config">,
+  { caller, id, changes }: { caller: Address; id: string; changes: WebhookChanges },
+): Promise<WebhookView> {
+  const { disabled, ...draft } = changes;
+  if (draft.url !== undefined) await requireTarget(config, draft.url);
+  await db.transaction(async (tx) => {
+    // Otherwise events matched meanwhile would count as processed without having been.
+    if (disabled === false)
+      await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.webhookMatching})`);
+    await tx
+      .update(webhook)
+      .set({
+        ...draft,
+        ...(disabled === true ? SWITCH_OFF : {}),
+        ...(disabled === false ? SWITCH_ON : {}),
+        // A sender that is working with the old values must no longer write.
+        claimedUntil: null,
+      })
+      .where(and(eq(webhook.owner, caller), eq(webhook.id, id)));
+  });
+  return loadWebhook(db, { owner: caller, id });
+}
+
+const SWITCH_OFF = {
+  disabledAt: sql`coalesce(disabled_at, now())`,
+  disabledReason: sql`coalesce(disabled_reason, 'by its owner')`,
+};
+
+const SWITCH_ON = {
+  disabledAt: null,
+  disabledReason: null,
+  failures: 0,
+  failingSince: null,
+  pausedUntil: null,
+  wantedUpTo: wakeSql,
+  nextAttemptAt: sql`now()`,
+};
+
+/** Only deliveries in progress are still sent. Throws `not_found`. */
+export async function deleteWebhook(
+  { db }: Pick<Deps, "db">,
+  { caller, id }: { caller: Address; id: string },
+): Promise<{ id: string }> {
+  return db.transaction(async (tx) => {
+    const [deleted] = await tx
+      .delete(webhook)
+      .where(and(eq(webhook.owner, caller), eq(webhook.id, id)))
+      .returning({ id: webhook.id });
+    if (deleted === undefined) throw new AppError("not_found", { message: `You have no webhook ${id}.` });
+    await tx.delete(webhookRetry).where(eq(webhookRetry.webhookId, id));
+    return deleted;
+  });
+}
+
+/** One event, or all subscribed events after one; `latest` skips unsent events. */
+type Replay = { eventId: bigint } | { after: bigint | "latest" };
+
+/** Throws `not_found`, `conflict` for a disabled webhook, and `invalid_request` for an event that its owner cannot see. */
+export async function replayWebhook(
+  { db }: Pick<Deps, "db">,
+  { caller, id, replay }: { caller: Address; id: string; replay: Replay },
+): Promise<WebhookView> {
+  return db.transaction(async (tx) => {
+    // Locks in the same order as the sender: first the webhook, then its retries.
+    await tx.select({ id: webhook.id }).from(webhook).where(eq(webhook.id, id)).for("update");
+    const hook = await loadWebhook(tx, { owner: caller, id });
+    if (hook.status === "disabled") {
+      throw new AppError("conflict", { message: "The webhook is disabled; enable it first." });
+    }
+    if ("eventId" in replay) await sendAgain(tx, { caller, id, eventId: replay.eventId });
+    else await rewind(tx, id, replay.after);
+    return loadWebhook(tx, { owner: caller, id });
+  });
+}
+
+async function sendAgain(
+  tx: Transaction,
+  { caller, id, eventId }: { caller: Address; id: string; eventId: bigint },
+): Promise<void> {
+  const row = await readPosition(tx, eventId);
+  if (row === undefined || (row.visibleTo !== null && !row.visibleTo.includes(caller))) {
+    const message = `names no event ${eventId}`;
+    throw new AppError("invalid_request", {
+      message: `eventId: ${message}.`,
+      details: [{ path: "eventId", message }],
+    });
+  }
+  await tx
+    .insert(webhookRetry)
+    .values({ webhookId: id, position: eventId, attempts: 0, nextAttemptAt: sql`now()` })
+    .onConflictDoUpdate({
+      target: [webhookRetry.webhookId, webhookRetry.position],
+      set: { attempts: 0, nextAttemptAt: sql`now()`, firstAttemptAt: sql`now()` },
+    });
+  await tx
+    .update(webhook)
+    .set({ pausedUntil: null, nextAttemptAt: sql`now()`, claimedUntil: null })
+    .where(eq(webhook.id, id));
+}
+
+/** The log is the queue, so a replay only moves the position back. */
+async function rewind(tx: Transaction, id: string, after: bigint | "latest"): Promise<void> {
+  const newest = await newestPosition(tx);
+  const position = after === "latest" ? newest : after;
+  requireReached(position, newest);
+  await tx
+    .delete(webhookRetry)
+    .where(
+      and(
+        eq(webhookRetry.webhookId, id),
+        after === "latest" ? undefined : gt(webhookRetry.position, position),
+      ),
+    );
+  await tx
+    .update(webhook)
+    .set({
+      sentUpTo: position,
+      wantedUpTo: after === "latest" ? position : wakeSql,
+      pausedUntil: null,
+      nextAttemptAt: sql`now()`,
+      claimedUntil: null,
+    })
+    .where(eq(webhook.id, id));
+}
+
+const MAX_LISTED = 20;
+
+const pendingRetries = sql<number>`(select count(*)::int from ${webhookRetry}
+  where webhook_id = ${webhook.id} and next_attempt_at is not null)`;
+const givenUp = sql<string[]>`array(select position::text from ${webhookRetry}
+  where webhook_id = ${webhook.id} and next_attempt_at is null order by position desc limit ${MAX_LISTED})`;
+
+/** An owner's webhooks, oldest first; at most {@link LIMITS.webhooksPerAgent}. */
+export async function listWebhooks(db: Executor, owner: Address): Promise<WebhookView[]> {
+  const rows = await selectWebhooks(db, owner).orderBy(asc(webhook.createdAt), asc(webhook.id));
+  return rows.map(toWebhook);
+}
+
+function selectWebhooks(db: Executor, owner: Address, id?: string) {
+  return db
+    .select({ row: webhook, pendingRetries, givenUp })
+    .from(webhook)
+    .where(and(eq(webhook.owner, owner), id === undefined ? undefined : eq(webhook.id, id)))
+    .$dynamic();
+}
+
+/** Throws `not_found` unless this owner has it, so no one learns of other owners' webhooks. */
+export async function loadWebhook(
+  db: Executor,
+  { owner, id }: { owner: Address; id: string },
+): Promise<WebhookView> {
+  const [found] = await selectWebhooks(db, owner, id);
+  if (found === undefined) throw new AppError("not_found", { message: `You have no webhook ${id}.` });
+  return toWebhook(found);
+}
+
+function toWebhook({
+  row,
+  pendingRetries,
+  givenUp,
+}: Awaited<ReturnType<typeof selectWebhooks>>[number]): WebhookView {
+  return {
+    id: row.id,
+    url: row.url,
+    description: row.description,
+    agent: row.agent,
+    contractId: row.contractId,
+    types: row.types,
+    status: row.disabledAt !== null ? "disabled" : row.failures > 0 ? "failing" : "active",
+    createdAt: row.createdAt.toISOString(),
+    disabledAt: row.disabledAt?.toISOString() ?? null,
+    disabledReason: row.disabledReason,
+    lastAttemptAt: row.lastAttemptAt?.toISOString() ?? null,
+    lastSuccessAt: row.lastSuccessAt?.toISOString() ?? null,
+    lastStatus: row.lastStatus,
+    lastError: row.lastError,
+    pendingRetries,
+    givenUp,
+  };
+}
+
+/** Throws `invalid_request` for a URL that would not be called now; it is judged again before every call. */
+async function requireTarget(config: Config, url: string): Promise<void> {
+  try {
+    await checkTarget(url, { allowPrivate: config.webhooksToPrivateAddresses });
+  } catch (error) {
+    if (!(error instanceof TargetRefused)) throw error;
+    throw new AppError("invalid_request", {
+      message: `url: ${error.message}.`,
+      details: [{ path: "url", message: error.message }],
+    });
+  }
+}
