@@ -6,10 +6,8 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { resolve } from "node:path";
-import { dropIndex, watchIndex } from "../indexer/supervision/index-watch.js";
-import { unlock } from "../indexer/supervision/indexer.js";
-import { takeIndexerLock } from "../indexer/supervision/indexer-lock.js";
-import { indexerCommand } from "../indexer/supervision/indexer-process.js";
+import { watchIndex } from "../indexer/supervision/index-watch.js";
+import { dropIndex, indexerCommand, takeIndexerLock, unlock } from "../indexer/supervision/indexer.js";
 import { startGuardian } from "../indexer/supervision/processes.js";
 
 /** Grace period before SIGKILL, for a Ponder that hangs. */

@@ -1,10 +1,12 @@
-/** Events that the watch on an index reports about its database. */
+/** What an index is watched for, and which of several indexers can fill it. */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { ADVISORY_LOCKS } from "../../src/db/advisory-locks.js";
 import { watchIndex } from "../../src/indexer/supervision/index-watch.js";
+import { takeIndexerLock } from "../../src/indexer/supervision/indexer.js";
 import { type Guardian, startGuardian } from "../../src/indexer/supervision/processes.js";
 import { type Postgres, startPostgres } from "../../tools/local/postgres.js";
 import { sharedStack } from "../support/world.js";
@@ -85,4 +87,35 @@ it("reports the crash of one of Postgres's processes even if the server was not 
     watch.stop();
   }
   await expect.poll(connections, SOON).toBe(0);
+});
+
+const SCHEMAS = ["indexer_lock_test_a", "indexer_lock_test_b"] as const;
+
+/** Ends the connection of the indexer that holds the lock of `schema`. */
+async function endHolder(schema: string): Promise<void> {
+  await ask(
+    `select pg_terminate_backend(pid, 5000) from pg_locks
+     where locktype = 'advisory' and granted
+       and classid = ${ADVISORY_LOCKS.indexer}::int::oid and objid = hashtext('${schema}')::oid`,
+  );
+}
+
+it("the lock is held by one indexer per index; when its connection ends, another takes over and it is notified", async () => {
+  const calls: string[] = [];
+  const take = (name: string, schema: string) =>
+    takeIndexerLock(postgres.url, schema, {
+      onWaiting: () => calls.push(`${name} waits`),
+      onLost: () => calls.push(`${name} lost it`),
+    }).then(() => calls.push(`${name} has it`));
+  await take("first", SCHEMAS[0]);
+  await take("of another index", SCHEMAS[1]);
+  const second = take("second", SCHEMAS[0]);
+  await expect.poll(() => calls, SOON).toContain("second waits");
+  expect(calls).toEqual(["first has it", "of another index has it", "second waits"]);
+
+  await endHolder(SCHEMAS[0]);
+
+  await second;
+  await expect.poll(() => calls.slice(3).sort(), SOON).toEqual(["first lost it", "second has it"]);
+  for (const schema of SCHEMAS) await endHolder(schema);
 });

@@ -17,8 +17,7 @@ import {
 } from "viem";
 import { createChainClients } from "../../src/chain/clients.js";
 import { createDatabase, type Database } from "../../src/db/client.js";
-import { startIndexer } from "../../src/indexer/supervision/indexer.js";
-import { indexerCommand } from "../../src/indexer/supervision/indexer-process.js";
+import { indexerCommand, startIndexer } from "../../src/indexer/supervision/indexer.js";
 import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { localAccount, startNetwork } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";

@@ -153,24 +153,6 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
   };
 }
 
-/** Drops the index and Ponder's copy of the chain's data: both rest on blocks that are gone. */
-export async function dropIndex(databaseUrl: string, schema: string): Promise<void> {
-  const client = new pg.Client({
-    connectionString: databaseUrl,
-    connectionTimeoutMillis: TIMEOUT_MS,
-    application_name: "index-watch",
-  });
-  client.on("error", () => {});
-  await client.connect();
-  try {
-    for (const name of [schema, "ponder_sync"]) {
-      await client.query(`drop schema if exists ${pg.escapeIdentifier(name)} cascade`);
-    }
-  } finally {
-    await client.end().catch(() => {});
-  }
-}
-
 interface BlockRef {
   number: bigint;
   hash: Hex;

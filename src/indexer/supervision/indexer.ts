@@ -1,10 +1,90 @@
+/** How Ponder is started and kept alone on its index: the same way by the local network, the tests and production. */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
+import { readDeployment } from "../../chain/deployment.js";
+import { ADVISORY_LOCKS } from "../../db/advisory-locks.js";
 import { ROOT } from "../../root.js";
-import { dropIndex, watchIndex } from "./index-watch.js";
-import { type IndexerOptions, indexerCommand } from "./indexer-process.js";
+import { watchIndex } from "./index-watch.js";
 import { type Guardian, type Supervised, supervise, until } from "./processes.js";
 
-const TIMEOUT_MS = 10_000;
+const LOCK_INTERVAL_MS = 2000;
+const TIMEOUTS = { connectionTimeoutMillis: 10_000, query_timeout: 10_000 };
+
+export interface IndexerOptions {
+  databaseUrl: string;
+  rpcUrl: string;
+  /** If set, new heads arrive by subscription, otherwise by polling. */
+  wsRpcUrl?: string | undefined;
+  deploymentPath: string;
+  /** For Ponder's own /health, /ready, /status and /metrics. */
+  port: number;
+}
+
+export interface IndexerCommand {
+  command: string;
+  args: string[];
+  /** Complete: the current environment plus the indexer's settings. */
+  env: Record<string, string | undefined>;
+  /** Postgres schema of this release; the views in `onchain` point at it once it has caught up. */
+  schema: string;
+}
+
+/**
+ * The indexer's command line. SIGTERM ends it cleanly, and a restart resumes. If its files or the deployment have
+ * changed, it builds a new index beside that of the previous release.
+ */
+export function indexerCommand(options: IndexerOptions): IndexerCommand {
+  const schema = releaseSchema(options.deploymentPath);
+  const ponder = join(ROOT, "node_modules/ponder/dist/esm/bin/ponder.js");
+  const root = join(ROOT, "src/indexer");
+  return {
+    command: process.execPath,
+    args: [
+      // Ponder uses a deprecated feature of pg, which we cannot change.
+      "--no-deprecation",
+      ponder,
+      ...["--root", root, "--log-format", "json", "--log-level", process.env.PONDER_LOG_LEVEL ?? "warn"],
+      ...["start", "--schema", schema, "--views-schema", "onchain"],
+      ...["--hostname", process.env.INDEXER_HOST || "127.0.0.1"],
+    ],
+    env: {
+      ...process.env,
+      DATABASE_URL: options.databaseUrl,
+      RPC_URL: options.rpcUrl,
+      WS_RPC_URL: options.wsRpcUrl ?? "",
+      DEPLOYMENT: options.deploymentPath,
+      // Ponder prefers this variable to its own --port.
+      PORT: String(options.port),
+      PONDER_TELEMETRY_DISABLED: "true",
+    },
+    schema,
+  };
+}
+
+/** Ponder refuses a schema filled by other code, so the name depends on everything that determines the rows. */
+function releaseSchema(deploymentPath: string): string {
+  const { chainId, startBlock, factory, delegation, registry } = readDeployment(deploymentPath);
+  const handlers = readdirSync(join(ROOT, "src/indexer/src"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts"))
+    .sort()
+    .map((file) => `src/indexer/src/${file}`);
+  const files = [
+    "node_modules/ponder/package.json",
+    "ponder.config.ts",
+    "packages/protocol/src/abi.ts",
+    "packages/protocol/src/terms.ts",
+    "src/indexer/ponder.schema.ts",
+    ...handlers,
+  ];
+  const hash = createHash("sha256").update(
+    JSON.stringify([chainId, startBlock, factory, delegation, registry]),
+  );
+  for (const file of files) hash.update(file).update(readFileSync(join(ROOT, file)));
+  return `onchain_${hash.digest("hex").slice(0, 16)}`;
+}
 
 export interface Indexer extends Supervised {
   url: string;
@@ -67,23 +147,81 @@ export async function startIndexer(
 }
 
 /**
+ * Resolves once this process alone may index into `schema`; calls `onWaiting` if it has to wait. Calls `onLost` if the
+ * connection fails, because the lock is lost with it. Rejects if the database is unreachable.
+ *
+ * Ponder's own lock does not ensure that: an instance that found the lock taken releases it when it exits, although the
+ * holder still runs. Two instances would then undo and repeat each other's work forever.
+ */
+export async function takeIndexerLock(
+  databaseUrl: string,
+  schema: string,
+  { onWaiting, onLost }: { onWaiting(): void; onLost(): void },
+): Promise<void> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    keepAlive: true,
+    ...TIMEOUTS,
+    application_name: "indexer-lock",
+  });
+  let isLost = false;
+  const lose = (): void => {
+    if (!isLost) onLost();
+    isLost = true;
+  };
+  client.on("error", lose);
+  client.on("end", lose);
+  await client.connect();
+  const isTaken = async (): Promise<boolean> => {
+    const { rows } = await client.query<{ taken: boolean }>(
+      "select pg_try_advisory_lock($1, hashtext($2)) as taken",
+      [ADVISORY_LOCKS.indexer, schema],
+    );
+    return rows[0]?.taken === true;
+  };
+  let waiting = false;
+  while (!(await isTaken())) {
+    if (!waiting) onWaiting();
+    waiting = true;
+    await delay(LOCK_INTERVAL_MS);
+  }
+  setInterval(() => client.query("select 1").catch(lose), LOCK_INTERVAL_MS).unref();
+}
+
+/**
  * Removes the lock that Ponder leaves on its schema after a kill or SIGTERM. It would keep the next indexer waiting
  * until the old heartbeat is 25 seconds old. Call it only when no other indexer is running.
  */
-export async function unlock(databaseUrl: string, schema: string): Promise<void> {
-  const client = new pg.Client({
-    connectionString: databaseUrl,
-    connectionTimeoutMillis: TIMEOUT_MS,
-    query_timeout: TIMEOUT_MS,
-  });
-  client.on("error", () => {});
-  await client.connect();
-  try {
+export function unlock(databaseUrl: string, schema: string): Promise<void> {
+  return withConnection(databaseUrl, async (client) => {
     const table = `${pg.escapeIdentifier(schema)}._ponder_meta`;
     const { rows } = await client.query("select to_regclass($1) as meta", [table]);
     if (rows[0]?.meta == null) return;
     await client.query(`update ${table} set value = jsonb_set(value, '{is_locked}', '0') where key = 'app'`);
+  });
+}
+
+/** Drops the index and Ponder's copy of the chain's data: both rest on blocks that are gone. */
+export function dropIndex(databaseUrl: string, schema: string): Promise<void> {
+  return withConnection(databaseUrl, async (client) => {
+    for (const name of [schema, "ponder_sync"]) {
+      await client.query(`drop schema if exists ${pg.escapeIdentifier(name)} cascade`);
+    }
+  });
+}
+
+/** Without a limit on queries: dropping a large index takes long. */
+async function withConnection(databaseUrl: string, run: (client: pg.Client) => Promise<void>): Promise<void> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: TIMEOUTS.connectionTimeoutMillis,
+    application_name: "indexer",
+  });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    await run(client);
   } finally {
-    await client.end();
+    await client.end().catch(() => {});
   }
 }
