@@ -65,8 +65,8 @@ const containers = pods.flatMap((pod) => pod.containers);
 /** The environment variables that the service reads, and those that the indexer also reads. */
 const known = new Set([
   ...[...read("src/config.ts").matchAll(/^ {4}([A-Z][A-Z0-9_]*):/gm)].map(([, name]) => name),
-  ...["ponder.config.ts", "src/commands/indexer.ts", "src/indexer/supervision/indexer.ts"].flatMap(
-    (path) => [...read(path).matchAll(/\b(?:PONDER|INDEXER)_[A-Z_]+/g)].map(([name]) => name),
+  ...["ponder.config.ts", "src/commands/indexer.ts", "src/indexer/supervision/indexer.ts"].flatMap((path) =>
+    [...read(path).matchAll(/\b(?:PONDER|INDEXER)_[A-Z_]+/g)].map(([name]) => name),
   ),
 ]);
 
