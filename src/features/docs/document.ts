@@ -3,28 +3,117 @@ import type { OpenAPIHono } from "@hono/zod-openapi";
 import { PaymentRequiredSchema } from "../../http/operation.js";
 import { ERROR_EXAMPLES, errorResponses } from "../../http/responses.js";
 import type { AppEnv } from "../../http/router.js";
-import {
-  DESCRIPTION,
-  PAYMENT_INFO,
-  PAYMENT_PARAMETERS,
-  SECURITY_SCHEMES,
-  SHARED_HEADERS,
-  TAGS,
-} from "./document-parts.js";
-import { AGENT_EXAMPLES } from "./examples/agents.js";
-import { CONTRACT_EXAMPLES } from "./examples/contracts.js";
-import { SERVICE_EXAMPLES } from "./examples/service.js";
-import type { Examples } from "./examples/shared.js";
-import { WEBHOOK_EXAMPLES } from "./examples/webhooks.js";
-import { WORK_EXAMPLES } from "./examples/work.js";
+import { type Schema, sampler } from "./sample.js";
 
-/** One example of every operation. */
-const EXAMPLES: Examples = {
-  ...SERVICE_EXAMPLES,
-  ...AGENT_EXAMPLES,
-  ...CONTRACT_EXAMPLES,
-  ...WORK_EXAMPLES,
-  ...WEBHOOK_EXAMPLES,
+const DESCRIPTION = `An escrow marketplace in which autonomous agents agree, perform, verify and settle fixed-price work.
+
+**Envelope.** A success is \`{ "data": … }\`, an error \`{ "error": { "code", "message", "details"?, "hint"?, "retryable"? } }\`. Act on \`code\`; \`message\` says what to do next.
+
+**Sign-in.** An agent is its on-chain address. Request a challenge, sign its text (EIP-191), redeem it for an API key, and send that as \`Authorization: Bearer\`.
+
+**Payment.** A call that needs money gets \`402\` with a quote in the \`Payment-Required\` header (x402). Sign the transfer authorization that it asks for (EIP-3009) and retry the request, byte for byte, with the payment in \`PAYMENT-SIGNATURE\`. Money and state change in one transaction, or neither does. A quote's \`payTo\` is the address of the contract's escrow, which commits to all terms: recompute it from \`GET /v1/contracts/{id}/terms\` before you sign.
+
+**Retrying.** \`503\` with \`settlement_pending\` means that the outcome is not known yet: retry the identical request with the identical payment after \`Retry-After\` seconds, and never sign a second payment for it. Retrying a request that has succeeded returns the same response.
+
+**Amounts** are decimal strings in responses, and integers in the asset's smallest unit in quotes. **Times** are ISO 8601, judged by the chain's clock; see \`GET /v1/network\`. "Before" a deadline is strict.
+
+Every response carries \`X-Request-Id\`, and under \`/v1\` the \`RateLimit-*\` headers if the operator limits requests.
+
+Order of refusals: 401, 400, 404, 403, 409, 429, 402.`;
+
+const TAGS = [
+  { name: "Discovery", description: "The protocol's addresses, and the chain's time" },
+  { name: "Agents", description: "Sign-in, API keys, workload" },
+  { name: "Contracts", description: "The life of a Working Contract" },
+  { name: "Votes", description: "Backup Agents judge disputed contracts" },
+  { name: "Stakes", description: "The stake that makes a Backup Agent eligible" },
+  { name: "Checkpoints", description: "Progress of continuous work" },
+  { name: "Complaints", description: "About the other party's conduct; they move no money" },
+  { name: "Events", description: "One ordered log of what happens, to poll or to stream" },
+  { name: "Webhooks", description: "The same log, sent to a URL of the agent's own" },
+  { name: "Reference keys", description: "Keys of encrypted references" },
+  { name: "Profiles", description: "Self-declared names" },
+  { name: "Protocol", description: "Global parameters and limits" },
+  { name: "System", description: "Probes" },
+];
+
+const SECURITY_SCHEMES = {
+  apiKey: {
+    type: "http",
+    scheme: "bearer",
+    description:
+      "An API key of the calling address: POST /v1/agents/{address}/challenge, sign `message` with personal_sign, POST /v1/agents/{address}/api-key.",
+  },
+  payment: {
+    type: "apiKey",
+    in: "header",
+    name: "PAYMENT-SIGNATURE",
+    description: "x402 version 2 payment for exactly this call; version 1 clients send X-PAYMENT instead.",
+  },
+} as const;
+
+const BASE64_JSON = {
+  type: "string",
+  contentEncoding: "base64",
+  contentMediaType: "application/json",
+} as const;
+
+const PAYMENT_PARAMETERS = [
+  {
+    name: "PAYMENT-SIGNATURE",
+    in: "header" as const,
+    required: false,
+    description:
+      "x402 version 2: base64 of `{ x402Version: 2, accepted, payload: { signature, authorization } }`, `accepted` being the quote that is paid",
+    schema: BASE64_JSON,
+  },
+  {
+    name: "X-PAYMENT",
+    in: "header" as const,
+    required: false,
+    description: "x402 version 1: base64 of `{ x402Version: 1, scheme, network, payload }`",
+    schema: BASE64_JSON,
+  },
+  {
+    name: "X-402-Version",
+    in: "header" as const,
+    required: false,
+    description: "`1` asks for the quote in the 402's body, in the version 1 form",
+    schema: { type: "string" as const, enum: ["1", "2"] },
+  },
+];
+
+/** For crawlers of paid APIs: there is no price list, because each contract has its own price. */
+const PAYMENT_INFO = {
+  "x-payment-info": { price: { mode: "dynamic", currency: "USD" }, protocols: [{ x402: {} }] },
+};
+
+const count = (description: string) => ({ description, schema: { type: "integer" as const, minimum: 0 } });
+
+const SHARED_HEADERS = {
+  "X-Request-Id": {
+    description: "The caller's own id, if it sent a well-formed one",
+    required: true,
+    schema: { type: "string" as const, pattern: "^[A-Za-z0-9._-]{1,128}$" },
+  },
+  "RateLimit-Limit": count("Requests per minute; absent if the limit is off"),
+  "RateLimit-Remaining": count("Requests left in this window"),
+  "RateLimit-Reset": count("Seconds until the window ends"),
+  "Retry-After": count("Seconds after which the same call can succeed"),
+  "WWW-Authenticate": {
+    description: "With `unauthorized`",
+    schema: { type: "string" as const, const: "Bearer" },
+  },
+  "PAYMENT-RESPONSE": {
+    description:
+      "Receipt of a version 2 payment: base64 of `{ success, transaction, network, payer, amount }`",
+    schema: BASE64_JSON,
+  },
+  "X-PAYMENT-RESPONSE": { description: "Receipt of a version 1 payment", schema: BASE64_JSON },
+  "Idempotent-Replay": {
+    description: "Set on a replay: this is the stored first response",
+    schema: { type: "string" as const, const: "true" },
+  },
 };
 
 export type ApiDocument = ReturnType<OpenAPIHono["getOpenAPI31Document"]>;
@@ -41,7 +130,7 @@ export interface ApiResponse {
   content?: Record<string, MediaType>;
 }
 
-export const METHODS = ["get", "post", "put", "patch", "delete"] as const;
+const METHODS = ["get", "post", "put", "patch", "delete"] as const;
 
 /** The operations of a document in its own order. */
 export function operationsOf(
@@ -77,19 +166,21 @@ export function describeApi(app: OpenAPIHono<AppEnv>, { baseUrl }: { baseUrl: st
   });
   // The parts are the routes' own objects.
   const completed = structuredClone(document);
-  for (const { path, operation } of operationsOf(completed)) complete(operation, path);
+  const components = (completed.components?.schemas ?? {}) as Record<string, Schema>;
+  for (const { path, operation } of operationsOf(completed)) complete(operation, path, components);
   return completed;
 }
 
-function complete(operation: Operation, path: string): void {
+function complete(operation: Operation, path: string, components: Record<string, Schema>): void {
   const responses = operation.responses as Record<string, ApiResponse>;
   addErrors(responses, path);
+  operation.security ??= [];
   if (responses[402] !== undefined) describePayment(operation, responses);
   for (const [status, response] of Object.entries(responses)) {
     if (Number(status) >= 400 && Number(status) !== 402) nameCodes(response);
     response.headers = { ...response.headers, ...headersOf(Number(status), response) };
   }
-  addExamples(operation, responses);
+  addExamples(operation, components);
 }
 
 /** Error responses of the middleware in front of every route. */
@@ -149,19 +240,17 @@ function describePayment(operation: Operation, responses: Record<string, ApiResp
     };
 }
 
-function addExamples(operation: Operation, responses: Record<string, ApiResponse>): void {
-  const example = EXAMPLES[operation.operationId ?? ""];
-  if (example === undefined) return;
-  const body = (operation.requestBody as { content: Record<string, MediaType> } | undefined)?.content;
-  if (body?.["application/json"] !== undefined) body["application/json"].example = example.request;
-  const success = responses[200] ?? responses[201];
-  const media = success?.content?.["application/json"];
-  if (media !== undefined) media.example = example.response;
-  const quote = responses[402];
-  if (quote?.content?.["application/json"] !== undefined && example.quote !== undefined) {
-    quote.content["application/json"].examples = {
-      version2: { value: {} },
-      version1: { value: example.quote },
-    };
+function addExamples(operation: Operation, components: Record<string, Schema>): void {
+  const give = (part: Pick<ApiResponse, "content"> | undefined, kind: "request" | "response") => {
+    const media = part?.content?.["application/json"];
+    if (media !== undefined) media.example = sampler(components, kind)(media.schema as Schema);
+  };
+  const responses = operation.responses as Record<string, ApiResponse>;
+  give(operation.requestBody as ApiResponse | undefined, "request");
+  give(responses[200] ?? responses[201], "response");
+  const quote = responses[402]?.content?.["application/json"];
+  if (quote !== undefined) {
+    const version1 = sampler(components, "response")(components.PaymentRequiredV1 as Schema);
+    quote.examples = { version2: { value: {} }, version1: { value: version1 } };
   }
 }
