@@ -93,6 +93,21 @@ export function ScrollTable({ label, children }: PropsWithChildren<{ label: stri
   );
 }
 
+/** The header of a table. A name that starts with `#` heads a column of numbers. */
+export function Head({ columns }: { columns: string[] }) {
+  return (
+    <thead>
+      <tr>
+        {columns.map((name) => (
+          <th scope="col" class={name.startsWith("#") ? "number" : undefined}>
+            {name.replace(/^#/, "")}
+          </th>
+        ))}
+      </tr>
+    </thead>
+  );
+}
+
 /** Indentation can make deep JSON 65 times as long. */
 const MAX_INDENTED = 4_096;
 

@@ -1,18 +1,29 @@
-import { type Handler, Hono, type MiddlewareHandler } from "hono";
+import {
+  type Context,
+  type ErrorHandler,
+  type Handler,
+  Hono,
+  type MiddlewareHandler,
+  type NotFoundHandler,
+} from "hono";
 import type { Deps } from "../deps.js";
+import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/schema.js";
+import { createEventStreams } from "../features/events/stream-events.js";
 import { createParameterReader } from "../features/protocol/parameters.js";
 import { rawBody } from "../http/body.js";
+import { sendStream } from "../http/event-stream.js";
+import { clientAddress } from "../http/rate-limit.js";
+import { invalidInput, toAppError } from "../http/responses.js";
 import type { AppEnv } from "../http/router.js";
-import { showAgent } from "./agent/route.js";
+import { showAgent } from "./agent.js";
 import { mountAssets } from "./assets.js";
-import { showContract } from "./contract/route.js";
-import { onPageError } from "./error-page.js";
-import { showFeed } from "./feed/route.js";
+import { showContract } from "./contract/page.js";
+import { showFeed } from "./feed.js";
 import { pageRenderer } from "./layout.js";
-import { streamChanges } from "./live.js";
-import { operatorPages } from "./operator/routes.js";
-import { showParameters } from "./parameters/route.js";
-import { showSimulator } from "./simulator/route.js";
+import { operatorPages } from "./operator.js";
+import { showParameters } from "./parameters.js";
+import { ANONYMOUS } from "./request.js";
+import { showSimulator } from "./simulator.js";
 
 /** Maximum size of a form. */
 const BODY_BYTES = 4_096;
@@ -39,4 +50,76 @@ export function pageRoutes(allDeps: Deps, limit: MiddlewareHandler<AppEnv>): Hon
     router.post("/operator/leave", ...frame, operator.leave);
   }
   return router;
+}
+
+/**
+ * `/live`: the event stream of the pages, which have no API key. It carries only public events, and its connections
+ * are limited by client IP. Accepts the query of `GET /v1/events/stream`, and throws 400, 429 and 503 in the same cases.
+ */
+function streamChanges(deps: Pick<Deps, "db" | "feed" | "config">) {
+  const { config } = deps;
+  const streams = createEventStreams(deps, { maxStreams: config.eventStreams });
+  return (c: Context<AppEnv>): Promise<Response> => {
+    const query = EventStreamQuerySchema.safeParse(c.req.query());
+    if (!query.success) throw invalidInput(query.error.issues);
+    const { after = null, filter } = query.data;
+    const seen = LastEventIdSchema.safeParse({ "last-event-id": c.req.header("last-event-id") });
+    return sendStream(c, (signal) =>
+      streams.open({
+        caller: ANONYMOUS,
+        countedAs: clientAddress(c, config.trustedProxies),
+        after: seen.data?.["last-event-id"] ?? after,
+        filter,
+        signal,
+      }),
+    );
+  };
+}
+
+const ERROR_TITLES: Record<number, string> = {
+  400: "Invalid request",
+  404: "Page not found",
+  429: "Too many requests",
+  503: "Temporarily unavailable",
+};
+
+/** Renders an error as a page, with the same status and headers as the API. */
+const onPageError: ErrorHandler<AppEnv> = (error, c) => {
+  const { code, status, options } = toAppError(error, c);
+  c.set("errorCode", code);
+  if (status >= 500) c.get("logger").error({ err: error }, code);
+  const { retryAfterSeconds, headers } = options;
+  for (const [name, value] of Object.entries(headers ?? {})) c.header(name, value);
+  if (retryAfterSeconds !== undefined) c.header("Retry-After", String(retryAfterSeconds));
+  c.status(status);
+  return renderError(c, ERROR_TITLES[status] ?? "Something went wrong", options.message);
+};
+
+/** Renders a page for unknown paths if a browser requests one; otherwise responds as `api` does. */
+export function pageNotFound(
+  deps: Parameters<typeof pageRenderer>[0],
+  api: NotFoundHandler<AppEnv>,
+): NotFoundHandler<AppEnv> {
+  const render = pageRenderer(deps);
+  return async (c) => {
+    const isBrowser = c.req.method === "GET" && c.req.header("accept")?.includes("text/html") === true;
+    if (!isBrowser || c.req.path.startsWith("/v1/")) return api(c);
+    await render(c, async () => {});
+    c.status(404);
+    c.set("errorCode", "not_found");
+    return renderError(c, "Page not found", `There is no page at ${c.req.path}.`);
+  };
+}
+
+function renderError(c: Context<AppEnv>, title: string, message: string) {
+  return c.render(
+    <>
+      <h1>{title}</h1>
+      <p>{message}</p>
+      <p>
+        <a href="/">All contracts</a>
+      </p>
+    </>,
+    { title },
+  );
 }

@@ -29,6 +29,7 @@ const PATHS: Record<string, string> = isSkipped
       "backup agent": `/agents/${seed.juror}`,
       simulator: "/simulator",
       parameters: "/parameters",
+      "API reference": "/docs",
       "nothing here": "/nowhere",
     };
 
@@ -138,6 +139,27 @@ describe.skipIf(isSkipped)("without scripts", () => {
     await price.fill("-1");
     await leadOn(page, () => compute.click());
     expect(await page.getByRole("alert").innerText()).toContain("above 0");
+  });
+});
+
+describe.skipIf(isSkipped)("the API reference", () => {
+  test("shows every operation of the document, and leads to its schemas", async () => {
+    const page = await surfer.open("/docs#createContract");
+    const document = (await (await page.request.get("/openapi.json")).json()) as {
+      paths: Record<string, Record<string, { operationId: string }>>;
+    };
+    const ids = Object.values(document.paths).flatMap((item) =>
+      Object.values(item).map(({ operationId }) => operationId),
+    );
+    for (const id of ids) expect(await page.locator(`details#${id}`).count(), id).toBe(1);
+
+    const operation = page.locator("details#createContract");
+    await operation.locator("summary").click();
+    expect(await operation.getByText('"budgetOrPrice": 50').isVisible()).toBe(true);
+    expect(await operation.getByText("duplicate_contract").isVisible()).toBe(true);
+    await operation.getByRole("link", { name: "Contract", exact: true }).click();
+    expect(await page.locator("article#schema-Contract").isVisible()).toBe(true);
+    expect(faultsOf(page)).toEqual([]);
   });
 });
 

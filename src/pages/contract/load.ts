@@ -10,7 +10,7 @@ import { getTerms } from "../../features/contracts/get-terms.js";
 import { viewContract } from "../../features/contracts/view.js";
 import { readProfile } from "../../features/profiles/profile.js";
 import { listVotes } from "../../features/votes/list-votes.js";
-import { NOBODY } from "../nobody.js";
+import { ANONYMOUS } from "../request.js";
 
 const VOTES = 200;
 const CHECKPOINTS = 20;
@@ -38,7 +38,7 @@ export async function loadContractPage(
       readTimeline(db, id),
       getTerms(deps, id),
       // A multiple of the criteria, so a page never splits an agent's ballot.
-      listVotes(deps, NOBODY, {
+      listVotes(deps, ANONYMOUS, {
         contractId: id,
         limit: Math.floor(VOTES / criteria) * criteria,
         cursor: cursors.votes,

@@ -1,10 +1,30 @@
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import type { LedgerEntry, LedgerView } from "../../features/contracts/get-ledger.js";
 import type { SettlementLeg, SettlementView } from "../../features/contracts/get-settlement.js";
-import { AgentLink, Amount, Time, Transaction } from "../components.js";
+import { AgentLink, Amount, Head, Time, Transaction } from "../components.js";
 import { type FlowEnd, FlowPicture } from "../flow-picture.js";
 import type { ContractPageData } from "./load.js";
-import { LEG_WORDS, PAYEE_WORDS } from "./money-words.js";
+
+export const LEG_WORDS: Record<SettlementLeg["name"], string> = {
+  "worker-pay": "Pay after the fee",
+  "protocol-fee": "Protocol fee",
+  "price-refund": "Price refund",
+  "slashed-stake-to-client": "Slashed stake, client's part",
+  "slashed-stake-to-treasury": "Slashed stake, treasury's part",
+  "stake-back": "Worker Stake refund",
+  "dispute-bond-lost": "Dispute Bond lost by the client",
+  "dispute-bond-back": "Dispute Bond refund",
+  "deposit-refund": "Deposit refund",
+  "jury-leftover": "Leftover slashed bonds",
+  "jury-payout": "Bond and share of slashed bonds",
+};
+
+export const PAYEE_WORDS: Record<SettlementLeg["to"], string> = {
+  client: "Client",
+  worker: "Worker",
+  treasury: "Treasury",
+  "backup-agent": "Backup Agents",
+};
 
 const ENTRY_WORDS: Record<LedgerEntry["name"], string> = {
   price: "Price",
@@ -140,16 +160,7 @@ export function Settlement({ data: { settlement } }: { data: ContractPageData })
       </p>
       <table class="legs">
         <caption class="hidden">Payments of the settlement</caption>
-        <thead>
-          <tr>
-            <th scope="col">Payment</th>
-            <th scope="col">To</th>
-            <th scope="col" class="number">
-              Amount
-            </th>
-            <th scope="col">State</th>
-          </tr>
-        </thead>
+        <Head columns={["Payment", "To", "#Amount", "State"]} />
         <tbody>
           {legs.map((leg) => (
             <tr>

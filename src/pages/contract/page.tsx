@@ -1,4 +1,7 @@
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
+import type { Context } from "hono";
+import type { Deps } from "../../deps.js";
+import type { AppEnv } from "../../http/router.js";
 import {
   AgentLink,
   Amount,
@@ -9,13 +12,27 @@ import {
   Time,
   TimeLeft,
 } from "../components.js";
-import { Clock } from "./clock.js";
-import type { ContractPageData } from "./load.js";
+import { addressOf } from "../request.js";
+import { Clock, nextStep } from "./clock.js";
+import { type ContractPageData, loadContractPage } from "./load.js";
 import { Escrow, Settlement } from "./money.js";
-import { nextStep } from "./next-step.js";
-import { Checkpoints, Complaints } from "./reports.js";
+import { Checkpoints, Complaints, Votes } from "./reports.js";
 import { Timeline } from "./timeline.js";
-import { Votes } from "./votes.js";
+
+/** `/contracts/{id}`. Throws 404. */
+export function showContract(deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment">) {
+  return async (c: Context<AppEnv>) => {
+    const id = addressOf(c, "id");
+    const { votes, checkpoints } = c.req.query();
+    const data = await loadContractPage(deps, id, { votes, checkpoints });
+    return c.render(<ContractPage data={data} />, {
+      title: data.contract.title,
+      section: "/",
+      dataPath: `/v1/contracts/${id}`,
+      live: { contractId: id },
+    });
+  };
+}
 
 export function ContractPage({ data }: { data: ContractPageData }) {
   return (

@@ -3,8 +3,8 @@
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
 import { describe, expect, it } from "vitest";
-import { readQuery, toScenario } from "../../../src/pages/simulator/query.js";
-import { type Scenario, type Simulation, simulate } from "../../../src/pages/simulator/simulate.js";
+import { type Scenario, type Simulation, simulate } from "../../../src/pages/simulate.js";
+import { readQuery, toScenario } from "../../../src/pages/simulator.js";
 
 const run = (query: string): Simulation =>
   simulate(toScenario(readQuery(new URLSearchParams(query))) as Scenario, DEFAULT_PARAMETERS);

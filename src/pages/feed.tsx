@@ -1,9 +1,44 @@
 import { STATUS_GROUPS } from "@working-contracts/protocol/status";
-import type { Sort } from "../../features/contracts/list-contracts.js";
-import type { ContractView } from "../../features/contracts/view.js";
-import { AgentLink, Amount, StatusBadge, Time, TimeLeft } from "../components.js";
-import { nextStep } from "../contract/next-step.js";
-import { plural } from "../format.js";
+import type { Context } from "hono";
+import type { Deps } from "../deps.js";
+import { listContracts, type Sort } from "../features/contracts/list-contracts.js";
+import { ListQuerySchema } from "../features/contracts/schema.js";
+import type { ContractView } from "../features/contracts/view.js";
+import { invalidInput } from "../http/responses.js";
+import type { AppEnv } from "../http/router.js";
+import { AgentLink, Amount, StatusBadge, Time, TimeLeft } from "./components.js";
+import { nextStep } from "./contract/clock.js";
+import { plural } from "./format.js";
+
+const PAGE_SIZE = "20";
+
+/** `/`: the filters of `GET /v1/contracts`. An empty form field counts as absent. */
+export function showFeed(deps: Pick<Deps, "db" | "clock">) {
+  return async (c: Context<AppEnv>) => {
+    const query = Object.fromEntries(Object.entries(c.req.query()).filter(([, value]) => value !== ""));
+    const now = deps.clock.now();
+    const parsed = ListQuerySchema.safeParse({ limit: PAGE_SIZE, ...query });
+    if (!parsed.success) {
+      c.status(400);
+      const fault = invalidInput(parsed.error.issues).options.message;
+      return c.render(<FeedPage query={query} result={null} fault={fault} now={now} />, {
+        title: "Contracts",
+        section: "/",
+      });
+    }
+    const { status, ...filter } = parsed.data;
+    const { data, nextCursor } = await listContracts(deps, { ...filter, statuses: status });
+    return c.render(
+      <FeedPage query={query} result={{ contracts: data, nextCursor }} fault={null} now={now} />,
+      {
+        title: "Contracts",
+        section: "/",
+        dataPath: feedPath(query, {}).replace("/", "/v1/contracts"),
+        live: {},
+      },
+    );
+  };
+}
 
 /** The unparsed query of the page, with the names of `GET /v1/contracts`. */
 export type FeedQuery = Record<string, string>;

@@ -2,7 +2,7 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { Context } from "hono";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
-import type { Config } from "../../config.js";
+import type { Config } from "../config.js";
 
 const COOKIE = "operator";
 const LIFETIME_SECONDS = 12 * 3600;

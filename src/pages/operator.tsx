@@ -1,6 +1,47 @@
-import type { OperatorOverview } from "../../features/operator/read-overview.js";
-import type { Readiness } from "../../features/system/routes.js";
-import { AgentLink, Amount, ChainLink, ContractLink, ScrollTable, Time } from "../components.js";
+import type { Context } from "hono";
+import type { Deps } from "../deps.js";
+import { type OperatorOverview, readOverview } from "../features/operator/read-overview.js";
+import { checkReadiness, type Readiness } from "../features/system/routes.js";
+import { clientAddress, createRateLimiter, takeOrRefuse } from "../http/rate-limit.js";
+import type { AppEnv } from "../http/router.js";
+import { AgentLink, Amount, ChainLink, ContractLink, Head, ScrollTable, Time } from "./components.js";
+import { createOperatorSession } from "./operator-session.js";
+
+/** Sign-in attempts per minute and client; independent of the configured limits. */
+const TRIES = 10;
+
+/** `/operator`: every page of it requires the operator's key. */
+export function operatorPages(
+  deps: Pick<Deps, "db" | "clock" | "publicClient" | "config">,
+  operatorKey: string,
+) {
+  const session = createOperatorSession(operatorKey, deps.config);
+  const limiter = createRateLimiter(TRIES);
+  const signIn = (c: Context<AppEnv>, fault: string | null) => {
+    c.status(401);
+    c.header("Cache-Control", "no-store");
+    return c.render(<SignInPage fault={fault} />, { title: "Operator" });
+  };
+
+  return {
+    async show(c: Context<AppEnv>) {
+      if (!session.isOpen(c)) return signIn(c, null);
+      const [overview, readiness] = await Promise.all([readOverview(deps), checkReadiness(deps)]);
+      c.header("Cache-Control", "no-store");
+      return c.render(<OperatorPage overview={overview} readiness={readiness} />, { title: "Operator" });
+    },
+    async enter(c: Context<AppEnv>) {
+      takeOrRefuse(c, "operator", limiter, clientAddress(c, deps.config.trustedProxies));
+      const key = new URLSearchParams(c.get("rawBody").toString()).get("key") ?? "";
+      if (!session.open(c, key)) return signIn(c, "This is not the operator's key.");
+      return c.redirect("/operator", 303);
+    },
+    async leave(c: Context<AppEnv>) {
+      session.close(c);
+      return c.redirect("/operator", 303);
+    },
+  };
+}
 
 export function SignInPage({ fault }: { fault: string | null }) {
   return (
@@ -41,16 +82,7 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
               <p>Empty.</p>
             ) : (
               <ScrollTable label="Pending operations">
-                <thead>
-                  <tr>
-                    <th scope="col">State</th>
-                    <th scope="col">Kind</th>
-                    <th scope="col" class="number">
-                      Count
-                    </th>
-                    <th scope="col">Oldest</th>
-                  </tr>
-                </thead>
+                <Head columns={["State", "Kind", "#Count", "Oldest"]} />
                 <tbody>
                   {queue.map(({ state, kind, count, oldestAt }) => (
                     <tr>

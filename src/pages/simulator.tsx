@@ -1,11 +1,94 @@
-import { formatDecimal } from "@working-contracts/protocol/amounts";
-import { MAX_CRITERIA, OUTCOMES } from "@working-contracts/protocol/outcomes";
-import { Amount, OutcomeBadge, StatusBadge } from "../components.js";
-import { LEG_WORDS, PAYEE_WORDS } from "../contract/money-words.js";
-import { FlowPicture } from "../flow-picture.js";
-import { plural } from "../format.js";
-import type { SimulatorQuery } from "./query.js";
-import type { End, Simulation } from "./simulate.js";
+import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
+import { MAX_CRITERIA, OUTCOMES, type Outcome } from "@working-contracts/protocol/outcomes";
+import type { Context } from "hono";
+import type { ParameterReader } from "../features/protocol/parameters.js";
+import type { AppEnv } from "../http/router.js";
+import { Amount, Head, OutcomeBadge, StatusBadge } from "./components.js";
+import { LEG_WORDS, PAYEE_WORDS } from "./contract/money.js";
+import { FlowPicture } from "./flow-picture.js";
+import { plural } from "./format.js";
+import { ENDS, type End, type Scenario, type Simulation, simulate } from "./simulate.js";
+
+/** `/simulator`: computes the payout on the server. */
+export function showSimulator({ readParameters }: { readParameters: ParameterReader }) {
+  return async (c: Context<AppEnv>) => {
+    const query = readQuery(new URL(c.req.url).searchParams);
+    const scenario = toScenario(query);
+    if ("fault" in scenario) c.status(400);
+    const result = "fault" in scenario ? scenario : simulate(scenario, await readParameters());
+    return c.render(<SimulatorPage query={query} result={result} />, {
+      title: "Payout simulator",
+      section: "/simulator",
+    });
+  };
+}
+
+export interface SimulatorQuery {
+  price: string;
+  end: End;
+  /** One per criterion of the form; empty if the criterion is not used. */
+  criteria: (Outcome | "")[];
+  votes: string;
+  initiator: "client" | "worker";
+}
+
+/** Keeps the result readable. */
+const MAX_BALLOTS = 25;
+const LETTERS: Record<string, Outcome> = { m: "met", n: "not met", u: "unclear" };
+const FIRST: SimulatorQuery = {
+  price: "50.0",
+  end: "dispute",
+  criteria: ["met", "met", "not met"],
+  votes: "mmn\nmmn\nmum",
+  initiator: "client",
+};
+
+/** Reads the submitted form. Returns an example if nothing was submitted. */
+export function readQuery(params: URLSearchParams): SimulatorQuery {
+  if (params.size === 0) return FIRST;
+  const end = params.get("end") ?? "";
+  return {
+    price: (params.get("price") ?? "").trim(),
+    end: ENDS.find((known) => known === end) ?? "accepted",
+    criteria: params
+      .getAll("c")
+      .slice(0, MAX_CRITERIA)
+      .map((word) => OUTCOMES.find((outcome) => outcome === word) ?? ""),
+    votes: (params.get("votes") ?? "").trim(),
+    initiator: params.get("initiator") === "worker" ? "worker" : "client",
+  };
+}
+
+/** Converts the form to a scenario, or returns a sentence that says what is wrong with it. */
+export function toScenario(query: SimulatorQuery): Scenario | { fault: string } {
+  const price = parseDecimal(query.price);
+  if (price === null || price === 0n) {
+    return { fault: "The price must be a decimal above 0 with at most 6 decimals, such as 50.0." };
+  }
+  const outcomes = query.criteria.filter((outcome) => outcome !== "");
+  if (outcomes.length === 0) return { fault: "There must be at least one criterion." };
+
+  const lines = query.end === "dispute" && query.votes !== "" ? query.votes.split(/\s+/) : [];
+  if (lines.length > MAX_BALLOTS)
+    return { fault: `The simulator supports at most ${MAX_BALLOTS} Backup Agents.` };
+  const ballots = lines.map((line) => [...line.toLowerCase()].map((letter) => LETTERS[letter]));
+  const isWhole = ballots.every(
+    (ballot) => ballot.length === outcomes.length && ballot.every((vote) => vote !== undefined),
+  );
+  if (!isWhole) {
+    return {
+      fault: `Each line of votes must have ${outcomes.length} letters, one per criterion: m, n or u.`,
+    };
+  }
+  const { end } = query;
+  return {
+    price,
+    end,
+    outcomes,
+    ballots: ballots as Outcome[][],
+    workerInitiated: query.initiator === "worker",
+  };
+}
 
 const END_WORDS: Record<End, string> = {
   accepted: "The client approves, or lets the review deadline pass",
@@ -152,15 +235,7 @@ function Result({ simulation }: { simulation: Simulation }) {
         <h2>Payments</h2>
         <table id="legs">
           <caption class="hidden">Payments of the settlement</caption>
-          <thead>
-            <tr>
-              <th scope="col">Payment</th>
-              <th scope="col">To</th>
-              <th scope="col" class="number">
-                Amount
-              </th>
-            </tr>
-          </thead>
+          <Head columns={["Payment", "To", "#Amount"]} />
           <tbody>
             {legs.map(({ name, payee, amount }) => (
               <tr>

@@ -1,16 +1,78 @@
-import type { ContractView } from "../../features/contracts/view.js";
-import type { RoleRecord } from "../../features/records/read-record.js";
+import type { Address } from "@working-contracts/protocol/types";
+import type { Context } from "hono";
+import { AppError } from "../errors.js";
+import { listContracts } from "../features/contracts/list-contracts.js";
+import type { ContractView } from "../features/contracts/view.js";
+import { readProfile } from "../features/profiles/profile.js";
+import { type RoleRecord, readRecord } from "../features/records/read-record.js";
+import { readWorkload, type WorkloadView } from "../features/records/read-workload.js";
+import { type StakeDeps, viewStake } from "../features/stakes/view.js";
+import { listVotes } from "../features/votes/list-votes.js";
+import type { AppEnv } from "../http/router.js";
 import {
   Amount,
   ChainLink,
   ContractLink,
+  Head,
   OutcomeBadge,
   ScrollTable,
   StatusBadge,
   Time,
-} from "../components.js";
-import { plural, short } from "../format.js";
-import type { AgentPageData } from "./load.js";
+} from "./components.js";
+import { plural, short } from "./format.js";
+import { ANONYMOUS, addressOf } from "./request.js";
+
+/** `/agents/{address}`: a page for any address, even one without activity. */
+export function showAgent(deps: StakeDeps) {
+  return async (c: Context<AppEnv>) => {
+    const address = addressOf(c, "address");
+    const data = await loadAgentPage(deps, address);
+    return c.render(<AgentPage data={data} />, {
+      title: data.profile.displayName ?? `Agent ${short(address)}`,
+      dataPath: `/v1/agents/${address}/record`,
+      live: { agent: address },
+    });
+  };
+}
+
+/** Entries per list. A link leads to the rest. */
+const CONTRACTS = 10;
+const VOTES = 50;
+
+export interface AgentPageData {
+  profile: Awaited<ReturnType<typeof readProfile>>;
+  record: Awaited<ReturnType<typeof readRecord>>;
+  stake: Awaited<ReturnType<typeof viewStake>>;
+  /** Null for an address without activity. */
+  workload: WorkloadView | null;
+  asWorker: ContractView[];
+  asClient: ContractView[];
+  votes: Awaited<ReturnType<typeof listVotes>>;
+}
+
+export async function loadAgentPage(deps: StakeDeps, address: Address): Promise<AgentPageData> {
+  const contracts = async (party: { worker: Address } | { client: Address }): Promise<ContractView[]> =>
+    (await listContracts(deps, { ...party, sort: "-createdAt", limit: CONTRACTS })).data;
+  const [profile, record, stake, workload, asWorker, asClient, votes] = await Promise.all([
+    readProfile(deps.db, address),
+    readRecord(deps, address),
+    viewStake(deps, address),
+    workloadOf(deps, address),
+    contracts({ worker: address }),
+    contracts({ client: address }),
+    listVotes(deps, ANONYMOUS, { backupAgent: address, limit: VOTES }),
+  ]);
+  return { profile, record, stake, workload, asWorker, asClient, votes };
+}
+
+async function workloadOf(deps: StakeDeps, address: Address): Promise<WorkloadView | null> {
+  try {
+    return (await readWorkload(deps, { address, caller: ANONYMOUS })).data;
+  } catch (error) {
+    if (error instanceof AppError && error.code === "not_found") return null;
+    throw error;
+  }
+}
 
 export function AgentPage({ data }: { data: AgentPageData }) {
   const { agentId, displayName, bio } = data.profile;
@@ -70,17 +132,7 @@ function Record({ data: { record } }: { data: AgentPageData }) {
       <h2>Record</h2>
       <table>
         <caption class="hidden">Number of contracts by result</caption>
-        <thead>
-          <tr>
-            <th scope="col">Contracts</th>
-            <th scope="col" class="number">
-              as worker
-            </th>
-            <th scope="col" class="number">
-              as client
-            </th>
-          </tr>
-        </thead>
+        <Head columns={["Contracts", "#as worker", "#as client"]} />
         <tbody>
           {COUNTS.map(([label, count]) => (
             <tr>
@@ -173,14 +225,7 @@ function BackupAgent({ data: { stake, record, votes } }: { data: AgentPageData }
       </dl>
       {resolved.length > 0 && (
         <ScrollTable label="Resolved votes, newest first">
-          <thead>
-            <tr>
-              <th scope="col">Contract</th>
-              <th scope="col">Criterion</th>
-              <th scope="col">Vote</th>
-              <th scope="col">Majority</th>
-            </tr>
-          </thead>
+          <Head columns={["Contract", "Criterion", "Vote", "Majority"]} />
           <tbody>
             {resolved.map(({ contractId, criterionIndex, vote, majorityOutcome }) => (
               <tr>
