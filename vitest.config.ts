@@ -61,7 +61,7 @@ function faults() {
 function cluster() {
   const files = [
     ...["contract-lifecycle", "contract-payments", "disputes", "votes", "stakes", "outside-money"],
-    ...["contract-list", "checkpoints", "complaints", "events", "profiles", "usage-ticket", "workload"],
+    ...["contract-list", "checkpoints", "complaints", "events", "usage-ticket", "workload"],
   ];
   return {
     test: {

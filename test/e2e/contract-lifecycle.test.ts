@@ -10,9 +10,8 @@ import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { readReferenceKey } from "../../src/features/references/vault.js";
 import type { Agent } from "../support/agent.js";
-import { DAY, HOUR } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, draftBody, matchedBetween, quoteOf, untilStatus } from "./contract-actors.js";
+import { createdBy, draftBody, quoteOf, untilStatus } from "./contract-actors.js";
 
 let world: World;
 let client: Agent;
@@ -132,19 +131,6 @@ describe("a direct award", () => {
     expect(protectedHeader).toMatchObject({ alg: "dir", enc: "A256GCM" });
     expect(rows[0].document).not.toContain("ipfs://plain");
   });
-
-  test("is refunded to the client if the named worker declines", async () => {
-    const before = await world.usdOf(client.address);
-    const { id } = await createdBy(world, client, { awardMethod: "direct_award", worker: worker.address });
-    const declined = await worker.post<ContractView>(`/v1/contracts/${id}/accept`, { accept: false });
-    expect(declined.status).toBe(200);
-    expect(declined.data).toMatchObject({
-      status: "cancelled-unmatched",
-      worker: worker.address,
-      escrowedFunds: "50.0",
-    });
-    await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(before);
-  });
 });
 
 describe("the terms", () => {
@@ -168,34 +154,6 @@ describe("the terms", () => {
 });
 
 describe("a worker-initiated listing", () => {
-  test("locks the stake, then the buyer's price", async () => {
-    const body = await draftBody(world, { initiator: "worker" });
-    const quote = quoteOf(await worker.post("/v1/contracts", body));
-    expect(quote).toMatchObject({ amount: "2500000", maxAmountRequired: "2500000" });
-    const listed = await worker.pay<ContractView>("/v1/contracts", body);
-    expect(listed.data).toMatchObject({
-      id: quote.payTo,
-      status: "created",
-      initiator: "worker",
-      client: null,
-      worker: worker.address,
-      escrowedFunds: null,
-      workerStake: "2.5",
-    });
-
-    expect((await worker.post(`/v1/contracts/${quote.payTo}/accept`, { accept: true })).error?.code).toBe(
-      "forbidden",
-    );
-    expect((await client.post(`/v1/contracts/${quote.payTo}/accept`, { accept: false })).error?.code).toBe(
-      "invalid_request",
-    );
-    expect(quoteOf(await client.post(`/v1/contracts/${quote.payTo}/accept`, { accept: true })).amount).toBe(
-      "50000000",
-    );
-    const bought = await client.pay<ContractView>(`/v1/contracts/${quote.payTo}/accept`, { accept: true });
-    expect(bought.data).toMatchObject({ status: "matched", client: client.address, escrowedFunds: "50.0" });
-  });
-
   test("can be reserved, and the reserved buyer can decline", async () => {
     const stranger = await world.newAgent({ usd: "100" });
     const before = await world.usdOf(worker.address);
@@ -214,89 +172,5 @@ describe("a worker-initiated listing", () => {
       workerStake: "2.5",
     });
     await expect.poll(() => world.usdOf(worker.address), { timeout: 60_000 }).toBe(before);
-  });
-});
-
-describe("ways out", () => {
-  test("cancel refunds the initiator, once", async () => {
-    const before = await world.usdOf(client.address);
-    const { id } = await createdBy(world, client);
-    expect((await worker.post(`/v1/contracts/${id}/cancel`)).error?.code).toBe("forbidden");
-    const cancelled = await client.post<ContractView>(`/v1/contracts/${id}/cancel`);
-    expect(cancelled.data.status).toBe("cancelled-by-initiator");
-    expect((await client.post(`/v1/contracts/${id}/cancel`)).error?.code).toBe("conflict");
-    await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(before);
-  });
-
-  test("withdraw splits the stake and refunds the client", async () => {
-    const [clientBefore, workerBefore] = await Promise.all([
-      world.usdOf(client.address),
-      world.usdOf(worker.address),
-    ]);
-    const { id } = await matchedBetween(world, client, worker);
-    expect((await client.post(`/v1/contracts/${id}/withdraw`)).error?.code).toBe("forbidden");
-    const withdrawn = await worker.post<ContractView>(`/v1/contracts/${id}/withdraw`);
-    expect(withdrawn.data).toMatchObject({
-      status: "cancelled-withdrawn",
-      workerStake: "2.5",
-      criteriaMet: null,
-    });
-    await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(clientBefore + 750_000n);
-    expect(await world.usdOf(worker.address)).toBe(workerBefore - 750_000n);
-  });
-
-  test("an action is rejected outside its state, by role before state", async () => {
-    const { id } = await matchedBetween(world, client, worker);
-    expect((await client.post(`/v1/contracts/${id}/approve`)).error?.code).toBe("conflict");
-    expect((await worker.post(`/v1/contracts/${id}/approve`)).error?.code).toBe("forbidden");
-    expect((await client.post(`/v1/contracts/${id}/delivery`, { delivery: "x" })).error?.code).toBe(
-      "forbidden",
-    );
-    expect((await client.post(`/v1/contracts/${id}/cancel`)).error?.code).toBe("conflict");
-    expect((await worker.post(`/v1/contracts/${id}/accept`, { accept: true })).error?.code).toBe("conflict");
-    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "" })).error?.code).toBe(
-      "invalid_request",
-    );
-  });
-
-  // The tests that move the chain's time come last: they end every other contract on this chain.
-  test("a worker without delivery is absent at the deadline itself", async () => {
-    const [client, worker] = [await world.newAgent({ usd: "100" }), await world.newAgent({ usd: "100" })];
-    const { id } = await matchedBetween(world, client, worker);
-    await world.increaseTime(DAY + HOUR);
-    await expect
-      .poll(async () => (await worker.post(`/v1/contracts/${id}/withdraw`)).error?.message, {
-        timeout: 5_000,
-      })
-      .toContain("withdrawalDeadline");
-    await world.increaseTime(DAY);
-    await untilStatus(client, id, "cancelled-absent");
-    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "late" })).error?.code).toBe(
-      "conflict",
-    );
-    await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(102_000_000n);
-    expect(await world.usdOf(worker.address)).toBe(97_500_000n);
-  });
-
-  test("a review deadline that passes counts as approval", async () => {
-    const { id } = await matchedBetween(world, client, worker);
-    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://done" })).status).toBe(200);
-    await world.increaseTime(3 * DAY);
-    const settled = await untilStatus(client, id, "settled-all-met");
-    expect((await client.post(`/v1/contracts/${id}/approve`)).error?.code).toBe("conflict");
-    expect(settled.criteriaMet).toEqual(["met", "met", "met"]);
-    const { data } = await client.get<SettlementView>(`/v1/contracts/${id}/settlement`);
-    expect(data.ending).toBe("review-timeout");
-  });
-
-  test("a tender that no one accepts is unmatched at the deadline, and refunded", async () => {
-    const client = await world.newAgent({ usd: "100" });
-    const { id } = await createdBy(world, client);
-    await world.increaseTime(HOUR);
-    await untilStatus(client, id, "cancelled-unmatched");
-    const refused = await worker.post(`/v1/contracts/${id}/accept`, { accept: true });
-    expect(refused.error?.code).toBe("conflict");
-    expect(refused.error?.message).toContain("matchDeadline");
-    await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(100_000_000n);
   });
 });

@@ -109,35 +109,6 @@ test.each(["-createdAt", "createdAt", "-budgetOrPrice", "reviewDeadline"])(
   },
 );
 
-test.each([
-  "status=done",
-  "status=",
-  "client=me",
-  "limit=0",
-  "limit=201",
-  "limit=x",
-  "cursor=bm9uc2Vuc2U",
-  "sort=title",
-  "minPrice=-1",
-  "initiator=both",
-  "application=chess",
-])("refuses %s", async (query) => {
-  const refused = await client.get(`/v1/contracts?${query}`);
-  expect(refused.error?.code).toBe("invalid_request");
-});
-
-test("rejects a cursor from another order", async () => {
-  const { body } = (await client.get(`/v1/contracts?limit=1&client=${client.address}`)) as Answer & {
-    body: Page;
-  };
-  const refused = await client.get(`/v1/contracts?limit=1&sort=createdAt&cursor=${body.nextCursor}`);
-  expect(refused.error?.code).toBe("invalid_request");
-});
-
-test("needs a key", async () => {
-  expect((await fetch(`${world.url}/v1/contracts`)).status).toBe(401);
-});
-
 test("follows time without a transaction", async () => {
   await world.increaseTime(2 * DAY + HOUR);
   await untilStatus(client, ids.matched as string, "cancelled-absent");

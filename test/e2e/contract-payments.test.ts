@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
-import { type Hex, parseSignature } from "viem";
+import type { Hex } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { parseStoredTerms } from "../../src/db/stored-terms.js";
@@ -132,22 +132,6 @@ describe("a settled payment", () => {
 });
 
 describe("the same bytes", () => {
-  test("are one attempt, then a duplicate", async () => {
-    const body = JSON.stringify(await draftBody(world));
-    const first = quoteOf(await client.post("/v1/contracts", body));
-    expect(quoteOf(await client.post("/v1/contracts", body)).payTo).toBe(first.payTo);
-    expect(quoteOf(await worker.post("/v1/contracts", body)).payTo).not.toBe(first.payTo);
-
-    expect((await client.pay("/v1/contracts", body)).status).toBe(200);
-    const duplicate = await client.post("/v1/contracts", body);
-    expect(duplicate.error).toMatchObject({
-      code: "duplicate_contract",
-      details: { contractId: first.payTo },
-    });
-    const paidTwice = paymentHeader(first, await signPayment(world, client, first));
-    expect((await client.post("/v1/contracts", body, paidTwice)).error?.code).toBe("duplicate_contract");
-  });
-
   test("can be paid again if a reorg removed the contract for good", async () => {
     const body = JSON.stringify(await draftBody(world));
     const { payTo } = quoteOf(await client.post("/v1/contracts", body));
@@ -155,19 +139,6 @@ describe("the same bytes", () => {
     await world.pool.query("update app.terms set opened_at = now() where id = $1", [payTo]);
     const created = await client.pay<ContractView>("/v1/contracts", body);
     expect([created.status, created.data.id]).toEqual([200, payTo]);
-  });
-
-  test("paid twice at once open one contract and use one payment", async () => {
-    const payer = await world.newAgent({ usd: "200" });
-    const body = JSON.stringify(await draftBody(world));
-    const quote = quoteOf(await payer.post("/v1/contracts", body));
-    const payments = [await signPayment(world, payer, quote), await signPayment(world, payer, quote)];
-    const answers = await Promise.all(
-      payments.map((payment) => payer.post("/v1/contracts", body, paymentHeader(quote, payment))),
-    );
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
-    expect(answers.find(({ status }) => status === 409)?.error?.code).toBe("duplicate_contract");
-    expect(await world.usdOf(payer.address)).toBe(150_000_000n);
   });
 });
 
@@ -226,18 +197,8 @@ describe("a race of eight for one tender", () => {
     const winner = entries[used.indexOf(true)]?.racer;
     expect(answers.find(({ status }) => status === 200)?.data.worker).toBe(winner?.address);
     const balances = await Promise.all(racers.map(({ address }) => world.usdOf(address)));
-    expect(balances.sort()).toEqual(
-      [
-        10_000_000n,
-        10_000_000n,
-        10_000_000n,
-        10_000_000n,
-        10_000_000n,
-        10_000_000n,
-        10_000_000n,
-        7_500_000n,
-      ].sort(),
-    );
+    expect(balances.filter((balance) => balance === 10_000_000n)).toHaveLength(7);
+    expect(balances.filter((balance) => balance === 7_500_000n)).toHaveLength(1);
     expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
     const late = await world.newAgent({ usd: "10" });
     expect((await late.post(path, { accept: true })).error?.code).toBe("conflict");
@@ -325,46 +286,18 @@ describe("an authorization that a stranger submits to the token first", () => {
 });
 
 describe("a payment that does not fit gets 402 with its reason, and moves nothing:", () => {
-  const reasons: [string, string, (quote: Quote) => Promise<Partial<SignedPayment>>][] = [
-    [
-      "too little",
-      "invalid_exact_evm_payload_authorization_value",
-      async (q) => ({ value: BigInt(q.amount) - 1n }),
-    ],
-    [
-      "too much",
-      "invalid_exact_evm_payload_authorization_value",
-      async (q) => ({ value: BigInt(q.amount) + 1n }),
-    ],
-    ["another payee", "invalid_exact_evm_payload_recipient_mismatch", async () => ({ to: client.address })],
-    [
-      "expired",
-      "invalid_exact_evm_payload_authorization_valid_before",
-      async () => ({ validBefore: BigInt(await world.chainNow()) }),
-    ],
-    [
-      "not yet valid",
-      "invalid_exact_evm_payload_authorization_valid_after",
-      async () => ({ validAfter: BigInt((await world.chainNow()) + HOUR) }),
-    ],
-  ];
-  test.each(reasons)("%s", async (_name, reason, changes) => {
+  test("not yet valid", async () => {
     const payer = await world.newAgent({ usd: "100" });
     const body = JSON.stringify(await draftBody(world));
     const quote = quoteOf(await payer.post("/v1/contracts", body));
-    const payment = await signPayment(world, payer, quote, await changes(quote));
+    const validAfter = BigInt((await world.chainNow()) + HOUR);
+    const payment = await signPayment(world, payer, quote, { validAfter });
     const refused = await payer.post("/v1/contracts", body, paymentHeader(quote, payment));
-    expect(quoteOf(refused)).toMatchObject({ error: reason, payTo: quote.payTo });
+    expect(quoteOf(refused)).toMatchObject({
+      error: "invalid_exact_evm_payload_authorization_valid_after",
+      payTo: quote.payTo,
+    });
     expect(refused.body).toEqual({});
-    expect(await isUsed(payment)).toBe(false);
-  });
-
-  test("another payer", async () => {
-    const body = JSON.stringify(await draftBody(world));
-    const quote = quoteOf(await client.post("/v1/contracts", body));
-    const payment = await signPayment(world, worker, quote);
-    const refused = await client.post("/v1/contracts", body, paymentHeader(quote, payment));
-    expect(quoteOf(refused).error).toBe("payer_mismatch");
     expect(await isUsed(payment)).toBe(false);
   });
 
@@ -378,51 +311,6 @@ describe("a payment that does not fit gets 402 with its reason, and moves nothin
     await world.fundUsd(payer.address, "49");
     expect((await payer.post("/v1/contracts", body, paymentHeader(quote, payment))).status).toBe(200);
   });
-
-  test("a false signature", async () => {
-    const body = JSON.stringify(await draftBody(world));
-    const quote = quoteOf(await client.post("/v1/contracts", body));
-    const payment = await signPayment(world, client, quote);
-    const { r } = parseSignature(payment.signature);
-    const forged = { ...payment, signature: `${payment.signature.slice(0, 66)}${r.slice(2)}1b` as Hex };
-    const refused = await client.post("/v1/contracts", body, paymentHeader(quote, forged));
-    expect(quoteOf(refused).error).toBe("invalid_exact_evm_payload_signature");
-  });
-
-  test("nonsense in the header", async () => {
-    const refused = await client.post("/v1/contracts", await draftBody(world), {
-      "payment-signature": "%%%",
-    });
-    expect(quoteOf(refused).error).toBe("invalid_payload");
-  });
-});
-
-test("version 1 of the protocol is quoted in the body, paid by X-PAYMENT, and confirmed by X-PAYMENT-RESPONSE", async () => {
-  const client = await world.newAgent({ usd: "100" });
-  const body = JSON.stringify(await draftBody(world));
-  const asked = await client.post("/v1/contracts", body, { "x-402-version": "1" });
-  expect(asked.status).toBe(402);
-  const { x402Version, accepts } = asked.body as {
-    x402Version: number;
-    accepts: (Quote & { maxAmountRequired: string })[];
-  };
-  expect(x402Version).toBe(1);
-  const quote = { ...(accepts[0] as Quote), amount: accepts[0]?.maxAmountRequired ?? "" };
-  expect(quote).toMatchObject({ network: "base-sepolia", maxTimeoutSeconds: 60, amount: "50000000" });
-  const { signature, ...authorization } = await signPayment(world, client, quote);
-  const payload = { signature, authorization };
-  const envelope = JSON.stringify(
-    { x402Version: 1, scheme: "exact", network: quote.network, payload },
-    (_, value) => (typeof value === "bigint" ? value.toString() : value),
-  );
-  const paid = await client.post<ContractView>("/v1/contracts", body, { "x-payment": btoa(envelope) });
-  expect(paid.status).toBe(200);
-  expect(paid.data.id).toBe(quote.payTo);
-  expect(JSON.parse(atob(paid.headers.get("x-payment-response") ?? ""))).toMatchObject({
-    success: true,
-    network: "base-sepolia",
-  });
-  expect(paid.headers.get("payment-response")).toBeNull();
 });
 
 /** ERC-1271: accepts every signature as long as no one pays for the gas. */

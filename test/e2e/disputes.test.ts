@@ -4,12 +4,11 @@ import type { Outcome } from "@working-contracts/protocol/outcomes";
 import { formatUnits, parseEther, parseUnits } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
-import type { ContractView } from "../../src/features/contracts/view.js";
 import type { VoteView } from "../../src/features/votes/view.js";
 import type { Agent } from "../support/agent.js";
 import { DAY } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { matchedBetween, paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
+import { paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
 import { deliveredBetween, disputedBetween, newJuror, paidBy, tokensOf, vote } from "./jury-actors.js";
 
 let world: World;
@@ -27,55 +26,6 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const usd = (amount: string) => parseUnits(amount, 6);
-
-describe("opening a dispute", () => {
-  test("quotes the bond to the escrow, then shows the contract as disputed", async () => {
-    const delivered = await deliveredBetween(world, client, worker);
-    const path = `/v1/contracts/${delivered.id}/dispute`;
-    expect(quoteOf(await client.post(path))).toMatchObject({
-      payTo: delivered.id,
-      amount: "2500000",
-      maxAmountRequired: "2500000",
-    });
-    const answer = await client.pay<ContractView>(path);
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get("payment-response")).toBeTruthy();
-    expect(answer.data).toEqual({ ...delivered, status: "disputed", disputeBond: "2.5" });
-    expect(answer.data).toMatchObject({ backupAgents: [], criteriaMet: null });
-    expect((await client.get<ContractView>(`/v1/contracts/${delivered.id}`)).data).toEqual(answer.data);
-
-    const again = await client.post(path);
-    expect(again.error?.code).toBe("conflict");
-    expect((await client.post(`/v1/contracts/${delivered.id}/approve`)).error?.code).toBe("conflict");
-  });
-
-  test("is reserved to the client, and needs a delivery", async () => {
-    const { id } = await matchedBetween(world, client, worker);
-    const path = `/v1/contracts/${id}/dispute`;
-    expect((await client.post(path)).error?.code).toBe("conflict");
-    expect((await worker.post(path)).error?.code).toBe("forbidden");
-    expect((await jury[0]?.post(path))?.error?.code).toBe("forbidden");
-    expect((await client.post(`/v1/contracts/0x${"ab".repeat(20)}/dispute`)).error?.code).toBe("not_found");
-    expect((await client.post("/v1/contracts/x/dispute")).error?.code).toBe("invalid_request");
-    expect((await fetch(`${world.url}${path}`, { method: "POST" })).status).toBe(401);
-  });
-
-  test("returns the same bytes to a repeated payment, and takes no second one", async () => {
-    const { id } = await deliveredBetween(world, client, worker);
-    const path = `/v1/contracts/${id}/dispute`;
-    const quote = quoteOf(await client.post(path));
-    const headers = paymentHeader(quote, await signPayment(world, client, quote));
-    const other = paymentHeader(quote, await signPayment(world, client, quote));
-    const before = await world.usdOf(client.address);
-    const first = await client.post(path, undefined, headers);
-    const second = await client.post(path, undefined, headers);
-    expect([first.status, second.status]).toEqual([200, 200]);
-    expect(second.body).toEqual(first.body);
-    expect(second.headers.get("idempotent-replay")).toBe("true");
-    expect((await client.post(path, undefined, other)).error?.code).toBe("conflict");
-    expect(await world.usdOf(client.address)).toBe(before - usd("2.5"));
-  });
-});
 
 interface Case {
   name: string;

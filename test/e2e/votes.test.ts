@@ -17,7 +17,6 @@ import { openWorld, type World } from "../support/world.js";
 import { paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
 import {
   ballot,
-  deliveredBetween,
   disputedBetween,
   frontRun,
   loseSealedVotes,
@@ -61,53 +60,6 @@ describe("submitting", () => {
     ({ id } = await disputedBetween(world, client, worker));
   });
 
-  test("quotes the bond for all criteria, then seals the ballot and shows it to its voter", async () => {
-    expect(quoteOf(await a.post(votesPath(id), GOOD))).toMatchObject({
-      payTo: id,
-      amount: "7500000",
-      maxAmountRequired: "7500000",
-    });
-    const before = await world.usdOf(a.address);
-    // Sent in any order; the response uses the order of the criteria.
-    const answer = await a.pay<VoteView[]>(votesPath(id), { votes: [...GOOD.votes].reverse() });
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get("vote-salt")).toMatch(/^0x[0-9a-f]{64}$/);
-    expect(answer.headers.get("payment-response")).toBeTruthy();
-    expect(answer.data).toEqual(
-      GOOD.votes.map(({ criterionIndex, vote }) => ({
-        contractId: id,
-        backupAgent: a.address,
-        criterionIndex,
-        vote,
-        majorityOutcome: null,
-        bondOutcome: null,
-        reward: null,
-      })),
-    );
-    expect(await world.usdOf(a.address)).toBe(before - usd("7.5"));
-    const { data } = await client.get<ContractView>(`/v1/contracts/${id}`);
-    expect(data).toMatchObject({ status: "disputed", backupAgents: [a.address], criteriaMet: null });
-  });
-
-  test("a second vote is rejected, and takes nothing", async () => {
-    const before = await world.usdOf(a.address);
-    const again = await a.pay(votesPath(id), ballot("met", "met", "met"));
-    expect([again.status, again.error?.code]).toEqual([409, "conflict"]);
-    expect(await world.usdOf(a.address)).toBe(before);
-  });
-
-  test("two payments at once seal one ballot", async () => {
-    const quote = quoteOf(await b.post(votesPath(id), GOOD));
-    const before = await world.usdOf(b.address);
-    const answers = await Promise.all(
-      [GOOD, ballot("met", "met", "met")].map(async (body) =>
-        b.post(votesPath(id), body, paymentHeader(quote, await signPayment(world, b, quote))),
-      ),
-    );
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
-    expect(await world.usdOf(b.address)).toBe(before - usd("7.5"));
-  });
-
   test("a repetition gets the same response and the same salt, even if the first response was lost", async () => {
     const quote = quoteOf(await c.post(votesPath(id), GOOD));
     const payment = await signPayment(world, c, quote);
@@ -142,15 +94,6 @@ describe("submitting", () => {
     expect(await votesOn(voter, other.id, voter)).toHaveLength(3);
   });
 
-  test("is not allowed to the contract's own parties", async () => {
-    for (const party of [client, worker]) {
-      const before = await world.usdOf(party.address);
-      const refused = await party.pay(votesPath(id), GOOD);
-      expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
-      expect(await world.usdOf(party.address)).toBe(before);
-    }
-  });
-
   test("needs the eligibility stake, held from before the dispute on", async () => {
     const unstaked = await world.newAgent({ usd: "100" });
     const [late, small] = await Promise.all([newJuror(world), newJuror(world, { tokens: 999 })]);
@@ -178,36 +121,6 @@ describe("submitting", () => {
       expect(await world.usdOf(agent.address)).toBe(before);
     }
     await vote(late, other.id, "met", "met", "met");
-  });
-
-  test.each([
-    ["no votes", {}],
-    ["an empty list", { votes: [] }],
-    ["an entry too few", { votes: GOOD.votes.slice(1) }],
-    ["an entry too many", { votes: [...GOOD.votes, { criterionIndex: 3, vote: "met" }] }],
-    ["a criterion twice", { votes: [...GOOD.votes.slice(1), GOOD.votes[1]] }],
-    [
-      "a criterion that does not exist",
-      { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: 3, vote: "met" }] },
-    ],
-    ["a negative index", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: -1, vote: "met" }] }],
-    ["half an index", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: 1.5, vote: "met" }] }],
-    ["an index as text", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: "2", vote: "met" }] }],
-    ["an unknown word", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: 2, vote: "maybe" }] }],
-    ["another letter case", { votes: [...GOOD.votes.slice(0, 2), { criterionIndex: 2, vote: "Met" }] }],
-  ])("rejects %s, before it checks the caller", async (_, body) => {
-    const refused = await client.post(votesPath(id), body);
-    expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
-  });
-
-  test("rejects other contracts and states", async () => {
-    expect((await a.post(votesPath(`0x${"ab".repeat(20)}`), GOOD)).error?.code).toBe("not_found");
-    const delivered = await deliveredBetween(world, client, worker);
-    const early = await a.post(votesPath(delivered.id), GOOD);
-    expect([early.status, early.error?.code]).toEqual([409, "conflict"]);
-    expect(early.error?.message).toContain("under-review");
-    const response = await fetch(`${world.url}${votesPath(id)}`, { method: "POST" });
-    expect(response.status).toBe(401);
   });
 });
 
@@ -349,12 +262,6 @@ describe("lists of votes", () => {
   ])("refuse %s", async (query) => {
     const refused = await c.get(`/v1/votes?${query}`);
     expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
-  });
-
-  test("need a key and an existing contract", async () => {
-    expect((await fetch(`${world.url}/v1/votes`)).status).toBe(401);
-    expect((await c.get(votesPath(`0x${"ab".repeat(20)}`))).error?.code).toBe("not_found");
-    expect((await c.get<VoteView[]>(`/v1/votes?contractId=0x${"ab".repeat(20)}`)).data).toEqual([]);
   });
 });
 
