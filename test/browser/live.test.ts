@@ -1,8 +1,7 @@
 /** Open pages update themselves, and the operator's page opens only for the operator. */
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { createdBy, matchedBetween } from "../e2e/contract-actors.js";
-import { expectOk } from "../e2e/jury-actors.js";
 import type { Agent } from "../support/agent.js";
+import { created, matched, ok } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
 import {
   DESKTOP,
@@ -33,21 +32,25 @@ const TIMEOUT = { timeout: 60_000 };
 
 describe.skipIf(isSkipped)("live", () => {
   test("a contract's page follows the contract, and keeps what the reader opened", async () => {
-    const { id } = await matchedBetween(world, client, worker, {
-      supplementaryMaterials: "ipfs://materials",
-    });
+    const { id } = await matched(
+      world,
+      { client, worker },
+      {
+        supplementaryMaterials: "ipfs://materials",
+      },
+    );
     const page = await surfer.open(`/contracts/${id}`);
     await page.evaluate("window.isSamePage = true");
     await page.locator("#live-state", { hasText: "Live" }).waitFor(TIMEOUT);
     await page.getByText("Supplementary materials").click();
 
-    expectOk(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://done" }));
+    ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://done" }));
     await page.locator("#summary .badge[title=under-review]").waitFor(TIMEOUT);
     await page.getByText("The worker delivered.").waitFor(TIMEOUT);
     expect(await page.locator("#task details").first().getAttribute("open")).not.toBeNull();
     expect(await page.locator("#live-state").innerText()).toBe("Status: under-review");
 
-    expectOk(await client.post(`/v1/contracts/${id}/approve`));
+    ok(await client.post(`/v1/contracts/${id}/approve`));
     await page.locator("#summary .badge[title=settled-all-met]").waitFor(TIMEOUT);
     await page.locator("#settlement").getByText("The client approved.").waitFor(TIMEOUT);
     await page.locator("#balance", { hasText: "0.0 TUSD held" }).waitFor(TIMEOUT);
@@ -59,7 +62,7 @@ describe.skipIf(isSkipped)("live", () => {
     const page = await surfer.open("/");
     await page.locator("#live-state", { hasText: "Live" }).waitFor(TIMEOUT);
     await page.getByRole("searchbox").fill("half a wo");
-    await createdBy(world, client, { title: "Appears by itself" });
+    await created(world, client, { title: "Appears by itself" });
     await page.getByRole("link", { name: "Appears by itself" }).waitFor(TIMEOUT);
     expect(await page.getByRole("searchbox").inputValue()).toBe("half a wo");
     expect(await page.evaluate("document.activeElement.name")).toBe("q");

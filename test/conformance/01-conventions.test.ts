@@ -20,8 +20,8 @@ import {
   untilStatus,
 } from "../support/contracts.js";
 import { authorize, version2 } from "../support/payment.js";
-import { openScene } from "./support/scene.js";
-import { lazy, says, withJury, withMoney } from "./support/spec.js";
+import { lazy, openScene } from "../support/world.js";
+import { says, withJury, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));

@@ -14,8 +14,8 @@ import {
   signedChallenge,
 } from "../support/contracts.js";
 import { paymentRequired, type Quote } from "../support/payment.js";
-import { openScene } from "./support/scene.js";
-import { lazy, says, withDatabase, withJury, withMoney } from "./support/spec.js";
+import { lazy, openScene } from "../support/world.js";
+import { says, withDatabase, withJury, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));

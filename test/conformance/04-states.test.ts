@@ -16,8 +16,8 @@ import {
   UNKNOWN,
   untilStatus,
 } from "../support/contracts.js";
-import { openScene } from "./support/scene.js";
-import { lazy, withJury, withMoney } from "./support/spec.js";
+import { lazy, openScene } from "../support/world.js";
+import { withJury, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));

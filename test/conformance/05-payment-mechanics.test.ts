@@ -13,8 +13,8 @@ import {
   ok,
 } from "../support/contracts.js";
 import { authorize, paymentRequired, type Quote, quoteOf, version1, version2 } from "../support/payment.js";
-import { openScene } from "./support/scene.js";
-import { lazy, withJury, withMoney } from "./support/spec.js";
+import { lazy, openScene } from "../support/world.js";
+import { withJury, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));

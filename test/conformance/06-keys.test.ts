@@ -1,11 +1,10 @@
 /** Endpoints of challenges and API keys. */
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect } from "vitest";
-import type { Agent } from "../support/agent.js";
+import { type Agent, caller } from "../support/agent.js";
 import { type Json, ok, signedChallenge } from "../support/contracts.js";
-import { caller } from "./support/call.js";
-import { openScene } from "./support/scene.js";
-import { lazy, says } from "./support/spec.js";
+import { lazy, openScene } from "../support/world.js";
+import { says } from "./support/spec.js";
 
 const scene = await openScene();
 const bystander = lazy(() => scene.newAgent());

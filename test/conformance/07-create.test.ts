@@ -2,8 +2,8 @@
 import { describe, expect } from "vitest";
 import { created, draft, type Json, newPair, ok, posted, quoteFor } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
-import { openScene } from "./support/scene.js";
-import { lazy, says, withDatabase, withMoney } from "./support/spec.js";
+import { lazy, openScene } from "../support/world.js";
+import { says, withDatabase, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));

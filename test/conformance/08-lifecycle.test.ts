@@ -12,8 +12,8 @@ import {
   type Pair,
   quoteFor,
 } from "../support/contracts.js";
-import { openScene } from "./support/scene.js";
-import { lazy, withMoney } from "./support/spec.js";
+import { lazy, openScene } from "../support/world.js";
+import { withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));

@@ -11,8 +11,8 @@ import {
   posted,
   untilStatus,
 } from "../support/contracts.js";
-import { openScene } from "./support/scene.js";
-import { lazy, says, withDatabase, withMoney } from "./support/spec.js";
+import { lazy, openScene } from "../support/world.js";
+import { says, withDatabase, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));

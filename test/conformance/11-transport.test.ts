@@ -1,20 +1,29 @@
 /** HTTP itself: sizes, types, methods, headers, rates, and several API processes on one database. */
 import { afterAll, describe, expect } from "vitest";
-import { signIn } from "../support/agent.js";
+import { caller, signIn } from "../support/agent.js";
 import { draft, type Json, newPair, ok, signedChallenge, UNKNOWN } from "../support/contracts.js";
-import type { ServiceProcess } from "../support/programs.js";
-import { caller } from "./support/call.js";
-import { openScene } from "./support/scene.js";
-import { startSecondProcess } from "./support/second-process.js";
-import { lazy, says, withStack } from "./support/spec.js";
+import { type ServiceProcess, startServiceProcess } from "../support/programs.js";
+import { lazy, openScene } from "../support/world.js";
+import { says, withStack } from "./support/spec.js";
 
 const scene = await openScene();
 const KIB = 1024;
 const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
 const HUNDREDS_OF_REQUESTS_MS = 300_000;
 const started: ServiceProcess[] = [];
+/** Another API process on the database and chain of the suite's own stack; its request rates are the defaults. */
+async function startSecondProcess(): Promise<ServiceProcess> {
+  const { stack } = scene.target;
+  if (stack === null) throw new Error("A foreign service cannot be doubled.");
+  return startServiceProcess({
+    DATABASE_URL: stack.databaseUrl,
+    RPC_URL: stack.rpcUrl,
+    DEPLOYMENT: stack.deploymentPath,
+    MASTER_KEY: "11".repeat(32),
+  });
+}
 const second = lazy(async () => {
-  const process = await startSecondProcess(scene.target);
+  const process = await startSecondProcess();
   started.push(process);
   return process;
 });
@@ -294,7 +303,7 @@ describe("Request rates of a separate process", () => {
   );
 
   withStack("10 challenges a minute per address, 60 a minute per IP without a key", async () => {
-    const process = await startSecondProcess(scene.target);
+    const process = await startSecondProcess();
     started.push(process);
     const call = caller(process.url);
     const challenge = (byte: string) => call("POST", `/v1/agents/0x${byte.repeat(20)}/challenge`);

@@ -2,8 +2,8 @@
 import canonicalize from "canonicalize";
 import { describe, expect, test } from "vitest";
 import { draft, type Json, matched, newPair, ok } from "../support/contracts.js";
-import { openScene } from "./support/scene.js";
-import { lazy, says, withMoney } from "./support/spec.js";
+import { lazy, openScene } from "../support/world.js";
+import { says, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const agent = lazy(() => scene.newAgent());

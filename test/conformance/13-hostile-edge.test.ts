@@ -1,9 +1,9 @@
 /** Hostile paths, queries, cursors, payment headers and bytes on the wire. */
 import { describe, expect, test } from "vitest";
 import { created, type Json, newPair, ok, UNKNOWN } from "../support/contracts.js";
+import { lazy, openScene } from "../support/world.js";
 import { sendRaw } from "./support/raw.js";
-import { openScene } from "./support/scene.js";
-import { lazy, says, withMoney } from "./support/spec.js";
+import { says, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const agent = lazy(() => scene.newAgent());

@@ -15,8 +15,8 @@ import {
   signedChallenge,
   UNKNOWN,
 } from "../support/contracts.js";
-import { openScene } from "./support/scene.js";
-import { lazy, says, withMoney } from "./support/spec.js";
+import { lazy, openScene } from "../support/world.js";
+import { says, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const agent = lazy(() => scene.newAgent());

@@ -1,6 +1,7 @@
 /** Sentences between the tables of the specification. */
 import { verifyMessage } from "viem";
 import { describe, expect } from "vitest";
+import { caller } from "../support/agent.js";
 import {
   checkpointBody,
   created,
@@ -15,9 +16,8 @@ import {
   untilStatus,
 } from "../support/contracts.js";
 import { authorize, version1, version2 } from "../support/payment.js";
-import { caller } from "./support/call.js";
-import { openScene } from "./support/scene.js";
-import { lazy, says, withDatabase, withMoney } from "./support/spec.js";
+import { lazy, openScene } from "../support/world.js";
+import { says, withDatabase, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));

@@ -22,8 +22,8 @@ import {
   signedChallenge,
   untilStatus,
 } from "../support/contracts.js";
-import { openScene } from "./support/scene.js";
-import { lazy, withJuryAndClock } from "./support/spec.js";
+import { lazy, openScene } from "../support/world.js";
+import { withJuryAndClock } from "./support/spec.js";
 
 const scene = await openScene();
 const MINUTE = 60;

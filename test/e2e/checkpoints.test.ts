@@ -6,9 +6,8 @@ import { keccak256, stringToHex } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CheckpointProof, CheckpointView } from "../../src/features/checkpoints/read-checkpoints.js";
 import type { Agent, Answer } from "../support/agent.js";
-import { HOUR } from "../support/contracts.js";
+import { created, HOUR, matched } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, matchedBetween } from "./contract-actors.js";
 
 let world: World;
 let client: Agent;
@@ -56,7 +55,7 @@ async function anchoredRoot(id: string): Promise<string | undefined> {
 
 describe("a matched contract", () => {
   test("takes any number of checkpoints in order, and lists them to everyone, oldest first", async () => {
-    const { id } = await matchedBetween(world, client, worker);
+    const { id } = await matched(world, { client, worker });
     const data = { z: 1.5, a: [null, { "": "é" }], "0": -3, deep: { big: 1e21, small: 5e-324 } };
     const checkpointedAt = new Date(Date.parse(await world.inSeconds(-HOUR)) + 123);
     const first = await submit(
@@ -102,7 +101,7 @@ describe("a matched contract", () => {
   });
 
   test("lists more checkpoints than one read returns", async () => {
-    const { id } = await matchedBetween(world, client, worker);
+    const { id } = await matched(world, { client, worker });
     expect(await read(`${id}/checkpoints`)).toEqual({ status: 200, data: [] });
     for (let i = 1; i <= 101; i++) {
       expect((await submit(id, await checkpointBody(i, i))).status).toBe(201);
@@ -114,7 +113,7 @@ describe("a matched contract", () => {
   });
 
   test("rejects more checkpoints than the limit allows", async () => {
-    const { id } = await matchedBetween(world, client, worker);
+    const { id } = await matched(world, { client, worker });
     expect((await submit(id, await checkpointBody(1, 1))).status).toBe(201);
     const limits = (await (await fetch(`${world.url}/v1/limits`)).json()) as {
       data: { checkpoints: { perContract: number } };
@@ -133,7 +132,7 @@ describe("a matched contract", () => {
   });
 
   test("bounds the length of texts and data, and the sequence", async () => {
-    const { id } = await matchedBetween(world, client, worker);
+    const { id } = await matched(world, { client, worker });
     for (const [field, value] of [
       ["toSequence", 2 ** 53],
       ["merkleRoot", ""],
@@ -153,7 +152,7 @@ describe("a matched contract", () => {
 
 describe("a proof", () => {
   test("leads from the listed checkpoint to the root in the escrow's event", async () => {
-    const { id } = await matchedBetween(world, client, worker);
+    const { id } = await matched(world, { client, worker });
     for (let i = 1; i <= 5; i++) {
       expect((await submit(id, await checkpointBody(i, i, { data: { i, text: "ü" } }))).status).toBe(201);
     }
@@ -185,12 +184,12 @@ describe("a proof", () => {
     const late = await submit(id, await checkpointBody(6, 6));
     expect([late.status, late.error?.code]).toEqual([409, "conflict"]);
     expect((await read(`${id}/checkpoints/nonsense/proof`)).status).toBe(404);
-    const other = await matchedBetween(world, client, worker);
+    const other = await matched(world, { client, worker });
     expect((await read(`${other.id}/checkpoints/${listed[0]?.id}/proof`)).status).toBe(404);
   });
 
   test("is the zero root if there are no checkpoints", async () => {
-    const { id } = await matchedBetween(world, client, worker);
+    const { id } = await matched(world, { client, worker });
     expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" })).status).toBe(
       200,
     );
@@ -199,7 +198,7 @@ describe("a proof", () => {
 
   test("covers every accepted checkpoint, however they race with the delivery", async () => {
     for (let round = 0; round < 4; round++) {
-      const { id } = await matchedBetween(world, client, worker);
+      const { id } = await matched(world, { client, worker });
       expect((await submit(id, await checkpointBody(1, 1))).status).toBe(201);
       const delivered = worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" });
       const statuses: number[] = [];
@@ -225,7 +224,7 @@ describe("a proof", () => {
 
 describe("outside of matched", () => {
   test("before the match no one is the matched worker", async () => {
-    const { id } = await createdBy(world, client, { awardMethod: "direct_award", worker: worker.address });
+    const { id } = await created(world, client, { awardMethod: "direct_award", worker: worker.address });
     expect((await submit(id, await checkpointBody(1, 1))).status).toBe(403);
   });
 });

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ComplaintView } from "../../src/features/complaints/complaints.js";
 import type { Agent, Answer } from "../support/agent.js";
+import { created, matched } from "../support/contracts.js";
 import { runOperator } from "../support/programs.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, matchedBetween } from "./contract-actors.js";
 
 let world: World;
 let client: Agent;
@@ -33,7 +33,7 @@ const operator = (...args: string[]) => runOperator(args, { DATABASE_URL: world.
 
 describe("filing", () => {
   test("either party of a matched contract can file, and everyone can read, oldest first", async () => {
-    const { id } = await matchedBetween(world, client, worker);
+    const { id } = await matched(world, { client, worker });
     expect(await list(id)).toEqual({ data: [] });
     const evidence = { log: ["a", 1, null], nested: { ü: 1.5 } };
     const first = await file(id, worker, evidence);
@@ -64,13 +64,13 @@ describe("filing", () => {
   });
 
   test("there is no one to complain about before a match, or after a decline", async () => {
-    const { id } = await createdBy(world, client, { awardMethod: "direct_award", worker: worker.address });
+    const { id } = await created(world, client, { awardMethod: "direct_award", worker: worker.address });
     for (const party of [client, worker]) {
       expect((await file(id, party)).error?.code).toBe("conflict");
     }
     expect((await worker.post(`/v1/contracts/${id}/accept`, { accept: false })).status).toBe(200);
     expect((await file(id, client)).error?.code).toBe("conflict");
-    const tender = await createdBy(world, client);
+    const tender = await created(world, client);
     expect((await file(tender.id, worker)).error?.code).toBe("forbidden");
     expect((await file(tender.id, client)).error?.code).toBe("conflict");
   });
@@ -78,7 +78,7 @@ describe("filing", () => {
 
 describe("the operator", () => {
   test("lists complaints, and resolves each once, for everyone to read", async () => {
-    const { id } = await matchedBetween(world, client, worker);
+    const { id } = await matched(world, { client, worker });
     const [upheld, dismissed] = [(await file(id, client)).data, (await file(id, worker)).data];
 
     const listed = await operator("complaint", "list", "--status", "pending", "--contract", id);

@@ -2,9 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
-import { DAY, HOUR } from "../support/contracts.js";
+import { created, DAY, draft, HOUR, matched } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, draftBody, matchedBetween } from "./contract-actors.js";
 
 let world: World;
 let client: Agent;
@@ -68,7 +67,7 @@ describe("creating", () => {
     ],
   ];
   test.each(faults)("rejects %s, naming %s", async (_name, path, changes) => {
-    const refused = await client.post("/v1/contracts", await draftBody(world, await changes()));
+    const refused = await client.post("/v1/contracts", await draft(world, await changes()));
     expect(refused.status).toBe(400);
     expect(refused.error?.code).toBe("invalid_request");
     const details = refused.error?.details as { path: string; message: string }[];
@@ -79,18 +78,18 @@ describe("creating", () => {
     const at = await world.inSeconds(HOUR);
     const equal = { matchDeadline: at, withdrawalDeadline: at, deliveryDeadline: at };
     expect(
-      (await client.post("/v1/contracts", await draftBody(world, { ...equal, reviewDeadline: at }))).status,
+      (await client.post("/v1/contracts", await draft(world, { ...equal, reviewDeadline: at }))).status,
     ).toBe(400);
-    expect((await client.post("/v1/contracts", await draftBody(world, equal))).status).toBe(402);
+    expect((await client.post("/v1/contracts", await draft(world, equal))).status).toBe(402);
   });
 });
 
 describe("acting by delegation", () => {
   test("ends with the revocation of every key, and resumes with a new one", async () => {
     const leaver = await world.newAgent({ usd: "100" });
-    const { id } = await matchedBetween(world, leaver, worker);
+    const { id } = await matched(world, { client: leaver, worker: worker });
     await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" });
-    const other = await createdBy(world, leaver, { budgetOrPrice: 1 });
+    const other = await created(world, leaver, { budgetOrPrice: 1 });
     expect((await leaver.post<ContractView>(`/v1/contracts/${other.id}/cancel`)).status).toBe(200);
 
     const anonymous = async (path: string, body?: unknown) => {

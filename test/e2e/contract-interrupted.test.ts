@@ -8,9 +8,10 @@ import type { StakeView } from "../../src/features/stakes/view.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
+import { draft, matched } from "../support/contracts.js";
+import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { type Stack, startStack } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
-import { draftBody, matchedBetween, paymentHeader, quoteOf, signPayment } from "./contract-actors.js";
 
 /** Short, as calls wait this long while the chain is stopped. Long enough for all other calls on a busy machine. */
 const WAIT_MS = "4000";
@@ -42,9 +43,9 @@ async function withoutBlocks(story: () => Promise<void>): Promise<void> {
 
 test("a pending payment is 503 until it is mined, then the first response", async () => {
   const before = await world.usdOf(client.address);
-  const body = JSON.stringify(await draftBody(world));
+  const body = JSON.stringify(await draft(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
-  const headers = paymentHeader(quote, await signPayment(world, client, quote));
+  const headers = version2(quote, await authorize(client, quote, world));
   await withoutBlocks(async () => {
     for (let i = 0; i < 2; i++) {
       const pending = await client.post("/v1/contracts", body, headers);
@@ -64,9 +65,9 @@ test("a pending payment is 503 until it is mined, then the first response", asyn
 
 test("a restart of the service in between changes nothing", async () => {
   const before = await world.usdOf(client.address);
-  const body = JSON.stringify(await draftBody(world));
+  const body = JSON.stringify(await draft(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
-  const headers = paymentHeader(quote, await signPayment(world, client, quote));
+  const headers = version2(quote, await authorize(client, quote, world));
   await withoutBlocks(async () => {
     expect((await client.post("/v1/contracts", body, headers)).status).toBe(503);
     await stack.restartService();
@@ -80,10 +81,10 @@ test("a restart of the service in between changes nothing", async () => {
 });
 
 test("while the index lags behind a state that it already showed, reads never go back in time", async () => {
-  const { id } = await matchedBetween(world, client, worker);
-  const body = JSON.stringify(await draftBody(world));
+  const { id } = await matched(world, { client, worker });
+  const body = JSON.stringify(await draft(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
-  const headers = paymentHeader(quote, await signPayment(world, client, quote));
+  const headers = version2(quote, await authorize(client, quote, world));
   const repeated = async () => {
     const {
       status,
@@ -141,7 +142,7 @@ test("while the index lags behind a state that it already showed, reads never go
 });
 
 test("an action without a payment is completed by its repetition", async () => {
-  const { id } = await matchedBetween(world, client, worker);
+  const { id } = await matched(world, { client, worker });
   const path = `/v1/contracts/${id}/delivery`;
   // An agent's first action includes its delegation, which this test does not cover.
   await expect
@@ -149,7 +150,7 @@ test("an action without a payment is completed by its repetition", async () => {
     .toBe(200);
   const approve = `/v1/contracts/${id}/approve`;
   await expect.poll(async () => (await client.post(approve)).status, { timeout: 60_000 }).toBe(200);
-  const next = await matchedBetween(world, client, worker);
+  const next = await matched(world, { client, worker });
   await withoutBlocks(async () => {
     const pending = await worker.post(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://y" });
     expect(pending.error?.code).toBe("settlement_pending");
@@ -174,9 +175,9 @@ test("an action without a payment is completed by its repetition", async () => {
 test("an authorization that was published is never answered with a fresh quote while it can still be used", async () => {
   const payer = await world.newAgent({ usd: "1000" });
   const other = await world.newAgent();
-  const body = JSON.stringify(await draftBody(world));
+  const body = JSON.stringify(await draft(world));
   const quote = quoteOf(await payer.post("/v1/contracts", body));
-  const headers = paymentHeader(quote, await signPayment(world, payer, quote));
+  const headers = version2(quote, await authorize(payer, quote, world));
   await withoutBlocks(async () => {
     expect((await payer.post("/v1/contracts", body, headers)).status).toBe(503);
     // With a higher fee it is included first. The waiting batch then reverts as a whole, and its bytes are public.
@@ -251,15 +252,15 @@ test("a pending stake is quoted once, paid once, and reported to whichever of it
   const path = "/v1/agents/me/stake";
   const body = { amount: "10" };
   const quote = quoteOf(await agent.post(path, body));
-  const headers = paymentHeader(quote, await signPayment(world, agent, quote));
-  const second = paymentHeader(quote, await signPayment(world, agent, quote));
+  const headers = version2(quote, await authorize(agent, quote, world));
+  const second = version2(quote, await authorize(agent, quote, world));
   await withoutBlocks(async () => {
     expect((await agent.post(path, body, headers)).error?.code).toBe("settlement_pending");
     expect((await agent.post(path, body)).error?.code).toBe("settlement_pending");
     expect((await agent.post(path, body, second)).error?.code).toBe("conflict");
     const other = { amount: "20" };
     const otherQuote = quoteOf(await agent.post(path, other));
-    const third = paymentHeader(otherQuote, await signPayment(world, agent, otherQuote));
+    const third = version2(otherQuote, await authorize(agent, otherQuote, world));
     expect((await agent.post(path, other, third)).error?.code).toBe("conflict");
   });
   // The payment is lost: the agent starts from scratch, as stock clients do.
@@ -280,13 +281,13 @@ test("a price whose stakes and bonds round down to zero works with payments of z
   const terms = { budgetOrPrice: "0.000001", acceptanceCriteria: ["One"] };
   const listing = await worker.pay<ContractView>(
     "/v1/contracts",
-    await draftBody(world, { ...terms, initiator: "worker" }),
+    await draft(world, { ...terms, initiator: "worker" }),
   );
   expect(listing.data).toMatchObject({ status: "created", initiator: "worker", workerStake: "0.0" });
   const bought = await client.pay<ContractView>(`/v1/contracts/${listing.data.id}/accept`, { accept: true });
   expect(bought.data).toMatchObject({ status: "matched", escrowedFunds: "0.000001", workerStake: "0.0" });
 
-  const { id } = await matchedBetween(world, client, worker, terms);
+  const { id } = await matched(world, { client, worker }, terms);
   await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" });
   const underReview = async () => (await client.get<ContractView>(`/v1/contracts/${id}`)).data.status;
   await expect.poll(underReview, { timeout: 60_000 }).toBe("under-review");
@@ -300,7 +301,7 @@ test.each([
 ])("no one is refused because a reorg removed the contract's %s", async (_, kind, shown) => {
   await stack.restartService({ CONFIRMATIONS: "40" });
   const rival = await world.newAgent({ usd: "1000" });
-  const { id } = await matchedBetween(world, client, worker);
+  const { id } = await matched(world, { client, worker });
   const path = `/v1/contracts/${id}`;
   await withoutBlocks(async () => {
     const { rows } = await world.pool.query<{ block: string }>(
@@ -346,9 +347,9 @@ test("reads that hang take no connection from payments, and end with 503", async
   const blocker = await world.pool.connect();
   try {
     await blocker.query("begin; lock table app.complaint in access exclusive mode");
-    const { id } = await matchedBetween(world, client, worker);
+    const { id } = await matched(world, { client, worker });
     const hanging = Array.from({ length: 30 }, () => client.get(`/v1/contracts/${id}/complaints`));
-    for (let i = 0; i < 3; i++) await matchedBetween(world, client, worker);
+    for (let i = 0; i < 3; i++) await matched(world, { client, worker });
     expect((await client.get(`/v1/contracts/${id}`)).status).toBe(200);
     const [first] = await Promise.all(hanging.slice(0, 1));
     expect(first?.error).toMatchObject({ code: "unavailable", retryable: true });

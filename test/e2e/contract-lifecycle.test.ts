@@ -10,8 +10,9 @@ import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { readReferenceKey } from "../../src/features/references/vault.js";
 import type { Agent } from "../support/agent.js";
+import { created, draft, untilStatus } from "../support/contracts.js";
+import { quoteOf } from "../support/payment.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, draftBody, quoteOf, untilStatus } from "./contract-actors.js";
 
 let world: World;
 let client: Agent;
@@ -30,7 +31,7 @@ describe("a direct award", () => {
       world.usdOf(client.address),
       world.usdOf(worker.address),
     ]);
-    const body = await draftBody(world, {
+    const body = await draft(world, {
       awardMethod: "direct_award",
       worker: worker.account.address,
       supplementaryMaterials: "ipfs://materials",
@@ -109,7 +110,7 @@ describe("a direct award", () => {
   });
 
   test("keeps its references encrypted under separate keys", async () => {
-    const { id, supplementaryMaterials } = await createdBy(world, client, {
+    const { id, supplementaryMaterials } = await created(world, client, {
       supplementaryMaterials: "ipfs://plain",
     });
     const { pool, db } = createDatabase(world.info.databaseUrl);
@@ -135,7 +136,7 @@ describe("a direct award", () => {
 
 describe("the terms", () => {
   test("let anyone recompute the address that a quote asks to pay", async () => {
-    const body = await draftBody(world, { supplementaryMaterials: "ipfs://terms" });
+    const body = await draft(world, { supplementaryMaterials: "ipfs://terms" });
     const quote = quoteOf(await client.post("/v1/contracts", body));
     const response = await fetch(`${world.url}/v1/contracts/${quote.payTo}/terms`);
     const { data } = (await response.json()) as { data: TermsView };
@@ -157,7 +158,7 @@ describe("a worker-initiated listing", () => {
   test("can be reserved, and the reserved buyer can decline", async () => {
     const stranger = await world.newAgent({ usd: "100" });
     const before = await world.usdOf(worker.address);
-    const { id } = await createdBy(world, worker, { initiator: "worker", client: client.address });
+    const { id } = await created(world, worker, { initiator: "worker", client: client.address });
     expect((await stranger.post(`/v1/contracts/${id}/accept`, { accept: true })).error?.code).toBe(
       "forbidden",
     );

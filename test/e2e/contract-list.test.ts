@@ -5,9 +5,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "../support/agent.js";
-import { DAY, HOUR } from "../support/contracts.js";
+import { created, DAY, HOUR, matched, untilStatus } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, matchedBetween, untilStatus } from "./contract-actors.js";
 
 let world: World;
 let client: Agent;
@@ -19,20 +18,20 @@ beforeAll(async () => {
   world = await openWorld();
   client = await world.newAgent({ usd: "10000" });
   worker = await world.newAgent({ usd: "10000" });
-  ids.open = (await createdBy(world, client, { budgetOrPrice: 10, title: "Draw 100% of a_map" })).id;
+  ids.open = (await created(world, client, { budgetOrPrice: 10, title: "Draw 100% of a_map" })).id;
   await nextSecond();
-  ids.matched = (await matchedBetween(world, client, worker, { budgetOrPrice: 20 })).id;
+  ids.matched = (await matched(world, { client, worker }, { budgetOrPrice: 20 })).id;
   await nextSecond();
-  ids.resolved = (await matchedBetween(world, client, worker, { budgetOrPrice: 30 })).id;
+  ids.resolved = (await matched(world, { client, worker }, { budgetOrPrice: 30 })).id;
   await worker.post(`/v1/contracts/${ids.resolved}/delivery`, { delivery: "ipfs://x" });
   await client.post(`/v1/contracts/${ids.resolved}/approve`);
-  await untilStatus(client, ids.resolved, "settled-all-met");
+  await untilStatus(client, ids.resolved as string, "settled-all-met");
   await nextSecond();
-  ids.cancelled = (await createdBy(world, client, { budgetOrPrice: 40 })).id;
+  ids.cancelled = (await created(world, client, { budgetOrPrice: 40 })).id;
   await client.post(`/v1/contracts/${ids.cancelled}/cancel`);
   await nextSecond();
   ids.ticket = (
-    await createdBy(world, client, {
+    await created(world, client, {
       budgetOrPrice: 50,
       application: "usageticket",
       applicationTerms: { criteria: [] },

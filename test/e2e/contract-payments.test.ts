@@ -4,34 +4,26 @@ import { setTimeout as delay } from "node:timers/promises";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Hex } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createSigningClient } from "../../src/chain/clients.js";
 import { parseStoredTerms } from "../../src/db/stored-terms.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { createOperation } from "../../src/relayer/operations.js";
-import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
-import { cancellationOf } from "../support/cancellation.js";
-import { HOUR } from "../support/contracts.js";
-import type { Quote } from "../support/payment.js";
+import { cancellationOf, frontRun, mined, walletOf } from "../support/chain.js";
+import { created, draft, HOUR } from "../support/contracts.js";
+import { authorize, type Quote, quoteOf, type SignedPayment, version2 } from "../support/payment.js";
 import { openWorld, type World } from "../support/world.js";
-import {
-  createdBy,
-  draftBody,
-  paymentHeader,
-  quoteOf,
-  type SignedPayment,
-  signPayment,
-} from "./contract-actors.js";
 
 let world: World;
 let client: Agent;
 let worker: Agent;
+let stranger: Agent;
 
 beforeAll(async () => {
   world = await openWorld();
   client = await world.newAgent({ usd: "10000" });
   worker = await world.newAgent({ usd: "10000" });
+  stranger = await world.newAgent();
 });
 afterAll(() => world.close());
 
@@ -44,44 +36,18 @@ const isUsed = (payment: SignedPayment) =>
     args: [payment.from, payment.nonce],
   });
 
-async function stranger() {
-  const { chain } = world.publicClient;
-  const signer = createSigningClient({ rpcUrl: world.info.rpcUrl, chain, account: localAccount(9) });
-  await world.testClient.setBalance({ address: signer.account.address, value: 10n ** 18n });
-  return signer;
-}
-
-/** A stranger submits the authorization to the token directly. */
-async function frontRun({
-  from,
-  to,
-  value,
-  validAfter,
-  validBefore,
-  nonce,
-  signature,
-}: SignedPayment): Promise<void> {
-  const hash = await (await stranger()).writeContract({
-    ...token(),
-    functionName: "transferWithAuthorization",
-    args: [from, to, value, validAfter, validBefore, nonce, signature],
-  });
-  const { status } = await world.publicClient.waitForTransactionReceipt({ hash });
-  expect(status).toBe("success");
-}
-
 async function cancelAtToken(agent: Agent, nonce: Hex): Promise<void> {
-  const cancellation = await cancellationOf(world.deployment, agent.account, nonce);
-  const hash = await (await stranger()).sendTransaction(cancellation);
-  await world.publicClient.waitForTransactionReceipt({ hash });
+  const wallet = await walletOf(world, stranger);
+  const hash = await wallet.sendTransaction(await cancellationOf(world.deployment, agent.account, nonce));
+  await mined(world, hash);
 }
 
 describe("a settled payment", () => {
   test("returns the same bytes to a repetition, and marks them", async () => {
-    const body = JSON.stringify(await draftBody(world));
+    const body = JSON.stringify(await draft(world));
     const quote = quoteOf(await client.post("/v1/contracts", body));
-    const payment = await signPayment(world, client, quote);
-    const headers = paymentHeader(quote, payment);
+    const payment = await authorize(client, quote, world);
+    const headers = version2(quote, payment);
     const first = await client.post<ContractView>("/v1/contracts", body, headers);
     expect(first.status).toBe(200);
     expect(first.data.id).toBe(quote.payTo);
@@ -104,12 +70,12 @@ describe("a settled payment", () => {
   });
 
   test("is worthless for another body, path or caller", async () => {
-    const body = JSON.stringify(await draftBody(world));
+    const body = JSON.stringify(await draft(world));
     const quote = quoteOf(await client.post("/v1/contracts", body));
-    const headers = paymentHeader(quote, await signPayment(world, client, quote));
+    const headers = version2(quote, await authorize(client, quote, world));
     expect((await client.post("/v1/contracts", body, headers)).status).toBe(200);
 
-    const other = JSON.stringify(await draftBody(world));
+    const other = JSON.stringify(await draft(world));
     expect((await client.post("/v1/contracts", other, headers)).error?.code).toBe("conflict");
     expect((await client.post("/v1/contracts", ` ${body}`, headers)).error?.code).toBe("conflict");
     expect((await worker.post("/v1/contracts", body, headers)).error?.code).toBe("conflict");
@@ -119,9 +85,9 @@ describe("a settled payment", () => {
 
   test("moves money once even if a hundred copies of it arrive at once", async () => {
     const payer = await world.newAgent({ usd: "100" });
-    const body = JSON.stringify(await draftBody(world));
+    const body = JSON.stringify(await draft(world));
     const quote = quoteOf(await payer.post("/v1/contracts", body));
-    const headers = paymentHeader(quote, await signPayment(world, payer, quote));
+    const headers = version2(quote, await authorize(payer, quote, world));
     const answers = await Promise.all(
       Array.from({ length: 100 }, () => payer.post("/v1/contracts", body, headers)),
     );
@@ -133,7 +99,7 @@ describe("a settled payment", () => {
 
 describe("the same bytes", () => {
   test("can be paid again if a reorg removed the contract for good", async () => {
-    const body = JSON.stringify(await draftBody(world));
+    const body = JSON.stringify(await draft(world));
     const { payTo } = quoteOf(await client.post("/v1/contracts", body));
     // The state after a response whose contract a reorg removed and whose operation was then rejected.
     await world.pool.query("update app.terms set opened_at = now() where id = $1", [payTo]);
@@ -146,7 +112,7 @@ describe("pending attempts", () => {
   test("are limited to five; a place frees 30 minutes after its first quote, and a late payment is honoured", async () => {
     const payer = await world.newAgent({ usd: "1000" });
     const bodies = await Promise.all(
-      Array.from({ length: 6 }, async () => JSON.stringify(await draftBody(world))),
+      Array.from({ length: 6 }, async () => JSON.stringify(await draft(world))),
     );
     const quotes: Quote[] = [];
     for (const body of bodies.slice(0, 5)) quotes.push(quoteOf(await payer.post("/v1/contracts", body)));
@@ -165,28 +131,28 @@ describe("pending attempts", () => {
     expect((await payer.post("/v1/contracts", bodies[0] as string)).error?.code).toBe(
       "too_many_pending_attempts",
     );
-    const late = paymentHeader(oldest, await signPayment(world, payer, oldest));
+    const late = version2(oldest, await authorize(payer, oldest, world));
     expect((await payer.post("/v1/contracts", bodies[0] as string, late)).status).toBe(200);
 
     expect((await payer.pay("/v1/contracts", bodies[1] as string)).status).toBe(200);
-    expect((await payer.post("/v1/contracts", JSON.stringify(await draftBody(world)))).status).toBe(402);
+    expect((await payer.post("/v1/contracts", JSON.stringify(await draft(world)))).status).toBe(402);
   });
 });
 
 describe("a race of eight for one tender", () => {
   test("matches one, and no loser's authorization is ever used", async () => {
-    const { id } = await createdBy(world, client);
+    const { id } = await created(world, client);
     const racers = await Promise.all(Array.from({ length: 8 }, () => world.newAgent({ usd: "10" })));
     const path = `/v1/contracts/${id}/accept`;
     const entries = await Promise.all(
       racers.map(async (racer) => {
         const quote = quoteOf(await racer.post(path, { accept: true }));
-        return { racer, quote, payment: await signPayment(world, racer, quote) };
+        return { racer, quote, payment: await authorize(racer, quote, world) };
       }),
     );
     const answers = await Promise.all(
       entries.map(({ racer, quote, payment }) =>
-        racer.post<ContractView>(path, { accept: true }, paymentHeader(quote, payment)),
+        racer.post<ContractView>(path, { accept: true }, version2(quote, payment)),
       ),
     );
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
@@ -207,20 +173,20 @@ describe("a race of eight for one tender", () => {
 
 describe("an authorization that a stranger submits to the token first", () => {
   test("still creates the contract", async () => {
-    const body = JSON.stringify(await draftBody(world));
+    const body = JSON.stringify(await draft(world));
     const quote = quoteOf(await client.post("/v1/contracts", body));
-    const payment = await signPayment(world, client, quote);
-    await frontRun(payment);
-    const created = await client.post<ContractView>("/v1/contracts", body, paymentHeader(quote, payment));
+    const payment = await authorize(client, quote, world);
+    await frontRun(world, stranger, payment);
+    const created = await client.post<ContractView>("/v1/contracts", body, version2(quote, payment));
     expect(created.status).toBe(200);
     expect(created.data).toMatchObject({ id: quote.payTo, status: "created", escrowedFunds: "50.0" });
     expect(await world.usdOf(quote.payTo)).toBe(50_000_000n);
   });
 
   test("still creates the contract if the stranger opened the escrow with it", async () => {
-    const body = JSON.stringify(await draftBody(world));
+    const body = JSON.stringify(await draft(world));
     const quote = quoteOf(await client.post("/v1/contracts", body));
-    const payment = await signPayment(world, client, quote);
+    const payment = await authorize(client, quote, world);
     const { data } = await client.get<TermsView>(`/v1/contracts/${quote.payTo}/terms`);
     const { target, data: calldata } = createOperation({
       deployment: world.deployment,
@@ -229,9 +195,9 @@ describe("an authorization that a stranger submits to the token first", () => {
       terms: parseStoredTerms(data.escrowTerms),
       authorization: payment,
     });
-    const hash = await (await stranger()).sendTransaction({ to: target, data: calldata });
+    const hash = await (await walletOf(world, stranger)).sendTransaction({ to: target, data: calldata });
     await world.publicClient.waitForTransactionReceipt({ hash });
-    const created = await client.post<ContractView>("/v1/contracts", body, paymentHeader(quote, payment));
+    const created = await client.post<ContractView>("/v1/contracts", body, version2(quote, payment));
     expect(created.status).toBe(200);
     expect(created.data).toMatchObject({ id: quote.payTo, status: "created" });
     const receipt = JSON.parse(atob(created.headers.get("payment-response") ?? ""));
@@ -240,47 +206,47 @@ describe("an authorization that a stranger submits to the token first", () => {
   });
 
   test("still accepts the contract", async () => {
-    const { id } = await createdBy(world, client);
+    const { id } = await created(world, client);
     const path = `/v1/contracts/${id}/accept`;
     const quote = quoteOf(await worker.post(path, { accept: true }));
-    const payment = await signPayment(world, worker, quote);
-    await frontRun(payment);
-    const accepted = await worker.post<ContractView>(path, { accept: true }, paymentHeader(quote, payment));
+    const payment = await authorize(worker, quote, world);
+    await frontRun(world, stranger, payment);
+    const accepted = await worker.post<ContractView>(path, { accept: true }, version2(quote, payment));
     expect(accepted.status).toBe(200);
     expect(accepted.data).toMatchObject({ status: "matched", worker: worker.address });
     expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
   });
 
   test("is refunded if another worker was matched meanwhile", async () => {
-    const { id } = await createdBy(world, client);
+    const { id } = await created(world, client);
     const path = `/v1/contracts/${id}/accept`;
     const late = await world.newAgent({ usd: "10" });
     const quote = quoteOf(await late.post(path, { accept: true }));
-    const payment = await signPayment(world, late, quote);
+    const payment = await authorize(late, quote, world);
     expect((await worker.pay(path, { accept: true })).status).toBe(200);
-    await frontRun(payment);
+    await frontRun(world, stranger, payment);
     expect(await world.usdOf(late.address)).toBe(7_500_000n);
 
-    const refused = await late.post(path, { accept: true }, paymentHeader(quote, payment));
+    const refused = await late.post(path, { accept: true }, version2(quote, payment));
     expect(refused.error?.code).toBe("conflict");
     await expect.poll(() => world.usdOf(late.address), { timeout: 60_000 }).toBe(10_000_000n);
     expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
   });
 
   test("counts for nothing if it was cancelled", async () => {
-    const { id } = await createdBy(world, client);
+    const { id } = await created(world, client);
     const path = `/v1/contracts/${id}/accept`;
     const quote = quoteOf(await worker.post(path, { accept: true }));
-    const payment = await signPayment(world, worker, quote);
+    const payment = await authorize(worker, quote, world);
     await cancelAtToken(worker, payment.nonce);
-    const refused = await worker.post(path, { accept: true }, paymentHeader(quote, payment));
+    const refused = await worker.post(path, { accept: true }, version2(quote, payment));
     expect(quoteOf(refused).error).toBe("authorization_used");
 
-    const body = JSON.stringify(await draftBody(world));
+    const body = JSON.stringify(await draft(world));
     const createQuote = quoteOf(await client.post("/v1/contracts", body));
-    const cancelled = await signPayment(world, client, createQuote);
+    const cancelled = await authorize(client, createQuote, world);
     await cancelAtToken(client, cancelled.nonce);
-    const notCreated = await client.post("/v1/contracts", body, paymentHeader(createQuote, cancelled));
+    const notCreated = await client.post("/v1/contracts", body, version2(createQuote, cancelled));
     expect(quoteOf(notCreated).error).toBe("authorization_used");
   });
 });
@@ -288,11 +254,11 @@ describe("an authorization that a stranger submits to the token first", () => {
 describe("a payment that does not fit gets 402 with its reason, and moves nothing:", () => {
   test("not yet valid", async () => {
     const payer = await world.newAgent({ usd: "100" });
-    const body = JSON.stringify(await draftBody(world));
+    const body = JSON.stringify(await draft(world));
     const quote = quoteOf(await payer.post("/v1/contracts", body));
     const validAfter = BigInt((await world.chainNow()) + HOUR);
-    const payment = await signPayment(world, payer, quote, { validAfter });
-    const refused = await payer.post("/v1/contracts", body, paymentHeader(quote, payment));
+    const payment = await authorize(payer, quote, { ...world, changes: { validAfter } });
+    const refused = await payer.post("/v1/contracts", body, version2(quote, payment));
     expect(quoteOf(refused)).toMatchObject({
       error: "invalid_exact_evm_payload_authorization_valid_after",
       payTo: quote.payTo,
@@ -303,13 +269,13 @@ describe("a payment that does not fit gets 402 with its reason, and moves nothin
 
   test("no money", async () => {
     const payer = await world.newAgent({ usd: "1" });
-    const body = JSON.stringify(await draftBody(world));
+    const body = JSON.stringify(await draft(world));
     const quote = quoteOf(await payer.post("/v1/contracts", body));
-    const payment = await signPayment(world, payer, quote);
-    const refused = await payer.post("/v1/contracts", body, paymentHeader(quote, payment));
+    const payment = await authorize(payer, quote, world);
+    const refused = await payer.post("/v1/contracts", body, version2(quote, payment));
     expect(quoteOf(refused).error).toBe("insufficient_funds");
     await world.fundUsd(payer.address, "49");
-    expect((await payer.post("/v1/contracts", body, paymentHeader(quote, payment))).status).toBe(200);
+    expect((await payer.post("/v1/contracts", body, version2(quote, payment))).status).toBe(200);
   });
 });
 
@@ -320,9 +286,9 @@ describe("a wallet that signs only for simulations", () => {
   test("burns the operator's gas a few times, and then must wait", async () => {
     const agent = await world.newAgent({ usd: "100" });
     await world.testClient.setCode({ address: agent.address, bytecode: SIGNS_FOR_SIMULATIONS });
-    const body = JSON.stringify(await draftBody(world));
+    const body = JSON.stringify(await draft(world));
     const quote = quoteOf(await agent.post("/v1/contracts", body));
-    const headers = paymentHeader(quote, await signPayment(world, agent, quote));
+    const headers = version2(quote, await authorize(agent, quote, world));
     const refusedForGood = async () => {
       const answer = await agent.post("/v1/contracts", body, headers);
       if (answer.status === 429) return answer;
@@ -350,37 +316,33 @@ describe("a wallet that signs only for simulations", () => {
 describe("a deadline that passes between quote and payment", () => {
   test("leaves the authorization unused", async () => {
     const client = await world.newAgent({ usd: "1000" });
-    const { id } = await createdBy(world, client);
+    const { id } = await created(world, client);
     const path = `/v1/contracts/${id}/accept`;
     const quote = quoteOf(await worker.post(path, { accept: true }));
-    const body = JSON.stringify(await draftBody(world));
+    const body = JSON.stringify(await draft(world));
     const createQuote = quoteOf(await client.post("/v1/contracts", body));
-    const stranded = JSON.stringify(await draftBody(world));
+    const stranded = JSON.stringify(await draft(world));
     const strandedQuote = quoteOf(await client.post("/v1/contracts", stranded));
-    const strandedPayment = await signPayment(world, client, strandedQuote);
-    await frontRun(strandedPayment);
+    const strandedPayment = await authorize(client, strandedQuote, world);
+    await frontRun(world, stranger, strandedPayment);
     await world.increaseTime(HOUR);
 
-    const payment = await signPayment(world, worker, quote);
+    const payment = await authorize(worker, quote, world);
     await expect
       .poll(async () => (await worker.post(path, { accept: true })).error?.code, { timeout: 5_000 })
       .toBe("conflict");
-    expect((await worker.post(path, { accept: true }, paymentHeader(quote, payment))).error?.code).toBe(
+    expect((await worker.post(path, { accept: true }, version2(quote, payment))).error?.code).toBe(
       "conflict",
     );
-    const createPayment = await signPayment(world, client, createQuote);
-    const late = await client.post("/v1/contracts", body, paymentHeader(createQuote, createPayment));
+    const createPayment = await authorize(client, createQuote, world);
+    const late = await client.post("/v1/contracts", body, version2(createQuote, createPayment));
     expect(late.error?.code).toBe("conflict");
     expect(await isUsed(payment)).toBe(false);
     expect(await isUsed(createPayment)).toBe(false);
 
     // Money that a stranger transferred to the escrow by then is refunded through it.
     const before = await world.usdOf(client.address);
-    const refused = await client.post(
-      "/v1/contracts",
-      stranded,
-      paymentHeader(strandedQuote, strandedPayment),
-    );
+    const refused = await client.post("/v1/contracts", stranded, version2(strandedQuote, strandedPayment));
     expect(refused.error?.code).toBe("conflict");
     await expect.poll(() => world.usdOf(strandedQuote.payTo), { timeout: 30_000 }).toBe(0n);
     expect(await world.usdOf(client.address)).toBeGreaterThanOrEqual(before + 50_000_000n);

@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { VoteView } from "../../src/features/votes/view.js";
 import type { Agent } from "../support/agent.js";
-import { DAY } from "../support/contracts.js";
+import { paidBy, tokensOf } from "../support/chain.js";
+import { DAY, delivered, disputed, newJuror, untilStatus, vote } from "../support/contracts.js";
+import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { openWorld, type World } from "../support/world.js";
-import { paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
-import { deliveredBetween, disputedBetween, newJuror, paidBy, tokensOf, vote } from "./jury-actors.js";
 
 let world: World;
 let client: Agent;
@@ -179,7 +179,7 @@ describe("after the tally", () => {
     for (const story of CASES) {
       const client = await world.newAgent({ usd: formatUnits(usd(story.price) + bondOf(story), 6) });
       const worker = await world.newAgent({ usd: formatUnits(bondOf(story), 6) });
-      const { id } = await disputedBetween(world, client, worker, { budgetOrPrice: story.price });
+      const { id } = await disputed(world, { client, worker }, { budgetOrPrice: story.price });
       // One after another: the order of the bonds becomes the order of `backupAgents`.
       for (const [i, words] of story.ballots.entries()) await vote(jury[i] as Agent, id, ...words);
       played.set(story.name, { id, client, worker });
@@ -262,11 +262,11 @@ describe("after the tally", () => {
 });
 
 test("at the review deadline a dispute is too late, and the bond is not taken", async () => {
-  const { id } = await deliveredBetween(world, client, worker);
+  const { id } = await delivered(world, { client, worker });
   const path = `/v1/contracts/${id}/dispute`;
   const quote = quoteOf(await client.post(path));
   const validBefore = BigInt((await world.chainNow()) + 10 * DAY);
-  const headers = paymentHeader(quote, await signPayment(world, client, quote, { validBefore }));
+  const headers = version2(quote, await authorize(client, quote, { ...world, changes: { validBefore } }));
   await world.increaseTime(3 * DAY);
   await untilStatus(client, id, "settled-all-met");
   const before = await world.usdOf(client.address);

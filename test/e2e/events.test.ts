@@ -4,12 +4,29 @@ import { createDatabase } from "../../src/db/client.js";
 import { resolveComplaint } from "../../src/features/complaints/complaints.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
-import { DAY, HOUR } from "../support/contracts.js";
-import { type EventStreamReader, openEventStream } from "../support/event-stream.js";
+import {
+  created,
+  DAY,
+  delivered,
+  disputed,
+  HOUR,
+  matched,
+  newJuror,
+  ok,
+  untilStatus,
+  vote,
+} from "../support/contracts.js";
+import {
+  allEvents,
+  type EventStreamReader,
+  eventually,
+  latest,
+  listEvents,
+  openEventStream,
+  typesOf,
+  untilEvent,
+} from "../support/event-log.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, matchedBetween, untilStatus } from "./contract-actors.js";
-import { allEvents, eventually, latest, listEvents, typesOf, untilEvent } from "./event-actors.js";
-import { deliveredBetween, disputedBetween, expectOk, newJuror, vote } from "./jury-actors.js";
 
 let world: World;
 let client: Agent;
@@ -37,16 +54,20 @@ const checkpointBody = async (from: number, to: number) => ({
 
 describe("the log", () => {
   test("reports a contract's lifecycle in order, with the chain's facts of each step", async () => {
-    const { id } = await matchedBetween(world, client, worker, {
-      matchDeadline: await world.inSeconds(2 * HOUR),
-    });
+    const { id } = await matched(
+      world,
+      { client, worker },
+      {
+        matchDeadline: await world.inSeconds(2 * HOUR),
+      },
+    );
     const checkpoint = await worker.post<{ id: string }>(
       `/v1/contracts/${id}/checkpoint`,
       await checkpointBody(1, 5),
     );
     expect(checkpoint.status).toBe(201);
-    expectOk(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
-    expectOk(await client.post(`/v1/contracts/${id}/approve`));
+    ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
+    ok(await client.post(`/v1/contracts/${id}/approve`));
     const complaint = await worker.post<{ id: string }>(`/v1/contracts/${id}/complaints`, { evidence: {} });
     expect(complaint.status).toBe(201);
     await untilStatus(client, id, "settled-all-met");
@@ -118,12 +139,12 @@ describe("the log", () => {
   });
 
   test("reports other ends: cancelled, declined, withdrawn", async () => {
-    const cancelled = await createdBy(world, client);
-    expectOk(await client.post(`/v1/contracts/${cancelled.id}/cancel`));
-    const declined = await createdBy(world, client, { awardMethod: "direct_award", worker: worker.address });
-    expectOk(await worker.post(`/v1/contracts/${declined.id}/accept`, { accept: false }));
-    const withdrawn = await matchedBetween(world, client, worker);
-    expectOk(await worker.post(`/v1/contracts/${withdrawn.id}/withdraw`));
+    const cancelled = await created(world, client);
+    ok(await client.post(`/v1/contracts/${cancelled.id}/cancel`));
+    const declined = await created(world, client, { awardMethod: "direct_award", worker: worker.address });
+    ok(await worker.post(`/v1/contracts/${declined.id}/accept`, { accept: false }));
+    const withdrawn = await matched(world, { client, worker });
+    ok(await worker.post(`/v1/contracts/${withdrawn.id}/withdraw`));
 
     for (const [contract, type, payees] of [
       [cancelled, "contract.cancelled", ["client"]],
@@ -135,13 +156,13 @@ describe("the log", () => {
       const paid = events.filter((event) => event.type === "payout.paid").map(({ data }) => data.role);
       expect(paid).toEqual(payees);
     }
-    const [created] = await allEvents(client, `contractId=${declined.id}&type=contract.created`);
-    expect(created?.agents, "the named worker is notified").toContain(worker.address);
+    const [first] = await allEvents(client, `contractId=${declined.id}&type=contract.created`);
+    expect(first?.agents, "the named worker is notified").toContain(worker.address);
   });
 
   test("reports that an agent voted, and nothing of its votes before the tally", async () => {
     const jurors = [await newJuror(world), await newJuror(world)] as const;
-    const { id } = await disputedBetween(world, client, worker);
+    const { id } = await disputed(world, { client, worker });
     for (const juror of jurors) await vote(juror, id, "met", "not met", "unclear");
     const sealedVotes = () => allEvents(stranger, `contractId=${id}&type=vote.*`);
     await eventually("both votes are reported", async () => (await sealedVotes()).length === 2);
@@ -176,8 +197,8 @@ describe("the log", () => {
   });
 
   test("reports releases of keys to the parties alone", async () => {
-    const { id } = await deliveredBetween(world, client, worker);
-    expectOk(await client.get(`/v1/contracts/${id}/keys`));
+    const { id } = await delivered(world, { client, worker });
+    ok(await client.get(`/v1/contracts/${id}/keys`));
     const events = await untilEvent(worker, id, "key.released");
     expect(events.filter(({ type }) => type === "key.released")).toMatchObject([
       { data: { field: "delivery", releasedTo: client.address, role: "client" } },
@@ -188,9 +209,9 @@ describe("the log", () => {
 
   test("reports time events: deadlines that come near, and ends before the money moves", async () => {
     const soon = { matchDeadline: await world.inSeconds(2 * HOUR) };
-    const unmatched = await createdBy(world, client, soon);
-    const absent = await matchedBetween(world, client, worker);
-    const silent = await deliveredBetween(world, client, worker);
+    const unmatched = await created(world, client, soon);
+    const absent = await matched(world, { client, worker });
+    const silent = await delivered(world, { client, worker });
     const before = await allEvents(client, `contractId=${unmatched.id}`);
     expect(typesOf(before)).toEqual(["contract.created"]);
 
@@ -227,9 +248,13 @@ describe("the log", () => {
 describe("reading it", () => {
   test("resumes where it stopped, filters, and reports its position", async () => {
     const start = await latest(client);
-    const { id } = await matchedBetween(world, client, worker, {
-      matchDeadline: await world.inSeconds(2 * HOUR),
-    });
+    const { id } = await matched(
+      world,
+      { client, worker },
+      {
+        matchDeadline: await world.inSeconds(2 * HOUR),
+      },
+    );
     await untilEvent(client, id, "contract.accepted");
 
     const first = await listEvents(client, `after=${start}&contractId=${id}&limit=1`);
@@ -355,7 +380,7 @@ describe("the stream", () => {
     const mine = await stream(worker, `agent=${worker.address}&type=contract.*`);
     expect(all.status).toBe(200);
     expect(all.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
-    const { id } = await matchedBetween(world, client, worker);
+    const { id } = await matched(world, { client, worker });
     await eventually("both have received it", async () =>
       [all, mine].every(({ messages }) => messages.some(({ event }) => event === "contract.accepted")),
     );
@@ -368,17 +393,17 @@ describe("the stream", () => {
   test("resumes after Last-Event-ID, without a gap and without a repetition", async () => {
     const start = await latest(client);
     const first = await stream(client, "", start);
-    const { id } = await matchedBetween(world, client, worker);
+    const { id } = await matched(world, { client, worker });
     await eventually("it has received it", async () =>
       first.messages.some(({ event }) => event === "contract.accepted"),
     );
     first.close();
     const at = first.messages.at(-1)?.id as string;
 
-    expectOk(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
+    ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
     await untilEvent(client, id, "contract.delivered");
     const second = await stream(client, "after=0", at);
-    expectOk<ContractView>(await client.post(`/v1/contracts/${id}/approve`));
+    ok<ContractView>(await client.post(`/v1/contracts/${id}/approve`));
     await eventually("it is up to date", async () =>
       second.messages.some(({ event }) => event === "contract.approved"),
     );
@@ -390,7 +415,7 @@ describe("the stream", () => {
     const reader = await stream(stranger, "after=0&type=contract.created");
     const expected = (await allEvents(stranger, "type=contract.created")).map(({ id }) => id);
     await eventually("the past is read", async () => reader.messages.length >= expected.length);
-    const { id } = await createdBy(world, client);
+    const { id } = await created(world, client);
     await eventually("the new event arrives", async () => reader.messages.at(-1)?.data.contractId === id);
     expect(reader.messages.slice(0, expected.length).map((message) => message.id)).toEqual(expected);
   });

@@ -6,10 +6,9 @@ import { until } from "../../src/indexer/supervision/processes.js";
 import { localSignerKeys } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
-import type { Quote } from "../support/payment.js";
+import { draft, newJuror, vote } from "../support/contracts.js";
+import { authorize, type Quote, quoteOf, version2 } from "../support/payment.js";
 import { openWorld, type World } from "../support/world.js";
-import { draftBody, paymentHeader, quoteOf, signPayment } from "./contract-actors.js";
-import { newJuror, vote } from "./jury-actors.js";
 
 const MATERIALS = "ipfs://materials-that-nobody-may-log";
 const DELIVERY = "ipfs://delivery-that-nobody-may-log";
@@ -41,8 +40,8 @@ function sample(text: string, name: string): number {
 async function pay(agent: Agent, path: string, body: unknown, requestId: string) {
   const text = JSON.stringify(body);
   const quote: Quote = quoteOf(await agent.post(path, text));
-  const payment = await signPayment(world, agent, quote);
-  const header = paymentHeader(quote, payment);
+  const payment = await authorize(agent, quote, world);
+  const header = version2(quote, payment);
   secrets.push(payment.signature.slice(2), ...Object.values(header));
   return {
     quote,
@@ -54,17 +53,17 @@ async function pay(agent: Agent, path: string, body: unknown, requestId: string)
 
 test("a contract's lifecycle and agents' mistakes are visible in metrics and logs, and no secret is", async () => {
   const before = await metrics();
-  const draft = await draftBody(world, { supplementaryMaterials: MATERIALS });
-  const created = await pay(client, "/v1/contracts", draft, "life-create");
+  const body = await draft(world, { supplementaryMaterials: MATERIALS });
+  const created = await pay(client, "/v1/contracts", body, "life-create");
   expect(created.answer.status).toBe(200);
   const path = `/v1/contracts/${created.quote.payTo}`;
 
   // The same payment for another body, a broken signature, no key, a wrong key, an invalid body, no money.
-  const other = JSON.stringify({ ...draft, title: "Another" });
+  const other = JSON.stringify({ ...body, title: "Another" });
   expect((await client.post("/v1/contracts", other, created.header)).status).toBe(409);
   const quote = quoteOf(await client.post("/v1/contracts", other));
-  const forged = await signPayment(world, worker, quote, { from: client.address });
-  const forgedHeader = paymentHeader(quote, forged);
+  const forged = await authorize(worker, quote, { ...world, changes: { from: client.address } });
+  const forgedHeader = version2(quote, forged);
   secrets.push(forged.signature.slice(2), ...Object.values(forgedHeader));
   expect((await client.post("/v1/contracts", other, forgedHeader)).status).toBe(402);
   expect((await fetch(`${world.url}${path}`)).status).toBe(401);
@@ -151,7 +150,7 @@ test("a contract's lifecycle and agents' mistakes are visible in metrics and log
 });
 
 test("the queue's depth and age are visible while the chain is stopped, and reset once it has caught up", async () => {
-  const body = await draftBody(world);
+  const body = await draft(world);
   await pauseBlocks(world.testClient);
   let paid: ReturnType<typeof pay> | undefined;
   try {

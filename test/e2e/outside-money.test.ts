@@ -9,9 +9,10 @@ import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
+import { frontRun, mined, walletOf } from "../support/chain.js";
+import { created, draft } from "../support/contracts.js";
+import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, draftBody, paymentHeader, quoteOf, signPayment } from "./contract-actors.js";
-import { frontRun, mined, walletOf } from "./jury-actors.js";
 
 const PRICE = 50_000_000n;
 const REFUNDED = expect.stringContaining("refunded");
@@ -44,14 +45,14 @@ async function openFromBalance(id: Hex): Promise<void> {
 
 test("a contract that a stranger funded and opened in two transactions is its caller's success", async () => {
   const client = await world.newAgent({ usd: "100" });
-  const body = JSON.stringify(await draftBody(world));
+  const body = JSON.stringify(await draft(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
-  const payment = await signPayment(world, client, quote);
+  const payment = await authorize(client, quote, world);
   const moved = await frontRun(world, stranger, payment);
   await openFromBalance(quote.payTo);
 
   for (let i = 0; i < 2; i++) {
-    const created = await client.post<ContractView>("/v1/contracts", body, paymentHeader(quote, payment));
+    const created = await client.post<ContractView>("/v1/contracts", body, version2(quote, payment));
     expect(created.status).toBe(200);
     expect(created.data).toMatchObject({ id: quote.payTo, status: "created", escrowedFunds: "50.0" });
     expect(JSON.parse(atob(created.headers.get("payment-response") ?? ""))).toMatchObject({
@@ -65,15 +66,15 @@ test("a contract that a stranger funded and opened in two transactions is its ca
 
 test("of two payments that a stranger transferred before opening the escrow, one is the deposit and one is refunded", async () => {
   const client = await world.newAgent({ usd: "100" });
-  const body = JSON.stringify(await draftBody(world));
+  const body = JSON.stringify(await draft(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
-  const [first, second] = [await signPayment(world, client, quote), await signPayment(world, client, quote)];
+  const [first, second] = [await authorize(client, quote, world), await authorize(client, quote, world)];
   await frontRun(world, stranger, first);
   await frontRun(world, stranger, second);
   await openFromBalance(quote.payTo);
 
   const post = (payment: typeof first) =>
-    client.post<ContractView>("/v1/contracts", body, paymentHeader(quote, payment));
+    client.post<ContractView>("/v1/contracts", body, version2(quote, payment));
   expect((await post(first)).status).toBe(200);
   expect((await post(second)).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
   await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(PRICE);
@@ -84,13 +85,13 @@ test("of two payments that a stranger transferred before opening the escrow, one
 
 test("a second payment for a contract that the service opened is refunded once", async () => {
   const client = await world.newAgent({ usd: "100" });
-  const body = JSON.stringify(await draftBody(world));
+  const body = JSON.stringify(await draft(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
-  const stray = await signPayment(world, client, quote);
+  const stray = await authorize(client, quote, world);
   expect((await client.pay("/v1/contracts", body)).status).toBe(200);
   await frontRun(world, stranger, stray);
 
-  const post = () => client.post("/v1/contracts", body, paymentHeader(quote, stray));
+  const post = () => client.post("/v1/contracts", body, version2(quote, stray));
   expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
   await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(PRICE);
   expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
@@ -100,10 +101,10 @@ test("a second payment for a contract that the service opened is refunded once",
 test("a payment at the escrow whose operation loses the race is refunded", async () => {
   const client = await world.newAgent({ usd: "100" });
   const [winner, loser] = [await world.newAgent({ usd: "10" }), await world.newAgent({ usd: "10" })];
-  const { id } = await createdBy(world, client);
+  const { id } = await created(world, client);
   const path = `/v1/contracts/${id}/accept`;
   const quote = quoteOf(await loser.post(path, { accept: true }));
-  const stray = await signPayment(world, loser, quote);
+  const stray = await authorize(loser, quote, world);
   await frontRun(world, stranger, stray);
   const stored = async (agent: Agent) =>
     (
@@ -116,7 +117,7 @@ test("a payment at the escrow whose operation loses the race is refunded", async
   await pauseBlocks(world.testClient);
   const winning = winner.pay<ContractView>(path, { accept: true });
   await expect.poll(() => stored(winner), { timeout: 60_000 }).toBe(1);
-  const losing = loser.post(path, { accept: true }, paymentHeader(quote, stray));
+  const losing = loser.post(path, { accept: true }, version2(quote, stray));
   await expect.poll(() => stored(loser), { timeout: 60_000 }).toBe(1);
   await resumeBlocks(world.testClient);
 

@@ -10,10 +10,10 @@ import { createService, type Service } from "../../src/main.js";
 import { ROOT } from "../../src/root.js";
 import { freePort } from "../../tools/local/ports.js";
 import { createSandbox, type Sandbox } from "../../tools/local/sandbox/sandbox.js";
+import { paidBy } from "../support/chain.js";
 import { type Finished, newProject, runProcess } from "../support/run-process.js";
 import { codeBlocks } from "../support/text-blocks.js";
 import { openWorld, type World } from "../support/world.js";
-import { paidBy } from "./jury-actors.js";
 
 /** The default address of `npm start`, which the blocks use. */
 const DEFAULT_URL = "http://127.0.0.1:3000";

@@ -1,7 +1,5 @@
 /** Read access to the encrypted references over time. Also covers the change of the operator's master key. */
-import { escrowAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { compactDecrypt, decodeProtectedHeader, importJWK, type JWK } from "jose";
-import { type Abi, createWalletClient, http, parseEther, zeroHash } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
@@ -9,10 +7,10 @@ import type { KeyReleaseView, ReferenceJwk } from "../../src/features/references
 import { readReferenceKey } from "../../src/features/references/vault.js";
 import type { MasterKeys } from "../../src/master-key.js";
 import type { Agent, Answer } from "../support/agent.js";
-import { DAY } from "../support/contracts.js";
+import { requestUnstake } from "../support/chain.js";
+import { created, DAY, matched, newJuror, ok, untilStatus } from "../support/contracts.js";
 import { runOperator } from "../support/programs.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, matchedBetween, untilStatus } from "./contract-actors.js";
 
 const MATERIALS = "ipfs://materials";
 const DELIVERY = "ipfs://output";
@@ -51,64 +49,10 @@ async function readable(agent: Agent, id: string): Promise<Record<string, string
   return opened;
 }
 
-/** Sends a call to the chain as the agent. */
-async function sendAs(
-  agent: Agent,
-  call: { address: `0x${string}`; abi: Abi; functionName: string; args: unknown[] },
-) {
-  await world.testClient.setBalance({ address: agent.address, value: parseEther("1") });
-  const wallet = createWalletClient({
-    account: agent.account,
-    chain: world.testClient.chain,
-    transport: http(world.info.rpcUrl),
-  });
-  // An estimate can be too low in the next second: a stake's cost depends on when the pool was written last.
-  const hash = await wallet.writeContract({ ...call, gas: 1_000_000n });
-  expect((await world.publicClient.waitForTransactionReceipt({ hash })).status).toBe("success");
-}
-
-const NO_AUTHORIZATION = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" };
-
-async function stakeAsBackupAgent(agent: Agent): Promise<void> {
-  const { protocolToken, registry } = world.deployment;
-  const amount = parseEther("1000");
-  await world.grantTokens(agent.address, 1000);
-  await sendAs(agent, {
-    address: protocolToken,
-    abi: protocolTokenAbi as Abi,
-    functionName: "approve",
-    args: [registry, amount],
-  });
-  await sendAs(agent, {
-    address: registry,
-    abi: registryAbi as Abi,
-    functionName: "stake",
-    args: [agent.address, amount, NO_AUTHORIZATION],
-  });
-}
-
-async function dispute(id: string): Promise<void> {
-  const escrow = id as `0x${string}`;
-  const { address } = world.deployment.asset;
-  await sendAs(client, {
-    address,
-    abi: testUsdAbi as Abi,
-    functionName: "approve",
-    args: [escrow, 2_500_000n],
-  });
-  await sendAs(client, {
-    address: escrow,
-    abi: escrowAbi as Abi,
-    functionName: "dispute",
-    args: [NO_AUTHORIZATION],
-  });
-  await untilStatus(client, id, "disputed");
-}
-
 describe("the keys of a contract", () => {
   test("go to the parties, each at its time, and to no one else", async () => {
     const direct = { awardMethod: "direct_award", worker: worker.address, supplementaryMaterials: MATERIALS };
-    const { id } = await createdBy(world, client, direct);
+    const { id } = await created(world, client, direct);
     expect(await readable(client, id)).toEqual({ supplementaryMaterials: MATERIALS });
     expect(await readable(worker, id)).toEqual({ supplementaryMaterials: MATERIALS });
     expect(await readable(stranger, id)).toBe(403);
@@ -122,7 +66,7 @@ describe("the keys of a contract", () => {
   });
 
   test("do not go to the client before the delivery is on chain", async () => {
-    const { id } = await matchedBetween(world, client, worker, { supplementaryMaterials: MATERIALS });
+    const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
     const { pool, db } = createDatabase(world.info.databaseUrl);
     // The state between storing a delivery and its transaction.
     await db.execute(`insert into app.reference_key (contract_id, field, wrapped_key, master_key_id)
@@ -132,38 +76,27 @@ describe("the keys of a contract", () => {
   });
 
   test("do not exist if there is no reference, and an open tender's keys belong to the client", async () => {
-    const plain = await createdBy(world, client);
+    const plain = await created(world, client);
     expect((await keysOf(client, plain.id)).data).toEqual({ keys: [] });
-    const { id } = await createdBy(world, client, { supplementaryMaterials: MATERIALS });
+    const { id } = await created(world, client, { supplementaryMaterials: MATERIALS });
     expect(await readable(worker, id)).toBe(403);
   });
 
   test("go to eligible Backup Agents while the contract is disputed", async () => {
-    const [eligible, leaving, late] = [
-      await world.newAgent(),
-      await world.newAgent(),
-      await world.newAgent(),
-    ];
-    await stakeAsBackupAgent(eligible);
-    await stakeAsBackupAgent(leaving);
-    const { id } = await matchedBetween(world, client, worker, { supplementaryMaterials: MATERIALS });
+    const [eligible, leaving] = [await newJuror(world), await newJuror(world)];
+    const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
     expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY })).status).toBe(200);
     expect(await readable(eligible, id)).toBe(403);
 
-    await dispute(id);
-    await stakeAsBackupAgent(late);
+    ok(await client.pay(`/v1/contracts/${id}/dispute`));
+    const late = await newJuror(world);
     const both = { supplementaryMaterials: MATERIALS, delivery: DELIVERY };
     expect(await readable(eligible, id)).toEqual(both);
     expect(await readable(leaving, id)).toEqual(both);
     expect(await readable(late, id)).toBe(403);
     expect(await readable(stranger, id)).toBe(403);
-    const { registry } = world.deployment;
-    await sendAs(leaving, {
-      address: registry,
-      abi: registryAbi as Abi,
-      functionName: "requestUnstake",
-      args: [leaving.address],
-    });
+    await requestUnstake(world, leaving);
+    await world.indexed();
     expect(await readable(leaving, id)).toBe(403);
 
     await world.increaseTime(DAY + 60);
@@ -173,7 +106,7 @@ describe("the keys of a contract", () => {
   });
 
   test("need an API key, an existing contract, and a well-formed id", async () => {
-    const { id } = await createdBy(world, client);
+    const { id } = await created(world, client);
     expect((await fetch(`${world.url}/v1/contracts/${id}/keys`)).status).toBe(401);
     expect((await fetch(`${world.url}/v1/contracts/${id}/keys/releases`)).status).toBe(401);
     const unknown = "0x00000000000000000000000000000000000000ff";
@@ -184,7 +117,7 @@ describe("the keys of a contract", () => {
 
 describe("every release", () => {
   test("is logged for client and worker, newest first, page by page", async () => {
-    const { id } = await matchedBetween(world, client, worker, { supplementaryMaterials: MATERIALS });
+    const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
     expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY })).status).toBe(200);
     for (const agent of [client, stranger, worker]) await keysOf(agent, id);
 
@@ -217,7 +150,7 @@ describe("rotating the master key", () => {
     runOperator(["master-key", "rotate"], { DATABASE_URL: world.info.databaseUrl, ...env });
 
   test("rewraps every key, in both directions, and reports the keys that it could not rewrap", async () => {
-    const { id } = await createdBy(world, client, { supplementaryMaterials: MATERIALS });
+    const { id } = await created(world, client, { supplementaryMaterials: MATERIALS });
     const before = (await keysOf(client, id)).data.keys[0]?.k;
     const { pool, db } = createDatabase(world.info.databaseUrl);
     const read = async (keys: MasterKeys) => {

@@ -26,9 +26,9 @@ import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { createService } from "../../src/main.js";
 import { ROOT } from "../../src/root.js";
 import { freePort } from "../../tools/local/ports.js";
+import { matched } from "../support/contracts.js";
 import { type Stack, serviceEnvironment, startStack } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
-import { matchedBetween } from "./contract-actors.js";
 
 const INSTALLED = "/usr/lib/postgresql";
 const TOOLS = ["initdb", "pg_ctl", "postgres", "pg_dump", "pg_restore"];
@@ -126,9 +126,13 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
   test("restores a service that responds as before, from the dump and the chain", async () => {
     const client = await world.newAgent({ usd: "100" });
     const worker = await world.newAgent({ usd: "100" });
-    const { id } = await matchedBetween(world, client, worker, {
-      supplementaryMaterials: "ipfs://materials",
-    });
+    const { id } = await matched(
+      world,
+      { client, worker },
+      {
+        supplementaryMaterials: "ipfs://materials",
+      },
+    );
     const paths = ["", `/${id}`, `/${id}/terms`, `/${id}/keys`].map((path) => `/v1/contracts${path}`);
     const before = await Promise.all(paths.map((path) => client.get(path)));
     await stack.service.stop();

@@ -9,12 +9,10 @@ import { freePort } from "../../tools/local/ports.js";
 import type { Play } from "../../tools/local/sandbox/plays.js";
 import { createSandbox, type Sandbox } from "../../tools/local/sandbox/sandbox.js";
 import type { Agent } from "../support/agent.js";
-import { DAY } from "../support/contracts.js";
+import { created, DAY, ok, untilStatus } from "../support/contracts.js";
+import { eventually } from "../support/event-log.js";
 import { type ServiceProcess, startServiceProcess } from "../support/programs.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, untilStatus } from "./contract-actors.js";
-import { eventually } from "./event-actors.js";
-import { expectOk } from "./jury-actors.js";
 
 let world: World;
 let sandbox: Sandbox;
@@ -107,8 +105,8 @@ describe("the sandbox", () => {
       client: client.addresses[0],
       title: "Write a haiku",
     });
-    expectOk(await worker.pay(`/v1/contracts/${id}/accept`, { accept: true }));
-    expectOk(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://haiku" }));
+    ok(await worker.pay(`/v1/contracts/${id}/accept`, { accept: true }));
+    ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://haiku" }));
     await ended(client.id);
     await untilStatus(worker, id, "settled-all-met");
     expect(await world.usdOf(worker.address)).toBe(10_000_000n + 19_000_000n);
@@ -118,13 +116,13 @@ describe("the sandbox", () => {
     sandbox.start();
     const client = await newcomer();
     await call("POST", "/sandbox/faucet", { address: client.address, usd: "100" });
-    const { id } = await createdBy(world, client);
+    const { id } = await created(world, client);
     // The jury must exist before the dispute.
     const jury = await play({ role: "backup-agents", contractId: id, votes: ["met", "met", "not met"] });
     expect(jury.addresses).toHaveLength(3);
     const worker = await play({ role: "worker", contractId: id });
     await ended(worker.id);
-    expectOk(await client.pay(`/v1/contracts/${id}/dispute`));
+    ok(await client.pay(`/v1/contracts/${id}/dispute`));
     await ended(jury.id);
     const { data } = await call<{ now: string }>("GET", "/sandbox/clock");
     const moved = await call<{ now: string }>("POST", "/sandbox/clock", { advanceSeconds: DAY });
@@ -146,11 +144,11 @@ describe("the sandbox", () => {
     const [disputed, unanswered] = await Promise.all(
       plans.map(async (plan) => {
         const { id, contractId } = await play({ role: "client", plan });
-        expectOk(await worker.pay(`/v1/contracts/${contractId}/accept`, { accept: true }));
+        ok(await worker.pay(`/v1/contracts/${contractId}/accept`, { accept: true }));
         if (plan === "dispute") {
           jury.push(await play({ role: "backup-agents", contractId, votes: ["not met", "not met"] }));
         }
-        expectOk(await worker.post(`/v1/contracts/${contractId}/delivery`, { delivery: "ipfs://work" }));
+        ok(await worker.post(`/v1/contracts/${contractId}/delivery`, { delivery: "ipfs://work" }));
         await ended(id);
         return contractId as string;
       }),
@@ -168,7 +166,7 @@ describe("the sandbox", () => {
   test("has a worker that withdraws, and says why one could not play", async () => {
     const client = await newcomer();
     await call("POST", "/sandbox/faucet", { address: client.address, usd: "100" });
-    const { id } = await createdBy(world, client);
+    const { id } = await created(world, client);
     await ended((await play({ role: "worker", contractId: id, plan: "withdraw" })).id);
     await untilStatus(client, id, "cancelled-withdrawn");
     const late = await play({ role: "worker", contractId: id });

@@ -10,21 +10,11 @@ import { type Guardian, startGuardian } from "../../src/indexer/supervision/proc
 import { localAccount, type Network, startNetwork } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { BLOCK_SECONDS } from "../support/blocks.js";
-import { DAY } from "../support/contracts.js";
+import { mined, openOnChain, tokensOf, walletOf } from "../support/chain.js";
+import { created, DAY, delivered, disputed, newJuror, vote } from "../support/contracts.js";
 import { type ServiceProcess, startServiceProcess } from "../support/programs.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy } from "./contract-actors.js";
-import {
-  deliveredBetween,
-  disputedBetween,
-  mined,
-  newJuror,
-  openOnChain,
-  tokensOf,
-  vote,
-  walletOf,
-} from "./jury-actors.js";
 
 const TREASURY = localAccount(9).address;
 
@@ -116,17 +106,17 @@ test("parties and voters finish a dispute, a review and an open tender on chain,
     ["met", "met", "not met"],
     ["met", "unclear", "met"],
   ];
-  const tender = await createdBy(world, client);
-  const delivered = await deliveredBetween(world, client, worker);
-  const disputed = await disputedBetween(world, client, worker);
+  const tender = await created(world, client);
+  const reviewed = await delivered(world, { client, worker });
+  const judged = await disputed(world, { client, worker });
   const voters = await Promise.all(
     jury.map(async (juror, i) => {
       const words = ballots[i] as Outcome[];
-      const { salt } = await vote(juror, disputed.id, ...words);
+      const { salt } = await vote(juror, judged.id, ...words);
       return { juror, packed: packOutcomes(words), salt };
     }),
   );
-  const escrows = [tender.id, delivered.id, disputed.id] as Address[];
+  const escrows = [tender.id, reviewed.id, judged.id] as Address[];
   const holdings = () => Promise.all(escrows.map((escrow) => world.usdOf(escrow)));
   expect(await holdings()).toEqual([usd("50"), usd("52.5"), usd("77.5")]);
 
@@ -137,15 +127,15 @@ test("parties and voters finish a dispute, a review and an open tender on chain,
   await act(client, tender.id, { functionName: "settle" });
   await pass(DAY);
   for (const { juror, packed, salt } of voters) {
-    await openOnChain(world, juror, { id: disputed.id, packed, salt });
+    await openOnChain(world, juror, { id: judged.id, packed, salt });
   }
-  await act(worker, disputed.id, { functionName: "tally" });
-  await act(worker, disputed.id, { functionName: "settle" });
+  await act(worker, judged.id, { functionName: "tally" });
+  await act(worker, judged.id, { functionName: "settle" });
   for (const { juror } of voters) {
-    await act(juror, disputed.id, { functionName: "claim", args: [juror.address] });
+    await act(juror, judged.id, { functionName: "claim", args: [juror.address] });
   }
   await pass(3 * DAY);
-  await act(worker, delivered.id, { functionName: "settle" });
+  await act(worker, reviewed.id, { functionName: "settle" });
 
   expect(await holdings()).toEqual([0n, 0n, 0n]);
   expect(await world.usdOf(client.address)).toBe(usd("50") + usd("18.166667"));

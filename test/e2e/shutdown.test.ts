@@ -4,10 +4,11 @@ import type { ContractView } from "../../src/features/contracts/view.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
+import { draft } from "../support/contracts.js";
+import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { type ServiceProcess, startServiceProcess } from "../support/programs.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
-import { draftBody, paymentHeader, quoteOf, signPayment } from "./contract-actors.js";
 
 let world: World;
 let client: Agent;
@@ -34,10 +35,10 @@ async function launch(env: Record<string, string>): Promise<ServiceProcess> {
 
 /** A Create that is signed and can be sent to any process. */
 async function paidCreation(requestId: string) {
-  const body = JSON.stringify(await draftBody(world));
+  const body = JSON.stringify(await draft(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
   const headers = {
-    ...paymentHeader(quote, await signPayment(world, client, quote)),
+    ...version2(quote, await authorize(client, quote, world)),
     authorization: `Bearer ${client.apiKey}`,
     "content-type": "application/json",
     "x-request-id": requestId,

@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { StakeView } from "../../src/features/stakes/view.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
-import { DAY } from "../support/contracts.js";
+import { tokensOf } from "../support/chain.js";
+import { DAY, disputed, untilStatus, vote } from "../support/contracts.js";
+import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { runOperator } from "../support/programs.js";
 import { openWorld, type World } from "../support/world.js";
-import { paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
-import { disputedBetween, tokensOf, vote } from "./jury-actors.js";
 
 const STAKE = "/v1/agents/me/stake";
 const UNSTAKE = "/v1/agents/me/unstake";
@@ -90,7 +90,7 @@ describe("staking", () => {
     const agent = await newHolder(100);
     const body = { amount: 40 };
     const quote = quoteOf(await agent.post(STAKE, body));
-    const headers = paymentHeader(quote, await signPayment(world, agent, quote));
+    const headers = version2(quote, await authorize(agent, quote, world));
     const first = await agent.post<StakeView>(STAKE, body, headers);
     const second = await agent.post<StakeView>(STAKE, body, headers);
     expect([first.status, second.status]).toEqual([200, 200]);
@@ -117,11 +117,11 @@ describe("staking", () => {
   test("says what is missing if the payer lacks the tokens or pays in dollars", async () => {
     const agent = await world.newAgent({ usd: "5000" });
     const quote = quoteOf(await agent.post(STAKE));
-    const unfunded = paymentHeader(quote, await signPayment(world, agent, quote));
+    const unfunded = version2(quote, await authorize(agent, quote, world));
     expect(quoteOf(await agent.post(STAKE, undefined, unfunded)).error).toBe("insufficient_funds");
     const { address, name, version } = world.deployment.asset;
     const dollars = { ...quote, asset: address, extra: { name, version } };
-    const wrong = paymentHeader(dollars, await signPayment(world, agent, dollars));
+    const wrong = version2(dollars, await authorize(agent, dollars, world));
     expect(quoteOf(await agent.post(STAKE, undefined, wrong)).error).toBe("invalid_payment_requirements");
     expect(await stakeOf(agent)).toEqual(nothing(agent));
   });
@@ -159,7 +159,7 @@ describe("unstaking", () => {
     await world.fundUsd(juror.address, "100");
     expect((await juror.pay(STAKE)).status).toBe(200);
     const [client, worker] = [await world.newAgent({ usd: "100" }), await world.newAgent({ usd: "100" })];
-    const { id } = await disputedBetween(world, client, worker);
+    const { id } = await disputed(world, { client, worker });
     await vote(juror, id, "met", "met", "met");
 
     const refused = await juror.post(UNSTAKE);

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
+import { matched, untilStatus } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { matchedBetween, untilStatus } from "./contract-actors.js";
 
 let world: World;
 let client: Agent;
@@ -27,10 +27,14 @@ const rules = [
 ];
 
 test("pays by the last checkpoint, and anchors every checkpoint", async () => {
-  const { id } = await matchedBetween(world, client, worker, {
-    application: "usageticket",
-    applicationTerms: { criteria: rules },
-  });
+  const { id } = await matched(
+    world,
+    { client, worker },
+    {
+      application: "usageticket",
+      applicationTerms: { criteria: rules },
+    },
+  );
   const checkpoints = [
     { tokens: 10, errors: 0, uptime: 1 },
     { tokens: 1000, errors: 5, uptime: 0.995 },
@@ -77,10 +81,14 @@ test("pays by the last checkpoint, and anchors every checkpoint", async () => {
 });
 
 test("without any checkpoint meets no criterion", async () => {
-  const { id } = await matchedBetween(world, client, worker, {
-    application: "usageticket",
-    applicationTerms: { criteria: [...rules.slice(0, 2), { metric: "uptime" }] },
-  });
+  const { id } = await matched(
+    world,
+    { client, worker },
+    {
+      application: "usageticket",
+      applicationTerms: { criteria: [...rules.slice(0, 2), { metric: "uptime" }] },
+    },
+  );
   const delivered = await worker.post<ContractView>(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" });
   expect(delivered.data.criteriaMet).toEqual(["not met", "not met", "unclear"]);
 });

@@ -1,33 +1,19 @@
 /** Votes: who can cast one, what stays sealed until the tally, and what happens if no one opens them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
+import { escrowAbi } from "@working-contracts/protocol/abi";
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Address, parseUnits } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createSigningClient } from "../../src/chain/clients.js";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { VotePage } from "../../src/features/votes/list-votes.js";
 import type { VoteView } from "../../src/features/votes/view.js";
-import { localAccount } from "../../tools/local/network.js";
 import type { Agent, Answer } from "../support/agent.js";
-import { DAY, HOUR } from "../support/contracts.js";
+import { frontRun, openOnChain, paidBy, recruit, requestUnstake, tokensOf } from "../support/chain.js";
+import { ballot, DAY, disputed, HOUR, newJuror, untilStatus, vote } from "../support/contracts.js";
+import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { openWorld, type World } from "../support/world.js";
-import { paymentHeader, quoteOf, signPayment, untilStatus } from "./contract-actors.js";
-import {
-  ballot,
-  disputedBetween,
-  frontRun,
-  loseSealedVotes,
-  mined,
-  newJuror,
-  openOnChain,
-  paidBy,
-  tokensOf,
-  vote,
-  walletOf,
-} from "./jury-actors.js";
 
 let world: World;
 let client: Agent;
@@ -57,13 +43,13 @@ async function votesOn(reader: Agent, id: string, voter: Agent): Promise<VoteVie
 describe("submitting", () => {
   let id: string;
   beforeAll(async () => {
-    ({ id } = await disputedBetween(world, client, worker));
+    ({ id } = await disputed(world, { client, worker }));
   });
 
   test("a repetition gets the same response and the same salt, even if the first response was lost", async () => {
     const quote = quoteOf(await c.post(votesPath(id), GOOD));
-    const payment = await signPayment(world, c, quote);
-    const headers = paymentHeader(quote, payment);
+    const payment = await authorize(c, quote, world);
+    const headers = version2(quote, payment);
     const first = await c.post(votesPath(id), GOOD, headers);
     expect(first.status).toBe(200);
     const salt = first.headers.get("vote-salt");
@@ -81,13 +67,13 @@ describe("submitting", () => {
 
   test("a bond that a stranger sent ahead is credited, and one for a rejected vote is refunded", async () => {
     const voter = await newJuror(world);
-    const other = await disputedBetween(world, client, worker);
+    const other = await disputed(world, { client, worker });
     const quote = quoteOf(await voter.post(votesPath(other.id), GOOD));
     const before = await world.usdOf(voter.address);
     for (const expected of [200, 409]) {
-      const payment = await signPayment(world, voter, quote);
+      const payment = await authorize(voter, quote, world);
       await frontRun(world, client, payment);
-      const answer = await voter.post(votesPath(other.id), GOOD, paymentHeader(quote, payment));
+      const answer = await voter.post(votesPath(other.id), GOOD, version2(quote, payment));
       expect(answer.status, JSON.stringify(answer.body)).toBe(expected);
     }
     await expect.poll(() => world.usdOf(voter.address), { timeout: 60_000 }).toBe(before - usd("7.5"));
@@ -98,15 +84,8 @@ describe("submitting", () => {
     const unstaked = await world.newAgent({ usd: "100" });
     const [late, small] = await Promise.all([newJuror(world), newJuror(world, { tokens: 999 })]);
     const leaving = await newJuror(world);
-    const other = await disputedBetween(world, client, worker);
-    const wallet = await walletOf(world, leaving);
-    const unstaking = await wallet.writeContract({
-      address: world.deployment.registry,
-      abi: registryAbi,
-      functionName: "requestUnstake",
-      args: [leaving.address],
-    });
-    await mined(world, unstaking);
+    const other = await disputed(world, { client, worker });
+    await requestUnstake(world, leaving);
     await world.indexed();
     for (const [agent, on] of [
       [unstaked, id],
@@ -129,7 +108,7 @@ describe("until the tally", () => {
   let saltOfA: `0x${string}`;
 
   beforeAll(async () => {
-    ({ id } = await disputedBetween(world, client, worker, { title: "Kept under seal" }));
+    ({ id } = await disputed(world, { client, worker }, { title: "Kept under seal" }));
     ({ salt: saltOfA } = await vote(a, id, "met", "not met", "unclear"));
     await vote(b, id, "met", "not met", "met");
   });
@@ -178,10 +157,13 @@ describe("until the tally", () => {
   });
 
   test("a vote that is open on chain stays sealed here; if the service lost a vote, its voter opens it", async () => {
-    await loseSealedVotes(world, id, a);
+    await world.query("delete from app.sealed_vote where contract_id = $1 and backup_agent = $2", [
+      id,
+      a.address,
+    ]);
     const quote = quoteOf(await c.post(votesPath(id), GOOD));
     const validBefore = BigInt((await world.chainNow()) + 10 * DAY);
-    const late = paymentHeader(quote, await signPayment(world, c, quote, { validBefore }));
+    const late = version2(quote, await authorize(c, quote, { ...world, changes: { validBefore } }));
     const before = await world.usdOf(c.address);
 
     await world.increaseTime(DAY);
@@ -266,11 +248,11 @@ describe("lists of votes", () => {
 });
 
 test("votes that no one opens forfeit their bonds, a day after the window", async () => {
-  const { id } = await disputedBetween(world, client, worker);
+  const { id } = await disputed(world, { client, worker });
   await vote(a, id, "met", "met", "met");
   await vote(b, id, "met", "met", "met");
   const tokens = await tokensOf(world, a.address);
-  await loseSealedVotes(world, id);
+  await world.query("delete from app.sealed_vote where contract_id = $1", [id]);
   await world.increaseTime(DAY);
   const { data } = await client.get<ContractView>(`/v1/contracts/${id}`);
   expect(data.status).toBe("disputed");
@@ -290,10 +272,14 @@ test("votes that no one opens forfeit their bonds, a day after the window", asyn
 });
 
 test("a usage ticket keeps its computed outcomes until the votes replace them", async () => {
-  const { id } = await disputedBetween(world, client, worker, {
-    application: "usageticket",
-    applicationTerms: { criteria: [{ metric: "tokens", op: ">=", target: 1 }] },
-  });
+  const { id } = await disputed(
+    world,
+    { client, worker },
+    {
+      application: "usageticket",
+      applicationTerms: { criteria: [{ metric: "tokens", op: ">=", target: 1 }] },
+    },
+  );
   await vote(a, id, "met", "met", "met");
   const { data } = await c.get<ContractView>(`/v1/contracts/${id}`);
   expect(data).toMatchObject({ status: "disputed", criteriaMet: ["not met", "unclear", "unclear"] });
@@ -304,29 +290,12 @@ test("a usage ticket keeps its computed outcomes until the votes replace them", 
 describe("a panel of two", () => {
   let id: string;
 
-  /** Makes the owner draw this many agents for each contract from now on. Null seats mean everyone. */
-  async function recruit(baRecruitCount: number): Promise<void> {
-    const factory = { address: world.deployment.factory, abi: factoryAbi } as const;
-    const parameters = await world.publicClient.readContract({ ...factory, functionName: "parameters" });
-    const owner = createSigningClient({
-      rpcUrl: world.info.rpcUrl,
-      chain: world.publicClient.chain,
-      account: localAccount(0),
-    });
-    const set = await owner.writeContract({
-      ...factory,
-      functionName: "setParameters",
-      args: [{ ...parameters, baRecruitCount }],
-    });
-    await mined(world, set);
-  }
-
   beforeAll(async () => {
-    await recruit(2);
+    await recruit(world, 2);
     try {
-      ({ id } = await disputedBetween(world, client, worker));
+      ({ id } = await disputed(world, { client, worker }));
     } finally {
-      await recruit(0);
+      await recruit(world, 0);
     }
   });
 

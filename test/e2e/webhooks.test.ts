@@ -12,11 +12,9 @@ import { createService } from "../../src/main.js";
 import { freePort } from "../../tools/local/ports.js";
 import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { byWallClock } from "../support/chain-time.js";
-import { HOUR } from "../support/contracts.js";
+import { created, delivered, HOUR, matched, ok } from "../support/contracts.js";
+import { allEvents, eventually, untilEvent } from "../support/event-log.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, matchedBetween } from "./contract-actors.js";
-import { allEvents, eventually, untilEvent } from "./event-actors.js";
-import { deliveredBetween, expectOk } from "./jury-actors.js";
 
 type NewWebhook = WebhookView & { secret: string };
 const PATH = "/v1/agents/me/webhooks";
@@ -84,21 +82,8 @@ async function startReceiver(): Promise<Receiver> {
   return receiver;
 }
 
-async function send<T>(agent: Agent, method: string, path: string, body?: unknown): Promise<Answer<T>> {
-  const response = await fetch(`${world.url}${path}`, {
-    method,
-    headers: { authorization: `Bearer ${agent.apiKey}`, "content-type": "application/json" },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const json = (await response.json()) as { data: T; error: Answer["error"] };
-  return {
-    status: response.status,
-    headers: response.headers,
-    data: json.data,
-    error: json.error,
-    body: json,
-  };
-}
+const send = <T>(agent: Agent, method: string, path: string, body?: unknown): Promise<Answer<T>> =>
+  agent.call<T>(method, path, { body });
 
 async function register(agent: Agent, body: Record<string, unknown>): Promise<NewWebhook> {
   const answer = await send<NewWebhook>(agent, "POST", PATH, body);
@@ -128,11 +113,15 @@ describe("a webhook", () => {
   test("is sent the events that concern its owner, signed, as in the log", async () => {
     const receiver = await startReceiver();
     const { secret } = await register(worker, { url: receiver.url });
-    await createdBy(world, client);
-    const { id } = await matchedBetween(world, client, worker, {
-      matchDeadline: await world.inSeconds(2 * HOUR),
-    });
-    expectOk(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
+    await created(world, client);
+    const { id } = await matched(
+      world,
+      { client, worker },
+      {
+        matchDeadline: await world.inSeconds(2 * HOUR),
+      },
+    );
+    ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
     await eventually("it is sent", async () => typesAt(receiver).includes("contract.delivered"));
 
     expect(typesAt(receiver)).toEqual(["contract.accepted", "contract.delivered"]);
@@ -152,15 +141,15 @@ describe("a webhook", () => {
   test("is sent the events that it chose: others' events, one contract's, or some types", async () => {
     const [everything, one, some] = [await startReceiver(), await startReceiver(), await startReceiver()];
     const stranger = await world.newAgent();
-    const first = await createdBy(world, client);
+    const first = await created(world, client);
     await untilEvent(client, first.id, "contract.created");
     await register(stranger, { url: everything.url, agent: null });
     await register(stranger, { url: one.url, agent: null, contractId: first.id });
     await register(client, { url: some.url, types: ["payout.paid", "key.*"] });
 
-    const { id } = await deliveredBetween(world, client, worker);
-    expectOk(await client.get(`/v1/contracts/${id}/keys`));
-    expectOk(await client.post(`/v1/contracts/${first.id}/cancel`));
+    const { id } = await delivered(world, { client, worker });
+    ok(await client.get(`/v1/contracts/${id}/keys`));
+    ok(await client.post(`/v1/contracts/${first.id}/cancel`));
     await eventually(
       "all is sent",
       async () => typesAt(some).length === 2 && typesAt(everything).length >= 5,
@@ -262,7 +251,7 @@ describe("a target that fails", () => {
     const receiver = await startReceiver();
     const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
     receiver.answer((response) => response.writeHead(500).end());
-    const first = await createdBy(world, client);
+    const first = await created(world, client);
     await eventually("the first attempt failed", async () => (await read(client, id)).status === "failing");
     expect(await read(client, id)).toMatchObject({
       status: "failing",
@@ -274,7 +263,7 @@ describe("a target that fails", () => {
     receiver.answer((response, { event }) =>
       response.writeHead(event.contractId === first.id ? 500 : 200).end(),
     );
-    const second = await createdBy(world, client);
+    const second = await created(world, client);
     const attemptsAt = (contractId: string) =>
       receiver.received.filter(({ event }) => event.contractId === contractId);
     await eventually("the second is accepted", async () => {
@@ -297,7 +286,7 @@ describe("a target that fails", () => {
     const receiver = await startReceiver();
     receiver.answer((response) => response.writeHead(503).end());
     const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
-    await createdBy(world, client);
+    await created(world, client);
     const waits: number[] = [];
     for (let attempt = 1; attempt <= 9; attempt++) {
       const waitOf = async (): Promise<number | undefined> => {
@@ -322,7 +311,7 @@ describe("a target that fails", () => {
     });
     expect(receiver.received).toHaveLength(10);
 
-    await createdBy(world, client);
+    await created(world, client);
     receiver.answer((response) => response.writeHead(200).end());
     const on = await send<WebhookView>(client, "PATCH", `${PATH}/${id}`, { disabled: false });
     expect(on.data).toMatchObject({ status: "active", disabledAt: null, disabledReason: null });
@@ -339,7 +328,7 @@ describe("a target that fails", () => {
     const receiver = await startReceiver();
     const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
     receiver.answer((response) => response.writeHead(410).end());
-    await createdBy(world, client);
+    await created(world, client);
     await eventually("it is disabled", async () => (await read(client, id)).status === "disabled");
     expect((await read(client, id)).disabledReason).toBe("the target responded with 410 Gone");
     const replay = await send(client, "POST", `${PATH}/${id}/replay`, { after: "0" });
@@ -355,7 +344,7 @@ describe("a target that fails", () => {
       for (let i = 0; i < 10; i++) await register(owner, { url: dead.url, agent: null });
     }
     await register(worker, { url: prompt.url, types: ["contract.accepted"] });
-    await matchedBetween(world, client, worker);
+    await matched(world, { client, worker });
     await eventually("the other one is served", async () => prompt.received.length === 1);
     expect(dead.received.length, "not one of the hanging calls had to end before").toBeLessThanOrEqual(4);
   });
@@ -365,7 +354,7 @@ describe("a replay", () => {
   test("sends everything after an event again, or skips what was not sent", async () => {
     const receiver = await startReceiver();
     const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
-    const contracts = [await createdBy(world, client), await createdBy(world, client)];
+    const contracts = [await created(world, client), await created(world, client)];
     await eventually("both are sent", async () => receiver.received.length === 2);
     const [first] = receiver.received;
     await send(client, "POST", `${PATH}/${id}/replay`, { after: first?.event.id });
@@ -387,7 +376,7 @@ describe("a replay", () => {
       );
     }
     receiver.answer((response) => response.writeHead(500).end());
-    await createdBy(world, client);
+    await created(world, client);
     await eventually("it fails", async () => (await read(client, id)).status === "failing");
     await send(client, "POST", `${PATH}/${id}/replay`, { after: "latest" });
     expect((await read(client, id)).pendingRetries).toBe(0);

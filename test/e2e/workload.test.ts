@@ -1,17 +1,13 @@
 /** Workload: an agent's open and past contracts and votes, by role, as time passes (docs/rules.md 59). */
 
-import { factoryAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createSigningClient } from "../../src/chain/clients.js";
 import { createDatabase } from "../../src/db/client.js";
 import { readWorkload, type Workload, type WorkloadView } from "../../src/features/records/read-workload.js";
-import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
-import { DAY, HOUR } from "../support/contracts.js";
+import { recruit } from "../support/chain.js";
+import { created, DAY, disputed, HOUR, newJuror, untilStatus, vote } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { createdBy, untilStatus } from "./contract-actors.js";
-import { disputedBetween, mined, newJuror, vote } from "./jury-actors.js";
 
 let world: World;
 let client: Agent;
@@ -52,10 +48,10 @@ test("is empty for an agent that only signed in, and unknown for an address that
 test("names a contract under its client at once, under its worker once matched, and closes it by the clock", async () => {
   const [buyer, seller] = [await world.newAgent({ usd: "100" }), await world.newAgent({ usd: "100" })];
   const award = { awardMethod: "direct_award", worker: seller.address };
-  const lapsing = await createdBy(world, buyer, award);
+  const lapsing = await created(world, buyer, award);
   // The order is newest first, by the second.
   await world.increaseTime(2);
-  const taken = await createdBy(world, buyer, { ...award, matchDeadline: await world.inSeconds(HOUR + 60) });
+  const taken = await created(world, buyer, { ...award, matchDeadline: await world.inSeconds(HOUR + 60) });
   expect((await workloadOf(buyer.address)).data).toEqual({ ...NONE, activeAsClient: [taken.id, lapsing.id] });
   expect((await workloadOf(seller.address)).data).toEqual(NONE);
 
@@ -80,7 +76,7 @@ test("names a contract under its client at once, under its worker once matched, 
 
 test("keeps votes pending and unseen until the tally, and shows them with the majority after it", async () => {
   const [silent, voter] = [await newJuror(world), await newJuror(world)];
-  const { id } = await disputedBetween(world, client, worker);
+  const { id } = await disputed(world, { client, worker });
   expect((await workloadOf(voter.address)).data).toEqual(NONE);
   await vote(voter, id, "met", "not met", "unclear");
 
@@ -106,12 +102,12 @@ test("keeps votes pending and unseen until the tally, and shows them with the ma
 
 test("holds the votes of an agent that was drawn as pending, and drops them if it never voted", async () => {
   await newJuror(world);
-  await recruit(1);
+  await recruit(world, 1);
   let id: Address;
   try {
-    id = (await disputedBetween(world, client, worker)).id as Address;
+    id = (await disputed(world, { client, worker })).id as Address;
   } finally {
-    await recruit(0);
+    await recruit(world, 0);
   }
   const drawn = async (): Promise<Address[]> => {
     const { rows } = await world.pool.query("select backup_agent from onchain.draw where contract_id = $1", [
@@ -134,9 +130,9 @@ test("holds the votes of an agent that was drawn as pending, and drops them if i
 
 test("shows the newest entries if there are too many, and says so", async () => {
   const buyer = await world.newAgent({ usd: "100" });
-  await createdBy(world, buyer, { budgetOrPrice: 1 });
+  await created(world, buyer, { budgetOrPrice: 1 });
   await world.increaseTime(2);
-  const newest = await createdBy(world, buyer, { budgetOrPrice: 1 });
+  const newest = await created(world, buyer, { budgetOrPrice: 1 });
   const { db, pool } = createDatabase(world.info.databaseUrl);
   try {
     const clock = { now: () => Math.floor(Date.now() / 1000) } as never;
@@ -148,17 +144,3 @@ test("shows the newest entries if there are too many, and says so", async () => 
     await pool.end();
   }
 });
-
-/** Sets how many Backup Agents are drawn for contracts from now on. With 0 none is drawn and all can vote. */
-async function recruit(baRecruitCount: number): Promise<void> {
-  const { publicClient, deployment, info } = world;
-  const factory = { address: deployment.factory, abi: factoryAbi } as const;
-  const parameters = await publicClient.readContract({ ...factory, functionName: "parameters" });
-  const owner = createSigningClient({
-    rpcUrl: info.rpcUrl,
-    chain: publicClient.chain,
-    account: localAccount(0),
-  });
-  const args = [{ ...parameters, baRecruitCount }] as const;
-  await mined(world, await owner.writeContract({ ...factory, functionName: "setParameters", args }));
-}

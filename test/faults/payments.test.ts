@@ -15,7 +15,7 @@ import { acceptOperation } from "../../src/relayer/operations.js";
 import { enqueue, MAX_QUEUED, type NewOperation } from "../../src/relayer/outbox.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
-import { cancellationOf } from "../support/cancellation.js";
+import { cancellationOf } from "../support/chain.js";
 import { accountOf } from "./support/cluster.js";
 import type { Payment } from "./support/customers.js";
 import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";

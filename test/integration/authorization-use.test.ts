@@ -13,7 +13,7 @@ import { findUse } from "../../src/payments/authorization-use.js";
 import { isDirectTransfer } from "../../src/payments/direct-transfer.js";
 import type { PaymentAuthorization } from "../../src/payments/x402.js";
 import { localAccount } from "../../tools/local/network.js";
-import { cancellationOf } from "../support/cancellation.js";
+import { cancellationOf } from "../support/chain.js";
 import { openWorld, type World } from "../support/world.js";
 
 let world: World;

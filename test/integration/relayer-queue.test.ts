@@ -12,7 +12,7 @@ import {
   returnSurplusOperation,
 } from "../../src/relayer/operations.js";
 import { assertQueueCapacity, enqueue, type OperationRow } from "../../src/relayer/outbox.js";
-import { cancellationOf } from "../support/cancellation.js";
+import { cancellationOf } from "../support/chain.js";
 import { PRICE, type RelayerNetwork, STAKE, startRelayerNetwork, until } from "./relayer-network.js";
 
 const CREATED = 1;

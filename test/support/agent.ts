@@ -20,11 +20,53 @@ export interface Agent {
   /** Lower case. */
   address: Address;
   apiKey: string;
+  /** Any request with the agent's key. */
+  call: Call;
   get<T>(path: string): Promise<Answer<T>>;
   /** Sends once. A 402 is a response like any other. */
   post<T>(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<T>>;
   /** Sends the request. If payment is required, pays and repeats it. */
   pay<T>(path: string, body?: unknown): Promise<Answer<T>>;
+}
+
+export type Call = <T = unknown>(
+  method: string,
+  path: string,
+  options?: {
+    /** Text and bytes are sent as they are, anything else as JSON. */
+    body?: unknown;
+    headers?: Record<string, string>;
+  },
+) => Promise<Answer<T>>;
+
+/** Calls a service. Looks `fetch` up at each call, because a suite's setup replaces it with one that checks responses. */
+export function caller(
+  url: string,
+  fixed: Record<string, string> = {},
+  send: typeof fetch = (input, init) => fetch(input, init),
+): Call {
+  return async <T>(method: string, path: string, { body, headers = {} }: Parameters<Call>[2] = {}) => {
+    const type = body === undefined ? {} : { "content-type": "application/json" };
+    const asIs = typeof body === "string" || body instanceof Uint8Array;
+    const response = await send(`${url}${path}`, {
+      method,
+      headers: { ...fixed, ...type, ...headers },
+      ...(body === undefined ? {} : { body: (asIs ? body : JSON.stringify(body)) as string }),
+    });
+    return readAnswer<T>(response);
+  };
+}
+
+export async function readAnswer<T>(response: Response): Promise<Answer<T>> {
+  const text = await response.text();
+  let json: { data?: T; error?: Answer["error"] };
+  try {
+    json = JSON.parse(text);
+  } catch {
+    json = text as never;
+  }
+  const { status, headers } = response;
+  return { status, headers, data: json?.data as T, error: json?.error, body: json };
 }
 
 /** Signs in with the given account, or a fresh one. */
@@ -38,7 +80,7 @@ export async function signIn({
   account?: PrivateKeyAccount;
 }): Promise<Agent> {
   const address = account.address.toLowerCase() as Address;
-  const anonymous = caller({ url, headers: {}, send: fetch });
+  const anonymous = caller(url);
   const challenge = await anonymous<{ challengeId: string; message: string }>(
     "POST",
     `/v1/agents/${address}/challenge`,
@@ -46,65 +88,25 @@ export async function signIn({
   const { challengeId, message } = challenge.data;
   const signature = await account.signMessage({ message });
   const issued = await anonymous<{ apiKey: string }>("POST", `/v1/agents/${address}/api-key`, {
-    challengeId,
-    signature,
+    body: { challengeId, signature },
   });
   if (issued.status !== 201) throw new Error(`No API key for ${address}: ${JSON.stringify(issued.body)}`);
 
   const { apiKey } = issued.data;
-  const headers = { authorization: `Bearer ${apiKey}` };
+  const authorization = { authorization: `Bearer ${apiKey}` };
   // By default the stock client refuses assets that it does not know and amounts above a dollar.
   const client = new x402Client()
     .register(`eip155:${chainId}`, new ExactEvmScheme(account))
     .setSpendControls(false);
-  const send = caller({ url, headers, send: fetch });
-  const sendAndPay = caller({ url, headers, send: wrapFetchWithPayment(fetch, client) });
+  const call = caller(url, authorization);
+  const callAndPay = caller(url, authorization, wrapFetchWithPayment(fetch, client));
   return {
     account,
     address,
     apiKey,
-    get: (path) => send("GET", path),
-    post: (path, body, more) => send("POST", path, body, more),
-    pay: (path, body) => sendAndPay("POST", path, body),
+    call,
+    get: (path) => call("GET", path),
+    post: (path, body, headers = {}) => call("POST", path, { body, headers }),
+    pay: (path, body) => callAndPay("POST", path, { body }),
   };
-}
-
-function caller({
-  url,
-  headers,
-  send,
-}: {
-  url: string;
-  headers: Record<string, string>;
-  send: typeof fetch;
-}) {
-  return async <T>(
-    method: string,
-    path: string,
-    body?: unknown,
-    more: Record<string, string> = {},
-  ): Promise<Answer<T>> => {
-    const response = await send(`${url}${path}`, {
-      method,
-      headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }), ...more },
-      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    const json = parse(text) as { data?: T; error?: Answer["error"] };
-    return {
-      status: response.status,
-      headers: response.headers,
-      data: json?.data as T,
-      error: json?.error,
-      body: json,
-    };
-  };
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

@@ -1,5 +1,6 @@
 /** Working Contracts in every state, by the service and the stock x402 client alone. */
 import { randomBytes } from "node:crypto";
+import type { Hex } from "viem";
 import type { Agent, Answer } from "./agent.js";
 import { type Quote, quoteOf } from "./payment.js";
 
@@ -11,16 +12,15 @@ export const UNKNOWN = `0x${"ab".repeat(20)}`;
 // biome-ignore lint/suspicious/noExplicitAny: reading its fields is the test.
 export type Json = Record<string, any>;
 
-/** A valid Create body: open tender, price 50.0, three criteria. */
 export interface Place {
   /** A moment so many seconds from the service's now, as the API takes it. */
   inSeconds(seconds: number): Promise<string>;
   /** A fresh address that has signed in; with dollars ("50.0") and whole protocol tokens if asked. */
-  newAgent(options?: { usd?: string; tokens?: number }): Promise<Agent>;
+  newAgent(options?: { usd?: string | undefined; tokens?: number | undefined }): Promise<Agent>;
 }
 
 /** A Create body that is in order: open tender, price 50.0, three criteria. */
-export async function draft(place: Place, overrides: Json = {}): Promise<Json> {
+export async function draft(place: Pick<Place, "inSeconds">, overrides: Json = {}): Promise<Json> {
   const body: Json = {
     idempotencyKey: randomBytes(8).toString("hex"),
     title: "Translate a page",
@@ -111,16 +111,29 @@ export async function disputed<C = Json>(place: Place, pair: Pair, overrides: Js
   return ok(await pair.client.pay<C>(`/v1/contracts/${id}/dispute`));
 }
 
-/** A Backup Agent with enough tokens staked to vote. */
-export async function newJuror(place: Place): Promise<Agent> {
-  const juror = await place.newAgent({ usd: "5000", tokens: 1000 });
-  ok(await juror.pay("/v1/agents/me/stake", {}));
+/** A Backup Agent with a stake, by default enough to vote. */
+export async function newJuror(
+  place: Place,
+  { usd = "5000", tokens = 1000 }: { usd?: string; tokens?: number } = {},
+): Promise<Agent> {
+  const juror = await place.newAgent({ usd, tokens });
+  ok(await juror.pay("/v1/agents/me/stake", { amount: String(tokens) }));
   return juror;
 }
 
 /** The body of Submit Votes: one word per criterion, in their order. */
-export function ballot(...words: string[]): Json {
+export function ballot(...words: string[]): { votes: { criterionIndex: number; vote: string }[] } {
   return { votes: words.map((vote, criterionIndex) => ({ criterionIndex, vote })) };
+}
+
+/** Pays the bond and votes. Throws if that fails. */
+export async function vote(
+  juror: Agent,
+  id: string,
+  ...words: string[]
+): Promise<{ votes: Json[]; salt: Hex }> {
+  const answer = await juror.pay<Json[]>(`/v1/contracts/${id}/votes`, ballot(...words));
+  return { votes: ok(answer), salt: answer.headers.get("vote-salt") as Hex };
 }
 
 let sequences = 0;

@@ -35,16 +35,20 @@ export function paymentRequired(answer: Answer): { x402Version: number; error?: 
   return JSON.parse(Buffer.from(header, "base64").toString("utf8"));
 }
 
-export function quoteOf(answer: Answer): Quote {
-  return paymentRequired(answer).accepts[0] as Quote;
+/** The quote of a 402, with the reason of the rejection if it refuses a payment. */
+export function quoteOf(answer: Answer): Quote & { error?: string | undefined } {
+  const { accepts, error } = paymentRequired(answer);
+  return { ...(accepts[0] as Quote), error };
 }
+
+export type SignedPayment = Authorization & { signature: Hex };
 
 /** Signs a transfer authorization for a quote, with any field changed. */
 export async function authorize(
   payer: Agent,
   quote: Quote,
   { chainId, changes = {} }: { chainId: number; changes?: Partial<Authorization> },
-): Promise<Authorization & { signature: Hex }> {
+): Promise<SignedPayment> {
   const message = {
     from: payer.address,
     to: quote.payTo,
@@ -73,7 +77,7 @@ export async function authorize(
   return { ...message, signature };
 }
 
-function payloadOf({ signature, ...authorization }: Authorization & { signature: Hex }) {
+function payloadOf({ signature, ...authorization }: SignedPayment) {
   const { value, validAfter, validBefore, ...rest } = authorization;
   return {
     signature,
@@ -89,13 +93,16 @@ function payloadOf({ signature, ...authorization }: Authorization & { signature:
 const base64 = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64");
 
 /** The request header of a version 2 payment. */
-export function version2(quote: Quote, signed: Authorization & { signature: Hex }): Record<string, string> {
+export function version2(
+  { error: _, ...quote }: Quote & { error?: string | undefined },
+  signed: SignedPayment,
+): Record<string, string> {
   const payment = { x402Version: 2, accepted: quote, payload: payloadOf(signed) };
   return { "payment-signature": base64(payment) };
 }
 
 /** The request header of a version 1 payment. */
-export function version1(quote: Quote, signed: Authorization & { signature: Hex }): Record<string, string> {
+export function version1(quote: Quote, signed: SignedPayment): Record<string, string> {
   const { scheme, network } = quote;
   return { "x-payment": base64({ x402Version: 1, scheme, network, payload: payloadOf(signed) }) };
 }

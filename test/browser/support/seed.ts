@@ -1,10 +1,24 @@
 /** Contracts in each state that the pages distinguish, created over HTTP as agents would. */
 import type { Address } from "viem";
+<<<<<<< HEAD
 import type { ComplaintView } from "../../../src/features/complaints/complaints.js";
 import { createdBy, matchedBetween, untilStatus } from "../../e2e/contract-actors.js";
 import { deliveredBetween, disputedBetween, expectOk, vote } from "../../e2e/jury-actors.js";
+=======
+import type { ComplaintView } from "../../../src/features/complaints/view.js";
+>>>>>>> f2ce2d6 (test: make the suites share one world)
 import type { Agent } from "../../support/agent.js";
-import { DAY, HOUR } from "../../support/contracts.js";
+import {
+  created,
+  DAY,
+  delivered,
+  disputed,
+  HOUR,
+  matched,
+  ok,
+  untilStatus,
+  vote,
+} from "../../support/contracts.js";
 import type { World } from "../../support/world.js";
 
 /** Text that would run, break out or mislead on any page that did not escape it. */
@@ -45,32 +59,36 @@ export async function seed(world: World): Promise<Seed> {
   ];
 
   // Contracts that need time to end come first. Then the chain's time moves once for all of them.
-  const disputedId = (await disputedBetween(world, client, worker, SURVEY)).id;
+  const disputedId = (await disputed(world, { client, worker }, SURVEY)).id;
   await Promise.all([
     vote(first, disputedId, "met", "met", "not met"),
     vote(second, disputedId, "met", "met", "not met"),
     vote(third, disputedId, "met", "unclear", "met"),
   ]);
-  const absent = await matchedBetween(world, client, worker, {
-    title: "Transcribe an interview of forty minutes",
-    withdrawalDeadline: await world.inSeconds(HOUR),
-    deliveryDeadline: await world.inSeconds(HOUR),
-  });
+  const absent = await matched(
+    world,
+    { client, worker },
+    {
+      title: "Transcribe an interview of forty minutes",
+      withdrawalDeadline: await world.inSeconds(HOUR),
+      deliveryDeadline: await world.inSeconds(HOUR),
+    },
+  );
   await world.increaseTime(DAY);
 
   // The service accepts at most five unpaid creations of one caller at once.
   const approved = await approve(world, client, worker);
-  const [open, listing, matched, underReview, voting, withdrawn, hostile] = await Promise.all([
-    createdBy(world, client, { title: "Label 2,000 street photographs", budgetOrPrice: 320 }),
-    createdBy(world, worker, {
+  const [open, listing, running, underReview, voting, withdrawn, hostile] = await Promise.all([
+    created(world, client, { title: "Label 2,000 street photographs", budgetOrPrice: 320 }),
+    created(world, worker, {
       initiator: "worker",
       title: "Nightly backups, checked, for a month",
       budgetOrPrice: 18.5,
     }),
-    matchedBetween(world, client, worker, { title: "Port a parser to Rust", budgetOrPrice: 1250 }),
-    deliveredBetween(world, client, worker, { title: "Summarise twelve papers on soil carbon" }),
-    disputedBetween(world, client, worker, { title: "Design a logo in three variants", budgetOrPrice: 80 }),
-    matchedBetween(world, client, worker, { title: "Proofread a thesis" }),
+    matched(world, { client, worker }, { title: "Port a parser to Rust", budgetOrPrice: 1250 }),
+    delivered(world, { client, worker }, { title: "Summarise twelve papers on soil carbon" }),
+    disputed(world, { client, worker }, { title: "Design a logo in three variants", budgetOrPrice: 80 }),
+    matched(world, { client, worker }, { title: "Proofread a thesis" }),
     beHostile(world),
   ]);
   await Promise.all([
@@ -100,7 +118,7 @@ export async function seed(world: World): Promise<Seed> {
     approved,
     voting: voting.id,
     open: open.id,
-    matched: matched.id,
+    matched: running.id,
     underReview: underReview.id,
     listing: listing.id,
     withdrawn: withdrawn.id,
@@ -114,7 +132,7 @@ export async function seed(world: World): Promise<Seed> {
 async function stakedJuror(world: World): Promise<Agent> {
   const juror = await world.newAgent({ usd: "1000" });
   await world.grantTokens(juror.address, 1000);
-  expectOk(await juror.pay("/v1/agents/me/stake", {}));
+  ok(await juror.pay("/v1/agents/me/stake", {}));
   return juror;
 }
 
@@ -130,12 +148,16 @@ const SURVEY = {
 };
 
 async function approve(world: World, client: Agent, worker: Agent): Promise<string> {
-  const { id } = await matchedBetween(world, client, worker, {
-    title: "Watch an orderbook for a week",
-    awardMethod: "direct_award",
-    worker: worker.address,
-    budgetOrPrice: 50,
-  });
+  const { id } = await matched(
+    world,
+    { client, worker },
+    {
+      title: "Watch an orderbook for a week",
+      awardMethod: "direct_award",
+      worker: worker.address,
+      budgetOrPrice: 50,
+    },
+  );
   for (const [from, to] of [
     [1, 10],
     [11, 25],
@@ -149,7 +171,7 @@ async function approve(world: World, client: Agent, worker: Agent): Promise<stri
   await worker.post<ComplaintView>(`/v1/contracts/${id}/complaints`, {
     evidence: { what: "The client answered no question for two days." },
   });
-  expectOk(await client.post(`/v1/contracts/${id}/approve`));
+  ok(await client.post(`/v1/contracts/${id}/approve`));
   return id;
 }
 
@@ -160,15 +182,19 @@ async function beHostile(world: World): Promise<Pick<Seed, "hostile" | "hostileA
     world.newAgent({ usd: "100" }),
   ]);
   await client.post("/v1/agents/me/profile", { displayName: '"><script>hacked=1</script>', bio: HOSTILE });
-  const { id } = await matchedBetween(world, client, worker, {
-    title: HOSTILE,
-    taskDescription: `${HOSTILE}\n\n${"long".repeat(200)}`,
-    acceptanceCriteria: [HOSTILE, "x".repeat(300), "\u202eright to left"],
-    application: "usageticket",
-    applicationTerms: { criteria: [{ metric: HOSTILE, op: ">=", target: 1 }], note: HOSTILE },
-    supplementaryMaterials: HOSTILE,
-    budgetOrPrice: 10,
-  });
+  const { id } = await matched(
+    world,
+    { client, worker },
+    {
+      title: HOSTILE,
+      taskDescription: `${HOSTILE}\n\n${"long".repeat(200)}`,
+      acceptanceCriteria: [HOSTILE, "x".repeat(300), "\u202eright to left"],
+      application: "usageticket",
+      applicationTerms: { criteria: [{ metric: HOSTILE, op: ">=", target: 1 }], note: HOSTILE },
+      supplementaryMaterials: HOSTILE,
+      budgetOrPrice: 10,
+    },
+  );
   const checkpoint = await checkpointBody(world, 1, 2, { [HOSTILE]: HOSTILE });
   await worker.post(`/v1/contracts/${id}/checkpoint`, {
     ...checkpoint,

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { expect } from "vitest";
 import type { Agent } from "../../support/agent.js";
 import { created, delivered, disputed, type Json, matched, newPair } from "../../support/contracts.js";
-import { openScene } from "../support/scene.js";
+import { openScene } from "../../support/world.js";
 import { withDatabase } from "../support/spec.js";
 import { type EdgeRequest, edgeRequests } from "./requests.js";
 import { openState } from "./state.js";

@@ -1,6 +1,6 @@
 /** The stored state, and the money of everyone involved. It is compared before and after a request. */
 import type { Address } from "viem";
-import type { Scene } from "../support/scene.js";
+import type { Scene } from "../../support/world.js";
 
 /** Written only by calls, each before its response, so a rejected call leaves them unchanged. */
 const WRITTEN_BY_CALLS = [

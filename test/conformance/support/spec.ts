@@ -1,6 +1,6 @@
 /** Tests named word for word after the sentence of the specification that they check. */
 import { inject, type TestContext, test } from "vitest";
-import type { Ability } from "./target.js";
+import type { Ability } from "../../support/world.js";
 
 declare module "vitest" {
   interface TaskMeta {
@@ -33,12 +33,3 @@ export const withJury = needing("money", "tokens");
 export const withJuryAndClock = needing("money", "tokens", "clock");
 export const withDatabase = needing("money", "database");
 export const withStack = needing("money", "stack");
-
-/** A value shared by several tests of a file, created when the first of them needs it. */
-export function lazy<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => {
-    made ??= make();
-    return made;
-  };
-}

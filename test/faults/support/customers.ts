@@ -2,15 +2,20 @@
  * Agents that follow the documentation: a call without a response, or with 503, is repeated byte for byte on any
  * process that responds. Every authorization that an agent ever signs is recorded for the audit.
  */
-import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
-import { authorizationTypes } from "@x402/evm";
 import { type Address, encodeFunctionData, type Hex } from "viem";
 import type { ContractView } from "../../../src/features/contracts/view.js";
-import { paymentHeader, quoteOf, type SignedPayment } from "../../e2e/contract-actors.js";
 import { type Agent, type Answer, signIn } from "../../support/agent.js";
-import type { Quote } from "../../support/payment.js";
+import { draft as draftOf } from "../../support/contracts.js";
+import {
+  type Authorization,
+  authorize,
+  type Quote,
+  quoteOf,
+  type SignedPayment,
+  version2,
+} from "../../support/payment.js";
 import { accountOf, type Cluster } from "./cluster.js";
 
 /** An authorization, the call that it pays for, and the responses that the caller received. */
@@ -32,7 +37,6 @@ const PATIENCE_MS = 150_000;
 const ATTEMPT_TIMEOUT_MS = 20_000;
 const PAUSE_MS = 300;
 const HOUR = 3600;
-const DAY = 24 * HOUR;
 const FUNDS = 10_000_000_000n;
 
 export function createCustomers(cluster: Cluster, name: string) {
@@ -85,24 +89,11 @@ export function createCustomers(cluster: Cluster, name: string) {
   async function sign(
     agent: Agent,
     quote: Quote,
-    changes: Partial<Omit<SignedPayment, "signature">> = {},
+    changes: Partial<Authorization> = {},
   ): Promise<SignedPayment> {
-    const message = {
-      from: agent.address,
-      to: quote.payTo,
-      value: BigInt(quote.amount),
-      validAfter: 0n,
-      validBefore: BigInt((await cluster.chainTime()) + HOUR),
-      nonce: `0x${randomBytes(32).toString("hex")}` as Hex,
-      ...changes,
-    };
-    const signature = await agent.account.signTypedData({
-      domain: { ...quote.extra, chainId: deployment.chainId, verifyingContract: quote.asset },
-      types: authorizationTypes,
-      primaryType: "TransferWithAuthorization",
-      message,
-    });
-    return { ...message, signature };
+    const validBefore = BigInt((await cluster.chainTime()) + HOUR);
+    const { chainId } = deployment;
+    return authorize(agent, quote, { chainId, changes: { validBefore, ...changes } });
   }
 
   /** Requests the quote and signs it. Returns the refusal if the call is rejected without a quote. */
@@ -110,7 +101,7 @@ export function createCustomers(cluster: Cluster, name: string) {
     agent: Agent,
     path: string,
     body: string,
-    changes: Partial<Omit<SignedPayment, "signature">> = {},
+    changes: Partial<Authorization> = {},
   ): Promise<{ payment: Payment } | { refusal: Answer<ContractView> }> {
     const answer = await insist(() => attempt(agent, path, body));
     if (answer.status !== 402) return { refusal: answer };
@@ -120,7 +111,7 @@ export function createCustomers(cluster: Cluster, name: string) {
       agent,
       path,
       body,
-      headers: paymentHeader(quote, authorization),
+      headers: version2(quote, authorization),
       authorization,
       statuses: [],
       truth: undefined,
@@ -141,23 +132,13 @@ export function createCustomers(cluster: Cluster, name: string) {
     return "refusal" in asked ? asked.refusal : settle(asked.payment);
   }
 
+  const inSeconds = async (seconds: number) =>
+    new Date(((await cluster.chainTime()) + seconds) * 1000).toISOString();
+
   async function draft(changes: Record<string, unknown> = {}): Promise<string> {
-    const now = await cluster.chainTime();
-    const at = (seconds: number) => new Date((now + seconds) * 1000).toISOString();
-    return JSON.stringify({
-      idempotencyKey: `${name} ${serial++}`,
-      title: "Translate a page",
-      taskDescription: "Translate the attached page into Latin.",
-      acceptanceCriteria: ["Every sentence is there", "The grammar is right"],
-      contractType: "fixed",
-      awardMethod: "open_tender",
-      budgetOrPrice: 50,
-      matchDeadline: at(HOUR),
-      withdrawalDeadline: at(DAY),
-      deliveryDeadline: at(2 * DAY),
-      reviewDeadline: at(3 * DAY),
-      ...changes,
-    });
+    const idempotencyKey = `${name} ${serial++}`;
+    const acceptanceCriteria = ["Every sentence is there", "The grammar is right"];
+    return JSON.stringify(await draftOf({ inSeconds }, { idempotencyKey, acceptanceCriteria, ...changes }));
   }
 
   return {

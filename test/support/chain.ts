@@ -1,0 +1,126 @@
+/** Transactions that agents and strangers send to the chain themselves, and what it says afterwards. */
+import {
+  escrowAbi,
+  factoryAbi,
+  protocolTokenAbi,
+  registryAbi,
+  testUsdAbi,
+} from "@working-contracts/protocol/abi";
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import { type Address, encodeFunctionData, type Hex, parseAbi, parseAbiItem, parseEther } from "viem";
+import type { PrivateKeyAccount } from "viem/accounts";
+import { createSigningClient } from "../../src/chain/clients.js";
+import { localAccount } from "../../tools/local/network.js";
+import type { Agent } from "./agent.js";
+import type { SignedPayment } from "./payment.js";
+import type { World } from "./world.js";
+
+const transferred = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
+const cancelAbi = parseAbi([
+  "function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)",
+]);
+
+export async function mined(world: World, hash: Hex): Promise<Hex> {
+  const { status } = await world.publicClient.waitForTransactionReceipt({ hash });
+  if (status !== "success") throw new Error(`${hash} reverted`);
+  return hash;
+}
+
+/** An agent's own wallet, with native currency for gas. */
+export async function walletOf(world: World, { account, address }: Pick<Agent, "account" | "address">) {
+  await world.testClient.setBalance({ address, value: parseEther("1") });
+  return createSigningClient({ rpcUrl: world.info.rpcUrl, chain: world.publicClient.chain, account });
+}
+
+/** A stranger submits a payment's authorization to the token, outside any call. Returns the transaction's hash. */
+export async function frontRun(world: World, stranger: Agent, payment: SignedPayment): Promise<Hex> {
+  const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
+  const wallet = await walletOf(world, stranger);
+  const sent = await wallet.writeContract({
+    address: world.deployment.asset.address,
+    abi: testUsdAbi,
+    functionName: "transferWithAuthorization",
+    args: [from, to, value, validAfter, validBefore, nonce, signature],
+  });
+  return mined(world, sent);
+}
+
+/** The call that cancels the payer's authorization with this nonce. Anyone can send it. */
+export async function cancellationOf(
+  { asset, chainId }: Pick<Deployment, "asset" | "chainId">,
+  payer: PrivateKeyAccount,
+  nonce: Hex,
+): Promise<{ to: Address; data: Hex }> {
+  const signature = await payer.signTypedData({
+    domain: { name: asset.name, version: asset.version, chainId, verifyingContract: asset.address },
+    types: {
+      CancelAuthorization: [
+        { name: "authorizer", type: "address" },
+        { name: "nonce", type: "bytes32" },
+      ],
+    },
+    primaryType: "CancelAuthorization",
+    message: { authorizer: payer.address, nonce },
+  });
+  const data = encodeFunctionData({ abi: cancelAbi, args: [payer.address, nonce, signature] });
+  return { to: asset.address, data };
+}
+
+/** A Backup Agent asks for its stake at the registry, without the service. */
+export async function requestUnstake(world: World, agent: Agent): Promise<void> {
+  const wallet = await walletOf(world, agent);
+  const asked = await wallet.writeContract({
+    address: world.deployment.registry,
+    abi: registryAbi,
+    functionName: "requestUnstake",
+    args: [agent.address],
+  });
+  await mined(world, asked);
+}
+
+/** A voter opens its ballot at the escrow, without the service. */
+export async function openOnChain(
+  world: World,
+  juror: Agent,
+  { id, packed, salt }: { id: string; packed: number; salt: Hex },
+): Promise<void> {
+  const wallet = await walletOf(world, juror);
+  const opened = await wallet.writeContract({
+    address: id as Address,
+    abi: escrowAbi,
+    functionName: "openVote",
+    args: [juror.address, packed, salt],
+  });
+  await mined(world, opened);
+}
+
+/** Sets how many Backup Agents are drawn for contracts from now on. With 0 none is drawn and all can vote. */
+export async function recruit(world: World, baRecruitCount: number): Promise<void> {
+  const factory = { address: world.deployment.factory, abi: factoryAbi } as const;
+  const parameters = await world.publicClient.readContract({ ...factory, functionName: "parameters" });
+  const { chain } = world.publicClient;
+  const owner = createSigningClient({ rpcUrl: world.info.rpcUrl, chain, account: localAccount(0) });
+  const args = [{ ...parameters, baRecruitCount }] as const;
+  await mined(world, await owner.writeContract({ ...factory, functionName: "setParameters", args }));
+}
+
+/** The amount that an escrow has paid to an address, in the smallest unit. */
+export async function paidBy(world: World, id: string, payee: Address): Promise<bigint> {
+  const logs = await world.publicClient.getLogs({
+    address: world.deployment.asset.address,
+    event: transferred,
+    args: { from: id as Address, to: payee },
+    fromBlock: 0n,
+  });
+  return logs.reduce((sum, { args }) => sum + (args.value ?? 0n), 0n);
+}
+
+/** Protocol tokens of an address that are not staked, in the smallest unit. */
+export function tokensOf(world: World, address: Address): Promise<bigint> {
+  return world.publicClient.readContract({
+    address: world.deployment.protocolToken,
+    abi: protocolTokenAbi,
+    functionName: "balanceOf",
+    args: [address],
+  });
+}
