@@ -23,10 +23,10 @@ import { ROOT } from "../../src/root.js";
 import { type LocalChain, startChain } from "../../tools/local/chain.js";
 import { localAccount, localSignerKeys } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
+import { placeStablecoin } from "../../tools/local/stablecoin.js";
 import { BLOCK_SECONDS } from "../support/blocks.js";
 import { newDatabase } from "../support/database.js";
 import { type Image, unpackImage } from "../support/image.js";
-import { placeIssuerToken } from "../support/issuer-token.js";
 import { runProcess } from "../support/run-process.js";
 
 const { chainId, asset } = NETWORKS.base;
@@ -59,7 +59,7 @@ afterAll(async () => {
 });
 
 const place = (identity: { name: string; version: string }) =>
-  placeIssuerToken({ rpcUrl: node.rpcUrl, chainId }, { address: asset.address, symbol: "USDC", ...identity });
+  placeStablecoin({ rpcUrl: node.rpcUrl, chainId }, { address: asset.address, symbol: "USDC", ...identity });
 
 /** `npm run deploy`. */
 const deploy = (env: Record<string, string>) =>

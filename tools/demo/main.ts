@@ -1,7 +1,7 @@
 /**
- * Plays whole Working Contracts against the running service, over HTTP with unmodified x402 clients, some with the
- * sandbox's counterparties. Then it has the sandbox advance the clock past every deadline, and checks every balance on
- * the chain against the ledger, to the unit.
+ * Plays whole Working Contracts over HTTP with unmodified x402 clients, some with the sandbox's counterparties. Then it
+ * has the sandbox advance the clock past every deadline, and checks every balance on the chain against the ledger, to
+ * the unit. It starts a network of its own; `-- --here` plays on the running one instead, and moves its clock.
  */
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
@@ -10,7 +10,7 @@ import { type Agent, expectOk, signIn } from "./agent.js";
 import { COUNTERPARTY_STORIES } from "./counterparties.js";
 import { disputeStories, type Jury } from "./disputes.js";
 import { JUROR_BOND } from "./expected.js";
-import { connect, type Network } from "./network.js";
+import { connect, type Network, startOwnNetwork } from "./network.js";
 import { ALL_DEADLINES_AFTER, DAY, type Played, STORIES, type Stage } from "./stories.js";
 
 const FUNDS = 1_000_000_000n;
@@ -26,7 +26,13 @@ interface Row {
   expected: bigint;
 }
 
-const network = await connect();
+const isHere = process.argv.includes("--here");
+if (!isHere) console.log("Starting a network for the demo.\n");
+const own = isHere ? null : await startOwnNetwork();
+const network = await connect(own?.dir).catch(async (error: unknown) => {
+  await own?.stop();
+  throw error;
+});
 const stage: Stage = {
   async newAgent(role) {
     const agent = await signIn({ name: role, baseUrl: network.baseUrl });
@@ -75,9 +81,9 @@ printTable(rows);
 const wrong = rows.filter((row) => row.held !== row.expected);
 if (wrong.length > 0) {
   console.error(`\n${wrong.length} of ${rows.length} balances differ from the ledger.`);
-  process.exit(1);
-}
-console.log(`\nAll ${rows.length} balances match the ledger to the unit.`);
+  process.exitCode = 1;
+} else console.log(`\nAll ${rows.length} balances match the ledger to the unit.`);
+await own?.stop();
 
 /** Three Backup Agents and a fourth, staked through the service. */
 async function newJury(): Promise<Jury> {

@@ -1,5 +1,8 @@
 /** The running local network as the demo needs it: its addresses, its chain and its sandbox. */
-import { existsSync, readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { escrowAbi, factoryAbi, protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
@@ -17,10 +20,11 @@ import {
 } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { readDeployment } from "../../src/chain/deployment.js";
+import { ROOT } from "../../src/root.js";
 import { localAccount } from "../local/network.js";
 import { createSandbox, type Sandbox } from "./sandbox.js";
 
-const NETWORK_FILE = join(process.env.DATA_DIR || ".local", "network.json");
+const RUNNING = process.env.DATA_DIR || ".local";
 
 export interface Network {
   baseUrl: string;
@@ -43,9 +47,45 @@ export interface Network {
   moveClockTo(timestamp: number): Promise<void>;
 }
 
-/** Connects to the network that `npm start` runs. BASE_URL, RPC_URL and DEPLOYMENT override its saved addresses. */
-export async function connect(): Promise<Network> {
-  const written = existsSync(NETWORK_FILE) ? JSON.parse(readFileSync(NETWORK_FILE, "utf8")) : {};
+/**
+ * Starts a local network of the demo's own, in a temporary folder, because the demo moves the clock. Resolves once it is
+ * ready; `stop` ends it and deletes its data.
+ */
+export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<void> }> {
+  const dir = mkdtempSync(join(tmpdir(), "working-contracts-demo-"));
+  // If this runs as root, Postgres runs as another user.
+  chmodSync(dir, 0o755);
+  const child = spawn(process.execPath, [join(ROOT, "tools/start.mjs")], {
+    env: { ...process.env, DATA_DIR: dir, PORT: "0", npm_lifecycle_event: undefined },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(child, "close");
+  process.once("exit", () => child.kill("SIGTERM"));
+  await new Promise<void>((resolve, reject) => {
+    let output = "";
+    child.stdout.on("data", (chunk) => {
+      output += chunk;
+      if (output.includes("is ready after")) resolve();
+    });
+    ended.then(() => reject(new Error(`The demo's network did not start:\n${output}`)));
+  });
+  return {
+    dir,
+    async stop() {
+      child.kill("SIGINT");
+      await ended;
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/**
+ * Connects to the network whose data is in `dir`, by default the one that `npm start` runs. BASE_URL, RPC_URL and
+ * DEPLOYMENT override its saved addresses.
+ */
+export async function connect(dir = RUNNING): Promise<Network> {
+  const file = join(dir, "network.json");
+  const written = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
   const baseUrl: string | undefined = process.env.BASE_URL ?? written.baseUrl;
   const rpcUrl: string | undefined = process.env.RPC_URL ?? written.rpcUrl;
   const deploymentPath: string | undefined = process.env.DEPLOYMENT ?? written.deploymentPath;

@@ -15,6 +15,7 @@ import { compileContracts } from "./foundry.js";
 import { LOCK_NAME } from "./lock.js";
 import { freePort } from "./ports.js";
 import { type Postgres, startPostgres } from "./postgres.js";
+import { LOCAL_STABLECOIN, placeStablecoin } from "./stablecoin.js";
 
 /** Roles of anvil's accounts; the others are free for agents. */
 const ACCOUNTS = { owner: 0, signers: [1, 2], reviewer: 8, treasury: 9 } as const;
@@ -201,6 +202,7 @@ async function deployOnce(
     reviewer: localAccount(ACCOUNTS.reviewer).address,
     signers,
     domain: DOMAIN,
+    asset: await placeStablecoin({ rpcUrl, chainId: LOCAL_CHAIN_ID }, LOCAL_STABLECOIN),
     parameters,
   });
   await local.save();

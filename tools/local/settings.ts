@@ -73,6 +73,8 @@ function localDefaults(masterKey: string): Environment {
     CONFIRMATIONS: LOCAL_CONFIRMATIONS,
     RATE_LIMIT_ANONYMOUS: LOCAL_RATE_LIMIT_ANONYMOUS,
     WEBHOOKS_TO_PRIVATE_ADDRESSES: "true",
+    // The oldest x402 clients read quotes from the body alone.
+    X402_V1_BODIES: "true",
   };
 }
 
