@@ -1,10 +1,15 @@
 /** Installs the dependencies if node_modules is missing or does not match the lockfile. Needs no package itself. */
-import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
+/** Unmodified x402 clients that tests run, with the wallet kits that they bring: a folder of their own. */
+const CLIENTS = join(ROOT, "test/clients");
+/** What `npm start` needs: not the command line, which users install on its own. */
+const START = ["", "packages/protocol", "packages/client", "tools"];
+const PROGRESS_MS = 5000;
 
 /** `development` also installs the packages that only checks and tests need: the compilers among them. */
 export async function ensureInstalled({ development = true } = {}) {
@@ -13,47 +18,109 @@ export async function ensureInstalled({ development = true } = {}) {
     console.error(`Node 20.11 or later is required; this is ${process.version}.`);
     process.exit(1);
   }
-  if (!isInstalled(development)) install(development);
+  const wanted = wantedPackages(development);
+  if (!isInstalled(ROOT, wanted)) await install(ROOT, wanted, development ? [] : startOptions());
   const { ensureBuilt } = await import("./build.mjs");
   await ensureBuilt();
 }
 
-function install(development) {
-  const count = packages("package-lock.json").filter(([, entry]) => isWanted(entry, development)).length;
-  console.log(`Installing about ${count} packages (npm ci).`);
+/** Installs the stock x402 clients. */
+export async function ensureClients() {
+  const wanted = packages(join(CLIENTS, "package-lock.json")).filter(([, entry]) => entry.optional !== true);
+  if (!isInstalled(CLIENTS, wanted)) await install(CLIENTS, wanted, ["--ignore-scripts"]);
+}
+
+function startOptions() {
+  const workspaces = START.filter((path) => path !== "").map((path) => `--workspace=${path}`);
+  return ["--omit=dev", "--include-workspace-root", ...workspaces];
+}
+
+async function install(dir, wanted, options) {
+  console.log(`Installing ${wanted.length} packages (npm ci).`);
   const npm = process.env.npm_execpath;
   const [command, args] = npm?.endsWith(".js") ? [process.execPath, [npm]] : ["npm", []];
-  const options = ["--no-audit", "--no-fund", "--loglevel=error", ...(development ? [] : ["--omit=dev"])];
   const startedAt = Date.now();
-  const { status, error } = spawnSync(command, [...args, "ci", ...options], {
-    cwd: ROOT,
+  const seconds = () => Math.round((Date.now() - startedAt) / 1000);
+  const child = spawn(command, [...args, "ci", "--no-audit", "--no-fund", "--loglevel=error", ...options], {
+    cwd: dir,
     stdio: ["ignore", "inherit", "inherit"],
   });
-  if (error !== undefined) console.error(`npm cannot be run: ${error.message}`);
-  if (status !== 0) process.exit(1);
-  console.log(`Installed in ${Math.round((Date.now() - startedAt) / 1000)} s.`);
-}
-
-/** Compares the lockfile with npm's copy in node_modules. */
-function isInstalled(development) {
-  const present = Object.fromEntries(packages("node_modules/.package-lock.json"));
-  return packages("package-lock.json").every(([path, entry]) => {
-    const found = present[path];
-    return found === undefined ? !isWanted(entry, development) : found.version === entry.version;
+  const progress = setInterval(() => {
+    console.log(`  ${Math.min(topLevel(dir), wanted.length)} unpacked after ${seconds()} s`);
+  }, PROGRESS_MS);
+  const status = await new Promise((resolve) => {
+    child.once("error", (error) => {
+      console.error(`npm cannot be run: ${error.message}`);
+      resolve(1);
+    });
+    child.once("close", resolve);
   });
+  clearInterval(progress);
+  if (status !== 0) process.exit(1);
+  console.log(`Installed in ${seconds()} s.`);
 }
 
-/** Packages for other platforms are optional. */
-function isWanted(entry, development) {
-  return entry.optional !== true && (development || !(entry.dev || entry.devOptional));
+/** Packages in the folder so far. */
+function topLevel(dir) {
+  try {
+    return readdirSync(join(dir, "node_modules")).length;
+  } catch {
+    return 0;
+  }
+}
+
+/** Compares what is wanted with npm's copy of the lockfile in node_modules. */
+function isInstalled(dir, wanted) {
+  const present = Object.fromEntries(packages(join(dir, "node_modules/.package-lock.json")));
+  return wanted.every(([path, entry]) => present[path]?.version === entry.version);
+}
+
+/** Packages for other platforms are optional, and so not among them. */
+function wantedPackages(development) {
+  const lockfile = join(ROOT, "package-lock.json");
+  const needed = development ? null : reachable(readLockfile(lockfile), START);
+  return packages(lockfile).filter(
+    ([path, entry]) => entry.optional !== true && (needed === null || needed.has(path)),
+  );
+}
+
+/** Paths of all packages on which these workspaces depend, resolved as Node does: from the inside out. */
+function reachable(entries, workspaces) {
+  const found = new Set();
+  const visit = (from) => {
+    const { dependencies, peerDependencies, peerDependenciesMeta = {} } = entries[from];
+    const peers = Object.keys(peerDependencies ?? {}).filter((name) => !peerDependenciesMeta[name]?.optional);
+    for (const name of [...Object.keys(dependencies ?? {}), ...peers]) {
+      for (let at = from; ; at = at.slice(0, Math.max(0, at.lastIndexOf("node_modules/") - 1))) {
+        const path = join(at, "node_modules", name);
+        if (entries[path] === undefined && at !== "") continue;
+        if (entries[path] !== undefined && !found.has(path)) {
+          found.add(path);
+          visit(entries[path].link ? entries[path].resolved : path);
+        }
+        break;
+      }
+    }
+  };
+  for (const workspace of workspaces) visit(workspace);
+  return found;
 }
 
 /** The installed packages that a lockfile names, by path; the repository's own workspaces are not among them. */
 function packages(lockfile) {
+  const entries = Object.entries(readLockfile(lockfile));
+  return entries.filter(([path, entry]) => path.includes("node_modules/") && !entry.link);
+}
+
+function readLockfile(path) {
   try {
-    const entries = Object.entries(JSON.parse(readFileSync(join(ROOT, lockfile), "utf8")).packages);
-    return entries.filter(([path, entry]) => path.includes("node_modules/") && !entry.link);
+    return JSON.parse(readFileSync(path, "utf8")).packages;
   } catch {
-    return [];
+    return {};
   }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  await ensureInstalled();
+  if (process.argv.includes("--clients")) await ensureClients();
 }
