@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROOT } from "../../src/root.js";
 import { startOwnNetwork } from "../../tools/demo/network.js";
+// @ts-expect-error A plain module: it runs before anything is installed.
 import { ensureClients } from "../../tools/install.mjs";
 import { type Finished, runProcess } from "../support/run-process.js";
 import { codeBlocks } from "../support/text-blocks.js";
