@@ -1,6 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
 import { serve } from "@hono/node-server";
 import type { Address } from "@working-contracts/protocol/types";
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from "@x402/core/http";
@@ -29,11 +31,6 @@ import {
   privateKeyToAccount,
 } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  createSigner,
-  decodeXPaymentResponse,
-  wrapFetchWithPayment as wrapFetchWithPaymentV1,
-} from "x402-fetch";
 import { createChainClients } from "../../src/chain/clients.js";
 import { verifyPayment } from "../../src/payments/verify-payment.js";
 import {
@@ -46,7 +43,17 @@ import {
   receiptHeaders,
   responseVersion,
 } from "../../src/payments/x402.js";
+import { ROOT } from "../../src/root.js";
+// @ts-expect-error A plain module: it runs before anything is installed.
+import { ensureClients } from "../../tools/install.mjs";
 import { freePort } from "../../tools/local/ports.js";
+
+await ensureClients();
+const {
+  createSigner,
+  decodeXPaymentResponse,
+  wrapFetchWithPayment: wrapFetchWithPaymentV1,
+} = createRequire(join(ROOT, "test/clients/package.json"))("x402-fetch");
 
 const CHAIN_ID = 84532;
 const PRICE = 50_000_000n;

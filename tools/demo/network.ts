@@ -57,7 +57,13 @@ export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<
   chmodSync(dir, 0o755);
   const child = spawn(process.execPath, [join(ROOT, "tools/start.mjs")], {
     // Stock clients do not repeat a call that is still pending, so on a slow machine they wait longer.
-    env: { ...process.env, DATA_DIR: dir, PORT: "0", SETTLEMENT_WAIT_MS: "100000", npm_lifecycle_event: undefined },
+    env: {
+      ...process.env,
+      DATA_DIR: dir,
+      PORT: "0",
+      SETTLEMENT_WAIT_MS: "100000",
+      npm_lifecycle_event: undefined,
+    },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const ended = once(child, "close");

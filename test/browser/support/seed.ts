@@ -1,12 +1,6 @@
 /** Contracts in each state that the pages distinguish, created over HTTP as agents would. */
 import type { Address } from "viem";
-<<<<<<< HEAD
 import type { ComplaintView } from "../../../src/features/complaints/complaints.js";
-import { createdBy, matchedBetween, untilStatus } from "../../e2e/contract-actors.js";
-import { deliveredBetween, disputedBetween, expectOk, vote } from "../../e2e/jury-actors.js";
-=======
-import type { ComplaintView } from "../../../src/features/complaints/view.js";
->>>>>>> f2ce2d6 (test: make the suites share one world)
 import type { Agent } from "../../support/agent.js";
 import {
   created,
