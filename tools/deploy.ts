@@ -7,8 +7,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
 import { createChainClients, createSigningClient } from "../src/chain/clients.js";
 import { deployProtocol } from "../src/chain/deploy.js";
-import { writeDeployment } from "../src/chain/deployment.js";
-import { NETWORKS, type NetworkName, networkFaults } from "../src/chain/networks.js";
+import { NETWORKS, type NetworkName, networkFaults, writeDeployment } from "../src/chain/deployment.js";
 import { ROOT } from "../src/root.js";
 import { compileContracts } from "./local/foundry.js";
 

@@ -2,7 +2,6 @@
 import { readFileSync } from "node:fs";
 import {
   delegationAbi,
-  escrowAbi,
   factoryAbi,
   protocolTokenAbi,
   registryAbi,
@@ -15,21 +14,26 @@ import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
 import {
   type Abi,
   type Address,
+  BaseError,
   type Chain,
   concat,
   encodeDeployData,
   encodeFunctionData,
   getAddress,
   getContractAddress,
+  type Hash,
   type Hex,
   isAddressEqual,
   keccak256,
+  type LocalAccount,
   type PublicClient,
   parseEther,
+  RpcRequestError,
   type TransactionReceipt,
   type Transport,
+  type WalletClient,
 } from "viem";
-import { included, type Sender, type SentTransaction, send } from "./inclusion.js";
+import { verifyDeployment } from "./deployment.js";
 
 /** The contracts that are deployed directly; the factory contains the escrow. */
 export const CONTRACTS = [
@@ -126,80 +130,6 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
   return deployment;
 }
 
-/**
- * Checks on chain that every immutable in a deployment has the expected value and that `signers` are allowed to send
- * batches. Throws an error with one line per fault.
- */
-export async function verifyDeployment({
-  publicClient,
-  deployment,
-  signers,
-}: {
-  publicClient: PublicClient<Transport, Chain>;
-  deployment: Deployment;
-  signers: readonly Address[];
-}): Promise<void> {
-  const chainId = await publicClient.getChainId();
-  if (chainId !== deployment.chainId) {
-    throw new Error(`The deployment is for chain ${deployment.chainId}, the node serves chain ${chainId}.`);
-  }
-  const { factory, implementation, relay, delegation, registry, protocolToken, asset } = deployment;
-  for (const address of [
-    factory,
-    implementation,
-    relay,
-    delegation,
-    registry,
-    protocolToken,
-    asset.address,
-  ]) {
-    if ((await publicClient.getCode({ address })) === undefined) {
-      throw new Error(
-        `Chain ${chainId} has no contract at ${address}. Use the deployment file for this chain.`,
-      );
-    }
-  }
-
-  const escrow = { address: implementation, abi: escrowAbi } as const;
-  const voters = { address: registry, abi: registryAbi } as const;
-  const token = { address: protocolToken, abi: protocolTokenAbi } as const;
-  const delegations = { address: delegation, abi: delegationAbi } as const;
-  const read = publicClient.readContract;
-  const checks: [string, Promise<string>, string][] = [
-    [
-      "factory.IMPLEMENTATION",
-      read({ address: factory, abi: factoryAbi, functionName: "IMPLEMENTATION" }),
-      implementation,
-    ],
-    ["escrow.FACTORY", read({ ...escrow, functionName: "FACTORY" }), factory],
-    ["escrow.ASSET", read({ ...escrow, functionName: "ASSET" }), asset.address],
-    ["escrow.OPERATOR", read({ ...escrow, functionName: "OPERATOR" }), relay],
-    ["escrow.DELEGATION", read({ ...escrow, functionName: "DELEGATION" }), delegation],
-    ["escrow.REGISTRY", read({ ...escrow, functionName: "REGISTRY" }), registry],
-    ["escrow.REWARD_TOKEN", read({ ...escrow, functionName: "REWARD_TOKEN" }), protocolToken],
-    ["registry.TOKEN", read({ ...voters, functionName: "TOKEN" }), protocolToken],
-    ["registry.FACTORY", read({ ...voters, functionName: "FACTORY" }), factory],
-    ["registry.OPERATOR", read({ ...voters, functionName: "OPERATOR" }), relay],
-    ["registry.DELEGATION", read({ ...voters, functionName: "DELEGATION" }), delegation],
-    ["protocolToken.FACTORY", read({ ...token, functionName: "FACTORY" }), factory],
-    ["protocolToken.REGISTRY", read({ ...token, functionName: "REGISTRY" }), registry],
-    ["delegation.FACTORY", read({ ...delegations, functionName: "FACTORY" }), factory],
-    ["delegation.domain", read({ ...delegations, functionName: "domain" }), deployment.domain],
-  ];
-  const faults: string[] = [];
-  for (const [name, answer, expected] of checks) {
-    const actual = await answer;
-    if (actual.toLowerCase() !== expected.toLowerCase())
-      faults.push(`${name} is ${actual}, not ${expected}.`);
-  }
-  for (const signer of signers) {
-    const allowed = await read({ address: relay, abi: relayAbi, functionName: "isSigner", args: [signer] });
-    if (!allowed)
-      faults.push(`The Relay ${relay} does not allow the signer ${signer}: its owner must call setSigner.`);
-  }
-  if (faults.length > 0) throw new Error(faults.join("\n"));
-}
-
 /** Hash of the compiled contracts. This code cannot use a chain where contracts with a different hash are deployed. */
 export function contractsHash(): Hex {
   return keccak256(concat(CONTRACTS.map((name) => keccak256(bytecode(name)))));
@@ -244,4 +174,100 @@ async function describeAsset(
 function networkName(chainId: number): string {
   const known = Object.entries(EVM_NETWORK_CHAIN_ID_MAP).find(([, id]) => id === chainId);
   return known?.[0] ?? `eip155:${chainId}`;
+}
+
+/** Milliseconds until a transaction without a receipt is sent again. */
+const RESEND_AFTER_MS = 30_000;
+const ATTEMPTS = 6;
+
+interface Sender {
+  walletClient: WalletClient<Transport, Chain, LocalAccount>;
+  publicClient: PublicClient<Transport, Chain>;
+  /** Milliseconds. */
+  resendAfterMs?: number | undefined;
+}
+
+interface Request {
+  to?: Address;
+  data: Hex;
+  nonce: number;
+  gas: bigint;
+  maxFeePerGas: bigint;
+  maxPriorityFeePerGas: bigint;
+}
+
+interface SentTransaction {
+  request: Request;
+  /** They share a nonce, so at most one is included. */
+  hashes: Hash[];
+}
+
+/** Sends a transaction at the current fee. Throws if gas estimation fails or the node rejects it. */
+async function send(
+  { walletClient }: Sender,
+  call: Pick<Request, "to" | "data" | "nonce">,
+): Promise<SentTransaction> {
+  const prepared = await walletClient.prepareTransactionRequest({ ...call, type: "eip1559" });
+  const { gas, maxFeePerGas, maxPriorityFeePerGas } = prepared;
+  const request = { ...call, gas, maxFeePerGas, maxPriorityFeePerGas };
+  const { hash, failure } = await broadcast(walletClient, request);
+  if (failure instanceof BaseError && failure.walk((cause) => cause instanceof RpcRequestError) !== null)
+    throw failure;
+  return { request, hashes: [hash] };
+}
+
+/** Never throws: if the response was lost, the transaction can still be pending, and its hash identifies it. */
+async function broadcast(
+  { account, chain, sendRawTransaction }: Sender["walletClient"],
+  request: Request,
+): Promise<{ hash: Hash; failure: unknown }> {
+  const serializedTransaction = await account.signTransaction({
+    ...request,
+    chainId: chain.id,
+    type: "eip1559",
+  });
+  const failure = await sendRawTransaction({ serializedTransaction }).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  return { hash: keccak256(serializedTransaction), failure };
+}
+
+/**
+ * Waits for a transaction's receipt and resends it with both fees raised by 25% while there is none. Throws if the
+ * transaction reverted, or if none of six attempts was included in time.
+ */
+async function included(sender: Sender, { request, hashes }: SentTransaction): Promise<TransactionReceipt> {
+  const { walletClient, publicClient, resendAfterMs: timeout = RESEND_AFTER_MS } = sender;
+  let dearer = request;
+  let refusal: unknown;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const receipt = await Promise.any(
+        hashes.map((hash) => publicClient.waitForTransactionReceipt({ hash, timeout })),
+      );
+      if (receipt.status === "success") return receipt;
+    } catch (error) {
+      if (attempt === ATTEMPTS)
+        throw new Error(`Transaction ${hashes[0]} was not included after ${ATTEMPTS} attempts.`, {
+          cause: refusal ?? error,
+        });
+      dearer = raised(dearer);
+      // The node also rejects it if an earlier attempt was just included. The receipts decide.
+      const { hash, failure } = await broadcast(walletClient, dearer);
+      hashes.push(hash);
+      refusal = failure ?? refusal;
+      continue;
+    }
+    throw new Error(`Transaction ${hashes[0]} reverted.`);
+  }
+}
+
+function raised(request: Request): Request {
+  const quarterMore = (fee: bigint) => (fee * 5n + 3n) / 4n;
+  return {
+    ...request,
+    maxFeePerGas: quarterMore(request.maxFeePerGas),
+    maxPriorityFeePerGas: quarterMore(request.maxPriorityFeePerGas),
+  };
 }

@@ -1,7 +1,16 @@
-/** Deployment files on disk: `deployments/<chainId>.json`. */
+/** Deployment files, `deployments/<chainId>.json`, their check against the chain, and the networks we deploy to. */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import {
+  delegationAbi,
+  escrowAbi,
+  factoryAbi,
+  protocolTokenAbi,
+  registryAbi,
+  relayAbi,
+} from "@working-contracts/protocol/abi";
 import { type Deployment, parseDeployment } from "@working-contracts/protocol/deployment";
+import { type Address, type Chain, domainSeparator, type PublicClient, parseAbi, type Transport } from "viem";
 
 /** Reads a deployment file. Throws an error with one line per fault, each naming the file. */
 export function readDeployment(path: string): Deployment {
@@ -19,4 +28,144 @@ export function writeDeployment(path: string, deployment: Deployment): void {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(`${path}.tmp`, `${JSON.stringify(deployment, null, 2)}\n`);
   renameSync(`${path}.tmp`, path);
+}
+
+/**
+ * Checks on chain that every immutable in a deployment has the expected value and that `signers` are allowed to send
+ * batches. Throws an error with one line per fault.
+ */
+export async function verifyDeployment({
+  publicClient,
+  deployment,
+  signers,
+}: {
+  publicClient: PublicClient<Transport, Chain>;
+  deployment: Deployment;
+  signers: readonly Address[];
+}): Promise<void> {
+  const chainId = await publicClient.getChainId();
+  if (chainId !== deployment.chainId) {
+    throw new Error(`The deployment is for chain ${deployment.chainId}, the node serves chain ${chainId}.`);
+  }
+  const { factory, implementation, relay, delegation, registry, protocolToken, asset } = deployment;
+  for (const address of [
+    factory,
+    implementation,
+    relay,
+    delegation,
+    registry,
+    protocolToken,
+    asset.address,
+  ]) {
+    if ((await publicClient.getCode({ address })) === undefined) {
+      throw new Error(
+        `Chain ${chainId} has no contract at ${address}. Use the deployment file for this chain.`,
+      );
+    }
+  }
+
+  const escrow = { address: implementation, abi: escrowAbi } as const;
+  const voters = { address: registry, abi: registryAbi } as const;
+  const token = { address: protocolToken, abi: protocolTokenAbi } as const;
+  const delegations = { address: delegation, abi: delegationAbi } as const;
+  const read = publicClient.readContract;
+  const checks: [string, Promise<string>, string][] = [
+    [
+      "factory.IMPLEMENTATION",
+      read({ address: factory, abi: factoryAbi, functionName: "IMPLEMENTATION" }),
+      implementation,
+    ],
+    ["escrow.FACTORY", read({ ...escrow, functionName: "FACTORY" }), factory],
+    ["escrow.ASSET", read({ ...escrow, functionName: "ASSET" }), asset.address],
+    ["escrow.OPERATOR", read({ ...escrow, functionName: "OPERATOR" }), relay],
+    ["escrow.DELEGATION", read({ ...escrow, functionName: "DELEGATION" }), delegation],
+    ["escrow.REGISTRY", read({ ...escrow, functionName: "REGISTRY" }), registry],
+    ["escrow.REWARD_TOKEN", read({ ...escrow, functionName: "REWARD_TOKEN" }), protocolToken],
+    ["registry.TOKEN", read({ ...voters, functionName: "TOKEN" }), protocolToken],
+    ["registry.FACTORY", read({ ...voters, functionName: "FACTORY" }), factory],
+    ["registry.OPERATOR", read({ ...voters, functionName: "OPERATOR" }), relay],
+    ["registry.DELEGATION", read({ ...voters, functionName: "DELEGATION" }), delegation],
+    ["protocolToken.FACTORY", read({ ...token, functionName: "FACTORY" }), factory],
+    ["protocolToken.REGISTRY", read({ ...token, functionName: "REGISTRY" }), registry],
+    ["delegation.FACTORY", read({ ...delegations, functionName: "FACTORY" }), factory],
+    ["delegation.domain", read({ ...delegations, functionName: "domain" }), deployment.domain],
+  ];
+  const faults: string[] = [];
+  for (const [name, answer, expected] of checks) {
+    const actual = await answer;
+    if (actual.toLowerCase() !== expected.toLowerCase())
+      faults.push(`${name} is ${actual}, not ${expected}.`);
+  }
+  for (const signer of signers) {
+    const allowed = await read({ address: relay, abi: relayAbi, functionName: "isSigner", args: [signer] });
+    if (!allowed)
+      faults.push(`The Relay ${relay} does not allow the signer ${signer}: its owner must call setSigner.`);
+  }
+  if (faults.length > 0) throw new Error(faults.join("\n"));
+}
+
+/** A public network the protocol can be deployed to, with its native stablecoin. */
+interface KnownNetwork {
+  chainId: number;
+  /** As published by Circle; `name` and `version` belong to its EIP-712 domain. */
+  asset: { address: Address; name: string; version: string; decimals: number };
+}
+
+/** Native USDC (developers.circle.com/stablecoins/usdc-contract-addresses), not the bridged USDbC. */
+export const NETWORKS = {
+  base: {
+    chainId: 8453,
+    asset: {
+      address: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+      name: "USD Coin",
+      version: "2",
+      decimals: 6,
+    },
+  },
+  "base-sepolia": {
+    chainId: 84_532,
+    asset: {
+      address: "0x036CbD53842c5426634e7929541eC2318f3dCF7e",
+      name: "USDC",
+      version: "2",
+      decimals: 6,
+    },
+  },
+} as const satisfies Record<string, KnownNetwork>;
+
+export type NetworkName = keyof typeof NETWORKS;
+
+const tokenAbi = parseAbi([
+  "function name() view returns (string)",
+  "function version() view returns (string)",
+  "function decimals() view returns (uint8)",
+  "function DOMAIN_SEPARATOR() view returns (bytes32)",
+]);
+
+/** Compares a configured network with what the node serves. Returns one line per difference. */
+export async function networkFaults(
+  publicClient: PublicClient<Transport, Chain | undefined>,
+  name: NetworkName,
+): Promise<string[]> {
+  const { chainId, asset }: KnownNetwork = NETWORKS[name];
+  const actual = await publicClient.getChainId();
+  if (actual !== chainId) return [`${name} is chain ${chainId}, the node serves chain ${actual}.`];
+  if ((await publicClient.getCode({ address: asset.address })) === undefined) {
+    return [`There is no contract at ${asset.address}, the stablecoin's address on ${name}.`];
+  }
+
+  const { address: verifyingContract, decimals, ...domain } = asset;
+  const expected = {
+    name: domain.name,
+    version: domain.version,
+    decimals,
+    DOMAIN_SEPARATOR: domainSeparator({ domain: { ...domain, chainId, verifyingContract } }),
+  };
+  const faults = (Object.keys(expected) as (keyof typeof expected)[]).map(async (functionName) => {
+    const call = { address: verifyingContract, abi: tokenAbi, functionName } as const;
+    const answer = await publicClient.readContract(call).catch(() => "nothing");
+    if (answer === expected[functionName]) return null;
+    return `${functionName}() of ${verifyingContract} is ${answer}, not ${expected[functionName]}.`;
+  });
+  return (await Promise.all(faults)).filter((fault) => fault !== null);
 }

@@ -1,8 +1,8 @@
-/** Maps every Solidity error a relayed operation can end in to an API error code and message. */
+/** What a failed execution means: whether the contract or the node failed, and the API error code of each Solidity error. */
 
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
 import type { Hex } from "@working-contracts/protocol/types";
-import { type ContractErrorName, decodeErrorResult } from "viem";
+import { BaseError, type ContractErrorName, decodeErrorResult, isHex, RpcRequestError } from "viem";
 import type { ErrorCode } from "../errors.js";
 
 interface ErrorMeaning {
@@ -123,4 +123,33 @@ export function decodeRevert(data: Hex): Revert | null {
 /** The API error code and message for a Solidity error name; null if the error is not ours. */
 export function meaningOf(errorName: string): ErrorMeaning | null {
   return Object.hasOwn(MEANINGS, errorName) ? (MEANINGS[errorName] ?? null) : null;
+}
+
+/** JSON-RPC: the execution was reverted. */
+const EXECUTION_REVERTED = 3;
+/**
+ * How geth, reth, Erigon, Nethermind, Besu and anvil report a revert under other codes, and other failed executions.
+ */
+const EXECUTION_FAILED =
+  /revert|out ?of ?gas|gas required exceeds|invalid (opcode|jump)|bad (instruction|jump)|stack (under|over|limit)|write protection|return data out of bounds|gas uint64 overflow|max call depth|(evm|vm execution) error/i;
+const OUT_OF_GAS = /out ?of ?gas|gas required exceeds/i;
+
+export interface FailedExecution {
+  /** Revert data; `0x` if there is none. */
+  data: Hex;
+  outOfGas: boolean;
+}
+
+/**
+ * Returns how the contract failed; null if the error is about the node, for example because it is unreachable or
+ * rejects the request. viem's error classes cannot be used: its contract functions treat every internal error (-32603)
+ * as a revert.
+ */
+export function failedExecution(error: unknown): FailedExecution | null {
+  const cause =
+    error instanceof BaseError ? error.walk((inner) => inner instanceof RpcRequestError) : undefined;
+  if (!(cause instanceof RpcRequestError)) return null;
+  const { code, data, details } = cause;
+  if (code !== EXECUTION_REVERTED && !EXECUTION_FAILED.test(details)) return null;
+  return { data: isHex(data) ? data : "0x", outOfGas: OUT_OF_GAS.test(details) };
 }

@@ -1,8 +1,27 @@
 /** The operator's command line: actions that the API does not offer. */
-import { complaintList, complaintResolve } from "./operator/complaints.js";
-import { grant } from "./operator/grant.js";
-import { rotate } from "./operator/master-key.js";
-import { OperatorError } from "./operator/settings.js";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { protocolTokenAbi } from "@working-contracts/protocol/abi";
+import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { privateKeyToAccount } from "viem/accounts";
+import { z } from "zod";
+import { createChainClients, createSigningClient } from "../chain/clients.js";
+import { readDeployment } from "../chain/deployment.js";
+import { hex32, hex32List } from "../config.js";
+import { createDatabase, type Database } from "../db/client.js";
+import {
+  COMPLAINT_STATUSES,
+  type ComplaintRow,
+  type ComplaintStatus,
+  findComplaints,
+  resolveComplaint,
+  toComplaint,
+} from "../features/complaints/complaints.js";
+import { type RotationReport, rotateMasterKey } from "../features/references/vault.js";
+import { rotateWebhookSecrets } from "../webhooks/signing.js";
+import type { MasterKeys } from "../master-key.js";
+import { ROOT } from "../root.js";
 
 const USAGE = `Usage: npm run operator -- <command>
 
@@ -25,6 +44,21 @@ To rotate the master key without downtime:
   3. Run master-key rotate with the same settings. If it is interrupted, repeat it until it reports nothing left.
   4. Restart without MASTER_KEYS_OLD, and destroy the old key.`;
 
+const LIST_LIMIT = "100";
+/** The limit of a complaint's own text. The note is just as public. */
+const NOTE_LENGTH = 4_096;
+
+/** The command cannot be carried out; the message is for the operator. */
+class OperatorError extends Error {
+  override readonly name = "OperatorError";
+}
+
+const OwnerSettingsSchema = z.object({
+  RPC_URL: z.url("must be a URL"),
+  DEPLOYMENT: z.string("is required"),
+  OWNER_PRIVATE_KEY: z.string("is required").regex(/^0x[0-9a-fA-F]{64}$/, "must be 32 bytes in hex"),
+});
+
 const COMMANDS: Record<string, (args: string[]) => Promise<void>> = {
   "complaint list": complaintList,
   "complaint resolve": complaintResolve,
@@ -45,4 +79,171 @@ try {
   const isUsage = (error as { code?: string }).code?.startsWith("ERR_PARSE_ARGS") === true;
   console.error(error instanceof OperatorError || isUsage ? (error as Error).message : error);
   process.exitCode = 1;
+}
+
+/** `complaint list`: prints one JSON object per line, oldest first. */
+async function complaintList(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      status: { type: "string" },
+      contract: { type: "string" },
+      limit: { type: "string", default: LIST_LIMIT },
+    },
+  });
+  const { status, contract, limit } = values;
+  if (status !== undefined && !isStatus(status)) {
+    throw new OperatorError(`--status must be one of: ${COMPLAINT_STATUSES.join(", ")}`);
+  }
+  if (!/^[1-9]\d{0,5}$/.test(limit))
+    throw new OperatorError("--limit must be a whole number from 1 to 999999");
+  const filter = { status, contractId: contract?.toLowerCase(), limit: Number(limit) };
+  const rows = await withDatabase((db) => findComplaints(db, filter));
+  for (const row of rows) print(row);
+}
+
+/** `complaint resolve <id> upheld|dismissed`: prints the complaint as it is now public. */
+async function complaintResolve(args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({
+    args,
+    options: { note: { type: "string" } },
+    allowPositionals: true,
+  });
+  const [id, status, ...rest] = positionals;
+  const note = values.note?.trim() || null;
+  if (id === undefined || (status !== "upheld" && status !== "dismissed") || rest.length > 0) {
+    throw new OperatorError('Usage: complaint resolve <complaint id> upheld|dismissed [--note "..."]');
+  }
+  if (note !== null && [...note].length > NOTE_LENGTH) {
+    throw new OperatorError(`--note must have at most ${NOTE_LENGTH} characters`);
+  }
+  const resolution = await withDatabase((db) => resolveComplaint(db, { id, status, note }));
+  if (resolution.ok) return print(resolution.complaint);
+  if (resolution.reason === "unknown") throw new OperatorError(`Complaint not found: ${id}`);
+  throw new OperatorError(
+    `The complaint was ${resolution.complaint.status} at ${resolution.complaint.resolvedAt?.toISOString()}. A resolution is public and is never replaced.`,
+  );
+}
+
+function isStatus(text: string): text is ComplaintStatus {
+  return (COMPLAINT_STATUSES as readonly string[]).includes(text);
+}
+
+function print(row: ComplaintRow): void {
+  console.log(JSON.stringify({ ...toComplaint(row), filedBy: row.filedBy }));
+}
+
+/** `grant <address> <tokens>`: mints protocol tokens as the token's owner, and resolves once they are minted. */
+async function grant(args: string[]): Promise<void> {
+  const { positionals } = parseArgs({ args, allowPositionals: true });
+  const [address = "", tokens = "", ...rest] = positionals;
+  const amount = parseDecimal(tokens, TOKEN_DECIMALS);
+  if (!/^0x[0-9a-fA-F]{40}$/.test(address) || amount === null || amount === 0n || rest.length > 0) {
+    throw new OperatorError("Usage: grant <address> <tokens>");
+  }
+  const to = address.toLowerCase() as `0x${string}`;
+  const { rpcUrl, deploymentPath, account } = ownerSettings();
+  const { chainId, protocolToken } = readDeployment(deploymentPath);
+  const { publicClient, chain } = createChainClients({ rpcUrl, chainId });
+  const token = { address: protocolToken, abi: protocolTokenAbi } as const;
+  const owner = await publicClient.readContract({ ...token, functionName: "owner" });
+  if (owner.toLowerCase() !== account.address.toLowerCase()) {
+    throw new OperatorError(
+      `OWNER_PRIVATE_KEY: belongs to ${account.address}, but the token's owner is ${owner}`,
+    );
+  }
+  const wallet = createSigningClient({ rpcUrl, chain, account });
+  const hash = await wallet.writeContract({ ...token, functionName: "grant", args: [to, amount] });
+  const { status } = await publicClient.waitForTransactionReceipt({ hash });
+  if (status !== "success") throw new OperatorError(`The transaction ${hash} reverted; nothing was granted.`);
+  console.log(`${to} has received ${formatDecimal(amount, TOKEN_DECIMALS)} protocol tokens (${hash}).`);
+}
+
+/** The three settings. If none is set, those of the local network that `npm start` runs. */
+function ownerSettings() {
+  const given = Object.fromEntries(
+    Object.keys(OwnerSettingsSchema.shape).flatMap((name) =>
+      process.env[name] ? [[name, process.env[name]]] : [],
+    ),
+  );
+  const local = Object.keys(given).length === 0 ? localNetwork() : null;
+  if (local !== null) return { ...local, account: privateKeyToAccount(local.ownerPrivateKey) };
+
+  const settings = OwnerSettingsSchema.safeParse(given);
+  if (!settings.success) {
+    const faults = settings.error.issues.map(({ path, message }) => `${String(path[0])}: ${message}`);
+    throw new OperatorError(
+      [...faults, "(or run npm start in another terminal and set none of them)"].join("\n"),
+    );
+  }
+  const { RPC_URL: rpcUrl, DEPLOYMENT: deploymentPath, OWNER_PRIVATE_KEY: key } = settings.data;
+  return { rpcUrl, deploymentPath, account: privateKeyToAccount(key as `0x${string}`) };
+}
+
+/** `master-key rotate`: rewraps every key. If some cannot be rewrapped, it fails after rewrapping the others. */
+async function rotate(args: string[]): Promise<void> {
+  if (args.length > 0) throw new OperatorError("master-key rotate takes no arguments");
+  const keys = masterKeys();
+  const onBatch = ({ rewrapped }: RotationReport): void => console.log(`${rewrapped} keys rewrapped`);
+  const { references, webhooks } = await withDatabase(async (db) => ({
+    references: await rotateMasterKey(db, keys, { onBatch }),
+    webhooks: await rotateWebhookSecrets(db, keys),
+  }));
+  const failed = [
+    ...references.failed.map(({ contractId, field, reason }) => `${contractId} ${field}: ${reason}`),
+    ...webhooks.failed.map((id) => `webhook ${id}: its secret could not be unwrapped`),
+  ];
+  if (failed.length === 0) {
+    const rewrapped = references.rewrapped + webhooks.rewrapped;
+    console.log(`Done: ${rewrapped} keys rewrapped, nothing left under another master key.`);
+    return;
+  }
+  throw new OperatorError(
+    [
+      `${failed.length} keys could not be rewrapped. Keep the master keys that they need:`,
+      ...failed.map((line) => `  ${line}`),
+    ].join("\n"),
+  );
+}
+
+/** Runs `work` on the service's database and always closes the connection. */
+export async function withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
+  const { db, pool } = createDatabase(databaseUrl(), { maxConnections: 2 });
+  try {
+    return await work(db);
+  } finally {
+    await pool.end();
+  }
+}
+
+/** The master keys. Throws OperatorError with one line per fault, which never shows a key. */
+function masterKeys(): MasterKeys {
+  const settings = z
+    .object({ MASTER_KEY: hex32, MASTER_KEYS_OLD: hex32List })
+    .safeParse({ MASTER_KEY: process.env.MASTER_KEY, MASTER_KEYS_OLD: process.env.MASTER_KEYS_OLD });
+  if (settings.success) {
+    return { masterKey: settings.data.MASTER_KEY, masterKeysOld: settings.data.MASTER_KEYS_OLD };
+  }
+  throw new OperatorError(
+    settings.error.issues.map(({ path, message }) => `${String(path[0])}: ${message}`).join("\n"),
+  );
+}
+
+/** Addresses of the network that `npm start` runs on this machine; null if none is running. */
+function localNetwork(): {
+  databaseUrl: string;
+  rpcUrl: string;
+  deploymentPath: string;
+  ownerPrivateKey: `0x${string}`;
+} | null {
+  const path = join(process.env.DATA_DIR || join(ROOT, ".local"), "network.json");
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : null;
+}
+
+/** DATABASE_URL, otherwise the database of the local network that `npm start` runs. */
+function databaseUrl(): string {
+  if (process.env.DATABASE_URL) return process.env.DATABASE_URL;
+  const local = localNetwork();
+  if (local !== null) return local.databaseUrl;
+  throw new OperatorError("DATABASE_URL: is required (or run npm start in another terminal first)");
 }

@@ -6,7 +6,7 @@ import { z } from "@hono/zod-openapi";
 import type { Context, ErrorHandler, Hono, NotFoundHandler } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { HttpRequestError, RpcRequestError, TimeoutError, WebSocketRequestError } from "viem";
-import { failedExecution } from "../chain/failed-execution.js";
+import { failedExecution } from "../chain/errors.js";
 import { SQLSTATE } from "../db/client.js";
 import { AppError, ERROR_STATUS, type ErrorCode } from "../errors.js";
 import type { AppEnv } from "./router.js";

@@ -13,7 +13,7 @@ import { escrowEvent, workingContract } from "../db/onchain.js";
 import { operation, terms } from "../db/schema.js";
 import { parseStoredTerms } from "../db/stored-terms.js";
 import type { Deps } from "../deps.js";
-import { createOperation, type NewOperation, returnSurplusOperation } from "../relayer/operations.js";
+import { createOperation, type NewOperation, refundDirectTransferOperation } from "../relayer/operations.js";
 import { enqueue, findByAuthorization, type OperationRow } from "../relayer/outbox.js";
 import { isCanonical } from "../relayer/receipts.js";
 import { findUse, isUsed, type UseDeps } from "./authorization-use.js";
@@ -244,7 +244,7 @@ export async function refundDirectTransfer(
 function refundOf(payment: PaymentAuthorization): NewOperation {
   const authorization = { ...payment, signature: withTokenV(payment.signature) };
   const { from: payer, to: escrow, value: amount } = payment;
-  return returnSurplusOperation({ escrow, payer, amount, authorization });
+  return refundDirectTransferOperation({ escrow, payer, amount, authorization });
 }
 
 async function enqueueRefund({ db }: Deps, payment: PaymentAuthorization): Promise<OperationRow> {

@@ -10,7 +10,7 @@ import {
   parseAbi,
   recoverAddress,
 } from "viem";
-import { failedExecution } from "../chain/failed-execution.js";
+import { failedExecution } from "../chain/errors.js";
 import {
   type EchoedQuote,
   networkName,

@@ -1,5 +1,5 @@
 /** Chooses the waiting operations for the next batch. Pure. */
-import type { OperationKind } from "./gas-limits.js";
+import type { OperationKind } from "./operations.js";
 import { operationGas } from "./transaction.js";
 
 export interface Candidate {

@@ -3,11 +3,17 @@ import { and, asc, desc, eq, gte, inArray, lte, sql } from "drizzle-orm";
 import { parseTransaction, type TransactionReceipt } from "viem";
 import { type BatchAttempt, batch } from "../db/schema.js";
 import { type Head, raiseAlarm, type SignerContext } from "./context.js";
-import { followGivenUp, recordGivenUp } from "./given-up.js";
-import { findNonceUse } from "./nonce-use.js";
 import { fenced } from "./ownership.js";
-import { findReceipt, isCanonical, isTrusted, placeOf } from "./receipts.js";
-import { finaliseBatches, recordFailures, recordReceipt, reopenBatches, requeueBatch } from "./results.js";
+import { findNonceUse, findReceipt, isCanonical, isTrusted, placeOf } from "./receipts.js";
+import {
+  finaliseBatches,
+  followGivenUp,
+  recordFailures,
+  recordGivenUp,
+  recordReceipt,
+  reopenBatches,
+  requeueBatch,
+} from "./results.js";
 import { broadcast, broadcastAll, signAttempt } from "./send.js";
 import { estimateFees, replacementFees } from "./transaction.js";
 

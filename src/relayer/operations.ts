@@ -2,15 +2,46 @@
  * Builds outbox entries for every call the relayer can send. Pure: services name the action; this module adds calldata,
  * gas limit and once-key.
  */
-
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { packTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { encodeFunctionData } from "viem";
-import { GAS_LIMITS, type OperationKind, signatureGas } from "./gas-limits.js";
 
-export type { OperationKind } from "./gas-limits.js";
+/**
+ * Gas limits the Relay enforces per kind of operation. Upper bounds, about twice the costliest ordinary call
+ * (test/contracts/snapshots), to leave room for a proxied stablecoin, cold storage and first payments. They are not
+ * higher because a batch reserves their sum and a hostile contract wallet can burn its whole limit.
+ */
+export const GAS_LIMITS = {
+  delegate: 200_000,
+  "revoke-delegation": 80_000,
+  create: 350_000,
+  accept: 200_000,
+  decline: 80_000,
+  cancel: 80_000,
+  deliver: 80_000,
+  withdraw: 80_000,
+  approve: 80_000,
+  dispute: 220_000,
+  vote: 280_000,
+  // 31 seats, up to four tries each.
+  draw: 3_000_000,
+  "open-vote": 150_000,
+  tally: 150_000,
+  settle: 250_000,
+  claim: 250_000,
+  "claim-deferred": 150_000,
+  "return-surplus": 200_000,
+  stake: 280_000,
+  "request-unstake": 120_000,
+  "withdraw-stake": 120_000,
+};
+export type OperationKind = keyof typeof GAS_LIMITS;
+
+/** Hex length of an externally owned account's signature. A contract wallet's is longer and costs more to verify. */
+const ORDINARY_SIGNATURE_LENGTH = 2 + 2 * 65;
+const CONTRACT_WALLET_GAS = 400_000;
 
 /** An action to store in the outbox. Addresses are lower case. */
 export interface NewOperation {
@@ -60,25 +91,22 @@ interface CreditableAction extends PaidAction {
   directTransfer?: boolean;
 }
 
-interface EscrowAction extends RequestFacts {
-  escrow: Address;
-  caller: Address;
-}
-
 interface KeeperAction extends RequestFacts {
   escrow: Address;
 }
 
+interface EscrowAction extends KeeperAction {
+  caller: Address;
+}
+
+interface AgentAction extends RequestFacts {
+  deployment: Deployment;
+  agent: Address;
+}
+
 /** Registers the agent's sign-in signature on chain as its delegation to the Relay. */
 export function delegateOperation(
-  action: RequestFacts & {
-    deployment: Deployment;
-    agent: Address;
-    nonce: Hex;
-    issuedAt: number;
-    expiresAt: number;
-    signature: Hex;
-  },
+  action: AgentAction & { nonce: Hex; issuedAt: number; expiresAt: number; signature: Hex },
 ): NewOperation {
   const { deployment, agent, nonce, issuedAt, expiresAt, signature } = action;
   return build("delegate", action, {
@@ -95,35 +123,35 @@ export function delegateOperation(
 }
 
 /** Revokes the agent's delegation to the Relay, at most once per proof of address (`challengeId`). */
-export function revokeDelegationOperation(
-  action: RequestFacts & { deployment: Deployment; agent: Address; challengeId: string },
-): NewOperation {
+export function revokeDelegationOperation(action: AgentAction & { challengeId: string }): NewOperation {
+  const { deployment, agent, challengeId } = action;
   return build("revoke-delegation", action, {
     escrow: null,
-    caller: action.agent,
-    target: action.deployment.delegation,
+    caller: agent,
+    target: deployment.delegation,
     data: encodeFunctionData({
       abi: delegationAbi,
       functionName: "revoke",
-      args: [action.agent, action.deployment.relay],
+      args: [agent, deployment.relay],
     }),
-    onceKey: `revoke-delegation:${action.agent}:${action.challengeId}`,
+    onceKey: `revoke-delegation:${agent}:${challengeId}`,
   });
 }
 
 /** Deploys the escrow for `terms` and pays the initiator's deposit into it. */
 export function createOperation(action: PaidAction & { terms: EscrowTerms }): NewOperation {
+  const { deployment, escrow, caller, terms } = action;
   return build("create", action, {
-    escrow: action.escrow,
-    caller: action.caller,
-    target: action.deployment.factory,
+    escrow,
+    caller,
+    target: deployment.factory,
     data: encodeFunctionData({
       abi: factoryAbi,
       functionName: "create",
-      args: [packTerms(action.terms), authorizationOf(action)],
+      args: [packTerms(terms), authorizationOf(action)],
     }),
     payment: paymentOf(action),
-    onceKey: `create:${action.escrow}`,
+    onceKey: `create:${escrow}`,
   });
 }
 
@@ -134,51 +162,7 @@ export function acceptOperation(action: CreditableAction): NewOperation {
     functionName: "accept",
     args: [action.caller, authorizationOf(action)],
   });
-  return build("accept", action, {
-    ...onEscrow(action, withSurplus(action, data)),
-    payment: paymentOf(action),
-    onceKey: `accept:${action.escrow}:${action.caller}`,
-  });
-}
-
-export function declineOperation(action: EscrowAction): NewOperation {
-  return build("decline", action, {
-    ...onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "decline" })),
-    onceKey: `decline:${action.escrow}`,
-  });
-}
-
-export function cancelOperation(action: EscrowAction): NewOperation {
-  return build("cancel", action, {
-    ...onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "cancel" })),
-    onceKey: `cancel:${action.escrow}`,
-  });
-}
-
-/** `outcomes` packs the results of computed criteria; 0 if the contract's criteria are not computed. */
-export function deliverOperation(
-  action: EscrowAction & { deliveryHash: Hex; checkpointsRoot: Hex; outcomes: number },
-): NewOperation {
-  const data = encodeFunctionData({
-    abi: escrowAbi,
-    functionName: "deliver",
-    args: [action.deliveryHash, action.checkpointsRoot, action.outcomes],
-  });
-  return build("deliver", action, { ...onEscrow(action, data), onceKey: `deliver:${action.escrow}` });
-}
-
-export function withdrawOperation(action: EscrowAction): NewOperation {
-  return build("withdraw", action, {
-    ...onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "withdraw" })),
-    onceKey: `withdraw:${action.escrow}`,
-  });
-}
-
-export function approveOperation(action: EscrowAction): NewOperation {
-  return build("approve", action, {
-    ...onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "approve" })),
-    onceKey: `approve:${action.escrow}`,
-  });
+  return paidOnEscrow("accept", action, data, `accept:${action.escrow}:${action.caller}`);
 }
 
 /** Opens a dispute and pays the Client's bond. */
@@ -188,11 +172,7 @@ export function disputeOperation(action: CreditableAction): NewOperation {
     functionName: "dispute",
     args: [authorizationOf(action)],
   });
-  return build("dispute", action, {
-    ...onEscrow(action, withSurplus(action, data)),
-    payment: paymentOf(action),
-    onceKey: `dispute:${action.escrow}`,
-  });
+  return paidOnEscrow("dispute", action, data, `dispute:${action.escrow}`);
 }
 
 /** Posts the caller's sealed vote and pays its bond. */
@@ -202,57 +182,48 @@ export function voteOperation(action: CreditableAction & { commitment: Hex }): N
     functionName: "vote",
     args: [action.caller, action.commitment, authorizationOf(action)],
   });
-  return build("vote", action, {
-    ...onEscrow(action, withSurplus(action, data)),
-    payment: paymentOf(action),
-    onceKey: `vote:${action.escrow}:${action.caller}`,
-  });
+  return paidOnEscrow("vote", action, data, `vote:${action.escrow}:${action.caller}`);
 }
 
+export const declineOperation = (action: EscrowAction) => bareCall("decline", action);
+export const cancelOperation = (action: EscrowAction) => bareCall("cancel", action);
+export const withdrawOperation = (action: EscrowAction) => bareCall("withdraw", action);
+export const approveOperation = (action: EscrowAction) => bareCall("approve", action);
+export const tallyOperation = (action: KeeperAction) => bareCall("tally", action);
+export const settleOperation = (action: KeeperAction) => bareCall("settle", action);
 /** Draws the jury, or picks a new seed block if the old one is out of reach. Each try needs a different `onceKey`. */
-export function drawOperation(action: KeeperAction & { onceKey: string }): NewOperation {
-  return build(
-    "draw",
-    action,
-    onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "draw" })),
-  );
+export const drawOperation = (action: KeeperAction & { onceKey: string }) => bareCall("draw", action);
+
+/** `outcomes` packs the results of computed criteria; 0 if the contract's criteria are not computed. */
+export function deliverOperation(
+  action: EscrowAction & { deliveryHash: Hex; checkpointsRoot: Hex; outcomes: number },
+): NewOperation {
+  const { deliveryHash, checkpointsRoot, outcomes } = action;
+  const data = encodeFunctionData({
+    abi: escrowAbi,
+    functionName: "deliver",
+    args: [deliveryHash, checkpointsRoot, outcomes],
+  });
+  return onEscrow("deliver", action, data, `deliver:${action.escrow}`);
 }
 
 export function openVoteOperation(
   action: KeeperAction & { backupAgent: Address; votes: number; salt: Hex },
 ): NewOperation {
+  const { escrow, backupAgent, votes, salt } = action;
   const data = encodeFunctionData({
     abi: escrowAbi,
     functionName: "openVote",
-    args: [action.backupAgent, action.votes, action.salt],
+    args: [backupAgent, votes, salt],
   });
-  return build("open-vote", action, {
-    ...onEscrow(action, data),
-    onceKey: `open-vote:${action.escrow}:${action.backupAgent}`,
-  });
-}
-
-export function tallyOperation(action: KeeperAction): NewOperation {
-  return build("tally", action, {
-    ...onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "tally" })),
-    onceKey: `tally:${action.escrow}`,
-  });
-}
-
-export function settleOperation(action: KeeperAction): NewOperation {
-  return build("settle", action, {
-    ...onEscrow(action, encodeFunctionData({ abi: escrowAbi, functionName: "settle" })),
-    onceKey: `settle:${action.escrow}`,
-  });
+  return onEscrow("open-vote", action, data, `open-vote:${escrow}:${backupAgent}`);
 }
 
 /** Pays a voter. A deferred reward is a second claim and needs a different `onceKey`. */
 export function claimOperation(action: KeeperAction & { backupAgent: Address }): NewOperation {
-  const data = encodeFunctionData({ abi: escrowAbi, functionName: "claim", args: [action.backupAgent] });
-  return build("claim", action, {
-    ...onEscrow(action, data),
-    onceKey: `claim:${action.escrow}:${action.backupAgent}`,
-  });
+  const { escrow, backupAgent } = action;
+  const data = encodeFunctionData({ abi: escrowAbi, functionName: "claim", args: [backupAgent] });
+  return onEscrow("claim", action, data, `claim:${escrow}:${backupAgent}`);
 }
 
 /** Retries a payout that the token refused. It can become due again, so each try needs a different `onceKey`. */
@@ -260,32 +231,25 @@ export function claimDeferredOperation(
   action: KeeperAction & { payee: Address; onceKey: string },
 ): NewOperation {
   const data = encodeFunctionData({ abi: escrowAbi, functionName: "claimDeferred", args: [action.payee] });
-  return build("claim-deferred", action, onEscrow(action, data));
+  return onEscrow("claim-deferred", action, data);
 }
 
 /** Refunds a direct transfer: money that an authorization moved to the escrow without changing its state. */
-export function returnSurplusOperation(
+export function refundDirectTransferOperation(
   action: KeeperAction & { payer: Address; amount: bigint; authorization: AuthorizationArguments },
 ): NewOperation {
+  const { escrow, payer, amount, authorization } = action;
   const data = encodeFunctionData({
     abi: escrowAbi,
     functionName: "returnSurplus",
-    args: [action.payer, action.amount, authorizationOf(action)],
+    args: [payer, amount, authorizationOf(action)],
   });
-  return build("return-surplus", action, {
-    ...onEscrow(action, data),
-    onceKey: `return-surplus:${action.escrow}:${action.payer}:${action.authorization.nonce}`,
-  });
+  return onEscrow("return-surplus", action, data, `return-surplus:${escrow}:${payer}:${authorization.nonce}`);
 }
 
 /** Stakes protocol tokens to become eligible as a Backup Agent. `authorization` must be for the protocol token. */
 export function stakeOperation(
-  action: RequestFacts & {
-    deployment: Deployment;
-    agent: Address;
-    amount: bigint;
-    authorization: AuthorizationArguments;
-  },
+  action: AgentAction & { amount: bigint; authorization: AuthorizationArguments },
 ): NewOperation {
   const { deployment, agent, amount, authorization } = action;
   return build("stake", action, {
@@ -302,29 +266,51 @@ export function stakeOperation(
 }
 
 /** Starts unbonding. It can happen again after a new stake, so pass a `onceKey` that identifies the request. */
-export function requestUnstakeOperation(
-  action: RequestFacts & { deployment: Deployment; agent: Address },
-): NewOperation {
-  return build("request-unstake", action, {
+export const requestUnstakeOperation = (action: AgentAction) => onRegistry("request-unstake", action);
+
+/** Withdraws an unbonded stake. It too can happen again, so pass a `onceKey` that identifies the request. */
+export const withdrawStakeOperation = (action: AgentAction) => onRegistry("withdraw-stake", action);
+
+function onRegistry(kind: "request-unstake" | "withdraw-stake", action: AgentAction): NewOperation {
+  const functionName = kind === "request-unstake" ? "requestUnstake" : "withdrawStake";
+  return build(kind, action, {
     escrow: null,
     caller: action.agent,
     target: action.deployment.registry,
-    data: encodeFunctionData({ abi: registryAbi, functionName: "requestUnstake", args: [action.agent] }),
+    data: encodeFunctionData({ abi: registryAbi, functionName, args: [action.agent] }),
   });
 }
 
-/**
- * Withdraws an unbonded stake. It can happen again after a new stake, so pass a `onceKey` that identifies the request.
- */
-export function withdrawStakeOperation(
-  action: RequestFacts & { deployment: Deployment; agent: Address },
+/** A call without arguments, once per escrow. */
+function bareCall(
+  kind: "decline" | "cancel" | "withdraw" | "approve" | "tally" | "settle" | "draw",
+  action: KeeperAction & { caller?: Address },
 ): NewOperation {
-  return build("withdraw-stake", action, {
-    escrow: null,
-    caller: action.agent,
-    target: action.deployment.registry,
-    data: encodeFunctionData({ abi: registryAbi, functionName: "withdrawStake", args: [action.agent] }),
-  });
+  const data = encodeFunctionData({ abi: escrowAbi, functionName: kind });
+  return onEscrow(kind, action, data, `${kind}:${action.escrow}`);
+}
+
+function onEscrow(
+  kind: OperationKind,
+  action: KeeperAction & { caller?: Address; authorization?: AuthorizationArguments },
+  data: Hex,
+  onceKey?: string,
+): NewOperation {
+  const { escrow, caller = null } = action;
+  return build(kind, action, { escrow, caller, target: escrow, data, onceKey });
+}
+
+function paidOnEscrow(
+  kind: OperationKind,
+  action: CreditableAction,
+  data: Hex,
+  onceKey: string,
+): NewOperation {
+  const call =
+    action.directTransfer === true
+      ? encodeFunctionData({ abi: escrowAbi, functionName: "withSurplus", args: [data] })
+      : data;
+  return { ...onEscrow(kind, action, call, onceKey), payment: paymentOf(action) };
 }
 
 function build(
@@ -332,23 +318,15 @@ function build(
   facts: RequestFacts & { signature?: Hex; authorization?: AuthorizationArguments },
   call: Pick<NewOperation, "escrow" | "caller" | "target" | "data" | "payment" | "onceKey">,
 ): NewOperation {
+  const signature = facts.signature ?? facts.authorization?.signature ?? "0x";
   return {
     ...call,
     kind,
-    gasLimit: GAS_LIMITS[kind] + signatureGas(facts.signature ?? facts.authorization?.signature ?? "0x"),
+    gasLimit: GAS_LIMITS[kind] + (signature.length > ORDINARY_SIGNATURE_LENGTH ? CONTRACT_WALLET_GAS : 0),
     requestHash: facts.requestHash,
     onceKey: facts.onceKey ?? call.onceKey,
     notAfter: facts.notAfter,
   };
-}
-
-function onEscrow(action: { escrow: Address; caller?: Address }, data: Hex) {
-  return { escrow: action.escrow, caller: action.caller ?? null, target: action.escrow, data };
-}
-
-function withSurplus({ directTransfer }: CreditableAction, data: Hex): Hex {
-  if (directTransfer !== true) return data;
-  return encodeFunctionData({ abi: escrowAbi, functionName: "withSurplus", args: [data] });
 }
 
 function authorizationOf({ authorization }: { authorization: AuthorizationArguments }) {

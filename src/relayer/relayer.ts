@@ -1,11 +1,13 @@
 /** One signer's loop: take ownership, follow sent batches, send waiting operations. */
-
+import { setTimeout as delay } from "node:timers/promises";
 import { relayAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Address } from "@working-contracts/protocol/types";
+import { sql } from "drizzle-orm";
 import type { Pool } from "pg";
 import type { PrivateKeyAccount, PublicClient } from "viem";
 import type { Database } from "../db/client.js";
+import { createLoop, type Loop } from "../loop.js";
 import { endExpired, readWork } from "./claim.js";
 import {
   type CrashPoint,
@@ -16,16 +18,11 @@ import {
   raiseAlarm,
   readHead,
   type SignerContext,
+  type SignerMemory,
 } from "./context.js";
 import { followBatches, isBehindGap } from "./follow.js";
 import { type Ownership, OwnershipLost, takeOwnership } from "./ownership.js";
 import { fillGap, sendNext } from "./send.js";
-
-export interface Relayer {
-  start(): void;
-  /** Ends the loop after its current step and releases the signer. The next owner resumes the signed batches. */
-  stop(): Promise<void>;
-}
 
 export const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
   pollIntervalMs: 100,
@@ -44,6 +41,12 @@ const NOT_ALLOWED_PAUSE_MS = 10_000;
 /** How long stop() waits for a step that hangs on the node. Abandoning it is safe because writes check the epoch. */
 const STOP_PATIENCE_MS = 5000;
 
+const CARETAKER_INTERVAL_MS = 2000;
+/** Longer than a restart of the owner takes. */
+const UNATTENDED_SECONDS = 30;
+const MAX_UNATTENDED = 100;
+
+/** `stop` ends the loop after its current step and releases the signer. The next owner resumes the signed batches. */
 export function createRelayer({
   db,
   pool,
@@ -67,32 +70,30 @@ export function createRelayer({
   options?: Partial<Omit<RelayerOptions, "confirmations">> | undefined;
   /** Called at each crash point; tests stop or crash the process here. */
   crashPoint?: ((point: CrashPoint) => Promise<void>) | undefined;
-}): Relayer {
+}): Loop {
   const settings: RelayerOptions = { ...DEFAULT_OPTIONS, ...options, confirmations };
   const signer = account.address.toLowerCase() as Address;
-  const stopping = new AbortController();
-  let running: Promise<void> | undefined;
   let ownership: Ownership | null = null;
 
-  const run = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
+  const owning = createLoop({
+    name: `relayer of ${signer}`,
+    logger,
+    intervalMs: TAKE_INTERVAL_MS,
+    maxBackoffMs: TAKE_INTERVAL_MS,
+    async round(stopping) {
       try {
         ownership = await takeOwnership(pool, signer);
-        if (ownership !== null) {
-          logger.info({ signer, epoch: ownership.epoch.toString() }, "relayer owns its signer");
-          await work(ownership);
-        }
-      } catch (error) {
-        logger.warn({ signer, error }, "relayer cannot take ownership of its signer");
+        if (ownership === null) return;
+        logger.info({ signer, epoch: ownership.epoch.toString() }, "relayer owns its signer");
+        await work(ownership, stopping);
       } finally {
         await ownership?.release();
         ownership = null;
       }
-      await pause(TAKE_INTERVAL_MS, stopping.signal);
-    }
-  };
+    },
+  });
 
-  const work = async ({ epoch, lost }: Ownership): Promise<void> => {
+  const work = async ({ epoch, lost }: Ownership, stopping: AbortSignal): Promise<void> => {
     const context: SignerContext = {
       db,
       publicClient,
@@ -106,7 +107,7 @@ export function createRelayer({
       crashPoint,
       memory: createMemory(),
     };
-    const ended = AbortSignal.any([stopping.signal, lost]);
+    const ended = AbortSignal.any([stopping, lost]);
     let failures = 0;
     let allowed = false;
     while (!ended.aborted) {
@@ -125,7 +126,8 @@ export function createRelayer({
         logger.warn({ signer, failures, error }, "relayer round failed");
       }
       const backoff = failures === 0 ? 0 : Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
-      await pause(allowed || failures > 0 ? settings.pollIntervalMs + backoff : NOT_ALLOWED_PAUSE_MS, ended);
+      const pause = allowed || failures > 0 ? settings.pollIntervalMs + backoff : NOT_ALLOWED_PAUSE_MS;
+      await delay(pause, undefined, { signal: ended }).catch(() => undefined);
     }
   };
 
@@ -161,27 +163,87 @@ export function createRelayer({
   };
 
   return {
-    start() {
-      running ??= run();
-    },
+    start: owning.start,
     async stop() {
-      stopping.abort();
-      await Promise.race([running, new Promise((resolve) => setTimeout(resolve, STOP_PATIENCE_MS).unref())]);
+      await Promise.race([owning.stop(), delay(STOP_PATIENCE_MS, undefined, { ref: false })]);
       await ownership?.release();
     },
   };
 }
 
-/** Resolves after `ms`, or immediately when `signal` aborts. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done, { once: true });
+/**
+ * Follows the transactions of signers that no process owns. Removing a key leaves signed batches behind, and their
+ * operations must not stay `sent` forever. Without the key nothing can be replaced, so the caretaker only rebroadcasts
+ * the signed bytes and records receipts. Any number can run: each signer's ownership lock admits one caretaker, and none
+ * while the signer has an owner.
+ */
+export function createCaretaker({
+  db,
+  pool,
+  publicClient,
+  deployment,
+  confirmations,
+  logger,
+  metrics,
+  unattendedSeconds = UNATTENDED_SECONDS,
+}: {
+  db: Database;
+  pool: Pool;
+  publicClient: PublicClient;
+  deployment: Deployment;
+  confirmations: number;
+  logger: RelayerLogger;
+  metrics?: RelayerMetrics | undefined;
+  unattendedSeconds?: number;
+}): Loop {
+  const options: RelayerOptions = { ...DEFAULT_OPTIONS, confirmations };
+  const memories = new Map<Address, SignerMemory>();
+
+  const unattended = async (): Promise<Address[]> => {
+    const { rows } = await db.execute<{ signer: Address }>(sql`
+      select signer from app.batch where state in ('sent', 'mined', 'quarantined')
+      group by signer having max(updated_at) < now() - make_interval(secs => ${unattendedSeconds})
+      limit ${MAX_UNATTENDED}`);
+    return rows.map(({ signer }) => signer);
+  };
+
+  const look = async (signer: Address): Promise<void> => {
+    const ownership = await takeOwnership(pool, signer);
+    if (ownership === null) return;
+    try {
+      const memory = memories.get(signer) ?? createMemory();
+      memories.set(signer, memory);
+      const { epoch } = ownership;
+      const context = {
+        db,
+        publicClient,
+        account: null,
+        signer,
+        epoch,
+        deployment,
+        options,
+        logger,
+        metrics,
+      };
+      const head = await readHead(publicClient);
+      await followBatches({ ...context, crashPoint: async () => {}, memory }, head);
+    } finally {
+      await ownership.release();
+    }
+  };
+
+  return createLoop({
+    name: "caretaker",
+    logger,
+    intervalMs: CARETAKER_INTERVAL_MS,
+    maxBackoffMs: CARETAKER_INTERVAL_MS,
+    async round(stopping) {
+      const signers = await unattended();
+      for (const known of memories.keys()) if (!signers.includes(known)) memories.delete(known);
+      for (const signer of signers) {
+        if (stopping.aborted) return;
+        await look(signer);
+      }
+    },
   });
 }

@@ -1,13 +1,14 @@
 /** Records the on-chain results of a batch and its operations. */
 
 import { relayAbi } from "@working-contracts/protocol/abi";
-import { and, eq, inArray, sql } from "drizzle-orm";
+import { and, arrayOverlaps, eq, inArray, sql } from "drizzle-orm";
 import { type Hex, parseEventLogs, type TransactionReceipt } from "viem";
 import type { Transaction } from "../db/client.js";
 import { batch, operation } from "../db/schema.js";
 import { notifyDone } from "./claim.js";
-import type { SignerContext } from "./context.js";
+import type { Head, SignerContext } from "./context.js";
 import { fenced } from "./ownership.js";
+import { findReceipt, isTrusted, placeOf } from "./receipts.js";
 import { ANSWERED_TRIES, FAILED_TRIES, failureReason, retryDelay } from "./verdict.js";
 
 /**
@@ -278,4 +279,61 @@ export async function requeueBatch(
   });
   context.metrics?.operations("requeued", requeued.length);
   context.logger.warn({ batch: id.toString(), state, operations: requeued }, "operations queued again");
+}
+
+/** How long after its last update an abandoned batch is checked at each new block. */
+const WATCH_TIME = "1 hour";
+const MAX_WATCHED = 50;
+
+const GIVEN_UP = inArray(batch.state, ["reverted", "superseded"]);
+
+/**
+ * Abandoned batches are reverted, or superseded by a foreign transaction, with their operations queued again. A reorg
+ * can still include such a batch, so its receipt is checked before any of its operations is recorded as failed.
+ *
+ * Records every abandoned batch that carried one of these operations and was mined after all.
+ */
+export async function recordGivenUp(
+  context: SignerContext,
+  operationIds: bigint[],
+  head: Head,
+): Promise<void> {
+  if (operationIds.length === 0) return;
+  const batches = await context.db
+    .select()
+    .from(batch)
+    .where(and(GIVEN_UP, arrayOverlaps(batch.operationIds, operationIds)));
+  await recordApplied(context, batches, head);
+}
+
+/** Does the same for the signer's recently abandoned batches. */
+export async function followGivenUp(context: SignerContext, head: Head): Promise<void> {
+  const batches = await context.db
+    .select()
+    .from(batch)
+    .where(
+      and(
+        eq(batch.signer, context.signer),
+        GIVEN_UP,
+        sql`${batch.updatedAt} > now() - ${WATCH_TIME}::interval`,
+      ),
+    )
+    .limit(MAX_WATCHED);
+  await recordApplied(context, batches, head);
+}
+
+async function recordApplied(
+  context: SignerContext,
+  batches: (typeof batch.$inferSelect)[],
+  head: Head,
+): Promise<void> {
+  for (const one of batches) {
+    const receipt = await findReceipt(context, one.attempts);
+    if (receipt?.status !== "success" || !(await isTrusted(context, placeOf(receipt), head))) continue;
+    context.logger.warn(
+      { batch: one.id.toString(), hash: receipt.transactionHash },
+      "abandoned batch was mined",
+    );
+    await recordReceipt(context, one, receipt, false);
+  }
 }

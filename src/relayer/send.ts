@@ -9,15 +9,15 @@ import {
   parseAbi,
   type TransactionSerializableEIP1559,
 } from "viem";
-import { failedExecution } from "../chain/failed-execution.js";
+import { failedExecution } from "../chain/errors.js";
 import type { BatchAttempt } from "../db/schema.js";
 import { batch } from "../db/schema.js";
 import { claimOperations, hasWaiting, storeUnsent, type Unsent } from "./claim.js";
 import { type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
-import { recordGivenUp } from "./given-up.js";
 import type { OperationRow } from "./outbox.js";
 import { fenced } from "./ownership.js";
 import { isCanonical, isTrusted } from "./receipts.js";
+import { recordGivenUp } from "./results.js";
 import { simulateOperations, stateOf } from "./simulate.js";
 import { batchGas, encodeBatch, estimateFees, type Fees } from "./transaction.js";
 import { failureReason, judgeFailure, TOKEN_PAUSED } from "./verdict.js";

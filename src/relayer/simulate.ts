@@ -3,7 +3,7 @@
 import { relayAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import { BaseError, type Hex, type PublicClient, parseEventLogs, toHex } from "viem";
-import { failedExecution } from "../chain/failed-execution.js";
+import { failedExecution } from "../chain/errors.js";
 import type { Head } from "./context.js";
 import type { OperationRow } from "./outbox.js";
 import { batchGas, encodeBatch } from "./transaction.js";

@@ -13,7 +13,7 @@ import { operation, sealedVote } from "../../src/db/schema.js";
 import { createKeeper } from "../../src/keeper/keeper.js";
 import type { Loop } from "../../src/loop.js";
 import { drawOperation } from "../../src/relayer/operations.js";
-import { createRelayer, type Relayer } from "../../src/relayer/relayer.js";
+import { createRelayer } from "../../src/relayer/relayer.js";
 import { holdTerms } from "./held-terms.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
 import {
@@ -38,7 +38,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
   let network: IndexerNetwork;
   let actors: Actors;
   let clock: ChainClock;
-  let relayer: Relayer;
+  let relayer: Loop;
   let keepers: Loop[] = [];
   let client: Wallet;
   let worker: Wallet;

@@ -4,7 +4,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readDeployment } from "../../src/chain/deployment.js";
-import { findDue } from "../../src/keeper/due.js";
+import { findDue } from "../../src/keeper/keeper.js";
 import { claimOperations, hasWaiting, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type SignerContext } from "../../src/relayer/context.js";
 import { assertQueueCapacity } from "../../src/relayer/outbox.js";

@@ -26,12 +26,11 @@ import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";
 import type { Loop } from "../../src/loop.js";
 import { createMetrics } from "../../src/metrics.js";
-import { createCaretaker } from "../../src/relayer/caretaker.js";
 import type { CrashPoint, RelayerOptions } from "../../src/relayer/context.js";
 import { acceptOperation, createOperation, type NewOperation } from "../../src/relayer/operations.js";
 import { enqueue, type OperationRow } from "../../src/relayer/outbox.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
-import { createRelayer, DEFAULT_OPTIONS, type Relayer } from "../../src/relayer/relayer.js";
+import { createCaretaker, createRelayer, DEFAULT_OPTIONS } from "../../src/relayer/relayer.js";
 import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../tools/local/chain.js";
 import { freePort } from "../../tools/local/ports.js";
 import { createBlockProducer } from "../support/blocks.js";
@@ -119,7 +118,7 @@ export async function startRelayerNetwork() {
   await testClient.setIntervalMining({ interval: 0 });
   const producer = createBlockProducer(() => testClient.mine({ blocks: 1 }), BLOCK_INTERVAL_MS);
   const waiter = createOutboxWaiter({ pool });
-  const started = new Set<Relayer | Loop>();
+  const started = new Set<Loop>();
   const logs: Logged[] = [];
   const logger = createLogger("debug", { write: (line: string) => void logs.push(JSON.parse(line)) });
   let serial = 0;
@@ -278,7 +277,7 @@ export async function startRelayerNetwork() {
     acceptance,
     store,
     outcome,
-    startRelayer(setup: RelayerSetup = {}): Relayer {
+    startRelayer(setup: RelayerSetup = {}): Loop {
       const { signer: account = signer(0), confirmations = 1, options, crashPoint, intercept } = setup;
       const relayer = createRelayer({
         db,

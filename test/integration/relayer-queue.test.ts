@@ -9,7 +9,7 @@ import {
   acceptOperation,
   cancelOperation,
   delegateOperation,
-  returnSurplusOperation,
+  refundDirectTransferOperation,
 } from "../../src/relayer/operations.js";
 import { assertQueueCapacity, enqueue, type OperationRow } from "../../src/relayer/outbox.js";
 import { cancellationOf } from "../support/chain.js";
@@ -237,7 +237,7 @@ describe("the relayer's queue", () => {
         data: encodeFunctionData({ abi, functionName: "setPaused", args: [paused] }),
       });
     await setPaused(true);
-    const returning = returnSurplusOperation({
+    const returning = refundDirectTransferOperation({
       escrow,
       payer: network.addressOf(payer as never),
       amount: STAKE,

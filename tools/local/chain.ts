@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { type BaseError, createTestClient, publicActions, type TestClient } from "viem";
-import { rpcTransport } from "../../src/chain/transport.js";
+import { rpcTransport } from "../../src/chain/clients.js";
 import { type Guardian, type Supervised, supervise, until } from "../../src/indexer/supervision/processes.js";
 import { foundryBinary } from "./foundry.js";
 

@@ -12,7 +12,7 @@ import {
   size,
   slice,
 } from "viem";
-import { failedExecution } from "../../chain/failed-execution.js";
+import { failedExecution } from "../../chain/errors.js";
 
 /** A valid signature is returned in the form that the chain accepts; for a key's: 65 bytes, low s, v 27 or 28. */
 export type SignatureVerdict =

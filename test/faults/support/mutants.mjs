@@ -98,7 +98,7 @@ export const MUTANTS = [
   },
   {
     name: "no-caretaker",
-    file: "src/relayer/caretaker.ts",
+    file: "src/relayer/relayer.ts",
     edits: [["await followBatches({", "if (signer.length < 0) await followBatches({"]],
     project: "integration",
     tests: "test/integration/relayer-truth.test.ts",
@@ -114,7 +114,7 @@ export const MUTANTS = [
   },
   {
     name: "given-up-forgotten",
-    file: "src/relayer/given-up.ts",
+    file: "src/relayer/results.ts",
     edits: [['if (receipt?.status !== "success" ||', "if (receipt !== null ||"]],
     project: "integration",
     tests: "test/integration/relayer-truth.test.ts",
@@ -447,7 +447,7 @@ export const MUTANTS = [
   },
   {
     name: "half-answer-awaited",
-    file: "src/chain/transport.ts",
+    file: "src/chain/clients.ts",
     edits: [
       [
         "async fetchFn(input, init) {",
@@ -460,7 +460,7 @@ export const MUTANTS = [
   },
   {
     name: "internal-error-is-revert",
-    file: "src/chain/failed-execution.ts",
+    file: "src/chain/errors.ts",
     edits: [
       ["if (code !== EXECUTION_REVERTED && ", "if (code !== EXECUTION_REVERTED && code !== -32_603 && "],
     ],
@@ -470,7 +470,7 @@ export const MUTANTS = [
   },
   {
     name: "batch-by-place",
-    file: "src/chain/transport.ts",
+    file: "src/chain/clients.ts",
     edits: [["answersOf(String(init?.body), text)", "text"]],
     project: "unit",
     tests: "test/unit/chain/transport.test.ts",

@@ -2,8 +2,16 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Deployment } from "@working-contracts/protocol/deployment";
+import { DEFAULT_ASSETS } from "@x402/evm";
+import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
+import { getAddress } from "viem";
 import { afterAll, describe, expect, it } from "vitest";
-import { readDeployment, writeDeployment } from "../../../src/chain/deployment.js";
+import {
+  NETWORKS,
+  type NetworkName,
+  readDeployment,
+  writeDeployment,
+} from "../../../src/chain/deployment.js";
 
 const dir = mkdtempSync(join(tmpdir(), "deployment-"));
 afterAll(() => rmSync(dir, { recursive: true }));
@@ -50,4 +58,17 @@ describe("a deployment file", () => {
     writeFileSync(join(dir, "torn.json"), '{"chainId":');
     expect(() => readDeployment(join(dir, "torn.json"))).toThrow("torn.json: not valid JSON");
   });
+});
+
+it.each(Object.keys(NETWORKS) as NetworkName[])("%s has the stablecoin that x402 clients know", (name) => {
+  const { chainId, asset } = NETWORKS[name];
+  expect(EVM_NETWORK_CHAIN_ID_MAP[name]).toBe(chainId);
+  const {
+    asset: address,
+    name: domainName,
+    version,
+    decimals,
+  } = DEFAULT_ASSETS[`eip155:${chainId}`]?.[0] ?? {};
+  expect(asset).toEqual({ address, name: domainName, version, decimals });
+  expect(getAddress(asset.address)).toBe(asset.address);
 });

@@ -1,6 +1,6 @@
 import { createPublicClient, HttpRequestError, TimeoutError } from "viem";
 import { afterEach, describe, expect, it } from "vitest";
-import { type RpcTransportOptions, rpcTransport } from "../../../src/chain/transport.js";
+import { type RpcTransportOptions, rpcTransport } from "../../../src/chain/clients.js";
 import { type Answer, type FakeNode, json, startFakeNode } from "./node.js";
 
 let node: FakeNode | undefined;

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import { NETWORKS } from "../../../src/chain/networks.js";
+import { NETWORKS } from "../../../src/chain/deployment.js";
 import { parseConfig } from "../../../src/config.js";
 
 const ROOT = join(import.meta.dirname, "../../..");

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type BusyOperation, type Candidate, chooseOperations } from "../../../src/relayer/choose.js";
-import { OPERATION_KINDS } from "../../../src/relayer/gas-limits.js";
+import { GAS_LIMITS } from "../../../src/relayer/operations.js";
 import { operationGas } from "../../../src/relayer/transaction.js";
 
 const candidate = (id: number, changes: Partial<Candidate> = {}): Candidate => ({
@@ -134,7 +134,7 @@ describe("choosing a batch", () => {
 
   it("never breaks its limits on any queue", () => {
     const operation = fc.record({
-      kind: fc.constantFrom(...OPERATION_KINDS),
+      kind: fc.constantFrom(...(Object.keys(GAS_LIMITS) as (keyof typeof GAS_LIMITS)[])),
       escrow: fc.option(fc.constantFrom("e1", "e2", "e3")),
       caller: fc.option(fc.constantFrom("a1", "a2", "a3")),
       gasLimit: fc.integer({ min: 50_000, max: 3_000_000 }),

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
@@ -155,4 +156,24 @@ describe("the relayer's calls", () => {
     ];
     expect(wallet.gasLimit).toBeGreaterThan(ordinary.gasLimit);
   });
+});
+
+/** Whole transactions with one operation each, by `kind` or `kind, variant`. */
+const MEASURED: Record<string, string> = JSON.parse(
+  readFileSync(new URL("../../contracts/snapshots/operations-alone.json", import.meta.url), "utf8"),
+);
+const INTRINSIC_GAS = 21_000;
+const HEADROOM = 1.5;
+
+describe("gas limits", () => {
+  it.each(Object.keys(operations.GAS_LIMITS) as operations.OperationKind[])(
+    "%s has 1.5 times its costliest measurement",
+    (kind) => {
+      const measurements = Object.entries(MEASURED)
+        .filter(([name]) => name === kind || name.startsWith(`${kind}, `))
+        .map(([, gas]) => Number(gas) - INTRINSIC_GAS);
+      expect(measurements.length, "measured").toBeGreaterThan(0);
+      expect(operations.GAS_LIMITS[kind]).toBeGreaterThanOrEqual(HEADROOM * Math.max(...measurements));
+    },
+  );
 });
