@@ -41,12 +41,13 @@ const url = (...protocols: string[]) =>
     );
 
 /** The roles of a process. Each role can run in any number of processes. */
-const ROLES = ["api", "relayer", "keeper"] as const;
+const ROLES = ["api", "relayer", "worker"] as const;
 export type Role = (typeof ROLES)[number];
 
 const roleList = z
   .string()
   .transform((list) => list.split(",").map((role) => role.trim()))
+  .refine((roles) => !roles.includes("keeper"), "the role keeper is now called worker")
   .pipe(z.array(z.enum(ROLES, `must be a comma-separated list of ${ROLES.join(", ")}`)).min(1))
   .transform((roles): ReadonlySet<Role> => new Set(roles));
 
@@ -104,7 +105,7 @@ const EnvironmentSchema = z
       api: env.DATABASE_API_CONNECTIONS,
       /** Lists and searches. */
       read: env.DATABASE_READ_CONNECTIONS,
-      /** Relayer, keeper, event log. */
+      /** Relayer, keeper, event log, webhooks. */
       work: env.DATABASE_WORK_CONNECTIONS,
     },
     /** Maximum duration of a request's query; 0 disables the limit. */

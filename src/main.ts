@@ -112,7 +112,7 @@ export async function createService(
       closing.push(() => relayer.stop());
       relayer.start();
     }
-    if (roles.has("keeper")) {
+    if (roles.has("worker")) {
       const logWriter = createLogWriter({ db, publicClient, logger });
       closing.push(() => logWriter.stop());
       logWriter.start();

@@ -19,9 +19,9 @@ import {
   toComplaint,
 } from "../features/complaints/complaints.js";
 import { type RotationReport, rotateMasterKey } from "../features/references/vault.js";
-import { rotateWebhookSecrets } from "../webhooks/signing.js";
 import type { MasterKeys } from "../master-key.js";
 import { ROOT } from "../root.js";
+import { rotateWebhookSecrets } from "../webhooks/signing.js";
 
 const USAGE = `Usage: npm run operator -- <command>
 

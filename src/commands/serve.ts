@@ -1,4 +1,4 @@
-/** Runs the service alone (API, relayer, keeper), against an existing database and chain. */
+/** Runs the service alone (API, relayer, worker), against an existing database and chain. */
 import { ConfigError, parseConfig } from "../config.js";
 import { describeError } from "../logger.js";
 import { createService } from "../main.js";

@@ -49,7 +49,7 @@ it("row 35: without a keeper for days statuses are still right, and the keeper c
   await until("the statuses are right", areRight, { timeoutMs: 30_000 });
   await expectTruth(scene);
 
-  await setClocks(0, 0, { ROLES: "relayer,keeper" });
+  await setClocks(0, 0, { ROLES: "relayer,worker" });
   const isPaid = async (): Promise<boolean> =>
     (await customers.usdOf(unmatched.data.id as `0x${string}`)) === 0n &&
     (await customers.usdOf(absent.data.id as `0x${string}`)) === 0n;

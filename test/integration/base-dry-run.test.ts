@@ -139,7 +139,7 @@ describe("the processes of deploy/, on their image's files", () => {
     image = unpackImage();
     untouched = image.files();
     database = (await newDatabase()).url;
-    const [api, relayer, keeper, indexer] = await Promise.all([
+    const [api, relayer, worker, indexer] = await Promise.all([
       freePort(),
       freePort(),
       freePort(),
@@ -161,7 +161,7 @@ describe("the processes of deploy/, on their image's files", () => {
     const migrated = once(run("migrate", "src/commands/migrate.ts", env), "close");
     run("indexer", "src/commands/indexer.ts", { ...env, INDEXER_PORT: String(indexer) });
     run("api", "src/commands/serve.ts", { ...env, ROLES: "api", PORT: String(api) });
-    run("keeper", "src/commands/serve.ts", { ...env, ROLES: "keeper", PORT: String(keeper) });
+    run("worker", "src/commands/serve.ts", { ...env, ROLES: "worker", PORT: String(worker) });
     const keys = localSignerKeys().join();
     run("relayer", "src/commands/serve.ts", {
       ...env,
@@ -169,7 +169,7 @@ describe("the processes of deploy/, on their image's files", () => {
       RELAYER_PRIVATE_KEYS: keys,
       PORT: String(relayer),
     });
-    const ready = [api, relayer, keeper].map((port) =>
+    const ready = [api, relayer, worker].map((port) =>
       until("every process is ready", async () => (await fetch(`http://127.0.0.1:${port}/ready`)).ok, {
         timeoutMs: 180_000,
       }),
@@ -280,7 +280,7 @@ describe("the processes of deploy/, on their image's files", () => {
       const [code] = await once(child, "close");
       return `${name} ${code}`;
     });
-    const names = ["api", "keeper", "relayer", "standby"];
+    const names = ["api", "worker", "relayer", "standby"];
     expect(await Promise.all(ends)).toEqual(names.map((name) => `${name} 0`));
     expect(image.files(), "nothing was written into the image").toEqual(untouched);
   }, 45_000);

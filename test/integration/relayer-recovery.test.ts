@@ -61,8 +61,6 @@ describe("the relayer under faults", () => {
     }
   }
 
-  const alarms = (name: string) => network.logs.filter(({ alarm }) => alarm === name).length;
-
   const crashPoints = [
     "before_claim",
     "after_simulation",
@@ -111,16 +109,6 @@ describe("the relayer under faults", () => {
     await zombie.stop();
   });
 
-  it("has one owner when two processes are configured with one signer", async () => {
-    network.startRelayer({ signer: signer() });
-    network.startRelayer({ signer: signer() });
-    const { acts, rows } = await creations(20);
-    await expectAppliedOnce(acts, rows);
-
-    const batches = await network.batchesOf(signer());
-    expect(new Set(batches.map(({ epoch }) => epoch)).size).toBe(1);
-  });
-
   it("shares the queue between two signers without doing anything twice", async () => {
     const other = signer();
     nextSigner += 1;
@@ -130,23 +118,6 @@ describe("the relayer under faults", () => {
     await expectAppliedOnce(acts, rows);
     const receipts = new Set((await Promise.all(rows.map(network.rowOf))).map((row) => row?.batchId));
     expect(receipts.size).toBeGreaterThan(1);
-  });
-
-  it("resends a transaction that the node dropped", async () => {
-    await network.producer.pause();
-    network.startRelayer({ signer: signer() });
-    const { acts, rows } = await prepared(2);
-    await until(async () => (await network.batchesOf(signer())).length === 1);
-    const [sent] = await network.batchesOf(signer());
-    const hash = sent?.attempts[0]?.hash as Address;
-    await until(async () => (await pending(hash)) !== null);
-    await network.testClient.dropTransaction({ hash });
-    expect(await pending(hash)).toBeNull();
-
-    network.producer.resume();
-
-    await expectAppliedOnce(acts, rows);
-    expect((await network.rowOf(rows[0] as OperationRow))?.transactionHash).toBe(hash);
   });
 
   it("replaces a transaction that became too cheap, with the same nonce and operations", async () => {
@@ -173,91 +144,6 @@ describe("the relayer under faults", () => {
     }
   });
 
-  it("waits and raises an alarm at its fee cap, and continues when fees fall", async () => {
-    await network.producer.pause();
-    const base = (await network.publicClient.getBlock()).baseFeePerGas as bigint;
-    network.startRelayer({
-      signer: signer(),
-      options: { maxFeePerGas: base * 3n + 3n * 10n ** 9n, maxInFlight: 1 },
-    });
-    const before = alarms("fee_cap_reached");
-    const { acts, rows } = await prepared(1);
-    await until(async () => (await network.batchesOf(signer())).length === 1);
-    await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: 10n ** 12n });
-
-    network.producer.resume();
-    await until(() => alarms("fee_cap_reached") > before);
-
-    await expectAppliedOnce(acts, rows);
-  });
-
-  it("follows its operations through a reorg", async () => {
-    // More than the blocks that are made before the reorg.
-    network.startRelayer({ signer: signer(), confirmations: 1_000 });
-    const { acts, rows } = await creations(4);
-    await expectAppliedOnce(acts, rows);
-    await network.producer.pause();
-    const [before] = await network.batchesOf(signer());
-    expect(before?.state).toBe("mined");
-    const depth =
-      Number((await network.publicClient.getBlockNumber({ cacheTime: 0 })) - (before?.blockNumber ?? 0n)) + 1;
-    await network.testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
-    expect(await network.publicClient.getTransactionCount(signer())).toBe(0);
-
-    network.producer.resume();
-
-    await until(async () => {
-      const [batch] = await network.batchesOf(signer());
-      return batch?.state === "mined" && batch.blockHash !== before?.blockHash;
-    });
-    await expectAppliedOnce(acts, rows);
-    const [after] = await network.batchesOf(signer());
-    expect(after?.transactionHash).toBe(before?.transactionHash);
-    expect((await network.rowOf(rows[0] as OperationRow))?.blockHash).toBe(after?.blockHash);
-  });
-
-  it("resends transactions that a reorg beyond its finality removed, and raises an alarm", async () => {
-    const [client] = await network.agents(1);
-    await network.producer.pause();
-    const snapshot = await network.testClient.snapshot();
-    network.producer.resume();
-    network.startRelayer({ signer: signer() });
-    const act = await network.creation(client as never);
-    const row = await network.store(act);
-    await until(async () => (await network.rowOf(row))?.state === "final");
-    await network.producer.pause();
-    await network.testClient.revert({ id: snapshot });
-    expect(await network.balanceOf(act.escrow as Address)).toBe(0n);
-
-    network.producer.resume();
-
-    await until(async () => (await network.balanceOf(act.escrow as Address)) === PRICE);
-    expect(alarms("reorganisation_beyond_finality")).toBeGreaterThan(0);
-  });
-
-  it("requeues its operations once a foreign transaction has used their nonce for good", async () => {
-    await network.producer.pause();
-    network.startRelayer({ signer: signer(), confirmations: 3, options: { maxInFlight: 1 } });
-    const { acts, rows } = await prepared(2);
-    await until(async () => (await network.batchesOf(signer())).length === 1);
-    const [batch] = await network.batchesOf(signer());
-    const hash = batch?.attempts[0]?.hash as Address;
-    await until(async () => (await pending(hash)) !== null);
-    await network.testClient.dropTransaction({ hash });
-    const raw = await network.signForeign(signer(), 0);
-    await network.publicClient.sendRawTransaction({ serializedTransaction: raw });
-    const before = alarms("foreign_nonce");
-
-    network.producer.resume();
-
-    await expectAppliedOnce(acts, rows);
-    expect(alarms("foreign_nonce")).toBe(before + 1);
-    expect((await network.batchesOf(signer())).map(({ state }) => state)).toEqual([
-      "superseded",
-      expect.any(String),
-    ]);
-  });
-
   it("loses no operation when a batch reverts as a whole", async () => {
     const allow = (allowed: boolean) => ({
       to: network.deployment.relay,
@@ -282,49 +168,6 @@ describe("the relayer under faults", () => {
 
     await network.ownerCall(allow(true));
 
-    await expectAppliedOnce(acts, rows);
-  });
-
-  it("leaves the queue to others while its signer has no gas", async () => {
-    const poor = signer();
-    nextSigner += 1;
-    await network.testClient.setBalance({ address: poor.address, value: 0n });
-    network.startRelayer({ signer: poor });
-    const { acts, rows } = await creations(2);
-    await until(() => alarms("signer_without_gas") > 0);
-
-    network.startRelayer({ signer: signer() });
-
-    await expectAppliedOnce(acts, rows);
-    expect(await network.batchesOf(poor)).toEqual([]);
-  });
-
-  it("loses nothing while all its database connections are cut repeatedly", async () => {
-    network.startRelayer({ signer: signer() });
-    const { acts, rows } = await creations(40);
-    for (let cut = 0; cut < 5; cut += 1) {
-      await network.pool
-        .query(
-          "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()",
-        )
-        .catch(() => undefined);
-      await new Promise((resolve) => setTimeout(resolve, 150));
-    }
-    await expectAppliedOnce(acts, rows);
-  });
-
-  it("waits for a node that fails at random, and does not treat silence as a result", async () => {
-    let seed = 7;
-    const random = () => {
-      seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
-      return seed / 2 ** 31;
-    };
-    const intercept: Intercept = async (method) => {
-      // A broadcast whose response is lost has still arrived.
-      if (method !== "eth_sendRawTransaction" && random() < 0.2) throw new Error("the node is away");
-    };
-    network.startRelayer({ signer: signer(), intercept });
-    const { acts, rows } = await creations(10);
     await expectAppliedOnce(acts, rows);
   });
 

@@ -1,6 +1,6 @@
 /**
  * The stack of the project `cluster`: two API processes behind a load balancer, two relayer processes with the same
- * signers, one keeper and one indexer, all on one Postgres. To the end-to-end tests it looks like one process.
+ * signers, one worker and one indexer, all on one Postgres. To the end-to-end tests it looks like one process.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ const PROCESSES = [
   ["api-2", "api"],
   ["relayer-1", "relayer"],
   ["relayer-2", "relayer"],
-  ["keeper", "keeper"],
+  ["worker", "worker"],
 ] as const;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {

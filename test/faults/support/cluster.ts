@@ -172,7 +172,7 @@ export async function startCluster({
   // Each can use any signer: a lock decides who owns one, and another process takes it over.
   const relayers = await Promise.all(
     Array.from({ length: relayerCount }, (_, index) =>
-      process_(`relayer-${index + 1}`, { ROLES: "relayer,keeper", RELAYER_PRIVATE_KEYS: keys }),
+      process_(`relayer-${index + 1}`, { ROLES: "relayer,worker", RELAYER_PRIVATE_KEYS: keys }),
     ),
   );
   const all = [...apis, ...relayers];

@@ -170,7 +170,7 @@ describe("the layout", () => {
   const roleOf = (env: Record<string, string | undefined>, command: string[] | undefined): string =>
     command?.at(-1) === "src/commands/indexer.ts" ? "indexer" : (env.ROLES ?? "");
 
-  test("runs api, relayer, keeper and indexer as separate processes, and the API twice", () => {
+  test("runs api, relayer, worker and indexer as separate processes, and the API twice", () => {
     const inCompose = Object.entries(compose.services).flatMap(([name, { environment = {}, command }]) =>
       ["postgres", "migrate"].includes(name) ? [] : [roleOf(environment, command)],
     );
@@ -180,7 +180,7 @@ describe("the layout", () => {
       ),
     );
     for (const roles of [inCompose, inKubernetes]) {
-      expect(roles.toSorted()).toEqual(["api", "indexer", "keeper", "relayer"]);
+      expect(roles.toSorted()).toEqual(["api", "indexer", "relayer", "worker"]);
     }
     expect(compose.services.api?.deploy?.replicas).toBe(2);
     expect(deployments.find(({ metadata }) => metadata.name.endsWith("-api"))?.spec.replicas).toBe(2);
@@ -233,7 +233,7 @@ describe("the layout", () => {
     }
     const budgets = manifests.filter(({ kind }) => kind === "PodDisruptionBudget");
     expect(budgets.map(({ metadata }) => metadata.name)).toEqual(
-      ["api", "relayer", "keeper"].map((name) => `working-contracts-${name}`),
+      ["api", "relayer", "worker"].map((name) => `working-contracts-${name}`),
     );
   });
 });
