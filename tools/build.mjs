@@ -1,10 +1,10 @@
 /**
  * Bundles the packages that users install into their `dist/` folders, each with the workspaces it is made of. Does
- * nothing if `dist/` is newer than its sources. Runs after `npm ci` and before every start and test. `--types` adds
- * the client's declarations, which only publishing needs.
+ * nothing if `dist/` is newer than its sources. Runs after `npm ci` and before every start and test. `--publish` makes
+ * each `dist/` the whole package, ready for `npm pack` and `npm publish`: manifest, declarations, README, license.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
@@ -34,7 +34,6 @@ export async function ensureBuilt() {
       ),
       platform: "neutral",
       target: "es2022",
-      sourcemap: true,
       logLevel: "error",
     });
   }
@@ -63,6 +62,17 @@ function buildTypes() {
   }
 }
 
+/** The manifest without what only this repository needs, and the texts that belong to every package. */
+function writePackage(name, entries) {
+  const [from, to] = [join(PACKAGES, name), join(PACKAGES, name, "dist")];
+  const manifest = JSON.parse(readFileSync(join(from, "package.json"), "utf8"));
+  for (const field of ["private", "devDependencies", "exports", "files"]) delete manifest[field];
+  writeFileSync(join(to, "package.json"), `${JSON.stringify({ ...manifest, ...entries }, null, 2)}\n`);
+  for (const text of ["README.md", "CHANGELOG.md"]) copyFileSync(join(from, text), join(to, text));
+  copyFileSync(join(ROOT, "LICENSE"), join(to, "LICENSE"));
+  rmSync(join(to, `${name === "cli" ? "main" : "index"}.js.map`), { force: true });
+}
+
 /** Time of the last change in milliseconds; 0 if there is no such file. */
 function timeOf(file) {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
@@ -75,5 +85,14 @@ function filesIn(path) {
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   await ensureBuilt();
-  if (process.argv.includes("--types")) buildTypes();
+  if (process.argv.includes("--publish")) {
+    buildTypes();
+    writePackage("client", {
+      exports: { ".": { types: "./types/client/src/index.d.ts", default: "./index.js" } },
+    });
+    writePackage("cli", { bin: { wcontract: "wcontract.mjs" } });
+    const bin = readFileSync(join(PACKAGES, "cli/bin/wcontract.mjs"), "utf8");
+    const mode = 0o755;
+    writeFileSync(join(PACKAGES, "cli/dist/wcontract.mjs"), bin.replace("../dist/", "./"), { mode });
+  }
 }

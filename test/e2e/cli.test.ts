@@ -120,6 +120,21 @@ describe("a contract by command line", () => {
 });
 
 describe("a service", () => {
+  it("that is gone is not needed to settle on chain", async () => {
+    const client = await newUser();
+    await world.testClient.setBalance({ address: client.address, value: 10n ** 18n });
+    const { id } = await client.json<Shown>(...POST);
+    await client.json("cancel", id);
+    const gone = await openMiddle(world, { loses: () => true });
+    const { code, stderr } = await client.run(
+      ...["--url", gone.url, "--patience", "0s", "settle", id, "--on-chain"],
+    );
+    gone.close();
+    expect(stderr).toMatch(/settled (by 0x|already)/);
+    expect(code).toBe(5);
+    expect(await client.json("settle", id)).toMatchObject({ ending: "cancelled" });
+  });
+
   it("that names other addresses than at the first sign-in gets no signature for them", async () => {
     let isLying = false;
     const middle = await openMiddle(world, {
@@ -185,6 +200,25 @@ describe("verify", () => {
       expect.stringMatching(/^settlement\.\S+ to /),
     ]);
     expect(await text).toEqual(expect.arrayContaining(["text of the terms, hash", "title in the terms"]));
+  });
+
+  it("points out a delivery that the service withholds from its Client", async () => {
+    const [client, worker] = await Promise.all([newUser(), newUser()]);
+    const { id } = await client.json<Shown>(...POST);
+    await worker.json("--yes", "accept", id);
+    await worker.json("deliver", id, "ipfs://summary");
+    const withholding = await openMiddle(world, {
+      change(path, data) {
+        if (path.endsWith("/keys")) data.keys = [];
+      },
+    });
+    const { code, stdout } = await client.run("--url", withholding.url, "--json", "verify", id);
+    withholding.close();
+    expect(code).toBe(1);
+    const { fields } = JSON.parse(stdout) as Verified;
+    expect(fields.filter(({ equal }) => !equal).map(({ field }) => field)).toEqual([
+      "delivery withheld by the service",
+    ]);
   });
 
   it("does not accept another deployment's escrow as a contract", async () => {

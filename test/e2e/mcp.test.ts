@@ -7,6 +7,7 @@ import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotoc
 import type { Contract, Settlement, Stake, Vote } from "@working-contracts/client/index";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
+import { clockOptions } from "../support/chain-time.js";
 import { openWorld, type World } from "../support/world.js";
 import { openMiddle, openUsers, type User, type Users, WC } from "./cli-actors.js";
 
@@ -70,7 +71,7 @@ async function openModel(args: readonly string[], given?: User): Promise<Model> 
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [WC, "mcp", ...args],
-    env: { ...getDefaultEnvironment(), ...user.env },
+    env: { ...getDefaultEnvironment(), ...user.env, NODE_OPTIONS: clockOptions() },
     cwd: user.cwd,
     stderr: "pipe",
   });

@@ -13,6 +13,8 @@ import {
   SpendingLimitError,
   settleOnChain,
 } from "@working-contracts/client/index";
+import { escrowAddress } from "@working-contracts/protocol/terms";
+import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { decodePaymentRequiredHeader, encodePaymentRequiredHeader } from "@x402/core/http";
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
@@ -139,9 +141,8 @@ describe("a contract", () => {
     const settling = settleOnChain(id, {
       rpcUrl: world.info.rpcUrl,
       account: stranger,
-      network: client.network,
     });
-    await expect(settling).rejects.toThrow("settle");
+    expect(await settling).toBeNull();
   });
 });
 
@@ -218,21 +219,27 @@ function tooManyCalls(): Response {
 /** An account that counts what it signs. */
 function countingAccount() {
   const account = privateKeyToAccount(generatePrivateKey());
-  let payments = 0;
+  const payments: bigint[] = [];
+  let messages = 0;
   return {
     address: account.address,
-    signMessage: account.signMessage,
+    signMessage: (message: Parameters<typeof account.signMessage>[0]) => {
+      messages++;
+      return account.signMessage(message);
+    },
     signTypedData: (data: Parameters<typeof account.signTypedData>[0]) => {
-      payments++;
+      payments.push((data.message as { validBefore: bigint }).validBefore);
       return account.signTypedData(data);
     },
+    /** `validBefore` of each payment. */
     payments: () => payments,
+    signatures: () => messages + payments.length,
   };
 }
 
-describe("nothing is signed", () => {
-  const elsewhere = `0x${"66".repeat(20)}`;
+const elsewhere = `0x${"66".repeat(20)}`;
 
+describe("nothing is signed", () => {
   it.each([
     ["payTo", "payTo", elsewhere],
     ["amount", "amount", "50000001"],
@@ -248,7 +255,7 @@ describe("nothing is signed", () => {
     // Without terms at the address there is nothing to compare.
     if (named === "payTo") await expect(creation).rejects.toMatchObject({ code: "not_found" });
     else await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field: named });
-    expect(account.payments()).toBe(0);
+    expect(account.payments()).toEqual([]);
   });
 
   it("if the terms behind payTo belong to another contract", async () => {
@@ -258,7 +265,7 @@ describe("nothing is signed", () => {
     const agent = await newAgent({ account, fetch: lyingQuote("payTo", id) }, "0");
     const creation = agent.create({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
     await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field: "payTo" });
-    expect(account.payments()).toBe(0);
+    expect(account.payments()).toEqual([]);
   });
 
   it("if an accepted contract's terms do not lead to its address", async () => {
@@ -278,7 +285,7 @@ describe("nothing is signed", () => {
       const account = countingAccount();
       const worker = await newAgent({ account, fetch: forged(edit as never) }, "0");
       await expect(worker.accept(id)).rejects.toMatchObject({ name: "RefusedToSign", field });
-      expect(account.payments()).toBe(0);
+      expect(account.payments()).toEqual([]);
     }
   });
 
@@ -287,7 +294,7 @@ describe("nothing is signed", () => {
     const pinned = { ...network, factory: elsewhere };
     const signingIn = newAgent({ network: pinned }, "0");
     await expect(signingIn).rejects.toBeInstanceOf(RefusedToSign);
-    await expect(signingIn).rejects.toMatchObject({ field: "challenge" });
+    await expect(signingIn).rejects.toMatchObject({ field: "operator" });
   });
 
   it("beyond the caller's limits", async () => {
@@ -309,7 +316,164 @@ describe("nothing is signed", () => {
       "0",
     );
     await expect(asking.create(await draft(asking))).rejects.toThrow("no 50.0 stablecoin");
-    expect(account.payments()).toBe(0);
+    expect(account.payments()).toEqual([]);
+  });
+});
+
+describe("a malicious service", () => {
+  const EVIL = "https://evil.example";
+  type Json = { data: Record<string, unknown> };
+
+  /** Relays the real service's responses from another host, and changes what `change` changes. */
+  function relaying(change: (path: string, body: Json) => void | Promise<void> = () => {}): typeof fetch {
+    return async (input, init) => {
+      const { pathname, search } = new URL(String(input));
+      const response = await fetch(world.url + pathname + search, init);
+      const body = (await response.json()) as Json;
+      await change(pathname, body);
+      return new Response(JSON.stringify(body), response);
+    };
+  }
+
+  const lie = (path: string, change: (data: Record<string, unknown>) => void) =>
+    relaying((called, { data }) => {
+      if (called === "/v1/network") data.domain = "evil.example";
+      if (called.endsWith(path)) change(data);
+    });
+  const edit = (from: string | RegExp, to: string) =>
+    lie("/challenge", (data) => {
+      data.message = String(data.message).replace("localhost", "evil.example").replace(from, to);
+    });
+
+  it.each<[string, string, () => typeof fetch]>([
+    ["relays the challenge of another service", "domain", () => relaying()],
+    ["relays it, and claims the other's name as its own", "domain", () => lie("-", () => {})],
+    ["names another address", "address", () => edit(/^0x\w{40}$/m, elsewhere)],
+    ["names another purpose", "purpose", () => edit("issue or revoke", "hand over")],
+    ["delegates to another operator", "operator", () => edit(/operator 0x\w{40}/, `operator ${elsewhere}`)],
+    ["names another chain", "chainId", () => edit(/Chain ID: \d+/, "Chain ID: 1")],
+    ["sends no nonce", "nonce", () => edit(/Nonce: \w+/, "Nonce: 1")],
+    ["dates its challenge in the year 9999", "issuedAt", () => edit(/Issued At: \d+/, "Issued At: 9999")],
+    ["wants a challenge that stays valid", "expiresAt", () => edit(/Expires At: \d+/, "Expires At: 9999")],
+    ["adds a line", "challenge", () => edit(/$/, "\nResources: all")],
+  ])("that %s gets no sign-in", async (_name, field, fetch) => {
+    const account = countingAccount();
+    const signingIn = newAgent({ account, baseUrl: EVIL, fetch: fetch() }, "0");
+    await expect(signingIn).rejects.toMatchObject({ name: "RefusedToSign", field });
+    expect(account.signatures()).toBe(0);
+  });
+
+  it("signs in if the caller names its domain", async () => {
+    const agent = await newAgent({ baseUrl: EVIL, domain: "localhost", fetch: relaying() }, "0");
+    expect(await agent.apiKeys()).toHaveLength(1);
+  });
+
+  it("whose clock is ahead gets no payment that outlives the terms or ten minutes", async () => {
+    const account = countingAccount();
+    const { apiKey } = await newAgent({ account });
+    const fetch = lying(async (url, response) => {
+      if (url.pathname !== "/v1/network") return response;
+      const { data } = (await response.json()) as { data: Network };
+      return Response.json({ data: { ...data, time: "9999-01-01T00:00:00.000Z" } });
+    });
+    const draft = { ...WORK, ...(await (await newAgent({}, "0")).deadlines(DEADLINES)) };
+    const strict = await newAgent({ account, apiKey, fetch }, "0");
+    await expect(strict.create(draft)).rejects.toMatchObject({ name: "RefusedToSign", field: "clock" });
+    expect(account.payments()).toEqual([]);
+
+    // A sandbox's caller trusts its clock; the terms still bound the payment.
+    const trusting = await newAgent({ account, apiKey, fetch, clock: "service" }, "0");
+    await trusting.create(draft);
+    const honest = await newAgent({ account, apiKey });
+    await honest.create({ ...draft, ...(await honest.deadlines(DEADLINES)) });
+    const [byTerms, byTime] = account.payments();
+    expect(byTerms).toBe(BigInt(Date.parse(draft.matchDeadline) / 1000));
+    expect(Number(byTime)).toBeLessThanOrEqual(Date.now() / 1000 + 900);
+  });
+
+  it.each<[string, keyof Network]>([
+    ["factory without code", "factory"],
+    ["implementation that the factory does not deploy", "implementation"],
+  ])("with a %s gets no payment if a node is at hand", async (_name, lied) => {
+    const account = countingAccount();
+    const { apiKey, network: real } = await newAgent({ account });
+    // The registry has code, but deploys nothing.
+    const fake = { ...real, [lied]: lied === "factory" ? elsewhere : real.registry };
+    const fetch = lying(async (url, response) => {
+      if (url.pathname === "/v1/network") {
+        const { data } = (await response.json()) as { data: Network };
+        return Response.json({ data: { ...data, [lied]: fake[lied as keyof typeof fake] } });
+      }
+      const realId = response.headers.get("payment-required");
+      if (realId === null || url.pathname !== "/v1/contracts") return response;
+      // A consistent liar: the terms do lead to the address that it names, by its own factory.
+      const required = decodePaymentRequiredHeader(realId);
+      const quote = required.accepts[0] as { payTo: string };
+      terms = await realTerms(quote.payTo);
+      quote.payTo = escrowAddress({ ...(fake as { factory: Address; implementation: Address }), terms });
+      const headers = new Headers(response.headers);
+      headers.set("payment-required", encodePaymentRequiredHeader(required));
+      return new Response(await response.text(), { status: 402, headers });
+    });
+    const served = new Map<string, unknown>();
+    let terms: EscrowTerms;
+    const realTerms = async (id: string): Promise<EscrowTerms> => {
+      const answer = await globalThis.fetch(`${world.url}/v1/contracts/${id}/terms`, {
+        headers: { authorization: `Bearer ${apiKey}` },
+      });
+      const { data } = (await answer.json()) as { data: { escrowTerms: EscrowTerms & { price: string } } };
+      const parsed = { ...data.escrowTerms, price: BigInt(data.escrowTerms.price) };
+      const fakeId = escrowAddress({
+        ...(fake as { factory: Address; implementation: Address }),
+        terms: parsed,
+      });
+      served.set(fakeId, data);
+      return parsed;
+    };
+    const withTerms: typeof globalThis.fetch = async (input, init) => {
+      const id = /contracts\/(0x\w{40})\/terms$/.exec(String(input))?.[1];
+      return id !== undefined && served.has(id)
+        ? Response.json({ data: served.get(id) })
+        : fetch(input, init);
+    };
+    const agent = await newAgent({ account, apiKey, fetch: withTerms, node: world.info.rpcUrl }, "0");
+    const creation = agent.create({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
+    await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field: lied });
+    expect(account.payments()).toEqual([]);
+  });
+
+  it("that asks to pay into an escrow that does not exist gets nothing if a node is at hand", async () => {
+    const client = await newAgent({ spendingLimit: {} });
+    let unpaid = "";
+    const account = countingAccount();
+    const quoting = await newAgent({
+      account,
+      beforePayment: ({ payTo }) => {
+        unpaid = payTo;
+        throw new Error("only asking");
+      },
+    });
+    await expect(quoting.create({ ...WORK, ...(await client.deadlines(DEADLINES)) })).rejects.toThrow("only");
+    const fetch = lying(async (url, response) => {
+      if (!url.pathname.endsWith("/accept")) return response;
+      const { asset, chainId, baseUrl } = client.network;
+      const quote = {
+        scheme: "exact",
+        network: `eip155:${chainId}`,
+        asset: asset.address,
+        amount: "2500000",
+      };
+      const required = {
+        x402Version: 2,
+        resource: { url: baseUrl + url.pathname },
+        accepts: [{ ...quote, payTo: unpaid, maxTimeoutSeconds: 60, extra: asset }],
+      };
+      const headers = { "payment-required": btoa(JSON.stringify(required)) };
+      return Response.json({}, { status: 402, headers });
+    });
+    const worker = await newAgent({ account, fetch, node: world.info.rpcUrl }, "0");
+    await expect(worker.accept(unpaid)).rejects.toMatchObject({ name: "RefusedToSign", field: "payTo" });
+    expect(account.payments()).toEqual([]);
   });
 });
 
@@ -335,7 +499,7 @@ describe("a paid call whose response is lost", () => {
     expect(sent).toHaveLength(3);
     expect(sent[1]).toEqual(sent[0]);
     expect(sent[2]).toEqual(sent[0]);
-    expect(account.payments()).toBe(1);
+    expect(account.payments()).toHaveLength(1);
     expect(await world.usdOf(agent.address as Address)).toBe(50_000_000n);
   });
 
@@ -374,6 +538,6 @@ describe("a paid call whose response is lost", () => {
     expect(lost).toBeInstanceOf(OutcomeUnknown);
     isDown = false;
     expect(await (lost as OutcomeUnknown<Contract>).resume()).toMatchObject({ status: "created" });
-    expect(account.payments()).toBe(1);
+    expect(account.payments()).toHaveLength(1);
   });
 });

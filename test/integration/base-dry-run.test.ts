@@ -233,8 +233,13 @@ describe("the processes of deploy/, on their image's files", () => {
     const payee = privateKeyToAccount(generatePrivateKey());
     await mint(payer.address, "1");
     await mint(payee.address, "1");
-    const client = await connect({ baseUrl: url, account: payer });
-    const worker = await connect({ baseUrl: url, account: payee, spendingLimit: { perCall: "1" } });
+    const client = await connect({ baseUrl: url, account: payer, domain: "contracts.example" });
+    const worker = await connect({
+      baseUrl: url,
+      account: payee,
+      domain: "contracts.example",
+      spendingLimit: { perCall: "1" },
+    });
 
     const body = JSON.stringify({
       title: "Say hello",

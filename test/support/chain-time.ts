@@ -20,6 +20,13 @@ export async function followChainTime(chainNow: () => Promise<number>): Promise<
   Date.now = ahead > 2000 ? () => wallClock() + ahead : wallClock;
 }
 
+/** `NODE_OPTIONS` that set a child process's clock ahead by as much as this one's. */
+export function clockOptions(): string {
+  const ahead = Date.now() - wallClock();
+  if (ahead < 1000) return "";
+  return `--import=data:text/javascript,${encodeURIComponent(`const now=Date.now;Date.now=()=>now()+${ahead}`)}`;
+}
+
 /** Sets this process's clock back to the machine's. */
 export function leaveChainTime(): void {
   Date.now = wallClock;

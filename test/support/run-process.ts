@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ROOT } from "../../src/root.js";
+import { clockOptions } from "./chain-time.js";
 
 export interface Finished {
   code: number | null;
@@ -24,7 +25,7 @@ export function runProcess(
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
-      env: { ...process.env, NODE_OPTIONS: "", ...env },
+      env: { ...process.env, NODE_OPTIONS: clockOptions(), ...env },
       timeout: timeoutMs,
     });
     let stdout = "";

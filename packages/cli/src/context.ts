@@ -134,7 +134,16 @@ export async function signedIn(
   const keys = () => ApiKeysSchema.parse(readPrivateJson(path));
   // An entry in another format, as from an earlier release, is replaced.
   const saved = SignInSchema.safeParse(keys()?.[entry]).data;
-  const common = { ...options, baseUrl: settings.url, account, ...(saved && { network: saved.network }) };
+  const { url: baseUrl, clock, domain, rpcUrl } = settings;
+  const common = {
+    ...options,
+    baseUrl,
+    account,
+    clock,
+    ...(domain !== undefined && { domain }),
+    ...(rpcUrl !== undefined && { node: rpcUrl }),
+    ...(saved && { network: saved.network }),
+  };
   if (saved !== undefined) {
     const agent = await connect({ ...common, apiKey: saved.apiKey });
     if (await isAccepted(agent)) return { agent, account };

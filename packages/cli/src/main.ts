@@ -40,6 +40,8 @@ function createProgram(world: World): Command {
     .option("--max-pay <amount>", "pay up to this much of the stablecoin without asking")
     .option("--yes", "pay whatever the contract's terms require without asking")
     .option("--patience <duration>", "how long to retry while the service does not respond (default: 20s)")
+    .option("--domain <name>", "the service's name in sign-in challenges, if it is not its host (WC_DOMAIN)")
+    .option("--clock <clock>", "`service` trusts the clock of a sandbox that was moved (WC_CLOCK)")
     .option("--rpc-url <url>", "URL of a node of the chain (RPC_URL)")
     .option("--deployment <file>", "deployment file of the protocol (DEPLOYMENT)")
     .addHelpText("after", EXIT_HELP)

@@ -20,6 +20,8 @@ export interface CommonOptions {
   maxPay?: string;
   yes?: boolean;
   patience?: string;
+  domain?: string;
+  clock?: string;
   rpcUrl?: string;
   deployment?: string;
 }
@@ -33,6 +35,9 @@ export interface Settings {
   /** How long a request is retried while the service does not respond. */
   patienceMs: number;
   password: string | undefined;
+  /** The service's name in sign-in challenges, if it is not its host. */
+  domain: string | undefined;
+  clock: "local" | "service";
   rpcUrl: string | undefined;
   deploymentPath: string | undefined;
 }
@@ -52,6 +57,8 @@ export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "
     patienceMs: secondsOf(options.patience ?? PATIENCE) * 1000,
     privateKey: privateKeyOf(env.WC_PRIVATE_KEY),
     password: passwordOf(env),
+    domain: options.domain ?? env.WC_DOMAIN,
+    clock: clockOf(options.clock ?? env.WC_CLOCK ?? "local"),
     rpcUrl: options.rpcUrl ?? env.RPC_URL ?? local?.rpcUrl,
     deploymentPath: options.deployment ?? env.DEPLOYMENT ?? local?.deploymentPath,
   };
@@ -67,6 +74,12 @@ interface LocalNetwork {
 function readLocalNetwork(dataDir: string): LocalNetwork | null {
   const path = join(dataDir, "network.json");
   return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as LocalNetwork) : null;
+}
+
+function clockOf(text: string): "local" | "service" {
+  if (text !== "local" && text !== "service")
+    throw new UsageError(`${text} is not a clock. Use local or service.`);
+  return text;
 }
 
 function privateKeyOf(text: string | undefined): `0x${string}` | undefined {

@@ -13,8 +13,12 @@ export function actions(session: Session) {
   const caller = signer.address.toLowerCase() as Address;
   const servedTerms = (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/terms", { path: { id } }));
   /** Expects a payment to the contract's own escrow, of an amount computed from its proven terms. */
-  const toEscrow = (id: string, amountOf: (terms: EscrowTerms) => bigint) => async () =>
-    stablecoin(id, amountOf(provenTerms(id, await servedTerms(id), network)));
+  const toEscrow =
+    (id: string, dueOf: (terms: EscrowTerms) => { amount: bigint; deadline?: number }) =>
+    async (): Promise<ExpectedPayment> => {
+      const terms = provenTerms(id, await servedTerms(id), network);
+      return { payTo: id.toLowerCase(), currency: "stablecoin", ...dueOf(terms), escrow: { id, terms } };
+    };
 
   return {
     /** Posts a contract and pays its price (for a listing: the Worker Stake) into its escrow. */
@@ -24,15 +28,19 @@ export function actions(session: Session) {
       const expect = async ({ quote }: QuotedPayment) => {
         const served = await servedTerms(quote.payTo);
         const terms = ownTerms(quote.payTo, { posted, body, caller, served, network });
+        const payTo = quote.payTo.toLowerCase();
         const amount = depositsOf(terms).initiator;
-        return stablecoin(quote.payTo, amount);
+        return { payTo, currency: "stablecoin" as const, amount, deadline: terms.matchDeadline };
       };
       return pay(session, "POST /v1/contracts", { body, expect, open: ({ data }) => data });
     },
 
     /** Accepts a contract: pays the Worker Stake, or the price of a listing. */
     async accept(id: string): Promise<Contract> {
-      const expect = toEscrow(id, (terms) => depositsOf(terms).acceptor);
+      const expect = toEscrow(id, (terms) => ({
+        amount: depositsOf(terms).acceptor,
+        deadline: terms.matchDeadline,
+      }));
       const body = JSON.stringify({ accept: true });
       return pay(session, "POST /v1/contracts/{id}/accept", {
         path: { id },
@@ -61,7 +69,10 @@ export function actions(session: Session) {
 
     /** Rejects the delivery and pays the Dispute Bond; Backup Agents decide. */
     async dispute(id: string): Promise<Contract> {
-      const expect = toEscrow(id, ({ price, parameters }) => disputeBond(price, parameters));
+      const expect = toEscrow(id, ({ price, parameters, reviewDeadline }) => ({
+        amount: disputeBond(price, parameters),
+        deadline: reviewDeadline,
+      }));
       return pay(session, "POST /v1/contracts/{id}/dispute", {
         path: { id },
         expect,
@@ -74,9 +85,9 @@ export function actions(session: Session) {
       const body = JSON.stringify({
         votes: words.map((vote, criterionIndex) => ({ criterionIndex, vote })),
       });
-      const expect = toEscrow(id, ({ price, parameters, criteriaCount }) =>
-        voteDeposit(price, criteriaCount, parameters),
-      );
+      const expect = toEscrow(id, ({ price, parameters, criteriaCount }) => ({
+        amount: voteDeposit(price, criteriaCount, parameters),
+      }));
       const open = ({ data }: { data: Vote[] }, headers: Headers) => ({
         votes: data,
         salt: headers.get("vote-salt") as Hex | null,
@@ -129,10 +140,6 @@ export function actions(session: Session) {
       return revokedCount;
     },
   };
-}
-
-function stablecoin(payTo: string, amount: bigint): ExpectedPayment {
-  return { payTo: payTo.toLowerCase(), currency: "stablecoin", amount };
 }
 
 function completed(draft: Draft): Posted {

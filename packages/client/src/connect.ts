@@ -1,13 +1,24 @@
 /** The client of the service for one agent. */
 import { actions } from "./actions.js";
+import type { Node } from "./chain-check.js";
+import { DEPLOYMENTS } from "./deployments.js";
 import { RefusedToSign } from "./errors.js";
+import { type EventOptions, followEvents, webhooks } from "./events.js";
 import { createHttp, type HttpOptions } from "./http.js";
 import { reads } from "./reads.js";
-import { call, dataOf, type Session } from "./session.js";
-import { type Signer, signChallenge } from "./sign-in.js";
-import { createBudget, type PlannedPayment, type SpendingLimit } from "./spending.js";
-import type { Draft, Network, PinnedNetwork } from "./types.js";
-import { type StatusPattern, type WaitOptions, waitForStatus } from "./wait.js";
+import {
+  call,
+  dataOf,
+  type Endpoint,
+  type InputArguments,
+  type ResponseOf,
+  type Session,
+} from "./session.js";
+import { CLOCK_TOLERANCE, requireOwnDomain, signChallenge } from "./sign-in.js";
+import { createBudget, type PaymentProgress, type PlannedPayment, type SpendingLimit } from "./spending.js";
+import type { Contract, Draft, Network, PinnedNetwork, Settlement } from "./types.js";
+import { type StatusPattern, type WaitOptions, waitForPayout, waitForStatus, waitUntil } from "./wait.js";
+import type { Signer } from "./wallets.js";
 
 export interface ConnectOptions {
   /** URL of the service. */
@@ -18,8 +29,20 @@ export interface ConnectOptions {
   spendingLimit?: SpendingLimit;
   /** Called before each payment is signed. Throw to refuse the payment. */
   beforePayment?: (payment: PlannedPayment) => void | Promise<void>;
-  /** The pinned addresses of the protocol. If absent, they are read once from the service, which is then trusted. */
+  /**
+   * The pinned addresses of the protocol. If absent, those that this package pins for the service's host; otherwise they
+   * are read once from the service, which must then ask for a sign-in to `domain`.
+   */
   network?: PinnedNetwork;
+  /** The service's name in sign-in challenges; by default the host of `baseUrl` (`localhost` for a loopback address). */
+  domain?: string;
+  /** A node of the chain (JSON-RPC URL or EIP-1193 provider): before each payment, the escrow is checked on chain. */
+  node?: Node;
+  /**
+   * Whose clock bounds how long a signature is valid: by default this machine's, plus five minutes. `service` trusts the
+   * service's clock, for a sandbox whose clock was moved.
+   */
+  clock?: "local" | "service";
   /** API key of an earlier sign-in. If absent, the agent signs in now. */
   apiKey?: string;
   /** Label of the new API key. */
@@ -28,6 +51,8 @@ export interface ConnectOptions {
   patienceMs?: number;
   /** Called before each retry, with the reason. */
   onWaiting?: (reason: string) => void;
+  /** Called at each step of a payment. */
+  onProgress?: (progress: PaymentProgress) => void;
   fetch?: typeof fetch;
   signal?: AbortSignal;
 }
@@ -45,7 +70,9 @@ export type Agent = Awaited<ReturnType<typeof connect>>;
 export async function connect(options: ConnectOptions) {
   const { account: signer, spendingLimit, beforePayment } = options;
   const http = createHttp(httpOptions(options));
-  const network = lowerCase(options.network ?? (await readNetwork(http)));
+  const pinned = options.network ?? DEPLOYMENTS[new URL(options.baseUrl).host];
+  const network = lowerCase(pinned ?? (await readNetwork(http)));
+  if (pinned === undefined) requireOwnDomain(options, network.domain);
   requireTwoCurrencies(network);
   const now = async (): Promise<number> => Math.floor(Date.parse((await readNetwork(http)).time) / 1000);
   const session: Session = {
@@ -55,6 +82,13 @@ export async function connect(options: ConnectOptions) {
     budget: createBudget(spendingLimit),
     beforePayment,
     now,
+    signingTime: async () => {
+      const time = await now();
+      if (options.clock !== "service") requireNotAhead(time);
+      return time;
+    },
+    node: options.node,
+    onProgress: options.onProgress,
     apiKey: options.apiKey ?? "",
   };
   if (options.apiKey === undefined) session.apiKey = await signIn(session, options.label);
@@ -67,6 +101,14 @@ export async function connect(options: ConnectOptions) {
     network: session.network,
     ...readable,
     ...actions(session),
+    webhooks: webhooks(session),
+
+    /** Every event from now on, or after `after`, as an async iterator that resumes after breaks. */
+    events: (options: EventOptions = {}) => followEvents(session, options),
+
+    /** Any other operation: `call("GET /v1/contracts/{id}/ledger", { path: { id } })`. Never pays. */
+    call: <E extends Endpoint>(endpoint: E, ...input: InputArguments<E>): Promise<ResponseOf<E>> =>
+      call(session, endpoint, ...input),
 
     /** The chain's time in seconds. It decides whether a deadline has passed. */
     now,
@@ -84,9 +126,47 @@ export async function connect(options: ConnectOptions) {
     },
 
     /** Waits until the contract has the status (`matched`, `settled-*`). Throws if it ends with another status. */
-    waitFor: (id: string, status: StatusPattern, wait: WaitOptions = {}) =>
+    waitFor: (id: string, status: StatusPattern, wait: WaitOptions<Contract> = {}) =>
       waitForStatus(() => readable.get(id), status, wait),
+
+    /** Waits until the contract has ended and everything is paid. */
+    waitForPayout: (id: string, wait: WaitOptions<Settlement> = {}) =>
+      waitForPayout(() => readable.settlement(id), wait),
+
+    /** Waits for anything that can be read: `waitUntil(() => agent.stakeOf(), ({ eligible }) => eligible)`. */
+    waitUntil,
+
+    /** Returns the payment that an action would cost, or null if it is paid already. Signs and changes nothing. */
+    dryRun: (action: (dry: PaidActions) => Promise<unknown>) => dryRun(session, action),
   };
+}
+
+/** The actions that can cost money. */
+type PaidActions = Pick<ReturnType<typeof actions>, "create" | "accept" | "dispute" | "vote" | "stake">;
+
+class Quoted extends Error {
+  readonly payment: PlannedPayment;
+  constructor(payment: PlannedPayment) {
+    super("This was a dry run");
+    this.payment = payment;
+  }
+}
+
+async function dryRun(
+  session: Session,
+  action: (dry: PaidActions) => Promise<unknown>,
+): Promise<PlannedPayment | null> {
+  const beforePayment = (payment: PlannedPayment): never => {
+    throw new Quoted(payment);
+  };
+  const { create, accept, dispute, vote, stake } = actions({ ...session, beforePayment });
+  try {
+    await action({ create, accept, dispute, vote, stake });
+    return null;
+  } catch (error) {
+    if (error instanceof Quoted) return error.payment;
+    throw error;
+  }
 }
 
 /** Converts a duration to seconds. Throws RangeError if the text is not a duration. */
@@ -108,6 +188,15 @@ function httpOptions({
 
 function readNetwork(http: Session["http"]): Promise<Network> {
   return dataOf(call({ http, apiKey: "" }, "GET /v1/network"));
+}
+
+/** A service with a wrong clock could ask for signatures that stay valid for years. */
+function requireNotAhead(time: number): void {
+  if (time <= Date.now() / 1000 + CLOCK_TOLERANCE) return;
+  throw new RefusedToSign(
+    "clock",
+    `the service says that it is ${new Date(time * 1000).toISOString()}, but here it is ${new Date().toISOString()}. If it is a sandbox whose clock was moved, connect with \`clock: "service"\``,
+  );
 }
 
 /**

@@ -31,6 +31,8 @@ interface ErrorBody {
 export interface Http {
   /** Returns a success or a 402. Throws ServiceError or ConnectionError once `patienceMs` is used up. */
   send(request: Request): Promise<ServiceResponse>;
+  /** Sends a request once and returns the response as it comes, for streams. */
+  open(request: Request, signal: AbortSignal): Promise<Response>;
 }
 
 export interface HttpOptions {
@@ -46,6 +48,8 @@ const DEFAULT_PAUSE_MS = 1000;
 
 export function createHttp(options: HttpOptions): Http {
   return {
+    open: ({ method, path, headers = {} }, signal) =>
+      options.fetch(options.baseUrl + path, { method, headers, redirect: "error", signal }),
     async send(request) {
       const deadline = performance.now() + options.patienceMs;
       for (;;) {

@@ -1,4 +1,6 @@
 /** The public interface of the client. */
+export { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+export type { Node } from "./chain-check.js";
 export { type Agent, type ConnectOptions, connect, type Duration } from "./connect.js";
 export {
   ConnectionError,
@@ -8,8 +10,9 @@ export {
   ServiceError,
   SpendingLimitError,
 } from "./errors.js";
+export { type EventOptions, verifyWebhook } from "./events.js";
 export { claimOnChain, settleOnChain } from "./on-chain.js";
-export type { Signer } from "./sign-in.js";
-export type { PlannedPayment, SpendingLimit } from "./spending.js";
+export type { PaymentProgress, PlannedPayment, SpendingLimit } from "./spending.js";
 export { provenTerms } from "./terms.js";
 export type * from "./types.js";
+export { contractWallet, type Eip1193Provider, providerSigner, type Signer } from "./wallets.js";

@@ -1,50 +1,71 @@
 /** Settlement without the service: anyone may send these transactions once they are due. */
-
 import type { Address } from "@working-contracts/protocol/types";
-import type { Account, Hex } from "viem";
-import { createWalletClient, defineChain, http, parseAbi, publicActions } from "viem";
-import type { PinnedNetwork } from "./types.js";
+import {
+  type Account,
+  BaseError,
+  ContractFunctionRevertedError,
+  createWalletClient,
+  type Hex,
+  http,
+  parseAbi,
+  publicActions,
+} from "viem";
 
-const ESCROW = parseAbi(["function settle()", "function claim(address backupAgent)"]);
+const ESCROW = parseAbi([
+  "function settle()",
+  "function claim(address backupAgent)",
+  "error AlreadySettled()",
+]);
 
 export interface OnChainOptions {
   rpcUrl: string;
   /** Pays the gas. */
   account: Account;
-  network: Pick<PinnedNetwork, "chainId">;
 }
 
-/** Settles an ended contract with the account's own transaction. Throws viem's error if settlement is not due. */
-export function settleOnChain(id: string, options: OnChainOptions): Promise<Hex> {
-  return transact(options, (client) => client.writeContract({ ...escrow(id), functionName: "settle" }));
+/**
+ * Settles an ended contract with the account's own transaction. Returns null if it is settled already. Throws viem's
+ * error if settlement is not due.
+ */
+export async function settleOnChain(id: string, options: OnChainOptions): Promise<Hex | null> {
+  try {
+    return await transact(id, options, (client, escrow) =>
+      client.writeContract({ ...escrow, functionName: "settle", chain: null }),
+    );
+  } catch (error) {
+    const cause =
+      error instanceof BaseError ? error.walk((one) => one instanceof ContractFunctionRevertedError) : null;
+    if (cause instanceof ContractFunctionRevertedError && cause.data?.errorName === "AlreadySettled")
+      return null;
+    throw error;
+  }
 }
 
 /** Pays a Backup Agent its bond, its share of slashed bonds and its reward for a tallied contract. */
 export function claimOnChain(id: string, backupAgent: string, options: OnChainOptions): Promise<Hex> {
   const args = [backupAgent as Address] as const;
-  return transact(options, (client) => client.writeContract({ ...escrow(id), functionName: "claim", args }));
+  return transact(id, options, (client, escrow) =>
+    client.writeContract({ ...escrow, functionName: "claim", args, chain: null }),
+  );
 }
 
-function escrow(id: string) {
-  return { address: id as Address, abi: ESCROW } as const;
-}
-
-function clientOf({ rpcUrl, account, network }: OnChainOptions) {
-  const chain = defineChain({
-    id: network.chainId,
-    name: `eip155:${network.chainId}`,
-    nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
-    rpcUrls: { default: { http: [rpcUrl] } },
-  });
-  return createWalletClient({ account, chain, transport: http(rpcUrl) }).extend(publicActions);
+function clientOf({ rpcUrl, account }: OnChainOptions) {
+  return createWalletClient({ account, transport: http(rpcUrl) }).extend(publicActions);
 }
 
 async function transact(
+  id: string,
   options: OnChainOptions,
-  send: (client: ReturnType<typeof clientOf>) => Promise<Hex>,
+  send: (
+    client: ReturnType<typeof clientOf>,
+    escrow: { address: Address; abi: typeof ESCROW },
+  ) => Promise<Hex>,
 ): Promise<Hex> {
   const client = clientOf(options);
-  const hash = await send(client);
+  const address = id as Address;
+  // A call to an address without code would succeed and do nothing.
+  if ((await client.getCode({ address })) === undefined) throw new Error(`No escrow at ${id} on this chain.`);
+  const hash = await send(client, { address, abi: ESCROW });
   const { status, transactionHash } = await client.waitForTransactionReceipt({ hash });
   if (transactionHash !== hash) throw new Error(`The transaction ${hash} was replaced by ${transactionHash}`);
   if (status !== "success") throw new Error(`The transaction ${hash} reverted`);

@@ -1,13 +1,11 @@
 /** Checks a quote against the caller's own expectation, and signs the payment for it. */
 
-import type { Address } from "@working-contracts/protocol/types";
-import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from "@x402/core/http";
-import { authorizationTypes } from "@x402/evm";
+import type { Address, EscrowTerms } from "@working-contracts/protocol/types";
 import { toHex } from "viem";
 import { RefusedToSign } from "./errors.js";
-import type { Signer } from "./sign-in.js";
 import type { PlannedPayment } from "./spending.js";
 import type { PinnedNetwork } from "./types.js";
+import type { Signer } from "./wallets.js";
 
 /** The only payment that may be signed. Every field is known before the quote, or proven from it. */
 export interface Expected {
@@ -17,10 +15,30 @@ export interface Expected {
   /** One of the network's two currencies, chosen by the kind of call and never by the service. */
   currency: PlannedPayment["currency"];
   resource: string;
+  /** Time in seconds after which the payment is of no use, so the authorization ends then at the latest. */
+  deadline?: number;
+  /** The existing escrow that is paid. */
+  escrow?: { id: string; terms: EscrowTerms };
 }
 
-type PaymentRequired = ReturnType<typeof decodePaymentRequiredHeader>;
-export type Quote = PaymentRequired["accepts"][number];
+/** A quote of x402 version 2 (`PaymentRequired`), as far as it is read. Every field is checked before it is used. */
+interface PaymentRequired {
+  x402Version: number;
+  resource?: { url: string };
+  accepts?: Quote[];
+  error?: string;
+  errorMessage?: string;
+}
+
+export interface Quote {
+  scheme: string;
+  network: string;
+  asset: string;
+  payTo: string;
+  amount: string;
+  maxAmountRequired?: string;
+  extra?: { name?: string; version?: string };
+}
 
 export interface QuotedPayment {
   quote: Quote;
@@ -36,13 +54,13 @@ export function readQuote(headers: Headers): QuotedPayment & { error: string; me
   if (header === null) throw new RefusedToSign("quote", "the 402 response has no Payment-Required header");
   let required: PaymentRequired;
   try {
-    required = decodePaymentRequiredHeader(header);
+    required = JSON.parse(new TextDecoder().decode(bytesOf(header))) as PaymentRequired;
   } catch {
     throw new RefusedToSign("quote", "the Payment-Required header cannot be read");
   }
   const [quote] = required.accepts ?? [];
   if (quote === undefined) throw new RefusedToSign("quote", "it offers no way to pay");
-  const { error = "payment_required", errorMessage } = required as { error?: string; errorMessage?: string };
+  const { error = "payment_required", errorMessage } = required;
   return { quote, required, error, message: errorMessage ?? error };
 }
 
@@ -52,15 +70,14 @@ export function requireExpected(
   expected: Expected,
   network: PinnedNetwork,
 ): void {
-  const quoted = quote as Quote & { maxAmountRequired?: string };
   const pairs: [field: string, quoted: unknown, wanted: string][] = [
     ["x402Version", required.x402Version, "2"],
-    ["scheme", quoted.scheme, "exact"],
-    ["network", quoted.network, `eip155:${network.chainId}`],
-    ["asset", lower(quoted.asset), assetOf(expected, network)],
-    ["payTo", lower(quoted.payTo), expected.payTo],
-    ["amount", quoted.amount, expected.amount.toString()],
-    ["amount", quoted.maxAmountRequired ?? quoted.amount, expected.amount.toString()],
+    ["scheme", quote.scheme, "exact"],
+    ["network", quote.network, `eip155:${network.chainId}`],
+    ["asset", lower(quote.asset), assetOf(expected, network)],
+    ["payTo", lower(quote.payTo), expected.payTo],
+    ["amount", quote.amount, expected.amount.toString()],
+    ["amount", quote.maxAmountRequired ?? quote.amount, expected.amount.toString()],
     ["resource", required.resource?.url, expected.resource],
   ];
   for (const [field, value, wanted] of pairs) {
@@ -73,23 +90,23 @@ function assetOf({ currency }: Expected, { asset, protocolToken }: PinnedNetwork
   return currency === "stablecoin" ? asset.address : protocolToken;
 }
 
-/** Signs a checked quote: returns `PAYMENT-SIGNATURE` with an EIP-3009 authorization, valid ten minutes from `now`. */
+/** Signs a checked quote: returns `PAYMENT-SIGNATURE` with an EIP-3009 authorization, valid until `validBefore`. */
 export async function signPayment(
   { quote, required }: QuotedPayment,
-  { signer, network, now }: { signer: Signer; network: PinnedNetwork; now: number },
+  { signer, network, validBefore }: { signer: Signer; network: PinnedNetwork; validBefore: number },
 ): Promise<string> {
   const message = {
     from: signer.address,
     to: quote.payTo as Address,
     value: BigInt(quote.amount),
     validAfter: 0n,
-    validBefore: BigInt(now + VALIDITY_SECONDS),
+    validBefore: BigInt(validBefore),
     nonce: toHex(crypto.getRandomValues(new Uint8Array(32))),
   };
-  const { name, version } = quote.extra as { name: string; version: string };
+  const { name, version } = quote.extra ?? {};
   const signature = await signer.signTypedData({
     domain: { name, version, chainId: network.chainId, verifyingContract: quote.asset as Address },
-    types: authorizationTypes,
+    types: AUTHORIZATION_TYPES,
     primaryType: "TransferWithAuthorization",
     message,
   });
@@ -99,16 +116,26 @@ export async function signPayment(
     validAfter: message.validAfter.toString(),
     validBefore: message.validBefore.toString(),
   };
-  return encodePaymentSignatureHeader({
-    x402Version: 2,
-    resource: required.resource,
-    accepted: quote,
-    payload: { signature, authorization },
-  });
+  const payload = { signature, authorization };
+  const signed = { x402Version: 2, resource: required.resource, accepted: quote, payload };
+  return btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(signed))));
 }
 
-/** Leaves time for an operation that has to queue: once this has passed, the service does not retry it. */
-const VALIDITY_SECONDS = 600;
+/** EIP-3009. */
+const AUTHORIZATION_TYPES = {
+  TransferWithAuthorization: [
+    { name: "from", type: "address" },
+    { name: "to", type: "address" },
+    { name: "value", type: "uint256" },
+    { name: "validAfter", type: "uint256" },
+    { name: "validBefore", type: "uint256" },
+    { name: "nonce", type: "bytes32" },
+  ],
+};
+
+export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
+}
 
 function lower(text: unknown): unknown {
   return typeof text === "string" ? text.toLowerCase() : text;

@@ -24,6 +24,15 @@ export function reads(session: Session) {
     votes: (query: VoteQuery = {}) => pageOf(call(session, "GET /v1/votes", { query })),
     checkpoints: (id: string) =>
       dataOf(call(session, "GET /v1/contracts/{id}/checkpoints", { path: { id } })),
+    /** How a checkpoint is included in the signed root of its contract's log. */
+    proveCheckpoint: (id: string, checkpointId: string) =>
+      dataOf(
+        call(session, "GET /v1/contracts/{id}/checkpoints/{checkpointId}/proof", {
+          path: { id, checkpointId },
+        }),
+      ),
+    /** Every movement of a contract's money so far. */
+    ledger: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/ledger", { path: { id } })),
     complaints: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/complaints", { path: { id } })),
 
     /** Decrypts a reference of a contract. Returns null if it is not set or the caller has no key for it. */
@@ -39,6 +48,9 @@ export function reads(session: Session) {
       dataOf(call(session, "GET /v1/agents/{address}/stake", { path: { address } })),
     workload: (address: string = me) =>
       dataOf(call(session, "GET /v1/agents/{address}/workload", { path: { address } })),
+    /** Counts of an agent's results. */
+    record: (address: string = me) =>
+      dataOf(call(session, "GET /v1/agents/{address}/record", { path: { address } })),
     profile: (address: string = me) =>
       dataOf(call(session, "GET /v1/agents/{address}/profile", { path: { address } })),
     apiKeys: () => dataOf(call(session, "GET /v1/agents/me/api-keys")),

@@ -4,12 +4,13 @@
  */
 import { formatDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import type { paths } from "./api.js";
+import { type Node, requireOnChain } from "./chain-check.js";
 import { ConnectionError, OutcomeUnknown, PaymentRejected, RefusedToSign, ServiceError } from "./errors.js";
 import type { Http, Method, Request, ServiceResponse } from "./http.js";
 import { type Expected, type QuotedPayment, readQuote, requireExpected, signPayment } from "./payment.js";
-import type { Signer } from "./sign-in.js";
-import type { Budget, PlannedPayment } from "./spending.js";
+import type { Budget, PaymentProgress, PlannedPayment } from "./spending.js";
 import type { PinnedNetwork } from "./types.js";
+import type { Signer } from "./wallets.js";
 
 export interface Session {
   http: Http;
@@ -18,6 +19,11 @@ export interface Session {
   budget: Budget;
   /** The chain's time in seconds. */
   now(): Promise<number>;
+  /** The chain's time in seconds, for a signature. Throws RefusedToSign if it is ahead of this machine's clock. */
+  signingTime(): Promise<number>;
+  onProgress?: ((progress: PaymentProgress) => void) | undefined;
+  /** The caller's own node of the chain, if it has one. */
+  node?: Node | undefined;
   /** Called before a payment is signed. Throw to refuse the payment. */
   beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
   apiKey: string;
@@ -50,10 +56,8 @@ type QueryOf<O> = O extends { parameters: infer P }
   : unknown;
 type BodyOf<O> = O extends { requestBody: infer B } ? { body: Json<B> } : unknown;
 /** Path parameters, query and JSON body of an operation. */
-export type InputOf<E extends Endpoint> = PathOf<OperationOf<E>> &
-  QueryOf<OperationOf<E>> &
-  BodyOf<OperationOf<E>>;
-type InputArguments<E extends Endpoint> =
+type InputOf<E extends Endpoint> = PathOf<OperationOf<E>> & QueryOf<OperationOf<E>> & BodyOf<OperationOf<E>>;
+export type InputArguments<E extends Endpoint> =
   Record<string, never> extends InputOf<E> ? [input?: InputOf<E>] : [input: InputOf<E>];
 
 /** Operations whose repetition after a lost response could happen twice. */
@@ -91,7 +95,11 @@ interface Input {
   body?: unknown;
 }
 
-function requestOf({ apiKey }: Pick<Session, "apiKey">, endpoint: Endpoint, input: Input = {}): Request {
+export function requestOf(
+  { apiKey }: Pick<Session, "apiKey">,
+  endpoint: Endpoint,
+  input: Input = {},
+): Request {
   const [method, template] = endpoint.split(" ") as [Method, string];
   const path = Object.entries(input.path ?? {}).reduce(
     (text, [name, value]) => text.replace(`{${name}}`, encodeURIComponent(String(value).toLowerCase())),
@@ -109,6 +117,9 @@ function requestOf({ apiKey }: Pick<Session, "apiKey">, endpoint: Endpoint, inpu
     repeatable: !NOT_REPEATABLE.has(endpoint),
   };
 }
+
+/** Leaves time for an operation that has to queue: once this has passed, the service does not retry it. */
+const VALIDITY_SECONDS = 600;
 
 /** The only payment that a call expects, without the URL that is paid for. */
 export type ExpectedPayment = Omit<Expected, "resource">;
@@ -138,20 +149,34 @@ export async function pay<E extends Endpoint, T>(
   const quoted = readQuote(first.headers);
   const expected = { ...(await expect(quoted)), resource: network.baseUrl + request.path };
   requireExpected(quoted, expected, network);
-  await allow(session, expected);
-  const signature = await signPayment(quoted, { signer, network, now: await session.now() });
+  const payment = await allow(session, expected);
+  const report = (step: PaymentProgress["step"]): void => session.onProgress?.({ step, payment });
+  report("quoted");
+  if (session.node !== undefined) await requireOnChain(session.node, network, expected.escrow);
+  const validBefore = Math.min(
+    (await session.signingTime()) + VALIDITY_SECONDS,
+    expected.deadline ?? Infinity,
+  );
+  report("signing");
+  const signature = await signPayment(quoted, { signer, network, validBefore });
   const signed = { ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } };
-  return sendSigned(session.http, signed, openResponse);
+  report("sent");
+  return sendSigned(session.http, signed, (response) => {
+    report("paid");
+    return openResponse(response);
+  });
 }
 
 async function allow(
   { budget, beforePayment }: Session,
-  { amount, currency, resource }: Expected,
-): Promise<void> {
+  { amount, currency, resource, payTo }: Expected,
+): Promise<PlannedPayment> {
   const decimals = currency === "protocol-token" ? TOKEN_DECIMALS : undefined;
-  const payment: PlannedPayment = { currency, amount, decimal: formatDecimal(amount, decimals), resource };
+  const decimal = formatDecimal(amount, decimals);
+  const payment: PlannedPayment = { currency, amount, decimal, resource, payTo };
   await beforePayment?.(payment);
   budget.spend(payment);
+  return payment;
 }
 
 /** Once a payment is signed, every retry sends the identical request with that payment. */

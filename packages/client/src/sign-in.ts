@@ -1,16 +1,29 @@
-/** Sign-in: the challenge is checked before it is signed. */
+/** Sign-in: bound to the host that the client connected to, and checked field by field before it is signed. */
 import { challengeText } from "@working-contracts/protocol/challenge-text";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
 import { call, dataOf, type Session } from "./session.js";
 import type { PinnedNetwork } from "./types.js";
 
-/** The part of a viem account that is used; the private key stays inside. */
-export interface Signer {
-  address: Address;
-  signMessage(message: { message: string }): Promise<Hex>;
-  // biome-ignore lint/suspicious/noExplicitAny: viem's own type is generic over the typed data.
-  signTypedData(typedData: any): Promise<Hex>;
+const LOOPBACK_HOSTS = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/**
+ * Throws RefusedToSign unless the service asks for a sign-in to the domain that the caller expects: by default the host
+ * of its URL, as in EIP-4361, or `localhost` for a loopback address. Otherwise it could relay the challenge of another
+ * service and receive a key there.
+ */
+export function requireOwnDomain(
+  { baseUrl, domain }: { baseUrl: string; domain?: string },
+  asked: string,
+): void {
+  const { host, hostname } = new URL(baseUrl);
+  const own = domain ?? (LOOPBACK_HOSTS.has(hostname) ? "localhost" : host);
+  if (asked === own) return;
+  throw new RefusedToSign(
+    "domain",
+    `${baseUrl} asks for a sign-in to ${asked}, not to ${own}. If that is the service you want, name its domain`,
+  );
 }
 
 /** Requests a challenge and signs it. Returns the body with which API keys are issued or revoked. */
@@ -18,38 +31,69 @@ export async function signChallenge({
   http,
   signer,
   network,
-}: Pick<Session, "http" | "signer" | "network">): Promise<{ challengeId: string; signature: Hex }> {
+  signingTime,
+}: Pick<Session, "http" | "signer" | "network" | "signingTime">): Promise<{
+  challengeId: string;
+  signature: Hex;
+}> {
   const path = { address: signer.address };
   const { challengeId, message } = await dataOf(
     call({ http, apiKey: "" }, "POST /v1/agents/{address}/challenge", { path }),
   );
-  requireChallenge(message, signer.address, network);
+  requireChallenge(message, { address: signer.address, network, now: await signingTime() });
   return { challengeId, signature: await signer.signMessage({ message }) };
 }
 
+/** The field of a line, by the words that the line starts with. */
+const FIELDS: [start: string, field: string][] = [
+  ["0x", "address"],
+  ["Purpose", "purpose"],
+  ["The holder", "operator"],
+  ["Chain ID", "chainId"],
+  ["Nonce", "nonce"],
+  ["Issued At", "issuedAt"],
+  ["Expires At", "expiresAt"],
+];
+
 /**
- * Throws RefusedToSign unless the text is exactly this service's challenge. Any other text could be a login for
- * another service.
+ * Throws RefusedToSign unless the text is exactly this service's challenge for this address, issued and expiring about
+ * `now` (seconds). Any other text could be a login for another service, or a delegation to another operator.
  */
-export function requireChallenge(message: string, address: Address, network: PinnedNetwork): void {
-  const line = (name: string): string => new RegExp(`^${name}: (.+)$`, "m").exec(message)?.[1] ?? "";
-  const [issuedAt, expiresAt] = [line("Issued At"), line("Expires At")].map(
-    (time) => Date.parse(time) / 1000,
-  );
-  const nonce = line("Nonce");
-  const isDated = Number.isInteger(issuedAt) && Number.isInteger(expiresAt) && /^0x[0-9a-f]{64}$/.test(nonce);
-  const expected = isDated
-    ? challengeText({
-        domain: network.domain,
-        agent: address,
-        operator: network.relay as Address,
-        factory: network.factory as Address,
-        chainId: network.chainId,
-        nonce: nonce as Hex,
-        issuedAt: issuedAt as number,
-        expiresAt: expiresAt as number,
-      })
-    : null;
-  if (message !== expected)
-    throw new RefusedToSign("challenge", "its text is not this service's sign-in text");
+export function requireChallenge(
+  message: string,
+  { address, network, now }: { address: Address; network: PinnedNetwork; now: number },
+): void {
+  const textOf = (name: string): string => new RegExp(`^${name}: (.+)$`, "m").exec(message)?.[1] ?? "";
+  const secondsOf = (name: string): number => Date.parse(textOf(name)) / 1000;
+  const [nonce, issuedAt, expiresAt] = [textOf("Nonce"), secondsOf("Issued At"), secondsOf("Expires At")];
+  if (!/^0x[0-9a-f]{64}$/.test(nonce)) throw new RefusedToSign("nonce", "the challenge has no nonce");
+  if (!Number.isInteger(issuedAt) || !Number.isInteger(expiresAt) || issuedAt > now + CLOCK_TOLERANCE)
+    throw new RefusedToSign("issuedAt", "the challenge is not dated, or is dated in the future");
+  if (expiresAt > issuedAt + LIMITS.challengeValidity)
+    throw new RefusedToSign("expiresAt", `the challenge is valid until ${textOf("Expires At")}, too long`);
+
+  const expected = challengeText({
+    domain: network.domain,
+    agent: address,
+    operator: network.relay as Address,
+    factory: network.factory as Address,
+    chainId: network.chainId,
+    nonce: nonce as Hex,
+    issuedAt,
+    expiresAt,
+  }).split("\n");
+  const lines = message.split("\n");
+  for (const [i, line] of expected.entries()) {
+    if (lines[i] === line) continue;
+    const field = FIELDS.find(([start]) => line.startsWith(start))?.[1];
+    throw new RefusedToSign(
+      field ?? (i === 0 ? "domain" : "challenge"),
+      `the challenge says ${JSON.stringify(lines[i] ?? "")}, expected ${JSON.stringify(line)}`,
+    );
+  }
+  if (lines.length > expected.length)
+    throw new RefusedToSign("challenge", "its text is longer than this service's sign-in text");
 }
+
+/** How far a service's clock can be ahead of this machine's, in seconds. */
+export const CLOCK_TOLERANCE = 300;

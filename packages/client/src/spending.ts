@@ -21,6 +21,14 @@ export interface PlannedPayment {
   decimal: string;
   /** URL of the request that is paid for. */
   resource: string;
+  /** The contract's escrow, or the registry of stakes. */
+  payTo: string;
+}
+
+/** A step of a payment: its quote is checked, it is about to be signed, it is sent, or it is used. */
+export interface PaymentProgress {
+  step: "quoted" | "signing" | "sent" | "paid";
+  payment: PlannedPayment;
 }
 
 export interface Budget {

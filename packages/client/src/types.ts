@@ -26,6 +26,12 @@ export type Network = Schemas["Network"];
 /** The part that never changes, so a payer can pin it. */
 export type PinnedNetwork = Omit<Network, "time">;
 
+export type Event = Schemas["Event"];
+export type Webhook = Schemas["Webhook"];
+export type WebhookDraft = Schemas["CreateWebhook"];
+export type WebhookChanges = Schemas["UpdateWebhook"];
+export type EventQuery = NonNullable<operations["streamEvents"]["parameters"]["query"]>;
+
 export type ListQuery = NonNullable<operations["listContracts"]["parameters"]["query"]>;
 export type VoteQuery = NonNullable<operations["listVotes"]["parameters"]["query"]>;
 

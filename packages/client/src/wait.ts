@@ -1,46 +1,75 @@
-/** Waits for a contract to reach a status. */
+/** Waits for a contract's status, for its payout, or for anything else that can be read. */
 import { pause } from "./http.js";
-import type { Contract } from "./types.js";
+import type { Contract, Settlement } from "./types.js";
 
-export interface WaitOptions {
+export interface WaitOptions<T> {
   /** Throws after this time; by default there is no limit. */
   timeoutMs?: number;
   intervalMs?: number;
   signal?: AbortSignal;
-  /** Called with the contract at the start and after each change of status. */
-  onStatus?: (contract: Contract) => void;
+  /** Called with the first value and after each change of its status. */
+  onChange?: (value: T) => void;
 }
 
 /** A status, a prefix such as `settled-*`, or a list of them. */
 export type StatusPattern = string | readonly string[];
 
-export function matches(status: string, pattern: StatusPattern): boolean {
-  return [pattern]
-    .flat()
-    .some((one) => (one.endsWith("*") ? status.startsWith(one.slice(0, -1)) : status === one));
-}
-
-/** Polls until the status matches. Throws if the contract closes with another status or time runs out. */
-export async function waitForStatus(
-  get: () => Promise<Contract>,
-  pattern: StatusPattern,
-  { timeoutMs = Number.POSITIVE_INFINITY, intervalMs = 1000, signal, onStatus }: WaitOptions = {},
-): Promise<Contract> {
+/** Reads until `isDone`, and returns that value. Throws if time runs out. */
+export async function waitUntil<T>(
+  read: () => Promise<T>,
+  isDone: (value: T) => boolean,
+  {
+    timeoutMs = Number.POSITIVE_INFINITY,
+    intervalMs = 1000,
+    signal,
+    onChange,
+    stateOf = JSON.stringify,
+  }: WaitOptions<T> & { stateOf?: (value: T) => string } = {},
+): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   let last: string | undefined;
   for (;;) {
-    const contract = await get();
-    if (contract.status !== last) onStatus?.(contract);
-    last = contract.status;
-    if (matches(contract.status, pattern)) return contract;
-    if (matches(contract.status, ["settled-*", "cancelled-*"])) {
-      throw new Error(
-        `${contract.id} ended as ${contract.status} and can no longer become ${[pattern].flat().join(" or ")}`,
-      );
-    }
-    if (performance.now() + intervalMs > deadline) {
-      throw new Error(`${contract.id} is still ${contract.status}, not ${[pattern].flat().join(" or ")}`);
-    }
+    const value = await read();
+    const state = stateOf(value);
+    if (state !== last) onChange?.(value);
+    last = state;
+    if (isDone(value)) return value;
+    if (performance.now() + intervalMs > deadline) throw new Error(`Timed out: ${state}`);
     await pause(intervalMs, signal);
   }
+}
+
+/** Waits until the status matches. Throws if the contract closes with another status or time runs out. */
+export function waitForStatus(
+  get: () => Promise<Contract>,
+  pattern: StatusPattern,
+  options: WaitOptions<Contract> = {},
+): Promise<Contract> {
+  const wanted = [pattern].flat();
+  const stateOf = ({ id, status }: Contract) => `${id} is ${status}, not ${wanted.join(" or ")}`;
+  const isDone = (contract: Contract): boolean => {
+    if (matches(contract.status, wanted)) return true;
+    if (!matches(contract.status, ["settled-*", "cancelled-*"])) return false;
+    throw new Error(`${stateOf(contract)}, and can no longer change`);
+  };
+  return waitUntil(get, isDone, { ...options, stateOf });
+}
+
+function matches(status: string, patterns: readonly string[]): boolean {
+  return patterns.some((one) => (one.endsWith("*") ? status.startsWith(one.slice(0, -1)) : status === one));
+}
+
+/** Waits until the contract has ended and each of its payments is confirmed. */
+export function waitForPayout(
+  get: () => Promise<Settlement>,
+  options: WaitOptions<Settlement> = {},
+): Promise<Settlement> {
+  const openLegs = ({ legs }: Settlement): number => legs.filter(({ state }) => state !== "confirmed").length;
+  const stateOf = (settlement: Settlement): string =>
+    settlement.ending === null
+      ? `not ended (${settlement.status})`
+      : `not paid out, ${openLegs(settlement)} payments not confirmed`;
+  const isDone = (settlement: Settlement): boolean =>
+    settlement.ending !== null && settlement.settledAt !== null && openLegs(settlement) === 0;
+  return waitUntil(get, isDone, { ...options, stateOf });
 }

@@ -21,6 +21,7 @@ const payment = (units: bigint, currency: "stablecoin" | "protocol-token" = "sta
   decimal: String(units),
   currency,
   resource: "POST /v1/contracts",
+  payTo: "0x",
 });
 const ledgerOn = (day: string) => createSpendingLedger(path, caps, () => new Date(`${day}T12:00:00Z`));
 

@@ -69,6 +69,8 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
       baseUrl,
       account,
       label,
+      // The sandbox moves the chain's clock.
+      clock: "service",
       spendingLimit: { perCall: FUNDS, stake: JURY_TOKENS },
       signal: stopping.signal,
     });

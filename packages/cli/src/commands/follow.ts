@@ -1,7 +1,7 @@
 /** Commands that wait for a contract and for its payout. */
 
 import { secondsOf } from "@working-contracts/client/connect";
-import { type Agent, claimOnChain, type Settlement, settleOnChain } from "@working-contracts/client/index";
+import { claimOnChain, type Settlement, settleOnChain } from "@working-contracts/client/index";
 import type { Command } from "commander";
 import type { Context } from "../context.js";
 import { loadAccount } from "../context.js";
@@ -26,7 +26,7 @@ export function addFollowCommands(program: Command, contextOf: (command: Command
       const contract = await (await agent()).waitFor(id, until.split(","), {
         timeoutMs: secondsOf(timeout) * 1000,
         intervalMs: POLL_MS,
-        onStatus: ({ status }) => out.progress(`${id} is ${status}`),
+        onChange: ({ status }) => out.progress(`${id} is ${status}`),
       });
       out.result(contract, () => contract.status);
     });
@@ -41,9 +41,13 @@ export function addFollowCommands(program: Command, contextOf: (command: Command
     .option("--timeout <duration>", "maximum time to wait", "5m")
     .action(async (id: string, options: SettleOptions, command: Command) => {
       const context = contextOf(command);
+      if (options.onChain === true) await settleAlone(context, { id, options });
       const agent = await context.agent();
-      if (options.onChain === true) await settleAlone(context, agent, { id, options });
-      const settlement = await paidOut(agent, id, secondsOf(options.timeout) * 1000, context);
+      const settlement = await agent.waitForPayout(id, {
+        timeoutMs: secondsOf(options.timeout) * 1000,
+        intervalMs: POLL_MS,
+        onChange: ({ status }) => context.out.progress(`${id} is ${status}`),
+      });
       context.out.result(settlement, () => settlementText(settlement));
     });
 }
@@ -54,35 +58,18 @@ interface SettleOptions {
   timeout: string;
 }
 
+/** Needs the chain alone: no service, and no sign-in. */
 async function settleAlone(
   { settings, out }: Context,
-  agent: Agent,
   { id, options }: { id: string; options: SettleOptions },
 ): Promise<void> {
   const { rpcUrl } = settings;
   if (rpcUrl === undefined) throw new UsageError("--on-chain needs --rpc-url or RPC_URL.");
-  const sending = { rpcUrl, account: await loadAccount(settings), network: agent.network };
-  if ((await agent.settlement(id)).settledAt === null) {
-    out.progress(`settled by ${await settleOnChain(id, sending)}`);
-  }
-  if (options.claim === true) out.progress(`claimed by ${await claimOnChain(id, agent.address, sending)}`);
-}
-
-/** Waits until every payment is confirmed. */
-async function paidOut(agent: Agent, id: string, timeoutMs: number, { out }: Context): Promise<Settlement> {
-  const deadline = performance.now() + timeoutMs;
-  let last = "";
-  for (;;) {
-    const settlement = await agent.settlement(id);
-    const open = settlement.legs.filter(({ state }) => state !== "confirmed").length;
-    if (settlement.ending !== null && settlement.settledAt !== null && open === 0) return settlement;
-    const state =
-      settlement.ending === null ? `not ended (${settlement.status})` : `${open} payments not confirmed`;
-    if (state !== last) out.progress(`${id}: ${state}`);
-    last = state;
-    if (performance.now() > deadline) throw new Error(`${id} is not paid out yet: ${state}`);
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
+  const account = await loadAccount(settings);
+  const hash = await settleOnChain(id, { rpcUrl, account });
+  out.progress(hash === null ? `${id} is settled already` : `settled by ${hash}`);
+  if (options.claim === true)
+    out.progress(`claimed by ${await claimOnChain(id, account.address, { rpcUrl, account })}`);
 }
 
 function settlementText({ status, ending, legs }: Settlement): string {

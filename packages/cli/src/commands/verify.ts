@@ -60,7 +60,8 @@ async function ask(agent: Agent, id: string): Promise<ApiResponses> {
     plainIfAllowed(agent, id, "delivery"),
     plainIfAllowed(agent, id, "supplementaryMaterials"),
   ]);
-  return { contract, terms, settlement, delivery, supplementaryMaterials };
+  const isWithheld = contract.client === agent.address && contract.delivery !== null && delivery === null;
+  return { contract, terms, settlement, delivery, supplementaryMaterials, isWithheld };
 }
 
 function textOf(rows: readonly Comparison[]): string {
@@ -88,6 +89,8 @@ interface ApiResponses {
   /** Decrypted reference; null if there is none or the caller may not read it. */
   delivery: string | null;
   supplementaryMaterials: string | null;
+  /** Whether the caller is the Client of a delivered contract, and yet cannot read the delivery. */
+  isWithheld: boolean;
 }
 
 /** Fields of the Contract that have the same name in the hashed terms document. */
@@ -134,6 +137,7 @@ function compare(id: string, escrow: EscrowOnChain, rebuilt: Rebuilt, api: ApiRe
     row("supplementaryMaterials, hash", proven(MATERIALS), hashOf(api.supplementaryMaterials));
   }
   row("has delivery", rebuilt.deliveryHash !== null, contract.delivery !== null);
+  row("delivery withheld by the service", false, api.isWithheld);
   if (delivery !== null) row("delivery, hash", rebuilt.deliveryHash, hashOf(delivery));
 
   const { legs, ...ends } = rebuilt.settlement;

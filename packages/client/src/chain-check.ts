@@ -1,0 +1,63 @@
+/** Checks on chain, with the caller's own node, that a payment goes to a real escrow of the deployment. */
+import { packTerms } from "@working-contracts/protocol/terms";
+import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
+import { concatHex, toFunctionSelector } from "viem";
+import { RefusedToSign } from "./errors.js";
+import type { PinnedNetwork } from "./types.js";
+import type { Eip1193Provider } from "./wallets.js";
+
+/** A node: its JSON-RPC URL, or an EIP-1193 provider. */
+export type Node = string | Eip1193Provider;
+
+const IMPLEMENTATION = toFunctionSelector("IMPLEMENTATION()");
+
+/**
+ * Throws RefusedToSign if the node is on another chain, the factory does not deploy this implementation, or a contract
+ * of the deployment has no code. With `escrow`, also unless that address holds exactly the proxy with these terms.
+ */
+export async function requireOnChain(
+  node: Node,
+  network: PinnedNetwork,
+  escrow?: { id: string; terms: EscrowTerms },
+): Promise<void> {
+  const rpc = requesterOf(node);
+  const codeAt = (address: string) => rpc<Hex>("eth_getCode", [address, "latest"]);
+  const chainId = Number(await rpc<Hex>("eth_chainId", []));
+  if (chainId !== network.chainId)
+    throw new RefusedToSign("chain", `the node is on chain ${chainId}, the deployment on ${network.chainId}`);
+
+  for (const name of ["factory", "implementation"] as const) {
+    if ((await codeAt(network[name])) === "0x")
+      throw new RefusedToSign(name, `there is no code at ${network[name]}`);
+  }
+  if ((await codeAt(network.asset.address)) === "0x")
+    throw new RefusedToSign("asset", `there is no code at ${network.asset.address}`);
+  const call = { to: network.factory, data: IMPLEMENTATION };
+  const deployed = await rpc<Hex>("eth_call", [call, "latest"]).catch(() => "0x");
+  if (`0x${deployed.slice(-40)}` !== network.implementation)
+    throw new RefusedToSign("implementation", `the factory ${network.factory} deploys other code`);
+
+  if (escrow === undefined) return;
+  const proxy = concatHex([
+    "0x363d3d373d3d3d363d73",
+    network.implementation as Address,
+    "0x5af43d82803e903d91602b57fd5bf3",
+    packTerms(escrow.terms),
+  ]);
+  if ((await codeAt(escrow.id)).toLowerCase() !== proxy.toLowerCase())
+    throw new RefusedToSign("payTo", `there is no escrow with these terms at ${escrow.id}`);
+}
+
+function requesterOf(node: Node): <T>(method: string, params: unknown[]) => Promise<T> {
+  if (typeof node !== "string") return (method, params) => node.request({ method, params });
+  return async <T>(method: string, params: unknown[]) => {
+    const response = await fetch(node, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+    });
+    const { result, error } = (await response.json()) as { result?: T; error?: { message: string } };
+    if (result === undefined) throw new Error(`${method}: ${error?.message ?? `HTTP ${response.status}`}`);
+    return result;
+  };
+}

@@ -1,0 +1,158 @@
+/** The event log as an async iterator, and webhooks that push the same events. */
+import { pause } from "./http.js";
+import { bytesOf } from "./payment.js";
+import { call, dataOf, requestOf, type Session } from "./session.js";
+import type { Event, EventQuery, WebhookChanges, WebhookDraft } from "./types.js";
+
+export interface EventOptions extends EventQuery {
+  signal?: AbortSignal;
+  /** Called when the stream breaks and is resumed, or replaced by polling, with the reason. */
+  onInterruption?: (reason: string) => void;
+}
+
+const POLL_MS = 2000;
+/** Streams that fail in a row before the log is polled, and polls before a stream is tried again. */
+const STREAM_TRIES = 2;
+const POLLS = 30;
+
+/**
+ * Every event after `after` (by default, from now on), each once and in order. Resumes after each break where it
+ * stopped: as a stream, or by polling if streams cannot be kept open. Ends only when `signal` is aborted or the loop is
+ * left; throws if the service refuses the request.
+ */
+export async function* followEvents(
+  session: Session,
+  { signal, onInterruption, after, ...filter }: EventOptions = {},
+): AsyncGenerator<Event, void> {
+  let position = after;
+  let failures = 0;
+  const isAborted = (): boolean => signal?.aborted === true;
+  while (!isAborted()) {
+    let reason = "the stream ended";
+    try {
+      if (failures < STREAM_TRIES) {
+        for await (const { id, data } of openStream(session, { filter, after: position }, signal)) {
+          position = id;
+          failures = 0;
+          if (data !== null) yield data;
+        }
+      } else {
+        for (let poll = 0; poll < POLLS; poll++) {
+          const query = { ...filter, after: position ?? "latest" };
+          const page = await call(session, "GET /v1/events", { query });
+          position = page.nextAfter;
+          yield* page.data;
+          if (!page.hasMore) await pause(POLL_MS, signal);
+        }
+        failures = 0;
+        continue;
+      }
+    } catch (error) {
+      if (isAborted()) return;
+      if (!(error instanceof StreamError) || error.isFinal) throw error;
+      failures += 1;
+      reason = error.message;
+    }
+    onInterruption?.(reason);
+    await pause(failures === 0 ? 0 : POLL_MS, signal).catch(() => {});
+  }
+}
+
+class StreamError extends Error {
+  /** Whether another try would fail again. */
+  readonly isFinal: boolean;
+  constructor(message: string, isFinal: boolean) {
+    super(message);
+    this.isFinal = isFinal;
+  }
+}
+
+/** One connection: each event, and heartbeats as a position without an event. */
+async function* openStream(
+  session: Session,
+  { filter, after }: { filter: EventQuery; after: string | undefined },
+  signal: AbortSignal | undefined,
+): AsyncGenerator<{ id: string; data: Event | null }, void> {
+  // A break before the first position would lose what happened since, so the stream begins at a known one.
+  const from = after ?? (await call(session, "GET /v1/events", { query: { after: "latest" } })).nextAfter;
+  const request = requestOf(session, "GET /v1/events/stream", { query: { ...filter, after: from } });
+  const closing = new AbortController();
+  const stop = (): void => closing.abort();
+  signal?.addEventListener("abort", stop, { once: true });
+  try {
+    const response = await session.http.open(request, closing.signal).catch((error: Error) => {
+      throw new StreamError(error.message, false);
+    });
+    if (!response.ok || response.body === null) {
+      const isFinal = response.status >= 400 && response.status < 500 && response.status !== 429;
+      throw new StreamError(`HTTP ${response.status}: ${await response.text()}`, isFinal);
+    }
+    let text = "";
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { done, value } = await reader.read().catch((error: Error) => {
+        throw new StreamError(error.message, false);
+      });
+      if (done) return;
+      text += value;
+      const messages = text.split("\n\n");
+      text = messages.pop() ?? "";
+      for (const message of messages) {
+        const fieldOf = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(message)?.[1];
+        const [id, data] = [fieldOf("id"), fieldOf("data")];
+        if (id !== undefined) yield { id, data: data === undefined ? null : (JSON.parse(data) as Event) };
+      }
+    }
+  } finally {
+    signal?.removeEventListener("abort", stop);
+    stop();
+  }
+}
+
+export function webhooks(session: Session) {
+  return {
+    /** Sends events to a URL from now on. The response alone contains the secret for {@link verifyWebhook}. */
+    create: (draft: WebhookDraft) => dataOf(call(session, "POST /v1/agents/me/webhooks", { body: draft })),
+    list: () => dataOf(call(session, "GET /v1/agents/me/webhooks")),
+    get: (id: string) => dataOf(call(session, "GET /v1/agents/me/webhooks/{id}", { path: { id } })),
+    /** Changes, disables or enables a webhook. */
+    update: (id: string, changes: WebhookChanges) =>
+      dataOf(call(session, "PATCH /v1/agents/me/webhooks/{id}", { path: { id }, body: changes })),
+    remove: (id: string) => dataOf(call(session, "DELETE /v1/agents/me/webhooks/{id}", { path: { id } })),
+    /** Sends one event again, or everything after one. */
+    replay: (id: string, what: { eventId: string } | { after: string }) =>
+      dataOf(call(session, "POST /v1/agents/me/webhooks/{id}/replay", { path: { id }, body: what })),
+  };
+}
+
+const encoder = new TextEncoder();
+const WEBHOOK_TOLERANCE_SECONDS = 300;
+
+/**
+ * Returns the event of a received webhook message (Standard Webhooks). Throws if it was not signed with `secret`, or
+ * more than five minutes ago. `body` is the text as received, before any parsing.
+ */
+export async function verifyWebhook(
+  secret: string,
+  { headers, body }: { headers: Headers | Record<string, string | string[] | undefined>; body: string },
+): Promise<Event> {
+  const headerOf = (name: string): string =>
+    String((headers instanceof Headers ? headers.get(name) : headers[name]) ?? "");
+  const [id, timestamp] = [headerOf("webhook-id"), headerOf("webhook-timestamp")];
+  if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= WEBHOOK_TOLERANCE_SECONDS))
+    throw new Error(`The webhook message is dated ${timestamp || "nowhere"}, not now`);
+  const key = await crypto.subtle.importKey(
+    "raw",
+    bytesOf(secret.replace(/^whsec_/, "")),
+    { name: "HMAC", hash: "SHA-256" },
+    false,
+    ["verify"],
+  );
+  const signed = encoder.encode(`${id}.${timestamp}.${body}`);
+  for (const signature of headerOf("webhook-signature").split(" ")) {
+    const [version, text = ""] = signature.split(",");
+    if (version === "v1" && (await crypto.subtle.verify("HMAC", key, bytesOf(text), signed)))
+      return JSON.parse(body) as Event;
+  }
+  throw new Error("The webhook message is not signed with this secret");
+}

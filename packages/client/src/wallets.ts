@@ -1,0 +1,63 @@
+/** What can sign for an agent: a viem account, a browser's wallet, or a contract wallet. */
+import type { Address, Hex } from "@working-contracts/protocol/types";
+import {
+  getTypesForEIP712Domain,
+  hashMessage,
+  hashTypedData,
+  serializeTypedData,
+  stringToHex,
+  type TypedDataDefinition,
+} from "viem";
+import { RefusedToSign } from "./errors.js";
+
+/** A viem account, or anything that signs like one. Private keys stay inside. */
+export interface Signer {
+  address: Address;
+  signMessage(message: { message: string }): Promise<Hex>;
+  // biome-ignore lint/suspicious/noExplicitAny: viem's own type is generic over the typed data.
+  signTypedData(typedData: any): Promise<Hex>;
+}
+
+/** The part of an EIP-1193 provider that is used. */
+export interface Eip1193Provider {
+  // biome-ignore lint/suspicious/noExplicitAny: each wallet and each library types the methods differently.
+  request(request: any): Promise<any>;
+}
+
+/** Signs with a wallet behind an EIP-1193 provider, such as one found by EIP-6963; by default with its first account. */
+export async function providerSigner(provider: Eip1193Provider, address?: string): Promise<Signer> {
+  const [first] =
+    address === undefined ? await provider.request({ method: "eth_requestAccounts" }) : [address];
+  if (first === undefined) throw new Error("The wallet shares no account");
+  const account = first as Address;
+  return {
+    address: account,
+    signMessage: ({ message }) =>
+      provider.request({ method: "personal_sign", params: [stringToHex(message), account] }),
+    signTypedData: (typedData: TypedDataDefinition) => {
+      const types = { EIP712Domain: getTypesForEIP712Domain(typedData), ...typedData.types };
+      const json = serializeTypedData({ ...typedData, types } as TypedDataDefinition);
+      return provider.request({ method: "eth_signTypedData_v4", params: [account, json] });
+    },
+  };
+}
+
+/** Ends a signature of a wallet that is not deployed yet (ERC-6492). */
+const ERC6492_SUFFIX = "6492".repeat(16);
+
+/**
+ * Signs for a contract wallet (ERC-1271): `sign` returns what the wallet's `isValidSignature` accepts for a hash. The
+ * wallet must be deployed, because the escrows ask it on chain: throws RefusedToSign on an ERC-6492 signature.
+ */
+export function contractWallet(address: string, sign: (hash: Hex) => Promise<Hex>): Signer {
+  const deployed = async (hash: Hex): Promise<Hex> => {
+    const signature = await sign(hash);
+    if (!signature.endsWith(ERC6492_SUFFIX)) return signature;
+    throw new RefusedToSign("wallet", `${address} is not deployed yet. Deploy it, then sign again`);
+  };
+  return {
+    address: address as Address,
+    signMessage: ({ message }) => deployed(hashMessage(message)),
+    signTypedData: (typedData) => deployed(hashTypedData(typedData)),
+  };
+}
