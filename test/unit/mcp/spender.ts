@@ -6,7 +6,13 @@ const ledger = createSpendingLedger(process.argv[2] as string, { perCall: DOLLAR
 let counted = 0;
 try {
   for (;;) {
-    ledger.count({ amount: DOLLAR, decimal: "1.0", currency: "stablecoin", resource: "POST /v1/contracts", payTo: "0x" });
+    ledger.count({
+      amount: DOLLAR,
+      decimal: "1.0",
+      currency: "stablecoin",
+      resource: "POST /v1/contracts",
+      payTo: "0x",
+    });
     counted++;
   }
 } catch (error) {
