@@ -23,6 +23,9 @@ export type Bed = Awaited<ReturnType<typeof startBed>>;
 export type Mining = "1 s blocks" | "automine";
 
 const FUNDS = 10n ** 12n;
+const SIGN_INS_AT_ONCE = 64;
+/** Linux counts processor time in hundredths of a second. */
+const MS_PER_TICK = 10;
 
 export async function startBed() {
   const dir = mkdtempSync(join(tmpdir(), "bench-"));
@@ -109,7 +112,13 @@ export async function startBed() {
       await mine("automine");
       const accounts = Array.from({ length: count }, () => privateKeyToAccount(generatePrivateKey()));
       for (const { address } of accounts) await fund(address);
-      return Promise.all(accounts.map((account) => signIn({ url: service.url, chainId: chain.id, account })));
+      const agents: Agent[] = [];
+      while (agents.length < count) {
+        const some = accounts.slice(agents.length, agents.length + SIGN_INS_AT_ONCE);
+        const signedIn = some.map((account) => signIn({ url: service.url, chainId: chain.id, account }));
+        agents.push(...(await Promise.all(signedIn)));
+      }
+      return agents;
     },
     /** Resident memory by process, in MiB. */
     memory() {
@@ -120,6 +129,16 @@ export async function startBed() {
         string,
         number
       >;
+    },
+    /** Processor time used so far, in ms by process. Linux only. */
+    cpu(facilitator?: number): Record<string, number> {
+      const { postgres, chain: node, indexer } = network.parts;
+      const ours = { service: service.pid, indexer: indexer.pid() };
+      const pids = facilitator === undefined ? ours : { facilitator };
+      const own = Object.entries({ ...pids, chain: node?.pid() }).map(([name, pid]) => [name, cpuOf(pid)]);
+      const database = postgres?.pid();
+      const all = [database, ...childrenOf(database)].reduce((sum, pid) => sum + cpuOf(pid), 0);
+      return Object.fromEntries(facilitator === undefined ? [...own, ["postgres", all]] : own);
     },
     async stop(): Promise<void> {
       await Promise.all(children.map(ended));
@@ -152,19 +171,30 @@ function residentMiB(pid: number | undefined): number {
 
 /** Postgres's processes share most of their memory: private memory is added up, shared memory is counted once. */
 function childrenMiB(pid: number | undefined): number {
-  if (pid === undefined) return 0;
-  let children: string[] = [];
+  const all = [pid, ...childrenOf(pid)];
+  const shared = Math.max(0, ...all.map((one) => memoryOf(one, "RssShmem")));
+  return shared + all.reduce((sum: number, one) => sum + memoryOf(one, "RssAnon"), 0);
+}
+
+function childrenOf(pid: number | undefined): number[] {
   try {
-    children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean);
+    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+    return text.trim().split(" ").filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/** Processor time of a process and of its children that have ended, in ms. */
+function cpuOf(pid: number | undefined): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // After the name in parentheses; utime, stime, cutime and cstime are fields 14 to 17.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks) * MS_PER_TICK, 0);
   } catch {
     return 0;
   }
-  const shared = Math.max(
-    0,
-    ...[String(pid), ...children].map((child) => memoryOf(Number(child), "RssShmem")),
-  );
-  const own = [String(pid), ...children].reduce((sum, child) => sum + memoryOf(Number(child), "RssAnon"), 0);
-  return shared + own;
 }
 
 function memoryOf(pid: number | undefined, field: string): number {

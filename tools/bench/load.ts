@@ -110,7 +110,7 @@ export function round(value: number, digits = 0): number {
 /** How long a caller waits for any response. */
 const PATIENCE_MS = 20_000;
 
-const connections = new Agent({ keepAlive: true, maxSockets: 256, keepAliveMsecs: 30_000 });
+const connections = new Agent({ keepAlive: true, maxSockets: 1024, keepAliveMsecs: 30_000 });
 
 export interface HttpAnswer {
   status: number;

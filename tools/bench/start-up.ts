@@ -1,5 +1,5 @@
-/** Time from `npm start` to ready: in a new folder, and when it resumes. */
-import { spawn } from "node:child_process";
+/** Time from `npm start` to ready: in a new clone, in a new data folder, and when it resumes. */
+import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,9 @@ import { ROOT } from "../../src/root.js";
 import { round } from "./load.js";
 
 export interface StartUp {
-  /** Seconds, with dependencies installed and contracts compiled. */
+  /** Seconds in a new clone, its install included. */
+  clone: number;
+  /** Seconds with a new data folder, with dependencies installed. */
   first: number;
   again: number;
 }
@@ -16,15 +18,21 @@ export async function measureStartUp(): Promise<StartUp> {
   const dir = mkdtempSync(join(tmpdir(), "bench-start-"));
   chmodSync(dir, 0o755);
   try {
-    return { first: await start(join(dir, "data")), again: await start(join(dir, "data")) };
+    const clone = join(dir, "clone");
+    execFileSync("git", ["clone", "--quiet", ROOT, clone]);
+    return {
+      clone: await start(join(dir, "data of the clone"), clone),
+      first: await start(join(dir, "data")),
+      again: await start(join(dir, "data")),
+    };
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
 }
 
-function start(dir: string): Promise<number> {
+function start(dir: string, root = ROOT): Promise<number> {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, [join(ROOT, "tools/start.mjs")], {
+  const child = spawn(process.execPath, [join(root, "tools/start.mjs")], {
     env: { ...process.env, DATA_DIR: dir, PORT: "0" },
     stdio: ["ignore", "pipe", "inherit"],
   });

@@ -20,23 +20,42 @@ function writeTable(writes: WriteResult[]): string {
     "| --- | ---: | --- | --- | --- |",
   ];
   for (const mining of new Set(writes.map((write) => write.mining))) {
-    for (const concurrency of CONCURRENCIES) {
+    const measured = writes.filter((write) => write.mining === mining);
+    for (const concurrency of new Set(measured.map((write) => write.concurrency))) {
       const cells = cellsOf(
-        writes.filter((write) => write.mining === mining && write.concurrency === concurrency),
+        measured.filter((write) => write.concurrency === concurrency),
         ({ perSecond, failed, latency: { p50, p95, p99 } }) =>
           `${perSecond}/s, ${failed} failed, ${p50} / ${p95} / ${p99}`,
       );
       lines.push(`| ${mining} | ${concurrency} | ${cells} |`);
     }
   }
-  return lines.join("\n");
+  return [...lines, "", cpuTable(writes)].join("\n");
+}
+
+function cpuTable(results: WriteResult[]): string {
+  return [
+    "| Processor time a payment, ms | This service | Official facilitator | with nonce manager |",
+    "| --- | --- | --- | --- |",
+    ...results
+      .filter(({ system }) => system === SYSTEMS[0])
+      .map(({ mining, concurrency }) => {
+        const same = results.filter((one) => one.mining === mining && one.concurrency === concurrency);
+        const cells = cellsOf(same, ({ cpu }) =>
+          Object.entries(cpu)
+            .map(([name, ms]) => `${name} ${ms}`)
+            .join(", "),
+        );
+        return `| ${mining}, ${concurrency} payers | ${cells} |`;
+      }),
+  ].join("\n");
 }
 
 function waveTable(waves: WriteResult[]): string {
   const rows = CONCURRENCIES.slice(1).map((concurrency) => {
     const cells = cellsOf(
       waves.filter((wave) => wave.concurrency === concurrency),
-      ({ succeeded, perSecond }) => `${succeeded} of ${WAVE_PAYMENTS}, ${perSecond}/s`,
+      ({ succeeded, perSecond }) => `${succeeded} of ${Math.max(WAVE_PAYMENTS, concurrency)}, ${perSecond}/s`,
     );
     return `| ${concurrency} | ${cells} |`;
   });
@@ -79,12 +98,13 @@ function readTables({
   ].join("\n");
 }
 
-function startTable({ first, again }: Results["start"]): string {
+function startTable({ clone, first, again }: Results["start"]): string {
   return [
-    "| Data folder | Seconds |",
+    "| From `npm start` to ready | Seconds |",
     "| --- | ---: |",
-    `| new | ${first} |`,
-    `| existing | ${again} |`,
+    `| new clone, install included | ${clone} |`,
+    `| new data folder | ${first} |`,
+    `| existing data | ${again} |`,
   ].join("\n");
 }
 

@@ -5,15 +5,19 @@ import { authorizationTypes } from "@x402/evm";
 import type { Address, Hex } from "viem";
 import type { Agent } from "../../test/support/agent.js";
 import type { Bed, Mining } from "./bed.js";
-import { describeLoad, type Load, type Outcome, runLoad, runWaves, send } from "./load.js";
+import { describeLoad, type Load, type Outcome, round, runLoad, runWaves, send } from "./load.js";
 
 export interface WriteResult extends Load {
   mining: Mining;
   system: "working-contracts" | "facilitator" | "facilitator + nonce manager";
+  /** Processor time per settled payment, quotes included, in ms by process. */
+  cpu: Record<string, number>;
 }
 
-export const CONCURRENCIES = [1, 8, 32, 128] as const;
-/** Payments in {@link measureWaves}; every wave is full. */
+export const CONCURRENCIES = [1, 8, 32, 128, 512, 1024] as const;
+/** On automine one process is the limit long before this many payers. */
+const AUTOMINE_CONCURRENCIES = CONCURRENCIES.slice(0, 4);
+/** Payments in {@link measureWaves}, or one wave if that is more. */
 export const WAVE_PAYMENTS = 256;
 /** Sequential payments before a process is measured. */
 const WARM_UP = 20;
@@ -32,7 +36,7 @@ export async function measureWrites(
   const agents = await bed.newAgents(Math.max(...CONCURRENCIES));
   const results: WriteResult[] = [];
   for (const mining of ["1 s blocks", "automine"] satisfies Mining[]) {
-    for (const concurrency of CONCURRENCIES) {
+    for (const concurrency of mining === "automine" ? AUTOMINE_CONCURRENCIES : CONCURRENCIES) {
       for (const system of SYSTEMS) {
         const load = await withSystem(bed, system, agents, async (prepare) => {
           await bed.mine(mining);
@@ -58,30 +62,38 @@ export async function measureWaves(
     for (const system of SYSTEMS) {
       const load = await withSystem(bed, system, agents, async (prepare) => {
         await bed.mine(mining);
-        return runWaves({ concurrency, calls: WAVE_PAYMENTS }, (caller) => prepare(agents[caller] as Agent));
+        const calls = Math.max(WAVE_PAYMENTS, concurrency);
+        return runWaves({ concurrency, calls }, (caller) => prepare(agents[caller] as Agent));
       });
       results.push({ mining, system, ...load });
-      report(`${WAVE_PAYMENTS} payments, ${concurrency} at once, ${system}: ${describeLoad(load)}`);
+      report(`${concurrency} at once, ${system}: ${describeLoad(load)}`);
     }
   }
   return results;
 }
 
-async function withSystem<T>(
+async function withSystem(
   bed: Bed,
   system: WriteResult["system"],
   [first]: Agent[],
-  use: (prepare: Prepare) => Promise<T>,
-): Promise<T> {
-  const measured = async (prepare: Prepare): Promise<T> => {
+  use: (prepare: Prepare) => Promise<Load>,
+): Promise<Load & Pick<WriteResult, "cpu">> {
+  const measured = async (prepare: Prepare, facilitator?: number) => {
     await warmUp(async () => (await prepare(first as Agent))());
-    return use(prepare);
+    const before = bed.cpu(facilitator);
+    const load = await use(prepare);
+    const after = Object.entries(bed.cpu(facilitator));
+    const each = after.map(([name, ms]) => [
+      name,
+      round((ms - (before[name] ?? 0)) / Math.max(1, load.succeeded), 1),
+    ]);
+    return { ...load, cpu: Object.fromEntries(each) as Record<string, number> };
   };
   await bed.mine("automine");
   if (system === "working-contracts") return measured((agent) => prepareContract(bed, agent));
   const withNonceManager = system !== "facilitator";
-  return withFacilitator(bed, withNonceManager, (url) =>
-    measured((agent) => prepareSettlement(bed, url, agent)),
+  return withFacilitator(bed, withNonceManager, ({ url, pid }) =>
+    measured((agent) => prepareSettlement(bed, url, agent), pid),
   );
 }
 
@@ -97,11 +109,11 @@ async function warmUp(call: () => Promise<Outcome>): Promise<void> {
 async function withFacilitator<T>(
   bed: Bed,
   withNonceManager: boolean,
-  use: (url: string) => Promise<T>,
+  use: (facilitator: { url: string; pid: number }) => Promise<T>,
 ): Promise<T> {
   const facilitator = await bed.startFacilitator(withNonceManager);
   try {
-    return await use(facilitator.url);
+    return await use(facilitator);
   } finally {
     await facilitator.end();
     await bed.dropPending();
