@@ -1,4 +1,4 @@
-/** Takes docs/screenshots of the running local network, after `npm run demo` has filled it. */
+/** Takes docs/screenshots of the running local network, after `npm run demo -- --here` has filled it. */
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type BrowserContextOptions, chromium } from "playwright-core";
