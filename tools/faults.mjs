@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { MUTANTS } from "../test/faults/support/mutants.mjs";
 import { ensureInstalled } from "./install.mjs";
@@ -78,7 +78,9 @@ async function isKilled({ file, edits, project, tests, only }) {
   const copy = mkdtempSync(join(tmpdir(), "mutant-"));
   try {
     for (const name of [...COPIED, ...COPIED_FILES].filter((one) => existsSync(join(ROOT, one)))) {
-      cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+      // The stock clients' packages are large, and no mutant's tests need them.
+      const filter = (path) => basename(path) !== "node_modules";
+      cpSync(join(ROOT, name), join(copy, name), { recursive: true, filter });
     }
     linkModules(copy);
     for (const [from, to, edited = file] of edits) {

@@ -5,7 +5,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { stripVTControlCharacters } from "node:util";
-import { ensureInstalled } from "./install.mjs";
+import { ensureClients, ensureInstalled } from "./install.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /**
@@ -32,6 +32,8 @@ const MESSAGE_LINES = 12;
 
 /** Runs all suites, then lists the failures. A suite that crashes counts as one more failure. */
 export async function runTests() {
+  // Before the suites, which run side by side.
+  await ensureClients();
   const waiting = [...SUITES];
   const running = new Map();
   const place = async () => {
