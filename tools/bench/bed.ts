@@ -137,7 +137,7 @@ export async function startBed() {
       const pids = facilitator === undefined ? ours : { facilitator };
       const own = Object.entries({ ...pids, chain: node?.pid() }).map(([name, pid]) => [name, cpuOf(pid)]);
       const database = postgres?.pid();
-      const all = [database, ...childrenOf(database)].reduce((sum, pid) => sum + cpuOf(pid), 0);
+      const all = [database, ...childrenOf(database)].reduce((sum: number, pid) => sum + cpuOf(pid), 0);
       return Object.fromEntries(facilitator === undefined ? [...own, ["postgres", all]] : own);
     },
     async stop(): Promise<void> {
