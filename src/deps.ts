@@ -8,6 +8,7 @@ import type { ChainClock } from "./chain/clock.js";
 import type { Config } from "./config.js";
 import type { Database } from "./db/client.js";
 import type { EventFeed } from "./events/feed.js";
+import type { KeyOwners } from "./features/agents/key-owners.js";
 import type { CheckpointTrees } from "./features/checkpoints/checkpoint-trees.js";
 import type { Metrics } from "./metrics.js";
 import type { OutboxWaiter } from "./relayer/outbox-waiter.js";
@@ -21,6 +22,7 @@ export interface Deps {
   publicClient: PublicClient;
   clock: ChainClock;
   deployment: Deployment;
+  keys: KeyOwners;
   outbox: OutboxWaiter;
   feed: EventFeed;
   checkpointTrees: CheckpointTrees;

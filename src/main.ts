@@ -10,8 +10,10 @@ import { createChainClock } from "./chain/clock.js";
 import { readDeployment, verifyDeployment } from "./chain/deployment.js";
 import { type Config, ConfigError } from "./config.js";
 import { createDatabase, migrate } from "./db/client.js";
+import { createNotifications } from "./db/notifications.js";
 import { createEventFeed } from "./events/feed.js";
 import { createLogWriter } from "./events/log-writer.js";
+import { createKeyOwners } from "./features/agents/key-owners.js";
 import { createCheckpointTrees } from "./features/checkpoints/checkpoint-trees.js";
 import { createApp, createProbeApp } from "./http/app.js";
 import { createKeeper } from "./keeper/keeper.js";
@@ -73,6 +75,8 @@ export async function createService(
     const { statementTimeoutMs } = config;
     const { pool, db } = connect({ maxConnections: work });
     await migrate(pool);
+    const notifications = createNotifications({ pool });
+    closing.push(() => notifications.stop());
 
     const clock = createChainClock({ publicClient });
     closing.push(() => clock.stop());
@@ -127,14 +131,15 @@ export async function createService(
 
     const shared = { config, ...serving, readDb, publicClient, clock, deployment, logger, metrics };
     let app = createProbeApp(shared);
-    let endStreams = async (): Promise<void> => {};
+    let endStreams = (): void => {};
     if (roles.has("api")) {
-      const outbox = createOutboxWaiter({ pool: serving.pool });
+      const keys = createKeyOwners({ db: serving.db, notifications });
+      const outbox = createOutboxWaiter({ pool: serving.pool, notifications });
       closing.push(() => outbox.stop());
-      const feed = await createEventFeed({ pool });
+      const feed = await createEventFeed({ pool, notifications });
       endStreams = () => feed.stop();
       closing.push(endStreams);
-      app = createApp({ ...shared, outbox, feed, checkpointTrees: createCheckpointTrees() });
+      app = createApp({ ...shared, keys, outbox, feed, checkpointTrees: createCheckpointTrees() });
     }
     if (routes !== undefined) app.route("/", routes);
     const server = await listen(app, config);

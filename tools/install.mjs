@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/** Unmodified x402 clients that tests run, with the wallet kits that they bring: a folder of their own. */
+/** Unmodified x402 clients that tests run, with the wallet kits that they bring: a separate folder. */
 const CLIENTS = join(ROOT, "test/clients");
 /** What `npm start` needs: not the command line, which users install on its own. */
 const START = ["", "packages/protocol", "packages/client", "tools"];

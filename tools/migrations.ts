@@ -16,12 +16,23 @@ CREATE EXTENSION IF NOT EXISTS pg_trgm;
 
 `;
 
+/** However a key is revoked, by a call or by hand, every process must hear of it (features/agents/key-owners.ts). */
+const TRIGGERS = `
+CREATE FUNCTION "app"."notify_key_revoked"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_notify('api_key_revoked', OLD.address);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER "api_key_revoked" AFTER UPDATE OR DELETE ON "app"."api_key"
+  FOR EACH ROW EXECUTE FUNCTION "app"."notify_key_revoked"();
+`;
+
 // drizzle-orm creates the schema itself, for its table of applied migrations.
 const tables = execFileSync(join(ROOT, "node_modules/.bin/drizzle-kit"), ["export", "--sql"], {
   cwd: ROOT,
   encoding: "utf8",
 }).replace('CREATE SCHEMA "app";\n\n', "");
-const text = `${HEADER}${tables.trimEnd()}\n`;
+const text = `${HEADER}${tables.trimEnd()}\n${TRIGGERS}`;
 
 if (!process.argv.includes("--check")) {
   writeFileSync(join(ROOT, TARGET), text);

@@ -1,4 +1,4 @@
-/** What a failed execution means: whether the contract or the node failed, and the API error code of each Solidity error. */
+/** The meaning of a failed execution: whether the contract or the node failed, and the API error code of each Solidity error. */
 
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
 import type { Hex } from "@working-contracts/protocol/types";

@@ -1,10 +1,9 @@
 /**
- * Keeps the newest part of the log in memory, updated by one LISTEN connection, for any number of readers in this
- * process. Readers pull at their own pace: nothing is queued for them.
+ * Keeps the newest part of the log in memory, updated by notifications, for any number of readers in this process. Readers pull at their own pace: nothing is queued for them.
  */
 import { drizzle } from "drizzle-orm/node-postgres";
 import type pg from "pg";
-import { listen } from "../db/listener.js";
+import type { Notifications } from "../db/notifications.js";
 import { EVENTS_APPENDED } from "./append.js";
 import { type EventRow, newestPosition, readAfter } from "./read.js";
 
@@ -22,15 +21,17 @@ export interface EventFeed {
   wait(position: bigint, options: { timeoutMs: number; signal: AbortSignal }): Promise<void>;
   /** Aborted when the feed stops, so that its readers end. */
   stopped: AbortSignal;
-  stop(): Promise<void>;
+  stop(): void;
 }
 
 /** Resolves once the newest position is known; rejects if the database cannot be read. */
 export async function createEventFeed({
   pool,
+  notifications,
   pollIntervalMs = POLL_INTERVAL_MS,
 }: {
   pool: pg.Pool;
+  notifications: Notifications;
   pollIntervalMs?: number;
 }): Promise<EventFeed> {
   const db = drizzle(pool, { casing: "snake_case" });
@@ -65,12 +66,7 @@ export async function createEventFeed({
   };
 
   const poll = setInterval(() => void refresh(), pollIntervalMs).unref();
-  const listener = listen({
-    pool,
-    channel: EVENTS_APPENDED,
-    applicationName: "event-feed",
-    onNotification: () => void refresh(),
-  });
+  const unlisten = notifications.listen(EVENTS_APPENDED, { onNotification: () => void refresh() });
 
   return {
     newest: () => newest,
@@ -94,11 +90,11 @@ export async function createEventFeed({
         signal.addEventListener("abort", done, { once: true });
       });
     },
-    async stop() {
+    stop() {
       clearInterval(poll);
+      unlisten();
       stopping.abort();
       for (const wake of [...waiting]) wake();
-      await listener.stop();
     },
   };
 }

@@ -1,4 +1,4 @@
-/** What every request passes: its id and log line, the caller behind its key, security and CORS headers. */
+/** Every request passes this: its id and log line, the caller behind its key, security and CORS headers. */
 import { randomUUID } from "node:crypto";
 import type { Context } from "hono";
 import { cors } from "hono/cors";
@@ -6,7 +6,7 @@ import { createMiddleware } from "hono/factory";
 import { matchedRoutes } from "hono/route";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
-import { authenticate } from "../features/agents/api-key.js";
+import { bearerKey } from "../features/agents/api-key.js";
 import { inRequest } from "../logger.js";
 import type { AppEnv, CallerEnv } from "./router.js";
 
@@ -42,10 +42,10 @@ function routeOf(c: Context): string {
 }
 
 /** Looks up the key's owner for limits, logs and `requireKey`; refuses nothing. */
-export const identify = (deps: Pick<Deps, "db" | "config">) =>
+export const identify = ({ keys, config }: Pick<Deps, "keys" | "config">) =>
   createMiddleware<AppEnv>(async (c, next) => {
-    const header = c.req.header("authorization");
-    if (header !== undefined) c.set("identity", await authenticate(deps, header));
+    const key = bearerKey(c.req.header("authorization") ?? "", config.environment);
+    if (key !== null) c.set("identity", await keys.ownerOf(key));
     await next();
   });
 

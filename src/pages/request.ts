@@ -1,4 +1,4 @@
-/** What pages take from a request. */
+/** The parts of a request that pages use. */
 import { type Address, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";

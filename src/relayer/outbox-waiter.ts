@@ -1,8 +1,8 @@
-/** Waits for operations: one LISTEN connection for all waiters, and a poll in case a notification is lost. */
+/** Waits for operations: a notification wakes them, and a poll in case one is lost. */
 import { inArray } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import type pg from "pg";
-import { listen } from "../db/listener.js";
+import type { Notifications } from "../db/notifications.js";
 import { operation } from "../db/schema.js";
 
 export type OperationRow = typeof operation.$inferSelect;
@@ -20,17 +20,19 @@ export interface OutboxWaiter {
     id: bigint,
     options: { timeoutMs: number; signal?: AbortSignal | undefined },
   ): Promise<OperationRow | null>;
-  /** Resolves all waits with null and closes the connection. */
-  stop(): Promise<void>;
+  /** Resolves all waits with null. */
+  stop(): void;
 }
 
 type Resolve = (row: OperationRow | null) => void;
 
 export function createOutboxWaiter({
   pool,
+  notifications,
   pollIntervalMs = 1000,
 }: {
   pool: pg.Pool;
+  notifications: Notifications;
   pollIntervalMs?: number;
 }): OutboxWaiter {
   const db = drizzle(pool, { casing: "snake_case" });
@@ -77,10 +79,7 @@ export function createOutboxWaiter({
     });
   }, pollIntervalMs).unref();
 
-  const listener = listen({
-    pool,
-    channel: OPERATION_DONE,
-    applicationName: "outbox-waiter",
+  const unlisten = notifications.listen(OPERATION_DONE, {
     onNotification(payload) {
       const ids = payload.split(",").filter(Boolean).map(BigInt);
       void look(ids.filter((id) => waiting.has(id)));
@@ -109,11 +108,11 @@ export function createOutboxWaiter({
         lookAtFresh();
       });
     },
-    async stop() {
+    stop() {
       stopped = true;
+      unlisten();
       clearInterval(poll);
       for (const resolvers of waiting.values()) for (const resolve of resolvers) resolve(null);
-      await listener.stop();
     },
   };
 }

@@ -32,7 +32,7 @@ it("row 6: all processes survive when every database connection is cut repeatedl
   const { done } = await startStory(scene);
   for (let cut = 0; cut < 6; cut++) {
     await cluster.pool.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where application_name in ('working-contracts', 'relayer-lock', 'outbox-waiter')",
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name in ('working-contracts', 'relayer-lock', 'notifications')",
     );
     await delay(300);
   }
@@ -103,11 +103,11 @@ it("row 8: a LISTEN connection that went deaf delays no response", async () => {
   const { cluster, customers, clients } = scene;
   const listeners = async (): Promise<number[]> => {
     const { rows } = await cluster.pool.query<{ port: number }>(
-      "select client_port as port from pg_stat_activity where application_name = 'outbox-waiter'",
+      "select client_port as port from pg_stat_activity where application_name = 'notifications'",
     );
     return rows.map(({ port }) => port);
   };
-  const allListen = async (): Promise<boolean> => (await listeners()).length === cluster.apis.length;
+  const allListen = async (): Promise<boolean> => (await listeners()).length === cluster.processes.length;
   await until("all processes listen", allListen, { timeoutMs: 30_000 });
   for (const port of await listeners()) cluster.processAt(port).database.swallow(port);
 

@@ -1,6 +1,11 @@
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import { parseSignature, serializeCompactSignature, signatureToCompactSignature } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createDatabase } from "../../src/db/client.js";
+import { createNotifications } from "../../src/db/notifications.js";
+import { createKeyOwners } from "../../src/features/agents/key-owners.js";
+import { createApp } from "../../src/http/app.js";
+import { startTcpProxy } from "../faults/support/tcp-proxy.js";
 import { authClient } from "./auth-client.js";
 import { type AuthNetwork, newAgent, startAuthNetwork } from "./auth-network.js";
 
@@ -12,6 +17,9 @@ beforeAll(async () => {
   client = authClient(network.app());
 });
 afterAll(() => network?.stop());
+
+/** The default of poll is one second. */
+const SOON = { timeout: 30_000 };
 
 const invalidChallenge = {
   status: 400,
@@ -310,11 +318,10 @@ describe("bearer keys", () => {
     }
   });
 
-  it("never queries the database for a key whose checksum is wrong", async () => {
-    const broken = { execute: () => Promise.reject(new Error("asked")), select: () => expect.unreachable() };
-    const { authenticate } = await import("../../src/features/agents/api-key.js");
-    const wrong = `Bearer wc_test_${"0".repeat(49)}`;
-    expect(await authenticate({ db: broken as never, config: { environment: "test" } }, wrong)).toBeNull();
+  it("never looks up a key whose checksum is wrong", async () => {
+    const keys = { ownerOf: () => expect.unreachable() };
+    const blind = authClient(createApp({ ...network.deps, keys }));
+    expect(await blind.list(`wc_test_${"0".repeat(49)}`)).toMatchObject({ status: 401 });
   });
 
   it("stops a revoked key at once on every process", async () => {
@@ -324,6 +331,80 @@ describe("bearer keys", () => {
     expect(await elsewhere.list(apiKey)).toMatchObject({ status: 200 });
     await client.revoke(agent.address, await client.prove(agent));
     expect(await elsewhere.list(apiKey)).toMatchObject({ status: 401 });
+  });
+});
+
+describe("key owners in memory", () => {
+  /** Another process: its own connections, cut or silenced at will, and the number of its lookups. */
+  async function startProcess() {
+    const { databaseUrl } = network.deps.config;
+    const url = new URL(databaseUrl);
+    const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
+    url.port = String(proxy.port);
+    const far = createDatabase(url.href, { maxConnections: 1 });
+    const { pool, db } = createDatabase(databaseUrl);
+    let lookups = 0;
+    const query = pool.query.bind(pool);
+    pool.query = ((config: { name?: string }, ...rest: []) => {
+      if (config.name === "api_key_owner") lookups += 1;
+      return query(config as never, ...rest);
+    }) as typeof pool.query;
+    const notifications = createNotifications({ pool: far.pool });
+    await expect.poll(() => notifications.isCurrent(), SOON).toBe(true);
+    return {
+      owners: createKeyOwners({ db, notifications, maxKept: 2 }),
+      notifications,
+      proxy,
+      lookups: () => lookups,
+      async stop() {
+        await notifications.stop();
+        await Promise.all([pool.end(), far.pool.end(), proxy.stop()]);
+      },
+    };
+  }
+
+  it("looks a key up once for a flood of requests, and keeps a bounded number", async () => {
+    const process = await startProcess();
+    try {
+      const keys = await Promise.all([1, 2, 3].map(async () => (await client.signIn(newAgent())).apiKey));
+      const [first = ""] = keys;
+      await Promise.all(Array.from({ length: 50 }, () => process.owners.ownerOf(first)));
+      await process.owners.ownerOf(first);
+      expect(process.lookups()).toBe(1);
+      for (const key of keys) await process.owners.ownerOf(key);
+      await process.owners.ownerOf(first);
+      expect(process.lookups()).toBe(4);
+    } finally {
+      await process.stop();
+    }
+  });
+
+  it("refuses a key that was revoked by hand", async () => {
+    const process = await startProcess();
+    try {
+      const { apiKey, keyId } = await client.signIn(newAgent());
+      expect(await process.owners.ownerOf(apiKey)).not.toBeNull();
+      await network.pool.query("update app.api_key set revoked_at = now() where id = $1", [keyId]);
+      await expect.poll(() => process.owners.ownerOf(apiKey), SOON).toBeNull();
+      expect(process.notifications.isCurrent()).toBe(true);
+    } finally {
+      await process.stop();
+    }
+  });
+
+  it.each(["goes silent", "breaks"])("refuses a revoked key if its LISTEN connection %s", async (fault) => {
+    const process = await startProcess();
+    try {
+      const agent = newAgent();
+      const { apiKey } = await client.signIn(agent);
+      expect(await process.owners.ownerOf(apiKey)).toBe(agent.address.toLowerCase());
+      const proof = await client.prove(agent);
+      await process.proxy.setMode(fault === "breaks" ? "refuse" : "black-hole");
+      expect(await client.revoke(agent.address, proof)).toMatchObject({ status: 200 });
+      expect(await process.owners.ownerOf(apiKey)).toBeNull();
+    } finally {
+      await process.stop();
+    }
   });
 });
 

@@ -17,8 +17,10 @@ import { createChainClock } from "../../src/chain/clock.js";
 import { deployProtocol } from "../../src/chain/deploy.js";
 import { type Config, parseConfig } from "../../src/config.js";
 import { createDatabase, migrate } from "../../src/db/client.js";
+import { createNotifications } from "../../src/db/notifications.js";
 import type { Deps } from "../../src/deps.js";
 import { createEventFeed } from "../../src/events/feed.js";
+import { createKeyOwners } from "../../src/features/agents/key-owners.js";
 import { createCheckpointTrees } from "../../src/features/checkpoints/checkpoint-trees.js";
 import { createApp } from "../../src/http/app.js";
 import { startGuardian } from "../../src/indexer/supervision/processes.js";
@@ -81,8 +83,9 @@ export async function startAuthNetwork() {
   });
   const clock = createChainClock({ publicClient });
   await clock.refresh();
-  const outbox = createOutboxWaiter({ pool });
-  const feed = await createEventFeed({ pool });
+  const notifications = createNotifications({ pool });
+  const outbox = createOutboxWaiter({ pool, notifications });
+  const feed = await createEventFeed({ pool, notifications });
   const logs: string[] = [];
   const deps: Deps = {
     config: testConfig(database.url, rpcUrl),
@@ -92,6 +95,7 @@ export async function startAuthNetwork() {
     publicClient,
     clock,
     deployment,
+    keys: createKeyOwners({ db, notifications }),
     outbox,
     feed,
     checkpointTrees: createCheckpointTrees(),
@@ -111,7 +115,10 @@ export async function startAuthNetwork() {
     testClient,
     logs,
     /** The service with other settings over the same database and chain, like another process. */
-    app: (settings: Partial<Config> = {}) => createApp({ ...deps, config: { ...deps.config, ...settings } }),
+    app(settings: Partial<Config> = {}) {
+      const keys = createKeyOwners({ db, notifications });
+      return createApp({ ...deps, keys, config: { ...deps.config, ...settings } });
+    },
 
     /** Moves the chain's clock. */
     async moveTime(seconds: number) {
@@ -154,8 +161,9 @@ export async function startAuthNetwork() {
 
     async stop() {
       clock.stop();
-      await outbox.stop();
-      await feed.stop();
+      outbox.stop();
+      feed.stop();
+      await notifications.stop();
       await pool.end();
       await database.drop();
       await node.stop();

@@ -2,10 +2,11 @@
 
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
-import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { afterAll, expect, inject, it } from "vitest";
 import { createChainClients } from "../../src/chain/clients.js";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { createDatabase } from "../../src/db/client.js";
+import { createNotifications } from "../../src/db/notifications.js";
 import { ensureDelegation } from "../../src/features/agents/delegation.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
 import { signIn } from "../support/agent.js";
@@ -15,13 +16,12 @@ const deployment = readDeployment(stack.deploymentPath);
 const { chainId, delegation, relay } = deployment;
 const { publicClient } = createChainClients({ rpcUrl: stack.rpcUrl, chainId });
 const { pool, db } = createDatabase(stack.databaseUrl);
-let outbox: ReturnType<typeof createOutboxWaiter>;
+const notifications = createNotifications({ pool });
+const outbox = createOutboxWaiter({ pool, notifications });
 
-beforeAll(() => {
-  outbox = createOutboxWaiter({ pool });
-});
 afterAll(async () => {
-  await outbox.stop();
+  outbox.stop();
+  await notifications.stop();
   await pool.end();
 });
 

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
+import { createNotifications } from "../../src/db/notifications.js";
 import { startTcpProxy } from "../faults/support/tcp-proxy.js";
 import { sharedStack } from "../support/world.js";
 
@@ -60,6 +61,32 @@ describe("a connection to Postgres that breaks", () => {
       await pool.end();
     } finally {
       await proxy.stop();
+    }
+  });
+
+  it("reports lost notifications, and listens to every channel again", async () => {
+    const seen: string[] = [];
+    const notifications = createNotifications({ pool: opened.pool });
+    try {
+      for (const channel of ["first", "second"]) {
+        notifications.listen(channel, {
+          onNotification: (payload) => seen.push(`${channel} ${payload}`),
+          onListening: () => seen.push(`${channel} listening`),
+          onLost: () => seen.push(`${channel} lost`),
+        });
+      }
+      const gone = notifications.listen("first", { onNotification: () => seen.push("unsubscribed") });
+      gone();
+      await expect.poll(() => seen, SOON).toEqual(["first listening", "second listening"]);
+      await killer.pool.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'notifications' and query like 'listen%second%'",
+      );
+      const again = ["first lost", "second lost", "first listening", "second listening"];
+      await expect.poll(() => seen.slice(2), SOON).toEqual(again);
+      await killer.pool.query("select pg_notify('second', '2'), pg_notify('first', '1')");
+      await expect.poll(() => seen.slice(6), SOON).toEqual(["second 2", "first 1"]);
+    } finally {
+      await notifications.stop();
     }
   });
 

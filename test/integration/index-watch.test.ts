@@ -1,4 +1,4 @@
-/** What an index is watched for, and which of several indexers can fill it. */
+/** Faults that an index is watched for, and which of several indexers can fill it. */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

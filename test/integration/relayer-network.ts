@@ -21,6 +21,7 @@ import { mnemonicToAccount, type PrivateKeyAccount, privateKeyToAccount } from "
 import { createChainClients } from "../../src/chain/clients.js";
 import { deployProtocol } from "../../src/chain/deploy.js";
 import { createDatabase, migrate } from "../../src/db/client.js";
+import { createNotifications } from "../../src/db/notifications.js";
 import { batch, operation } from "../../src/db/schema.js";
 import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";
@@ -117,7 +118,8 @@ export async function startRelayerNetwork() {
 
   await testClient.setIntervalMining({ interval: 0 });
   const producer = createBlockProducer(() => testClient.mine({ blocks: 1 }), BLOCK_INTERVAL_MS);
-  const waiter = createOutboxWaiter({ pool });
+  const notifications = createNotifications({ pool });
+  const waiter = createOutboxWaiter({ pool, notifications });
   const started = new Set<Loop>();
   const logs: Logged[] = [];
   const logger = createLogger("debug", { write: (line: string) => void logs.push(JSON.parse(line)) });
@@ -359,7 +361,8 @@ export async function startRelayerNetwork() {
     async stop(): Promise<void> {
       await Promise.all([...started].map((relayer) => relayer.stop()));
       await producer.pause();
-      await waiter.stop();
+      waiter.stop();
+      await notifications.stop();
       await pool.end();
       await database.drop();
       await node.stop();

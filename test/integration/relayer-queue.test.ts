@@ -320,7 +320,7 @@ describe("the relayer's queue", () => {
     const [client] = await network.agents(1);
     const row = await network.store(await network.creation(client as never));
     await network.pool.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'outbox-waiter' and datname = current_database()",
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'notifications' and datname = current_database()",
     );
 
     const waits = Array.from({ length: 500 }, () => network.waiter.waitFor(row.id, { timeoutMs: 60_000 }));

@@ -51,7 +51,7 @@ export interface Target {
 /** `money`: agents with stablecoins. `tokens`: and with protocol tokens. `clock`: moving the chain's time. */
 export type Ability = "money" | "tokens" | "clock" | "database" | "stack";
 
-/** What tests can do with any target. */
+/** Actions on any target. */
 export interface Scene {
   target: Target;
   url: string;

@@ -1,7 +1,7 @@
 /**
  * Plays whole Working Contracts over HTTP with unmodified x402 clients, some with the sandbox's counterparties. Then it
  * has the sandbox advance the clock past every deadline, and checks every balance on the chain against the ledger, to
- * the unit. It starts a network of its own; `-- --here` plays on the running one instead, and moves its clock.
+ * the unit. It starts a separate network; `-- --here` plays on the running one instead, and moves its clock.
  */
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";

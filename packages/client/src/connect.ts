@@ -39,7 +39,7 @@ export interface ConnectOptions {
   /** A node of the chain (JSON-RPC URL or EIP-1193 provider): before each payment, the escrow is checked on chain. */
   node?: Node;
   /**
-   * Whose clock bounds how long a signature is valid: by default this machine's, plus five minutes. `service` trusts the
+   * The clock that bounds how long a signature is valid: by default this machine's, plus five minutes. `service` trusts the
    * service's clock, for a sandbox whose clock was moved.
    */
   clock?: "local" | "service";

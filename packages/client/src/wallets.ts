@@ -1,4 +1,4 @@
-/** What can sign for an agent: a viem account, a browser's wallet, or a contract wallet. */
+/** Signers of an agent: a viem account, a browser's wallet, or a contract wallet. */
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import {
   getTypesForEIP712Domain,

@@ -41,7 +41,7 @@ export function workerStake(price: bigint, parameters: Parameters): bigint {
   return share(price, parameters.workerStakeRatio);
 }
 
-/** What the initiator deposits to open a Working Contract, and the acceptor to match it: one price, one Worker Stake. */
+/** The initiator's deposit to open a Working Contract, and the acceptor's to match it: one price, one Worker Stake. */
 export function depositsOf({
   price,
   workerInitiated,

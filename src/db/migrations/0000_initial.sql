@@ -286,3 +286,11 @@ CREATE INDEX "webhook_by_owner" ON "app"."webhook" USING btree ("owner","created
 CREATE INDEX "webhook_by_agent" ON "app"."webhook" USING btree ("agent") WHERE disabled_at is null;
 CREATE INDEX "webhook_due" ON "app"."webhook" USING btree ("next_attempt_at") WHERE disabled_at is null and next_attempt_at is not null;
 CREATE INDEX "webhook_retry_due" ON "app"."webhook_retry" USING btree ("webhook_id","next_attempt_at");
+
+CREATE FUNCTION "app"."notify_key_revoked"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_notify('api_key_revoked', OLD.address);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER "api_key_revoked" AFTER UPDATE OR DELETE ON "app"."api_key"
+  FOR EACH ROW EXECUTE FUNCTION "app"."notify_key_revoked"();

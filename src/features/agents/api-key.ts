@@ -2,11 +2,6 @@
  * API keys: `wc_live_` or `wc_test_`, 32 random bytes in base62, and a checksum in base62. Only hashes are stored.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import type { Address } from "@working-contracts/protocol/types";
-import { and, eq, isNull } from "drizzle-orm";
-import type { Config } from "../../config.js";
-import type { Executor } from "../../db/client.js";
-import { apiKey } from "../../db/schema.js";
 
 export type KeyEnvironment = "live" | "test";
 
@@ -55,19 +50,8 @@ function base62(bytes: Uint8Array, length: number): string {
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
-/**
- * The address behind an `Authorization` header; null unless it is an active key of this environment. Reads the
- * database every time, so a revoked key stops working immediately in every process.
- */
-export async function authenticate(
-  { db, config }: { db: Executor; config: Pick<Config, "environment"> },
-  header: string,
-): Promise<Address | null> {
+/** The key in an `Authorization` header; null unless it is well formed. */
+export function bearerKey(header: string, environment: KeyEnvironment): string | null {
   const key = BEARER.exec(header)?.[1];
-  if (key === undefined || !isWellFormedKey(key, config.environment)) return null;
-  const [row] = await db
-    .select({ address: apiKey.address })
-    .from(apiKey)
-    .where(and(eq(apiKey.hash, hashKey(key)), isNull(apiKey.revokedAt)));
-  return (row?.address as Address | undefined) ?? null;
+  return key !== undefined && isWellFormedKey(key, environment) ? key : null;
 }

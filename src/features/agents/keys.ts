@@ -1,8 +1,10 @@
 /** Issues, revokes and lists an agent's API keys. */
 import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, count, eq, isNull, sql } from "drizzle-orm";
 import type { Executor, Transaction } from "../../db/client.js";
+import { NOTIFICATION_LEASE_MS } from "../../db/notifications.js";
 import { apiKey, challenge, webhook } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -90,6 +92,8 @@ export async function revokeKeys(
     if ((await activeKeys(tx, address)) === 0) await endDelegation(tx, deps, proof);
     return revoked.length;
   });
+  // From then on no process accepts the keys (key-owners.ts).
+  if (revokedCount > 0) await delay(NOTIFICATION_LEASE_MS);
   return { address, revokedCount };
 }
 

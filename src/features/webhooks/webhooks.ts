@@ -1,4 +1,4 @@
-/** What owners do with their webhooks. The sender (src/webhooks/) reads the same rows. */
+/** An owner's calls on its webhooks. The sender (src/webhooks/) reads the same rows. */
 import { randomUUID } from "node:crypto";
 import type { EventType } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";

@@ -262,6 +262,14 @@ export const MUTANTS = [
     only: "go silent",
   },
   {
+    name: "lease-kept",
+    file: "src/db/notifications.ts",
+    edits: [["isCurrent: () => performance.now() < currentUntil,", "isCurrent: () => currentUntil > 0,"]],
+    project: "integration",
+    tests: "test/integration/auth-keys.test.ts",
+    only: "goes silent",
+  },
+  {
     name: "no-poll",
     file: "src/relayer/outbox-waiter.ts",
     edits: [["  pollIntervalMs = 1000,", "  pollIntervalMs = 3_600_000,"]],

@@ -28,11 +28,10 @@ export function testConfig(settings: Record<string, string> = {}): Config {
 /** Every well-formed key belongs to CALLER. */
 export function testApp(settings: Record<string, string> = {}) {
   const logs: string[] = [];
-  const db = { select: () => ({ from: () => ({ where: async () => [{ address: CALLER }] }) }) };
   const app = createApp({
     config: testConfig(settings),
     logger: createLogger("trace", { write: (line: string) => void logs.push(line) }),
-    db,
+    keys: { ownerOf: async () => CALLER },
     deployment: { domain: "contracts.example", chainId: 84_532, asset: { symbol: "TUSD" } },
   } as never);
 
