@@ -32,17 +32,27 @@ export function createNotifications({ pool }: { pool: pg.Pool }): Notifications 
   let reconnect: NodeJS.Timeout | undefined;
   let isStopped = false;
   let currentUntil = 0;
+  let idle: Promise<unknown> = Promise.resolve();
+
+  /** One statement at a time, as the driver wants it. */
+  const run = (on: pg.Client, statement: string): Promise<unknown> => {
+    const done = idle.then(() => on.query(statement));
+    idle = done.catch(() => undefined);
+    return done;
+  };
 
   const connect = async (): Promise<void> => {
     const opened = new pg.Client({ ...pool.options, keepAlive: true, application_name: "notifications" });
+    let isLost = false;
     const lost = (): void => {
+      if (isLost) return;
+      isLost = true;
       if (client === opened) {
         client = undefined;
         currentUntil = 0;
         for (const channel of subscribers.values()) for (const subscriber of channel) subscriber.onLost?.();
       }
       opened.end().catch(() => undefined);
-      clearTimeout(reconnect);
       if (!isStopped) reconnect = setTimeout(() => void connect(), RECONNECT_DELAY_MS).unref();
     };
     opened.on("notification", ({ channel, payload }) => {
@@ -64,7 +74,7 @@ export function createNotifications({ pool }: { pool: pg.Pool }): Notifications 
   const subscribe = async (on: pg.Client, channel: string, added: Iterable<Subscriber>): Promise<void> => {
     const waiting = [...added];
     try {
-      await on.query(`listen ${pg.escapeIdentifier(channel)}`);
+      await run(on, `listen ${pg.escapeIdentifier(channel)}`);
     } catch {
       return;
     }
@@ -82,7 +92,7 @@ export function createNotifications({ pool }: { pool: pg.Pool }): Notifications 
     isPinging = true;
     const sentAt = performance.now();
     try {
-      await pinged.query("select 1");
+      await run(pinged, "select 1");
       if (client === pinged) currentUntil = sentAt + NOTIFICATION_LEASE_MS;
     } catch {
       // The connection reports its own end.
