@@ -49,7 +49,7 @@ describe.skipIf(isSkipped)("a contract's page", () => {
 
     const summary = page.locator("#summary");
     expect(await summary.locator(".badge").getAttribute("title")).toBe(contract.status);
-    expect(await summary.locator(".amount").innerText()).toBe(`${contract.budgetOrPrice} TUSD`);
+    expect(await summary.locator(".amount").innerText()).toBe(`${contract.budgetOrPrice} USDC`);
     expect(await page.locator(".criteria .badge").allInnerTexts()).toEqual(
       contract.criteriaMet ?? contract.acceptanceCriteria.map(() => "undecided"),
     );
@@ -61,9 +61,9 @@ describe.skipIf(isSkipped)("a contract's page", () => {
       expect.arrayContaining([matchDeadline, withdrawalDeadline, deliveryDeadline, reviewDeadline]),
     );
 
-    expect(await equation()).toBe(`${ledger.in} TUSD in − ${ledger.out} TUSD out = ${ledger.held} TUSD held`);
+    expect(await equation()).toBe(`${ledger.in} USDC in − ${ledger.out} USDC out = ${ledger.held} USDC held`);
     expect(await page.locator("#escrow .notice").innerText()).toContain(
-      `The token reports ${ledger.balance} TUSD`,
+      `The token reports ${ledger.balance} USDC`,
     );
     expect(ledger.balance).toBe(ledger.held);
     expect(await page.locator("#escrow .entries .figure").allInnerTexts()).toEqual(
@@ -125,7 +125,7 @@ describe.skipIf(isSkipped)("the other pages", () => {
     const rows = [asWorker, asClient].map((role) => [
       ...[role.active, role.completed, role.withdrawn, role.absent],
       ...[role.disputesWon, role.disputesLost, role.disputesSplit],
-      ...[`${role.settledValue} TUSD`, `${role.received} TUSD`],
+      ...[`${role.settledValue} USDC`, `${role.received} USDC`],
     ]);
     expect(await page.locator("#record td").allInnerTexts()).toEqual(
       rows[0]?.flatMap((value, i) => [String(value), String(rows[1]?.[i])]),

@@ -53,7 +53,7 @@ describe.skipIf(isSkipped)("live", () => {
     ok(await client.post(`/v1/contracts/${id}/approve`));
     await page.locator("#summary .badge[title=settled-all-met]").waitFor(TIMEOUT);
     await page.locator("#settlement").getByText("The client approved.").waitFor(TIMEOUT);
-    await page.locator("#balance", { hasText: "0.0 TUSD held" }).waitFor(TIMEOUT);
+    await page.locator("#balance", { hasText: "0.0 USDC held" }).waitFor(TIMEOUT);
     expect(await page.evaluate("window.isSamePage")).toBe(true);
     expect(faultsOf(page)).toEqual([]);
   });

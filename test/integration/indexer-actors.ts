@@ -233,8 +233,8 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
       const authorization = { validAfter: 0n, validBefore: 2n ** 48n, nonce };
       const signature = await payer.signTypedData({
         domain: {
-          name: "Test USD",
-          version: "2",
+          name: deployment.asset.name,
+          version: deployment.asset.version,
           chainId: deployment.chainId,
           verifyingContract: usd.address,
         },
