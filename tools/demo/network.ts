@@ -56,12 +56,16 @@ export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<
   // If this runs as root, Postgres runs as another user.
   chmodSync(dir, 0o755);
   const child = spawn(process.execPath, [join(ROOT, "tools/start.mjs")], {
-    // Stock clients do not repeat a call that is still pending, so on a slow machine they wait longer.
     env: {
       ...process.env,
       DATA_DIR: dir,
       PORT: "0",
+      // Stock clients do not repeat a call that is still pending, so on a slow machine they wait longer.
       SETTLEMENT_WAIT_MS: "100000",
+      // It is separate from whatever the environment names.
+      BASE_URL: undefined,
+      DATABASE_URL: undefined,
+      RPC_URL: undefined,
       npm_lifecycle_event: undefined,
     },
     stdio: ["ignore", "pipe", "inherit"],
