@@ -328,7 +328,8 @@ describe("the relayer's beliefs", () => {
   });
 
   it("rechecks a batch whose block left the chain, even if a newer one stands", async () => {
-    network.startRelayer({ signer: signer(), confirmations: 8 });
+    const confirmations = 200;
+    network.startRelayer({ signer: signer(), confirmations });
     const first = await stored();
     await expectApplied(first.act, first.row);
     const second = await stored();
@@ -342,6 +343,7 @@ describe("the relayer's beliefs", () => {
       ]);
     }
 
+    await network.testClient.mine({ blocks: confirmations });
     await until(async () => (await network.batchesOf(signer())).every(({ state }) => state === "final"));
 
     expect((await network.batchesOf(signer()))[0]?.blockHash).toBe(older?.blockHash);
