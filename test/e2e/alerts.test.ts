@@ -1,4 +1,6 @@
-/** Alerts use only metrics that the service exposes, and the runbook says how to handle each alert. */
+/**
+ * Alerts and the dashboard use only metrics that the service exposes, and the runbook says how to handle each alert.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -19,34 +21,45 @@ const { groups } = parse(readFileSync(join(ROOT, "ops/alerts.yml"), "utf8")) as 
   groups: { rules: Rule[] }[];
 };
 const rules = groups.flatMap((group) => group.rules);
+const { panels } = JSON.parse(readFileSync(join(ROOT, "ops/dashboard.json"), "utf8")) as {
+  panels: { title: string; targets: { expr: string }[] }[];
+};
+/** Every query, under the name of its alert or panel. */
+const queries = [
+  ...rules.map(({ alert, expr }) => ({ name: alert, expr })),
+  ...panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ name: title, expr }))),
+];
 const runbook = readFileSync(join(ROOT, "docs/runbook.md"), "utf8");
 
 /** Prometheus provides this metric. */
 const BUILT_IN = new Set(["up"]);
 
-test("every metric in a rule is exposed by the service", async () => {
+test("every metric in a query is exposed by the service", async () => {
   const text = await (await fetch(`${sharedStack().url}/metrics`)).text();
   const exposed = new Set([...text.matchAll(/^# TYPE (\S+) (\S+)/gm)].map(([, name]) => name));
   for (const histogram of text.matchAll(/^# TYPE (\S+) histogram/gm)) {
     for (const part of ["bucket", "count", "sum"]) exposed.add(`${histogram[1]}_${part}`);
   }
-  for (const { alert, expr } of rules) {
+  for (const { name, expr } of queries) {
     const used = [...expr.matchAll(/\b(?:working_contracts|process|nodejs)_\w+|\bup\b/g)].map(
-      ([name]) => name,
+      ([metric]) => metric,
     );
-    expect(used.length, alert).toBeGreaterThan(0);
-    for (const name of used) expect(exposed.has(name) || BUILT_IN.has(name), `${alert}: ${name}`).toBe(true);
+    expect(used.length, name).toBeGreaterThan(0);
+    for (const metric of used)
+      expect(exposed.has(metric) || BUILT_IN.has(metric), `${name}: ${metric}`).toBe(true);
   }
 });
 
-test("every label in a rule belongs to its metric", async () => {
+test("every label in a query belongs to its metric", async () => {
   const text = readFileSync(join(ROOT, "src/metrics.ts"), "utf8");
   const labels = new Set(
     [...text.matchAll(/labelNames: \[([^\]]*)\]/g)].flatMap(([, list]) => (list ?? "").match(/\w+/g) ?? []),
   );
-  for (const name of ["job", "instance", "le"]) labels.add(name);
-  for (const { alert, expr } of rules) {
-    for (const [, name] of expr.matchAll(/[{,](\w+)=~?"/g)) expect(labels, alert).toContain(name);
+  for (const label of ["job", "instance", "le"]) labels.add(label);
+  for (const { name, expr } of queries) {
+    const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list]) => (list ?? "").split(", "));
+    const selected = [...expr.matchAll(/[{,](\w+)[=!]~?"/g)].map(([, label]) => label);
+    for (const label of [...selected, ...grouped]) expect(labels, name).toContain(label);
   }
 });
 
