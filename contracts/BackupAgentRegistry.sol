@@ -18,7 +18,7 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
 
     struct Stake {
         uint96 amount;
-        /// When the stake last grew; the agent can vote only on later disputes.
+        /// When the stake last grew; the agent can vote only on contracts matched later.
         uint40 since;
         uint40 lockedUntil;
         /// Zero while not unbonding.
@@ -38,7 +38,7 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
     mapping(address agent => Stake) public stakes;
 
     /// @dev Which agent holds each pool slot, and how many slots are in use, over time. A draw uses the pool as it was
-    /// before the dispute, so no one who sees the seed can change what it draws from.
+    /// before the parties were matched, so no one can pack it afterwards.
     mapping(uint256 slot => Checkpoints.Trace160) private _pool;
     Checkpoints.Trace160 private _poolSize;
 

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Blockhash} from "@openzeppelin/contracts/utils/Blockhash.sol";
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {EscrowCustody} from "./EscrowCustody.sol";
 import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
 import {Settlement} from "./libraries/Settlement.sol";
@@ -30,6 +31,9 @@ abstract contract EscrowJury is EscrowCustody {
     uint40 private constant OPENING_PERIOD = 24 hours;
     uint256 private constant DRAW_TRIES_PER_SEAT = 4;
     uint256 private constant TOKEN_UNIT = 1e18;
+    uint256 private constant STABLECOIN_UNIT = 1e6;
+    /// @dev Whole tokens that a dispute can mint for 1.0 paid to the Treasury; `npm run economics` shows why.
+    uint256 private constant REWARD_PER_FEE = 200;
 
     mapping(address backupAgent => uint256) private _ballots;
     mapping(address backupAgent => bool) public isDrawn;
@@ -56,7 +60,8 @@ abstract contract EscrowJury is EscrowCustody {
     /// @inheritdoc IWorkingContractEscrow
     function draw() external nonReentrant {
         bytes memory t = _terms();
-        _requireStatus(t, _facts, Status.Disputed);
+        Facts memory f = _facts;
+        _requireStatus(t, f, Status.Disputed);
         Jury memory jury_ = _jury;
         uint256 seats = t.baRecruitCount();
         require(seats != 0 && !jury_.drawn && block.number > jury_.drawBlock, NoDraw());
@@ -68,13 +73,13 @@ abstract contract EscrowJury is EscrowCustody {
         }
 
         _jury.drawn = true;
-        uint256 pool = REGISTRY.poolSize(jury_.disputedAt);
+        uint256 pool = REGISTRY.poolSize(f.matchedOrEndedAt);
         address[] memory chosen = new address[](seats);
         uint256 count;
         for (uint256 i = 0; i < seats * DRAW_TRIES_PER_SEAT && count < seats && pool != 0; ++i) {
-            address candidate = REGISTRY.poolAt(uint256(keccak256(abi.encode(seed, i))) % pool, jury_.disputedAt);
+            address candidate = REGISTRY.poolAt(uint256(keccak256(abi.encode(seed, i))) % pool, f.matchedOrEndedAt);
             if (isDrawn[candidate] || _isParty(t, candidate)) continue;
-            if (!REGISTRY.isEligible(candidate, _eligibilityStakeOf(t), jury_.disputedAt)) continue;
+            if (!REGISTRY.isEligible(candidate, _eligibilityStakeOf(t), f.matchedOrEndedAt)) continue;
             isDrawn[candidate] = true;
             chosen[count++] = candidate;
         }
@@ -113,7 +118,8 @@ abstract contract EscrowJury is EscrowCustody {
 
         emit VoteSealed(backupAgent, commitment, amount);
 
-        REGISTRY.lockForVote(backupAgent, _eligibilityStakeOf(t), jury_.disputedAt, closesAt + OPENING_PERIOD);
+        // Only stakes that both parties could see when they agreed: no one can pack the jury of a running contract.
+        REGISTRY.lockForVote(backupAgent, _eligibilityStakeOf(t), f.matchedOrEndedAt, closesAt + OPENING_PERIOD);
         _collect(backupAgent, amount, _bookedOf(t, f), bond);
     }
 
@@ -161,7 +167,7 @@ abstract contract EscrowJury is EscrowCustody {
         }
         _facts.phase = Phase.Tallied;
         _facts.outcomes = outcomes;
-        _facts.endedAt = uint40(block.timestamp);
+        _facts.matchedOrEndedAt = uint40(block.timestamp);
 
         emit WorkingContractTallied(outcomes);
     }
@@ -178,7 +184,8 @@ abstract contract EscrowJury is EscrowCustody {
         );
         _requirePayable(t, f);
 
-        (uint256 amount, uint256 reward) = _dueTo(t, f.outcomes, uint24(ballot));
+        uint256 amount = _amountDueTo(t, f.outcomes, uint24(ballot));
+        uint256 reward = _rewardOf(t, f, uint24(ballot));
         if (ballot & CLAIMED != 0) amount = 0;
         _ballots[backupAgent] = ballot | CLAIMED;
         if (amount != 0) _jury.held -= uint96(amount);
@@ -233,12 +240,8 @@ abstract contract EscrowJury is EscrowCustody {
         return _ballots[account] != 0;
     }
 
-    /// @dev Money and reward (whole tokens) due to an agent that opened `votes`.
-    function _dueTo(bytes memory t, uint24 outcomes, uint24 votes)
-        private
-        view
-        returns (uint256 amount, uint256 reward)
-    {
+    /// @dev Money due to an agent that opened `votes`.
+    function _amountDueTo(bytes memory t, uint24 outcomes, uint24 votes) private view returns (uint256 amount) {
         Jury memory jury_ = _jury;
         uint256 counts = _counts;
         uint256 bond = _voteBondOf(t);
@@ -248,15 +251,37 @@ abstract contract EscrowJury is EscrowCustody {
             Outcome cast = _at(votes, i);
             if (outcome == Outcome.Unclear) {
                 amount += bond;
-                if (cast == outcome) reward += t.tokenMintRewardReduced();
             } else if (cast == outcome) {
                 (uint256 pot, uint256 winners) = Settlement.pot(_votesOn(i, counts, jury_), bond, unclearSlash);
                 amount += bond + pot / winners;
-                reward += t.tokenMintRewardFull();
             } else if (cast == Outcome.Unclear) {
                 amount += bond - unclearSlash;
             }
         }
+    }
+
+    /// @dev Reward (whole tokens) of an agent that opened `votes`.
+    function _rewardOf(bytes memory t, Facts memory f, uint24 votes) private view returns (uint256) {
+        uint24 differing = votes ^ f.outcomes;
+        uint24 matching = _allMet(t.criteriaCount()) & ~(differing | (differing >> 1));
+        uint24 unclear = matching & f.outcomes & (f.outcomes >> 1);
+        uint256 cap = _rewardCap(t, f, _counts >> OPENED_COUNTER);
+        return Settlement.count(matching ^ unclear) * Math.min(t.tokenMintRewardFull(), cap) + Settlement.count(unclear)
+            * Math.min(t.tokenMintRewardReduced(), cap);
+    }
+
+    /// @dev Maximum reward (whole tokens) of one vote on one criterion. Whoever disputes with itself pays only what
+    /// goes to the Treasury, so all votes together mint in proportion to that.
+    function _rewardCap(bytes memory t, Facts memory f, uint256 opened) private pure returns (uint256) {
+        Settlement.Payout memory payout = Settlement.resolve({
+            price: t.price(),
+            stake: _stakeOf(t),
+            bond: 0,
+            tally: _tallyOf(t, f),
+            protocolFee: t.protocolFee(),
+            absentNoneMetClientShare: t.absentNoneMetClientShare()
+        });
+        return payout.treasury * REWARD_PER_FEE / (STABLECOIN_UNIT * t.criteriaCount() * opened);
     }
 
     /// @dev Returns false if the token refused, as it does beyond its daily cap.

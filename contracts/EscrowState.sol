@@ -33,7 +33,8 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         /// The party that matched the initiator.
         address counterparty;
         Phase phase;
-        uint40 endedAt;
+        /// When the parties were matched; once the contract has ended, when it ended.
+        uint40 matchedOrEndedAt;
         /// Packed {Outcome} per criterion.
         uint24 outcomes;
         bool settled;
@@ -143,7 +144,7 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         if (f.phase == Phase.Created) return t.matchDeadline();
         if (f.phase == Phase.Matched) return t.deliveryDeadline();
         if (f.phase == Phase.Delivered) return t.reviewDeadline();
-        return f.endedAt;
+        return f.matchedOrEndedAt;
     }
 
     function _clientOf(bytes memory t, Facts memory f) internal pure returns (address) {

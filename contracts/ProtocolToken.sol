@@ -11,30 +11,48 @@ import {IWorkingContractFactory} from "./interfaces/IWorkingContractFactory.sol"
 /// @notice See {IProtocolToken}. ERC-20 with EIP-3009 and EIP-2612. Until the owner opens transfers, tokens move only
 /// by minting and to and from the Backup Agent registry. Only the registry's own calls can ever move tokens to it.
 contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Step {
-    /// @notice Limits of the owner's power over the supply, in base units: total initial grants, and rewards per day.
+    /// @notice Limits of the owner's power over the supply, in base units: initial grants in total and
+    /// per week, and rewards per day.
     uint256 public constant MAX_GRANTS = 1_000_000e18;
+    uint256 public constant MAX_WEEKLY_GRANTS = 50_000e18;
     uint256 public constant MAX_DAILY_CAP = 1_000_000e18;
+
+    struct AnnouncedGrant {
+        address to;
+        uint40 mintableAt;
+        uint256 amount;
+    }
 
     IWorkingContractFactory public immutable FACTORY;
     address public immutable REGISTRY;
+    /// @notice Seconds between the announcement of a grant and its minting. Zero, on test networks only, mints at once
+    /// and without the weekly limit.
+    uint40 public immutable GRANT_DELAY;
 
     bool public transfersOpen;
 
-    /// @notice Granted so far, in base units.
+    /// @notice Granted so far, in base units, including announced grants.
     uint256 public granted;
+    uint256 private _grantedThisWeek;
+    uint40 private _grantWeek;
+
+    /// @notice Announced grants by id, from 1; empty once minted.
+    mapping(uint256 id => AnnouncedGrant) public announcedGrants;
+    uint256 private _lastGrant;
 
     /// @notice Maximum that escrows can mint per UTC day, in base units.
     uint128 public dailyCap;
     uint40 private _mintDay;
     uint88 private _mintedToday;
 
-    constructor(address owner_, IWorkingContractFactory factory, address registry, uint128 dailyCap_)
+    constructor(address owner_, IWorkingContractFactory factory, address registry, uint128 dailyCap_, uint40 grantDelay)
         ERC20("Working Contract Token", "WCT")
         ERC20Permit("Working Contract Token")
         Ownable(owner_)
     {
         FACTORY = factory;
         REGISTRY = registry;
+        GRANT_DELAY = grantDelay;
         _setDailyCap(dailyCap_);
     }
 
@@ -50,11 +68,34 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
         _mint(backupAgent, amount);
     }
 
-    /// @notice Grants initial tokens so that the first Backup Agents can stake. Not possible once transfers are open.
+    /// @notice Announces a grant of initial tokens, so that the first Backup Agents can stake. Not possible once
+    /// transfers are open.
     function grant(address to, uint256 amount) external onlyOwner {
         granted += amount;
         require(!transfersOpen && granted <= MAX_GRANTS, GrantsExhausted(granted, MAX_GRANTS));
-        _mint(to, amount);
+        if (GRANT_DELAY == 0) return _mint(to, amount);
+
+        uint40 week = uint40(block.timestamp / 1 weeks);
+        _grantedThisWeek = (week == _grantWeek ? _grantedThisWeek : 0) + amount;
+        _grantWeek = week;
+        require(_grantedThisWeek <= MAX_WEEKLY_GRANTS, WeeklyGrantsExhausted(_grantedThisWeek, MAX_WEEKLY_GRANTS));
+        uint40 mintableAt = uint40(block.timestamp) + GRANT_DELAY;
+        announcedGrants[++_lastGrant] = AnnouncedGrant({to: to, mintableAt: mintableAt, amount: amount});
+
+        emit GrantAnnounced(_lastGrant, to, amount, mintableAt);
+    }
+
+    /// @inheritdoc IProtocolToken
+    function mintGrant(uint256 id) external {
+        AnnouncedGrant memory announced = announcedGrants[id];
+        require(
+            announced.mintableAt != 0 && block.timestamp >= announced.mintableAt,
+            GrantNotMintable(id, announced.mintableAt)
+        );
+
+        delete announcedGrants[id];
+
+        _mint(announced.to, announced.amount);
     }
 
     /// @notice Lets everyone transfer, permanently.

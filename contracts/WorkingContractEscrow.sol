@@ -46,6 +46,7 @@ contract WorkingContractEscrow is EscrowJury {
         uint256 amount = t.workerInitiated() ? t.price() : _stakeOf(t);
         _facts.counterparty = party;
         _facts.phase = Phase.Matched;
+        _facts.matchedOrEndedAt = uint40(block.timestamp);
 
         emit WorkingContractMatched(party, amount);
 
@@ -113,7 +114,7 @@ contract WorkingContractEscrow is EscrowJury {
         uint24 outcomes = _outcomesOf(t, f);
         _facts.outcomes = outcomes;
         _facts.phase = Phase.Approved;
-        _facts.endedAt = uint40(block.timestamp);
+        _facts.matchedOrEndedAt = uint40(block.timestamp);
 
         emit WorkingContractApproved(outcomes);
     }
@@ -158,7 +159,7 @@ contract WorkingContractEscrow is EscrowJury {
 
     function _end(Phase phase) private {
         _facts.phase = phase;
-        _facts.endedAt = uint40(block.timestamp);
+        _facts.matchedOrEndedAt = uint40(block.timestamp);
     }
 
     function _payoutOf(bytes memory t, Facts memory f, Status ended, Settlement.Tally memory tally_)

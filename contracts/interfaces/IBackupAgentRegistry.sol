@@ -19,9 +19,8 @@ interface IBackupAgentRegistry {
     /// @notice Stakes `amount` tokens of `agent`.
     ///
     /// Pays by the agent's signed authorization, or from its allowance if the agent itself calls with an empty
-    /// signature. Adding to a stake makes the agent eligible only for disputes that start later. The agent joins the
-    /// pool that
-    /// juries are drawn from once its stake reaches the eligibility stake in force at that moment.
+    /// signature. Adding to a stake makes the agent eligible only for contracts that are matched later. The agent joins
+    /// the pool that juries are drawn from once its stake reaches the eligibility stake in force at that moment.
     ///
     /// Requirements:
     /// - The caller is the agent or the operator's Relay.

@@ -7,8 +7,11 @@ interface IProtocolToken {
     error DailyCapReached(uint256 mintedToday, uint256 amount, uint256 cap);
     error DailyCapTooHigh(uint256 cap, uint256 highest);
     error GrantsExhausted(uint256 granted, uint256 highest);
+    error WeeklyGrantsExhausted(uint256 grantedThisWeek, uint256 highest);
+    error GrantNotMintable(uint256 id, uint40 mintableAt);
     error TransfersClosed(address from, address to);
 
+    event GrantAnnounced(uint256 indexed id, address indexed to, uint256 amount, uint40 mintableAt);
     event TransfersOpened();
     event DailyCapChanged(uint256 cap);
 
@@ -18,4 +21,10 @@ interface IProtocolToken {
     /// - The caller is a genuine escrow.
     /// - The daily cap is not exceeded.
     function mintReward(address backupAgent, uint256 amount) external;
+
+    /// @notice Mints an announced grant. Anyone can call.
+    ///
+    /// Requirements:
+    /// - The grant was announced at least the grant delay ago, and is not minted yet.
+    function mintGrant(uint256 id) external;
 }

@@ -46,6 +46,9 @@ export const CONTRACTS = [
 ] as const;
 type ContractName = (typeof CONTRACTS)[number];
 
+/** Seconds for which a grant of protocol tokens is public before it can be minted and staked. */
+const DEFAULT_GRANT_DELAY = 7 * 86_400;
+
 /** Maximum protocol tokens minted as rewards per day; the owner can change it. */
 const DEFAULT_DAILY_CAP = parseEther("100000");
 
@@ -57,6 +60,8 @@ export interface DeployOptions extends Sender {
   /** Accounts allowed to send the Relay's batches. */
   signers: readonly Address[];
   domain: string;
+  /** Seconds between the announcement of a token grant and its minting: 7 days, or 0 on test networks. */
+  grantDelay?: number | undefined;
   /** The stablecoin; if absent, a TestUSD is deployed. */
   asset?: Address | undefined;
   /** Parameters that differ from the specification's. */
@@ -68,7 +73,7 @@ export interface DeployOptions extends Sender {
  * must send nothing else meanwhile, because the contracts refer to each other by addresses predicted from its nonce.
  */
 export async function deployProtocol(options: DeployOptions): Promise<Deployment> {
-  const { walletClient, publicClient, owner, signers, domain } = options;
+  const { walletClient, publicClient, owner, signers, domain, grantDelay = DEFAULT_GRANT_DELAY } = options;
   const deployer = walletClient.account.address;
   const nonce = await publicClient.getTransactionCount({ address: deployer, blockTag: "pending" });
   const first = options.asset === undefined ? nonce + 1 : nonce;
@@ -91,7 +96,7 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
     ]),
     creation("AgentDelegation", delegationAbi, [factory, domain]),
     creation("BackupAgentRegistry", registryAbi, [protocolToken, factory, relay, delegation]),
-    creation("ProtocolToken", protocolTokenAbi, [owner, factory, registry, DEFAULT_DAILY_CAP]),
+    creation("ProtocolToken", protocolTokenAbi, [owner, factory, registry, DEFAULT_DAILY_CAP, grantDelay]),
   ];
   const receipts = await carryOut(
     options,

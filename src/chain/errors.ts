@@ -82,7 +82,7 @@ const DELEGATION_ERRORS = {
 
 const REGISTRY_ERRORS = {
   NotEligible: forbidden(
-    "To vote on this contract, you must have staked the eligibility stake before the dispute began",
+    "To vote on this contract, you must have staked the eligibility stake before the parties were matched",
   ),
   NotEscrow: forbidden("Only an escrow may lock stakes"),
   NotReleasable: conflict("The stake cannot be withdrawn yet"),

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { protocolTokenAbi } from "@working-contracts/protocol/abi";
 import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { isoTime } from "@working-contracts/protocol/time";
+import { parseEventLogs } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
 import { createChainClients, createSigningClient } from "../chain/clients.js";
@@ -28,14 +30,15 @@ const USAGE = `Usage: npm run operator -- <command>
   complaint list [--status pending|upheld|dismissed] [--contract <id>] [--limit <number>]
   complaint resolve <complaint id> upheld|dismissed [--note "..."]
   master-key rotate
-  grant <address> <tokens>
+  grant <address> <tokens>          announces the grant; on test networks it is minted at once
+  mint-grant <id>                   mints a grant that was announced seven days ago
 
 Settings, as environment variables:
   DATABASE_URL     the service's database          (optional while npm start is running on this machine)
   MASTER_KEY       the new master key              (master-key rotate)
   MASTER_KEYS_OLD  earlier ones, comma-separated   (master-key rotate)
   OWNER_PRIVATE_KEY, RPC_URL, DEPLOYMENT
-                   key of the protocol token's owner, the chain and its deployment file (grant; set all three,
+                   key of the protocol token's owner, the chain and its deployment file (grants; set all three,
                    or none while npm start is running on this machine)
 
 To rotate the master key without downtime:
@@ -64,6 +67,7 @@ const COMMANDS: Record<string, (args: string[]) => Promise<void>> = {
   "complaint resolve": complaintResolve,
   "master-key rotate": rotate,
   grant,
+  "mint-grant": mintGrant,
 };
 
 const words = process.argv.slice(2);
@@ -133,7 +137,7 @@ function print(row: ComplaintRow): void {
   console.log(JSON.stringify({ ...toComplaint(row), filedBy: row.filedBy }));
 }
 
-/** `grant <address> <tokens>`: mints protocol tokens as the token's owner, and resolves once they are minted. */
+/** `grant <address> <tokens>`: grants protocol tokens as the token's owner, and prints when they can be minted. */
 async function grant(args: string[]): Promise<void> {
   const { positionals } = parseArgs({ args, allowPositionals: true });
   const [address = "", tokens = "", ...rest] = positionals;
@@ -142,21 +146,44 @@ async function grant(args: string[]): Promise<void> {
     throw new OperatorError("Usage: grant <address> <tokens>");
   }
   const to = address.toLowerCase() as `0x${string}`;
+  const { publicClient, wallet, token } = openToken();
+  const owner = await publicClient.readContract({ ...token, functionName: "owner" });
+  if (owner.toLowerCase() !== wallet.account.address.toLowerCase()) {
+    throw new OperatorError(
+      `OWNER_PRIVATE_KEY: belongs to ${wallet.account.address}, but the token's owner is ${owner}`,
+    );
+  }
+  const hash = await wallet.writeContract({ ...token, functionName: "grant", args: [to, amount] });
+  const { status, logs } = await publicClient.waitForTransactionReceipt({ hash });
+  if (status !== "success") throw new OperatorError(`The transaction ${hash} reverted; nothing was granted.`);
+  const [announced] = parseEventLogs({ abi: protocolTokenAbi, eventName: "GrantAnnounced", logs });
+  const what = `${formatDecimal(amount, TOKEN_DECIMALS)} protocol tokens (${hash})`;
+  if (announced === undefined) return console.log(`${to} has received ${what}.`);
+  const { id, mintableAt } = announced.args;
+  console.log(`Announced to ${to}: ${what}. From ${isoTime(mintableAt)} on, run mint-grant ${id}.`);
+}
+
+/** `mint-grant <id>`: mints an announced grant. */
+async function mintGrant(args: string[]): Promise<void> {
+  const [id = "", ...rest] = args;
+  if (!/^[1-9]\d{0,15}$/.test(id) || rest.length > 0) throw new OperatorError("Usage: mint-grant <id>");
+  const { publicClient, wallet, token } = openToken();
+  const call = { ...token, functionName: "mintGrant", args: [BigInt(id)] } as const;
+  await publicClient.simulateContract({ ...call, account: wallet.account }).catch(() => {
+    throw new OperatorError(`Grant ${id} cannot be minted: it is unknown, already minted, or not due yet.`);
+  });
+  const hash = await wallet.writeContract(call);
+  const { status } = await publicClient.waitForTransactionReceipt({ hash });
+  if (status !== "success") throw new OperatorError(`The transaction ${hash} reverted; nothing was minted.`);
+  console.log(`Grant ${id} is minted (${hash}).`);
+}
+
+function openToken() {
   const { rpcUrl, deploymentPath, account } = ownerSettings();
   const { chainId, protocolToken } = readDeployment(deploymentPath);
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId });
-  const token = { address: protocolToken, abi: protocolTokenAbi } as const;
-  const owner = await publicClient.readContract({ ...token, functionName: "owner" });
-  if (owner.toLowerCase() !== account.address.toLowerCase()) {
-    throw new OperatorError(
-      `OWNER_PRIVATE_KEY: belongs to ${account.address}, but the token's owner is ${owner}`,
-    );
-  }
   const wallet = createSigningClient({ rpcUrl, chain, account });
-  const hash = await wallet.writeContract({ ...token, functionName: "grant", args: [to, amount] });
-  const { status } = await publicClient.waitForTransactionReceipt({ hash });
-  if (status !== "success") throw new OperatorError(`The transaction ${hash} reverted; nothing was granted.`);
-  console.log(`${to} has received ${formatDecimal(amount, TOKEN_DECIMALS)} protocol tokens (${hash}).`);
+  return { publicClient, wallet, token: { address: protocolToken, abi: protocolTokenAbi } as const };
 }
 
 /** The three settings. If none is set, those of the local network that `npm start` runs. */

@@ -8,6 +8,7 @@ import {
   disputed,
   draft,
   type Json,
+  laterThan,
   matched,
   newJuror,
   newPair,
@@ -247,7 +248,10 @@ describe("Limits", () => {
       scene.newAgent({ usd: "100", tokens: 1000 }),
     ]);
     ok(await enough.pay("/v1/agents/me/stake", {}));
-    ok(await short.pay("/v1/agents/me/stake", { amount: "999.999999999999999999" }));
+    const { stakedSince } = ok(
+      await short.pay<Json>("/v1/agents/me/stake", { amount: "999.999999999999999999" }),
+    );
+    await laterThan(scene, stakedSince);
     const { id } = await disputed(scene, await pair());
     const vote = (agent: typeof enough) =>
       agent.post(`/v1/contracts/${id}/votes`, ballot("met", "met", "met"));

@@ -93,7 +93,10 @@ abstract contract BaseTest is Test {
             )
         );
         token = ProtocolToken(
-            deployCode("out/ProtocolToken.sol/ProtocolToken.json", abi.encode(owner, factoryAt, registryAt, DAILY_CAP))
+            deployCode(
+                "out/ProtocolToken.sol/ProtocolToken.json",
+                abi.encode(owner, factoryAt, registryAt, DAILY_CAP, uint40(0))
+            )
         );
         Dependencies memory dependencies = Dependencies({
             factory: IWorkingContractFactory(factoryAt),

@@ -85,11 +85,11 @@ describe("the keys of a contract", () => {
   test("go to eligible Backup Agents while the contract is disputed", async () => {
     const [eligible, leaving] = [await newJuror(world), await newJuror(world)];
     const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
+    const late = await newJuror(world);
     expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY })).status).toBe(200);
     expect(await readable(eligible, id)).toBe(403);
 
     ok(await client.pay(`/v1/contracts/${id}/dispute`));
-    const late = await newJuror(world);
     const both = { supplementaryMaterials: MATERIALS, delivery: DELIVERY };
     expect(await readable(eligible, id)).toEqual(both);
     expect(await readable(leaving, id)).toEqual(both);

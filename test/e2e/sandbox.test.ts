@@ -117,7 +117,7 @@ describe("the sandbox", () => {
     const client = await newcomer();
     await call("POST", "/sandbox/faucet", { address: client.address, usd: "100" });
     const { id } = await created(world, client);
-    // The jury must exist before the dispute.
+    // The jury must have staked before the match.
     const jury = await play({ role: "backup-agents", contractId: id, votes: ["met", "met", "not met"] });
     expect(jury.addresses).toHaveLength(3);
     const worker = await play({ role: "worker", contractId: id });

@@ -19,6 +19,7 @@ import { decodePaymentRequiredHeader, encodePaymentRequiredHeader } from "@x402/
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { laterThan } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
 
 const DEADLINES = { match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" } as const;
@@ -50,7 +51,9 @@ async function newAgent(options: Partial<ConnectOptions> = {}, usd = "100"): Pro
 async function newJuror(): Promise<Agent> {
   const juror = await newAgent();
   await world.grantTokens(juror.address as Address, 1000);
-  expect(await juror.stake()).toMatchObject({ staked: "1000.0", eligible: true });
+  const staked = await juror.stake();
+  expect(staked).toMatchObject({ staked: "1000.0", eligible: true });
+  await laterThan(world, staked.stakedSince as string);
   return juror;
 }
 

@@ -6,7 +6,7 @@ import type { StakeView } from "../../src/features/stakes/view.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { tokensOf } from "../support/chain.js";
-import { DAY, disputed, untilStatus, vote } from "../support/contracts.js";
+import { DAY, disputed, newJuror, untilStatus, vote } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { runOperator } from "../support/programs.js";
 import { openWorld, type World } from "../support/world.js";
@@ -155,9 +155,7 @@ describe("unstaking", () => {
   });
 
   test("waits for the tally of a dispute on which the agent has voted", async () => {
-    const juror = await newHolder(1000);
-    await world.fundUsd(juror.address, "100");
-    expect((await juror.pay(STAKE)).status).toBe(200);
+    const juror = await newJuror(world, { usd: "100" });
     const [client, worker] = [await world.newAgent({ usd: "100" }), await world.newAgent({ usd: "100" })];
     const { id } = await disputed(world, { client, worker });
     await vote(juror, id, "met", "met", "met");

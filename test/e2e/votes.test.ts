@@ -11,7 +11,17 @@ import type { VotePage } from "../../src/features/votes/list-votes.js";
 import type { VoteView } from "../../src/features/votes/view.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { frontRun, openOnChain, paidBy, recruit, requestUnstake, tokensOf } from "../support/chain.js";
-import { ballot, DAY, disputed, HOUR, newJuror, untilStatus, vote } from "../support/contracts.js";
+import {
+  ballot,
+  DAY,
+  disputed,
+  HOUR,
+  matched,
+  newJuror,
+  ok,
+  untilStatus,
+  vote,
+} from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { openWorld, type World } from "../support/world.js";
 
@@ -80,16 +90,20 @@ describe("submitting", () => {
     expect(await votesOn(voter, other.id, voter)).toHaveLength(3);
   });
 
-  test("needs the eligibility stake, held from before the dispute on", async () => {
+  test("needs the eligibility stake, held from before the match on", async () => {
     const unstaked = await world.newAgent({ usd: "100" });
+    const running = await matched(world, { client, worker });
     const [late, small] = await Promise.all([newJuror(world), newJuror(world, { tokens: 999 })]);
     const leaving = await newJuror(world);
     const other = await disputed(world, { client, worker });
+    ok(await worker.post(`/v1/contracts/${running.id}/delivery`, { delivery: "ipfs://output" }));
+    ok(await client.pay(`/v1/contracts/${running.id}/dispute`));
     await requestUnstake(world, leaving);
     await world.indexed();
     for (const [agent, on] of [
       [unstaked, id],
       [late, id],
+      [late, running.id],
       [small, other.id],
       [leaving, other.id],
     ] as const) {

@@ -80,6 +80,7 @@ export async function startAuthNetwork() {
     reviewer: owner,
     signers: [owner],
     domain: "auth.test",
+    grantDelay: 0,
   });
   const clock = createChainClock({ publicClient });
   await clock.refresh();

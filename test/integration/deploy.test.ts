@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { factoryAbi, protocolTokenAbi, relayAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import { createTestClient, http } from "viem";
+import { createTestClient, http, parseEther, toHex } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import { deployProtocol } from "../../src/chain/deploy.js";
-import { verifyDeployment } from "../../src/chain/deployment.js";
+import { verifyDeployment, writeDeployment } from "../../src/chain/deployment.js";
 import { type Guardian, startGuardian, until } from "../../src/indexer/supervision/processes.js";
 import { LOCAL_CHAIN_ID, type LocalChain, startChain } from "../../tools/local/chain.js";
 import { localAccount } from "../../tools/local/network.js";
@@ -15,6 +15,7 @@ import { freePort } from "../../tools/local/ports.js";
 import { createFaucet } from "../../tools/local/sandbox/faucet.js";
 import { RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
 import { BLOCK_SECONDS, pauseBlocks, resumeBlocks } from "../support/blocks.js";
+import { runOperator } from "../support/programs.js";
 
 const dir = mkdtempSync(join(tmpdir(), "deploy-test-"));
 const deployer = localAccount(0);
@@ -160,13 +161,49 @@ describe("a deployment", () => {
 
   it("has a limited number of tokens to grant, and the faucet reports when all are granted", async () => {
     const { address } = localAccount(0);
-    const faucet = createFaucet({ rpcUrl: node.rpcUrl, deployment: await deploy({ owner: address }) });
+    const faucet = createFaucet({
+      rpcUrl: node.rpcUrl,
+      deployment: await deploy({ owner: address, grantDelay: 0 }),
+    });
     await faucet({ address, tokens: "1000000" });
     await expect(faucet({ address, usd: "1", tokens: "1" })).rejects.toMatchObject({
       code: "conflict",
       message: expect.stringContaining("npm start -- --reset"),
     });
     await faucet({ address, usd: "1" });
+  });
+
+  it("announces a grant for seven days before anyone can mint it", async () => {
+    const account = localAccount(0);
+    const announcing = await deploy({ owner: account.address });
+    const path = join(dir, "announcing.json");
+    writeDeployment(path, announcing);
+    const settings = {
+      RPC_URL: node.rpcUrl,
+      DEPLOYMENT: path,
+      OWNER_PRIVATE_KEY: toHex(account.getHdKey().privateKey as Uint8Array),
+    };
+    const balance = () =>
+      clients.publicClient.readContract({
+        address: announcing.protocolToken,
+        abi: protocolTokenAbi,
+        functionName: "balanceOf",
+        args: [stranger],
+      });
+    expect((await runOperator(["grant", stranger, "12.5"], settings)).stdout).toContain("mint-grant 1");
+    const early = await runOperator(["mint-grant", "1"], settings);
+    expect([early.code, early.stderr]).toEqual([1, expect.stringContaining("not due yet")]);
+    expect(await balance()).toBe(0n);
+
+    const testClient = createTestClient({
+      chain: clients.chain,
+      mode: "anvil",
+      transport: http(node.rpcUrl),
+    });
+    await testClient.increaseTime({ seconds: 7 * 86_400 });
+    await testClient.mine({ blocks: 1 });
+    expect((await runOperator(["mint-grant", "1"], settings)).stdout).toContain("Grant 1 is minted");
+    expect(await balance()).toBe(parseEther("12.5"));
   });
 
   it("is not accepted on another chain, nor with its parts mixed up", async () => {

@@ -304,7 +304,7 @@ describe("the event log", () => {
   it("reports a juror's payout that the token rejected only once it is paid", async () => {
     startWriter();
     await actors.stake(rival, ELIGIBILITY_STAKE);
-    // Only agents that staked before the dispute can vote, and these calls can fall into one second.
+    // Only agents that staked before the match can vote, and these calls can fall into one second.
     await network.testClient.increaseTime({ seconds: 60 });
     const escrow = await createKnown("refused juror");
     await actors.accept(worker, escrow);

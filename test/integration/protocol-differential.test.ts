@@ -60,6 +60,7 @@ beforeAll(async () => {
     reviewer: DEPLOYER.address,
     signers: [DEPLOYER.address],
     domain: "contracts.example",
+    grantDelay: 0,
   });
   const nonce = await client.getTransactionCount({ address: DEPLOYER.address });
   harness = getContractAddress({ from: DEPLOYER.address, nonce: BigInt(nonce) });

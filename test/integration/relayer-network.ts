@@ -114,6 +114,7 @@ export async function startRelayerNetwork() {
     reviewer: owner.account.address,
     signers: signers.map(({ address }) => address),
     domain: "relayer.test",
+    grantDelay: 0,
   });
 
   await testClient.setIntervalMining({ interval: 0 });

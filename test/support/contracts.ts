@@ -1,6 +1,7 @@
 /** Working Contracts in every state, by the service and the stock x402 client alone. */
 import { randomBytes } from "node:crypto";
 import type { Hex } from "viem";
+import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "./agent.js";
 import { type Quote, quoteOf } from "./payment.js";
 
@@ -13,6 +14,8 @@ export const UNKNOWN = `0x${"ab".repeat(20)}`;
 export type Json = Record<string, any>;
 
 export interface Place {
+  /** The service's time in seconds. */
+  now(): Promise<number>;
   /** A moment so many seconds from the service's now, as the API takes it. */
   inSeconds(seconds: number): Promise<string>;
   /** A fresh address that has signed in; with dollars ("50.0") and whole protocol tokens if asked. */
@@ -117,8 +120,15 @@ export async function newJuror(
   { usd = "5000", tokens = 1000 }: { usd?: string; tokens?: number } = {},
 ): Promise<Agent> {
   const juror = await place.newAgent({ usd, tokens });
-  ok(await juror.pay("/v1/agents/me/stake", { amount: String(tokens) }));
+  const { stakedSince } = ok(await juror.pay<Json>("/v1/agents/me/stake", { amount: String(tokens) }));
+  await laterThan(place, stakedSince);
   return juror;
+}
+
+/** Resolves in a later second: a stake counts for contracts that are matched after the second in which it was made. */
+export async function laterThan({ now }: Pick<Place, "now">, time: string): Promise<void> {
+  const isLater = async () => (await now()) * 1000 > Date.parse(time);
+  await until("the second of the stake is over", isLater, { timeoutMs: 10_000 });
 }
 
 /** The body of Submit Votes: one word per criterion, in their order. */

@@ -27,7 +27,7 @@ async function scriptedWorkerAndJury(stage: Stage): Promise<Played> {
   const story = "dispute, scripted jury";
   const client = await stage.newAgent("Client");
   const id = await post(stage, story, client, { awardMethod: "open_tender" });
-  // Backup Agents must be staked before the dispute that they judge.
+  // Backup Agents must have staked before the match of the contract that they judge.
   const votes = ["met", "met", "not met"];
   const jury = await stage.sandbox.play({ role: "backup-agents", contractId: id, votes });
   const worker = await stage.sandbox.play({ role: "worker", contractId: id });

@@ -202,6 +202,7 @@ async function deployOnce(
     reviewer: localAccount(ACCOUNTS.reviewer).address,
     signers,
     domain: DOMAIN,
+    grantDelay: 0,
     asset: await placeStablecoin({ rpcUrl, chainId: LOCAL_CHAIN_ID }, LOCAL_STABLECOIN),
     parameters,
   });

@@ -673,7 +673,7 @@ export interface components {
              * @enum {string|null}
              */
             bondOutcome: "returned" | "slashed" | "partially slashed" | null;
-            /** @description Null until the tally */
+            /** @description Whole protocol tokens; less at prices whose fee does not cover it. Null until the tally */
             reward: number | null;
         };
         SubmitVotes: {
@@ -694,7 +694,7 @@ export interface components {
             staked: string;
             /**
              * Format: date-time
-             * @description When the stake last grew; it allows votes on disputes that begin later
+             * @description When the stake last grew; it allows votes on contracts that are matched later
              */
             stakedSince: string | null;
             eligible: boolean;

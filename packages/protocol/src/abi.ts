@@ -216,14 +216,17 @@ export const registryAbi = parseAbi([
 ]);
 
 export const protocolTokenAbi = parseAbi([
-  "constructor(address owner_, address factory, address registry, uint128 dailyCap_)",
+  "constructor(address owner_, address factory, address registry, uint128 dailyCap_, uint40 grantDelay)",
   "function DOMAIN_SEPARATOR() view returns (bytes32)",
   "function FACTORY() view returns (address)",
+  "function GRANT_DELAY() view returns (uint40)",
   "function MAX_DAILY_CAP() view returns (uint256)",
   "function MAX_GRANTS() view returns (uint256)",
+  "function MAX_WEEKLY_GRANTS() view returns (uint256)",
   "function REGISTRY() view returns (address)",
   "function acceptOwnership()",
   "function allowance(address owner, address spender) view returns (uint256)",
+  "function announcedGrants(uint256 id) view returns (address to, uint40 mintableAt, uint256 amount)",
   "function approve(address spender, uint256 value) returns (bool)",
   "function authorizationState(address authorizer, bytes32 nonce) view returns (bool)",
   "function balanceOf(address account) view returns (uint256)",
@@ -234,6 +237,7 @@ export const protocolTokenAbi = parseAbi([
   "function eip712Domain() view returns (bytes1 fields, string name, string version, uint256 chainId, address verifyingContract, bytes32 salt, uint256[] extensions)",
   "function grant(address to, uint256 amount)",
   "function granted() view returns (uint256)",
+  "function mintGrant(uint256 id)",
   "function mintReward(address backupAgent, uint256 amount)",
   "function name() view returns (string)",
   "function nonces(address owner) view returns (uint256)",
@@ -258,6 +262,7 @@ export const protocolTokenAbi = parseAbi([
   "event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)",
   "event DailyCapChanged(uint256 cap)",
   "event EIP712DomainChanged()",
+  "event GrantAnnounced(uint256 indexed id, address indexed to, uint256 amount, uint40 mintableAt)",
   "event OwnershipTransferStarted(address indexed previousOwner, address indexed newOwner)",
   "event OwnershipTransferred(address indexed previousOwner, address indexed newOwner)",
   "event Transfer(address indexed from, address indexed to, uint256 value)",
@@ -278,6 +283,7 @@ export const protocolTokenAbi = parseAbi([
   "error ERC3009InvalidAuthorizationTime(uint256 validAfter, uint256 validBefore)",
   "error ERC3009InvalidSignature()",
   "error ERC3009UsedAuthorization(address authorizer, bytes32 nonce)",
+  "error GrantNotMintable(uint256 id, uint40 mintableAt)",
   "error GrantsExhausted(uint256 granted, uint256 highest)",
   "error InvalidAccountNonce(address account, uint256 currentNonce)",
   "error InvalidShortString()",
@@ -287,6 +293,7 @@ export const protocolTokenAbi = parseAbi([
   "error SafeCastOverflowedUintDowncast(uint8 bits, uint256 value)",
   "error StringTooLong(string str)",
   "error TransfersClosed(address from, address to)",
+  "error WeeklyGrantsExhausted(uint256 grantedThisWeek, uint256 highest)",
 ]);
 
 export const testUsdAbi = parseAbi([

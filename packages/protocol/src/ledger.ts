@@ -5,7 +5,7 @@
  */
 
 import { share } from "./amounts.js";
-import { type Outcome, type OutcomeTally, outcomeAt, packOutcomes } from "./outcomes.js";
+import { type Outcome, type OutcomeTally, outcomeAt, packOutcomes, tallyOutcomes } from "./outcomes.js";
 import type { Parameters } from "./parameters.js";
 import type { EscrowTerms } from "./types.js";
 
@@ -37,7 +37,7 @@ export interface Leg {
 }
 
 /** The Worker Stake for a price. */
-export function workerStake(price: bigint, parameters: Parameters): bigint {
+export function workerStake(price: bigint, parameters: Pick<Parameters, "workerStakeRatio">): bigint {
   return share(price, parameters.workerStakeRatio);
 }
 
@@ -52,7 +52,7 @@ export function depositsOf({
 }
 
 /** The Dispute Bond for a price. */
-export function disputeBond(price: bigint, parameters: Parameters): bigint {
+export function disputeBond(price: bigint, parameters: Pick<Parameters, "disputeBondRatio">): bigint {
   return share(price, parameters.disputeBondRatio);
 }
 
@@ -79,7 +79,7 @@ export interface ResolvedContract {
   disputed: boolean;
   /** Slashed jury bonds that no voter receives; see {@link juryDues}. */
   juryLeftover?: bigint;
-  parameters: Parameters;
+  parameters: FeeParameters;
 }
 
 /** Legs of a Working Contract that ended with an outcome for each criterion. */
@@ -234,7 +234,7 @@ export function countVotes(ballots: readonly (number | null)[], criterion: numbe
 export function verdictOn(
   vote: Outcome | null,
   majorityOutcome: Outcome,
-  rewards: Pick<Parameters, "tokenMintRewardFull" | "tokenMintRewardReduced">,
+  rewards: Rewards,
 ): { bondOutcome: BondOutcome; reward: number } {
   if (vote === null) return { bondOutcome: "slashed", reward: 0 };
   const matches = vote === majorityOutcome;
@@ -245,18 +245,48 @@ export function verdictOn(
   return { bondOutcome: vote === "unclear" ? "partially slashed" : "slashed", reward: 0 };
 }
 
+/** Whole tokens that a dispute can mint for 1.0 paid to the Treasury. */
+const REWARD_PER_FEE = 200n;
+const STABLECOIN_UNIT = 1_000_000n;
+
+type Rewards = Pick<Parameters, "tokenMintRewardFull" | "tokenMintRewardReduced">;
+type FeeParameters = Pick<
+  Parameters,
+  "workerStakeRatio" | "disputeBondRatio" | "protocolFee" | "absentNoneMetClientShare"
+>;
+
+/**
+ * The rewards of a vote on one criterion, in whole tokens. All votes together mint in proportion to what the contract
+ * pays to the Treasury, so disputes at low prices cannot farm rewards. Mirrors EscrowJury.
+ */
+export function cappedRewards(dispute: {
+  price: bigint;
+  tally: OutcomeTally;
+  openedVotes: number;
+  parameters: FeeParameters & Rewards;
+}): Rewards {
+  const { price, tally, openedVotes, parameters } = dispute;
+  const votes = BigInt(openedVotes * (tally.met + tally.notMet + tally.unclear));
+  const paid = resolve({ price, tally, disputed: false, parameters }).treasury;
+  const cap = votes === 0n ? 0 : Number((paid * REWARD_PER_FEE) / (STABLECOIN_UNIT * votes));
+  return {
+    tokenMintRewardFull: Math.min(parameters.tokenMintRewardFull, cap),
+    tokenMintRewardReduced: Math.min(parameters.tokenMintRewardReduced, cap),
+  };
+}
+
 /** The payout of one ballot, given the votes on every criterion. A ballot that was never opened (null) gets nothing. */
 export function juryDue(
   ballot: number | null,
   votesByCriterion: readonly CriterionVotes[],
-  { price, parameters }: { price: bigint; parameters: Parameters },
+  { price, parameters, rewards }: { price: bigint; parameters: Parameters; rewards: Rewards },
 ): BallotDue {
   const bond = voteBond(price, parameters);
   const unclearSlash = share(bond, parameters.baUnclearSlashRatio);
   const criteria = votesByCriterion.map((votes, i): CriterionDue => {
     const majorityOutcome = majority(votes);
     const vote = ballot === null ? null : outcomeAt(ballot, i);
-    const verdict = verdictOn(vote, majorityOutcome, parameters);
+    const verdict = verdictOn(vote, majorityOutcome, rewards);
     const slash = { returned: 0n, "partially slashed": unclearSlash, slashed: bond }[verdict.bondOutcome];
     const slashed = pot(votes, bond, unclearSlash);
     const wins = vote === majorityOutcome && slashed.winners > 0;
@@ -289,10 +319,15 @@ export function juryDues(
   ballots: readonly (number | null)[],
   dispute: { price: bigint; criteriaCount: number; parameters: Parameters },
 ): { outcomes: number; dues: BallotDue[]; leftover: bigint } {
-  const votesByCriterion = Array.from({ length: dispute.criteriaCount }, (_, i) => countVotes(ballots, i));
+  const { price, criteriaCount, parameters } = dispute;
+  const votesByCriterion = Array.from({ length: criteriaCount }, (_, i) => countVotes(ballots, i));
+  const outcomes = packOutcomes(votesByCriterion.map(majority));
+  const tally = tallyOutcomes(outcomes, criteriaCount);
+  const openedVotes = ballots.filter((ballot) => ballot !== null).length;
+  const rewards = cappedRewards({ price, tally, openedVotes, parameters });
   return {
-    outcomes: packOutcomes(votesByCriterion.map(majority)),
-    dues: ballots.map((ballot) => juryDue(ballot, votesByCriterion, dispute)),
+    outcomes,
+    dues: ballots.map((ballot) => juryDue(ballot, votesByCriterion, { price, parameters, rewards })),
     leftover: juryLeftover(votesByCriterion, dispute),
   };
 }

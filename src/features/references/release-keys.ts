@@ -107,13 +107,13 @@ async function isJuror(
   row: ContractRow,
   caller: Address,
 ): Promise<boolean> {
-  const { baEligibilityStake, disputedAt } = row.chain;
-  if (statusOf(factsOf(row), clock.now()) !== "disputed" || disputedAt === null) return false;
+  const { baEligibilityStake, matchedAt } = row.chain;
+  if (statusOf(factsOf(row), clock.now()) !== "disputed" || matchedAt === null) return false;
   return publicClient.readContract({
     address: deployment.registry,
     abi: registryAbi,
     functionName: "isEligible",
-    args: [caller, parseEther(baEligibilityStake.toString()), Number(disputedAt)],
+    args: [caller, parseEther(baEligibilityStake.toString()), Number(matchedAt)],
   });
 }
 

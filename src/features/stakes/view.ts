@@ -44,7 +44,9 @@ export const StakeSchema = z
     stakedSince: z.iso
       .datetime()
       .nullable()
-      .openapi({ description: "When the stake last grew; it allows votes on disputes that begin later" }),
+      .openapi({
+        description: "When the stake last grew; it allows votes on contracts that are matched later",
+      }),
     eligible: z.boolean(),
     releasableAt: z.iso
       .datetime()

@@ -172,7 +172,7 @@ export function requireVoter(
   requireNoParty(row, agent);
   // An agent that has voted was eligible then, even if its stake has changed since.
   if (row.chain.disputedAt !== null && !voter.voted) {
-    requireStake(row, row.chain.disputedAt, voter.stake);
+    requireStake(row, row.chain.matchedAt ?? 0n, voter.stake);
     requireSeat(row, { voter, now });
   }
   requireStatus(row, "disputed", now);
@@ -196,17 +196,17 @@ function requireNoParty({ chain }: ContractRow, agent: Address): void {
   throw new AppError("forbidden", { message: "The contract's client and worker cannot vote on it." });
 }
 
-function requireStake({ chain }: ContractRow, disputedAt: bigint, staked: Stake | null): void {
+function requireStake({ chain }: ContractRow, matchedAt: bigint, staked: Stake | null): void {
   const required = chain.baEligibilityStake;
   const eligible =
     staked !== null &&
     staked.amount > 0n &&
     staked.amount >= parseEther(required.toString()) &&
-    staked.since < disputedAt &&
+    staked.since < matchedAt &&
     staked.releasableAt === null;
   if (eligible) return;
   throw new AppError("forbidden", {
-    message: `To vote on this contract you need ${required} protocol tokens staked since before ${isoTime(Number(disputedAt))}, when the dispute began, and not being withdrawn.`,
+    message: `To vote on this contract you need ${required} protocol tokens staked since before ${isoTime(Number(matchedAt))}, when the parties were matched, and not being withdrawn.`,
   });
 }
 

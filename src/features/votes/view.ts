@@ -1,7 +1,7 @@
 /** The query, the mapper and the schema for every response that shows a Vote. Sealed until the tally (docs/rules.md 48). */
 import { z } from "@hono/zod-openapi";
-import { verdictOn } from "@working-contracts/protocol/ledger";
-import { OUTCOMES, outcomeAt } from "@working-contracts/protocol/outcomes";
+import { cappedRewards, verdictOn } from "@working-contracts/protocol/ledger";
+import { OUTCOMES, outcomeAt, tallyOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
@@ -22,7 +22,9 @@ export const VoteSchema = z
     }),
     majorityOutcome: z.enum(OUTCOMES).nullable().openapi(untilTally),
     bondOutcome: z.enum(["returned", "slashed", "partially slashed"]).nullable().openapi(untilTally),
-    reward: z.number().nullable().openapi(untilTally),
+    reward: z.number().nullable().openapi({
+      description: "Whole protocol tokens; less at prices whose fee does not cover it. Null until the tally",
+    }),
   })
   .openapi("Vote");
 
@@ -51,6 +53,13 @@ export function selectVotes(db: Executor, caller: Address, where?: SQL) {
       opened: sql<boolean>`${vote.votes} is not null`,
       /** Packed outcomes of the tally; null before it. */
       outcomes: sql<number | null>`case when ${tallied} then ${w.outcomes} end`,
+      price: w.price,
+      criteriaCount: w.criteriaCount,
+      openedVotes: w.openedVotes,
+      workerStakeRatio: w.workerStakeRatio,
+      disputeBondRatio: w.disputeBondRatio,
+      protocolFee: w.protocolFee,
+      absentNoneMetClientShare: w.absentNoneMetClientShare,
       tokenMintRewardFull: w.tokenMintRewardFull,
       tokenMintRewardReduced: w.tokenMintRewardReduced,
     })
@@ -79,6 +88,8 @@ export function toVote(row: VoteRow): VoteView {
   const vote = ballot === null ? null : outcomeAt(ballot, criterionIndex);
   const majorityOutcome = outcomes === null ? null : outcomeAt(outcomes, criterionIndex);
   const shown = { contractId, backupAgent, criterionIndex, vote, majorityOutcome };
-  if (majorityOutcome === null) return { ...shown, bondOutcome: null, reward: null };
-  return { ...shown, ...verdictOn(row.opened ? vote : null, majorityOutcome, row) };
+  if (outcomes === null || majorityOutcome === null) return { ...shown, bondOutcome: null, reward: null };
+  const tally = tallyOutcomes(outcomes, row.criteriaCount);
+  const rewards = cappedRewards({ ...row, tally, parameters: row });
+  return { ...shown, ...verdictOn(row.opened ? vote : null, majorityOutcome, rewards) };
 }

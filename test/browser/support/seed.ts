@@ -9,6 +9,7 @@ import {
   disputed,
   HOUR,
   matched,
+  newJuror,
   ok,
   untilStatus,
   vote,
@@ -46,11 +47,9 @@ export async function seed(world: World): Promise<Seed> {
     world.newAgent({ usd: "10000" }),
     world.newAgent({ usd: "10000" }),
   ]);
-  const [first, second, third] = (await Promise.all([0, 1, 2].map(() => stakedJuror(world)))) as [
-    Agent,
-    Agent,
-    Agent,
-  ];
+  const [first, second, third] = (await Promise.all(
+    [0, 1, 2].map(() => newJuror(world, { usd: "1000" })),
+  )) as [Agent, Agent, Agent];
 
   // Contracts that need time to end come first. Then the chain's time moves once for all of them.
   const disputedId = (await disputed(world, { client, worker }, SURVEY)).id;
@@ -120,14 +119,6 @@ export async function seed(world: World): Promise<Seed> {
     ...hostile,
     apiKey: client.apiKey,
   };
-}
-
-/** A Backup Agent that has staked through the service. */
-async function stakedJuror(world: World): Promise<Agent> {
-  const juror = await world.newAgent({ usd: "1000" });
-  await world.grantTokens(juror.address, 1000);
-  ok(await juror.pay("/v1/agents/me/stake", {}));
-  return juror;
 }
 
 const SURVEY = {

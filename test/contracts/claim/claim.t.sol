@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {IProtocolToken} from "../../../contracts/interfaces/IProtocolToken.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
-import {Parameters} from "../../../contracts/types/Types.sol";
+import {Parameters, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 
 contract ClaimTest is BaseTest {
@@ -135,6 +135,35 @@ contract ClaimTest is BaseTest {
     }
 
     /// No one pays gas to mint nothing, and no state of the token can block the money.
+    /// Otherwise disputes between someone's own addresses at the lowest price would mint tokens for nothing.
+    function test_GivenLowPrice_CapsRewardsByWhatTheTreasuryGets() public {
+        Terms memory t = _newTerms();
+        t.price = 10e6;
+        WorkingContractEscrow cheap = _talliedBy(t, _ballots(ALL_MET, ALL_MET, ALL_MET));
+        cheap.settle();
+        assertBalance(treasury, 0.5e6, "treasury");
+        for (uint256 i = 0; i < 3; ++i) {
+            cheap.claim(agents[i]);
+            // 200 tokens for 1.0, over nine votes: 11 each, above the full reward.
+            assertEq(token.balanceOf(agents[i]), 30e18, "full reward");
+        }
+        t = _newTerms();
+        t.price = 5e6;
+        cheap = _disputed(t);
+        for (uint256 i = 0; i < 3; ++i) {
+            _vote(cheap, agents[i], ALL_MET);
+        }
+        vm.warp(_now() + t.parameters.baVotingWindow);
+        for (uint256 i = 0; i < 3; ++i) {
+            _openVote(cheap, agents[i], ALL_MET);
+        }
+        cheap.tally();
+        for (uint256 i = 0; i < 3; ++i) {
+            cheap.claim(agents[i]);
+            assertEq(token.balanceOf(agents[i]), 30e18 + 15e18, "five tokens for each criterion");
+        }
+    }
+
     function test_GivenNoRewardDue() public {
         escrow = _talliedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, NONE_MET));
         vm.expectCall(address(token), abi.encodeWithSelector(IProtocolToken.mintReward.selector), 0);

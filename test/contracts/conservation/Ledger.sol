@@ -62,7 +62,27 @@ library Ledger {
             ++tally[outcome == Outcome.Met ? 0 : outcome == Outcome.Unclear ? 1 : 2];
             _payJury(due, t, ballots, i, outcome);
         }
-        _resolve(due, t, tally, _share(t.price, t.parameters.disputeBondRatio));
+        uint256 paid = _resolve(due, t, tally, _share(t.price, t.parameters.disputeBondRatio));
+        _reward(due, t, ballots, paid);
+    }
+
+    /// @dev Each matching vote mints its reward, at most an equal share of 200 tokens for 1.0 paid to the Treasury.
+    function _reward(Due memory due, Terms memory t, Ballot[] memory ballots, uint256 paid) private pure {
+        uint256 opened;
+        for (uint256 i = 0; i < ballots.length; ++i) {
+            if (ballots[i].opened) ++opened;
+        }
+        if (opened == 0) return;
+        uint256 most = paid * 200 / (1e6 * t.criteriaCount * opened);
+        for (uint256 criterion = 0; criterion < t.criteriaCount; ++criterion) {
+            Outcome outcome = _majority(ballots, criterion);
+            uint256 reward =
+                outcome == Outcome.Unclear ? t.parameters.tokenMintRewardReduced : t.parameters.tokenMintRewardFull;
+            for (uint256 i = 0; i < ballots.length; ++i) {
+                if (!ballots[i].opened || _at(ballots[i].votes, criterion) != outcome) continue;
+                due.tokens[i] += reward < most ? reward : most;
+            }
+        }
     }
 
     /// @dev One criterion's jury: each voter's loss, and the pot shared by those that matched a decisive majority.
@@ -88,15 +108,17 @@ library Ledger {
         uint256 each = winners == 0 ? 0 : pot / winners;
         for (uint256 i = 0; i < ballots.length; ++i) {
             if (!ballots[i].opened || _at(ballots[i].votes, criterion) != outcome) continue;
-            bool decisive = outcome != Outcome.Unclear;
-            if (decisive) due.money[FIRST_VOTER + i] += int256(each);
-            due.tokens[i] += decisive ? t.parameters.tokenMintRewardFull : t.parameters.tokenMintRewardReduced;
+            if (outcome != Outcome.Unclear) due.money[FIRST_VOTER + i] += int256(each);
         }
         due.money[TREASURY] += int256(pot - each * winners);
     }
 
     /// @dev Price, fee, stake and Dispute Bond by {met, unclear, not met}.
-    function _resolve(Due memory due, Terms memory t, uint256[3] memory tally, uint256 bond) private pure {
+    function _resolve(Due memory due, Terms memory t, uint256[3] memory tally, uint256 bond)
+        private
+        pure
+        returns (uint256 paid)
+    {
         uint256 price = t.price;
         uint256 gross = price * (2 * tally[0] + tally[1]) / (2 * t.criteriaCount);
         uint256 fee = _share(gross, t.parameters.protocolFee);
@@ -107,7 +129,8 @@ library Ledger {
         due.status = gross == price ? Status.SettledAllMet : gross == 0 ? Status.SettledNoneMet : Status.SettledPartial;
         due.money[CLIENT] += int256(toClient) - int256(gross) - int256(bondLost);
         due.money[WORKER] += int256(gross) - int256(fee) - int256(slash) + int256(bondLost);
-        due.money[TREASURY] += int256(fee + slash - toClient);
+        paid = fee + slash - toClient;
+        due.money[TREASURY] += int256(paid);
     }
 
     function _majority(Ballot[] memory ballots, uint256 criterion) private pure returns (Outcome) {

@@ -101,11 +101,15 @@ contract DrawTest is BaseTest {
         _stakeAgents(3);
         vm.prank(agents[2]);
         registry.requestUnstake(agents[2]);
-        _prepare(seed);
+        escrow = _matched(_newTerms());
         _stake(agents[3], ELIGIBILITY_STAKE);
+        vm.warp(_now() + 1 days);
+        _deliver(escrow, 0);
+        _dispute(escrow);
+        _seed(seed);
         _draw();
         assertFalse(escrow.isDrawn(agents[2]), "unbonding");
-        assertFalse(escrow.isDrawn(agents[3]), "staked after the dispute");
+        assertFalse(escrow.isDrawn(agents[3]), "staked after the match");
     }
 
     function test_GivenFewerAgentsThanSeats() public {
@@ -169,6 +173,10 @@ contract DrawTest is BaseTest {
 
     function _prepare(uint256 seed) private {
         escrow = _disputed(_newTerms());
+        _seed(seed);
+    }
+
+    function _seed(uint256 seed) private {
         drawBlock = vm.getBlockNumber() + 1;
         vm.roll(drawBlock + 1);
         vm.setBlockhash(drawBlock, keccak256(abi.encode(seed)));

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Ownable} from "@openzeppelin/contracts/access/Ownable.sol";
+import {ProtocolToken} from "../../../contracts/ProtocolToken.sol";
 import {IProtocolToken} from "../../../contracts/interfaces/IProtocolToken.sol";
 import {Authorization, Status} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
@@ -112,6 +113,43 @@ contract MintRewardTest is BaseTest {
         token.grant(client, 1);
         assertEq(token.totalSupply(), highest, "supply");
         assertEq(token.granted(), highest, "granted");
+    }
+
+    /// A grant becomes a stake only after the parties to later contracts could see it for a week.
+    function test_WhenGrantIsAnnounced_MintsAfterTheDelay() public {
+        ProtocolToken delayed = _delayedToken();
+        vm.prank(owner);
+        vm.expectEmit(address(delayed));
+        emit IProtocolToken.GrantAnnounced(1, client, 100, START + 7 days);
+        delayed.grant(client, 100);
+        assertEq(delayed.totalSupply(), 0, "announced only");
+
+        vm.warp(START + 7 days - 1);
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.GrantNotMintable.selector, 1, START + 7 days));
+        delayed.mintGrant(1);
+        vm.warp(START + 7 days);
+        vm.prank(stranger);
+        delayed.mintGrant(1);
+        assertEq(delayed.balanceOf(client), 100, "minted");
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.GrantNotMintable.selector, 1, 0));
+        delayed.mintGrant(1);
+    }
+
+    function test_RevertWhen_WeeklyGrantsExhausted() public {
+        ProtocolToken delayed = _delayedToken();
+        uint256 highest = delayed.MAX_WEEKLY_GRANTS();
+        assertEq(highest, 50_000e18, "highest weekly grants");
+        vm.startPrank(owner);
+        delayed.grant(client, highest);
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.WeeklyGrantsExhausted.selector, highest + 1, highest));
+        delayed.grant(client, 1);
+        vm.warp(_now() + 1 weeks);
+        delayed.grant(client, 1);
+    }
+
+    function _delayedToken() private returns (ProtocolToken) {
+        bytes memory arguments = abi.encode(owner, factory, registry, DAILY_CAP, uint40(7 days));
+        return ProtocolToken(deployCode("out/ProtocolToken.sol/ProtocolToken.json", arguments));
     }
 
     function test_RevertGiven_GrantAfterTransfersOpened() public {

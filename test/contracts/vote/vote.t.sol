@@ -115,11 +115,20 @@ contract VoteTest is BaseTest {
         assertBalance(stranger, FUNDS, "stranger");
     }
 
-    function test_RevertGiven_StakedAtOrAfterTheDispute() public {
+    /// Otherwise whoever can get tokens could pack the jury of a contract that is already running.
+    function test_RevertGiven_StakedAtOrAfterTheMatch() public {
+        escrow = _matched(_newTerms());
         _stake(agents[5], ELIGIBILITY_STAKE);
-        _expectNotEligible(agents[5], ELIGIBILITY_STAKE);
-        vm.prank(agents[5]);
-        escrow.vote(agents[5], COMMITMENT, _noAuthorization());
+        vm.warp(_now() + 1 days);
+        _stake(agents[6], ELIGIBILITY_STAKE);
+        vm.warp(_now() + 1 days);
+        _deliver(escrow, 0);
+        _dispute(escrow);
+        for (uint256 i = 5; i < 7; ++i) {
+            _expectNotEligible(agents[i], ELIGIBILITY_STAKE);
+            vm.prank(agents[i]);
+            escrow.vote(agents[i], COMMITMENT, _noAuthorization());
+        }
     }
 
     function test_RevertGiven_Unbonding() public {

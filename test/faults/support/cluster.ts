@@ -116,6 +116,7 @@ export async function startCluster({
     reviewer: localAccount(8).address,
     signers: signers.map(({ account }) => account.address),
     domain: "faults.test",
+    grantDelay: 0,
     parameters,
   });
   const deploymentPath = join(dir, "deployment.json");

@@ -4,6 +4,7 @@ import { AppError } from "../../../src/errors.js";
 import type { ContractRow } from "../../../src/features/contracts/view.js";
 import { requireVoter, type VoterFacts } from "../../../src/features/votes/submit-votes.js";
 
+const MATCHED_AT = 900_000;
 const DISPUTED_AT = 1_000_000;
 const WINDOW = 86_400;
 const AGENT = `0x${"aa".repeat(20)}` as const;
@@ -17,6 +18,7 @@ const dispute = (changes: object = {}): ContractRow =>
       phase: "disputed",
       client: CLIENT,
       worker: WORKER,
+      matchedAt: BigInt(MATCHED_AT),
       disputedAt: BigInt(DISPUTED_AT),
       baVotingWindow: WINDOW,
       baRecruitCount: 0,
@@ -29,7 +31,7 @@ const dispute = (changes: object = {}): ContractRow =>
 
 const staked = (changes: Partial<NonNullable<VoterFacts["stake"]>> = {}) => ({
   amount: parseEther("1000"),
-  since: BigInt(DISPUTED_AT - 1),
+  since: BigInt(MATCHED_AT - 1),
   releasableAt: null,
   ...changes,
 });
@@ -59,7 +61,8 @@ describe("a Backup Agent", () => {
   test.each([
     ["no stake", null],
     ["a unit too little", staked({ amount: parseEther("1000") - 1n })],
-    ["a stake of the dispute's own block", staked({ since: BigInt(DISPUTED_AT) })],
+    ["a stake made in the second of the match", staked({ since: BigInt(MATCHED_AT) })],
+    ["a stake made between match and dispute", staked({ since: BigInt(DISPUTED_AT - 1) })],
     ["a stake that is being withdrawn", staked({ releasableAt: 1n })],
   ])("is rejected with %s", (_, stake) => {
     expect(codeOf(dispute(), { ...eligible, stake })).toBe("forbidden");

@@ -1,5 +1,6 @@
 /** Scripted counterparties: agents like any other, over HTTP and with their own keys. Each plays one part. */
 import { randomUUID } from "node:crypto";
+import { setTimeout } from "node:timers/promises";
 import { type Agent, connect } from "@working-contracts/client/connect";
 import type { Outcome } from "@working-contracts/client/types";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
@@ -92,6 +93,8 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
       }
       agents.push(agent);
     }
+    // A stake counts only for contracts that are matched in a later second.
+    await setTimeout(1_000);
     return agents;
   };
   const standingJury = (): Promise<Agent[]> => {

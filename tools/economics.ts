@@ -1,0 +1,132 @@
+/** `npm run economics`: what it costs to own, bribe, stall or farm a jury. docs/trust.md holds its tables. */
+import { pathToFileURL } from "node:url";
+import { juryDues, resolve, voteBond } from "@working-contracts/protocol/ledger";
+import { packOutcomes, tallyOutcomes } from "@working-contracts/protocol/outcomes";
+import { DEFAULT_PARAMETERS as parameters } from "@working-contracts/protocol/parameters";
+
+const UNIT = 1_000_000;
+const CRITERIA = 3;
+/** Limits of ProtocolToken: whole tokens. */
+const WEEKLY_GRANTS = 50_000;
+const DAILY_CAP = 100_000;
+const PANELS = [3, 5, 7, 15, 31];
+
+/** The tables, in Markdown. */
+export function report(): string {
+  return [ownership(), bribery(), stalling(), farming()].join("\n\n");
+}
+
+/** A seat in the pool costs its eligibility stake; farming is the cheapest way to get tokens that anyone can use. */
+function ownership(): string {
+  const seat = parameters.baEligibilityStake * cheapestToken();
+  const rows = [20, 50, 100, 500].map((honest) => {
+    const everySize = Array.from({ length: 2 * honest }, (_, i) => i + 1);
+    const chance = (own: number, panel: number) => majorityChance({ honest, own, panel });
+    const even = everySize.find((own) => chance(own, 5) >= 0.5) ?? 0;
+    const worthIt = PANELS.map((panel) =>
+      money(Math.floor(Math.min(...everySize.map((own) => (own * seat) / chance(own, panel))))),
+    );
+    return [String(honest), `${even} (${money(even * seat)})`, ...worthIt];
+  });
+  const head = [
+    "Honest agents in the pool",
+    "Seats for an even chance in a panel of 5",
+    ...PANELS.map((panel) => `panel of ${panel}`),
+  ];
+  return `Owning a jury at ${money(seat)} a seat: from which price on one dispute pays for the seats, by size of the panel:\n\n${table(head, rows)}`;
+}
+
+/** Hypergeometric: the chance that more than half of the drawn seats are own ones. */
+function majorityChance({ honest, own, panel }: { honest: number; own: number; panel: number }): number {
+  const seats = Math.min(panel, honest + own);
+  let chance = 0;
+  for (let mine = Math.floor(seats / 2) + 1; mine <= Math.min(seats, own); mine++) {
+    if (seats - mine > honest) continue;
+    chance += Math.exp(lnChoose(own, mine) + lnChoose(honest, seats - mine) - lnChoose(own + honest, seats));
+  }
+  return chance;
+}
+
+function lnChoose(n: number, k: number): number {
+  let sum = 0;
+  for (let i = 1; i <= k; i++) sum += Math.log(n - k + i) - Math.log(i);
+  return sum;
+}
+
+/** A juror that takes a bribe risks its bond, so a majority costs at least the bonds of half of the panel. */
+function bribery(): string {
+  const bond = Number(voteBond(100n * BigInt(UNIT), parameters)) / UNIT;
+  const rows = [1, 3, 5, 10].map((criteria) => [
+    String(criteria),
+    ...PANELS.map((panel) => `${Math.round(((panel + 1) / 2) * criteria * bond)}%`),
+  ]);
+  const head = ["Criteria", ...PANELS.map((panel) => `panel of ${panel}`)];
+  return `Bonds that a bribed majority puts at risk, as a share of the price:\n\n${table(head, rows)}`;
+}
+
+function stalling(): string {
+  const hours = parameters.baVotingWindow / 3_600 + 24;
+  const perVote = (CRITERIA * parameters.backupAgentBondRatio) / 100;
+  return table(
+    ["Stall", "Longest delay", "Cost"],
+    [
+      ["a voter does not open its votes", `tally after ${hours} hours`, `its bond, ${perVote}% of the price`],
+      [
+        "someone exhausts the daily mint cap",
+        "rewards wait a day",
+        `${money(DAILY_CAP * cheapestToken())} a day`,
+      ],
+      [
+        "the owner grants itself agents",
+        "public for 7 days",
+        `${WEEKLY_GRANTS / parameters.baEligibilityStake} agents a week`,
+      ],
+    ],
+  );
+}
+
+/** Disputes between own addresses: everything but the Treasury's part comes back. */
+function farming(): string {
+  const rows = [0.01, 1, 10, 50, 1_000].flatMap((price) =>
+    (["met", "not met"] as const).map((outcome) => {
+      const { minted, paid, uncapped } = farm(price, 5, outcome);
+      const perToken = (tokens: number) => (tokens === 0 ? "nothing minted" : (paid / tokens).toFixed(6));
+      return [money(price), outcome, paid.toFixed(6), String(minted), perToken(minted), perToken(uncapped)];
+    }),
+  );
+  const head = ["Price", "All criteria", "To the Treasury", "Tokens", "Cost a token", "Without the cap"];
+  return `Farming with five own voters on ${CRITERIA} criteria:\n\n${table(head, rows)}`;
+}
+
+/** Own voters agree on every criterion. */
+function farm(price: number, voters: number, outcome: "met" | "not met") {
+  const units = BigInt(Math.round(price * UNIT));
+  const outcomes = packOutcomes(Array.from({ length: CRITERIA }, () => outcome));
+  const ballots = Array.from({ length: voters }, () => outcomes);
+  const { dues } = juryDues(ballots, { price: units, criteriaCount: CRITERIA, parameters });
+  const tally = tallyOutcomes(outcomes, CRITERIA);
+  const paid = Number(resolve({ price: units, tally, disputed: true, parameters }).treasury) / UNIT;
+  const minted = dues.reduce((sum, { reward }) => sum + reward, 0);
+  return { minted, paid, uncapped: voters * CRITERIA * parameters.tokenMintRewardFull };
+}
+
+/** Lowest cost of a farmed token over prices and outcomes. */
+function cheapestToken(): number {
+  const costs = [1, 2, 5, 10, 15, 20, 50, 75, 100, 500].flatMap((price) =>
+    (["met", "not met"] as const).map((outcome) => {
+      const { minted, paid } = farm(price, 5, outcome);
+      return minted === 0 ? Number.POSITIVE_INFINITY : paid / minted;
+    }),
+  );
+  return Math.min(...costs);
+}
+
+function money(amount: number): string {
+  return amount.toLocaleString("en", { maximumFractionDigits: 2 });
+}
+
+function table(head: string[], rows: string[][]): string {
+  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) console.log(report());
