@@ -13,6 +13,8 @@ export interface Candidate {
   /** Seconds on the chain's clock, like `notAfter`. */
   createdAt: number;
   tries: number;
+  /** Whether it carries its caller's signature, which a contract wallet judges by its own code. */
+  signed: boolean;
   /** Whether it was ever signed for broadcast, in any batch. */
   published: boolean;
 }
@@ -54,6 +56,7 @@ export function chooseOperations({
   candidates,
   busy,
   promised = new Set(),
+  allowances = new Map(),
   gasBudget,
   maxOperations,
 }: {
@@ -64,6 +67,8 @@ export function chooseOperations({
    * on the same escrow wait behind it, because they can be its rivals.
    */
   promised?: ReadonlySet<string>;
+  /** Maximum signed operations per batch of each caller that might be a contract wallet. */
+  allowances?: ReadonlyMap<string, number>;
   gasBudget: number;
   maxOperations: number;
 }): bigint[] {
@@ -82,6 +87,7 @@ export function chooseOperations({
   const chosen: Candidate[] = [];
   const taken = new Set<string>();
   const closedCallers = new Set<string>();
+  const left = new Map(allowances);
   let gas = 0;
   for (const candidate of urgent) {
     const { escrow, caller } = candidate;
@@ -96,6 +102,7 @@ export function chooseOperations({
       (!candidate.published && escrow !== null && promised.has(escrow)) ||
       (exclusive && candidate.tries > 0 && untried.has(escrow) && !promised.has(escrow ?? "")) ||
       (caller !== null && (busyCallers.has(caller) || closedCallers.has(caller))) ||
+      (candidate.signed && left.get(caller ?? "") === 0) ||
       (alone && chosen.length > 0) ||
       chosen.length >= maxOperations ||
       (chosen.length > 0 && gas + needed > gasBudget);
@@ -107,6 +114,8 @@ export function chooseOperations({
     chosen.push(candidate);
     gas += needed;
     if (exclusive && escrow !== null) taken.add(escrow);
+    const allowance = candidate.signed ? left.get(caller ?? "") : undefined;
+    if (allowance !== undefined) left.set(caller ?? "", allowance - 1);
     if (alone) break;
   }
   return chosen.map(({ id }) => id).sort(compareIds);
