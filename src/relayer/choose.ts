@@ -26,7 +26,10 @@ export interface BusyOperation {
   caller: string | null;
 }
 
-/** At most one of these at a time per escrow: they exclude each other, or decide whether the next one is possible. */
+/**
+ * At most one of these at a time per escrow: they exclude each other, or decide whether the next one is possible. Only a
+ * settlement can share the batch of the operation that ends its contract.
+ */
 const EXCLUSIVE: ReadonlySet<OperationKind> = new Set([
   "create",
   "accept",
@@ -40,6 +43,9 @@ const EXCLUSIVE: ReadonlySet<OperationKind> = new Set([
   "tally",
   "settle",
 ]);
+
+/** They end a contract, so that a settlement can follow in the same batch. */
+const ENDING: ReadonlySet<OperationKind> = new Set(["approve", "cancel", "decline", "withdraw"]);
 
 /** Seconds until an operation counts as urgent even without a deadline, so that nothing waits forever. */
 const PATIENCE = 120;
@@ -85,7 +91,9 @@ export function chooseOperations({
   const untried = escrowsWithUntried(urgent);
 
   const chosen: Candidate[] = [];
-  const taken = new Set<string>();
+  const taken = new Map<string, OperationKind>();
+  /** Escrows with an exclusive operation that is not chosen. A settlement could depend on it. */
+  const passedOver = new Set<string>();
   const closedCallers = new Set<string>();
   const left = new Map(allowances);
   let gas = 0;
@@ -98,7 +106,8 @@ export function chooseOperations({
     const blocked =
       onEscrow === "exclusive" ||
       (exclusive && onEscrow === "shared") ||
-      (exclusive && escrow !== null && taken.has(escrow)) ||
+      (exclusive && escrow !== null && !canFollow(candidate.kind, taken.get(escrow))) ||
+      (candidate.kind === "settle" && passedOver.has(escrow ?? "")) ||
       (!candidate.published && escrow !== null && promised.has(escrow)) ||
       (exclusive && candidate.tries > 0 && untried.has(escrow) && !promised.has(escrow ?? "")) ||
       (caller !== null && (busyCallers.has(caller) || closedCallers.has(caller))) ||
@@ -109,16 +118,22 @@ export function chooseOperations({
     if (blocked) {
       // The agent's later operations can depend on this one.
       if (caller !== null) closedCallers.add(caller);
+      if (exclusive && escrow !== null) passedOver.add(escrow);
       continue;
     }
     chosen.push(candidate);
     gas += needed;
-    if (exclusive && escrow !== null) taken.add(escrow);
+    if (exclusive && escrow !== null) taken.set(escrow, candidate.kind);
     const allowance = candidate.signed ? left.get(caller ?? "") : undefined;
     if (allowance !== undefined) left.set(caller ?? "", allowance - 1);
     if (alone) break;
   }
   return chosen.map(({ id }) => id).sort(compareIds);
+}
+
+/** Whether an exclusive operation can be in a batch behind `before`, the last one chosen on its escrow. */
+function canFollow(kind: OperationKind, before: OperationKind | undefined): boolean {
+  return before === undefined || (kind === "settle" && ENDING.has(before));
 }
 
 /**

@@ -41,6 +41,16 @@ describe("choosing a batch", () => {
     expect(choose([...rivals, candidate(4)])).toEqual([1, 4]);
   });
 
+  it("takes a settlement right behind the operation that ends its contract, and never without it", () => {
+    const ending = (id: number, caller: string) => candidate(id, { kind: "approve", escrow: "one", caller });
+    const settlement = candidate(2, { kind: "settle", escrow: "one", caller: null });
+    expect(choose([ending(1, "client"), settlement, candidate(3)])).toEqual([1, 2, 3]);
+    const busy: BusyOperation[] = [{ kind: "create", escrow: "two", caller: "client" }];
+    expect(choose([ending(1, "client"), settlement, candidate(3)], { busy })).toEqual([3]);
+    const acceptance = candidate(1, { escrow: "one" });
+    expect(choose([acceptance, settlement])).toEqual([1]);
+  });
+
   it("takes as many signed operations of a wallet as its allowance says, and nothing of it behind them", () => {
     const own = [1, 2, 3, 4].map((id) => candidate(id, { caller: "wallet", signed: id !== 2 }));
     const allow = (count: number) => ({ allowances: new Map([["wallet", count]]) });
