@@ -110,6 +110,7 @@ export async function createService(
         account,
         deployment,
         confirmations,
+        notifications,
         logger,
         metrics: metrics.relayer,
         options: { maxFeePerGas },
@@ -118,11 +119,11 @@ export async function createService(
       relayer.start();
     }
     if (roles.has("worker")) {
-      const logWriter = createLogWriter({ db, publicClient, logger });
+      const logWriter = createLogWriter({ db, publicClient, notifications, logger });
       closing.push(() => logWriter.stop());
       logWriter.start();
       const policy = { allowPrivate: config.webhooksToPrivateAddresses };
-      const sender = createWebhookSender({ db, keys: config, policy, logger });
+      const sender = createWebhookSender({ db, keys: config, policy, notifications, logger });
       closing.push(() => sender.stop());
       sender.start();
       const keeper = createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS });

@@ -74,6 +74,8 @@ export interface SignerContext {
 
 /** The loop's memory between rounds. Losing it costs time, never an operation. */
 export interface SignerMemory {
+  /** Whether the last round found nothing open and nothing waiting. */
+  isIdle: boolean;
   /** Newest block whose timestamp was used to reject expired operations. */
   sweptHead: Hex | null;
   /** Newest block the open batches were checked against, and when that was (milliseconds). */
@@ -112,6 +114,7 @@ export interface Head {
 
 export function createMemory(): SignerMemory {
   return {
+    isIdle: false,
     sweptHead: null,
     followedHead: null,
     followedAt: 0,

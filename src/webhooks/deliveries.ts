@@ -27,6 +27,8 @@ const claimOf = ({ claimedUntil }: WebhookRow): SQL =>
   sql`${claimedUntil?.toISOString() ?? null}::timestamptz`;
 const GONE = 410;
 const READER = "webhooks";
+/** Postgres channel: webhooks have something new to send. */
+export const WEBHOOKS_DUE = "webhooks_due";
 /** Log events matched per round. */
 const MATCH_BATCH = 200n;
 
@@ -59,7 +61,7 @@ export async function matchRound(db: Database): Promise<boolean> {
 
     const after = reader.position;
     const end = log.lastPosition < after + MATCH_BATCH ? log.lastPosition : after + MATCH_BATCH;
-    await tx.execute(sql`
+    const { rowCount } = await tx.execute(sql`
       with fresh as (
         select * from app.event where position > ${after.toString()}::bigint and position <= ${end.toString()}::bigint
       ), concerned as (
@@ -74,6 +76,7 @@ export async function matchRound(db: Database): Promise<boolean> {
         wanted_up_to = greatest(w.wanted_up_to, span.last),
         next_attempt_at = least(w.next_attempt_at, greatest(now(), w.paused_until))
       from span where w.id = span.id`);
+    if (rowCount !== 0) await tx.execute(sql`select pg_notify(${WEBHOOKS_DUE}, '')`);
     await tx.update(eventReader).set({ position: end }).where(eq(eventReader.name, READER));
     return end < log.lastPosition;
   });

@@ -4,8 +4,9 @@
  */
 import type { BaseLogger } from "pino";
 import type { Database } from "../db/client.js";
+import { EVENTS_APPENDED } from "../events/append.js";
 import { toEvent } from "../events/read.js";
-import { createLoop, type Loop } from "../loop.js";
+import { createLoop, type Loop, type Wakers } from "../loop.js";
 import type { MasterKeys } from "../master-key.js";
 import {
   claimDue,
@@ -16,12 +17,14 @@ import {
   recordOutcome,
   releaseClaim,
   type Task,
+  WEBHOOKS_DUE,
   type WebhookRow,
 } from "./deliveries.js";
 import { signedHeaders } from "./signing.js";
 import { postTo, type TargetPolicy, TargetRefused } from "./target.js";
 
-const INTERVAL_MS = 200;
+/** In case a notification is lost, and for retries. */
+const INTERVAL_MS = 500;
 const MAX_BACKOFF_MS = 10_000;
 /** Concurrency limits, in total and per host: a dead host leaves room for the others. */
 const CONCURRENCY = 100;
@@ -34,11 +37,12 @@ export interface SenderDeps {
   db: Database;
   keys: MasterKeys;
   policy: TargetPolicy;
+  notifications: Wakers["notifications"];
   logger: Pick<BaseLogger, "warn">;
 }
 
 export function createWebhookSender(deps: SenderDeps): Loop {
-  const { db, logger } = deps;
+  const { db, notifications, logger } = deps;
   const turns = new Set<Promise<void>>();
   const atHost = new Map<string, number>();
 
@@ -68,9 +72,15 @@ export function createWebhookSender(deps: SenderDeps): Loop {
   };
 
   const timing = { logger, intervalMs: INTERVAL_MS, maxBackoffMs: MAX_BACKOFF_MS };
+  const on = (channel: string): Wakers => ({ notifications, channels: [channel] });
   const loops = [
-    createLoop({ ...timing, name: "webhooks, matching", round: () => matchRound(db) }),
-    createLoop({ ...timing, name: "webhooks, claiming", round: begin }),
+    createLoop({
+      ...timing,
+      name: "webhooks, matching",
+      wakers: on(EVENTS_APPENDED),
+      round: () => matchRound(db),
+    }),
+    createLoop({ ...timing, name: "webhooks, claiming", wakers: on(WEBHOOKS_DUE), round: begin }),
   ];
   return {
     start() {
