@@ -12,7 +12,7 @@ export interface Loop {
   stop(): Promise<void>;
 }
 
-/** What ends a loop's pause early. */
+/** Notifications that end a loop's pause early. */
 export interface Wakers {
   notifications: Pick<Notifications, "listen">;
   channels: readonly string[];

@@ -439,6 +439,8 @@ export const webhook = app.table(
     lastSuccessAt: at("last_success_at"),
     /** Time of the next attempt; null if none is needed. */
     nextAttemptAt: at("next_attempt_at"),
+    /** After a slow response it is served in the slow lane until this time. */
+    slowUntil: at("slow_until"),
     /** After failures, no attempt before this time. */
     pausedUntil: at("paused_until"),
     /** Claimed by a process until this time. */

@@ -230,6 +230,7 @@ CREATE TABLE "app"."webhook" (
 	"last_attempt_at" timestamp with time zone,
 	"last_success_at" timestamp with time zone,
 	"next_attempt_at" timestamp with time zone,
+	"slow_until" timestamp with time zone,
 	"paused_until" timestamp with time zone,
 	"claimed_until" timestamp with time zone,
 	"disabled_at" timestamp with time zone,
