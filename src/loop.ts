@@ -1,6 +1,10 @@
-/** The skeleton of every background loop: rounds, backoff after failures, sparse logging, shutdown after a round. */
+/**
+ * The skeleton of every background loop: rounds, pauses that a notification ends, backoff after failures, sparse logging,
+ * shutdown after a round.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import type { BaseLogger } from "pino";
+import type { Notifications } from "./db/notifications.js";
 
 export interface Loop {
   start(): void;
@@ -8,11 +12,57 @@ export interface Loop {
   stop(): Promise<void>;
 }
 
+/** Notifications that end a loop's pause early. */
+export interface Wakers {
+  notifications: Pick<Notifications, "listen">;
+  channels: readonly string[];
+}
+
+export interface Pause {
+  /**
+   * Waits until the time is over, the signal is aborted, or a notification arrives. One that arrived since the last wait
+   * counts; if none did, this returns false.
+   */
+  wait(ms: number, signal: AbortSignal): Promise<boolean>;
+  close(): void;
+}
+
+/** Notifications can be lost: `wait` needs a time after which the loop looks anyway. */
+export function createPause({ notifications, channels }: Wakers): Pause {
+  let hasNews = false;
+  let wake = (): void => {};
+  const onNews = (): void => {
+    hasNews = true;
+    wake();
+  };
+  const subscriber = { onNotification: onNews, onListening: onNews };
+  const unlisten = channels.map((channel) => notifications.listen(channel, subscriber));
+  return {
+    async wait(ms, signal) {
+      if (!hasNews) {
+        const woken = new AbortController();
+        wake = () => woken.abort();
+        const ended = AbortSignal.any([signal, woken.signal]);
+        await delay(ms, undefined, { signal: ended }).catch(() => undefined);
+        wake = () => {};
+      }
+      const had = hasNews;
+      hasNews = false;
+      return had;
+    },
+    close() {
+      for (const stop of unlisten) stop();
+    },
+  };
+}
+
+/** Many notifications in a row start at most one round in this time. */
+const WAKE_INTERVAL_MS = 50;
 /** A long outage must not flood the log. */
 const LOG_EVERY_FAILURES = 30;
 
 /**
- * Runs `round` every `intervalMs`, and again at once while it returns true. After a failed round the pause doubles, up
+ * Runs `round` every `intervalMs`, on a notification of `wakers`, and again at once while it returns true. After a failed round the pause doubles, up
  * to `maxBackoffMs`; the first failure and every 30th are logged, unless `isExpected` accepts the error. The signal
  * that a round receives is aborted by `stop`.
  */
@@ -20,6 +70,7 @@ export function createLoop(options: {
   name: string;
   logger: Pick<BaseLogger, "warn">;
   intervalMs: number;
+  wakers?: Wakers;
   maxBackoffMs: number;
   isExpected?: (error: unknown) => boolean;
   // biome-ignore lint/suspicious/noConfusingVoidType: a round that never has more to do returns nothing.
@@ -27,6 +78,7 @@ export function createLoop(options: {
 }): Loop {
   const { name, logger, intervalMs, maxBackoffMs, isExpected = () => false, round } = options;
   const stopping = new AbortController();
+  const pause = options.wakers === undefined ? null : createPause(options.wakers);
   let running: Promise<void> | undefined;
 
   const run = async (): Promise<void> => {
@@ -44,10 +96,13 @@ export function createLoop(options: {
       }
       if (more) continue;
       const backoff = Math.min(intervalMs * 2 ** Math.min(failures, 10), maxBackoffMs);
-      await delay(Math.max(intervalMs, backoff), undefined, { signal: stopping.signal }).catch(
-        () => undefined,
-      );
+      const ms = Math.max(intervalMs, backoff);
+      const isWakeable = pause !== null && failures === 0;
+      const rest = isWakeable ? WAKE_INTERVAL_MS : ms;
+      await delay(rest, undefined, { signal: stopping.signal }).catch(() => undefined);
+      if (isWakeable) await pause.wait(ms, stopping.signal);
     }
+    pause?.close();
   };
 
   return {

@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import { privateKeyToAccount } from "viem/accounts";
 import { createChainClients } from "./chain/clients.js";
 import { createChainClock } from "./chain/clock.js";
-import { readDeployment, verifyDeployment } from "./chain/deployment.js";
+import { readDeployment, verifyDeployment, verifyNode } from "./chain/deployment.js";
 import { type Config, ConfigError } from "./config.js";
 import { createDatabase, migrate } from "./db/client.js";
 import { createNotifications } from "./db/notifications.js";
@@ -63,6 +63,7 @@ export async function createService(
       // The cause can contain the URL, and with it a key.
       throw new ConfigError("RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC", { cause });
     });
+    await verifyNode(publicClient);
     await verifyDeployment({ publicClient, deployment, signers: accounts.map(({ address }) => address) });
 
     const onError = (error: Error): void => logger.warn({ error }, "a database connection broke");
@@ -109,6 +110,7 @@ export async function createService(
         account,
         deployment,
         confirmations,
+        notifications,
         logger,
         metrics: metrics.relayer,
         options: { maxFeePerGas },
@@ -117,11 +119,11 @@ export async function createService(
       relayer.start();
     }
     if (roles.has("worker")) {
-      const logWriter = createLogWriter({ db, publicClient, logger });
+      const logWriter = createLogWriter({ db, publicClient, notifications, logger });
       closing.push(() => logWriter.stop());
       logWriter.start();
       const policy = { allowPrivate: config.webhooksToPrivateAddresses };
-      const sender = createWebhookSender({ db, keys: config, policy, logger });
+      const sender = createWebhookSender({ db, keys: config, policy, notifications, logger });
       closing.push(() => sender.stop());
       sender.start();
       const keeper = createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS });

@@ -25,6 +25,16 @@ BEGIN
 END $$;
 CREATE TRIGGER "api_key_revoked" AFTER UPDATE OR DELETE ON "app"."api_key"
   FOR EACH ROW EXECUTE FUNCTION "app"."notify_key_revoked"();
+
+CREATE FUNCTION "app"."notify"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_notify(TG_ARGV[0], '');
+  RETURN NULL;
+END $$;
+CREATE TRIGGER "operation_queued" AFTER INSERT ON "app"."operation"
+  FOR EACH STATEMENT EXECUTE FUNCTION "app"."notify"('operation_queued');
+CREATE TRIGGER "event_staged" AFTER INSERT ON "app"."event"
+  FOR EACH ROW WHEN (NEW.position IS NULL) EXECUTE FUNCTION "app"."notify"('event_staged');
 `;
 
 // drizzle-orm creates the schema itself, for its table of applied migrations.

@@ -10,7 +10,16 @@ import {
   relayAbi,
 } from "@working-contracts/protocol/abi";
 import { type Deployment, parseDeployment } from "@working-contracts/protocol/deployment";
-import { type Address, type Chain, domainSeparator, type PublicClient, parseAbi, type Transport } from "viem";
+import {
+  type Address,
+  type Chain,
+  domainSeparator,
+  type Hex,
+  type PublicClient,
+  parseAbi,
+  type Transport,
+  zeroAddress,
+} from "viem";
 
 /** Reads a deployment file. Throws an error with one line per fault, each naming the file. */
 export function readDeployment(path: string): Deployment {
@@ -28,6 +37,24 @@ export function writeDeployment(path: string, deployment: Deployment): void {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(`${path}.tmp`, `${JSON.stringify(deployment, null, 2)}\n`);
   renameSync(`${path}.tmp`, path);
+}
+
+/**
+ * Throws if the node does not read state at a block hash, or ignores the hash (EIP-1898). Without it, a simulation could
+ * run on another branch than the one its result is checked against.
+ */
+export async function verifyNode(publicClient: PublicClient<Transport, Chain>): Promise<void> {
+  const readAt = (blockHash: Hex) =>
+    publicClient.request({
+      method: "eth_getCode",
+      params: [zeroAddress, { blockHash, requireCanonical: true }],
+    });
+  const known = await publicClient.getBlock().then(({ hash }) => readAt(hash).catch(() => null));
+  const unknown = await readAt(`0x${"00".repeat(31)}01`).catch(() => null);
+  if (known !== null && unknown === null) return;
+  throw new Error(
+    "RPC_URL: the node does not read state by block hash (EIP-1898). Use another node or provider.",
+  );
 }
 
 /**

@@ -14,6 +14,9 @@ export function blockOf(checkpoint: "latest_checkpoint" | "finalized_checkpoint"
   return `substring(${checkpoint} from 27 for 16)`;
 }
 
+/** Postgres channel that Ponder notifies with each block it commits. */
+export const INDEX_CHANGED = "onchain_live_query";
+
 const latestBlock = sql.raw(blockOf("latest_checkpoint"));
 /** SQL: the checkpoint's row, unless the indexer has not caught up yet or is catching up after a restart. */
 const readyIndex = sql`onchain._ponder_meta meta, onchain._ponder_checkpoint

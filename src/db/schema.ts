@@ -264,6 +264,11 @@ export const operation = app.table(
     index("operation_by_escrow").on(t.escrow, t.kind),
     index("operation_by_once_key").on(t.onceKey, t.id).where(sql`once_key is not null`),
     index("operation_by_batch").on(t.batchId, t.batchIndex).where(sql`batch_id is not null`),
+    index("operation_signed")
+      .on(t.caller, t.id)
+      .where(
+        sql`(nonce is not null or kind = 'delegate') and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null))`,
+      ),
     index("operation_unanswered")
       .on(t.caller, t.kind)
       .where(sql`state <> 'rejected' and nonce is not null and response is null`),
@@ -434,6 +439,8 @@ export const webhook = app.table(
     lastSuccessAt: at("last_success_at"),
     /** Time of the next attempt; null if none is needed. */
     nextAttemptAt: at("next_attempt_at"),
+    /** After a slow response it is served in the slow lane until this time. */
+    slowUntil: at("slow_until"),
     /** After failures, no attempt before this time. */
     pausedUntil: at("paused_until"),
     /** Claimed by a process until this time. */

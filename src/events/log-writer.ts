@@ -12,16 +12,19 @@ import type { BaseLogger } from "pino";
 import { BlockNotFoundError, type PublicClient } from "viem";
 import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
 import { type Database, type Executor, hasSqlState, SQLSTATE, type Transaction } from "../db/client.js";
-import { type IndexProgress, indexProgress } from "../db/index-position.js";
+import { INDEX_CHANGED, type IndexProgress, indexProgress } from "../db/index-position.js";
 import { escrowEvent } from "../db/onchain.js";
 import { event, eventLog } from "../db/schema.js";
-import { createLoop, type Loop } from "../loop.js";
+import { createLoop, type Loop, type Wakers } from "../loop.js";
 import { append, appendStaged, closeLog, type Log, revertChainEvents } from "./append.js";
 import { draftsOf, readChainEvents } from "./chain-events.js";
 import { armDeadlines, PHASE_TYPES, takeDueDeadlines } from "./deadlines.js";
 
-const INTERVAL_MS = 150;
+/** In case a notification is lost. */
+const INTERVAL_MS = 1000;
 const MAX_BACKOFF_MS = 10_000;
+/** Postgres channel; a trigger notifies it of each staged event. */
+const EVENT_STAGED = "event_staged";
 /** Events of each kind per transaction. */
 const BATCH = 200;
 /** Log events checked per round for a reorg. If more are undone, the next round continues. */
@@ -35,12 +38,13 @@ export interface LogWriterDeps {
   logger: Pick<BaseLogger, "info" | "warn">;
 }
 
-export function createLogWriter(deps: LogWriterDeps): Loop {
+export function createLogWriter(deps: LogWriterDeps & { notifications: Wakers["notifications"] }): Loop {
   let isInitialised = false;
   return createLoop({
     name: "events",
     logger: deps.logger,
     intervalMs: INTERVAL_MS,
+    wakers: { notifications: deps.notifications, channels: [EVENT_STAGED, INDEX_CHANGED] },
     maxBackoffMs: MAX_BACKOFF_MS,
     async round() {
       if (!isInitialised) {

@@ -64,10 +64,12 @@ function streamChanges(deps: Pick<Deps, "db" | "feed" | "config">) {
     if (!query.success) throw invalidInput(query.error.issues);
     const { after = null, filter } = query.data;
     const seen = LastEventIdSchema.safeParse({ "last-event-id": c.req.header("last-event-id") });
+    const client = clientAddress(c, config.trustedProxies);
     return sendStream(c, (signal) =>
       streams.open({
         caller: ANONYMOUS,
-        countedAs: clientAddress(c, config.trustedProxies),
+        countedAs: client,
+        client,
         after: seen.data?.["last-event-id"] ?? after,
         filter,
         signal,

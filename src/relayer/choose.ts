@@ -13,6 +13,8 @@ export interface Candidate {
   /** Seconds on the chain's clock, like `notAfter`. */
   createdAt: number;
   tries: number;
+  /** Whether it carries its caller's signature, which a contract wallet judges by its own code. */
+  signed: boolean;
   /** Whether it was ever signed for broadcast, in any batch. */
   published: boolean;
 }
@@ -24,7 +26,10 @@ export interface BusyOperation {
   caller: string | null;
 }
 
-/** At most one of these at a time per escrow: they exclude each other, or decide whether the next one is possible. */
+/**
+ * At most one of these at a time per escrow: they exclude each other, or decide whether the next one is possible. Only a
+ * settlement can share the batch of the operation that ends its contract.
+ */
 const EXCLUSIVE: ReadonlySet<OperationKind> = new Set([
   "create",
   "accept",
@@ -38,6 +43,9 @@ const EXCLUSIVE: ReadonlySet<OperationKind> = new Set([
   "tally",
   "settle",
 ]);
+
+/** They end a contract, so that a settlement can follow in the same batch. */
+const ENDING: ReadonlySet<OperationKind> = new Set(["approve", "cancel", "decline", "withdraw"]);
 
 /** Seconds until an operation counts as urgent even without a deadline, so that nothing waits forever. */
 const PATIENCE = 120;
@@ -54,6 +62,7 @@ export function chooseOperations({
   candidates,
   busy,
   promised = new Set(),
+  allowances = new Map(),
   gasBudget,
   maxOperations,
 }: {
@@ -64,6 +73,8 @@ export function chooseOperations({
    * on the same escrow wait behind it, because they can be its rivals.
    */
   promised?: ReadonlySet<string>;
+  /** Maximum signed operations per batch of each caller that might be a contract wallet. */
+  allowances?: ReadonlyMap<string, number>;
   gasBudget: number;
   maxOperations: number;
 }): bigint[] {
@@ -80,8 +91,11 @@ export function chooseOperations({
   const untried = escrowsWithUntried(urgent);
 
   const chosen: Candidate[] = [];
-  const taken = new Set<string>();
+  const taken = new Map<string, OperationKind>();
+  /** Escrows with an exclusive operation that is not chosen. A settlement could depend on it. */
+  const passedOver = new Set<string>();
   const closedCallers = new Set<string>();
+  const left = new Map(allowances);
   let gas = 0;
   for (const candidate of urgent) {
     const { escrow, caller } = candidate;
@@ -92,24 +106,34 @@ export function chooseOperations({
     const blocked =
       onEscrow === "exclusive" ||
       (exclusive && onEscrow === "shared") ||
-      (exclusive && escrow !== null && taken.has(escrow)) ||
+      (exclusive && escrow !== null && !canFollow(candidate.kind, taken.get(escrow))) ||
+      (candidate.kind === "settle" && passedOver.has(escrow ?? "")) ||
       (!candidate.published && escrow !== null && promised.has(escrow)) ||
       (exclusive && candidate.tries > 0 && untried.has(escrow) && !promised.has(escrow ?? "")) ||
       (caller !== null && (busyCallers.has(caller) || closedCallers.has(caller))) ||
+      (candidate.signed && left.get(caller ?? "") === 0) ||
       (alone && chosen.length > 0) ||
       chosen.length >= maxOperations ||
       (chosen.length > 0 && gas + needed > gasBudget);
     if (blocked) {
       // The agent's later operations can depend on this one.
       if (caller !== null) closedCallers.add(caller);
+      if (exclusive && escrow !== null) passedOver.add(escrow);
       continue;
     }
     chosen.push(candidate);
     gas += needed;
-    if (exclusive && escrow !== null) taken.add(escrow);
+    if (exclusive && escrow !== null) taken.set(escrow, candidate.kind);
+    const allowance = candidate.signed ? left.get(caller ?? "") : undefined;
+    if (allowance !== undefined) left.set(caller ?? "", allowance - 1);
     if (alone) break;
   }
   return chosen.map(({ id }) => id).sort(compareIds);
+}
+
+/** Whether an exclusive operation can be in a batch behind `before`, the last one chosen on its escrow. */
+function canFollow(kind: OperationKind, before: OperationKind | undefined): boolean {
+  return before === undefined || (kind === "settle" && ENDING.has(before));
 }
 
 /**

@@ -11,6 +11,7 @@ import { OPERATION_DONE } from "./outbox-waiter.js";
 import { fenced } from "./ownership.js";
 import { gasBudget } from "./transaction.js";
 import { retryDelay, TOKEN_PAUSED } from "./verdict.js";
+import { crowdedCallers, IS_SIGNED, learnCode, readAllowances } from "./wallets.js";
 
 /** A claim lapses after this time; then another signer can claim the operation. */
 const CLAIM_SECONDS = 30;
@@ -77,22 +78,41 @@ export async function endExpired(context: SignerContext, head: Head): Promise<vo
 
 /** Claims the next batch. Tries that failed because the token was paused do not count against an operation. */
 export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
+  const first = await tryClaim(context, head, true);
+  if (first.unknown.length === 0) return first;
+  await learnCode(context, first.unknown, head);
+  return tryClaim(context, head, false);
+}
+
+/** With `ask`, claims nothing and returns the callers whose code decides the choice, if any are unknown. */
+async function tryClaim(
+  context: SignerContext,
+  head: Head,
+  ask: boolean,
+): Promise<Claim & { unknown: string[] }> {
   const { signer, options } = context;
+  let unknown: string[] = [];
   const { rows, standsOn } = await fenced(context, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.choice})`);
     const candidates = await tx.execute<CandidateRow>(sql`
       select id::text, kind, escrow, caller, gas_limit, octet_length(data) as data_length, not_after::float8,
         ${head.timestamp} - extract(epoch from now() - created_at)::float8 as created_at,
-        case when reason = ${TOKEN_PAUSED} then 0 else tries end as tries, published_at is not null as published
+        case when reason = ${TOKEN_PAUSED} then 0 else tries end as tries, published_at is not null as published,
+        ${IS_SIGNED} as signed
       from app.operation
       where state in ('queued', 'held') and (retry_at is null or retry_at <= now())
         and (claimed_until is null or claimed_until < now() or signer = ${signer})
       order by id limit ${MAX_CANDIDATES}`);
     const none = { rows: [], standsOn: [] };
     if (candidates.rows.length === 0) return none;
+    const waiting = candidates.rows.map(candidateOf);
+    const crowded = crowdedCallers(context, waiting, head);
+    if (ask) unknown = crowded.unknown;
+    if (unknown.length > 0) return none;
     const surroundings = await readSurroundings(tx, signer);
     const ids = chooseOperations({
-      candidates: candidates.rows.map(candidateOf),
+      candidates: waiting,
+      allowances: await readAllowances(tx, crowded.wallets),
       busy: surroundings.filter((row) => row.role === "busy"),
       promised: new Set(surroundings.flatMap((row) => (row.role === "promised" ? [row.escrow] : []))),
       gasBudget: gasBudget(head),
@@ -106,7 +126,7 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       .returning();
     return { rows: claimed, standsOn: blocksUnder(claimed, surroundings) };
   });
-  return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), standsOn };
+  return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), standsOn, unknown };
 }
 
 /** Inputs to a choice other than the candidates. */
@@ -259,6 +279,7 @@ interface CandidateRow extends Record<string, unknown> {
   created_at: number;
   tries: number;
   published: boolean;
+  signed: boolean;
 }
 
 function candidateOf(row: CandidateRow): Candidate {
@@ -274,5 +295,6 @@ function candidateOf(row: CandidateRow): Candidate {
     createdAt: row.created_at,
     tries: row.tries,
     published: row.published,
+    signed: row.signed,
   };
 }

@@ -74,6 +74,8 @@ export interface SignerContext {
 
 /** The loop's memory between rounds. Losing it costs time, never an operation. */
 export interface SignerMemory {
+  /** Whether the last round found nothing open and nothing waiting. */
+  isIdle: boolean;
   /** Newest block whose timestamp was used to reject expired operations. */
   sweptHead: Hex | null;
   /** Newest block the open batches were checked against, and when that was (milliseconds). */
@@ -93,6 +95,8 @@ export interface SignerMemory {
   gap: { nonce: number; since: bigint } | null;
   /** Consecutive rounds in which the chain knew fewer of the signer's transactions than we do. */
   shortNonces: number;
+  /** Which callers have code at the block `head`. */
+  code: { head: Hex | null; of: Map<string, boolean> };
   /** Nothing new is sent before this wall-clock time (milliseconds). */
   pausedUntil: number;
   /** When each alarm was last logged (milliseconds). */
@@ -110,6 +114,7 @@ export interface Head {
 
 export function createMemory(): SignerMemory {
   return {
+    isIdle: false,
     sweptHead: null,
     followedHead: null,
     followedAt: 0,
@@ -120,6 +125,7 @@ export function createMemory(): SignerMemory {
     searchedTo: new Map(),
     gap: null,
     shortNonces: 0,
+    code: { head: null, of: new Map() },
     pausedUntil: 0,
     alarmedAt: new Map(),
   };

@@ -7,7 +7,7 @@ import { sql } from "drizzle-orm";
 import type { Pool } from "pg";
 import type { PrivateKeyAccount, PublicClient } from "viem";
 import type { Database } from "../db/client.js";
-import { createLoop, type Loop } from "../loop.js";
+import { createLoop, createPause, type Loop, type Wakers } from "../loop.js";
 import { endExpired, readWork } from "./claim.js";
 import {
   type CrashPoint,
@@ -33,6 +33,12 @@ export const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
 };
 
 const TAKE_INTERVAL_MS = 1000;
+/** How long an idle signer waits for a notification, in case one is lost; retries that are due wait as long. */
+const IDLE_WAIT_MS = 1000;
+/** How often a signer with open batches reads the queue without a notification or a new block. */
+const QUEUE_LOOK_MS = 500;
+/** Postgres channel; a trigger notifies it of each stored operation. */
+const OPERATION_QUEUED = "operation_queued";
 const FIRST_BACKOFF_MS = 200;
 const MAX_BACKOFF_MS = 2000;
 /** How often an idle signer checks that the chain still has its final batches. */
@@ -54,6 +60,7 @@ export function createRelayer({
   account,
   deployment,
   confirmations,
+  notifications,
   logger,
   metrics,
   options,
@@ -61,6 +68,7 @@ export function createRelayer({
 }: {
   db: Database;
   pool: Pool;
+  notifications: Wakers["notifications"];
   publicClient: PublicClient;
   account: PrivateKeyAccount;
   deployment: Deployment;
@@ -108,17 +116,19 @@ export function createRelayer({
       memory: createMemory(),
     };
     const ended = AbortSignal.any([stopping, lost]);
+    const pause = createPause({ notifications, channels: [OPERATION_QUEUED] });
     let failures = 0;
     let allowed = false;
+    let isAsked = true;
     while (!ended.aborted) {
       try {
         allowed ||= await mayRelay(context);
-        await round(context, allowed && !ended.aborted);
+        await round(context, { isAsked, maySend: allowed && !ended.aborted });
         failures = 0;
       } catch (error) {
         if (error instanceof OwnershipLost) {
           logger.warn({ signer, epoch: epoch.toString() }, "relayer lost its signer");
-          return;
+          break;
         }
         failures += 1;
         // The Relay might no longer allow this signer: check before the next batch.
@@ -126,16 +136,27 @@ export function createRelayer({
         logger.warn({ signer, failures, error }, "relayer round failed");
       }
       const backoff = failures === 0 ? 0 : Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
-      const pause = allowed || failures > 0 ? settings.pollIntervalMs + backoff : NOT_ALLOWED_PAUSE_MS;
-      await delay(pause, undefined, { signal: ended }).catch(() => undefined);
+      const short = allowed || failures > 0 ? settings.pollIntervalMs + backoff : NOT_ALLOWED_PAUSE_MS;
+      await delay(short, undefined, { signal: ended }).catch(() => undefined);
+      const isIdle = failures === 0 && context.memory.isIdle;
+      isAsked = (await pause.wait(isIdle ? IDLE_WAIT_MS : 0, ended)) || isIdle || failures > 0;
     }
+    pause.close();
   };
 
-  const round = async (context: SignerContext, maySend: boolean): Promise<void> => {
+  const round = async (
+    context: SignerContext,
+    { isAsked, maySend }: { isAsked: boolean; maySend: boolean },
+  ): Promise<void> => {
     const { memory } = context;
+    if (!isAsked && Date.now() - memory.followedAt < QUEUE_LOOK_MS) {
+      const { hash } = await readHead(publicClient);
+      if (hash === memory.followedHead) return;
+    }
     const overdue = memory.shortNonces > 0 || Date.now() - memory.followedAt > IDLE_LOOK_MS;
     const { isOpen, isWaiting } = await readWork(context);
     const open = overdue || isOpen;
+    memory.isIdle = !open && !isWaiting;
     if (!open && !isWaiting) return;
     const head = await readHead(publicClient);
     if (open) await followBatches(context, head);

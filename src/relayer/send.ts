@@ -61,12 +61,16 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   try {
     // Read the head again: the claim's dependencies could be newer than `head`, and would be missing from its state.
     current = await readHead(publicClient);
+    if (!(await canPay(context, batchGas(claimed), fees))) {
+      await release(context, claimed);
+      return false;
+    }
     if (!(await isOnOurBranch(context, standsOn, current))) {
       logger.debug({ signer, head: current.number.toString() }, "the node is behind the outbox");
       await release(context, claimed);
       return false;
     }
-    const judged = await judge(context, claimed, current);
+    const judged = await judge(context, claimed, current, fees);
     await crashPoint("after_simulation");
     // The block could have been reorganized during the simulation.
     if ((await isCanonical(context, current.number, current.hash)) !== true) {
@@ -108,6 +112,7 @@ async function judge(
   context: SignerContext,
   operations: OperationRow[],
   head: Head,
+  fees: Fees,
 ): Promise<Unsent & { passed: OperationRow[] }> {
   const { publicClient, signer, deployment } = context;
   const now = Math.min(Math.floor(Date.now() / 1000), head.timestamp + 15);
@@ -118,6 +123,7 @@ async function judge(
     operations,
     head,
     now,
+    fees,
   });
   const judged: Unsent & { passed: OperationRow[] } = { passed: [], rejected: [], held: [], released: [] };
   const touched = new Set<string>();
@@ -193,7 +199,19 @@ export async function fillGap(context: SignerContext, head: Head): Promise<void>
   memory.gap = null;
   const fees = await estimateFees(publicClient, head, options.maxFeePerGas);
   if (fees === null) raiseAlarm(context, "fee_cap_reached", { baseFeePerGas: head.baseFeePerGas.toString() });
+  else if (!(await canPay(context, batchGas([]), fees))) return;
   else if (await signAndSend(context, [], fees, head, nonce)) raiseAlarm(context, "foreign_nonce", { nonce });
+}
+
+/** Whether the signer can pay for a batch of this much gas, without which nodes refuse to simulate it too. */
+async function canPay(context: SignerContext, gas: bigint, fees: Fees): Promise<boolean> {
+  const { publicClient, signer, memory } = context;
+  const balance = await publicClient.getBalance({ address: signer });
+  const needed = gas * fees.maxFeePerGas;
+  if (balance >= needed) return true;
+  raiseAlarm(context, "signer_without_gas", { balance: balance.toString(), needed: needed.toString() });
+  memory.pausedUntil = Date.now() + PAUSE_MS;
+  return false;
 }
 
 /** If `wanted` is given, sends with exactly this account nonce or not at all. */
@@ -205,20 +223,8 @@ async function signAndSend(
   wanted?: number,
 ): Promise<boolean> {
   const { publicClient, signer, deployment, memory, crashPoint, metrics, logger } = context;
-  const [balance, chainNonce] = await Promise.all([
-    publicClient.getBalance({ address: signer }),
-    publicClient.getTransactionCount({ address: signer, blockTag: "latest" }),
-  ]);
   const gas = batchGas(operations);
-  if (balance < gas * fees.maxFeePerGas) {
-    raiseAlarm(context, "signer_without_gas", {
-      balance: balance.toString(),
-      needed: (gas * fees.maxFeePerGas).toString(),
-    });
-    memory.pausedUntil = Date.now() + PAUSE_MS;
-    await release(context, operations);
-    return false;
-  }
+  const chainNonce = await publicClient.getTransactionCount({ address: signer, blockTag: "latest" });
   const nonce = await nextNonce(context, chainNonce);
   if (nonce === null) memory.shortNonces = Math.max(memory.shortNonces, 1);
   if (nonce === null || (wanted !== undefined && nonce !== wanted)) {

@@ -6,7 +6,7 @@ import { BaseError, type Hex, type PublicClient, parseEventLogs, toHex } from "v
 import { failedExecution } from "../chain/errors.js";
 import type { Head } from "./context.js";
 import type { OperationRow } from "./outbox.js";
-import { batchGas, encodeBatch } from "./transaction.js";
+import { batchGas, effectiveGasPrice, encodeBatch, type Fees } from "./transaction.js";
 
 /** Selects the block by hash; a node that does not have it in its chain must return an error (EIP-1898). */
 export const stateOf = ({ hash }: Pick<Head, "hash">) => ({ blockHash: hash, requireCanonical: true });
@@ -38,22 +38,30 @@ export async function simulateOperations({
   operations,
   head,
   now,
+  fees,
 }: {
   publicClient: PublicClient;
   signer: Address;
   relay: Address;
   operations: readonly SimulatedOperation[];
-  head: Pick<Head, "hash" | "timestamp">;
+  head: Pick<Head, "hash" | "timestamp" | "baseFeePerGas">;
   /** Expected block time of the batch, in seconds. */
   now: number;
+  /** The batch's fees. Nodes simulate at gas price 0 otherwise, which tells a contract it is a simulation. */
+  fees: Fees;
 }): Promise<SimulationResult[]> {
+  const gasPrice = toHex(effectiveGasPrice(fees, head));
   const calls = operations.map((operation) => ({
     from: signer,
     to: relay,
     data: encodeBatch([operation]),
     gas: toHex(batchGas([operation])),
+    gasPrice,
   }));
-  const blockOverrides = { time: toHex(Math.max(now, head.timestamp + 1)) };
+  const blockOverrides = {
+    time: toHex(Math.max(now, head.timestamp + 1)),
+    baseFeePerGas: toHex(head.baseFeePerGas),
+  };
   try {
     const [block] = (await publicClient.request({
       method: "eth_simulateV1",
@@ -63,7 +71,7 @@ export async function simulateOperations({
     return block.calls.map((call, index) => readSimulated(relay, call, operations[index]?.gasLimit ?? 0));
   } catch (error) {
     if (!isMethodMissing(error)) throw error;
-    return callOneByOne({ publicClient, relay, operations, head });
+    return callOneByOne({ publicClient, relay, operations, head, gasPrice });
   }
 }
 
@@ -81,20 +89,25 @@ async function callOneByOne({
   relay,
   operations,
   head,
+  gasPrice,
 }: {
   publicClient: PublicClient;
   relay: Address;
   operations: readonly SimulatedOperation[];
   head: Pick<Head, "hash">;
+  gasPrice: Hex;
 }): Promise<SimulationResult[]> {
   const at = stateOf(head);
+  // The Relay has no money to pay for gas with.
+  const rich = { [relay]: { balance: toHex(2n ** 100n) } };
   const ask = async ({ target, data, gasLimit }: SimulatedOperation): Promise<SimulationResult> => {
     const to = target as Address;
     const code = await publicClient.request({ method: "eth_getCode", params: [to, at] });
     if (code === "0x") return { success: false, data: "0x", outOfGas: false };
     try {
-      const call = { from: relay, to, data: data as Hex, gas: toHex(batchGas([{ target, data, gasLimit }])) };
-      await publicClient.request({ method: "eth_call", params: [call, at] });
+      const gas = toHex(batchGas([{ target, data, gasLimit }]));
+      const call = { from: relay, to, data: data as Hex, gas, gasPrice };
+      await publicClient.request({ method: "eth_call", params: [call, at, rich] });
       return { success: true };
     } catch (error) {
       const failure = failedExecution(error);

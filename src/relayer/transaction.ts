@@ -91,6 +91,15 @@ export function cappedFees({
   return { maxFeePerGas: wanted > cap ? cap : wanted, maxPriorityFeePerGas: tip };
 }
 
+/** Gas price of a transaction with these fees in a block with the base fee of `head`. */
+export function effectiveGasPrice(
+  { maxFeePerGas, maxPriorityFeePerGas }: Fees,
+  { baseFeePerGas }: Pick<Head, "baseFeePerGas">,
+): bigint {
+  const wanted = baseFeePerGas + maxPriorityFeePerGas;
+  return wanted < maxFeePerGas ? wanted : maxFeePerGas;
+}
+
 /**
  * Fees of a replacement: 25% more on both fields (nodes require 12.5%), or market fees if those are higher. Null if
  * `cap` leaves no room for an increase that nodes accept.

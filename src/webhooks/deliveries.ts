@@ -27,6 +27,13 @@ const claimOf = ({ claimedUntil }: WebhookRow): SQL =>
   sql`${claimedUntil?.toISOString() ?? null}::timestamptz`;
 const GONE = 410;
 const READER = "webhooks";
+/** Postgres channel: webhooks have something new to send. */
+export const WEBHOOKS_DUE = "webhooks_due";
+/** Due webhooks looked at per claim. */
+const MAX_DUE = 1_000;
+/** A response that takes this long is slow, and marks its webhook as slow for this time. */
+const SLOW_SECONDS = 1;
+const SLOW_TIME = sql`interval '10 minutes'`;
 /** Log events matched per round. */
 const MATCH_BATCH = 200n;
 
@@ -59,7 +66,7 @@ export async function matchRound(db: Database): Promise<boolean> {
 
     const after = reader.position;
     const end = log.lastPosition < after + MATCH_BATCH ? log.lastPosition : after + MATCH_BATCH;
-    await tx.execute(sql`
+    const { rowCount } = await tx.execute(sql`
       with fresh as (
         select * from app.event where position > ${after.toString()}::bigint and position <= ${end.toString()}::bigint
       ), concerned as (
@@ -74,6 +81,7 @@ export async function matchRound(db: Database): Promise<boolean> {
         wanted_up_to = greatest(w.wanted_up_to, span.last),
         next_attempt_at = least(w.next_attempt_at, greatest(now(), w.paused_until))
       from span where w.id = span.id`);
+    if (rowCount !== 0) await tx.execute(sql`select pg_notify(${WEBHOOKS_DUE}, '')`);
     await tx.update(eventReader).set({ position: end }).where(eq(eventReader.name, READER));
     return end < log.lastPosition;
   });
@@ -96,15 +104,33 @@ const wants = sql`w.disabled_at is null
 /** New `wanted_up_to` of a webhook that was behind, idle or disabled: its own turns then scan the log to the end. */
 export const wakeSql = sql`greatest(wanted_up_to, (select coalesce(max(last_position), 0) from app.event_log))`;
 
-/** Claims webhooks that have something to send, longest waiting first. */
-export async function claimDue(db: Database, limit: number): Promise<WebhookRow[]> {
+/** A webhook without a success yet, failing, or recently slow is served in the slow lane. */
+export type Lane = "fast" | "slow";
+
+/** SQL: due, and not claimed. */
+const isDue = sql`disabled_at is null and next_attempt_at <= now() and (claimed_until is null or claimed_until < now())`;
+const isSlow = sql`(failures > 0 or last_success_at is null or coalesce(slow_until > now(), false))`;
+
+/**
+ * Claims webhooks of a lane that have something to send, longest waiting first: at most one of each owner, and none of
+ * the owners in `except`.
+ */
+export async function claimDue(
+  db: Database,
+  { lane, limit, except }: { lane: Lane; limit: number; except: readonly string[] },
+): Promise<WebhookRow[]> {
   const { rows } = await db.execute<{ id: string }>(sql`
     update app.webhook set claimed_until = ${claimEnd}
     where id in (
-      select id from app.webhook
-      where disabled_at is null and next_attempt_at <= now()
-        and (claimed_until is null or claimed_until < now())
-      order by next_attempt_at limit ${limit} for update skip locked)
+      select id from app.webhook where ${isDue} and id in (
+        select id from (
+          select distinct on (owner) id, next_attempt_at from (
+            select id, owner, next_attempt_at from app.webhook
+            where ${isDue} and ${isSlow} = ${lane === "slow"} and owner <> all(${sql.param(except)}::text[])
+            order by next_attempt_at limit ${MAX_DUE}) due
+          order by owner, next_attempt_at) first
+        order by next_attempt_at limit ${limit})
+      for update skip locked)
     returning id`);
   if (rows.length === 0) return [];
   const ids = rows.map(({ id }) => sql`${id}`);
@@ -139,9 +165,10 @@ export async function nextTask(db: Database, hook: WebhookRow): Promise<Task | n
   });
   const [row] = page.rows;
   if (row !== undefined) return { row, attempts: null };
-  // The scanned part of the log has nothing for this webhook.
-  if (!(await holdClaim(db, hook, { sentUpTo: page.end }))) return null;
-  return page.hasMore ? nextTask(db, hook) : null;
+  // The scanned part of the log has nothing for this webhook. A replay continues in another turn.
+  const pausedUntil = page.hasMore ? sql`now() + interval '1 second'` : hook.pausedUntil;
+  await holdClaim(db, hook, { sentUpTo: page.end, pausedUntil });
+  return null;
 }
 
 /**
@@ -166,6 +193,7 @@ export async function recordOutcome(
       lastError: outcome.error,
       lastAttemptAt: sql`now()`,
       ...(outcome.ok ? { lastSuccessAt: sql`now()`, failingSince: null } : {}),
+      ...(outcome.seconds < SLOW_SECONDS ? {} : { slowUntil: sql`now() + ${SLOW_TIME}` }),
       ...(outcome.ok ? {} : { failingSince: sql`coalesce(failing_since, now())` }),
       pausedUntil: sql`now() + make_interval(secs => ${rest})`,
     });
@@ -233,7 +261,7 @@ async function holdClaim(db: Writer, hook: WebhookRow, changes: Changes): Promis
 
 /** A slow target pauses for three times its response time, so that it cannot hold up a share of the concurrency. */
 function restSeconds({ ok, seconds }: Outcome, failures: number): number {
-  const rest = seconds < 1 ? 0 : 3 * seconds;
+  const rest = seconds < SLOW_SECONDS ? 0 : 3 * seconds;
   return ok ? rest : Math.max(rest, Math.min(2 ** failures, MAX_PAUSE_SECONDS));
 }
 

@@ -4,11 +4,13 @@
  */
 import type { BaseLogger } from "pino";
 import type { Database } from "../db/client.js";
+import { EVENTS_APPENDED } from "../events/append.js";
 import { toEvent } from "../events/read.js";
-import { createLoop, type Loop } from "../loop.js";
+import { createLoop, type Loop, type Wakers } from "../loop.js";
 import type { MasterKeys } from "../master-key.js";
 import {
   claimDue,
+  type Lane,
   matchRound,
   nextTask,
   type Outcome,
@@ -16,16 +18,22 @@ import {
   recordOutcome,
   releaseClaim,
   type Task,
+  WEBHOOKS_DUE,
   type WebhookRow,
 } from "./deliveries.js";
 import { signedHeaders } from "./signing.js";
-import { postTo, type TargetPolicy, TargetRefused } from "./target.js";
+import { checkTarget, postTo, type TargetPolicy, TargetRefused } from "./target.js";
 
-const INTERVAL_MS = 200;
+/** In case a notification is lost, and for retries. */
+const INTERVAL_MS = 500;
 const MAX_BACKOFF_MS = 10_000;
-/** Concurrency limits, in total and per host: a dead host leaves room for the others. */
-const CONCURRENCY = 100;
-const PER_HOST = 4;
+/**
+ * Concurrency limits of each lane: targets that hang, however many and whoever's, leave the fast lane to those that
+ * respond. The limits per owner and per address that a URL leads to share the slow lane fairly.
+ */
+const CONCURRENCY = { fast: 100, slow: 50 };
+const PER_OWNER = 4;
+const PER_ADDRESS = { fast: 32, slow: 4 };
 const TIMEOUT_MS = 10_000;
 /** Length of a turn, after which the next webhook is served. */
 const TURN_MS = 5_000;
@@ -34,43 +42,60 @@ export interface SenderDeps {
   db: Database;
   keys: MasterKeys;
   policy: TargetPolicy;
+  notifications: Wakers["notifications"];
   logger: Pick<BaseLogger, "warn">;
 }
 
 export function createWebhookSender(deps: SenderDeps): Loop {
-  const { db, logger } = deps;
-  const turns = new Set<Promise<void>>();
-  const atHost = new Map<string, number>();
+  const { db, notifications, logger } = deps;
+  const turns = { fast: new Set<Promise<void>>(), slow: new Set<Promise<void>>() };
+  const ofOwner = createCounts();
+  const atAddress = { fast: createCounts(), slow: createCounts() };
 
-  const begin = async (stopping: AbortSignal): Promise<boolean> => {
-    const free = CONCURRENCY - turns.size;
-    if (free === 0) return false;
-    const hooks = await claimDue(db, free);
+  /** Resolves first, because any number of names can lead to one address. */
+  const serve = async (hook: WebhookRow, lane: Lane, stopping: AbortSignal): Promise<void> => {
+    const address = await checkTarget(hook.url, deps.policy).catch(() => hook.url);
+    if (!atAddress[lane].take(address, PER_ADDRESS[lane])) return postpone(db, hook);
+    await takeTurn(deps, hook, stopping).finally(() => atAddress[lane].give(address));
+  };
+
+  const begin = async (lane: Lane, stopping: AbortSignal): Promise<boolean> => {
+    const limit = CONCURRENCY[lane] - turns[lane].size;
+    if (limit <= 0) return false;
+    const hooks = await claimDue(db, { lane, limit, except: ofOwner.at(PER_OWNER) });
     for (const hook of hooks) {
-      const { host } = new URL(hook.url);
-      const busy = atHost.get(host) ?? 0;
-      if (busy >= PER_HOST) {
+      if (!ofOwner.take(hook.owner, PER_OWNER)) {
         await postpone(db, hook);
         continue;
       }
-      atHost.set(host, busy + 1);
-      const turn = takeTurn(deps, hook, stopping)
+      const turn = serve(hook, lane, stopping)
         .catch((error: unknown) => logger.warn({ error, webhook: hook.id }, "webhooks: turn failed"))
         .finally(() => {
-          turns.delete(turn);
-          const left = (atHost.get(host) ?? 1) - 1;
-          if (left === 0) atHost.delete(host);
-          else atHost.set(host, left);
+          turns[lane].delete(turn);
+          ofOwner.give(hook.owner);
         });
-      turns.add(turn);
+      turns[lane].add(turn);
     }
-    return hooks.length === free;
+    return hooks.length > 0;
   };
 
   const timing = { logger, intervalMs: INTERVAL_MS, maxBackoffMs: MAX_BACKOFF_MS };
+  const on = (channel: string): Wakers => ({ notifications, channels: [channel] });
   const loops = [
-    createLoop({ ...timing, name: "webhooks, matching", round: () => matchRound(db) }),
-    createLoop({ ...timing, name: "webhooks, claiming", round: begin }),
+    createLoop({
+      ...timing,
+      name: "webhooks, matching",
+      wakers: on(EVENTS_APPENDED),
+      round: () => matchRound(db),
+    }),
+    ...(["fast", "slow"] as const).map((lane) =>
+      createLoop({
+        ...timing,
+        name: `webhooks, ${lane} lane`,
+        wakers: on(WEBHOOKS_DUE),
+        round: (stopping) => begin(lane, stopping),
+      }),
+    ),
   ];
   return {
     start() {
@@ -79,8 +104,28 @@ export function createWebhookSender(deps: SenderDeps): Loop {
     /** Also waits for pending requests. */
     async stop() {
       await Promise.all(loops.map((loop) => loop.stop()));
-      await Promise.all(turns);
+      await Promise.all([...turns.fast, ...turns.slow]);
     },
+  };
+}
+
+/** Counts by key; forgets keys that are at zero. */
+function createCounts() {
+  const counts = new Map<string, number>();
+  return {
+    /** Counts one more, unless the key is at its limit. */
+    take(key: string, limit: number): boolean {
+      const count = counts.get(key) ?? 0;
+      if (count >= limit) return false;
+      counts.set(key, count + 1);
+      return true;
+    },
+    give(key: string): void {
+      const count = (counts.get(key) ?? 1) - 1;
+      if (count === 0) counts.delete(key);
+      else counts.set(key, count);
+    },
+    at: (limit: number): string[] => [...counts].flatMap(([key, count]) => (count >= limit ? [key] : [])),
   };
 }
 

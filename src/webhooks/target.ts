@@ -67,9 +67,9 @@ export function isPublicAddress(address: string): boolean {
   return false;
 }
 
-/** Throws {@link TargetRefused} if the URL would not be called now. */
-export async function checkTarget(url: string, policy: TargetPolicy): Promise<void> {
-  await addressOf(new URL(url), policy);
+/** The address that would be called now. Throws {@link TargetRefused} if the URL would not be. */
+export async function checkTarget(url: string, policy: TargetPolicy): Promise<string> {
+  return (await addressOf(new URL(url), policy)).address;
 }
 
 /** Posts once and resolves to the response's status. Rejects with {@link TargetRefused} or the connection's error. */

@@ -106,7 +106,18 @@ describe("a direct award", () => {
       ["protocol-fee", "treasury", "2.5", "confirmed"],
       ["stake-back", "worker", "2.5", "confirmed"],
     ]);
-    expect(settlement.legs[0]?.transactionHash).toMatch(/^0x[0-9a-f]{64}$/);
+    const { pool } = createDatabase(world.info.databaseUrl);
+    const { rows } = await pool.query(
+      "select kind, transaction_hash as hash from app.operation where escrow = $1 and kind in ('approve', 'settle') order by id",
+      [id],
+    );
+    await pool.end();
+    // Paid out in the approval's own transaction, and by no second one.
+    const hash = settlement.legs[0]?.transactionHash;
+    expect(rows).toEqual([
+      { kind: "approve", hash },
+      { kind: "settle", hash },
+    ]);
   });
 
   test("keeps its references encrypted under separate keys", async () => {

@@ -1,8 +1,14 @@
 /** The log of events: which events of a contract are reported, to whom, in which order, by polling and by stream. */
+
+import type { Address } from "@working-contracts/protocol/types";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
+import { createNotifications } from "../../src/db/notifications.js";
+import type { AppError } from "../../src/errors.js";
+import { createEventFeed } from "../../src/events/feed.js";
 import { resolveComplaint } from "../../src/features/complaints/complaints.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
+import { createEventStreams } from "../../src/features/events/stream-events.js";
 import type { Agent } from "../support/agent.js";
 import {
   created,
@@ -418,6 +424,43 @@ describe("the stream", () => {
     const { id } = await created(world, client);
     await eventually("the new event arrives", async () => reader.messages.at(-1)?.data.contractId === id);
     expect(reader.messages.slice(0, expected.length).map((message) => message.id)).toEqual(expected);
+  });
+
+  test("leaves room for parties, however many addresses a client takes streams with", async () => {
+    await created(world, client);
+    const { pool, db } = createDatabase(world.info.databaseUrl);
+    const notifications = createNotifications({ pool });
+    const feed = await createEventFeed({ pool, notifications });
+    const streams = createEventStreams({ db, feed }, { maxStreams: 20 });
+    const { signal } = new AbortController();
+    const opened: AsyncGenerator<string, void>[] = [];
+    const take = async (caller: Address, from: string): Promise<string> => {
+      const chunks = streams.open({ caller, after: null, filter: {}, signal, client: from });
+      const refusal = await chunks.next().catch((error: AppError) => error.code);
+      if (typeof refusal === "string") return refusal;
+      opened.push(chunks);
+      return "open";
+    };
+    const strangerAt = (n: number, from: string) => take(`0x${String(n).padStart(40, "7")}`, from);
+    const outcomes = async (asked: (n: number) => Promise<string>, count: number): Promise<string[]> => {
+      const all = [];
+      for (let n = 0; n < count; n++) all.push(await asked(n));
+      return all;
+    };
+
+    const first = await outcomes((n) => strangerAt(n, "192.0.2.1"), 11);
+    expect(first).toEqual([...Array(10).fill("open"), "too_many_streams"]);
+    const others = await outcomes((n) => strangerAt(n, `192.0.2.${n + 2}`), 6);
+    expect(others).toEqual([...Array(5).fill("open"), "unavailable"]);
+    const party = await outcomes(() => take(client.address, "192.0.2.1"), 6);
+    expect(party).toEqual([...Array(5).fill("open"), "unavailable"]);
+
+    for (const chunks of opened) await chunks.return();
+    expect(await strangerAt(0, "192.0.2.1")).toBe("open");
+    for (const chunks of opened) await chunks.return();
+    feed.stop();
+    await notifications.stop();
+    await pool.end();
   });
 
   test("is rejected ahead of the log, and if an address has too many", async () => {

@@ -9,6 +9,7 @@ import type { EventView } from "../../src/events/read.js";
 import type { WebhookView } from "../../src/features/webhooks/schema.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
+import { masterKeyId, wrapSecret } from "../../src/master-key.js";
 import { freePort } from "../../tools/local/ports.js";
 import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { byWallClock } from "../support/chain-time.js";
@@ -50,7 +51,7 @@ interface Receiver {
   close(): void;
 }
 
-async function startReceiver(): Promise<Receiver> {
+async function startReceiver(host = "127.0.0.1"): Promise<Receiver> {
   const received: Received[] = [];
   let respond = (response: ServerResponse, _received: Received): unknown => response.writeHead(204).end();
   const listener = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -65,10 +66,10 @@ async function startReceiver(): Promise<Receiver> {
     respond(response, message);
   };
   const server: Server = createServer((request, response) => void listener(request, response));
-  server.listen(0, "127.0.0.1");
+  server.listen(0, host);
   await once(server, "listening");
   const receiver: Receiver = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    url: `http://${host}:${(server.address() as AddressInfo).port}/hook`,
     received,
     answer: (next) => {
       respond = next;
@@ -89,6 +90,25 @@ async function register(agent: Agent, body: Record<string, unknown>): Promise<Ne
   const answer = await send<NewWebhook>(agent, "POST", PATH, body);
   if (answer.status !== 201) throw new Error(JSON.stringify(answer.body));
   return answer.data;
+}
+
+/** Concurrent calls to targets that are slow or unknown. */
+const SLOW_LANE = 50;
+
+/** Webhooks of strangers to all events, each owner's at its own IP address. */
+async function registerMany(url: string, { owners, each }: { owners: number; each: number }): Promise<void> {
+  const masterKey = `0x${"11".repeat(32)}` as const;
+  for (let index = 0; index < owners * each; index += 1) {
+    const owner = index % owners;
+    const id = `slow ${index}`;
+    const target = url.replace("0.0.0.0", `127.0.1.${owner + 1}`);
+    const wrapped = await wrapSecret(new Uint8Array(24), { masterKey, place: { webhook: id } });
+    await world.pool.query(
+      `insert into app.webhook (id, owner, url, wrapped_secret, master_key_id, sent_up_to, wanted_up_to)
+       select $1, $2, $3, $4, $5, last_position, last_position from app.event_log`,
+      [id, `0x${String(owner).padStart(40, "5")}`, target, wrapped, masterKeyId(masterKey)],
+    );
+  }
 }
 
 const read = async (agent: Agent, id: string): Promise<WebhookView> =>
@@ -336,7 +356,7 @@ describe("a target that fails", () => {
   });
 
   test("delays neither the service nor other targets, however many hang", async () => {
-    const dead = await startReceiver();
+    const dead = await startReceiver("127.0.0.2");
     dead.answer(() => {});
     const prompt = await startReceiver();
     const owners = await Promise.all(Array.from({ length: 6 }, () => world.newAgent()));
@@ -347,6 +367,27 @@ describe("a target that fails", () => {
     await matched(world, { client, worker });
     await eventually("the other one is served", async () => prompt.received.length === 1);
     expect(dead.received.length, "not one of the hanging calls had to end before").toBeLessThanOrEqual(4);
+  });
+
+  test("keeps half of its capacity for targets that respond, whoever owns the slow ones and wherever they are", async () => {
+    const prompt = await startReceiver();
+    await register(worker, { url: prompt.url, agent: client.address, types: ["contract.created"] });
+    await created(world, client);
+    await eventually("the target has responded once", async () => prompt.received.length === 1);
+
+    const slow = await startReceiver("0.0.0.0");
+    let hanging = 0;
+    let most = 0;
+    slow.answer((response) => {
+      most = Math.max(most, ++hanging);
+      response.once("close", () => hanging--);
+    });
+    await registerMany(slow.url, { owners: 80, each: 10 });
+    await created(world, client);
+    await eventually("the slow ones have taken what they can", async () => hanging >= SLOW_LANE);
+    await created(world, client);
+    await eventually("the prompt target is served", async () => prompt.received.length === 3);
+    expect(most).toBeLessThanOrEqual(SLOW_LANE);
   });
 });
 

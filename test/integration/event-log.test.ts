@@ -4,6 +4,7 @@ import type { Address, Hex } from "viem";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { migrate } from "../../src/db/client.js";
 import { indexProgress, waitForIndexed } from "../../src/db/index-position.js";
+import { createNotifications, type Notifications } from "../../src/db/notifications.js";
 import { event } from "../../src/db/schema.js";
 import { createLogWriter, writeLog } from "../../src/events/log-writer.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
@@ -17,6 +18,7 @@ import {
   type Wallet,
 } from "./indexer-network.js";
 
+let notifications: Notifications;
 let network: IndexerNetwork;
 let actors: Actors;
 let client: Wallet;
@@ -29,6 +31,7 @@ const logger = { info: () => {}, warn: () => {} };
 beforeAll(async () => {
   network = await startIndexerNetwork();
   await migrate(network.pool);
+  notifications = createNotifications({ pool: network.pool });
   actors = await createActors(network, 4);
   [client, worker, rival] = [network.wallet(1), network.wallet(2), network.wallet(3)];
 });
@@ -37,12 +40,13 @@ afterEach(async () => {
   for (const part of running.splice(0)) await part.stop();
 });
 afterAll(async () => {
+  await notifications?.stop();
   await network?.stop();
 });
 
 function startWriter(): void {
   const { db, publicClient } = network;
-  const writer = createLogWriter({ db, publicClient, logger });
+  const writer = createLogWriter({ db, publicClient, notifications, logger });
   running.push(writer);
   writer.start();
 }
@@ -238,7 +242,7 @@ describe("the event log", () => {
     const GONE = 450;
     const escrow = await createKnown("deep");
     const { db, publicClient, pool } = network;
-    const writer = createLogWriter({ db, publicClient, logger });
+    const writer = createLogWriter({ db, publicClient, notifications, logger });
     writer.start();
     await untilTypes(escrow, ["contract.created"]);
     await writer.stop();

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ChainClock, createChainClock } from "../../src/chain/clock.js";
 import { migrate } from "../../src/db/client.js";
 import { waitForIndexed } from "../../src/db/index-position.js";
+import { createNotifications, type Notifications } from "../../src/db/notifications.js";
 import { vote } from "../../src/db/onchain.js";
 import { operation, sealedVote } from "../../src/db/schema.js";
 import { createKeeper } from "../../src/keeper/keeper.js";
@@ -38,6 +39,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
   let network: IndexerNetwork;
   let actors: Actors;
   let clock: ChainClock;
+  let notifications: Notifications;
   let relayer: Loop;
   let keepers: Loop[] = [];
   let client: Wallet;
@@ -61,7 +63,9 @@ describe("the keeper", { timeout: 300_000 }, () => {
     await clock.refresh();
     const logger = pino({ level: "silent" });
     const { db, pool, publicClient, deployment } = network;
-    relayer = createRelayer({ db, pool, publicClient, account, deployment, confirmations: 1, logger });
+    notifications = createNotifications({ pool });
+    const shared = { db, pool, publicClient, deployment, notifications, logger };
+    relayer = createRelayer({ ...shared, account, confirmations: 1 });
     relayer.start();
     // Two keepers, like two processes.
     keepers = [1, 2].map(() => createKeeper({ db, clock, deployment, logger, intervalMs: 200 }));
@@ -71,6 +75,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
   afterAll(async () => {
     await Promise.all(keepers.map((keeper) => keeper.stop()));
     await relayer?.stop();
+    await notifications?.stop();
     clock?.stop();
     await network?.stop();
   });

@@ -289,6 +289,7 @@ export async function startRelayerNetwork() {
         account,
         deployment,
         confirmations,
+        notifications,
         logger,
         metrics: metrics.relayer,
         options: { pollIntervalMs: 20, ...options },

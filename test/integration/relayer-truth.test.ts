@@ -264,7 +264,14 @@ describe("the relayer's beliefs", () => {
     await network.producer.pause();
 
     frozen.thaw();
-    await until(async () => (await network.batchesOf(signer())).length === 1);
+    await until(async () => {
+      const hash = (await network.batchesOf(signer()))[0]?.attempts[0]?.hash;
+      if (hash === undefined) return false;
+      return network.publicClient.getTransaction({ hash }).then(
+        () => true,
+        () => false,
+      );
+    });
     await network.testClient.mine({ blocks: 1 });
     await until(async () => (await network.batchesOf(signer()))[0]?.state === "mined");
 

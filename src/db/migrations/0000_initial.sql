@@ -230,6 +230,7 @@ CREATE TABLE "app"."webhook" (
 	"last_attempt_at" timestamp with time zone,
 	"last_success_at" timestamp with time zone,
 	"next_attempt_at" timestamp with time zone,
+	"slow_until" timestamp with time zone,
 	"paused_until" timestamp with time zone,
 	"claimed_until" timestamp with time zone,
 	"disabled_at" timestamp with time zone,
@@ -273,6 +274,7 @@ CREATE INDEX "operation_open" ON "app"."operation" USING btree ("batch_id") WHER
 CREATE INDEX "operation_by_escrow" ON "app"."operation" USING btree ("escrow","kind");
 CREATE INDEX "operation_by_once_key" ON "app"."operation" USING btree ("once_key","id") WHERE once_key is not null;
 CREATE INDEX "operation_by_batch" ON "app"."operation" USING btree ("batch_id","batch_index") WHERE batch_id is not null;
+CREATE INDEX "operation_signed" ON "app"."operation" USING btree ("caller","id") WHERE (nonce is not null or kind = 'delegate') and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null));
 CREATE INDEX "operation_unanswered" ON "app"."operation" USING btree ("caller","kind") WHERE state <> 'rejected' and nonce is not null and response is null;
 CREATE INDEX "operation_stake" ON "app"."operation" USING btree ("caller","id") WHERE kind = 'stake' and state in ('mined', 'final');
 CREATE INDEX "operation_failed" ON "app"."operation" USING btree ("caller","updated_at") WHERE state = 'rejected' and block_number is not null;
@@ -294,3 +296,13 @@ BEGIN
 END $$;
 CREATE TRIGGER "api_key_revoked" AFTER UPDATE OR DELETE ON "app"."api_key"
   FOR EACH ROW EXECUTE FUNCTION "app"."notify_key_revoked"();
+
+CREATE FUNCTION "app"."notify"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_notify(TG_ARGV[0], '');
+  RETURN NULL;
+END $$;
+CREATE TRIGGER "operation_queued" AFTER INSERT ON "app"."operation"
+  FOR EACH STATEMENT EXECUTE FUNCTION "app"."notify"('operation_queued');
+CREATE TRIGGER "event_staged" AFTER INSERT ON "app"."event"
+  FOR EACH ROW WHEN (NEW.position IS NULL) EXECUTE FUNCTION "app"."notify"('event_staged');

@@ -2,6 +2,7 @@
 
 import { depositsOf, disputeBond } from "@working-contracts/protocol/ledger";
 import type { Address } from "@working-contracts/protocol/types";
+import type { Transaction } from "../../db/client.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import type { StoredResponse } from "../../payments/operation-outcome.js";
@@ -12,9 +13,11 @@ import {
   approveOperation,
   cancelOperation,
   declineOperation,
+  type NewOperation,
+  settleOperation,
   withdrawOperation,
 } from "../../relayer/operations.js";
-import { enqueue } from "../../relayer/outbox.js";
+import { enqueue, MAX_QUEUED } from "../../relayer/outbox.js";
 import { ensureDelegation } from "../agents/delegation.js";
 import {
   loadContractForAction,
@@ -75,14 +78,26 @@ export function performLifecycleAction(
       requireBefore(deadline, row.chain[deadline], now);
       await ensureDelegation(deps, caller);
       const notAfter = Number(row.chain[deadline]) - 1;
-      return enqueue(deps.db, toOperation({ escrow: id, caller, requestHash, notAfter }));
+      const ending = toOperation({ escrow: id, caller, requestHash, notAfter });
+      if (row.chain.payoutHold > 0) return enqueue(deps.db, ending);
+      return deps.db.transaction((tx) => enqueueWithSettlement(tx, ending, id));
     },
-    // The keeper can have settled the contract by now; this action itself did not.
+    // The contract can be settled by now, even in the same transaction; this action itself did not settle it.
     respond: async () => {
       const row = await loadContract(deps.db, id);
       return { data: toContract({ ...row, chain: { ...row.chain, settled: false } }, deps.clock.now()) };
     },
   });
+}
+
+/** The settlement travels in the batch of the action that ends the contract. If it cannot be stored, the keeper settles. */
+async function enqueueWithSettlement(tx: Transaction, ending: NewOperation, escrow: Address) {
+  const stored = await enqueue(tx, ending);
+  if (stored.existing) return stored;
+  await enqueue(tx, settleOperation({ escrow }), { maxQueued: MAX_QUEUED / 2 }).catch((error) => {
+    if (!(error instanceof AppError)) throw error;
+  });
+  return stored;
 }
 
 /** Throws 403 unless the caller can accept the contract: never its initiator, and only the named party if one is named. */

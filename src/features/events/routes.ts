@@ -5,6 +5,7 @@ import type { Deps } from "../../deps.js";
 import { type EventFilter, newestPosition, readPage, requireReached, toEvent } from "../../events/read.js";
 import { sendStream } from "../../http/event-stream.js";
 import { body, operation, raw } from "../../http/operation.js";
+import { clientAddress } from "../../http/rate-limit.js";
 import {
   type EventList,
   EventListQuerySchema,
@@ -54,8 +55,9 @@ export const eventOperations = [
     (deps) => {
       const streams = createEventStreams(deps, { maxStreams: deps.config.eventStreams });
       return ({ query: { after, filter }, headers, caller, c }) => {
+        const client = clientAddress(c, deps.config.trustedProxies);
         const position = headers["last-event-id"] ?? after ?? null;
-        return sendStream(c, (signal) => streams.open({ caller, after: position, filter, signal }));
+        return sendStream(c, (signal) => streams.open({ caller, after: position, filter, signal, client }));
       };
     },
   ),

@@ -2,6 +2,8 @@
 
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
+import { sql } from "drizzle-orm";
+import type { Executor } from "../../db/client.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import {
@@ -22,6 +24,8 @@ export interface StreamRequest {
   signal: AbortSignal;
   /** Streams with the same key share a limit; the caller's address by default. */
   countedAs?: string | undefined;
+  /** The client's IP address. Streams of strangers share a limit per IP address. */
+  client: string;
 }
 
 export interface EventStreams {
@@ -37,6 +41,9 @@ export interface EventStreams {
 const PAGE = 100;
 /** Concurrency limit for database reads of old events. */
 const MAX_READING = 4;
+/** Share of a process's streams for one client IP address, and for all agents without a contract or a stake. */
+const CLIENT_SHARE = 0.05;
+const STRANGERS_SHARE = 0.75;
 /** Pause before a reader with a broken connection reconnects. */
 const RETRY_MS = 2_000;
 
@@ -49,10 +56,16 @@ export function createEventStreams(
   }: { maxStreams: number; heartbeatMs?: number; lifetimeMs?: number },
 ): EventStreams {
   const open = new Map<string, number>();
+  const perClient = Math.max(LIMITS.streamsPerAgent, Math.floor(maxStreams * CLIENT_SHARE));
+  const forStrangers = Math.floor(maxStreams * STRANGERS_SHARE);
   let total = 0;
   const reading = createSlots(MAX_READING);
 
-  const take = (caller: string): void => {
+  /** Whether a stranger gets no stream. Addresses are free: one client could take every stream with many of them. */
+  const isFull = (client: string): boolean =>
+    total >= forStrangers || (open.get(`ip ${client}`) ?? 0) >= perClient;
+
+  const take = (caller: string, client: string, party: boolean): void => {
     const own = open.get(caller) ?? 0;
     if (own >= LIMITS.streamsPerAgent) {
       throw new AppError("too_many_streams", {
@@ -61,20 +74,29 @@ export function createEventStreams(
         retryAfterSeconds: 5,
       });
     }
-    if (total >= maxStreams) {
+    if (!party && (open.get(`ip ${client}`) ?? 0) >= perClient) {
+      throw new AppError("too_many_streams", {
+        message: `Your IP address has ${perClient} open streams, the maximum for agents without a contract or a stake. Close one first, or poll GET /v1/events.`,
+        retryable: true,
+        retryAfterSeconds: 5,
+      });
+    }
+    if (total >= (party ? maxStreams : forStrangers)) {
       throw new AppError("unavailable", {
         message: "This process is at its stream limit. Poll GET /v1/events, or retry.",
         retryable: true,
         retryAfterSeconds: 5,
       });
     }
-    open.set(caller, own + 1);
+    for (const key of [caller, `ip ${client}`]) open.set(key, (open.get(key) ?? 0) + 1);
     total += 1;
   };
-  const give = (caller: string): void => {
-    const own = (open.get(caller) ?? 1) - 1;
-    if (own === 0) open.delete(caller);
-    else open.set(caller, own);
+  const give = (caller: string, client: string): void => {
+    for (const key of [caller, `ip ${client}`]) {
+      const left = (open.get(key) ?? 1) - 1;
+      if (left === 0) open.delete(key);
+      else open.set(key, left);
+    }
     total -= 1;
   };
 
@@ -84,11 +106,12 @@ export function createEventStreams(
     filter,
     signal,
     countedAs = caller,
+    client,
   }: StreamRequest): AsyncGenerator<string, void> {
     // Another process can have sent the reader an event that this one has not seen yet.
     if (after !== null && after > feed.newest()) requireReached(after, await newestPosition(db));
     let at = after ?? feed.newest();
-    take(countedAs);
+    take(countedAs, client, isFull(client) && (await isParty(db, caller)));
     const endsAt = performance.now() + lifetimeMs;
     try {
       yield `retry: ${RETRY_MS}\n${heartbeat(at)}`;
@@ -114,11 +137,20 @@ export function createEventStreams(
         if (performance.now() - waitingSince >= heartbeatMs - 1) yield heartbeat(at);
       }
     } finally {
-      give(countedAs);
+      give(countedAs, client);
     }
   }
 
   return { open: run };
+}
+
+/** Whether the agent is a party to a contract, or has a stake. */
+async function isParty(db: Executor, agent: Address): Promise<boolean> {
+  const { rows } = await db.execute<{ party: boolean }>(sql`
+    select exists (select 1 from onchain.working_contract where client = ${agent})
+      or exists (select 1 from onchain.working_contract where worker = ${agent})
+      or exists (select 1 from onchain.stake where agent = ${agent} and amount > 0) as party`);
+  return rows[0]?.party === true;
 }
 
 const text = (event: ReturnType<typeof toEvent>): string =>

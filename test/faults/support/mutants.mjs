@@ -24,6 +24,30 @@ export const MUTANTS = [
     only: "that was published is never answered",
   },
   {
+    name: "gas-price-zero",
+    file: "src/relayer/simulate.ts",
+    edits: [["const gasPrice = toHex(effectiveGasPrice(fees, head));", 'const gasPrice = fees && "0x0";']],
+    project: "integration",
+    tests: "test/integration/relayer-wallets.test.ts",
+    only: "only at gas price 0",
+  },
+  {
+    name: "wallets-unbounded",
+    file: "src/relayer/claim.ts",
+    edits: [["allowances: await readAllowances(tx, crowded.wallets)", "allowances: await readAllowances(tx, [])"]],
+    project: "integration",
+    tests: "test/integration/relayer-wallets.test.ts",
+    only: "passes every simulation",
+  },
+  {
+    name: "wallet-retried",
+    file: "src/relayer/results.ts",
+    edits: [["wallet !== undefined || row.tries >= FAILED_TRIES", "row.tries >= FAILED_TRIES"]],
+    project: "integration",
+    tests: "test/integration/relayer-wallets.test.ts",
+    only: "passes every simulation",
+  },
+  {
     name: "stale-head",
     file: "src/relayer/send.ts",
     // Either alone would do: a fresh head, and a check of how new it must be.
@@ -181,7 +205,7 @@ export const MUTANTS = [
   {
     name: "gas-not-asked",
     file: "src/relayer/send.ts",
-    edits: [["if (balance < gas * fees.maxFeePerGas) {", "if (balance < 0n) {"]],
+    edits: [["if (balance >= needed) return true;", "if (balance >= 0n) return true;"]],
     project: "faults",
     tests: "test/faults/ownership.test.ts",
     only: "row 18",

@@ -14,6 +14,7 @@ const candidate = (id: number, changes: Partial<Candidate> = {}): Candidate => (
   notAfter: null,
   createdAt: 1000,
   tries: 0,
+  signed: true,
   published: false,
   ...changes,
 });
@@ -23,6 +24,7 @@ const choose = (
   given: {
     busy?: BusyOperation[];
     promised?: ReadonlySet<string>;
+    allowances?: ReadonlyMap<string, number>;
     gasBudget?: number;
     maxOperations?: number;
   } = {},
@@ -37,6 +39,24 @@ describe("choosing a batch", () => {
   it("takes the first of several payments that compete for an escrow", () => {
     const rivals = [1, 2, 3].map((id) => candidate(id, { escrow: "tender" }));
     expect(choose([...rivals, candidate(4)])).toEqual([1, 4]);
+  });
+
+  it("takes a settlement right behind the operation that ends its contract, and never without it", () => {
+    const ending = (id: number, caller: string) => candidate(id, { kind: "approve", escrow: "one", caller });
+    const settlement = candidate(2, { kind: "settle", escrow: "one", caller: null });
+    expect(choose([ending(1, "client"), settlement, candidate(3)])).toEqual([1, 2, 3]);
+    const busy: BusyOperation[] = [{ kind: "create", escrow: "two", caller: "client" }];
+    expect(choose([ending(1, "client"), settlement, candidate(3)], { busy })).toEqual([3]);
+    const acceptance = candidate(1, { escrow: "one" });
+    expect(choose([acceptance, settlement])).toEqual([1]);
+  });
+
+  it("takes as many signed operations of a wallet as its allowance says, and nothing of it behind them", () => {
+    const own = [1, 2, 3, 4].map((id) => candidate(id, { caller: "wallet", signed: id !== 2 }));
+    const allow = (count: number) => ({ allowances: new Map([["wallet", count]]) });
+    expect(choose([...own, candidate(5)], allow(1))).toEqual([1, 2, 5]);
+    expect(choose([...own, candidate(5)], allow(2))).toEqual([1, 2, 3, 5]);
+    expect(choose([...own, candidate(5)])).toEqual([1, 2, 3, 4, 5]);
   });
 
   it("keeps a rival behind an acceptance that a reorg undid after its response", () => {
