@@ -18,7 +18,7 @@ const INSERT_TRIES = 5;
 
 /** SQL: whether fewer operations than `maxQueued` are waiting. */
 const hasRoom = sql`not exists (
-  select 1 from app.operation where state in ('queued', 'held') offset ${sql.placeholder("maxQueued")}::int - 1 limit 1)`;
+  select 1 from app.operation where state in ('queued', 'held') offset ${sql.placeholder("maxQueued")}::bigint - 1 limit 1)`;
 
 const insertion = prepare<Record<string, unknown>>(
   "operation_insert",
