@@ -1,5 +1,5 @@
 /** Secrets at rest, each wrapped with the operator's master key and bound to its place of storage. */
-import { createHash } from "node:crypto";
+import { createHash, hkdfSync } from "node:crypto";
 import { CompactEncrypt, compactDecrypt } from "jose";
 
 type Hex = `0x${string}`;
@@ -46,6 +46,12 @@ export async function unwrapSecret(
 /** Returns the master key with this id, or the current one if no former key has it. */
 export function wrappingKey({ masterKey, masterKeysOld }: MasterKeys, id: string): Hex {
   return masterKeysOld.find((key) => masterKeyId(key) === id) ?? masterKey;
+}
+
+/** 32 bytes that only the holder of the master key can compute, always the same for the same parts. */
+export function deriveSecret(masterKey: Hex, purpose: string, parts: string[]): Uint8Array {
+  const salt = createHash("sha256").update(JSON.stringify(parts)).digest();
+  return new Uint8Array(hkdfSync("sha256", bytesOf(masterKey), salt, purpose, 32));
 }
 
 function bytesOf(hex: Hex): Buffer {

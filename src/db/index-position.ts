@@ -2,10 +2,10 @@
  * How far the indexer's views have come, and whether they still show all that they have shown: the one home of Ponder's
  * progress tables.
  */
-import { and, inArray, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import { AppError } from "../errors.js";
 import { type Executor, hasSqlState, SQLSTATE } from "./client.js";
-import { escrowEvent, stake } from "./onchain.js";
+import { prepare } from "./prepared.js";
 
 type Hex = `0x${string}`;
 
@@ -109,56 +109,43 @@ async function poll(db: Executor, waiters: Set<Waiter>): Promise<void> {
   }
 }
 
+/** The views' newest block, with those of the asked events and stakes that they show; no row until they are ready. */
+const shown = prepare<{ block: string; events: string[] | null; stakes: string[] | null }>(
+  "index_shows",
+  sql`
+    select ${latestBlock} as block,
+      (select array_agg(distinct event.block_hash || event.contract_id) from onchain.escrow_event event
+        where event.block_number = any(${sql.placeholder("blocks")}::numeric[])
+          and event.contract_id = any(${sql.placeholder("escrows")}::text[])) as events,
+      (select array_agg(concat_ws(' ', stake.agent, stake.block_number, stake.block_hash)) from onchain.stake stake
+        where stake.agent = any(${sql.placeholder("stakers")}::text[])) as stakes
+    from ${readyIndex}`,
+);
+
 async function visibleTargets(db: Executor, waiters: Waiter[]): Promise<Set<Waiter>> {
-  const indexed = await indexedBlock(db);
-  if (indexed === null) return new Set();
-  const reached = waiters.filter(({ target }) => target.blockNumber <= indexed);
-  const targets = reached.map(({ target }) => target);
-  const [events, stakes] = [await eventsOf(db, targets), await stakesOf(db, targets)];
+  const targets = waiters.map(({ target }) => target);
+  const exact = targets.filter(({ blockHash }) => blockHash !== undefined);
+  const [row] = await shown(db, {
+    blocks: exact.flatMap(({ escrow, blockNumber }) =>
+      escrow === undefined ? [] : [blockNumber.toString()],
+    ),
+    escrows: exact.flatMap(({ escrow = [] }) => escrow),
+    stakers: exact.flatMap(({ staker = [] }) => staker),
+  });
+  if (row === undefined) return new Set();
+  const indexed = BigInt(row.block);
+  const events = new Set(row.events);
+  const stakes = new Map(row.stakes?.map((text) => [text.slice(0, text.indexOf(" ")), text.split(" ")]));
   const isShown = ({ blockNumber, blockHash, escrow, staker }: IndexedTarget): boolean => {
+    if (blockNumber > indexed) return false;
     if (blockHash === undefined) return true;
     if (escrow !== undefined) return events.has(`${blockHash}${escrow}`);
     if (staker === undefined) return true;
-    const changed = stakes.get(staker);
-    if (changed === undefined) return indexed >= blockNumber + STAKE_DEPTH;
-    return changed.blockHash === blockHash || changed.blockNumber > blockNumber;
+    const [, changedAt, changedIn] = stakes.get(staker) ?? [];
+    if (changedAt === undefined) return indexed >= blockNumber + STAKE_DEPTH;
+    return changedIn === blockHash || BigInt(changedAt) > blockNumber;
   };
-  return new Set(reached.filter(({ target }) => isShown(target)));
-}
-
-/** Block in which each target's stake last changed, by agent. */
-async function stakesOf(
-  db: Executor,
-  targets: IndexedTarget[],
-): Promise<Map<Hex, { blockNumber: bigint; blockHash: Hex }>> {
-  const stakers = targets.flatMap(({ staker }) => (staker === undefined ? [] : [staker]));
-  if (stakers.length === 0) return new Map();
-  const { agent, blockNumber, blockHash } = stake;
-  const rows = await db.select({ agent, blockNumber, blockHash }).from(stake).where(inArray(agent, stakers));
-  return new Map(rows.map((row) => [row.agent, row]));
-}
-
-/** Blocks and escrows among the targets that have an event, as concatenated block hash and escrow. */
-async function eventsOf(db: Executor, targets: IndexedTarget[]): Promise<Set<string>> {
-  const exact = targets.filter(({ blockHash, escrow }) => blockHash !== undefined && escrow !== undefined);
-  if (exact.length === 0) return new Set();
-  const { contractId, blockNumber, blockHash } = escrowEvent;
-  const rows = await db
-    .selectDistinct({ blockHash, contractId })
-    .from(escrowEvent)
-    .where(
-      and(
-        inArray(
-          blockNumber,
-          exact.map((target) => target.blockNumber),
-        ),
-        inArray(
-          contractId,
-          exact.map((target) => target.escrow as Hex),
-        ),
-      ),
-    );
-  return new Set(rows.map((row) => `${row.blockHash}${row.contractId}`));
+  return new Set(waiters.filter(({ target }) => isShown(target)));
 }
 
 /** A row read together with {@link isIndexWhole}. */

@@ -89,6 +89,7 @@ export const crossOrigin = cors({
   allowHeaders: [
     "Authorization",
     "Content-Type",
+    "Idempotency-Key",
     "PAYMENT-SIGNATURE",
     "X-PAYMENT",
     "X-402-Version",

@@ -175,10 +175,6 @@ export function sendStored(c: Context, { status, headers, body }: StoredResponse
   return c.body(body, status, { "Content-Type": "application/json", ...headers }) as never;
 }
 
-const EmptyBodySchema = z
-  .strictObject({})
-  .openapi("EmptyBody", { description: "Version 2: the quote is in the header" });
-
 const quote = {
   scheme: z.literal("exact"),
   network: z.string().openapi({ description: "CAIP-2 name; in version 1 the short name, if there is one" }),
@@ -203,6 +199,12 @@ const refusal = {
   }),
   errorMessage: z.string().optional().openapi({ description: "The reason, for people" }),
 };
+
+const RefusalSchema = z
+  .strictObject({ error: refusal.error.optional(), errorMessage: refusal.errorMessage })
+  .openapi("PaymentRefusal", {
+    description: "Version 2: the quote is in the header. Empty unless a payment was refused",
+  });
 
 /** The decoded `Payment-Required` header. */
 export const PaymentRequiredSchema = z
@@ -235,7 +237,7 @@ export const PAYMENT_REQUIRED = {
         schema: { type: "string" as const, contentEncoding: "base64", contentMediaType: "application/json" },
       },
     },
-    content: { "application/json": { schema: z.union([EmptyBodySchema, PaymentRequiredV1Schema]) } },
+    content: { "application/json": { schema: z.union([RefusalSchema, PaymentRequiredV1Schema]) } },
   },
 };
 

@@ -1,8 +1,9 @@
 /** The outcome of every relayed call: waits for the chain and the indexer, responds once, and replays that response. */
 import { createHash } from "node:crypto";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { and, eq, isNull } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { type IndexedTarget, waitForIndexed } from "../db/index-position.js";
+import { prepare } from "../db/prepared.js";
 import { operation } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
@@ -55,11 +56,12 @@ export async function awaitOutcome(
   deps: Deps,
   stored: OperationRow,
   respond: (mined: OperationRow) => Promise<Success>,
+  { isNew = false }: { isNew?: boolean } = {},
 ): Promise<OperationOutcome> {
   if (stored.response !== null) return replayOf(stored.response);
 
   const deadline = Date.now() + deps.config.settlementWaitMs;
-  const row = await deps.outbox.waitFor(stored.id, { timeoutMs: deps.config.settlementWaitMs });
+  const row = await deps.outbox.waitFor(stored.id, { timeoutMs: deps.config.settlementWaitMs, isNew });
   if (row === null) throw settlementPending();
   if (row.state === "rejected") return { ok: false, rejected: row };
   if (row.response !== null) return replayOf(row.response);
@@ -122,6 +124,20 @@ export function settlementPending(): AppError {
 /** Actions that change their caller's stake. */
 const STAKING: ReadonlySet<string> = new Set(["stake", "request-unstake"] satisfies OperationKind[]);
 
+/** The terms of a created contract are marked as opened together with its first response. */
+const keepResponse = prepare<{ id: string }>(
+  "operation_response",
+  sql`
+    with kept as (
+      update app.operation set response = ${sql.placeholder("response")}
+      where id = ${sql.placeholder("id")} and response is null
+      returning id, kind, escrow),
+    opened as (
+      update app.terms set opened_at = now() from kept
+      where kept.kind = 'create' and terms.id = kept.escrow and terms.opened_at is null)
+    select id from kept`,
+);
+
 /**
  * If several identical calls end together, one stores its response and the others replay it. Retried after a broken
  * connection, it finds the response that it stored.
@@ -129,11 +145,10 @@ const STAKING: ReadonlySet<string> = new Set(["stake", "request-unstake"] satisf
 async function keepFirst(deps: Deps, row: OperationRow, applied: Applied): Promise<Applied> {
   const { response, transaction } = applied;
   const { status, body, headers } = response;
-  const written = await deps.db
-    .update(operation)
-    .set({ response: { status, body, headers, transaction } })
-    .where(and(eq(operation.id, row.id), isNull(operation.response)))
-    .returning({ id: operation.id });
+  const written = await keepResponse(deps.db, {
+    id: row.id,
+    response: JSON.stringify({ status, body, headers, transaction }),
+  });
   if (written.length > 0) return applied;
   const [current] = await deps.db
     .select({ response: operation.response })

@@ -3,19 +3,19 @@
  * and changes the state together; every repetition of the call gets the same response.
  */
 import type { Address } from "@working-contracts/protocol/types";
-import { and, desc, eq, isNotNull, isNull, ne, or } from "drizzle-orm";
+import { and, eq, isNotNull, isNull } from "drizzle-orm";
 import { meaningOf } from "../chain/errors.js";
-import { operation } from "../db/schema.js";
+import { operation, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import {
-  assertQueueCapacity,
   enqueue,
-  findByAuthorization,
   type NewOperation,
   type OperationRow,
+  queueFull,
+  readOperation,
 } from "../relayer/outbox.js";
-import { assertNotThrottled } from "./assert-not-throttled.js";
+import { refuseThrottled } from "./assert-not-throttled.js";
 import {
   findOpening,
   holdsAtLeast,
@@ -31,6 +31,7 @@ import {
   type StoredResponse,
   settlementPending,
 } from "./operation-outcome.js";
+import { readOutboxState } from "./outbox-state.js";
 import {
   type AcceptedPayment,
   assetOf,
@@ -65,9 +66,10 @@ export async function performPaidCall<Action extends PaidAction>(
   }
   const { payment } = decoded;
   try {
-    const earlier = await findByAuthorization(deps.db, authorizationKey(deps, call, payment));
-    if (earlier !== undefined) return await resume(deps, { call, payment, earlier });
-    return await pay(deps, { call, payment });
+    const authorization = authorizationKey(deps, call, payment);
+    const { earlier, failureAge } = await readOutboxState(deps.db, { caller: call.caller, authorization });
+    if (earlier === null) return await pay(deps, { call, payment, failureAge });
+    return await resume(deps, { call, payment, earlier: await readOperation(deps.db, earlier) });
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return recoverDirectTransfer(deps, { call, payment, error });
@@ -77,19 +79,19 @@ export async function performPaidCall<Action extends PaidAction>(
 /** Checks, verifies, stores, waits and responds: a payment that is seen for the first time. */
 async function pay(
   deps: Deps,
-  input: { call: PaidCall; payment: PaymentAuthorization },
+  input: { call: PaidCall; payment: PaymentAuthorization; failureAge: number | null },
 ): Promise<StoredResponse> {
-  const { call, payment } = input;
+  const { call, payment, failureAge } = input;
   const action = await call.check();
   const accepted = await acceptPayment(deps, { call, payment, action });
   if (!accepted.ok) return refusePayment(deps, { call, payment, action, rejection: accepted });
 
-  await assertNotThrottled(deps.db, call.caller);
+  refuseThrottled(call.caller, failureAge);
   await call.store?.(action, "operation");
   const stored = await storeOperation(deps, { action, fresh: toOperation(deps, { call, action, accepted }) });
   if (stored.existing) return resume(deps, { call, payment, earlier: stored.operation });
 
-  const outcome = await awaitOutcome(deps, stored.operation, call.respond);
+  const outcome = await awaitOutcome(deps, stored.operation, call.respond, { isNew: true });
   if (outcome.ok) return withReceipt(deps, { payment, ...outcome });
 
   const { rejected } = outcome;
@@ -132,8 +134,13 @@ async function offerQuote(
 ): Promise<StoredResponse> {
   const { call, action, rejection } = input;
   const version = responseVersion(call.headers, { v1Bodies: deps.config.x402V1Bodies });
-  const unanswered = await findUnanswered(deps, call, action);
-  if (unanswered !== undefined) {
+  const { kind, payTo: escrow } = action;
+  const state = await readOutboxState(deps.db, {
+    caller: call.caller,
+    action: { kind, requestHash: requestHash(call), escrow },
+  });
+  if (state.unanswered !== null) {
+    const unanswered = await readOperation(deps.db, state.unanswered);
     if (unanswered.state !== "mined" && unanswered.state !== "final") throw settlementPending();
     const outcome = await awaitOutcome(deps, unanswered, call.respond);
     if (!outcome.ok) throw settlementPending();
@@ -141,34 +148,10 @@ async function offerQuote(
     return withReceipt(deps, { payment, ...outcome });
   }
   await call.store?.(action, "quote");
-  await assertQueueCapacity(deps.db);
+  if (!state.hasRoom) throw queueFull();
   const quote = quoteOf(deps, call, action);
   const { headers, body } = paymentRequired({ quote, version, ...(rejection && { rejection }) });
   return { status: 402, headers, body: JSON.stringify(body) };
-}
-
-/** The caller's own paid operation for this action that has no response yet: a second payment would be one too many. */
-async function findUnanswered(
-  { db }: Deps,
-  call: PaidCall,
-  { kind, payTo }: PaidAction,
-): Promise<OperationRow | undefined> {
-  const [row] = await db
-    .select()
-    .from(operation)
-    .where(
-      and(
-        eq(operation.caller, call.caller),
-        eq(operation.kind, kind),
-        or(eq(operation.requestHash, requestHash(call)), eq(operation.escrow, payTo)),
-        ne(operation.state, "rejected"),
-        isNotNull(operation.nonce),
-        isNull(operation.response),
-      ),
-    )
-    .orderBy(desc(operation.id))
-    .limit(1);
-  return row;
 }
 
 /** Verifies a payment for the action, or finds its money at the escrow. Throws 503 `unavailable` if the node fails. */
@@ -331,6 +314,8 @@ async function adoptOpening(
   if (contractId !== escrow) return null;
   const opening = await findOpening(deps, payment);
   if (opening === null) return null;
+  const unmarked = and(eq(terms.id, escrow), isNull(terms.openedAt));
+  await deps.db.update(terms).set({ openedAt: new Date() }).where(unmarked);
 
   const { transactionHash: transaction, ...block } = opening;
   const target = { ...block, escrow, timeoutMs: deps.config.settlementWaitMs };

@@ -44,6 +44,7 @@ export interface VerifyPaymentInput {
 
 /** Time to bring a payment on chain; the x402 reference implementation keeps the same margin. */
 const SETTLEMENT_MARGIN_SECONDS = 6;
+const SECONDS_PER_DAY = 86_400;
 /** Signing in gives contract wallets the same limit; an operation that needs more could not be performed. */
 const CALL_GAS = 3_000_000n;
 const HALF_OF_CURVE_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
@@ -183,10 +184,17 @@ function validityFault(payment: PaymentAuthorization, now: number): Rejection | 
   if (payment.validBefore < BigInt(now + SETTLEMENT_MARGIN_SECONDS)) {
     return reject(
       "invalid_exact_evm_payload_authorization_valid_before",
-      `The authorization ends at ${payment.validBefore}; the chain's time is ${now} and settling takes up to ${SETTLEMENT_MARGIN_SECONDS} seconds. Sign a new one.`,
+      `The authorization ends at ${payment.validBefore}; the chain's time is ${now} and settling takes up to ${SETTLEMENT_MARGIN_SECONDS} seconds. ${nextStep(now)}`,
     );
   }
   return tooEarlyFault(payment, now);
+}
+
+/** A sandbox's clock can have been moved ahead; clients that sign by the wall clock cannot know. */
+function nextStep(now: number): string {
+  const daysAhead = Math.floor((now - Date.now() / 1000) / SECONDS_PER_DAY);
+  if (daysAhead < 1) return "Sign a new one.";
+  return `The chain's clock is ${daysAhead} ${daysAhead === 1 ? "day" : "days"} ahead of the real time, as in a sandbox whose clock was moved. Sign with a later validBefore, by the time of GET /v1/network (client library: clock "service"; wcontract: --clock service), or reset the sandbox with npm start -- --reset.`;
 }
 
 function tooEarlyFault(payment: PaymentAuthorization, now: number): Rejection | null {

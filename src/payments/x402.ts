@@ -29,7 +29,7 @@ export interface PaymentQuote {
   description: string;
 }
 
-/** A complete 402 response; 402 bodies have neither the data nor the error envelope. */
+/** A complete 402 response. Its body has neither envelope; in version 2 it is empty, or says why a payment was refused. */
 interface PaymentRequired {
   status: 402;
   headers: Record<string, string>;
@@ -122,7 +122,7 @@ export function paymentRequired(input: {
       ),
       "Cache-Control": PAYMENT_REQUIRED_CACHE_CONTROL,
     },
-    body: version === 1 ? bodyV1 : {},
+    body: version === 1 ? bodyV1 : (refusal ?? {}),
   };
 }
 

@@ -18,7 +18,12 @@ export interface OutboxWaiter {
   /** Resolves to the operation once it is mined, final or rejected; to null after `timeoutMs` or on abort. */
   waitFor(
     id: bigint,
-    options: { timeoutMs: number; signal?: AbortSignal | undefined },
+    options: {
+      timeoutMs: number;
+      signal?: AbortSignal | undefined;
+      /** Whether it was stored just now: then only its notification, or a later poll, can find it done. */
+      isNew?: boolean;
+    },
   ): Promise<OperationRow | null>;
   /** Resolves all waits with null. */
   stop(): void;
@@ -87,7 +92,7 @@ export function createOutboxWaiter({
   });
 
   return {
-    waitFor(id, { timeoutMs, signal }) {
+    waitFor(id, { timeoutMs, signal, isNew = false }) {
       if (stopped || signal?.aborted === true) return Promise.resolve(null);
       return new Promise((resolvePromise) => {
         const resolve: Resolve = (row) => {
@@ -104,6 +109,7 @@ export function createOutboxWaiter({
         const set = waiting.get(id);
         if (set === undefined) waiting.set(id, new Set([resolve]));
         else set.add(resolve);
+        if (isNew) return;
         fresh.add(id);
         lookAtFresh();
       });

@@ -1,6 +1,7 @@
 /** The outbox: actions are stored here before anything is sent. */
 import { and, eq, ne, sql } from "drizzle-orm";
 import type { Executor } from "../db/client.js";
+import { prepare, rowOf } from "../db/prepared.js";
 import { operation } from "../db/schema.js";
 import { AppError } from "../errors.js";
 import type { NewOperation } from "./operations.js";
@@ -15,25 +16,42 @@ export const MAX_QUEUED = 5000;
 /** An existing row can be rejected, which frees its key, between our insert and our read. */
 const INSERT_TRIES = 5;
 
+/** SQL: whether fewer operations than `maxQueued` are waiting. */
+const hasRoom = sql`not exists (
+  select 1 from app.operation where state in ('queued', 'held') offset ${sql.placeholder("maxQueued")}::bigint - 1 limit 1)`;
+
+const insertion = prepare<Record<string, unknown>>(
+  "operation_insert",
+  sql`
+    insert into app.operation (kind, escrow, caller, target, data, gas_limit, asset, payer, nonce, request_hash,
+      once_key, not_after)
+    select ${sql.placeholder("kind")}, ${sql.placeholder("escrow")}, ${sql.placeholder("caller")},
+      ${sql.placeholder("target")}, ${sql.placeholder("data")}, ${sql.placeholder("gasLimit")}::int,
+      ${sql.placeholder("asset")}, ${sql.placeholder("payer")}, ${sql.placeholder("nonce")},
+      ${sql.placeholder("requestHash")}, ${sql.placeholder("onceKey")}, ${sql.placeholder("notAfter")}::bigint
+    where ${hasRoom}
+    on conflict do nothing
+    returning *`,
+);
+
+const room = prepare<{ has_room: boolean }>("operation_room", sql`select ${hasRoom} as has_room`);
+
 /**
- * Stores an action for the relayer. If the outbox already has a row with the same authorization or once-key that is not
- * rejected, returns that row with `existing: true`; compare its `requestHash`, `nonce` or `data` before you treat it as
- * your own. Throws `unavailable` (503, Retry-After), without storing anything, if the queue is full.
+ * Stores an action for the relayer, in one statement. If the outbox already has a row with the same authorization or
+ * once-key that is not rejected, returns that row with `existing: true`; compare its `requestHash`, `nonce` or `data`
+ * before you treat it as your own. Throws `unavailable` (503, Retry-After), without storing anything, if the queue is full.
  */
 export async function enqueue(
   db: Executor,
   newOperation: NewOperation,
   { maxQueued = MAX_QUEUED }: { maxQueued?: number } = {},
 ): Promise<{ operation: OperationRow; existing: boolean }> {
-  const roomLeft = await hasRoom(db, maxQueued);
   for (let attempt = 0; attempt < INSERT_TRIES; attempt += 1) {
-    if (roomLeft) {
-      const [row] = await db.insert(operation).values(rowOf(newOperation)).onConflictDoNothing().returning();
-      if (row !== undefined) return { operation: row, existing: false };
-    }
+    const [row] = await insertion(db, { ...valuesOf(newOperation), maxQueued });
+    if (row !== undefined) return { operation: rowOf(operation, row), existing: false };
     const existing = await findExisting(db, newOperation);
     if (existing !== undefined) return { operation: existing, existing: true };
-    if (!roomLeft) throw queueFull();
+    await assertQueueCapacity(db, { maxQueued });
   }
   throw new AppError("unavailable", {
     message: "Another attempt at the same action is just ending. Retry in a second.",
@@ -47,7 +65,15 @@ export async function assertQueueCapacity(
   db: Executor,
   { maxQueued = MAX_QUEUED }: { maxQueued?: number } = {},
 ): Promise<void> {
-  if (!(await hasRoom(db, maxQueued))) throw queueFull();
+  const [row] = await room(db, { maxQueued });
+  if (row?.has_room !== true) throw queueFull();
+}
+
+/** The operation with this id; operations are never deleted. */
+export async function readOperation(db: Executor, id: bigint): Promise<OperationRow> {
+  const [row] = await db.select().from(operation).where(eq(operation.id, id));
+  if (row === undefined) throw new Error(`Operation ${id} vanished`);
+  return row;
 }
 
 /** Returns the operation with this payment authorization that is not rejected; a retried request resumes it. */
@@ -70,16 +96,6 @@ export async function findByAuthorization(
   return row;
 }
 
-async function hasRoom(db: Executor, maxQueued: number): Promise<boolean> {
-  const beyond = await db
-    .select({ id: operation.id })
-    .from(operation)
-    .where(sql`${operation.state} in ('queued', 'held')`)
-    .offset(maxQueued - 1)
-    .limit(1);
-  return beyond.length === 0;
-}
-
 async function findExisting(
   db: Executor,
   { payment, onceKey }: NewOperation,
@@ -97,16 +113,13 @@ async function findExisting(
   return row;
 }
 
-function rowOf({ payment, ...fields }: NewOperation): typeof operation.$inferInsert {
-  return {
-    ...fields,
-    asset: payment?.asset ?? null,
-    payer: payment?.payer ?? null,
-    nonce: payment?.nonce ?? null,
-  };
+function valuesOf(newOperation: NewOperation): Record<string, unknown> {
+  const { payment, requestHash = null, onceKey = null, notAfter = null, ...fields } = newOperation;
+  const { asset, payer, nonce } = payment ?? { asset: null, payer: null, nonce: null };
+  return { ...fields, asset, payer, nonce, requestHash, onceKey, notAfter };
 }
 
-function queueFull(): AppError {
+export function queueFull(): AppError {
   return new AppError("unavailable", {
     message: "Too many operations are waiting for the chain. No payment was taken; retry later.",
     retryable: true,

@@ -13,7 +13,7 @@ export interface WrappedSecret {
   masterKeyId: string;
 }
 
-/** A new secret: in plain text for its owner, who sees it once, and wrapped for storage. */
+/** A new secret: in plain text for its owner, and wrapped for storage. */
 export async function createSecret(
   webhookId: string,
   { masterKey }: MasterKeys,
@@ -21,9 +21,23 @@ export async function createSecret(
   const bytes = randomBytes(SECRET_BYTES);
   const wrappedSecret = await wrapSecret(bytes, { masterKey, place: { webhook: webhookId } });
   return {
-    secret: `whsec_${bytes.toString("base64")}`,
+    secret: textOf(bytes),
     stored: { wrappedSecret, masterKeyId: masterKeyId(masterKey) },
   };
+}
+
+/** The secret in plain text, for its owner. */
+export async function readSecret(hook: { id: string } & WrappedSecret, keys: MasterKeys): Promise<string> {
+  return textOf(await unwrap(hook, keys));
+}
+
+function textOf(secret: Uint8Array): string {
+  return `whsec_${Buffer.from(secret).toString("base64")}`;
+}
+
+function unwrap(hook: { id: string } & WrappedSecret, keys: MasterKeys): Promise<Uint8Array> {
+  const masterKey = wrappingKey(keys, hook.masterKeyId);
+  return unwrapSecret(hook.wrappedSecret, { masterKey, place: { webhook: hook.id } });
 }
 
 /** Headers of a message. Retries must pass the same `messageId`. */
@@ -31,10 +45,7 @@ export async function signedHeaders(
   hook: { id: string } & WrappedSecret,
   { keys, messageId, body, now }: { keys: MasterKeys; messageId: string; body: string; now: Date },
 ): Promise<Record<string, string>> {
-  const key = await unwrapSecret(hook.wrappedSecret, {
-    masterKey: wrappingKey(keys, hook.masterKeyId),
-    place: { webhook: hook.id },
-  });
+  const key = await unwrap(hook, keys);
   return {
     "webhook-id": messageId,
     "webhook-timestamp": Math.floor(now.getTime() / 1000).toString(),

@@ -263,7 +263,10 @@ describe("a payment that does not fit gets 402 with its reason, and moves nothin
       error: "invalid_exact_evm_payload_authorization_valid_after",
       payTo: quote.payTo,
     });
-    expect(refused.body).toEqual({});
+    expect(refused.body).toEqual({
+      error: "invalid_exact_evm_payload_authorization_valid_after",
+      errorMessage: expect.stringContaining("The authorization starts after"),
+    });
     expect(await isUsed(payment)).toBe(false);
   });
 

@@ -474,8 +474,13 @@ export interface components {
             workerStake: string | null;
             disputeBond: string | null;
         };
-        /** @description Version 2: the quote is in the header */
-        EmptyBody: Record<string, never>;
+        /** @description Version 2: the quote is in the header. Empty unless a payment was refused */
+        PaymentRefusal: {
+            /** @description Reason of a refused payment: a name of the x402 specification, `payer_mismatch` or `authorization_used` */
+            error?: string;
+            /** @description The reason, for people */
+            errorMessage?: string;
+        };
         PaymentRequiredV1: {
             /** @enum {number} */
             x402Version: 1;

@@ -63,10 +63,15 @@ export type InputArguments<E extends Endpoint> =
 /** Operations whose repetition after a lost response could happen twice. */
 const NOT_REPEATABLE: ReadonlySet<string> = new Set<Endpoint>([
   "POST /v1/agents/me/profile",
+  "POST /v1/agents/{address}/api-key/revoke",
+]);
+
+/** Operations that create, and take an `Idempotency-Key`. */
+const CREATING: ReadonlySet<string> = new Set<Endpoint>([
+  "POST /v1/agents/{address}/api-key",
   "POST /v1/contracts/{id}/checkpoint",
   "POST /v1/contracts/{id}/complaints",
   "POST /v1/agents/me/webhooks",
-  "POST /v1/agents/{address}/api-key/revoke",
 ]);
 
 /**
@@ -110,7 +115,10 @@ export function requestOf(
   return {
     method,
     path: query.length === 0 ? path : `${path}?${search}`,
-    ...(apiKey === "" ? {} : { headers: { authorization: `Bearer ${apiKey}` } }),
+    headers: {
+      ...(apiKey === "" ? {} : { authorization: `Bearer ${apiKey}` }),
+      ...(CREATING.has(endpoint) ? { "idempotency-key": crypto.randomUUID() } : {}),
+    },
     ...(input.body === undefined
       ? {}
       : { body: typeof input.body === "string" ? input.body : JSON.stringify(input.body) }),

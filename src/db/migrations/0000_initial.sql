@@ -289,6 +289,7 @@ CREATE INDEX "webhook_by_agent" ON "app"."webhook" USING btree ("agent") WHERE d
 CREATE INDEX "webhook_due" ON "app"."webhook" USING btree ("next_attempt_at") WHERE disabled_at is null and next_attempt_at is not null;
 CREATE INDEX "webhook_retry_due" ON "app"."webhook_retry" USING btree ("webhook_id","next_attempt_at");
 
+-- However a key is revoked, by a call or by hand, every process hears of it (features/agents/key-owners.ts).
 CREATE FUNCTION "app"."notify_key_revoked"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM pg_notify('api_key_revoked', OLD.address);
@@ -306,3 +307,17 @@ CREATE TRIGGER "operation_queued" AFTER INSERT ON "app"."operation"
   FOR EACH STATEMENT EXECUTE FUNCTION "app"."notify"('operation_queued');
 CREATE TRIGGER "event_staged" AFTER INSERT ON "app"."event"
   FOR EACH ROW WHEN (NEW.position IS NULL) EXECUTE FUNCTION "app"."notify"('event_staged');
+
+-- A caller's unpaid creation attempts, oldest first, locked until the transaction ends: two new attempts must not both
+-- find the last slot free. The query sees what was committed before the lock was granted.
+CREATE FUNCTION "app"."pending_attempts"(owner text, lifetime integer, maximum integer)
+RETURNS TABLE (id text, first_quoted_at timestamptz) LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('creation-attempts:' || owner, 0));
+  RETURN QUERY SELECT t.id, t.first_quoted_at FROM app.terms t
+    WHERE t.caller = owner AND t.opened_at IS NULL AND t.first_quoted_at > now() - make_interval(secs => lifetime)
+      AND NOT EXISTS (SELECT 1 FROM onchain.working_contract c WHERE c.id = t.id AND c.phase <> 'none')
+      AND NOT EXISTS (SELECT 1 FROM app.operation o
+        WHERE o.escrow = t.id AND o.kind = 'create' AND o.state <> 'rejected')
+    ORDER BY t.first_quoted_at LIMIT maximum;
+END $$;

@@ -11,9 +11,12 @@ const SECRET_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const KEY_PATTERN = /^wc_(live|test)_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
-/** A new key in plain text, and its hash. Only the hash is stored. */
-export function createKey(environment: KeyEnvironment): { apiKey: string; hash: string } {
-  const body = `wc_${environment}_${base62(randomBytes(32), SECRET_LENGTH)}`;
+/** A new key in plain text, and its hash; only the hash is stored. The secret must have 32 bytes that no one can guess. */
+export function createKey(
+  environment: KeyEnvironment,
+  secret: Uint8Array = randomBytes(32),
+): { apiKey: string; hash: string } {
+  const body = `wc_${environment}_${base62(secret, SECRET_LENGTH)}`;
   const apiKey = body + checksum(body);
   return { apiKey, hash: hashKey(apiKey) };
 }

@@ -2,12 +2,13 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, asc, count, eq, isNull, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, isNull, sql } from "drizzle-orm";
 import type { Executor, Transaction } from "../../db/client.js";
 import { NOTIFICATION_LEASE_MS } from "../../db/notifications.js";
 import { apiKey, challenge, webhook } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
+import { deriveSecret } from "../../master-key.js";
 import { revokeDelegationOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { createKey } from "./api-key.js";
@@ -23,14 +24,39 @@ export interface IssuedKey {
 }
 
 /**
- * Redeems a challenge for a new API key. Throws `invalid_challenge` or `invalid_signature`, and `unavailable` while a
- * revocation of the address is pending.
+ * Redeems a challenge for a new API key. With an idempotency key the same claim gets the same API key for as long as the
+ * challenge would be valid: the key is derived from both, because its plain text is not stored. Throws
+ * `invalid_challenge` or `invalid_signature`, and `unavailable` while a revocation of the address is pending.
  */
 export async function issueKey(
   deps: Deps,
-  claim: AddressClaim & { label: string | null },
+  {
+    label,
+    idempotencyKey,
+    ...claim
+  }: AddressClaim & { label: string | null; idempotencyKey: string | undefined },
 ): Promise<IssuedKey> {
-  const { address, label } = claim;
+  const { environment, masterKey } = deps.config;
+  const { address, challengeId, signature } = claim;
+  if (idempotencyKey === undefined) return storeKey(deps, { claim, label, key: createKey(environment) });
+
+  const secret = deriveSecret(masterKey, "api key", [address, challengeId, signature, idempotencyKey]);
+  const key = createKey(environment, secret);
+  try {
+    return await storeKey(deps, { claim, label, key });
+  } catch (error) {
+    const isUsed = error instanceof AppError && error.code === "invalid_challenge";
+    const first = isUsed ? await findIssued(deps, { challengeId, hash: key.hash }) : null;
+    if (first === null) throw error;
+    return { ...first, apiKey: key.apiKey };
+  }
+}
+
+async function storeKey(
+  deps: Deps,
+  { claim, label, key }: { claim: AddressClaim; label: string | null; key: ReturnType<typeof createKey> },
+): Promise<IssuedKey> {
+  const { address } = claim;
   await awaitRevocation(deps, address);
   const proof = await proveAddress(deps, claim);
   // Its key could read, but the chain would refuse its delegation: reported now rather than at the first action.
@@ -39,14 +65,26 @@ export async function issueKey(
   }
 
   const keyId = randomUUID();
-  const { apiKey: plaintext, hash } = createKey(deps.config.environment);
   await deps.db.transaction(async (tx) => {
     await lockAddress(tx, address);
     if ((await pendingRevocation(tx, address)) !== null) throw revocationPending();
     await redeem(tx, proof, "issue");
-    await tx.insert(apiKey).values({ id: keyId, address, hash, label });
+    await tx.insert(apiKey).values({ id: keyId, address, hash: key.hash, label });
   });
-  return { address, apiKey: plaintext, keyId, label };
+  return { address, apiKey: key.apiKey, keyId, label };
+}
+
+/** The active key with this hash, while its challenge has not expired. */
+async function findIssued(
+  { db, clock }: Pick<Deps, "db" | "clock">,
+  { challengeId, hash }: { challengeId: string; hash: string },
+): Promise<Omit<IssuedKey, "apiKey"> | null> {
+  const [row] = await db
+    .select({ address: apiKey.address, keyId: apiKey.id, label: apiKey.label })
+    .from(apiKey)
+    .innerJoin(challenge, eq(challenge.id, challengeId))
+    .where(and(eq(apiKey.hash, hash), isNull(apiKey.revokedAt), gt(challenge.expiresAt, clock.now())));
+  return row === undefined ? null : { ...row, address: row.address as Address };
 }
 
 function revocationPending(): AppError {

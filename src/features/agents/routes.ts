@@ -2,6 +2,7 @@
 
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { IdempotencyKeySchema } from "../../http/idempotency.js";
 import { body, created, data, operation } from "../../http/operation.js";
 import { clientAddress, createRateLimiter, takeOrRefuse } from "../../http/rate-limit.js";
 import { AddressParamsSchema, listOf, PageQuerySchema, shortList } from "../../http/schemas.js";
@@ -102,13 +103,16 @@ export const agentOperations = [
       summary: "Redeem a signed challenge for an API key",
       auth: "none",
       params,
+      headers: IdempotencyKeySchema,
       body: IssueKeyBodySchema,
       returns: created("The key; its plain text is shown only once", IssuedKeySchema),
       errors: ["invalid_challenge", "invalid_signature"],
     },
     (deps) =>
-      ({ params: { address }, body: { challengeId, signature, label = null } }) =>
-        issueKey(deps, { address, challengeId, signature, label }),
+      ({ params: { address }, headers, body: { challengeId, signature, label = null } }) => {
+        const idempotencyKey = headers["idempotency-key"];
+        return issueKey(deps, { address, challengeId, signature, label, idempotencyKey });
+      },
   ),
   operation(
     {

@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { IdempotencyKeySchema, resourceId } from "../../http/idempotency.js";
 import { created, data, operation, raw } from "../../http/operation.js";
 import { JsonObjectSchema, listOf, PageQuerySchema, TimestampSchema } from "../../http/schemas.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
@@ -65,13 +66,15 @@ export const checkpointOperations = [
       tag,
       summary: "Submit a checkpoint of continuous work (the matched worker)",
       params: ContractParamsSchema,
+      headers: IdempotencyKeySchema,
       body: CheckpointBodySchema,
       returns: created("The checkpoint as stored", CheckpointSchema),
       errors: ["forbidden", "not_found", "conflict"],
     },
-    (deps) =>
-      ({ params: { id }, body: draft, caller }) =>
-        submitCheckpoint(deps, { id, caller, draft }),
+    (deps) => (call) => {
+      const { params, body: draft, caller } = call;
+      return submitCheckpoint(deps, { id: params.id, caller, checkpointId: resourceId(call), draft });
+    },
   ),
   operation(
     {

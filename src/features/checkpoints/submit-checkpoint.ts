@@ -1,6 +1,5 @@
 /** POST /v1/contracts/{id}/checkpoint: appends to the Worker's checkpoints. */
 
-import { randomUUID } from "node:crypto";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
@@ -18,17 +17,24 @@ import { type CheckpointView, toCheckpoint } from "./read-checkpoints.js";
 export type CheckpointDraft = Omit<CheckpointContent, "contractId">;
 
 /**
- * Accepts a checkpoint. Of concurrent ones for the same position exactly one passes. Throws 404, 403 (not the matched
+ * Accepts a checkpoint under a new id, or returns the one that a call with the same id has stored. Of concurrent ones for the same position exactly one passes. Throws 404, 403 (not the matched
  * worker) and 409 (not in `matched`, a pending delivery, too many, sequence or time out of order).
  */
 export async function submitCheckpoint(
   { db, clock }: Pick<Deps, "db" | "clock">,
-  { id, caller, draft }: { id: Address; caller: Address; draft: CheckpointDraft },
+  {
+    id,
+    caller,
+    checkpointId,
+    draft,
+  }: { id: Address; caller: Address; checkpointId: string; draft: CheckpointDraft },
 ): Promise<CheckpointView> {
   // Strangers are refused before the lock, so they cannot delay the Worker.
   requireWorker(await loadContractForAction(db, id), caller);
   return db.transaction(async (tx) => {
     await lockCheckpoints(tx, id);
+    const [first] = await tx.select().from(checkpoint).where(eq(checkpoint.id, checkpointId));
+    if (first !== undefined) return toCheckpoint(first);
     const now = clock.now();
     const row = await loadContractForAction(tx, id);
     requireStatus(row, "matched", now);
@@ -42,7 +48,7 @@ export async function submitCheckpoint(
       .insert(checkpoint)
       .values({
         ...content,
-        id: randomUUID(),
+        id: checkpointId,
         position,
         leaf: checkpointLeaf(content),
         createdAt: new Date(now * 1000),

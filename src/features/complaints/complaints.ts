@@ -1,6 +1,5 @@
 /** Complaints about the other party (docs/rules.md 53): filed and read over HTTP, resolved by the operator; no money moves. */
 
-import { randomUUID } from "node:crypto";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
@@ -44,12 +43,17 @@ export function toComplaint(row: typeof complaint.$inferSelect): ComplaintView {
 type Role = ComplaintView["filedByRole"];
 
 /**
- * Files a complaint. Throws 404, 403 (not a party), 409 (no counterparty yet, window closed) and 429
+ * Files a complaint under a new id, or returns the one that a call with the same id has filed. Throws 404, 403 (not a party), 409 (no counterparty yet, window closed) and 429
  * `too_many_complaints`. The limit is exact even for concurrent calls.
  */
 export async function fileComplaint(
   { db, clock }: Pick<Deps, "db" | "clock">,
-  { id, caller, evidence }: { id: Address; caller: Address; evidence: Record<string, unknown> },
+  {
+    id,
+    caller,
+    complaintId,
+    evidence,
+  }: { id: Address; caller: Address; complaintId: string; evidence: Record<string, unknown> },
 ): Promise<ComplaintView> {
   const row = await loadContractForAction(db, id);
   const role = requireParty(row, caller);
@@ -57,13 +61,15 @@ export async function fileComplaint(
 
   return db.transaction(async (tx) => {
     await lockComplaints(tx, id);
+    const [first] = await tx.select().from(complaint).where(eq(complaint.id, complaintId));
+    if (first !== undefined) return toComplaint(first);
     const now = clock.now();
     requireOpenWindow(row, now);
     await assertBelowLimit(tx, id, role);
     const [stored] = await tx
       .insert(complaint)
       .values({
-        id: randomUUID(),
+        id: complaintId,
         contractId: id,
         filedBy: caller,
         filedByRole: role,

@@ -1,6 +1,7 @@
 /** Complaints about the other party; they move no money. */
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { IdempotencyKeySchema, resourceId } from "../../http/idempotency.js";
 import { body, created, operation } from "../../http/operation.js";
 import { JsonObjectSchema, listOf, PageQuerySchema, shortList } from "../../http/schemas.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
@@ -37,13 +38,16 @@ export const complaintOperations = [
       tag,
       summary: "File a complaint about the other party (client or worker)",
       params,
+      headers: IdempotencyKeySchema,
       body: ComplaintBodySchema,
       returns: created("The complaint", ComplaintSchema),
       errors: ["forbidden", "not_found", "conflict", "too_many_complaints"],
     },
-    (deps) =>
-      ({ params: { id }, body: { evidence }, caller }) =>
-        fileComplaint(deps, { id, caller, evidence }),
+    (deps) => (call) => {
+      const { params, body, caller } = call;
+      const { evidence } = body;
+      return fileComplaint(deps, { id: params.id, caller, complaintId: resourceId(call), evidence });
+    },
   ),
   operation(
     {

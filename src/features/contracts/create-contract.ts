@@ -15,9 +15,6 @@ import {
 } from "@working-contracts/protocol/terms";
 import { isoTime } from "@working-contracts/protocol/time";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import { and, eq, isNull } from "drizzle-orm";
-import { workingContract } from "../../db/onchain.js";
-import { terms } from "../../db/schema.js";
 import { parseStoredTerms } from "../../db/stored-terms.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -26,7 +23,7 @@ import type { PaidAction } from "../../payments/paid-action.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import type { HeaderReader } from "../../payments/x402.js";
 import { type ContractDraft, checkDeadlines, checkDraft, counterpartyOf } from "./draft.js";
-import { findLiveCreation, reserveAttempt, storeAttempt } from "./pending-attempts.js";
+import { findLiveCreation, readAttempt, storeAttempt } from "./pending-attempts.js";
 import { viewContract } from "./view.js";
 
 export interface CreateCall {
@@ -58,14 +55,7 @@ export async function createContract(deps: Deps, call: CreateCall): Promise<Stor
     headers: call.headers,
     check: () => checkCreation(deps, call),
     store: (action, before) => storeCreation(deps, action.attempt, before),
-    respond: async (mined) => {
-      const id = mined.escrow as Address;
-      await deps.db
-        .update(terms)
-        .set({ openedAt: new Date() })
-        .where(and(eq(terms.id, id), isNull(terms.openedAt)));
-      return { data: await viewContract(deps, id) };
-    },
+    respond: async ({ escrow }) => ({ data: await viewContract(deps, escrow as Address) }),
   });
 }
 
@@ -73,7 +63,7 @@ type CreateAction = PaidAction & { attempt: CreationAttempt };
 
 async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction> {
   checkDraft(call.draft, call.caller, parseDecimal(deps.config.minimumPrice) ?? 0n);
-  const attempt = (await findAttempt(deps, call)) ?? (await newAttempt(deps, call));
+  const attempt = await findAttempt(deps, call);
   const { id, escrowTerms, draft } = attempt;
   const amount = depositsOf(escrowTerms).initiator;
 
@@ -99,45 +89,45 @@ async function storeCreation(
   attempt: CreationAttempt,
   before: "quote" | "operation",
 ): Promise<void> {
-  if (before === "operation") return storeAttempt(deps, attempt);
+  if (before === "operation") {
+    if (!attempt.known) await storeAttempt(deps, attempt, { needsSlot: false });
+    return;
+  }
   if (attempt.known) await requireQuotable(deps, attempt);
-  await reserveAttempt(deps, attempt);
+  await storeAttempt(deps, attempt, { needsSlot: true });
 }
 
-/** The stored attempt for these bytes. Throws 409 if it has already led to a contract, or no longer can. */
-async function findAttempt(
-  deps: Deps,
-  { caller, rawBody, draft }: CreateCall,
-): Promise<CreationAttempt | null> {
-  const bodyHash = hashOf(rawBody);
-  const [row] = await deps.db
-    .select({ terms, phase: workingContract.phase })
-    .from(terms)
-    .leftJoin(workingContract, eq(workingContract.id, terms.id))
-    .where(and(eq(terms.caller, caller), eq(terms.bodyHash, bodyHash)));
-  if (row === undefined) return null;
-
-  const id = row.terms.id as Address;
+/** The attempt for these bytes, stored or new. Throws 409 if it has already led to a contract, or no longer can. */
+async function findAttempt(deps: Deps, call: CreateCall): Promise<CreationAttempt> {
+  const { caller, draft } = call;
+  const bodyHash = hashOf(call.rawBody);
+  const [row] = await readAttempt(deps.db, { caller, bodyHash });
+  if (row === undefined || row.id === null) {
+    return newAttempt(deps, { ...call, parameters: row?.parameters ?? (await readParameters(deps)) });
+  }
+  const { id } = row;
   if (row.phase !== null && row.phase !== "none") throw duplicate(id);
-  if (row.terms.openedAt !== null && !(await wasReorganized(deps, id))) throw duplicate(id);
-  const escrowTerms = parseStoredTerms(row.terms.escrowTerms);
+  if (row.is_opened && (row.is_live || !(await wasReorganized(deps, id)))) throw duplicate(id);
+  const escrowTerms = parseStoredTerms(row.escrow_terms);
   if (deps.clock.now() >= escrowTerms.matchDeadline) {
     throw new AppError("conflict", {
       message: `The matchDeadline, ${isoTime(escrowTerms.matchDeadline)}, has passed. Post the contract with later deadlines.`,
     });
   }
-  return { id, caller, bodyHash, escrowTerms, document: row.terms.document, draft, known: true };
+  return { id, caller, bodyHash, escrowTerms, document: row.document, draft, known: true };
 }
 
 /** Whether a contract that was opened no longer exists: a reorg removed it, and its payment was not applied again. */
-async function wasReorganized({ db, publicClient }: Deps, id: Address): Promise<boolean> {
-  if (await findLiveCreation(db, id)) return false;
+async function wasReorganized({ publicClient }: Deps, id: Address): Promise<boolean> {
   const code = await publicClient.getCode({ address: id });
   if (code === undefined) return true;
   return (await publicClient.readContract({ address: id, abi: escrowAbi, functionName: "status" })) === 0;
 }
 
-async function newAttempt(deps: Deps, { caller, rawBody, draft }: CreateCall): Promise<CreationAttempt> {
+function newAttempt(
+  deps: Deps,
+  { caller, rawBody, draft, parameters }: CreateCall & { parameters: Parameters },
+): CreationAttempt {
   checkDeadlines(draft, deps.clock.now());
   const document = termsDocument({ ...draft, salt: creationSalt(caller, rawBody) });
   const { matchDeadline, withdrawalDeadline, deliveryDeadline, reviewDeadline } = draft;
@@ -153,7 +143,7 @@ async function newAttempt(deps: Deps, { caller, rawBody, draft }: CreateCall): P
     deliveryDeadline,
     reviewDeadline,
     termsHash: termsHash(document),
-    parameters: await readParameters(deps),
+    parameters,
   };
   const { factory, implementation } = deps.deployment;
   return {
@@ -183,6 +173,7 @@ async function requireQuotable(deps: Deps, { id, escrowTerms }: CreationAttempt)
   });
 }
 
+/** From the chain, while the index cannot say. */
 async function readParameters({ publicClient, deployment }: Deps): Promise<Parameters> {
   return publicClient.readContract({
     address: deployment.factory,

@@ -24,9 +24,24 @@ export async function encryptReference(
   db: Executor,
   input: ReferencePlace & MasterKeys & { reference: string },
 ): Promise<string> {
-  const key = await ensureReferenceKey(db, input);
-  return new CompactEncrypt(new TextEncoder().encode(input.reference))
-    .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: `${input.contractId}#${input.field}` })
+  return encryptWith(await ensureReferenceKey(db, input), input);
+}
+
+/** As {@link encryptReference}, but the caller stores the new key. */
+export async function sealReference(
+  input: ReferencePlace & { masterKey: Hex; reference: string },
+): Promise<{ encrypted: string; wrappedKey: string; masterKeyId: string }> {
+  const key = randomBytes(KEY_BYTES);
+  const [encrypted, wrappedKey] = await Promise.all([encryptWith(key, input), wrapKey(key, input)]);
+  return { encrypted, wrappedKey, masterKeyId: masterKeyId(input.masterKey) };
+}
+
+function encryptWith(
+  key: Uint8Array,
+  { contractId, field, reference }: ReferencePlace & { reference: string },
+): Promise<string> {
+  return new CompactEncrypt(new TextEncoder().encode(reference))
+    .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: `${contractId}#${field}` })
     .encrypt(key);
 }
 

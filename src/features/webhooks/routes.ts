@@ -1,5 +1,6 @@
 /** The event log, sent to URLs that agents choose. */
 import { z } from "@hono/zod-openapi";
+import { IdempotencyKeySchema, resourceId } from "../../http/idempotency.js";
 import { created, data, operation } from "../../http/operation.js";
 import {
   NewWebhookSchema,
@@ -33,16 +34,17 @@ export const webhookOperations = [
       summary: "Send events to a URL from now on",
       description:
         "Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx response within 10 seconds counts as received. Otherwise it is retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours; `webhook-id` stays the same. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.",
+      headers: IdempotencyKeySchema,
       body: WebhookBodySchema,
       returns: created("The webhook, with its secret", NewWebhookSchema),
       errors: ["too_many_webhooks"],
     },
-    (deps) =>
-      ({ body: { url, description = null, agent, contractId = null, types = null }, caller }) =>
-        createWebhook(deps, {
-          caller,
-          draft: { url, description, agent: agent === undefined ? caller : agent, contractId, types },
-        }),
+    (deps) => (call) => {
+      const { caller, body } = call;
+      const { url, description = null, agent = caller, contractId = null, types = null } = body;
+      const draft = { url, description, agent, contractId, types };
+      return createWebhook(deps, { caller, id: resourceId(call), draft });
+    },
   ),
   operation(
     {

@@ -1,5 +1,4 @@
 /** An owner's calls on its webhooks. The sender (src/webhooks/) reads the same rows. */
-import { randomUUID } from "node:crypto";
 import type { EventType } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
@@ -12,7 +11,7 @@ import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { newestPosition, readPosition, requireReached } from "../../events/read.js";
 import { wakeSql } from "../../webhooks/deliveries.js";
-import { createSecret } from "../../webhooks/signing.js";
+import { createSecret, readSecret } from "../../webhooks/signing.js";
 import { checkTarget, TargetRefused } from "../../webhooks/target.js";
 import type { WebhookView } from "./schema.js";
 
@@ -25,18 +24,20 @@ export interface WebhookDraft {
 }
 
 /**
- * Creates a webhook for all events from now on, with its signing secret, which is shown only once. Throws
+ * Creates a webhook for all events from now on, with its signing secret, which is shown only once; or returns the one
+ * that a call with the same id has created. Throws
  * `invalid_request` for a URL that the service would not call, and 429 `too_many_webhooks`.
  */
 export async function createWebhook(
   { db, config }: Pick<Deps, "db" | "config">,
-  { caller, draft }: { caller: Address; draft: WebhookDraft },
+  { caller, id, draft }: { caller: Address; id: string; draft: WebhookDraft },
 ): Promise<WebhookView & { secret: string }> {
   await requireTarget(config, draft.url);
-  const id = randomUUID();
   const { secret, stored } = await createSecret(id, config);
   return db.transaction(async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`webhooks:${caller}`}, 0))`);
+    const [first] = await selectWebhooks(tx, caller, id);
+    if (first !== undefined) return { ...toWebhook(first), secret: await readSecret(first.row, config) };
     const [own] = await tx.select({ count: count() }).from(webhook).where(eq(webhook.owner, caller));
     if ((own?.count ?? 0) >= LIMITS.webhooksPerAgent) {
       throw new AppError("too_many_webhooks", {

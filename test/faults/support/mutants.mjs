@@ -213,12 +213,7 @@ export const MUTANTS = [
   {
     name: "repetition-unknown",
     file: "src/payments/paid-call.ts",
-    edits: [
-      [
-        "const earlier = await findByAuthorization(deps.db, authorizationKey(deps, call, payment));",
-        "const earlier = undefined;",
-      ],
-    ],
+    edits: [["if (earlier === null) return await pay(", "if (earlier !== 0n) return await pay("]],
     project: "faults",
     tests: "test/faults/crash.test.ts",
     only: "another process serves them",
@@ -470,9 +465,7 @@ export const MUTANTS = [
   {
     name: "opened-for-good",
     file: "src/features/contracts/create-contract.ts",
-    edits: [
-      ["row.terms.openedAt !== null && !(await wasReorganized(deps, id))", "row.terms.openedAt !== null"],
-    ],
+    edits: [["row.is_opened && (row.is_live || !(await wasReorganized(deps, id)))", "row.is_opened"]],
     project: "e2e",
     tests: "test/e2e/contract-payments.test.ts",
     only: "removed the contract for good",
@@ -686,7 +679,7 @@ export const MUTANTS = [
   {
     name: "no-bound",
     file: "src/relayer/outbox.ts",
-    edits: [["  return beyond.length === 0;", "  return beyond.length >= 0;"]],
+    edits: [["where state in ('queued', 'held') offset", "where state in ('none') offset"]],
     project: "faults",
     tests: "test/faults/payments.test.ts",
     only: "row 32",

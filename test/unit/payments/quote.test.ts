@@ -22,10 +22,16 @@ const quote = createQuote({
 const header = (answer: ReturnType<typeof paymentRequired>) => answer.headers["Payment-Required"] ?? "";
 
 describe("a 402", () => {
-  it("of version 2 has an empty body and the quote in a standard base64 header", () => {
+  it("of version 2 has the quote in a standard base64 header, and only the reason of a refusal in its body", () => {
     const answer = paymentRequired({ quote, version: 2 });
     expect(answer.status).toBe(402);
     expect(answer.body).toEqual({});
+    const refused = paymentRequired({
+      quote,
+      version: 2,
+      rejection: reject("insufficient_funds", "Fund it."),
+    });
+    expect(refused.body).toEqual({ error: "insufficient_funds", errorMessage: "Fund it." });
     expect(header(answer)).toMatch(/^[A-Za-z0-9+/]+={0,2}$/);
     expect(header(answer).length % 4).toBe(0);
     expect(JSON.parse(Buffer.from(header(answer), "base64").toString("utf8"))).toMatchInlineSnapshot(`

@@ -1,0 +1,106 @@
+/** Creations whose response was lost: a repetition creates nothing more, and gets the first. */
+import { type ConnectOptions, connect } from "@working-contracts/client/index";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  checkpointBody,
+  type Json,
+  matched,
+  newPair,
+  ok,
+  type Pair,
+  signedChallenge,
+} from "../support/contracts.js";
+import { openWorld, type World } from "../support/world.js";
+
+const HOOK = { url: "https://example.com/hook" };
+
+let world: World;
+let pair: Pair;
+let id: string;
+
+beforeAll(async () => {
+  world = await openWorld();
+  pair = await newPair(world);
+  ({ id } = await matched(world, pair));
+});
+afterAll(() => world.close());
+
+const key = (text: string) => ({ "idempotency-key": text });
+
+describe("a repeated creation with the same Idempotency-Key", () => {
+  it("returns the first API key, even to concurrent calls, and no one else's", async () => {
+    const { address, account } = await world.newAgent();
+    const proof = await signedChallenge(world, { address, account });
+    const issue = (body: Json, text?: string) =>
+      world.call<Json>("POST", `/v1/agents/${address}/api-key`, {
+        body,
+        headers: text === undefined ? {} : key(text),
+      });
+    const issued = await Promise.all([1, 2, 3].map(() => issue({ ...proof, label: "a" }, "first")));
+    const [first] = issued.map((answer) => ok(answer, 201));
+    for (const answer of issued) expect(answer.data).toEqual(first);
+    const { apiKey } = first as { apiKey: string };
+    const keys = await world.call<Json[]>("GET", "/v1/agents/me/api-keys", {
+      headers: { authorization: `Bearer ${apiKey}` },
+    });
+    expect(keys.data.map(({ label }) => label)).toEqual([null, "a"]);
+
+    const wrongSignature = proof.signature.replace(/..$/, (v) => (v === "1b" ? "1c" : "1b"));
+    for (const answer of [
+      await issue(proof),
+      await issue(proof, "second"),
+      await issue({ ...proof, signature: wrongSignature }, "first"),
+    ]) {
+      expect(answer.error?.code).toBe("invalid_challenge");
+    }
+    await world.pool.query("update app.api_key set revoked_at = now() where id = $1", [first?.keyId]);
+    expect((await issue(proof, "first")).error?.code).toBe("invalid_challenge");
+  });
+
+  it("returns the first webhook with its secret, and creates another for other bytes or another caller", async () => {
+    const { client, worker } = pair;
+    const create = (agent = client, body: Json = HOOK) =>
+      agent.post<Json>("/v1/agents/me/webhooks", body, key("hook"));
+    const [first, again] = await Promise.all([create(), create()]);
+    expect(ok(again, 201)).toEqual(ok(first, 201));
+    expect(first.data.secret).toMatch(/^whsec_/);
+    const others = [await create(client, { ...HOOK, description: "other" }), await create(worker)];
+    expect(new Set([first, ...others].map((answer) => ok(answer, 201).id)).size).toBe(3);
+    expect((await client.get<Json[]>("/v1/agents/me/webhooks")).data).toHaveLength(2);
+  });
+
+  it("returns the first complaint and the first checkpoint", async () => {
+    const { client, worker } = pair;
+    const complain = () =>
+      client.post<Json>(`/v1/contracts/${id}/complaints`, { evidence: { late: true } }, key("late"));
+    const [complaint, same] = await Promise.all([complain(), complain()]);
+    expect(ok(same, 201)).toEqual(ok(complaint, 201));
+    expect((await client.get<Json[]>(`/v1/contracts/${id}/complaints`)).data).toHaveLength(1);
+
+    const body = await checkpointBody(world);
+    const submit = () => worker.post<Json>(`/v1/contracts/${id}/checkpoint`, body, key("hour 1"));
+    expect(ok(await submit(), 201)).toEqual(ok(await submit(), 201));
+    expect((await client.get<Json[]>(`/v1/contracts/${id}/checkpoints`)).data).toHaveLength(1);
+    // Without the key it is a second one, which does not follow the first.
+    expect((await worker.post(`/v1/contracts/${id}/checkpoint`, body)).error?.code).toBe("conflict");
+  });
+});
+
+it("the client repeats a creation whose response was lost, and nothing is created twice", async () => {
+  let lost = 0;
+  const fetchAndLose: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    const creates = init?.method === "POST" && /api-key$|webhooks$/.test(String(input));
+    if (!creates || lost++ % 2 === 1) return response;
+    throw new TypeError("the connection broke");
+  };
+  const account = privateKeyToAccount(generatePrivateKey());
+  const options = { baseUrl: world.url, account, spendingLimit: { perCall: "60" }, fetch: fetchAndLose };
+  const agent = await connect(options as ConnectOptions);
+  await agent.webhooks.create(HOOK);
+
+  expect(lost).toBe(4);
+  expect(await agent.apiKeys()).toHaveLength(1);
+  expect(await agent.webhooks.list()).toHaveLength(1);
+});

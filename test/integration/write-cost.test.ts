@@ -1,0 +1,94 @@
+/** How many SQL statements the API process sends for a call that writes; the relayer's and the indexer's are not in it. */
+import pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { parseConfig } from "../../src/config.js";
+import { createLogger } from "../../src/logger.js";
+import { createService, type Service } from "../../src/main.js";
+import { freePort } from "../../tools/local/ports.js";
+import { type Agent, signIn } from "../support/agent.js";
+import { draft } from "../support/contracts.js";
+import { authorize, quoteOf, version2 } from "../support/payment.js";
+import { serviceEnvironment } from "../support/stack.js";
+import { openWorld, sharedStack, type World } from "../support/world.js";
+
+/** Not of one call: the poll for the index serves all that wait, and a key is looked up once for many calls. */
+const SHARED: ReadonlySet<string> = new Set(["index_shows", "api_key_owner"]);
+const statements: string[] = [];
+const query = pg.Client.prototype.query;
+let world: World;
+let service: Service;
+let client: Agent;
+let worker: Agent;
+
+beforeAll(async () => {
+  world = await openWorld();
+  const { rpcUrl } = sharedStack();
+  const network = { ...sharedStack(), wsRpcUrl: rpcUrl.replace("http", "ws") };
+  const environment = { ...serviceEnvironment(network, await freePort()), ROLES: "api" };
+  service = await createService(parseConfig(environment), { logger: createLogger("fatal") });
+  [client, worker] = (await Promise.all(
+    [1, 2].map(() => signIn({ url: service.url, chainId: world.chainId })),
+  )) as [Agent, Agent];
+  for (const { address } of [client, worker]) await world.fundUsd(address, "1000");
+
+  pg.Client.prototype.query = function (this: pg.Client, ...args: [{ name?: string; text?: string }]) {
+    const { application_name: by } = (this as never as { connectionParameters: Record<string, string> })
+      .connectionParameters;
+    const [{ name, text = String(args[0]) }] = args;
+    // The event feed polls by time.
+    const isBackground = by !== "working-contracts" || text.includes('"app"."event"');
+    if (!isBackground) statements.push(name ?? text);
+    return (query as (...all: unknown[]) => unknown).apply(this, args);
+  } as never;
+});
+afterAll(async () => {
+  pg.Client.prototype.query = query;
+  await service?.stop();
+  await world?.close();
+});
+
+/** The statements of one call. */
+async function costOf<T>(call: () => Promise<T>): Promise<{ result: T; sent: string[] }> {
+  statements.length = 0;
+  const result = await call();
+  return { result, sent: statements.filter((name) => !SHARED.has(name)) };
+}
+
+async function paidCall(agent: Agent, path: string, body: unknown) {
+  const text = JSON.stringify(body);
+  const quoted = await costOf(() => agent.post(path, text));
+  const quote = quoteOf(quoted.result);
+  const headers = version2(quote, await authorize(agent, quote, world));
+  const paid = await costOf(() => agent.post<{ id: string }>(path, text, headers));
+  expect(paid.result.status).toBe(200);
+  return { id: paid.result.data.id, quote: quoted.sent, payment: paid.sent };
+}
+
+test("a paid create takes 3 statements to quote and 6 to pay", async () => {
+  const body = await draft(world);
+  const { quote, payment } = await paidCall(client, "/v1/contracts", body);
+  expect(quote).toEqual(["creation_attempt", "outbox_state", "creation_attempt_stored"]);
+  expect(payment).toHaveLength(6);
+  expect(payment.slice(0, 3)).toEqual(["outbox_state", "creation_attempt", "operation_insert"]);
+  expect(payment.at(-1)).toBe("operation_response");
+});
+
+test("a paid accept takes 2 statements to quote and 6 to pay", async () => {
+  const { id } = await paidCall(client, "/v1/contracts", await draft(world));
+  const { quote, payment } = await paidCall(worker, `/v1/contracts/${id}/accept`, { accept: true });
+  expect(quote).toHaveLength(2);
+  expect(payment).toHaveLength(6);
+});
+
+test("an approval by a delegated agent takes 6 statements", async () => {
+  const { id } = await paidCall(client, "/v1/contracts", await draft(world));
+  await paidCall(worker, `/v1/contracts/${id}/accept`, { accept: true });
+  await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" });
+  const other = await paidCall(client, "/v1/contracts", await draft(world));
+  // The first unpaid action registers the delegation.
+  expect((await client.post(`/v1/contracts/${other.id}/cancel`)).status).toBe(200);
+
+  const { result, sent } = await costOf(() => client.post(`/v1/contracts/${id}/approve`));
+  expect(result.status).toBe(200);
+  expect(sent).toHaveLength(6);
+});
