@@ -13,7 +13,7 @@ import {
 } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
 
-const HOOK = { url: "https://example.com/hook" };
+const HOOK = { url: "http://127.0.0.1:9/hook" };
 
 let world: World;
 let pair: Pair;

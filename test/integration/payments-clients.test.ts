@@ -141,7 +141,7 @@ describe("the unmodified version 2 client", () => {
     const pauper = await fundedPayer(0n);
     const response = await payWithV2(pauper);
     expect(response.status).toBe(402);
-    expect(await response.json()).toEqual({});
+    expect(await response.json()).toMatchObject({ error: "insufficient_funds" });
     expect(refusal(response)).toBe("insufficient_funds");
   });
 });
