@@ -137,10 +137,18 @@ const garbage = encodeFunctionData({
 /** Each needs an escrow of its own, because a success ends the state that it needs. */
 const ATTACKS = {
   "cancel in the Client's name": {
-    prepare: async () => ({ ...(await created<Escrow>(world, client)), victim: client, data: call("cancel") }),
+    prepare: async () => ({
+      ...(await created<Escrow>(world, client)),
+      victim: client,
+      data: call("cancel"),
+    }),
   },
   "deliver garbage in the Worker's name": {
-    prepare: async () => ({ ...(await matched<Escrow>(world, { client, worker })), victim: worker, data: garbage }),
+    prepare: async () => ({
+      ...(await matched<Escrow>(world, { client, worker })),
+      victim: worker,
+      data: garbage,
+    }),
   },
   "withdraw in the Worker's name": {
     prepare: async () => ({

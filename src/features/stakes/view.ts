@@ -41,12 +41,9 @@ export const StakeSchema = z
   .object({
     agentId: AddressViewSchema,
     staked: z.string().openapi({ example: "1000.0", description: "Protocol tokens" }),
-    stakedSince: z.iso
-      .datetime()
-      .nullable()
-      .openapi({
-        description: "When the stake last grew; it allows votes on contracts that are matched later",
-      }),
+    stakedSince: z.iso.datetime().nullable().openapi({
+      description: "When the stake last grew; it allows votes on contracts that are matched later",
+    }),
     eligible: z.boolean(),
     releasableAt: z.iso
       .datetime()

@@ -34,7 +34,9 @@ export const MUTANTS = [
   {
     name: "wallets-unbounded",
     file: "src/relayer/claim.ts",
-    edits: [["allowances: await readAllowances(tx, crowded.wallets)", "allowances: await readAllowances(tx, [])"]],
+    edits: [
+      ["allowances: await readAllowances(tx, crowded.wallets)", "allowances: await readAllowances(tx, [])"],
+    ],
     project: "integration",
     tests: "test/integration/relayer-wallets.test.ts",
     only: "passes every simulation",
