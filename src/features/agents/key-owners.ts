@@ -1,4 +1,4 @@
-/** Who an API key belongs to, kept in memory for as long as this process is sure to hear of its revocation. */
+/** The owners of API keys, kept in memory for as long as this process is sure to hear of its revocation. */
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type { Database } from "../../db/client.js";
