@@ -18,7 +18,6 @@ import {
   parseEther,
   parseEventLogs,
   stringToHex,
-  toHex,
   zeroHash,
 } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
@@ -112,7 +111,7 @@ async function delegationOf(agent: Agent): Promise<Hex> {
   const { domain, relay, factory, chainId } = world.deployment;
   // Later than a revocation in the same second.
   const issuedAt = (await world.chainNow()) + ++delegations;
-  const fields = { nonce: keccak256(toHex(Math.random())), issuedAt, expiresAt: issuedAt + 300 };
+  const fields = { nonce: keccak256(generatePrivateKey()), issuedAt, expiresAt: issuedAt + 300 };
   const message = challengeText({
     domain,
     agent: agent.address,
@@ -223,7 +222,7 @@ describe("an operator with the token owner's key", () => {
     await client.pay(`/v1/contracts/${id}/dispute`);
 
     const vote = {
-      abi: escrowAbi,
+      abi: [...escrowAbi, ...errors],
       functionName: "vote",
       args: [address, keccak256("0x01"), noPayment],
     } as const;
