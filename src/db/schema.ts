@@ -144,6 +144,8 @@ export const checkpoint = app.table(
     data: json("data").$type<Record<string, unknown>>().notNull(),
     /** Leaf in the tree that a delivery anchors. Reading it to build the root costs 32 bytes, not 64 KiB of `data`. */
     leaf: text("leaf").$type<`0x${string}`>().notNull(),
+    /** Size of the contract's checkpoints up to and including this one, as the API serves them. */
+    totalBytes: integer("total_bytes").notNull(),
     checkpointedAt: at("checkpointed_at").notNull(),
     createdAt: at("created_at").notNull().defaultNow(),
   },

@@ -4,7 +4,9 @@
  * proxy. In exchange no request costs a write, and a slow database never causes refusals.
  */
 
+import type { ServerResponse } from "node:http";
 import { isIPv6 } from "node:net";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
 import type { Config } from "../config.js";
@@ -82,6 +84,31 @@ export function rateLimit({ rateLimits, trustedProxies }: Pick<Config, "rateLimi
     else takeOrRefuse(c, "writes", writes, identity);
     await next();
   });
+}
+
+/** Throws `429 rate_limited` if the client IP is receiving too many large responses; counts this one until it closes. */
+export function createDownloadLimit({ trustedProxies }: Pick<Config, "trustedProxies">) {
+  const open = new Map<string, number>();
+  return (c: Context<AppEnv>): void => {
+    const { outgoing }: { outgoing?: ServerResponse } = c.env ?? {};
+    // A response that has closed already would never be counted down.
+    if (outgoing === undefined || outgoing.closed || outgoing.destroyed) return;
+    const client = clientAddress(c, trustedProxies);
+    const count = open.get(client) ?? 0;
+    if (count >= LIMITS.downloadsPerClient) {
+      throw new AppError("rate_limited", {
+        message: `Your IP address is receiving ${count} whole lists, the maximum; finish one first, or read pages with ?limit=.`,
+        retryable: true,
+        retryAfterSeconds: 1,
+      });
+    }
+    open.set(client, count + 1);
+    outgoing.once("close", () => {
+      const left = (open.get(client) ?? 1) - 1;
+      if (left > 0) open.set(client, left);
+      else open.delete(client);
+    });
+  };
 }
 
 /**

@@ -1,10 +1,12 @@
 /** Continuous work: checkpoints from the first one to the root on chain. */
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
 import { escrowAbi } from "@working-contracts/protocol/abi";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import canonicalize from "canonicalize";
 import { keccak256, stringToHex } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CheckpointProof, CheckpointView } from "../../src/features/checkpoints/read-checkpoints.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { created, HOUR, matched } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
@@ -112,23 +114,57 @@ describe("a matched contract", () => {
     );
   });
 
-  test("rejects more checkpoints than the limit allows", async () => {
+  test("bounds the bytes of a contract's checkpoints, of a page, and the whole lists of one client", async () => {
     const { id } = await matched(world, { client, worker });
-    expect((await submit(id, await checkpointBody(1, 1))).status).toBe(201);
-    const limits = (await (await fetch(`${world.url}/v1/limits`)).json()) as {
-      data: { checkpoints: { perContract: number } };
-    };
-    const { perContract } = limits.data.checkpoints;
-    const moveTo = (position: number) =>
-      world.pool.query("update app.checkpoint set position = $2 where contract_id = $1", [id, position]);
-    await moveTo(perContract - 1);
-    const refused = await submit(id, await checkpointBody(2, 2));
-    expect([refused.status, refused.error]).toMatchObject([
-      409,
-      { code: "conflict", details: { maximum: perContract } },
+    const large = (i: number) =>
+      checkpointBody(i, i, { data: { text: "a".repeat(60_000) } }).then((b) => submit(id, b));
+    let filled: Answer<CheckpointView>;
+    let count = 0;
+    do {
+      filled = await large(++count);
+    } while (filled.status === 201);
+    const maximum = LIMITS.checkpointBytesPerContract;
+    expect([filled.status, filled.error]).toMatchObject([409, { code: "conflict", details: { maximum } }]);
+    expect((await submit(id, await checkpointBody(count, count))).status).toBe(201);
+
+    const whole = await fetch(`${world.url}/v1/contracts/${id}/checkpoints`);
+    const text = await whole.text();
+    expect(text.length).toBeLessThanOrEqual(maximum + 2 * count + 100);
+    const listed = (JSON.parse(text) as { data: CheckpointView[] }).data;
+    expect(listed).toHaveLength(count);
+
+    const paged: CheckpointView[] = [];
+    let cursor: string | null | undefined;
+    do {
+      const page = await read<CheckpointView[]>(
+        `${id}/checkpoints?limit=200${cursor ? `&cursor=${cursor}` : ""}`,
+      );
+      expect(JSON.stringify(page.data).length).toBeLessThanOrEqual(LIMITS.checkpointPageBytes + 200);
+      paged.push(...page.data);
+      cursor = page.nextCursor;
+    } while (cursor);
+    expect(paged).toEqual(listed);
+
+    const stalled = new AbortController();
+    const url = `${world.url}/v1/contracts/${id}/checkpoints`;
+    const open = await Promise.all(
+      Array.from({ length: LIMITS.downloadsPerClient + 1 }, () => fetch(url, { signal: stalled.signal })),
+    );
+    expect(open.map(({ status }) => status).sort()).toEqual([
+      ...Array(LIMITS.downloadsPerClient).fill(200),
+      429,
     ]);
-    await moveTo(perContract - 2);
-    expect((await submit(id, await checkpointBody(2, 2))).status).toBe(201);
+    expect((await read(`${id}/checkpoints?limit=1`)).status).toBe(200);
+    stalled.abort();
+    await until(
+      "the aborted lists are counted down",
+      async () => {
+        const again = await fetch(url);
+        await again.arrayBuffer();
+        return again.ok;
+      },
+      { timeoutMs: 20_000 },
+    );
   });
 
   test("bounds the length of texts and data, and the sequence", async () => {

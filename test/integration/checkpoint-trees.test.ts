@@ -17,9 +17,9 @@ afterAll(() => db.$client.end());
 async function addCheckpoints(contractId: string, { from, count }: { from: number; count: number }) {
   await db.$client.query(
     `insert into app.checkpoint (id, contract_id, position, from_sequence, to_sequence, merkle_root,
-        last_receipt_hash, tee_measurement, tee_signature, data, leaf, checkpointed_at)
+        last_receipt_hash, tee_measurement, tee_signature, data, leaf, total_bytes, checkpointed_at)
       select gen_random_uuid()::text, $1, i, i + 1, i + 1, 'r', 'h', 'm', 's', '{}',
-        '0x' || encode(sha256(($1 || i)::bytea), 'hex'), now()
+        '0x' || encode(sha256(($1 || i)::bytea), 'hex'), (i + 1) * 300, now()
       from generate_series($2::int, $2::int + $3::int - 1) as i`,
     [contractId, from, count],
   );

@@ -135,7 +135,7 @@ export interface paths {
     "/v1/contracts/{id}/checkpoints": {
         /**
          * List the checkpoints of a contract, oldest first
-         * @description Everything in one response, unless `limit` or `cursor` is given.
+         * @description Everything in one response, unless `limit` or `cursor` is given. A page ends early at the page's maximum of bytes (`GET /v1/limits`); follow `nextCursor`.
          */
         get: operations["listCheckpoints"];
     };
@@ -357,7 +357,8 @@ export interface components {
                 maxPayoutHold: string;
             };
             checkpoints: {
-                perContract: number;
+                bytesPerContract: number;
+                pageBytes: number;
                 dataBytes: number;
                 stringLength: number;
                 /** @description ISO 8601 duration */

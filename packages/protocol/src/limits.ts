@@ -28,8 +28,9 @@ export const LIMITS = {
 
   checkpointDataBytes: 64 * 1024,
   checkpointStringLength: 1_024,
-  /** More than one every six minutes for a whole year. */
-  checkpointsPerContract: 100_000,
+  /** One with four hashes every 20 minutes for a whole year. */
+  checkpointBytesPerContract: 16 * 1024 * 1024,
+  checkpointPageBytes: 256 * 1024,
   checkpointClockSkew: 5 * MINUTE,
 
   complaintWindow: 7 * DAY,
@@ -59,6 +60,8 @@ export const LIMITS = {
   webhookUrlLength: 2_048,
   webhookDescriptionLength: 200,
 
+  /** Unpaged lists that one client IP can receive at a time. */
+  downloadsPerClient: 4,
   pageSize: 50,
   maxPageSize: 200,
 } as const;

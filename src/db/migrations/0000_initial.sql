@@ -53,6 +53,7 @@ CREATE TABLE "app"."checkpoint" (
 	"tee_signature" text NOT NULL,
 	"data" json NOT NULL,
 	"leaf" text NOT NULL,
+	"total_bytes" integer NOT NULL,
 	"checkpointed_at" timestamp with time zone NOT NULL,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL
 );

@@ -1,15 +1,18 @@
 /** Reads of checkpoints: one page, all of them as a stream, or the proof of one. */
 
 import { z } from "@hono/zod-openapi";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, asc, eq, gt } from "drizzle-orm";
+import { and, asc, eq, gt, lte } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { checkpoint } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { HexViewSchema } from "../../http/schemas.js";
+import { createSlots } from "../../slots.js";
 import { loadContract } from "../contracts/view.js";
-import { type CheckpointRow, proofOf, rootOf } from "./merkle.js";
+import { readLastCheckpoint } from "./checkpoint-trees.js";
+import { type CheckpointContent, type CheckpointRow, proofOf, rootOf } from "./merkle.js";
 
 /** A Checkpoint as the API shows it (specification, "Checkpoint"). */
 export const CheckpointSchema = z
@@ -30,7 +33,9 @@ export const CheckpointSchema = z
 
 export type CheckpointView = z.infer<typeof CheckpointSchema>;
 
-export function toCheckpoint(row: CheckpointRow): CheckpointView {
+export function toCheckpoint(
+  row: CheckpointContent & Pick<CheckpointRow, "id" | "createdAt">,
+): CheckpointView {
   return {
     id: row.id,
     contractId: row.contractId,
@@ -46,55 +51,63 @@ export function toCheckpoint(row: CheckpointRow): CheckpointView {
   };
 }
 
-/** Rows read at once: each `data` can have 64 KiB. */
-const CHUNK = 50;
+/** Pages of large responses that are read at a time; the others wait their turn, so writes keep the processor. */
+const reading = createSlots(2);
+
+const START = { position: -1, totalBytes: 0 };
 
 /**
- * Checkpoints after the one named by `cursor`, oldest first. Throws `invalid_request` if the cursor names none of
- * this contract.
+ * Checkpoints after the one named by `cursor`, oldest first: `limit` of them, or as many as fit into the bytes of a page.
+ * Throws `invalid_request` if the cursor names none of this contract.
  */
 export async function listCheckpoints(
   db: Executor,
   { contractId, limit, cursor }: { contractId: Address; limit: number; cursor?: string | undefined },
 ): Promise<{ checkpoints: CheckpointView[]; nextCursor: string | null }> {
-  const after = cursor === undefined ? -1 : await positionOf(db, contractId, cursor);
-  const rows = await readAfter(db, { contractId, after, limit: limit + 1 });
-  const page = rows.slice(0, limit);
-  return {
-    checkpoints: page.map(toCheckpoint),
-    nextCursor: page.length < rows.length ? (page.at(-1)?.id ?? null) : null,
-  };
+  const after = cursor === undefined ? START : await placeOf(db, contractId, cursor);
+  const rows = await readAfter(db, { contractId, after, limit });
+  const end = rows.at(-1);
+  const isLast = end?.position === (await readLastCheckpoint(db, contractId))?.position;
+  return { checkpoints: rows.map(toCheckpoint), nextCursor: isLast ? null : (end?.id ?? null) };
 }
 
-/** All checkpoints, oldest first, read as the consumer takes them. */
+/** All checkpoints, oldest first, read page by page as the consumer takes them. */
 export async function* streamCheckpoints(db: Executor, contractId: Address): AsyncGenerator<CheckpointView> {
-  let after = -1;
+  let after = START;
   for (;;) {
-    const rows = await readAfter(db, { contractId, after, limit: CHUNK });
+    const rows = await reading(() => readAfter(db, { contractId, after, limit: LIMITS.maxPageSize }));
     for (const row of rows) yield toCheckpoint(row);
-    after = rows.at(-1)?.position ?? after;
-    if (rows.length < CHUNK) return;
+    const end = rows.at(-1);
+    if (end === undefined) return;
+    after = end;
   }
 }
 
+/** A checkpoint is smaller than a page, so a page is empty only at the end. */
 function readAfter(
   db: Executor,
-  { contractId, after, limit }: { contractId: string; after: number; limit: number },
+  { contractId, after, limit }: { contractId: string; after: typeof START; limit: number },
 ): Promise<CheckpointRow[]> {
   return db
     .select()
     .from(checkpoint)
-    .where(and(eq(checkpoint.contractId, contractId), gt(checkpoint.position, after)))
+    .where(
+      and(
+        eq(checkpoint.contractId, contractId),
+        gt(checkpoint.position, after.position),
+        lte(checkpoint.totalBytes, after.totalBytes + LIMITS.checkpointPageBytes),
+      ),
+    )
     .orderBy(asc(checkpoint.position))
     .limit(limit);
 }
 
-async function positionOf(db: Executor, contractId: string, id: string): Promise<number> {
+async function placeOf(db: Executor, contractId: string, id: string): Promise<typeof START> {
   const [row] = await db
-    .select({ position: checkpoint.position })
+    .select({ position: checkpoint.position, totalBytes: checkpoint.totalBytes })
     .from(checkpoint)
     .where(and(eq(checkpoint.contractId, contractId), eq(checkpoint.id, id)));
-  if (row !== undefined) return row.position;
+  if (row !== undefined) return row;
   const message = "names no checkpoint of this contract; use the nextCursor of a response";
   throw new AppError("invalid_request", {
     message: `cursor: ${message}.`,

@@ -6,6 +6,7 @@ import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { IdempotencyKeySchema, resourceId } from "../../http/idempotency.js";
 import { created, data, operation, raw } from "../../http/operation.js";
+import { createDownloadLimit } from "../../http/rate-limit.js";
 import { JsonObjectSchema, listOf, PageQuerySchema, TimestampSchema } from "../../http/schemas.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
@@ -83,7 +84,8 @@ export const checkpointOperations = [
       operationId: "listCheckpoints",
       tag,
       summary: "List the checkpoints of a contract, oldest first",
-      description: "Everything in one response, unless `limit` or `cursor` is given.",
+      description:
+        "Everything in one response, unless `limit` or `cursor` is given. A page ends early at the page's maximum of bytes (`GET /v1/limits`); follow `nextCursor`.",
       auth: "none",
       longRead: true,
       params: ContractParamsSchema,
@@ -93,10 +95,12 @@ export const checkpointOperations = [
       }),
       errors: ["not_found"],
     },
-    ({ db }) =>
-      async ({ params: { id }, query: { limit, cursor }, c }) => {
+    ({ db, config }) => {
+      const limitDownloads = createDownloadLimit(config);
+      return async ({ params: { id }, query: { limit, cursor }, c }) => {
         await loadContract(db, id);
         if (limit === undefined && cursor === undefined) {
+          limitDownloads(c);
           const text = listText(streamCheckpoints(db, id));
           // Read before the status is sent: a database that does not respond is still a 503.
           const first = await text.next();
@@ -105,7 +109,8 @@ export const checkpointOperations = [
         }
         const page = await listCheckpoints(db, { contractId: id, limit: limit ?? LIMITS.pageSize, cursor });
         return c.json({ data: page.checkpoints, nextCursor: page.nextCursor }, 200);
-      },
+      };
+    },
   ),
   operation(
     {

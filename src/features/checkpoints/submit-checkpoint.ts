@@ -17,8 +17,9 @@ import { type CheckpointView, toCheckpoint } from "./read-checkpoints.js";
 export type CheckpointDraft = Omit<CheckpointContent, "contractId">;
 
 /**
- * Accepts a checkpoint under a new id, or returns the one that a call with the same id has stored. Of concurrent ones for the same position exactly one passes. Throws 404, 403 (not the matched
- * worker) and 409 (not in `matched`, a pending delivery, too many, sequence or time out of order).
+ * Accepts a checkpoint under a new id, or returns the one that a call with the same id has stored. Of concurrent ones
+ * for the same position exactly one passes. Throws 404, 403 (not the matched worker) and 409 (not in `matched`, a pending
+ * delivery, too many bytes, sequence or time out of order).
  */
 export async function submitCheckpoint(
   { db, clock }: Pick<Deps, "db" | "clock">,
@@ -41,20 +42,13 @@ export async function submitCheckpoint(
     await requireNoDelivery(tx, id);
     const previous = await readLastCheckpoint(tx, id);
     const position = previous === null ? 0 : previous.position + 1;
-    assertCapacity(position);
     requireOrder(draft, previous, now);
     const content = { ...draft, contractId: id };
-    const [stored] = await tx
-      .insert(checkpoint)
-      .values({
-        ...content,
-        id: checkpointId,
-        position,
-        leaf: checkpointLeaf(content),
-        createdAt: new Date(now * 1000),
-      })
-      .returning();
-    const accepted = toCheckpoint(stored as CheckpointRow);
+    const added = { ...content, id: checkpointId, createdAt: new Date(now * 1000) };
+    const accepted = toCheckpoint(added);
+    const totalBytes = (previous?.totalBytes ?? 0) + Buffer.byteLength(JSON.stringify(accepted));
+    assertCapacity(totalBytes);
+    await tx.insert(checkpoint).values({ ...added, position, totalBytes, leaf: checkpointLeaf(content) });
     const { fromSequence, toSequence } = accepted;
     await stageEvent(tx, {
       type: "checkpoint.accepted",
@@ -81,12 +75,13 @@ async function requireNoDelivery(tx: Transaction, id: Address): Promise<void> {
   });
 }
 
-/** Deliveries and proofs build the tree over all checkpoints in memory, which needs a limit. */
-function assertCapacity(count: number): void {
-  if (count < LIMITS.checkpointsPerContract) return;
+/** Anyone can read the whole list without a key, and proofs build the tree over it in memory. */
+function assertCapacity(totalBytes: number): void {
+  const maximum = LIMITS.checkpointBytesPerContract;
+  if (totalBytes <= maximum) return;
   throw new AppError("conflict", {
-    message: `The contract has ${count} checkpoints, the maximum. Deliver, or post a new contract.`,
-    details: { maximum: LIMITS.checkpointsPerContract },
+    message: `With this checkpoint the contract's checkpoints would have ${totalBytes} bytes, over the maximum of ${maximum}. Send a smaller one, deliver, or post a new contract.`,
+    details: { totalBytes, maximum },
   });
 }
 

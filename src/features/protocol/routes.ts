@@ -65,7 +65,8 @@ export const LimitsSchema = z
       maxPayoutHold: duration,
     }),
     checkpoints: z.object({
-      perContract: z.number(),
+      bytesPerContract: z.number(),
+      pageBytes: z.number(),
       dataBytes: z.number(),
       stringLength: z.number(),
       clockSkew: duration,
@@ -151,7 +152,8 @@ export function presentLimits(
     },
     checkpoints: {
       dataBytes: LIMITS.checkpointDataBytes,
-      perContract: LIMITS.checkpointsPerContract,
+      bytesPerContract: LIMITS.checkpointBytesPerContract,
+      pageBytes: LIMITS.checkpointPageBytes,
       stringLength: LIMITS.checkpointStringLength,
       clockSkew: isoDuration(LIMITS.checkpointClockSkew),
     },
