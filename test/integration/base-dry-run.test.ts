@@ -171,7 +171,7 @@ describe("the processes of deploy/, on their image's files", () => {
     });
     const ready = [api, relayer, worker].map((port) =>
       until("every process is ready", async () => (await fetch(`http://127.0.0.1:${port}/ready`)).ok, {
-        timeoutMs: 180_000,
+        timeoutMs: 280_000,
       }),
     );
     await Promise.race([Promise.all(ready), ...running.map(diedEarly)]);

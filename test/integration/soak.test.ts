@@ -7,4 +7,4 @@ test("random lifecycles under random faults leave the books right", async () => 
   const [signatures] = checks;
   expect(signatures?.looked).toBeGreaterThan(0);
   expect(checks.flatMap(({ name, wrong }) => wrong.map((words) => `${name}: ${words}`))).toEqual([]);
-}, 300_000);
+}, 600_000);
