@@ -231,7 +231,7 @@ describe("random lifecycles of real escrows", () => {
     expect(counts.accepted.openVote, "vote commitments opened on chain").toBeGreaterThanOrEqual(200);
     expect(counts.accepted.settle, "payouts compared").toBe(LIVES);
     expect(counts.accepted.claim, "jury dues compared").toBeGreaterThanOrEqual(150);
-  }, 300_000);
+  }, 600_000);
 
   it("terms() reads back what was packed", async () => {
     const deployed = await client.getContractEvents({
