@@ -247,5 +247,5 @@ describe("random lifecycles of real escrows", () => {
       expect(packTerms(terms)).toBe(args.packedTerms);
       expect(escrowAddress({ ...deployment, terms })).toBe(address.toLowerCase());
     }
-  });
+  }, 300_000);
 });
