@@ -139,7 +139,11 @@ const eventMappers: Record<string, (row: Known) => MappedEvent> = {
   },
   VoteSealed: ({ event }) => ({
     type: "vote.sealed",
-    data: { backupAgent: event.args.backupAgent, bond: money(event.args.bond) },
+    data: {
+      backupAgent: event.args.backupAgent,
+      commitment: event.args.commitment,
+      bond: money(event.args.bond),
+    },
     others: [String(event.args.backupAgent)],
   }),
   VoteOpened: ({ event }) => ({

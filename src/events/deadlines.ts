@@ -6,13 +6,18 @@
 import type { DeadlineName, EventType, TimeoutType } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { unpackOutcomes } from "@working-contracts/protocol/outcomes";
-import { effectiveOutcomes, type StatusFacts, votingClosesAt } from "@working-contracts/protocol/status";
+import {
+  effectiveOutcomes,
+  isVotingClosed,
+  type StatusFacts,
+  votingClosesAt,
+} from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
-import type { Phase } from "@working-contracts/protocol/types";
-import { and, asc, eq, inArray, lte, sql } from "drizzle-orm";
+import type { Address, Phase } from "@working-contracts/protocol/types";
+import { and, asc, eq, inArray, isNull, lte, notExists, sql } from "drizzle-orm";
 import type { Transaction } from "../db/client.js";
-import { workingContract as w } from "../db/onchain.js";
-import { eventDeadline } from "../db/schema.js";
+import { vote, workingContract as w } from "../db/onchain.js";
+import { eventDeadline, sealedVote } from "../db/schema.js";
 import { agentsOf, type EventDraft } from "./draft.js";
 
 type Escrow = typeof w.$inferSelect;
@@ -24,6 +29,8 @@ interface Rule {
   at: (escrow: Escrow) => bigint;
   /** Event at the deadline. Without it, the deadline is only announced in advance. */
   timeout?: TimeoutType;
+  /** When it is announced; by default an hour ahead. */
+  from?: (escrow: Escrow) => number;
 }
 
 const RULES: readonly Rule[] = [
@@ -45,6 +52,12 @@ const RULES: readonly Rule[] = [
     timeout: "contract.review-timeout",
   },
   { name: "voting", phase: "disputed", at: (escrow) => BigInt(votingClosesAt(escrow)) },
+  {
+    name: "opening",
+    phase: "disputed",
+    at: (escrow) => BigInt(votingClosesAt(escrow) + LIMITS.voteOpeningWindow),
+    from: (escrow) => (isVotingClosed(escrow, 0) ? 0 : votingClosesAt(escrow)),
+  },
 ];
 
 /** Actions that are only possible before a contract times out. Their events disprove a time-out in the log. */
@@ -57,11 +70,12 @@ export const CONTRADICTS_TIMEOUT: ReadonlySet<EventType> = new Set<EventType>([
   "contract.approved",
   "contract.disputed",
 ]);
-/** Events that change a contract's phase, or can change it. */
+/** Events that can change a contract's phase, and so its deadlines. The last vote of a panel closes the voting. */
 export const PHASE_TYPES: ReadonlySet<EventType> = new Set<EventType>([
   ...CONTRADICTS_TIMEOUT,
   "contract.created",
   "contract.tallied",
+  "vote.sealed",
 ]);
 
 /** Replaces the stored deadlines of these contracts with those of their current phase. */
@@ -76,7 +90,8 @@ export async function armDeadlines(tx: Transaction, contractIds: readonly `0x${s
   const deadlines = escrows.flatMap((escrow) =>
     RULES.filter(({ phase }) => phase === escrow.phase).map((rule): Deadline => {
       const deadline = Number(rule.at(escrow));
-      const dueAt = rule.timeout === undefined ? deadline - LIMITS.deadlineNotice : deadline;
+      const noticeAt = rule.from?.(escrow) ?? deadline - LIMITS.deadlineNotice;
+      const dueAt = rule.timeout === undefined ? noticeAt : deadline;
       return { contractId: escrow.id, name: rule.name, deadline, dueAt };
     }),
   );
@@ -104,11 +119,33 @@ export async function takeDueDeadlines(
   const escrows = new Map(
     (await tx.select().from(w).where(inArray(w.id, ids))).map((escrow) => [escrow.id as string, escrow]),
   );
-  const drafts = due.flatMap((deadline) => {
+  const drafts: EventDraft[] = [];
+  for (const deadline of due) {
     const escrow = escrows.get(deadline.contractId);
-    return escrow === undefined ? [] : toDraft(deadline, escrow, now);
-  });
+    if (escrow === undefined) continue;
+    const [draft] = toDraft(deadline, escrow, now);
+    if (draft === undefined) continue;
+    if (deadline.name !== "opening") drafts.push(draft);
+    else {
+      const agents = await votersToOpen(tx, escrow.id);
+      if (agents.length > 0) drafts.push({ ...draft, agents });
+    }
+  }
   return { taken: due.length, drafts };
+}
+
+/** Voters who sealed their votes themselves, so that only they can open them. */
+async function votersToOpen(tx: Transaction, contractId: Address): Promise<Address[]> {
+  const entrusted = tx
+    .select({ commitment: sealedVote.commitment })
+    .from(sealedVote)
+    .where(and(eq(sealedVote.contractId, contractId), eq(sealedVote.commitment, vote.commitment)));
+  const voters = await tx
+    .select({ backupAgent: vote.backupAgent })
+    .from(vote)
+    .where(and(eq(vote.contractId, contractId), isNull(vote.votes), notExists(entrusted)))
+    .orderBy(asc(vote.position));
+  return agentsOf(...voters.map(({ backupAgent }) => backupAgent));
 }
 
 function toDraft(due: Deadline, escrow: Escrow, now: number): EventDraft[] {

@@ -207,8 +207,9 @@ export function deliverOperation(
   return onEscrow("deliver", action, data, `deliver:${action.escrow}`);
 }
 
+/** With `caller`, a voter opens its own ballot; otherwise the keeper opens one entrusted to the service. */
 export function openVoteOperation(
-  action: KeeperAction & { backupAgent: Address; votes: number; salt: Hex },
+  action: KeeperAction & { caller?: Address; backupAgent: Address; votes: number; salt: Hex },
 ): NewOperation {
   const { escrow, backupAgent, votes, salt } = action;
   const data = encodeFunctionData({

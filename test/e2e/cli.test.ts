@@ -81,10 +81,11 @@ describe("a contract by command line", () => {
     expect((await client.json<Shown>("--yes", "dispute", id)).status).toBe("disputed");
     await Promise.all([
       juror.json("--yes", "vote", id, "met", "not-met"),
-      other.json("--yes", "vote", id, "met", "unclear"),
+      other.json("--yes", "vote", "--entrust", id, "met", "unclear"),
     ]);
     await expectVerified(client, id);
     await world.increaseTime(86_400);
+    expect(await juror.json("open-votes")).toEqual({ opened: [id] });
 
     const { legs } = await client.json<{ legs: { name: string; state: string }[] }>("settle", id);
     expect(legs.filter(({ name }) => name === "jury-payout")).toHaveLength(2);
@@ -120,6 +121,23 @@ describe("a contract by command line", () => {
 });
 
 describe("a service", () => {
+  it("that is gone is not needed to open a vote on chain", async () => {
+    const [client, worker, juror] = await Promise.all([newUser(), newUser(), newUser()]);
+    await world.grantTokens(juror.address, 1000);
+    await juror.json("--yes", "stake");
+    const { id } = await client.json<Shown>(...POST);
+    await worker.json("--yes", "accept", id);
+    await worker.json("deliver", id, "ipfs://summary");
+    await client.json("--yes", "dispute", id);
+    await juror.json("--yes", "vote", id, "met", "not-met");
+    await world.testClient.setBalance({ address: juror.address, value: 10n ** 18n });
+    await world.increaseTime(86_400);
+    const gone = await openMiddle(world, { loses: () => true });
+    const { code, stderr } = await juror.run("--url", gone.url, "open-votes", "--on-chain", id);
+    expect(code, stderr).toBe(0);
+    expect(await client.json("settle", id)).toMatchObject({ ending: "dispute" });
+  });
+
   it("that is gone is not needed to settle on chain", async () => {
     const client = await newUser();
     await world.testClient.setBalance({ address: client.address, value: 10n ** 18n });

@@ -184,6 +184,7 @@ describe("a contract by tools", () => {
     const { votes } = await juror.call<{ votes: Vote[] }>("vote", { ...at, outcomes: ["met", "not met"] });
     expect(votes.map(({ vote }) => vote)).toEqual(["met", "not met"]);
     await world.increaseTime(86_400);
+    await expect.poll(() => juror.call("open_votes", {}), { timeout: 60_000 }).toEqual([disputed.id]);
 
     expect(await worker.call("wait_for_status", { ...at, status: "settled-*" })).toMatchObject({
       status: "settled-partial",

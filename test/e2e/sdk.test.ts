@@ -107,7 +107,12 @@ describe("a contract", () => {
       expect(votes.map(({ vote }) => vote)).toEqual(["met", "met", "not met"]);
       expect(salt).toMatch(/^0x[0-9a-f]{64}$/);
     }
+    const kept = await world.pool.query("select 1 from app.sealed_vote where contract_id = $1", [id]);
+    expect(kept.rows).toEqual([]);
+    expect(await juror.openVotes({ wait: false })).toEqual([]);
     await world.increaseTime(86_400);
+    const opened = await Promise.all([juror, other].map((voter) => voter.openVotes({ intervalMs: 200 })));
+    expect(opened).toEqual([[id], [id]]);
 
     const settled = await client.waitFor(id, "settled-*", { timeoutMs: 60_000, intervalMs: 100 });
     expect(settled).toMatchObject({ status: "settled-partial", criteriaMet: ["met", "met", "not met"] });

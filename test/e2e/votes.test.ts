@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { escrowAbi } from "@working-contracts/protocol/abi";
-import { packOutcomes } from "@working-contracts/protocol/outcomes";
+import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { type Address, parseUnits } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
@@ -258,6 +258,85 @@ describe("lists of votes", () => {
   ])("refuse %s", async (query) => {
     const refused = await c.get(`/v1/votes?${query}`);
     expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
+  });
+});
+
+describe("sealed from the service too", () => {
+  const salt = `0x${"5a".repeat(32)}` as const;
+  const OTHER = ballot("met", "met", "met");
+  const openPath = (id: string) => `${votesPath(id)}/open`;
+  const commitmentOf = ({ address }: Agent, id: string) =>
+    voteCommitment({
+      chainId: world.deployment.chainId,
+      escrow: id as Address,
+      voter: address,
+      votes: packOutcomes(["met", "not met", "unclear"]),
+      salt,
+    });
+  const refused = async (voter: Agent, id: string, body: object) => {
+    const { status, error } = await voter.post(openPath(id), body);
+    return [status, error?.code];
+  };
+
+  test("no request, row, log or event shows the votes before their voter opens them", async () => {
+    const { id } = await disputed(world, { client, worker });
+    const commitment = commitmentOf(a, id);
+    const cast = await a.pay<VoteView[]>(votesPath(id), { commitment });
+    expect(ok(cast).map(({ vote }) => vote)).toEqual([null, null, null]);
+    expect(cast.headers.get("vote-salt")).toBeNull();
+    await vote(b, id, "met", "not met", "met");
+    const { rows } = await world.pool.query("select 1 from app.sealed_vote where commitment = $1", [
+      commitment,
+    ]);
+    expect(rows).toEqual([]);
+
+    expect(await refused(a, id, { ...GOOD, salt })).toEqual([409, "conflict"]);
+    await world.increaseTime(DAY);
+    expect(await refused(c, id, { ...GOOD, salt })).toEqual([403, "forbidden"]);
+    expect(await refused(a, id, { ...OTHER, salt })).toEqual([400, "invalid_request"]);
+    expect(await refused(a, id, { ...ballot("met"), salt })).toEqual([400, "invalid_request"]);
+    expect(await refused(a, id, { ...GOOD, salt: "0x5a" })).toEqual([400, "invalid_request"]);
+
+    const reminders = `/v1/events?contractId=${id}&type=deadline.approaching`;
+    const opening = async () => {
+      const { data } = await a.get<{ agents: string[]; data: { deadline: string } }[]>(reminders);
+      return data.filter((event) => event.data.deadline === "openingDeadline").map(({ agents }) => agents);
+    };
+    await expect.poll(opening, { timeout: 60_000 }).toEqual([[a.address]]);
+
+    const opened = await a.post<VoteView[]>(openPath(id), { ...GOOD, salt });
+    expect(ok(opened).map(({ vote }) => vote)).toEqual(["met", "not met", "unclear"]);
+    const settled = await untilStatus(client, id, "settled-partial");
+    expect(settled.criteriaMet).toEqual(["met", "not met", "unclear"]);
+    expect((await votesOn(c, id, a)).map(({ reward }) => reward)).toEqual([10, 10, 0]);
+    expect(await refused(a, id, { ...GOOD, salt })).toEqual([409, "conflict"]);
+  });
+
+  test("a full panel is opened at once", async () => {
+    await recruit(world, 1);
+    const { id } = await disputed(world, { client, worker }).finally(() => recruit(world, 0));
+    await world.increaseTime(12 * HOUR);
+    ok(await a.pay(votesPath(id), { commitment: commitmentOf(a, id) }));
+    const reminder = `/v1/events?contractId=${id}&agent=${a.address}&type=deadline.approaching`;
+    await expect
+      .poll(async () => (await a.get<unknown[]>(reminder)).data.length, { timeout: 60_000 })
+      .toBe(1);
+    ok(await a.post(openPath(id), { ...GOOD, salt }));
+    await untilStatus(client, id, "settled-partial");
+  });
+
+  test.each([
+    ["neither votes nor a commitment", () => ({})],
+    ["both", () => ({ ...GOOD, commitment: `0x${"a".repeat(64)}` })],
+    ["a commitment that is not a hash", () => ({ commitment: "0x12" })],
+    [
+      "a commitment that the escrow takes for opened votes",
+      () => ({ commitment: `0x${"0".repeat(58)}000015` }),
+    ],
+  ])("a body with %s is refused", async (_, body) => {
+    const { id } = await disputed(world, { client, worker });
+    const { status, error } = await a.post(votesPath(id), body());
+    expect([status, error?.code]).toEqual([400, "invalid_request"]);
   });
 });
 

@@ -113,6 +113,13 @@ export async function loadAccount(settings: Settings): Promise<PrivateKeyAccount
   return privateKeyToAccount(await readKeystore(keystorePath, given));
 }
 
+/** The account and its node, for transactions without the service. Throws UsageError if either is missing. */
+export async function ownTransactions(settings: Settings) {
+  const { rpcUrl } = settings;
+  if (rpcUrl === undefined) throw new UsageError("--on-chain needs --rpc-url or RPC_URL.");
+  return { rpcUrl, account: await loadAccount(settings) };
+}
+
 const ApiKeysSchema = z.record(z.string(), z.unknown()).nullable();
 /** A saved sign-in. The network is not validated further, because only this program writes the file. */
 const SignInSchema = z.object({

@@ -1,24 +1,23 @@
 /** Actions of a contract's Client, Worker and Backup Agents, and of an agent for itself. */
 import { parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
-import { depositsOf, disputeBond, voteDeposit } from "@working-contracts/protocol/ledger";
-import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
+import { depositsOf, disputeBond } from "@working-contracts/protocol/ledger";
+import type { Address } from "@working-contracts/protocol/types";
 import type { QuotedPayment } from "./payment.js";
-import { call, dataOf, type ExpectedPayment, pay, type Session } from "./session.js";
+import { call, dataOf, pay, type Session, type ToEscrow } from "./session.js";
 import { signChallenge } from "./sign-in.js";
 import { ownTerms, type Posted, provenTerms } from "./terms.js";
-import type { CheckpointDraft, Contract, Draft, Outcome, Stake, Vote } from "./types.js";
+import type { CheckpointDraft, Contract, Draft, Stake } from "./types.js";
+import { votes } from "./votes.js";
 
 export function actions(session: Session) {
   const { network, signer } = session;
   const caller = signer.address.toLowerCase() as Address;
   const servedTerms = (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/terms", { path: { id } }));
   /** Expects a payment to the contract's own escrow, of an amount computed from its proven terms. */
-  const toEscrow =
-    (id: string, dueOf: (terms: EscrowTerms) => { amount: bigint; deadline?: number }) =>
-    async (): Promise<ExpectedPayment> => {
-      const terms = provenTerms(id, await servedTerms(id), network);
-      return { payTo: id.toLowerCase(), currency: "stablecoin", ...dueOf(terms), escrow: { id, terms } };
-    };
+  const toEscrow: ToEscrow = (id, dueOf) => async () => {
+    const terms = provenTerms(id, await servedTerms(id), network);
+    return { payTo: id.toLowerCase(), currency: "stablecoin", ...dueOf(terms), escrow: { id, terms } };
+  };
 
   return {
     /** Posts a contract and pays its price (for a listing: the Worker Stake) into its escrow. */
@@ -80,20 +79,7 @@ export function actions(session: Session) {
       });
     },
 
-    /** Votes on a disputed contract, one outcome per criterion. With `salt` the voter can open its vote on chain. */
-    async vote(id: string, words: readonly Outcome[]): Promise<{ votes: Vote[]; salt: Hex | null }> {
-      const body = JSON.stringify({
-        votes: words.map((vote, criterionIndex) => ({ criterionIndex, vote })),
-      });
-      const expect = toEscrow(id, ({ price, parameters, criteriaCount }) => ({
-        amount: voteDeposit(price, criteriaCount, parameters),
-      }));
-      const open = ({ data }: { data: Vote[] }, headers: Headers) => ({
-        votes: data,
-        salt: headers.get("vote-salt") as Hex | null,
-      });
-      return pay(session, "POST /v1/contracts/{id}/votes", { path: { id }, body, expect, open });
-    },
+    ...votes(session, toEscrow),
 
     /** Reports progress of continuous work. */
     checkpoint: (id: string, checkpoint: CheckpointDraft) =>

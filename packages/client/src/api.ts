@@ -91,9 +91,16 @@ export interface paths {
         get: operations["listContractVotes"];
         /**
          * Vote on all criteria of a disputed contract
-         * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally.
+         * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally. With `commitment` instead of `votes` the service cannot read the votes either, and the voter has to open them.
          */
         post: operations["submitVotes"];
+    };
+    "/v1/contracts/{id}/votes/open": {
+        /**
+         * Open a vote that was sealed with a commitment
+         * @description Within a day of the end of the voting window: a vote that is not opened forfeits its bond. Other callers see the votes after the tally.
+         */
+        post: operations["openVote"];
     };
     "/v1/votes": {
         /**
@@ -665,7 +672,7 @@ export interface components {
             backupAgent: string;
             criterionIndex: number;
             /**
-             * @description Until the tally null to everyone except the voter; after it null if it was never opened
+             * @description Until the tally null to everyone except the voter, and to the voter as well while only it can open its vote; after it null if it was never opened
              * @enum {string|null}
              */
             vote: "met" | "not met" | "unclear" | null;
@@ -683,12 +690,23 @@ export interface components {
             reward: number | null;
         };
         SubmitVotes: {
+            votes?: {
+                /** @description 0-based */
+                criterionIndex: number;
+                /** @enum {string} */
+                vote: "met" | "not met" | "unclear";
+            }[];
+            /** @description Instead of `votes`: keccak256 of the ABI-encoded (chain id, escrow, voter, packed votes, salt). Only the voter can open it, within a day of the window's end */
+            commitment?: string;
+        };
+        OpenVote: {
             votes: {
                 /** @description 0-based */
                 criterionIndex: number;
                 /** @enum {string} */
                 vote: "met" | "not met" | "unclear";
             }[];
+            salt: string;
         };
         VoteList: {
             data: components["schemas"]["Vote"][];
@@ -1439,6 +1457,29 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["SubmitVotes"];
+            };
+        };
+        responses: {
+            /** @description The caller's votes by criterion */
+            200: {
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Vote"][];
+                    };
+                };
+            };
+        };
+    };
+    openVote: {
+        parameters: {
+            path: {
+                /** @description Contract id: the address of its escrow */
+                id: string;
+            };
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OpenVote"];
             };
         };
         responses: {

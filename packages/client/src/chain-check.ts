@@ -48,7 +48,8 @@ export async function requireOnChain(
     throw new RefusedToSign("payTo", `there is no escrow with these terms at ${escrow.id}`);
 }
 
-function requesterOf(node: Node): <T>(method: string, params: unknown[]) => Promise<T> {
+/** JSON-RPC requests to a node. They throw if the node answers with an error. */
+export function requesterOf(node: Node): <T>(method: string, params: unknown[]) => Promise<T> {
   if (typeof node !== "string") return (method, params) => node.request({ method, params });
   return async <T>(method: string, params: unknown[]) => {
     const response = await fetch(node, {

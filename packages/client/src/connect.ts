@@ -1,4 +1,6 @@
 /** The client of the service for one agent. */
+
+import type { Hex } from "@working-contracts/protocol/types";
 import { actions } from "./actions.js";
 import type { Node } from "./chain-check.js";
 import { DEPLOYMENTS } from "./deployments.js";
@@ -160,8 +162,9 @@ async function dryRun(
     throw new Quoted(payment);
   };
   const { create, accept, dispute, vote, stake } = actions({ ...session, beforePayment });
+  const salt: Hex = `0x${"f".repeat(64)}`;
   try {
-    await action({ create, accept, dispute, vote, stake });
+    await action({ create, accept, dispute, vote: (id, words) => vote(id, words, { salt }), stake });
     return null;
   } catch (error) {
     if (error instanceof Quoted) return error.payment;

@@ -11,8 +11,9 @@ export {
   SpendingLimitError,
 } from "./errors.js";
 export { type EventOptions, verifyWebhook } from "./events.js";
-export { claimOnChain, settleOnChain } from "./on-chain.js";
+export { claimOnChain, openVoteOnChain, settleOnChain } from "./on-chain.js";
 export type { PaymentProgress, PlannedPayment, SpendingLimit } from "./spending.js";
 export { provenTerms } from "./terms.js";
 export type * from "./types.js";
+export type { OpenOptions, VoteOptions } from "./votes.js";
 export { contractWallet, type Eip1193Provider, providerSigner, type Signer } from "./wallets.js";

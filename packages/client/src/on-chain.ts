@@ -1,4 +1,5 @@
 /** Settlement without the service: anyone may send these transactions once they are due. */
+import { findVotes, packOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address } from "@working-contracts/protocol/types";
 import {
   type Account,
@@ -9,11 +10,16 @@ import {
   http,
   parseAbi,
   publicActions,
+  toHex,
 } from "viem";
+import { voteSalt } from "./votes.js";
+import type { Signer } from "./wallets.js";
 
 const ESCROW = parseAbi([
   "function settle()",
   "function claim(address backupAgent)",
+  "function ballotOf(address backupAgent) view returns (uint256)",
+  "function openVote(address backupAgent, uint24 votes, bytes32 salt)",
   "error AlreadySettled()",
 ]);
 
@@ -46,6 +52,28 @@ export function claimOnChain(id: string, backupAgent: string, options: OnChainOp
   const args = [backupAgent as Address] as const;
   return transact(id, options, (client, escrow) =>
     client.writeContract({ ...escrow, functionName: "claim", args, chain: null }),
+  );
+}
+
+/**
+ * Opens the account's own sealed vote, once voting has ended and for a day. Throws if `salt` (by default the one that the
+ * account's signature gives) does not open it, and viem's error if it cannot be opened now.
+ */
+export async function openVoteOnChain(
+  id: string,
+  { salt: given, ...options }: OnChainOptions & { salt?: Hex },
+): Promise<Hex> {
+  const { account } = options;
+  const voter = account.address.toLowerCase() as Address;
+  const reader = clientOf(options);
+  const ballot = { chainId: await reader.getChainId(), escrow: id.toLowerCase() as Address, voter };
+  const salt = given ?? (await voteSalt(account as unknown as Signer, ballot));
+  const contract = { address: ballot.escrow, abi: ESCROW, functionName: "ballotOf", args: [voter] } as const;
+  const words = findVotes(toHex(await reader.readContract(contract), { size: 32 }), { ...ballot, salt });
+  if (words === null) throw new Error(`${voter} has no sealed vote on ${id} that this salt opens`);
+  const args = [voter, packOutcomes(words), salt] as const;
+  return transact(id, options, (client, escrow) =>
+    client.writeContract({ ...escrow, functionName: "openVote", args, chain: null }),
   );
 }
 

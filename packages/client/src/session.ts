@@ -3,6 +3,7 @@
  * checks, limits, signature, then identical retries until the outcome is known.
  */
 import { formatDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import type { EscrowTerms } from "@working-contracts/protocol/types";
 import type { paths } from "./api.js";
 import { type Node, requireOnChain } from "./chain-check.js";
 import { ConnectionError, OutcomeUnknown, PaymentRejected, RefusedToSign, ServiceError } from "./errors.js";
@@ -131,6 +132,12 @@ const VALIDITY_SECONDS = 600;
 
 /** The only payment that a call expects, without the URL that is paid for. */
 export type ExpectedPayment = Omit<Expected, "resource">;
+
+/** Makes the check of a payment to a contract's own escrow, from what its proven terms say is due. */
+export type ToEscrow = (
+  id: string,
+  dueOf: (terms: EscrowTerms) => { amount: bigint; deadline?: number },
+) => () => Promise<ExpectedPayment>;
 
 export interface PaidCall<E extends Endpoint, T> {
   path?: object;

@@ -51,6 +51,7 @@ export const DEADLINE_NAMES = [
   "delivery",
   "review",
   "voting",
+  "opening",
   "unmatched",
   "absent",
   "review-timeout",

@@ -77,3 +77,26 @@ export function voteCommitment(ballot: {
   const { chainId, escrow, voter, votes, salt } = ballot;
   return keccak256(encodeAbiParameters(COMMITMENT_PARAMETERS, [BigInt(chainId), escrow, voter, votes, salt]));
 }
+
+/** Whether an escrow takes the word for a commitment; smaller words are opened votes and their flags. */
+export const isCommitment = (word: Hex): boolean => BigInt(word) >= 1n << 27n;
+
+/**
+ * Finds the votes behind a commitment whose salt is known: fewer than 90,000 ballots are possible, so a voter needs to
+ * keep nothing but its salt. Returns null if the salt is another one.
+ */
+export function findVotes(
+  commitment: Hex,
+  ballot: Omit<Parameters<typeof voteCommitment>[0], "votes">,
+): Outcome[] | null {
+  for (let count = 1; count <= MAX_CRITERIA; count++) {
+    for (let i = 0; i < OUTCOMES.length ** count; i++) {
+      const outcomes = Array.from(
+        { length: count },
+        (_, criterion) => OUTCOMES[Math.floor(i / OUTCOMES.length ** criterion) % OUTCOMES.length] as Outcome,
+      );
+      if (voteCommitment({ ...ballot, votes: packOutcomes(outcomes) }) === commitment) return outcomes;
+    }
+  }
+  return null;
+}

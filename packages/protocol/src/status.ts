@@ -119,6 +119,15 @@ export function votingClosesAt({ disputedAt, baVotingWindow }: Dispute): number 
   return Number(disputedAt ?? 0n) + baVotingWindow;
 }
 
+/** Whether votes can be opened: the window has passed, or every seat of the panel is taken. */
+export function isVotingClosed(
+  dispute: Dispute & { baRecruitCount: number; sealedVotes: number },
+  now: number,
+): boolean {
+  const { baRecruitCount, sealedVotes } = dispute;
+  return now >= votingClosesAt(dispute) || (baRecruitCount > 0 && sealedVotes === baRecruitCount);
+}
+
 /** Returns the first second in which seats that no drawn agent took are open to every eligible Backup Agent. */
 export function seatsOpenAt({ disputedAt, baVotingWindow }: Dispute): number {
   return Number(disputedAt ?? 0n) + Math.floor(baVotingWindow / 2);

@@ -1,12 +1,14 @@
 /** The Backup Agents' sealed votes. */
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { OUTCOMES } from "@working-contracts/protocol/outcomes";
+import { isCommitment, OUTCOMES } from "@working-contracts/protocol/outcomes";
+import type { Hex } from "@working-contracts/protocol/types";
 import { body, operation, stored } from "../../http/operation.js";
 import { AddressSchema } from "../../http/schemas.js";
 import { ContractParamsSchema, ListQuerySchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
 import { listVotes, VoteListSchema } from "./list-votes.js";
+import { openVote } from "./open-vote.js";
 import { submitVotes } from "./submit-votes.js";
 import { VoteSchema } from "./view.js";
 
@@ -20,14 +22,37 @@ const BallotEntrySchema = z.object({
   vote: z.enum(OUTCOMES, `must be one of ${WORDS}`),
 });
 
+const VotesSchema = z
+  .array(BallotEntrySchema, "must be a list with exactly one entry per criterion")
+  .min(1, "must have exactly one entry per criterion")
+  .max(LIMITS.acceptanceCriteria, `must have at most ${LIMITS.acceptanceCriteria} entries`);
+
+const Bytes32Schema = z
+  .string("must be 32 bytes in hex")
+  .regex(/^0x[0-9a-fA-F]{64}$/, "must be 32 bytes in hex, with 0x")
+  .transform((text) => text.toLowerCase() as Hex);
+
 export const VotesBodySchema = z
   .object({
-    votes: z
-      .array(BallotEntrySchema, "must be a list with exactly one entry per criterion")
-      .min(1, "must have exactly one entry per criterion")
-      .max(LIMITS.acceptanceCriteria, `must have at most ${LIMITS.acceptanceCriteria} entries`),
+    votes: VotesSchema.optional(),
+    commitment: Bytes32Schema.refine(isCommitment, "must be a hash; the escrow takes it for opened votes")
+      .optional()
+      .openapi({
+        type: "string",
+        description:
+          "Instead of `votes`: keccak256 of the ABI-encoded (chain id, escrow, voter, packed votes, salt). Only the voter can open it, within a day of the window's end",
+      }),
+  })
+  .superRefine(({ votes, commitment }, { addIssue }) => {
+    if ((votes === undefined) !== (commitment === undefined)) return;
+    const message = "must have exactly one entry per criterion, unless a commitment is sent instead";
+    addIssue({ code: "custom", path: ["votes"], message });
   })
   .openapi("SubmitVotes");
+
+export const OpenVoteBodySchema = z
+  .object({ votes: VotesSchema, salt: Bytes32Schema.openapi({ type: "string" }) })
+  .openapi("OpenVote");
 
 export const VotePageQuerySchema = ListQuerySchema.pick({ limit: true, cursor: true });
 
@@ -50,7 +75,7 @@ const SEALED_NOTE = "Sealed until the tally: before it, only the voter sees its 
 const VOTE_SALT = {
   "Vote-Salt": {
     description:
-      "32 bytes, hex: with it the voter can open its ballot on chain (`openVote`) should the service fail to, within a day of the window's end",
+      "Only if the service sealed the votes. 32 bytes, hex: with it the voter can open its ballot itself should the service fail to, within a day of the window's end",
     schema: { type: "string" as const },
   },
 };
@@ -64,7 +89,7 @@ export const voteOperations = [
       tag,
       summary: "Vote on all criteria of a disputed contract",
       description:
-        "The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally.",
+        "The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally. With `commitment` instead of `votes` the service cannot read the votes either, and the voter has to open them.",
       paid: true,
       params,
       body: VotesBodySchema,
@@ -72,8 +97,28 @@ export const voteOperations = [
       errors: ["not_found", "forbidden", "conflict"],
     },
     (deps) =>
-      ({ params: { id }, body: { votes }, caller, rawBody, c }) =>
-        submitVotes(deps, { id, caller, rawBody, headers: c.req.raw.headers, votes }),
+      ({ params: { id }, body: { votes = [], commitment }, caller, rawBody, c }) => {
+        const ballot = commitment === undefined ? { votes } : { commitment };
+        return submitVotes(deps, { id, caller, rawBody, headers: c.req.raw.headers, ballot });
+      },
+  ),
+  operation(
+    {
+      method: "post",
+      path: `${path}/open`,
+      operationId: "openVote",
+      tag,
+      summary: "Open a vote that was sealed with a commitment",
+      description:
+        "Within a day of the end of the voting window: a vote that is not opened forfeits its bond. Other callers see the votes after the tally.",
+      params,
+      body: OpenVoteBodySchema,
+      returns: stored("The caller's votes by criterion", z.array(VoteSchema)),
+      errors: ["not_found", "forbidden", "conflict"],
+    },
+    (deps) =>
+      ({ params: { id }, body: { votes, salt }, caller, rawBody }) =>
+        openVote(deps, { id, caller, rawBody, votes, salt }),
   ),
   operation(
     {

@@ -1,4 +1,7 @@
-/** POST /v1/contracts/{id}/votes: the bond pays for a sealed ballot, which the service opens when the window closes. */
+/**
+ * POST /v1/contracts/{id}/votes: the bond pays for a sealed ballot. The service seals and opens it, or the voter does both
+ * and sends only the commitment.
+ */
 
 import { randomBytes } from "node:crypto";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
@@ -34,12 +37,13 @@ export interface VoteCall {
   caller: Address;
   rawBody: Uint8Array;
   headers: HeaderReader;
-  votes: readonly BallotEntry[];
+  /** Votes for the service to seal, or the commitment to votes that it must not see. */
+  ballot: { votes: readonly BallotEntry[] } | { commitment: Hex };
 }
 
 /**
- * Quotes the bond for all criteria, or seals the caller's ballot. With the salt in `Vote-Salt` the voter can open it
- * without the service. Refuses with 404, 400 (entries that do not fit the criteria), 403 (not eligible) and 409.
+ * Quotes the bond for all criteria, or seals the caller's ballot. With the salt in `Vote-Salt` the voter can open votes
+ * that the service sealed. Refuses with 404, 400 (entries that do not fit the criteria), 403 (not eligible) and 409.
  */
 export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredResponse> {
   const { id, caller, rawBody, headers } = call;
@@ -54,17 +58,15 @@ export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredRes
   });
 }
 
-type VoteAction = PaidAction & { ballot: { commitment: Hex; votes: number; salt: Hex } };
+/** `entrusted`: the votes that the service is to open. */
+type VoteAction = PaidAction & { commitment: Hex; entrusted?: { votes: number; salt: Hex } };
 
-async function checkVote(deps: Deps, { id, caller, votes }: VoteCall): Promise<VoteAction> {
+async function checkVote(deps: Deps, { id, caller, ballot }: VoteCall): Promise<VoteAction> {
   const row = await loadContractForAction(deps.db, id);
   const { price, criteriaCount } = row.chain;
-  const packed = packBallot(votes, criteriaCount);
+  const sealed = "commitment" in ballot ? ballot : seal(deps, { id, caller, ballot, criteriaCount });
   requireVoter(row, caller, { voter: await loadVoter(deps.db, id, caller), now: deps.clock.now() });
 
-  const salt: Hex = `0x${randomBytes(32).toString("hex")}`;
-  const { chainId } = deps.deployment;
-  const commitment = voteCommitment({ chainId, escrow: id, voter: caller, votes: packed, salt });
   return {
     kind: "vote",
     payTo: id,
@@ -72,12 +74,30 @@ async function checkVote(deps: Deps, { id, caller, votes }: VoteCall): Promise<V
     resourceUrl: `${deps.config.baseUrl}/v1/contracts/${id}/votes`,
     description: `Backup Agent Bond for ${criteriaCount} criteria of the contract "${row.terms.title}"`,
     lastSecond: votingClosesAt(row.chain) - 1,
-    commitment,
-    ballot: { commitment, votes: packed, salt },
+    ...sealed,
     alreadyDone: new AppError("conflict", {
       message: "You have already voted on this contract, with another payment.",
     }),
   };
+}
+
+function seal(
+  { deployment }: Deps,
+  {
+    id,
+    caller,
+    ballot,
+    criteriaCount,
+  }: Pick<VoteCall, "id" | "caller"> & {
+    ballot: { votes: readonly BallotEntry[] };
+    criteriaCount: number;
+  },
+): Pick<VoteAction, "commitment" | "entrusted"> {
+  const votes = packBallot(ballot.votes, criteriaCount);
+  const salt: Hex = `0x${randomBytes(32).toString("hex")}`;
+  const { chainId } = deployment;
+  const commitment = voteCommitment({ chainId, escrow: id, voter: caller, votes, salt });
+  return { commitment, entrusted: { votes, salt } };
 }
 
 /**
@@ -86,16 +106,17 @@ async function checkVote(deps: Deps, { id, caller, votes }: VoteCall): Promise<V
  */
 async function storeVote(
   deps: Deps,
-  { ballot }: VoteAction,
+  { commitment, entrusted }: VoteAction,
   { id, caller, before }: { id: Address; caller: Address; before: "quote" | "operation" },
 ): Promise<void> {
   if (before === "quote") return;
   await ensureDelegation(deps, caller);
-  await deps.db.insert(sealedVote).values({ contractId: id, backupAgent: caller, ...ballot });
+  if (entrusted === undefined) return;
+  await deps.db.insert(sealedVote).values({ contractId: id, backupAgent: caller, commitment, ...entrusted });
 }
 
 /** The caller's ballot on chain: of several concurrent attempts, the one whose commitment was accepted. */
-async function presentBallot({ db }: Deps, id: Address, caller: Address): Promise<Success> {
+export async function presentBallot({ db }: Deps, id: Address, caller: Address): Promise<Success> {
   const isCallers = and(eq(vote.contractId, id), eq(vote.backupAgent, caller));
   const rows = await selectVotes(db, caller, isCallers).orderBy(criterion);
   const [sealed] = await db

@@ -18,7 +18,8 @@ export const VoteSchema = z
     backupAgent: AddressViewSchema,
     criterionIndex: z.number(),
     vote: z.enum(OUTCOMES).nullable().openapi({
-      description: "Until the tally null to everyone except the voter; after it null if it was never opened",
+      description:
+        "Until the tally null to everyone except the voter, and to the voter as well while only it can open its vote; after it null if it was never opened",
     }),
     majorityOutcome: z.enum(OUTCOMES).nullable().openapi(untilTally),
     bondOutcome: z.enum(["returned", "slashed", "partially slashed"]).nullable().openapi(untilTally),

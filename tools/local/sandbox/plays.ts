@@ -155,7 +155,7 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
     return async () => {
       for (const agent of agents) {
         await reach(agent, contractId, "disputed");
-        await agent.vote(contractId, votes);
+        await agent.vote(contractId, votes, { entrust: true });
         play.steps.push(`${agent.address} voted`);
       }
     };

@@ -1,12 +1,22 @@
 /** Commands for a contract's parties and Backup Agents. */
 
 import type { Agent, Contract, Draft, Duration, Outcome } from "@working-contracts/client/index";
+import { openVoteOnChain } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { type Command, Option } from "commander";
 import type { Context } from "../context.js";
-import { plainIfAllowed } from "../context.js";
+import { ownTransactions, plainIfAllowed } from "../context.js";
 import { UsageError } from "../errors.js";
 import { describeContract, fields, plain, table } from "../terminal.js";
+
+interface VoteOptions {
+  entrust?: boolean;
+}
+
+interface OpenOptions {
+  now?: boolean;
+  onChain?: string;
+}
 
 interface PostOptions {
   title: string;
@@ -133,20 +143,41 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
   program
     .command("vote <id> <outcomes...>")
     .description(`vote on a disputed contract: ${OUTCOMES.join(", ")} for each criterion; pay the bond`)
-    .action(async (id: string, words: string[], _: unknown, command: Command) => {
+    .option("--entrust", "let the service open your vote; it can read it before the tally")
+    .action(async (id: string, words: string[], { entrust = false }: VoteOptions, command: Command) => {
       const context = contextOf(command);
       const outcomes = words.map(outcomeOf);
       const agent = await context.agent();
-      const { votes, salt } = await context.toTheEnd(() => agent.vote(id, outcomes));
+      const { votes, salt } = await context.toTheEnd(() => agent.vote(id, outcomes, { entrust }));
       context.out.result({ votes, salt }, () =>
         [
           table(
             ["criterion", "vote"],
             votes.map(({ criterionIndex, vote }) => [String(criterionIndex), vote ?? ""]),
           ),
-          `Keep this salt. With it you can open your vote on chain if the service does not.\n${salt}`,
+          entrust
+            ? `The service opens it. If it does not, you can, with this salt:\n${salt}`
+            : "Only you can open it: run `wcontract open-votes` now, or within a day of the end of voting.",
         ].join("\n"),
       );
+    });
+
+  program
+    .command("open-votes")
+    .description("wait until voting has ended, then open each of your sealed votes")
+    .option("--now", "open only those that can be opened now")
+    .option("--on-chain <id>", "open one vote with your own transaction; needs gas and an RPC URL")
+    .action(async ({ now = false, onChain }: OpenOptions, command: Command) => {
+      const context = contextOf(command);
+      if (onChain !== undefined) {
+        const hash = await openVoteOnChain(onChain, await ownTransactions(context.settings));
+        context.out.result({ hash }, () => `opened by ${hash}`);
+        return;
+      }
+      const agent = await context.agent();
+      const onOpened = (id: string) => context.out.progress(`opened the vote on ${id}`);
+      const opened = await agent.openVotes({ wait: !now, onOpened });
+      context.out.result({ opened }, () => `${opened.length} votes opened`);
     });
 
   program

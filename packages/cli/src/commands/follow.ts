@@ -4,8 +4,7 @@ import { secondsOf } from "@working-contracts/client/connect";
 import { claimOnChain, type Settlement, settleOnChain } from "@working-contracts/client/index";
 import type { Command } from "commander";
 import type { Context } from "../context.js";
-import { loadAccount } from "../context.js";
-import { UsageError } from "../errors.js";
+import { ownTransactions } from "../context.js";
 import { table } from "../terminal.js";
 
 const POLL_MS = 500;
@@ -63,13 +62,10 @@ async function settleAlone(
   { settings, out }: Context,
   { id, options }: { id: string; options: SettleOptions },
 ): Promise<void> {
-  const { rpcUrl } = settings;
-  if (rpcUrl === undefined) throw new UsageError("--on-chain needs --rpc-url or RPC_URL.");
-  const account = await loadAccount(settings);
-  const hash = await settleOnChain(id, { rpcUrl, account });
+  const own = await ownTransactions(settings);
+  const hash = await settleOnChain(id, own);
   out.progress(hash === null ? `${id} is settled already` : `settled by ${hash}`);
-  if (options.claim === true)
-    out.progress(`claimed by ${await claimOnChain(id, account.address, { rpcUrl, account })}`);
+  if (options.claim === true) out.progress(`claimed by ${await claimOnChain(id, own.account.address, own)}`);
 }
 
 function settlementText({ status, ending, legs }: Settlement): string {

@@ -1,11 +1,13 @@
 /** `wcontract mcp`: the MCP server on stdin and stdout. */
 import { join } from "node:path";
+import type { Agent } from "@working-contracts/client/index";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import type { Command } from "commander";
 import type { Context } from "../context.js";
 import { signedIn } from "../context.js";
 import { UsageError } from "../errors.js";
 import { createSpendingLedger } from "../mcp/spending-ledger.js";
+import type { Output } from "../terminal.js";
 
 interface McpOptions {
   allowWrites?: boolean;
@@ -46,8 +48,24 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
       });
       await server.connect(new StdioServerTransport());
       out.progress(`serving ${agent.address} at ${settings.url}`);
+      const opening = options.allowWrites === true ? openVotesWhenDue(agent, out) : undefined;
       await closed;
+      clearInterval(opening);
     });
+}
+
+const OPENING_INTERVAL_MS = 60_000;
+
+/** Opens the agent's sealed votes while the server runs: one that is never opened loses its bond. */
+function openVotesWhenDue(agent: Agent, out: Output): NodeJS.Timeout {
+  const open = (): void => {
+    const onOpened = (id: string) => out.progress(`opened the vote on ${id}`);
+    agent
+      .openVotes({ wait: false, onOpened })
+      .catch((error: Error) => out.progress(`votes not opened: ${error.message}`));
+  };
+  open();
+  return setInterval(open, OPENING_INTERVAL_MS);
 }
 
 function amountOf(option: string, text: string): bigint {

@@ -58,10 +58,20 @@ export function addWriteTools(server: McpServer, agent: Agent): void {
   tool(
     "vote",
     {
-      description: "Vote on a disputed contract, one outcome per criterion; pays the bond",
-      inputSchema: { id: ContractIdSchema, outcomes: z.array(z.enum(OUTCOMES)).min(1).max(10) },
+      description:
+        "Vote on a disputed contract, one outcome per criterion; pays the bond. Only you can open the vote, after voting has ended: this server does so while it runs, unless you entrust the vote to the service",
+      inputSchema: {
+        id: ContractIdSchema,
+        outcomes: z.array(z.enum(OUTCOMES)).min(1).max(10),
+        entrust: z.boolean().default(false).describe("Lets the service read the vote, and open it"),
+      },
     },
-    ({ id, outcomes }) => agent.vote(id, outcomes),
+    ({ id, outcomes, entrust }) => agent.vote(id, outcomes, { entrust }),
+  );
+  tool(
+    "open_votes",
+    { description: "Open each of your sealed votes that can be opened now", inputSchema: {} },
+    () => agent.openVotes({ wait: false }),
   );
   tool(
     "stake",
