@@ -308,7 +308,7 @@ describe("sealed from the service too", () => {
     expect(ok(opened).map(({ vote }) => vote)).toEqual(["met", "not met", "unclear"]);
     const settled = await untilStatus(client, id, "settled-partial");
     expect(settled.criteriaMet).toEqual(["met", "not met", "unclear"]);
-    expect((await votesOn(c, id, a)).map(({ reward }) => reward)).toEqual([10, 10, 0]);
+    expect((await votesOn(c, id, a)).map(({ reward }) => reward)).toEqual([10, 10, 4]);
     expect(await refused(a, id, { ...GOOD, salt })).toEqual([409, "conflict"]);
   });
 
