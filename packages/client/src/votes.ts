@@ -119,7 +119,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
 
     /**
      * Opens each sealed vote of this agent as soon as no one else can vote. By default waits until none is left. Without
-     * a node of its own (`connect`), it takes the service's word that voting has ended. Returns the contracts.
+     * its own node (`connect`), it takes the service's word that voting has ended. Returns the contracts.
      */
     async openVotes({ wait = true, intervalMs = INTERVAL_MS, signal, salts, onOpened }: OpenOptions = {}) {
       const opened: string[] = [];
