@@ -84,6 +84,9 @@ const EnvironmentSchema = z
     RATE_LIMIT_ANONYMOUS: wholeNumber(60),
     RATE_LIMIT_CHALLENGES: wholeNumber(10),
     RATE_LIMIT_PAGES: wholeNumber(120),
+    GAS_ALLOWANCE: wholeNumber(20_000_000),
+    GAS_BUDGET: wholeNumber(100_000_000),
+    GAS_PER_FEE: wholeNumber(50_000_000),
     EVENT_STREAMS: wholeNumber(2_000, { min: 1, max: 100_000 }),
     WEBHOOKS_TO_PRIVATE_ADDRESSES: flag,
     TRUSTED_PROXIES: wholeNumber(0, { max: 10 }),
@@ -147,6 +150,8 @@ const EnvironmentSchema = z
       challenges: env.RATE_LIMIT_CHALLENGES,
       pages: env.RATE_LIMIT_PAGES,
     },
+    /** Limits of the gas that is relayed for agents beyond what their contracts' fees earned. */
+    gasLimits: { allowance: env.GAS_ALLOWANCE, budget: env.GAS_BUDGET, perFee: env.GAS_PER_FEE },
     /** Maximum open event streams in this process. */
     eventStreams: env.EVENT_STREAMS,
     /** Allows webhooks to private and loopback addresses and without TLS. For local use only. */

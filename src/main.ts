@@ -87,8 +87,8 @@ export async function createService(
     const serving = connect({ maxConnections: api, statementTimeoutMs });
     const { pool: readPool, db: readDb } = connect({ maxConnections: read, statementTimeoutMs });
     const pools = { work: pool, api: serving.pool, read: readPool };
-    const { confirmations, maxFeePerGas, roles } = config;
-    const metrics = createMetrics({ db, pools, publicClient, signers, maxFeePerGas });
+    const { confirmations, maxFeePerGas, gasLimits, roles } = config;
+    const metrics = createMetrics({ db, pools, publicClient, signers, maxFeePerGas, gasLimits });
     if (roles.has("relayer")) {
       const caretaker = createCaretaker({
         db,
@@ -96,6 +96,7 @@ export async function createService(
         publicClient,
         deployment,
         confirmations,
+        gasLimits,
         logger,
         metrics: metrics.relayer,
       });
@@ -113,7 +114,7 @@ export async function createService(
         notifications,
         logger,
         metrics: metrics.relayer,
-        options: { maxFeePerGas },
+        options: { maxFeePerGas, gasLimits },
       });
       closing.push(() => relayer.stop());
       relayer.start();

@@ -7,6 +7,7 @@ import type { Database } from "./db/client.js";
 import { indexedBlock } from "./db/index-position.js";
 import type { ErrorCode } from "./errors.js";
 import { ALARM_NAMES, type RelayerMetrics } from "./relayer/context.js";
+import { type GasLimits, readUnearned } from "./relayer/gas-accounts.js";
 
 export interface Metrics {
   /**
@@ -35,6 +36,7 @@ export function createMetrics({
   publicClient,
   signers,
   maxFeePerGas,
+  gasLimits,
 }: {
   db: Database;
   /** This process's connection pools, by purpose. */
@@ -44,6 +46,7 @@ export function createMetrics({
   signers: readonly Address[];
   /** Maximum fee per gas in wei. */
   maxFeePerGas: bigint;
+  gasLimits: GasLimits;
 }): Metrics {
   const pool = db.$client;
   const register = new Registry();
@@ -113,6 +116,19 @@ export function createMetrics({
     help: "Configured maximum fee per gas",
     registers,
   }).set(Number(maxFeePerGas));
+  new Gauge({
+    name: "working_contracts_relayer_gas_budget",
+    help: "Gas an hour relayed for agents beyond what their fees earned; 0 for no limit",
+    registers,
+  }).set(gasLimits.budget);
+  new Gauge({
+    name: "working_contracts_relayer_gas_unearned",
+    help: "Gas of that budget in use",
+    registers,
+    async collect() {
+      this.set(await readUnearned(db, gasLimits).catch(() => Number.NaN));
+    },
+  });
   new Gauge({
     name: "working_contracts_relayer_signer_balance_wei",
     help: "Balance a signer has left for gas",

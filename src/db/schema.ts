@@ -313,6 +313,8 @@ export const batch = app.table(
     /** The first transaction and its replacements (same operations, higher fees), newest last. */
     attempts: jsonb("attempts").$type<BatchAttempt[]>().notNull(),
     state: text("state").$type<BatchState>().notNull().default("sent"),
+    /** Set once, when its gas was charged to the accounts of its operations' agents. */
+    gasUsed: bigint("gas_used", { mode: "bigint" }),
     /** Newest block when a foreign transaction was first seen on this nonce. */
     quarantinedAtBlock: bigint("quarantined_at_block", { mode: "bigint" }),
     transactionHash: text("transaction_hash"),
@@ -335,6 +337,21 @@ export const signerEpoch = app.table("signer_epoch", {
   epoch: bigint("epoch", { mode: "bigint" }).notNull(),
   takenAt: at("taken_at").notNull().defaultNow(),
 });
+
+/** Gas relayed for an address and gas earned by its contracts' fees (relayer/gas-accounts.ts). */
+export const gasAccount = app.table(
+  "gas_account",
+  {
+    /** Lower case, or `*` for what all addresses together had not earned. */
+    address: text("address").primaryKey(),
+    used: bigint("used", { mode: "number" }).notNull(),
+    earned: bigint("earned", { mode: "number" }).notNull(),
+    /** At `owedAt`, what neither fees nor time had covered; negative if there is gas to spare. */
+    owed: bigint("owed", { mode: "number" }).notNull(),
+    owedAt: at("owed_at").notNull().defaultNow(),
+  },
+  (t) => [index("gas_account_by_owed").on(t.owed)],
+);
 
 /** Every release of a reference key to a caller. */
 export const keyRelease = app.table(

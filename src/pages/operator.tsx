@@ -66,7 +66,7 @@ export function SignInPage({ fault }: { fault: string | null }) {
 }
 
 export function OperatorPage({ overview, readiness }: { overview: OperatorOverview; readiness: Readiness }) {
-  const { queue, signers, rejections, heldPayouts, dueSettlements, deferredPayouts } = overview;
+  const { queue, signers, gas, rejections, heldPayouts, dueSettlements, deferredPayouts } = overview;
   return (
     <>
       <h1>Operator</h1>
@@ -99,6 +99,7 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
             )}
           </section>
           <Signers signers={signers} />
+          <Gas gas={gas} />
         </div>
         <div>
           <section class="panel">
@@ -175,6 +176,29 @@ function Health({ readiness: { ready, database, chain, indexer } }: { readiness:
           {word(indexer.ok)} block {indexer.block ?? "unknown"}, {indexer.lagBlocks ?? "?"} blocks behind
         </dd>
       </dl>
+    </section>
+  );
+}
+
+function Gas({ gas: { budget, unearned, debtors } }: { gas: OperatorOverview["gas"] }) {
+  return (
+    <section class="panel">
+      <h2>Gas not earned by fees</h2>
+      <p id="gas">
+        {Math.round(unearned).toLocaleString("en")} in use
+        {budget > 0 && ` of ${budget.toLocaleString("en")} an hour`}
+      </p>
+      <ul class="entries">
+        {debtors.map(({ address, owed, used, earned }) => (
+          <li>
+            <AgentLink address={address} />
+            <span class="figure">{Math.round(owed).toLocaleString("en")} owed</span>
+            <small>
+              {used.toLocaleString("en")} relayed, {earned.toLocaleString("en")} earned
+            </small>
+          </li>
+        ))}
+      </ul>
     </section>
   );
 }

@@ -3,17 +3,19 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import type { Executor } from "../db/client.js";
 import { prepare } from "../db/prepared.js";
+import { type GasState, gasState } from "../relayer/gas-accounts.js";
 import type { OperationKind } from "../relayer/operations.js";
 import { MAX_QUEUED } from "../relayer/outbox.js";
-import { throttlingFailure } from "./assert-not-throttled.js";
+import { throttlingFailure } from "./relaying-limits.js";
 
 export interface OutboxState {
   /** The operation of this payment's authorization, which a repeated request resumes. */
   earlier: bigint | null;
   /** The caller's own paid operation for this action that has no response yet: a second payment would be one too many. */
   unanswered: bigint | null;
-  /** For `refuseThrottled`. */
+  /** For `assertRelayed`. */
   failureAge: number | null;
+  gas: GasState;
   /** Whether `enqueue` accepts new work. */
   hasRoom: boolean;
 }
@@ -22,6 +24,7 @@ const statement = prepare<{
   earlier: string | null;
   unanswered: string | null;
   failure_age: number | null;
+  gas: GasState;
   has_room: boolean;
 }>(
   "outbox_state",
@@ -34,6 +37,7 @@ const statement = prepare<{
        and (request_hash = ${sql.placeholder("requestHash")} or escrow = ${sql.placeholder("escrow")})
        and state <> 'rejected' and nonce is not null and response is null) as unanswered,
     ${throttlingFailure(sql.placeholder("caller"))} as failure_age,
+    ${gasState(sql.placeholder("caller"))} as gas,
     not exists (
       select 1 from app.operation where state in ('queued', 'held') offset ${sql.raw(String(MAX_QUEUED - 1))} limit 1
     ) as has_room`,
@@ -58,6 +62,7 @@ export async function readOutboxState(
     earlier: idOf(row.earlier),
     unanswered: idOf(row.unanswered),
     failureAge: row.failure_age,
+    gas: row.gas,
     hasRoom: row.has_room,
   };
 }

@@ -15,7 +15,6 @@ import {
   queueFull,
   readOperation,
 } from "../relayer/outbox.js";
-import { refuseThrottled } from "./assert-not-throttled.js";
 import {
   findOpening,
   holdsAtLeast,
@@ -40,6 +39,7 @@ import {
   type PaidCall,
   toOperation,
 } from "./paid-action.js";
+import { assertRelayable, type RelayingState } from "./relaying-limits.js";
 import { verifyPayment } from "./verify-payment.js";
 import {
   createQuote,
@@ -67,8 +67,8 @@ export async function performPaidCall<Action extends PaidAction>(
   const { payment } = decoded;
   try {
     const authorization = authorizationKey(deps, call, payment);
-    const { earlier, failureAge } = await readOutboxState(deps.db, { caller: call.caller, authorization });
-    if (earlier === null) return await pay(deps, { call, payment, failureAge });
+    const { earlier, ...relaying } = await readOutboxState(deps.db, { caller: call.caller, authorization });
+    if (earlier === null) return await pay(deps, { call, payment, relaying });
     return await resume(deps, { call, payment, earlier: await readOperation(deps.db, earlier) });
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
@@ -79,14 +79,15 @@ export async function performPaidCall<Action extends PaidAction>(
 /** Checks, verifies, stores, waits and responds: a payment that is seen for the first time. */
 async function pay(
   deps: Deps,
-  input: { call: PaidCall; payment: PaymentAuthorization; failureAge: number | null },
+  input: { call: PaidCall; payment: PaymentAuthorization; relaying: RelayingState },
 ): Promise<StoredResponse> {
-  const { call, payment, failureAge } = input;
+  const { call, payment, relaying } = input;
   const action = await call.check();
   const accepted = await acceptPayment(deps, { call, payment, action });
   if (!accepted.ok) return refusePayment(deps, { call, payment, action, rejection: accepted });
 
-  refuseThrottled(call.caller, failureAge);
+  const { isDirectTransfer } = accepted;
+  assertRelayable(deps, { caller: call.caller, kind: action.kind, isDirectTransfer }, relaying);
   await call.store?.(action, "operation");
   const stored = await storeOperation(deps, { action, fresh: toOperation(deps, { call, action, accepted }) });
   if (stored.existing) return resume(deps, { call, payment, earlier: stored.operation });
@@ -147,6 +148,7 @@ async function offerQuote(
     const payment = { version, from: call.caller, value: action.amount };
     return withReceipt(deps, { payment, ...outcome });
   }
+  assertRelayable(deps, { caller: call.caller, kind }, state);
   await call.store?.(action, "quote");
   if (!state.hasRoom) throw queueFull();
   const quote = quoteOf(deps, call, action);

@@ -5,6 +5,7 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import type { BaseLogger } from "pino";
 import type { PrivateKeyAccount, PublicClient } from "viem";
 import type { Database } from "../db/client.js";
+import type { GasLimits } from "./gas-accounts.js";
 
 export type RelayerLogger = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 
@@ -54,6 +55,7 @@ export interface RelayerOptions {
   replaceAfterBlocks: number;
   /** Maximum fee per gas in wei. */
   maxFeePerGas: bigint;
+  gasLimits: GasLimits;
 }
 
 export interface SignerContext {

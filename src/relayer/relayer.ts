@@ -30,6 +30,7 @@ export const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
   maxBatchSize: 150,
   replaceAfterBlocks: 3,
   maxFeePerGas: 500_000_000_000n,
+  gasLimits: { allowance: 0, budget: 0, perFee: 0 },
 };
 
 const TAKE_INTERVAL_MS = 1000;
@@ -204,6 +205,7 @@ export function createCaretaker({
   publicClient,
   deployment,
   confirmations,
+  gasLimits = DEFAULT_OPTIONS.gasLimits,
   logger,
   metrics,
   unattendedSeconds = UNATTENDED_SECONDS,
@@ -213,11 +215,12 @@ export function createCaretaker({
   publicClient: PublicClient;
   deployment: Deployment;
   confirmations: number;
+  gasLimits?: RelayerOptions["gasLimits"];
   logger: RelayerLogger;
   metrics?: RelayerMetrics | undefined;
   unattendedSeconds?: number;
 }): Loop {
-  const options: RelayerOptions = { ...DEFAULT_OPTIONS, confirmations };
+  const options: RelayerOptions = { ...DEFAULT_OPTIONS, confirmations, gasLimits };
   const memories = new Map<Address, SignerMemory>();
 
   const unattended = async (): Promise<Address[]> => {

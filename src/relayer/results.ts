@@ -7,6 +7,7 @@ import type { Transaction } from "../db/client.js";
 import { batch, operation } from "../db/schema.js";
 import { notifyDone } from "./claim.js";
 import type { Head, SignerContext } from "./context.js";
+import { recordBatch } from "./gas-accounts.js";
 import { fenced } from "./ownership.js";
 import { findReceipt, isTrusted, placeOf } from "./receipts.js";
 import { ANSWERED_TRIES, FAILED_TRIES, failureReason, retryDelay } from "./verdict.js";
@@ -29,10 +30,7 @@ export async function recordReceipt(
   const state = deep ? "final" : "mined";
   const place = placeIn(receipt);
   const counts = await fenced(context, async (tx) => {
-    await tx
-      .update(batch)
-      .set({ state, ...place, updatedAt: sql`now()` })
-      .where(eq(batch.id, id));
+    await recordBatch(tx, { id, operationIds, state }, receipt, context.options.gasLimits);
     const operations = await tx
       .select({
         id: operation.id,

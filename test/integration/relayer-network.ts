@@ -207,6 +207,7 @@ export async function startRelayerNetwork() {
     publicClient,
     signers: signers.map(addressOf),
     maxFeePerGas: DEFAULT_OPTIONS.maxFeePerGas,
+    gasLimits: DEFAULT_OPTIONS.gasLimits,
   });
 
   /** A paid creation by `client`, not stored yet. */

@@ -51,6 +51,8 @@ const DEFAULT_ENVIRONMENT = {
   RATE_LIMIT_ANONYMOUS: "0",
   RATE_LIMIT_CHALLENGES: "0",
   RATE_LIMIT_PAGES: "0",
+  GAS_ALLOWANCE: "0",
+  GAS_BUDGET: "0",
 };
 
 /** Settings of a service on that network, by environment variable. */

@@ -22,10 +22,17 @@ export interface Found extends RemoteChain {
   port: number;
 }
 
-/** On the local chain, a receipt counts as final once it is safely on disk. */
-const LOCAL_CONFIRMATIONS = "5";
-/** All agents on this machine sign in from one IP address: the limit meant for one caller would block them. */
-const LOCAL_RATE_LIMIT_ANONYMOUS = "6000";
+export const LOCAL_DEFAULTS = {
+  /** On the local chain, a receipt counts as final once it is safely on disk. */
+  CONFIRMATIONS: "5",
+  /** All agents on this machine sign in from one IP address: the limit meant for one caller would block them. */
+  RATE_LIMIT_ANONYMOUS: "6000",
+  /** Gas costs nothing here, and suites begin with hundreds of new agents. */
+  GAS_BUDGET: "1000000000",
+  WEBHOOKS_TO_PRIVATE_ADDRESSES: "true",
+  // The oldest x402 clients read quotes from the body alone.
+  X402_V1_BODIES: "true",
+};
 const WANTED_PORT = 3000;
 
 /** Throws ConfigError with one line per fault, before anything is started or written. */
@@ -70,11 +77,7 @@ function localDefaults(masterKey: string): Environment {
   return {
     RELAYER_PRIVATE_KEYS: localSignerKeys().join(","),
     MASTER_KEY: masterKey,
-    CONFIRMATIONS: LOCAL_CONFIRMATIONS,
-    RATE_LIMIT_ANONYMOUS: LOCAL_RATE_LIMIT_ANONYMOUS,
-    WEBHOOKS_TO_PRIVATE_ADDRESSES: "true",
-    // The oldest x402 clients read quotes from the body alone.
-    X402_V1_BODIES: "true",
+    ...LOCAL_DEFAULTS,
   };
 }
 

@@ -20,6 +20,7 @@ CREATE TABLE "app"."batch" (
 	"operation_ids" bigint[] DEFAULT '{}' NOT NULL,
 	"attempts" jsonb NOT NULL,
 	"state" text DEFAULT 'sent' NOT NULL,
+	"gas_used" bigint,
 	"quarantined_at_block" bigint,
 	"transaction_hash" text,
 	"block_number" bigint,
@@ -116,6 +117,14 @@ CREATE TABLE "app"."event_log" (
 CREATE TABLE "app"."event_reader" (
 	"name" text PRIMARY KEY NOT NULL,
 	"position" bigint NOT NULL
+);
+
+CREATE TABLE "app"."gas_account" (
+	"address" text PRIMARY KEY NOT NULL,
+	"used" bigint NOT NULL,
+	"earned" bigint NOT NULL,
+	"owed" bigint NOT NULL,
+	"owed_at" timestamp with time zone DEFAULT now() NOT NULL
 );
 
 CREATE TABLE "app"."key_release" (
@@ -266,6 +275,7 @@ CREATE INDEX "event_staged" ON "app"."event" USING btree ("id") WHERE position i
 CREATE INDEX "event_by_contract" ON "app"."event" USING btree ("contract_id","position");
 CREATE INDEX "event_chain_tail" ON "app"."event" USING btree ("position") WHERE chain_event_id is not null and reverted_by is null;
 CREATE INDEX "event_deadline_due" ON "app"."event_deadline" USING btree ("due_at");
+CREATE INDEX "gas_account_by_owed" ON "app"."gas_account" USING btree ("owed");
 CREATE INDEX "key_release_by_contract" ON "app"."key_release" USING btree ("contract_id","id");
 CREATE UNIQUE INDEX "operation_by_authorization" ON "app"."operation" USING btree ("asset","payer","nonce") WHERE state <> 'rejected' and nonce is not null;
 CREATE UNIQUE INDEX "operation_once" ON "app"."operation" USING btree ("once_key") WHERE state <> 'rejected' and once_key is not null;

@@ -7,8 +7,8 @@ import type { Executor, Transaction } from "../../db/client.js";
 import { challenge, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { assertNotThrottled } from "../../payments/assert-not-throttled.js";
 import { settlementPending } from "../../payments/operation-outcome.js";
+import { assertDelegable } from "../../payments/relaying-limits.js";
 import { delegateOperation } from "../../relayer/operations.js";
 import { enqueue, type OperationRow } from "../../relayer/outbox.js";
 
@@ -19,7 +19,7 @@ import { enqueue, type OperationRow } from "../../relayer/outbox.js";
 export async function ensureDelegation(deps: Deps, agent: Address): Promise<void> {
   const { issuedAt, revokedAt } = await readGrant(deps, agent);
   if (issuedAt > revokedAt) return;
-  await assertNotThrottled(deps.db, agent);
+  await assertDelegable(deps, agent);
 
   const operation = await deps.db.transaction(async (tx) => {
     // A revocation of all keys takes the same lock: it either deletes the proof first, or finds our operation.

@@ -10,10 +10,12 @@ import type { Executor } from "../../db/client.js";
 import { deferredPayout, workingContract as w } from "../../db/onchain.js";
 import { batch, type OperationState, operation, signerEpoch, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
+import { readDebtors, readUnearned } from "../../relayer/gas-accounts.js";
 import { factsOf, selectContracts } from "../contracts/view.js";
 
 /** Rows of each list. */
 const LIMIT = 50;
+const DEBTORS = 10;
 /** Number of newest operations that are searched for rejections. */
 const RECENT = 2_000;
 
@@ -29,6 +31,8 @@ export interface OperatorOverview {
     /** Transactions signed for the open batch with the most replacements. */
     attempts: number;
   }[];
+  /** Relayed beyond what fees earned: in this hour's budget, and by the addresses that owe most. */
+  gas: { budget: number; unearned: number; debtors: Awaited<ReturnType<typeof readDebtors>> };
   rejections: { id: string; kind: string; escrow: string | null; reason: string | null; at: string }[];
   /** Ended, and held for review. */
   heldPayouts: { contractId: Address; title: string; price: string; endedAt: string; heldUntil: string }[];
@@ -39,18 +43,22 @@ export interface OperatorOverview {
 }
 
 export async function readOverview(
-  deps: Pick<Deps, "db" | "clock" | "publicClient">,
+  deps: Pick<Deps, "db" | "clock" | "publicClient" | "config">,
 ): Promise<OperatorOverview> {
   const { db } = deps;
+  const { gasLimits } = deps.config;
   const now = deps.clock.now();
-  const [queue, signers, rejections, waiting, deferredPayouts] = await Promise.all([
+  const [queue, signers, unearned, debtors, rejections, waiting, deferredPayouts] = await Promise.all([
     readQueue(db),
     readSigners(deps),
+    readUnearned(db, gasLimits),
+    readDebtors(db, gasLimits, DEBTORS),
     readRejections(db),
     readWaiting(db, now),
     readDeferred(db),
   ]);
-  return { queue, signers, rejections, ...waiting, deferredPayouts };
+  const gas = { budget: gasLimits.budget, unearned, debtors };
+  return { queue, signers, gas, rejections, ...waiting, deferredPayouts };
 }
 
 async function readQueue(db: Executor): Promise<OperatorOverview["queue"]> {

@@ -1,6 +1,7 @@
 /** One service for all chapters: the one given to `npm run conformance`, or a whole separate stack. */
 import { createTestClient, type Hex, http } from "viem";
 import type { TestProject } from "vitest/node";
+import { LOCAL_DEFAULTS } from "../../../tools/local/settings.js";
 import { startStack } from "../../support/stack.js";
 import { type Ability, ownTarget, type Target } from "../../support/world.js";
 
@@ -10,7 +11,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
     return async () => {};
   }
   // On a slow machine responses are late. The chapters check each response and retry no call that is still pending.
-  const stack = await startStack({ env: { SETTLEMENT_WAIT_MS: "100000" } });
+  const env = { SETTLEMENT_WAIT_MS: "100000", GAS_ALLOWANCE: "", GAS_BUDGET: LOCAL_DEFAULTS.GAS_BUDGET };
+  const stack = await startStack({ env });
   project.provide("target", ownTarget(stack.info));
   return () => stack.stop();
 }
