@@ -17,6 +17,7 @@ import { createKeyOwners } from "./features/agents/key-owners.js";
 import { createCheckpointTrees } from "./features/checkpoints/checkpoint-trees.js";
 import { createApp, createProbeApp } from "./http/app.js";
 import { createKeeper } from "./keeper/keeper.js";
+import { createPurger } from "./keeper/purge.js";
 import { createLogger } from "./logger.js";
 import { createMetrics } from "./metrics.js";
 import { createOutboxWaiter } from "./relayer/outbox-waiter.js";
@@ -130,6 +131,9 @@ export async function createService(
       const keeper = createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS });
       closing.push(() => keeper.stop());
       keeper.start();
+      const purger = createPurger({ db, clock, logger });
+      closing.push(() => purger.stop());
+      purger.start();
     }
 
     const shared = { config, ...serving, readDb, publicClient, clock, deployment, logger, metrics };

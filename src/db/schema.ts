@@ -61,6 +61,7 @@ export const apiKey = app.table(
   (t) => [
     uniqueIndex("api_key_hash").on(t.hash),
     index("api_key_by_address").on(t.address, t.createdAt, t.id),
+    index("api_key_revoked").on(t.revokedAt).where(sql`revoked_at is not null`),
   ],
 );
 
@@ -94,9 +95,27 @@ export const terms = app.table(
   (t) => [
     uniqueIndex("terms_by_attempt").on(t.caller, t.bodyHash),
     index("terms_pending").on(t.caller, t.firstQuotedAt).where(sql`opened_at is null`),
+    index("terms_unopened").on(t.firstQuotedAt).where(sql`opened_at is null`),
     // Substring search (`q` of a list); needs the extension pg_trgm.
     index("terms_title_search").using("gin", t.title.op("gin_trgm_ops")),
     index("terms_description_search").using("gin", t.taskDescription.op("gin_trgm_ops")),
+  ],
+);
+
+/** An attempt that was not paid, without its texts: the same bytes still lead to the address that was quoted. */
+export const expiredAttempt = app.table(
+  "expired_attempt",
+  {
+    id: text("id").primaryKey(),
+    caller: text("caller").notNull(),
+    bodyHash: text("body_hash").notNull(),
+    escrowTerms: jsonb("escrow_terms").$type<Record<string, unknown>>().notNull(),
+    /** Unix seconds. */
+    matchDeadline: bigint("match_deadline", { mode: "number" }).notNull(),
+  },
+  (t) => [
+    uniqueIndex("expired_attempt_by_bytes").on(t.caller, t.bodyHash),
+    index("expired_attempt_by_deadline").on(t.matchDeadline),
   ],
 );
 
@@ -278,6 +297,7 @@ export const operation = app.table(
     index("operation_failed")
       .on(t.caller, t.updatedAt)
       .where(sql`state = 'rejected' and block_number is not null`),
+    index("operation_disposable").on(t.updatedAt).where(sql`state = 'rejected' and published_at is null`),
     index("operation_delegation")
       .on(t.caller, t.id)
       .where(sql`kind in ('delegate', 'revoke-delegation') and state <> 'rejected'`),
@@ -350,7 +370,10 @@ export const gasAccount = app.table(
     owed: bigint("owed", { mode: "number" }).notNull(),
     owedAt: at("owed_at").notNull().defaultNow(),
   },
-  (t) => [index("gas_account_by_owed").on(t.owed)],
+  (t) => [
+    index("gas_account_by_owed").on(t.owed),
+    index("gas_account_unearned").on(t.owedAt).where(sql`earned = 0`),
+  ],
 );
 
 /** Every release of a reference key to a caller. */
@@ -364,7 +387,10 @@ export const keyRelease = app.table(
     role: text("role").notNull(),
     releasedAt: at("released_at").notNull().defaultNow(),
   },
-  (t) => [index("key_release_by_contract").on(t.contractId, t.id)],
+  (t) => [
+    index("key_release_by_contract").on(t.contractId, t.id),
+    index("key_release_by_age").on(t.releasedAt),
+  ],
 );
 
 /**
@@ -470,6 +496,7 @@ export const webhook = app.table(
   (t) => [
     index("webhook_by_owner").on(t.owner, t.createdAt, t.id),
     index("webhook_by_agent").on(t.agent).where(sql`disabled_at is null`),
+    index("webhook_disabled").on(t.disabledAt).where(sql`disabled_at is not null`),
     index("webhook_due").on(t.nextAttemptAt).where(sql`disabled_at is null and next_attempt_at is not null`),
   ],
 );

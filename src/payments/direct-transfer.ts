@@ -6,11 +6,11 @@
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { depositsOf } from "@working-contracts/protocol/ledger";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { and, eq, inArray, ne } from "drizzle-orm";
+import { and, eq, inArray, ne, sql } from "drizzle-orm";
 import { type Log, parseAbi, parseEventLogs, type TransactionReceipt } from "viem";
 import { waitForIndexed } from "../db/index-position.js";
 import { escrowEvent, workingContract } from "../db/onchain.js";
-import { operation, terms } from "../db/schema.js";
+import { expiredAttempt, operation, terms } from "../db/schema.js";
 import { parseStoredTerms } from "../db/stored-terms.js";
 import type { Deps } from "../deps.js";
 import { createOperation, type NewOperation, refundDirectTransferOperation } from "../relayer/operations.js";
@@ -208,11 +208,18 @@ export async function refundDirectTransfer(
   const escrow = payment.to;
   if (payment.value === 0n) return false;
   const [row] = await db
-    .select({ escrowTerms: terms.escrowTerms, phase: workingContract.phase })
-    .from(terms)
-    .leftJoin(workingContract, eq(workingContract.id, terms.id))
-    .where(eq(terms.id, escrow));
-  if (row === undefined || !(await isUsed(deps, payment))) return false;
+    .select({
+      escrowTerms: sql<Record<
+        string,
+        unknown
+      > | null>`coalesce(${terms.escrowTerms}, ${expiredAttempt.escrowTerms})`,
+      phase: workingContract.phase,
+    })
+    .from(sql`(select ${escrow} as id) asked`)
+    .leftJoin(terms, sql`${terms.id} = asked.id`)
+    .leftJoin(expiredAttempt, sql`${expiredAttempt.id} = asked.id`)
+    .leftJoin(workingContract, sql`${workingContract.id} = asked.id`);
+  if (!row?.escrowTerms || !(await isUsed(deps, payment))) return false;
   // An operation that still carries it credits it, or is refused and comes here.
   const key = { asset: deployment.asset.address, payer: payment.from, nonce: payment.nonce };
   if ((await findByAuthorization(db, key)) !== undefined) return false;

@@ -69,7 +69,7 @@ export async function assertQueueCapacity(
   if (row?.has_room !== true) throw queueFull();
 }
 
-/** The operation with this id; operations are never deleted. */
+/** The operation with this id: one that a caller waits for is never deleted. */
 export async function readOperation(db: Executor, id: bigint): Promise<OperationRow> {
   const [row] = await db.select().from(operation).where(eq(operation.id, id));
   if (row === undefined) throw new Error(`Operation ${id} vanished`);

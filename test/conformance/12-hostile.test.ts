@@ -177,15 +177,13 @@ describe("Times", () => {
     const [, sign, hours, minutes] = /([+-])(\d\d):(\d\d)/.exec(zone) ?? [];
     const shift = (sign === "-" ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000;
     const matchDeadline = new Date(instant + shift).toISOString().replace("Z", zone);
-    const quoted = await (await scene.newAgent()).post(
-      "/v1/contracts",
-      await draft(scene, { matchDeadline }),
-    );
+    const agent = await scene.newAgent();
+    const quoted = await agent.post("/v1/contracts", await draft(scene, { matchDeadline }));
     expect(quoted.status, JSON.stringify(quoted.body)).toBe(402);
     const { payTo } = JSON.parse(
       Buffer.from(quoted.headers.get("payment-required") ?? "", "base64").toString(),
     ).accepts[0];
-    const terms = ok(await scene.call<Json>("GET", `/v1/contracts/${payTo}/terms`));
+    const terms = ok(await agent.get<Json>(`/v1/contracts/${payTo}/terms`));
     expect(terms.escrowTerms.matchDeadline).toBe(Math.floor(instant / 1000));
   });
 

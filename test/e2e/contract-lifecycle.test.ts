@@ -146,11 +146,12 @@ describe("a direct award", () => {
 });
 
 describe("the terms", () => {
-  test("let anyone recompute the address that a quote asks to pay", async () => {
+  test("let the caller recompute the address that a quote asks to pay, and no one else before it is paid", async () => {
     const body = await draft(world, { supplementaryMaterials: "ipfs://terms" });
     const quote = quoteOf(await client.post("/v1/contracts", body));
-    const response = await fetch(`${world.url}/v1/contracts/${quote.payTo}/terms`);
-    const { data } = (await response.json()) as { data: TermsView };
+    const path = `/v1/contracts/${quote.payTo}/terms`;
+    for (const reader of [world.call, worker.call]) expect((await reader("GET", path)).status).toBe(404);
+    const { data } = await client.get<TermsView>(path);
     expect(termsHash(data.document)).toBe(data.termsHash);
     const terms = { ...parseStoredTerms(data.escrowTerms), termsHash: data.termsHash };
     expect(escrowAddress({ factory: data.factory, implementation: data.implementation, terms })).toBe(

@@ -26,9 +26,9 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** A stranger opens an escrow from the money that it already holds. */
-async function openFromBalance(id: Hex): Promise<void> {
-  const { data } = await stranger.get<TermsView>(`/v1/contracts/${id}/terms`);
+/** A stranger opens an escrow from the money that it already holds, with the terms that its caller gave away. */
+async function openFromBalance(id: Hex, client: Agent): Promise<void> {
+  const { data } = await client.get<TermsView>(`/v1/contracts/${id}/terms`);
   const wallet = await walletOf(world, stranger);
   const hash = await wallet.writeContract({
     address: world.deployment.factory,
@@ -49,7 +49,7 @@ test("a contract that a stranger funded and opened in two transactions is its ca
   const quote = quoteOf(await client.post("/v1/contracts", body));
   const payment = await authorize(client, quote, world);
   const moved = await frontRun(world, stranger, payment);
-  await openFromBalance(quote.payTo);
+  await openFromBalance(quote.payTo, client);
 
   for (let i = 0; i < 2; i++) {
     const created = await client.post<ContractView>("/v1/contracts", body, version2(quote, payment));
@@ -71,7 +71,7 @@ test("of two payments that a stranger transferred before opening the escrow, one
   const [first, second] = [await authorize(client, quote, world), await authorize(client, quote, world)];
   await frontRun(world, stranger, first);
   await frontRun(world, stranger, second);
-  await openFromBalance(quote.payTo);
+  await openFromBalance(quote.payTo, client);
 
   const post = (payment: typeof first) =>
     client.post<ContractView>("/v1/contracts", body, version2(quote, payment));

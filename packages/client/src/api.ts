@@ -41,7 +41,7 @@ export interface paths {
     "/v1/contracts/{id}/terms": {
         /**
          * Read the terms that the contract's address commits to
-         * @description Public. Available after the first quote, so a payer can recompute `payTo` before signing.
+         * @description Public once the contract is open. Before that, its caller can read them with its API key, to recompute `payTo` before signing.
          */
         get: operations["getTerms"];
     };

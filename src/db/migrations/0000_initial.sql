@@ -119,6 +119,14 @@ CREATE TABLE "app"."event_reader" (
 	"position" bigint NOT NULL
 );
 
+CREATE TABLE "app"."expired_attempt" (
+	"id" text PRIMARY KEY NOT NULL,
+	"caller" text NOT NULL,
+	"body_hash" text NOT NULL,
+	"escrow_terms" jsonb NOT NULL,
+	"match_deadline" bigint NOT NULL
+);
+
 CREATE TABLE "app"."gas_account" (
 	"address" text PRIMARY KEY NOT NULL,
 	"used" bigint NOT NULL,
@@ -260,6 +268,7 @@ CREATE TABLE "app"."webhook_retry" (
 
 CREATE UNIQUE INDEX "api_key_hash" ON "app"."api_key" USING btree ("hash");
 CREATE INDEX "api_key_by_address" ON "app"."api_key" USING btree ("address","created_at","id");
+CREATE INDEX "api_key_revoked" ON "app"."api_key" USING btree ("revoked_at") WHERE revoked_at is not null;
 CREATE UNIQUE INDEX "batch_by_nonce" ON "app"."batch" USING btree ("signer","account_nonce");
 CREATE INDEX "batch_open" ON "app"."batch" USING btree ("signer") WHERE state in ('sent', 'mined', 'quarantined');
 CREATE INDEX "batch_by_block" ON "app"."batch" USING btree ("block_number") WHERE state in ('mined', 'final');
@@ -275,8 +284,12 @@ CREATE INDEX "event_staged" ON "app"."event" USING btree ("id") WHERE position i
 CREATE INDEX "event_by_contract" ON "app"."event" USING btree ("contract_id","position");
 CREATE INDEX "event_chain_tail" ON "app"."event" USING btree ("position") WHERE chain_event_id is not null and reverted_by is null;
 CREATE INDEX "event_deadline_due" ON "app"."event_deadline" USING btree ("due_at");
+CREATE UNIQUE INDEX "expired_attempt_by_bytes" ON "app"."expired_attempt" USING btree ("caller","body_hash");
+CREATE INDEX "expired_attempt_by_deadline" ON "app"."expired_attempt" USING btree ("match_deadline");
 CREATE INDEX "gas_account_by_owed" ON "app"."gas_account" USING btree ("owed");
+CREATE INDEX "gas_account_unearned" ON "app"."gas_account" USING btree ("owed_at") WHERE earned = 0;
 CREATE INDEX "key_release_by_contract" ON "app"."key_release" USING btree ("contract_id","id");
+CREATE INDEX "key_release_by_age" ON "app"."key_release" USING btree ("released_at");
 CREATE UNIQUE INDEX "operation_by_authorization" ON "app"."operation" USING btree ("asset","payer","nonce") WHERE state <> 'rejected' and nonce is not null;
 CREATE UNIQUE INDEX "operation_once" ON "app"."operation" USING btree ("once_key") WHERE state <> 'rejected' and once_key is not null;
 CREATE INDEX "operation_queue" ON "app"."operation" USING btree ("id") WHERE state in ('queued', 'held');
@@ -289,14 +302,17 @@ CREATE INDEX "operation_signed" ON "app"."operation" USING btree ("caller","id")
 CREATE INDEX "operation_unanswered" ON "app"."operation" USING btree ("caller","kind") WHERE state <> 'rejected' and nonce is not null and response is null;
 CREATE INDEX "operation_stake" ON "app"."operation" USING btree ("caller","id") WHERE kind = 'stake' and state in ('mined', 'final');
 CREATE INDEX "operation_failed" ON "app"."operation" USING btree ("caller","updated_at") WHERE state = 'rejected' and block_number is not null;
+CREATE INDEX "operation_disposable" ON "app"."operation" USING btree ("updated_at") WHERE state = 'rejected' and published_at is null;
 CREATE INDEX "operation_delegation" ON "app"."operation" USING btree ("caller","id") WHERE kind in ('delegate', 'revoke-delegation') and state <> 'rejected';
 CREATE INDEX "profile_by_agent" ON "app"."profile" USING btree ("agent","id");
 CREATE UNIQUE INDEX "terms_by_attempt" ON "app"."terms" USING btree ("caller","body_hash");
 CREATE INDEX "terms_pending" ON "app"."terms" USING btree ("caller","first_quoted_at") WHERE opened_at is null;
+CREATE INDEX "terms_unopened" ON "app"."terms" USING btree ("first_quoted_at") WHERE opened_at is null;
 CREATE INDEX "terms_title_search" ON "app"."terms" USING gin ("title" gin_trgm_ops);
 CREATE INDEX "terms_description_search" ON "app"."terms" USING gin ("task_description" gin_trgm_ops);
 CREATE INDEX "webhook_by_owner" ON "app"."webhook" USING btree ("owner","created_at","id");
 CREATE INDEX "webhook_by_agent" ON "app"."webhook" USING btree ("agent") WHERE disabled_at is null;
+CREATE INDEX "webhook_disabled" ON "app"."webhook" USING btree ("disabled_at") WHERE disabled_at is not null;
 CREATE INDEX "webhook_due" ON "app"."webhook" USING btree ("next_attempt_at") WHERE disabled_at is null and next_attempt_at is not null;
 CREATE INDEX "webhook_retry_due" ON "app"."webhook_retry" USING btree ("webhook_id","next_attempt_at");
 

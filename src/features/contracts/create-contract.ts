@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import { depositsOf } from "@working-contracts/protocol/ledger";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Parameters } from "@working-contracts/protocol/parameters";
 import {
   canonicalTerms,
@@ -42,8 +43,10 @@ export interface CreationAttempt {
   /** Canonical terms document. */
   document: string;
   draft: ContractDraft;
-  /** Whether its terms are stored, because it was quoted or paid before. */
+  /** Whether it was quoted or paid before. */
   known: boolean;
+  /** Whether its texts are stored, and stay until this request has ended. */
+  isStored: boolean;
 }
 
 /** Quotes, or creates. Refuses with 400, 409 (`duplicate_contract` if the contract exists), 429 and 503. */
@@ -90,7 +93,7 @@ async function storeCreation(
   before: "quote" | "operation",
 ): Promise<void> {
   if (before === "operation") {
-    if (!attempt.known) await storeAttempt(deps, attempt, { needsSlot: false });
+    if (!attempt.isStored) await storeAttempt(deps, attempt, { needsSlot: false });
     return;
   }
   if (attempt.known) await requireQuotable(deps, attempt);
@@ -101,20 +104,35 @@ async function storeCreation(
 async function findAttempt(deps: Deps, call: CreateCall): Promise<CreationAttempt> {
   const { caller, draft } = call;
   const bodyHash = hashOf(call.rawBody);
-  const [row] = await readAttempt(deps.db, { caller, bodyHash });
+  const [row] = await readAttempt(deps.db, { caller, bodyHash, lifetime: LIMITS.pendingAttemptLifetime });
   if (row === undefined || row.id === null) {
     return newAttempt(deps, { ...call, parameters: row?.parameters ?? (await readParameters(deps)) });
   }
   const { id } = row;
-  if (row.phase !== null && row.phase !== "none") throw duplicate(id);
-  if (row.is_opened && (row.is_live || !(await wasReorganized(deps, id)))) throw duplicate(id);
   const escrowTerms = parseStoredTerms(row.escrow_terms);
+  const document = row.document ?? canonicalTerms(documentOf(call));
+  const attempt = {
+    id,
+    caller,
+    bodyHash,
+    escrowTerms,
+    document,
+    draft,
+    known: true,
+    isStored: row.document !== null,
+  };
+  if (row.phase !== null && row.phase !== "none") {
+    // A stranger can have opened it after its texts were dropped.
+    if (!attempt.isStored) await storeAttempt(deps, attempt, { needsSlot: false });
+    throw duplicate(id);
+  }
+  if (row.is_opened && (row.is_live || !(await wasReorganized(deps, id)))) throw duplicate(id);
   if (deps.clock.now() >= escrowTerms.matchDeadline) {
     throw new AppError("conflict", {
       message: `The matchDeadline, ${isoTime(escrowTerms.matchDeadline)}, has passed. Post the contract with later deadlines.`,
     });
   }
-  return { id, caller, bodyHash, escrowTerms, document: row.document, draft, known: true };
+  return attempt;
 }
 
 /** Whether a contract that was opened no longer exists: a reorg removed it, and its payment was not applied again. */
@@ -126,10 +144,11 @@ async function wasReorganized({ publicClient }: Deps, id: Address): Promise<bool
 
 function newAttempt(
   deps: Deps,
-  { caller, rawBody, draft, parameters }: CreateCall & { parameters: Parameters },
+  { parameters, ...call }: CreateCall & { parameters: Parameters },
 ): CreationAttempt {
+  const { caller, rawBody, draft } = call;
   checkDeadlines(draft, deps.clock.now());
-  const document = termsDocument({ ...draft, salt: creationSalt(caller, rawBody) });
+  const document = documentOf(call);
   const { matchDeadline, withdrawalDeadline, deliveryDeadline, reviewDeadline } = draft;
   const escrowTerms: EscrowTerms = {
     initiator: caller,
@@ -154,8 +173,12 @@ function newAttempt(
     document: canonicalTerms(document),
     draft,
     known: false,
+    isStored: false,
   };
 }
+
+const documentOf = ({ caller, rawBody, draft }: CreateCall) =>
+  termsDocument({ ...draft, salt: creationSalt(caller, rawBody) });
 
 /** Refuses a quote that could not be paid: for a pending creation, or for parameters that are no longer accepted. */
 async function requireQuotable(deps: Deps, { id, escrowTerms }: CreationAttempt): Promise<void> {

@@ -5,6 +5,8 @@ import { eachParameter } from "@working-contracts/protocol/parameters";
 import { packTerms, type TermsDocument } from "@working-contracts/protocol/terms";
 import type { Address } from "@working-contracts/protocol/types";
 import { eq } from "drizzle-orm";
+import type { Executor } from "../../db/client.js";
+import { workingContract } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
 import { parseStoredTerms } from "../../db/stored-terms.js";
 import type { Deps } from "../../deps.js";
@@ -63,16 +65,24 @@ export const TermsSchema = z
 
 export type TermsView = z.infer<typeof TermsSchema>;
 
-/** Terms of a contract, available after its first quote. Throws 404. */
+/** Terms of an open contract, and those of a quote for its caller alone: texts that no one paid for are not published. */
 export async function getTerms(
   { db, deployment }: Pick<Deps, "db" | "deployment">,
   id: Address,
+  reader: Address | null = null,
 ): Promise<TermsView> {
   const [row] = await db
-    .select({ document: terms.document, escrowTerms: terms.escrowTerms })
+    .select({
+      caller: terms.caller,
+      openedAt: terms.openedAt,
+      document: terms.document,
+      escrowTerms: terms.escrowTerms,
+    })
     .from(terms)
     .where(eq(terms.id, id));
-  if (row === undefined) throw new AppError("not_found", { message: `Terms not found for contract ${id}.` });
+  const isVisible =
+    row !== undefined && (row.openedAt !== null || row.caller === reader || (await isOpenOnChain(db, id)));
+  if (!isVisible) throw new AppError("not_found", { message: `Terms not found for contract ${id}.` });
 
   const escrowTerms = parseStoredTerms(row.escrowTerms);
   const document = JSON.parse(row.document) as TermsDocument;
@@ -88,4 +98,13 @@ export async function getTerms(
     escrowTerms: { ...escrowTerms, price: escrowTerms.price.toString() },
     packedTerms: packTerms(escrowTerms),
   };
+}
+
+/** Anyone can open an escrow that is paid, without the service. */
+async function isOpenOnChain(db: Executor, id: Address): Promise<boolean> {
+  const [row] = await db
+    .select({ phase: workingContract.phase })
+    .from(workingContract)
+    .where(eq(workingContract.id, id));
+  return row !== undefined && row.phase !== "none";
 }

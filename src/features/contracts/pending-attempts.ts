@@ -1,4 +1,7 @@
-/** Creation attempts: their stored terms, and the limit of five unpaid ones per caller, for 30 minutes each. */
+/**
+ * Creation attempts: their stored terms, and the limit of five unpaid ones per caller, for 30 minutes each. After that
+ * the worker drops their texts (keeper/purge.ts), and a repeated request stores them again.
+ */
 
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Parameters } from "@working-contracts/protocol/parameters";
@@ -26,7 +29,8 @@ const isCreationLive = (escrow: unknown) => sql`exists (
  */
 export const readAttempt = prepare<{
   id: Address | null;
-  document: string;
+  /** Null if its texts are dropped, or soon can be. */
+  document: string | null;
   escrow_terms: Record<string, unknown>;
   is_opened: boolean;
   /** Null if its escrow was never deployed. */
@@ -36,11 +40,14 @@ export const readAttempt = prepare<{
 }>(
   "creation_attempt",
   sql`
-    select t.id, t.document, t.escrow_terms, t.opened_at is not null as is_opened, c.phase,
-      ${isCreationLive(sql`t.id`)} as is_live, p.parameters
+    select coalesce(t.id, e.id) as id, coalesce(t.escrow_terms, e.escrow_terms) as escrow_terms,
+      case when t.opened_at is not null or t.first_quoted_at > now() - make_interval(secs => ${value("lifetime")}::int)
+        then t.document end as document,
+      t.opened_at is not null as is_opened, c.phase, ${isCreationLive(sql`coalesce(t.id, e.id)`)} as is_live, p.parameters
     from (select 1) always
     left join app.terms t on t.caller = ${value("caller")} and t.body_hash = ${value("bodyHash")}
-    left join onchain.working_contract c on c.id = t.id
+    left join app.expired_attempt e on e.caller = ${value("caller")} and e.body_hash = ${value("bodyHash")}
+    left join onchain.working_contract c on c.id = coalesce(t.id, e.id)
     left join lateral (
       select parameters from onchain.parameter_set where ${isIndexWhole} order by block_number desc, id desc limit 1
     ) p on true`,

@@ -80,15 +80,16 @@ const getTermsOperation = operation(
     operationId: "getTerms",
     tag,
     summary: "Read the terms that the contract's address commits to",
-    description: "Public. Available after the first quote, so a payer can recompute `payTo` before signing.",
+    description:
+      "Public once the contract is open. Before that, its caller can read them with its API key, to recompute `payTo` before signing.",
     auth: "none",
     params,
     returns: data("The terms", TermsSchema),
     errors: ["not_found"],
   },
   (deps) =>
-    ({ params: { id } }) =>
-      getTerms(deps, id),
+    ({ params: { id }, c }) =>
+      getTerms(deps, id, c.get("identity")),
 );
 
 const getSettlementOperation = operation(

@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 import { expect, it } from "vitest";
 import { parseConfig } from "../../../src/config.js";
+import * as schema from "../../../src/db/schema.js";
 import { ROOT } from "../../../src/root.js";
 import { worstGas } from "../../support/worst-gas.js";
 
@@ -34,4 +36,14 @@ it("the page about limits says what an attacker can cost at the default settings
     expect(number(cost)).toBeCloseTo(worst * 0.01e-9 * 3000, 2);
   }
   for (const limit of Object.values(gasLimits)) expect(page).toContain(limit.toLocaleString("en"));
+});
+
+it("the page about limits has every table of the service, and no other", () => {
+  const tables = Object.values(schema).flatMap((table) =>
+    table instanceof PgTable ? [getTableConfig(table).name] : [],
+  );
+  const named = rowsUnder("500 rows of a table each.\n\n").flatMap(([, names = ""]) =>
+    [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name),
+  );
+  expect(named.sort()).toEqual(tables.sort());
 });

@@ -1,0 +1,101 @@
+/** Texts that no one paid for are dropped, and money that arrives for them late still ends well. */
+import { factoryAbi } from "@working-contracts/protocol/abi";
+import { packTerms } from "@working-contracts/protocol/terms";
+import type { Hex } from "viem";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { createDatabase } from "../../src/db/client.js";
+import { parseStoredTerms } from "../../src/db/stored-terms.js";
+import type { TermsView } from "../../src/features/contracts/get-terms.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
+import { purgeAll } from "../../src/keeper/purge.js";
+import type { Agent } from "../support/agent.js";
+import { frontRun, mined, walletOf } from "../support/chain.js";
+import { draft, ok } from "../support/contracts.js";
+import { authorize, type Quote, quoteOf, version2 } from "../support/payment.js";
+import { openWorld, type World } from "../support/world.js";
+
+const SECRET = "a text that belongs to no contract";
+let world: World;
+let database: ReturnType<typeof createDatabase>;
+
+beforeAll(async () => {
+  world = await openWorld();
+  database = createDatabase(world.info.databaseUrl);
+});
+afterAll(async () => {
+  await database?.pool.end();
+  await world?.close();
+});
+
+/** A quote whose 30 minutes have passed, and its terms as the caller read them. */
+async function expiredAttempt(client: Agent): Promise<{ body: string; quote: Quote; terms: TermsView }> {
+  const body = JSON.stringify(
+    await draft(world, { taskDescription: SECRET, supplementaryMaterials: "ipfs://materials" }),
+  );
+  const quote = quoteOf(await client.post("/v1/contracts", body));
+  const terms = ok(await client.get<TermsView>(`/v1/contracts/${quote.payTo}/terms`));
+  await world.query("update app.terms set first_quoted_at = now() - interval '41 minutes' where id = $1", [
+    quote.payTo,
+  ]);
+  while (await purgeAll(database.db, await world.chainNow())) {}
+  return { body, quote, terms };
+}
+
+const rowsOf = async (id: Hex): Promise<number> => {
+  const [row] = await world.query<{ n: number }>(
+    `select (select count(*) from app.terms where id = $1)::int
+      + (select count(*) from app.reference_key where contract_id = $1)::int as n`,
+    [id],
+  );
+  return row?.n ?? -1;
+};
+
+it("drops the texts of an attempt, whose bytes still lead to the same address", async () => {
+  const client = await world.newAgent({ usd: "100" });
+  const { body, quote } = await expiredAttempt(client);
+  expect(await rowsOf(quote.payTo)).toBe(0);
+  expect((await client.get(`/v1/contracts/${quote.payTo}/terms`)).status).toBe(404);
+  const [kept] = await world.query("select * from app.expired_attempt where id = $1", [quote.payTo]);
+  expect(JSON.stringify(kept).length).toBeLessThan(1500);
+  expect(JSON.stringify(kept)).not.toContain(SECRET);
+
+  expect(quoteOf(await client.post("/v1/contracts", body)).payTo).toBe(quote.payTo);
+  expect(await rowsOf(quote.payTo)).toBe(2);
+});
+
+it("takes a late payment, and shows the texts that came with it", async () => {
+  const client = await world.newAgent({ usd: "100" });
+  const { body, quote } = await expiredAttempt(client);
+  const payment = version2(quote, await authorize(client, quote, world));
+  const contract = ok(await client.post<ContractView>("/v1/contracts", body, payment));
+  expect(contract).toMatchObject({ id: quote.payTo, status: "created", taskDescription: SECRET });
+  await world.query("update app.terms set first_quoted_at = now() - interval '41 minutes' where id = $1", [
+    quote.payTo,
+  ]);
+  await purgeAll(database.db, await world.chainNow());
+  expect(await rowsOf(quote.payTo)).toBe(2);
+});
+
+it("credits money that a stranger moved to the escrow after the texts were dropped, and opened it with", async () => {
+  const [client, stranger] = await Promise.all([world.newAgent({ usd: "100" }), world.newAgent()]);
+  const { body, quote, terms } = await expiredAttempt(client);
+  const payment = await authorize(client, quote, world);
+  await frontRun(world, stranger, payment);
+  const hash = await (await walletOf(world, stranger)).writeContract({
+    address: world.deployment.factory,
+    abi: factoryAbi,
+    functionName: "create",
+    args: [
+      packTerms(parseStoredTerms(terms.escrowTerms)),
+      { validAfter: 0n, validBefore: 0n, nonce: `0x${"00".repeat(32)}`, signature: "0x" },
+    ],
+  });
+  await mined(world, hash);
+  await world.indexed();
+  expect((await client.get(`/v1/contracts/${quote.payTo}`)).status).toBe(404);
+
+  const contract = ok(await client.post<ContractView>("/v1/contracts", body, version2(quote, payment)));
+  expect(contract).toMatchObject({ id: quote.payTo, status: "created", taskDescription: SECRET });
+  expect((await client.post(`/v1/contracts/${quote.payTo}/cancel`)).status).toBe(200);
+  await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(100_000_000n);
+});
