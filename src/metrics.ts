@@ -157,6 +157,14 @@ export function createMetrics({
     },
   });
   new Gauge({
+    name: "working_contracts_deferred_payouts",
+    help: "Payouts that the token refuses",
+    registers,
+    async collect() {
+      this.set(await deferredPayouts(pool));
+    },
+  });
+  new Gauge({
     name: "working_contracts_outbox_operations",
     help: "Pending operations, by state",
     labelNames: ["state"],
@@ -211,6 +219,14 @@ export function createMetrics({
     },
     expose: async () => ({ contentType: register.contentType, text: await register.metrics() }),
   };
+}
+
+async function deferredPayouts(pool: Database["$client"]): Promise<number> {
+  const query = "select count(*)::int as count from onchain.deferred_payout where amount > 0";
+  return pool.query<{ count: number }>(query).then(
+    ({ rows }) => rows[0]?.count ?? 0,
+    () => Number.NaN,
+  );
 }
 
 interface OpenOperations {

@@ -36,8 +36,9 @@ const DAY = 86_400;
 const RETRY_SECONDS = 30;
 /** Maximum seconds until a draw that drew no one is retried. */
 const DRAW_RETRY_SECONDS = 3600;
-/** A payee that the token refuses is rarely accepted a minute later. */
+/** A payee that the token refuses is rarely accepted a minute later: up to three weeks pass between two tries. */
 const DEFERRED_RETRY_SECONDS = 3600;
+const DEFERRED_MAX_SECONDS = 21 * DAY;
 const MAX_RETRY_DOUBLINGS = 10;
 
 /** Any number of keepers can run: the once-keys ensure that each action is stored once. */
@@ -190,13 +191,16 @@ function claimsOf(db: Executor, now: number, isOpen: SQL, onceKey: SQL) {
   );
 }
 
-async function dueDeferred(db: Executor, now: number): Promise<NewOperation[]> {
-  const onceKey = sql`'claim-deferred:' || d.contract_id || ':' || d.payee || ':' || ${String(Math.floor(now / DAY))}`;
+/** Payouts that the token refused. Each that succeeds begins a new key, because the payee can be refused again. */
+async function dueDeferred(db: Executor): Promise<NewOperation[]> {
+  const onceKey = sql`'claim-deferred:' || d.contract_id || ':' || d.payee || ':' || (
+    select count(*) from app.operation paid
+    where paid.escrow = d.contract_id and paid.kind = 'claim-deferred' and paid.state in ('mined', 'final'))`;
   const rows = await find<{ escrow: Address; payee: Address; onceKey: string }>(
     db,
     sql`select d.contract_id as escrow, d.payee, ${onceKey} as "onceKey"
       from onchain.deferred_payout d
-      where d.amount > 0 and ${isOurs(sql`d.contract_id`)} and ${notTried(onceKey, DEFERRED_RETRY_SECONDS)}
+      where d.amount > 0 and ${isOurs(sql`d.contract_id`)} and ${notTried(onceKey, DEFERRED_RETRY_SECONDS, DEFERRED_MAX_SECONDS)}
       order by d.contract_id, d.payee limit ${LIMIT}`,
   );
   return rows.map(claimDeferredOperation);
@@ -220,11 +224,11 @@ async function dueStakes(db: Executor, now: number, deployment: Deployment): Pro
  * SQL: no pending or done operation has this key, and its last rejection is long enough ago. Evaluated per row by key:
  * Postgres would turn `not exists` into a join with every operation ever stored.
  */
-function notTried(onceKey: SQL, retrySeconds = RETRY_SECONDS): SQL {
+function notTried(onceKey: SQL, retrySeconds = RETRY_SECONDS, maxSeconds = DAY): SQL {
   return sql`(
     select o.id from app.operation o where o.once_key = ${onceKey} and o.state <> 'rejected' limit 1) is null
     and coalesce((
-      select max(r.created_at) + make_interval(secs => least(${retrySeconds} * power(2, count(*) - 1), ${DAY}))
+      select max(r.created_at) + make_interval(secs => least(${retrySeconds} * power(2, count(*) - 1), ${maxSeconds}))
       from (
         select created_at from app.operation where once_key = ${onceKey} order by id desc limit ${MAX_RETRY_DOUBLINGS}
       ) r), '-infinity') <= now()`;
