@@ -26,11 +26,15 @@ interface Addresses {
   rpcUrl: string;
 }
 
-afterAll(async () => {
+async function stopAll(): Promise<void> {
   for (const run of running) {
     run.child.kill("SIGTERM");
     await run.exited;
   }
+}
+
+afterAll(async () => {
+  await stopAll();
   rmSync(parent, { recursive: true, force: true });
 });
 
@@ -141,8 +145,7 @@ describe("npm start", { timeout: 300_000 }, () => {
   });
 
   it.each(["SIGTERM", "SIGKILL"] as const)("stops everything when npm ends by %s", async (name) => {
-    run.child.kill("SIGTERM");
-    await run.exited;
+    await stopAll();
     run = launch("npm", ["start"], { DATA_DIR: dir, PORT: "0" });
     await ready(run, dir);
     process.kill(run.child.pid as number, name);

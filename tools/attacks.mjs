@@ -1,0 +1,177 @@
+/**
+ * `npm run test:attacks`: plays known attacks against the service, the client and the contracts, and prints for each what
+ * was tried and what it achieved. A test that is missing or fails counts as an attack that succeeds.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ensureInstalled } from "./install.mjs";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
+/** What was tried, what it achieves, and the test that shows it. */
+const ATTACKS = [
+  [
+    "a service relays another service's sign-in challenge",
+    "no signature",
+    "test/e2e/sdk.test.ts",
+    "gets no sign-in",
+  ],
+  [
+    "a service whose clock is ahead asks for an authorization without an end",
+    "one that ends with the terms, or in ten minutes",
+    "test/e2e/sdk.test.ts",
+    "whose clock is ahead gets no payment that outlives the terms",
+  ],
+  [
+    "a wallet accepts its signature only in simulations",
+    "nothing is sent",
+    "test/integration/relayer-wallets.test.ts",
+    "that accepts only at gas price 0 costs no gas",
+  ],
+  [
+    "a wallet accepts its signature in every simulation, but not on chain",
+    "the gas of one operation",
+    "test/integration/relayer-wallets.test.ts",
+    "that passes every simulation and fails on chain costs one operation's gas",
+  ],
+  [
+    "one address creates and cancels in a loop",
+    "its allowance of gas a day",
+    "test/e2e/gas-accounts.test.ts",
+    "stop an address that creates and cancels in a loop",
+  ],
+  [
+    "new addresses create, delegate, decline and revoke in a loop",
+    "the gas budget of an hour",
+    "test/e2e/gas-accounts.test.ts",
+    "stop new addresses that delegate, decline and revoke in a loop",
+  ],
+  [
+    "large checkpoints make an anonymous list huge",
+    "16 MiB per contract, four lists at a time",
+    "test/e2e/checkpoints.test.ts",
+    "bounds the bytes of a contract's checkpoints",
+  ],
+  [
+    "unpaid quotes store texts",
+    "40 minutes, visible to their caller",
+    "test/e2e/unpaid-texts.test.ts",
+    "drops the texts of an attempt",
+  ],
+  [
+    "one client takes all event streams",
+    "one twentieth of them",
+    "test/e2e/events.test.ts",
+    "leaves room for parties, however many addresses",
+  ],
+  [
+    "hundreds of webhooks hang",
+    "their own lane",
+    "test/e2e/webhooks.test.ts",
+    "keeps half of its capacity for targets that respond",
+  ],
+  [
+    "SIGTERM to npm leaves the network running",
+    "nothing: all of it stops",
+    "test/integration/start.test.ts",
+    "stops everything when npm ends by SIGTERM",
+  ],
+  [
+    "a flood of requests with one key",
+    "one lookup",
+    "test/integration/auth-keys.test.ts",
+    "looks a key up once for a flood of requests",
+  ],
+  [
+    "the token's owner packs a jury",
+    "no seat in contracts that are matched",
+    "test/e2e/trust.test.ts",
+    "cannot pack the jury of a contract that is already matched",
+  ],
+  [
+    "agents dispute among themselves to mint rewards",
+    "rewards for what the Treasury gets",
+    "test/contracts/claim/claim.t.sol",
+    "test_GivenLowPrice_CapsRewardsByWhatTheTreasuryGets",
+  ],
+  [
+    "searches look through every text",
+    "indexes, two searches at a time",
+    "test/integration/list-plans.test.ts",
+    "searches by text use the trigram indexes",
+  ],
+  [
+    "a token moves less than was authorized",
+    "no match",
+    "test/contracts/accept/accept.t.sol",
+    "test_RevertWhen_TokenTakesFeeFromAuthorization",
+  ],
+];
+
+await ensureInstalled();
+const passed = [...runVitest(), ...runForge()];
+const rows = ATTACKS.map(([tried, achieved, file, title]) => {
+  const found = passed.filter((test) => test.file === file && test.name.includes(title));
+  const isHeld = found.length > 0 && found.every((test) => test.passed);
+  return { tried, achieved: isHeld ? achieved : found.length === 0 ? "NOT PLAYED" : "SUCCEEDS", isHeld };
+});
+console.log("\n| attack | achieves |\n| --- | --- |");
+for (const { tried, achieved } of rows) console.log(`| ${tried} | ${achieved} |`);
+const held = rows.filter(({ isHeld }) => isHeld).length;
+console.log(`\n${held} of ${rows.length} attacks fail.`);
+process.exit(held === rows.length ? 0 : 1);
+
+function runVitest() {
+  const tests = ATTACKS.filter(([, , file]) => file.endsWith(".ts"));
+  const titles = tests.map(([, , , title]) => title.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  const folder = mkdtempSync(join(tmpdir(), "attacks-"));
+  const report = join(folder, "report.json");
+  const projects = [...new Set(tests.map(([, , file]) => file.split("/")[1]))];
+  run("vitest", [
+    "run",
+    ...projects.flatMap((project) => ["--project", project]),
+    ...new Set(tests.map(([, , file]) => file)),
+    "-t",
+    titles.join("|"),
+    "--reporter=default",
+    "--reporter=json",
+    `--outputFile.json=${report}`,
+  ]);
+  const { testResults } = JSON.parse(readFileSync(report, "utf8"));
+  rmSync(folder, { recursive: true });
+  return testResults.flatMap(({ name, assertionResults }) =>
+    assertionResults
+      .filter(({ status }) => status === "passed" || status === "failed")
+      .map(({ fullName, status }) => ({
+        file: name.slice(ROOT.length),
+        name: fullName,
+        passed: status === "passed",
+      })),
+  );
+}
+
+function runForge() {
+  const tests = ATTACKS.filter(([, , file]) => file.endsWith(".sol"));
+  const names = tests.map(([, , , title]) => title).join("|");
+  const { stdout } = run("forge", ["test", "--match-test", names, "--json"], ["inherit", "pipe", "inherit"]);
+  const suites = JSON.parse(stdout.slice(stdout.indexOf("{")));
+  return Object.entries(suites).flatMap(([suite, { test_results: results }]) =>
+    Object.entries(results).map(([name, { status }]) => ({
+      file: suite.split(":")[0],
+      name,
+      passed: status === "Success",
+    })),
+  );
+}
+
+function run(command, args, stdio = "inherit") {
+  return spawnSync(join(ROOT, "node_modules/.bin", command), args, {
+    cwd: ROOT,
+    stdio,
+    encoding: "utf8",
+    maxBuffer: 2 ** 28,
+  });
+}
