@@ -11,9 +11,6 @@ import { ROOT } from "../src/root.js";
 const TARGET = "src/db/migrations/0000_initial.sql";
 const HEADER = `-- Generated from src/db/schema.ts by \`npm run migrations\`.
 
--- The operators of the trigram indexes on "terms", which the schema cannot declare.
-CREATE EXTENSION IF NOT EXISTS pg_trgm;
-
 `;
 
 /** The schema cannot declare these. */

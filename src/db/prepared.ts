@@ -1,24 +1,48 @@
 /** Statements of hot paths: built once, and parsed and planned once per connection. */
-import { getTableColumns, type SQL } from "drizzle-orm";
+import { fillPlaceholders, getTableColumns, type SQL } from "drizzle-orm";
 import { PgDialect, type PgTable } from "drizzle-orm/pg-core";
+import pg from "pg";
 import type { Executor } from "./client.js";
 
 const dialect = new PgDialect({ casing: "snake_case" });
 
+/** Times stay text. */
+const TIMES = new Set<number>([pg.types.builtins.TIMESTAMPTZ, pg.types.builtins.TIMESTAMP]);
+const asText = (value: string): string => value;
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((id: number, format?: "text") =>
+    TIMES.has(id) ? asText : pg.types.getTypeParser(id, format)) as typeof pg.types.getTypeParser,
+};
+
+export type Statement<Row> = (db: Executor, values: Record<string, unknown>) => Promise<Row[]>;
+
 /**
  * A named prepared statement, with `sql.placeholder` for its values. Rows are as Postgres sends them: bigints and times
- * are strings. A name belongs to one text.
+ * are strings. A name belongs to one text. Without a name, each call is parsed and planned.
  */
-export function prepare<Row extends Record<string, unknown>>(name: string, statement: SQL) {
-  const query = dialect.sqlToQuery(statement);
-  return async (db: Executor, values: Record<string, unknown>): Promise<Row[]> => {
-    const prepared = db._.session.prepareQuery<{ execute: { rows: Row[] }; all: never; values: never }>(
-      query,
-      undefined,
-      name,
-      false,
-    );
-    return (await prepared.execute(values)).rows;
+export function prepare<Row extends object>(name: string | undefined, statement: SQL): Statement<Row> {
+  const { sql: text, params } = dialect.sqlToQuery(statement);
+  return async (db, values) => {
+    // The session's client is the pool, or the connection of a transaction.
+    const { client } = db._.session as unknown as { client: Pick<pg.ClientBase, "query"> };
+    const query = { ...(name && { name }), text, types, values: fillPlaceholders(params, values) };
+    return (await client.query<Row & pg.QueryResultRow>(query)).rows;
+  };
+}
+
+/** Beyond this number of shapes, which callers choose, connections would keep ever more statements. */
+const MAX_SHAPES = 100;
+
+/** Prepared statements of a query whose text depends on its shape. Shapes beyond {@link MAX_SHAPES} are not prepared. */
+export function prepareShapes<Row extends object>(name: string) {
+  const known = new Map<string, Statement<Row>>();
+  return (shape: string, build: () => SQL): Statement<Row> => {
+    const found = known.get(shape);
+    if (found !== undefined) return found;
+    if (known.size >= MAX_SHAPES) return prepare<Row>(undefined, build());
+    const made = prepare<Row>(`${name}_${known.size}`, build());
+    known.set(shape, made);
+    return made;
   };
 }
 

@@ -5,6 +5,7 @@ import { sql } from "drizzle-orm";
 import {
   bigint,
   bigserial,
+  customType,
   index,
   integer,
   json,
@@ -20,6 +21,9 @@ import {
 export const app = pgSchema("app");
 
 const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+
+/** The distinct words of a text, for full-text search. */
+const wordSet = customType<{ data: string }>({ dataType: () => "tsvector" });
 
 /**
  * A request to prove control of an address (specification, "Challenge"). A challenge redeemed for a key keeps its
@@ -80,6 +84,8 @@ export const terms = app.table(
     termsHash: text("terms_hash").notNull(),
     title: text("title").notNull(),
     taskDescription: text("task_description").notNull(),
+    /** Words of title and description (features/contracts/text-search.ts). */
+    words: wordSet("words").notNull().default(""),
     acceptanceCriteria: jsonb("acceptance_criteria").$type<string[]>().notNull(),
     supplementaryMaterials: text("supplementary_materials"),
     application: text("application"),
@@ -96,9 +102,8 @@ export const terms = app.table(
     uniqueIndex("terms_by_attempt").on(t.caller, t.bodyHash),
     index("terms_pending").on(t.caller, t.firstQuotedAt).where(sql`opened_at is null`),
     index("terms_unopened").on(t.firstQuotedAt).where(sql`opened_at is null`),
-    // Substring search (`q` of a list); needs the extension pg_trgm.
-    index("terms_title_search").using("gin", t.title.op("gin_trgm_ops")),
-    index("terms_description_search").using("gin", t.taskDescription.op("gin_trgm_ops")),
+    // Every search also reads the list of rows that are not in the index yet: keep it short (kB).
+    index("terms_by_word").using("gin", t.words).with({ gin_pending_list_limit: 256 }),
   ],
 );
 

@@ -4,6 +4,7 @@ import type { Deps } from "../deps.js";
 import { listContracts, type Sort } from "../features/contracts/list-contracts.js";
 import { ListQuerySchema } from "../features/contracts/schema.js";
 import type { ContractView } from "../features/contracts/view.js";
+import { clientAddress } from "../http/rate-limit.js";
 import { invalidInput } from "../http/responses.js";
 import type { AppEnv } from "../http/router.js";
 import { AgentLink, Amount, StatusBadge, Time, TimeLeft } from "./components.js";
@@ -13,7 +14,7 @@ import { plural } from "./format.js";
 const PAGE_SIZE = "20";
 
 /** `/`: the filters of `GET /v1/contracts`. An empty form field counts as absent. */
-export function showFeed(deps: Pick<Deps, "db" | "clock">) {
+export function showFeed(deps: Pick<Deps, "db" | "clock" | "config">) {
   return async (c: Context<AppEnv>) => {
     const query = Object.fromEntries(Object.entries(c.req.query()).filter(([, value]) => value !== ""));
     const now = deps.clock.now();
@@ -27,7 +28,11 @@ export function showFeed(deps: Pick<Deps, "db" | "clock">) {
       });
     }
     const { status, ...filter } = parsed.data;
-    const { data, nextCursor } = await listContracts(deps, { ...filter, statuses: status });
+    const { data, nextCursor } = await listContracts(
+      deps,
+      { ...filter, statuses: status },
+      clientAddress(c, deps.config.trustedProxies),
+    );
     return c.render(
       <FeedPage query={query} result={{ contracts: data, nextCursor }} fault={null} now={now} />,
       {

@@ -18,16 +18,16 @@ const NOW = 2_000_000_000;
 const CLIENT = `0x${"c1".repeat(20)}` as const;
 
 let database: LargeDatabase;
-/** The last query to Postgres. */
-let asked: { text: string; values: unknown[] };
+/** The statement that read the last list. */
+let asked: { name?: string; text: string; values: unknown[] };
 
 beforeAll(async () => {
   const tables = ["working_contract", "vote"];
   database = await createLargeDatabase(tables);
   const { pool } = database;
   const query = pool.query.bind(pool) as (...args: unknown[]) => unknown;
-  pool.query = ((config: string | { text: string }, values: unknown[] = []) => {
-    asked = { text: typeof config === "string" ? config : config.text, values };
+  pool.query = ((config: string | typeof asked, values?: unknown[]) => {
+    if (typeof config !== "string" && config.name?.startsWith("contract_list")) asked = config;
     return query(config, values);
   }) as typeof pool.query;
 });
@@ -78,6 +78,7 @@ async function fill(count: number): Promise<void> {
     terms_hash: "'0x'",
     title: "'Find needle ' || i || ' in a haystack'",
     task_description: "'Look.'",
+    words: "array_to_tsvector(array['find', 'needle', i::text, 'in', 'a', 'haystack', 'look'])",
     acceptance_criteria: `'["Found"]'`,
     award_method: "'open_tender'",
     initiator: "'client'",
@@ -130,6 +131,9 @@ test(`a page of contracts costs the same at ${FEW} and at ${MANY.toLocaleString(
       "one client": { client: CLIENT },
       "status=open": { statuses: ["created"] },
       "status=disputed": { statuses: ["disputed"] },
+      "q=needle": { q: "Needle haystack" },
+      "q=needle, open, by price": { q: "needle", statuses: ["created"], sort: "budgetOrPrice" },
+      "q=needle 7": { q: "needle 7" },
       "minPrice=100, by price": { minPrice: 100_000_000n, sort: "budgetOrPrice" },
     };
     for (const [name, filter] of Object.entries(pages)) {

@@ -1,10 +1,10 @@
-/** Lists and searches that callers can shape use indexes, however many rows there are. */
+/** Lists that callers can shape use indexes, however many rows there are. */
 import type { SQL } from "drizzle-orm";
-import { and, desc, eq, ilike, inArray, or, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type Database } from "../../src/db/client.js";
 import { vote } from "../../src/db/onchain.js";
-import { operation, terms } from "../../src/db/schema.js";
+import { operation } from "../../src/db/schema.js";
 import { criterion, selectVotes } from "../../src/features/votes/view.js";
 import { sharedStack } from "../support/world.js";
 
@@ -26,14 +26,6 @@ async function planOf(query: SQL): Promise<string> {
     return rows.map((row) => row["QUERY PLAN"]).join("\n");
   });
 }
-
-test("searches by text use the trigram indexes of title and description", async () => {
-  const search = or(ilike(terms.title, "%needle%"), ilike(terms.taskDescription, "%needle%"));
-  const plan = await planOf(db.select({ id: terms.id }).from(terms).where(search).getSQL());
-  expect(plan).toContain("terms_title_search");
-  expect(plan).toContain("terms_description_search");
-  expect(plan).not.toContain("Seq Scan");
-});
 
 test.each([
   ["of everyone", undefined],

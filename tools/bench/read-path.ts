@@ -16,7 +16,8 @@ const LISTS = {
   "List, newest 50": "?limit=50",
   "List, open, price 10 to 20": "?status=open&minPrice=10&maxPrice=20",
   "List, one client": "?client={client}",
-  "List, search by text": "?q=needle+77",
+  "Search, a rare word": "?q=needle+77",
+  "Search, common words": "?q=needle+haystack",
 } as const;
 
 /** Measures Get and List with 32 concurrent readers, over {@link SEEDED} contracts. */
@@ -46,7 +47,7 @@ export async function measureReads(
 }
 
 /** Copies a contract's row and terms, with other ids, prices, parties and texts. Triggers are off. */
-async function seed({ network }: Bed, id: string): Promise<void> {
+export async function seed({ network }: Bed, id: string): Promise<void> {
   const client = new pg.Client({ connectionString: network.databaseUrl });
   await client.connect();
   try {
@@ -75,7 +76,7 @@ async function seed({ network }: Bed, id: string): Promise<void> {
         client = case when i % 1000 = 0 then client else '0x' || substr(encode(sha256((i % 5000)::text::bytea), 'hex'), 1, 40) end`,
     );
     await client.query(
-      "update made set body_hash = i::text, title = 'Find needle ' || i || ' in a haystack', opened_at = now()",
+      "update made set body_hash = i::text, title = 'Find needle ' || i || ' in a haystack', words = array_to_tsvector(array['find', 'needle', i::text, 'in', 'a', 'haystack']), opened_at = now()",
     );
     for (const [copy, target] of [
       ["mined", table],

@@ -1202,6 +1202,7 @@ export interface operations {
                 minPrice?: string;
                 maxPrice?: string;
                 backupAgent?: string;
+                /** @description Words that title or description must all have, in any letter case */
                 q?: string;
                 sort?: "createdAt" | "-createdAt" | "budgetOrPrice" | "-budgetOrPrice" | "matchDeadline" | "-matchDeadline" | "deliveryDeadline" | "-deliveryDeadline" | "reviewDeadline" | "-reviewDeadline";
                 limit?: number;

@@ -1,8 +1,5 @@
 -- Generated from src/db/schema.ts by `npm run migrations`.
 
--- The operators of the trigram indexes on "terms", which the schema cannot declare.
-CREATE EXTENSION IF NOT EXISTS pg_trgm;
-
 CREATE TABLE "app"."api_key" (
 	"id" text PRIMARY KEY NOT NULL,
 	"address" text NOT NULL,
@@ -217,6 +214,7 @@ CREATE TABLE "app"."terms" (
 	"terms_hash" text NOT NULL,
 	"title" text NOT NULL,
 	"task_description" text NOT NULL,
+	"words" "tsvector" DEFAULT '' NOT NULL,
 	"acceptance_criteria" jsonb NOT NULL,
 	"supplementary_materials" text,
 	"application" text,
@@ -308,8 +306,7 @@ CREATE INDEX "profile_by_agent" ON "app"."profile" USING btree ("agent","id");
 CREATE UNIQUE INDEX "terms_by_attempt" ON "app"."terms" USING btree ("caller","body_hash");
 CREATE INDEX "terms_pending" ON "app"."terms" USING btree ("caller","first_quoted_at") WHERE opened_at is null;
 CREATE INDEX "terms_unopened" ON "app"."terms" USING btree ("first_quoted_at") WHERE opened_at is null;
-CREATE INDEX "terms_title_search" ON "app"."terms" USING gin ("title" gin_trgm_ops);
-CREATE INDEX "terms_description_search" ON "app"."terms" USING gin ("task_description" gin_trgm_ops);
+CREATE INDEX "terms_by_word" ON "app"."terms" USING gin ("words") WITH (gin_pending_list_limit=256);
 CREATE INDEX "webhook_by_owner" ON "app"."webhook" USING btree ("owner","created_at","id");
 CREATE INDEX "webhook_by_agent" ON "app"."webhook" USING btree ("agent") WHERE disabled_at is null;
 CREATE INDEX "webhook_disabled" ON "app"."webhook" USING btree ("disabled_at") WHERE disabled_at is not null;

@@ -2,16 +2,16 @@
 
 import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, asc, desc, eq, gte, ilike, inArray, isNotNull, lte, or, type SQL, sql } from "drizzle-orm";
-import type { Database, Executor } from "../../db/client.js";
+import { and, asc, desc, eq, gte, inArray, isNotNull, lte, type SQL, sql } from "drizzle-orm";
 import { requireIndex } from "../../db/index-position.js";
 import { vote, workingContract as w } from "../../db/onchain.js";
+import { prepareShapes } from "../../db/prepared.js";
 import { terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { createSlots } from "../../slots.js";
 import { partitionsOf, statusSql } from "./status-sql.js";
-import { type ContractRow, type ContractView, selectContracts, toContract } from "./view.js";
+import { areCommon, hasWords, inSearchQueue, isAmongMatches, toQuery, wordsOf } from "./text-search.js";
+import { type ContractView, type ShownRow, shownContracts, showRow } from "./view.js";
 
 const SORT_COLUMNS = {
   createdAt: w.createdAt,
@@ -38,7 +38,7 @@ export interface ContractFilter {
   minPrice?: bigint | undefined;
   maxPrice?: bigint | undefined;
   backupAgent?: Address | undefined;
-  /** Text to find in title or description, in any letter case. */
+  /** Words that title or description must all have, in any letter case. */
   q?: string | undefined;
   sort: Sort;
   limit: number;
@@ -50,82 +50,90 @@ export interface ContractPage {
   nextCursor: string | null;
 }
 
-/** One page of contracts. Throws `invalid_request` if the cursor is not from this sort order. */
+const value = sql.placeholder;
+const statementOf = prepareShapes<ShownRow>("contract_list");
+
+/**
+ * One page of contracts. Throws `invalid_request` if the cursor is not from this sort order. `reader` is whose turn a
+ * search takes.
+ */
 export async function listContracts(
   deps: Pick<Deps, "db" | "clock">,
   filter: ContractFilter,
+  reader = "",
 ): Promise<ContractPage> {
+  const words = filter.q === undefined ? null : wordsOf(filter.q);
+  if (words?.length === 0) return { data: [], nextCursor: null };
   const now = deps.clock.now();
-  const descending = filter.sort.startsWith("-");
-  const field = filter.sort.replace(/^-/, "") as SortField;
-  const column = SORT_COLUMNS[field];
-  const direction = descending ? desc : asc;
+  const { sort, limit, statuses, cursor, q: _, ...equal } = filter;
+  const after = cursor === undefined ? undefined : decodeCursor(sort, cursor);
+  const search = words && ((await areCommon(deps.db, words, limit)) ? "common" : "rare");
+  const given = Object.entries({ ...equal, after })
+    .filter(([, member]) => member !== undefined)
+    .map(([name]) => name);
 
-  // Indexes keep nulls, of unpaid escrows, before the newest; this condition skips them.
-  const where = and(isNotNull(column), filterSql(filter, now), afterCursor(filter, column, descending));
-  const order = [direction(column), direction(w.id)];
-  const limit = filter.limit + 1;
-  const select = (db: Executor) =>
-    selectContracts(
-      db,
-      isWalkedByPhase(filter)
-        ? firstOfEachPartition(filter.statuses ?? STATUSES, { where, order, limit })
-        : where,
-    )
-      .orderBy(...order)
-      .limit(limit);
-  const rows = filter.q === undefined ? await select(deps.db) : await search(deps.db, select);
+  const shape = JSON.stringify([sort, limit, statuses ?? null, search, given]);
+  const statement = statementOf(shape, () => listSql({ ...filter, search }));
+  const read = () =>
+    statement(deps.db, {
+      ...equal,
+      workerInitiated: filter.initiator === "worker",
+      statuses,
+      now,
+      words: words && toQuery(words),
+      key: after?.key,
+      id: after?.id,
+    });
+  const rows = words === null ? await read() : await inSearchQueue(reader, read);
 
   await requireIndex(deps.db, rows);
-  const page = rows.slice(0, filter.limit);
+  const page = rows.slice(0, limit);
   const last = page.at(-1);
   const more = last !== undefined && rows.length > page.length;
   return {
-    data: page.map((row) => toContract(row, now)),
-    nextCursor: more ? encodeCursor(filter.sort, String(sortKey(last, field)), last.chain.id) : null,
+    data: page.map((row) => showRow(row, now)),
+    nextCursor: more ? encodeCursor(sort, String(sortKey(last, fieldOf(sort))), last.id) : null,
   };
 }
 
-/** Texts that the trigram index cannot narrow down are scanned, so few searches run at once, with a time limit. */
-const SEARCHES_AT_ONCE = 2;
-const MAX_WAITING_SEARCHES = 20;
-const SEARCH_TIMEOUT_MS = 3_000;
-const searching = createSlots(SEARCHES_AT_ONCE, {
-  maxWaiting: MAX_WAITING_SEARCHES,
-  refuse() {
-    throw new AppError("unavailable", {
-      message: "Too many concurrent searches; retry later.",
-      retryable: true,
-      retryAfterSeconds: 5,
-    });
-  },
-});
+/** How a search finds its words: see text-search.ts. Null without a search. */
+type Search = "common" | "rare" | null;
 
-function search<T>(db: Database, select: (db: Executor) => Promise<T>): Promise<T> {
-  return searching(() =>
-    db.transaction(async (tx) => {
-      await tx.execute(sql`select set_config('statement_timeout', ${String(SEARCH_TIMEOUT_MS)}, true)`);
-      return select(tx);
-    }),
-  );
+function listSql(filter: ContractFilter & { search: Search }): SQL {
+  const { sort, statuses } = filter;
+  const column = SORT_COLUMNS[fieldOf(sort)];
+  const direction = isDescending(sort) ? desc : asc;
+  // Indexes keep nulls, of unpaid escrows, before the newest; this condition skips them.
+  const where = and(isNotNull(column), filterSql(filter), afterCursor(filter, column));
+  const order = sql.join([direction(column), direction(w.id)], sql`, `);
+  // As text: with a parameter, Postgres plans for a tenth of all rows.
+  const limit = sql.raw(String(filter.limit + 1));
+  const rows = isWalkedByPhase(filter)
+    ? firstOfEachPartition(statuses ?? STATUSES, { where, order, limit })
+    : where;
+  return sql`${shownContracts(rows)} order by ${order} limit ${limit}`;
 }
 
-/** Whether no index has the order of the list: a party's contracts and text matches are few enough to sort. */
-function isWalkedByPhase({ sort, statuses, client, worker, backupAgent, q }: ContractFilter): boolean {
-  const isNarrow = [client, worker, backupAgent, q].some((value) => value !== undefined);
+const isDescending = (sort: Sort): boolean => sort.startsWith("-");
+const fieldOf = (sort: Sort): SortField => sort.replace(/^-/, "") as SortField;
+
+/** Whether no index has the order of the list: a party's contracts and rare words are few enough to sort. */
+function isWalkedByPhase(filter: ContractFilter & { search: Search }): boolean {
+  const { sort, statuses, client, worker, backupAgent, search } = filter;
+  const isNarrow = search === "rare" || [client, worker, backupAgent].some((one) => one !== undefined);
   return !isNarrow && (statuses !== undefined || !sort.endsWith("createdAt"));
 }
 
 /** The page is among the first rows of each partition, in index order. */
 function firstOfEachPartition(
   statuses: readonly Status[],
-  { where, order, limit }: { where: SQL | undefined; order: SQL[]; limit: number },
+  { where, order, limit }: { where: SQL | undefined; order: SQL; limit: SQL },
 ): SQL {
   const firsts = partitionsOf(statuses).map(
     ({ phase, settled }) => sql`(
       select ${w.id} from ${w} join ${terms} on ${terms.id} = ${w.id}
       where ${and(eq(w.phase, phase), eq(w.settled, settled), where)}
-      order by ${sql.join(order, sql`, `)} limit ${limit}
+      order by ${order} limit ${limit}
     )`,
   );
   return inArray(w.id, sql`(${sql.join(firsts, sql` union all `)})`);
@@ -146,57 +154,42 @@ function statusesOf(word: string): readonly Status[] {
   return STATUSES.filter((status) => status === word);
 }
 
-function filterSql(filter: ContractFilter, now: number): SQL | undefined {
-  const {
-    client,
-    worker,
-    initiator,
-    statuses,
-    awardMethod,
-    application,
-    minPrice,
-    maxPrice,
-    backupAgent,
-    q,
-  } = filter;
-  const pattern = q === undefined ? "" : `%${q.replaceAll(/[\\%_]/g, "\\$&")}%`;
+function filterSql(filter: ContractFilter & { search: Search }): SQL | undefined {
+  const { search } = filter;
+  const given = (name: keyof ContractFilter, condition: SQL) =>
+    filter[name] === undefined ? undefined : condition;
   return and(
-    client && eq(w.client, client),
-    worker && eq(w.worker, worker),
-    initiator && eq(w.workerInitiated, initiator === "worker"),
-    statuses && hasStatus(statuses, now),
-    awardMethod && eq(terms.awardMethod, awardMethod),
-    application === undefined ? undefined : eq(terms.application, application),
-    minPrice === undefined ? undefined : gte(w.price, minPrice),
-    maxPrice === undefined ? undefined : lte(w.price, maxPrice),
-    backupAgent && hasBackupAgent(backupAgent),
-    q === undefined ? undefined : or(ilike(terms.title, pattern), ilike(terms.taskDescription, pattern)),
+    given("client", eq(w.client, value("client"))),
+    given("worker", eq(w.worker, value("worker"))),
+    given("initiator", eq(w.workerInitiated, value("workerInitiated"))),
+    given("statuses", hasStatus),
+    given("awardMethod", eq(terms.awardMethod, value("awardMethod"))),
+    given("application", eq(terms.application, value("application"))),
+    given("minPrice", gte(w.price, value("minPrice"))),
+    given("maxPrice", lte(w.price, value("maxPrice"))),
+    given("backupAgent", hasBackupAgent),
+    search === "rare" ? isAmongMatches(w.id) : undefined,
+    search === "common" ? hasWords : undefined,
   );
 }
 
 /** Postgres estimates that a comparison keeps 1 row in 200, and then prefers to sort; for a case it estimates half. */
-function hasStatus(statuses: readonly Status[], now: number): SQL {
-  return sql`case when ${inArray(statusSql(now), [...statuses])} then true else false end`;
-}
+const hasStatus = sql`case when ${statusSql(value("now"))} = any(${value("statuses")}::text[]) then true else false end`;
 
-function hasBackupAgent(agent: Address): SQL {
-  return sql`exists (select 1 from ${vote} where ${vote.contractId} = ${w.id} and ${vote.backupAgent} = ${agent})`;
-}
+const hasBackupAgent = sql`exists (
+  select 1 from ${vote} where ${vote.contractId} = ${w.id} and ${vote.backupAgent} = ${value("backupAgent")})`;
 
 function afterCursor(
   { sort, cursor }: ContractFilter,
   column: (typeof SORT_COLUMNS)[SortField],
-  descending: boolean,
 ): SQL | undefined {
   if (cursor === undefined) return undefined;
-  const after = decodeCursor(sort, cursor);
-  return descending
-    ? sql`(${column}, ${w.id}) < (${after.key}::numeric, ${after.id})`
-    : sql`(${column}, ${w.id}) > (${after.key}::numeric, ${after.id})`;
+  const place = sql`(${value("key")}::numeric, ${value("id")})`;
+  return isDescending(sort) ? sql`(${column}, ${w.id}) < ${place}` : sql`(${column}, ${w.id}) > ${place}`;
 }
 
-function sortKey({ chain }: ContractRow, field: SortField): bigint | null {
-  return field === "budgetOrPrice" ? chain.price : chain[field];
+function sortKey(row: ShownRow, field: SortField): bigint | string | null {
+  return field === "budgetOrPrice" ? row.price : row[field];
 }
 
 /** Opaque to callers; contains the sort order, so it cannot be used with another one. */

@@ -15,6 +15,7 @@ import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { sealReference } from "../references/vault.js";
 import type { CreationAttempt } from "./create-contract.js";
+import { toWords, wordsOf } from "./text-search.js";
 
 const value = sql.placeholder;
 
@@ -70,12 +71,12 @@ const storing = prepare<{
         extract(epoch from min(first_quoted_at))::float8 as oldest
       from pending
     ), stored as (
-      insert into app.terms as t (id, caller, body_hash, document, terms_hash, title, task_description,
+      insert into app.terms as t (id, caller, body_hash, document, terms_hash, title, task_description, words,
         acceptance_criteria, supplementary_materials, application, application_terms, award_method, initiator,
         escrow_terms)
       select ${value("id")}, ${value("caller")}, ${value("bodyHash")}, ${value("document")}, ${value("termsHash")},
-        ${value("title")}, ${value("taskDescription")}, ${value("acceptanceCriteria")}::jsonb,
-        ${value("supplementaryMaterials")}, ${value("application")}, ${value("applicationTerms")}::json,
+        ${value("title")}, ${value("taskDescription")}, ${toWords(value("words"))},
+        ${value("acceptanceCriteria")}::jsonb, ${value("supplementaryMaterials")}, ${value("application")}, ${value("applicationTerms")}::json,
         ${value("awardMethod")}, ${value("initiator")}, ${value("escrowTerms")}::jsonb
       from slots where not is_known and (not is_full or not ${value("needsSlot")}::boolean)
       on conflict (caller, body_hash) do update set first_quoted_at = now() where t.id = excluded.id
@@ -112,6 +113,7 @@ export async function storeAttempt(
     termsHash: escrowTerms.termsHash,
     title: draft.title,
     taskDescription: draft.taskDescription,
+    words: wordsOf(`${draft.title}\n${draft.taskDescription}`),
     acceptanceCriteria: JSON.stringify(draft.acceptanceCriteria),
     supplementaryMaterials: sealed?.encrypted ?? null,
     application: draft.application,

@@ -53,8 +53,8 @@ const listContractsOperation = operation(
     ),
   },
   (deps) =>
-    ({ query: { status, ...filter } }) =>
-      listContracts(deps, { ...filter, statuses: status }),
+    ({ query: { status, ...filter }, caller }) =>
+      listContracts(deps, { ...filter, statuses: status }, caller),
 );
 
 const getContractOperation = operation(

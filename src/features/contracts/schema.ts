@@ -167,7 +167,13 @@ export const ListQuerySchema = z.object({
   minPrice: filterAmount(),
   maxPrice: filterAmount(),
   backupAgent: AddressSchema.optional(),
-  q: z.string().trim().min(1).max(200).optional(),
+  q: z
+    .string()
+    .trim()
+    .min(1)
+    .max(200)
+    .optional()
+    .openapi({ description: "Words that title or description must all have, in any letter case" }),
   sort: z.enum(SORTS).default("-createdAt"),
   limit: z
     .string()

@@ -2,11 +2,11 @@
 
 import type { Status } from "@working-contracts/protocol/status";
 import type { Phase } from "@working-contracts/protocol/types";
-import { type SQL, sql } from "drizzle-orm";
+import { type Placeholder, type SQL, sql } from "drizzle-orm";
 import { workingContract as w } from "../../db/onchain.js";
 
-/** Status of a `working_contract` row at `now` (seconds), as text. */
-export function statusSql(now: number): SQL<Status> {
+/** Status of a `working_contract` row at `now` (seconds, or a placeholder), as text. */
+export function statusSql(now: number | Placeholder): SQL<Status> {
   const at = sql`${now}::numeric`;
   return sql<Status>`case ${w.phase}
     when 'created' then case when ${at} < ${w.matchDeadline} then 'created' else 'cancelled-unmatched' end

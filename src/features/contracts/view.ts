@@ -12,6 +12,7 @@ import { and, eq, getTableColumns, ne, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { isIndexWhole, requireIndex } from "../../db/index-position.js";
 import { vote, workingContract } from "../../db/onchain.js";
+import { prepare } from "../../db/prepared.js";
 import { delivery, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -104,22 +105,103 @@ export async function loadContract(db: Executor, id: Address): Promise<ContractR
   return row;
 }
 
+/** What {@link toContract} reads. Large integers are as Postgres sends them, or parsed. */
+type Loose<T> = { [K in keyof T]: bigint extends T[K] ? T[K] | string : T[K] };
+const SHOWN = {
+  id: workingContract.id,
+  workerInitiated: workingContract.workerInitiated,
+  computedCriteria: workingContract.computedCriteria,
+  price: workingContract.price,
+  criteriaCount: workingContract.criteriaCount,
+  matchDeadline: workingContract.matchDeadline,
+  withdrawalDeadline: workingContract.withdrawalDeadline,
+  deliveryDeadline: workingContract.deliveryDeadline,
+  reviewDeadline: workingContract.reviewDeadline,
+  workerStakeRatio: workingContract.workerStakeRatio,
+  phase: workingContract.phase,
+  client: workingContract.client,
+  worker: workingContract.worker,
+  outcomes: workingContract.outcomes,
+  createdAt: workingContract.createdAt,
+  matchedAt: workingContract.matchedAt,
+  deliveredAt: workingContract.deliveredAt,
+  endedAt: workingContract.endedAt,
+  disputeBond: workingContract.disputeBond,
+  settled: workingContract.settled,
+} as const;
+const SHOWN_TERMS = {
+  title: terms.title,
+  taskDescription: terms.taskDescription,
+  acceptanceCriteria: terms.acceptanceCriteria,
+  supplementaryMaterials: terms.supplementaryMaterials,
+  awardMethod: terms.awardMethod,
+} as const;
+
+interface ShownContract {
+  chain: Loose<Pick<ContractRow["chain"], keyof typeof SHOWN>>;
+  terms: Pick<ContractRow["terms"], keyof typeof SHOWN_TERMS>;
+  delivery: string | null;
+  backupAgents: Address[];
+}
+
+/** A row of {@link shownContracts}. */
+export type ShownRow = ShownContract["chain"] &
+  ShownContract["terms"] &
+  Pick<ContractRow, "delivery" | "backupAgents" | "indexIsWhole">;
+
+/**
+ * SQL: the columns that a Contract shows, for prepared statements. The same rows as {@link selectContracts}. Add order
+ * and limit, and pass the rows to {@link requireIndex}.
+ */
+export function shownContracts(where?: SQL): SQL {
+  const columns = Object.entries({
+    ...SHOWN,
+    ...SHOWN_TERMS,
+    delivery: delivery.encrypted,
+    backupAgents,
+    indexIsWhole: isIndexWhole,
+  }).map(([name, column]) => sql`${column} as ${sql.identifier(name)}`);
+  return sql`
+    select ${sql.join(columns, sql`, `)}
+    from ${workingContract}
+    join ${terms} on ${terms.id} = ${workingContract.id}
+    left join ${delivery} on ${delivery.contractId} = ${workingContract.id}
+      and ${delivery.deliveryHash} = ${workingContract.deliveryHash}
+    where ${and(ne(workingContract.phase, "none"), where)}`;
+}
+
+const shownContract = prepare<ShownRow>(
+  "contract_shown",
+  shownContracts(eq(workingContract.id, sql.placeholder("id"))),
+);
+
 export function noContract(id: Address): AppError {
   return new AppError("not_found", { message: `Contract not found: ${id}` });
 }
 
 /** One contract as the API shows it now; throws 404 `not_found`. */
 export async function viewContract(deps: Pick<Deps, "db" | "clock">, id: Address): Promise<ContractView> {
-  return toContract(await loadContract(deps.db, id), deps.clock.now());
+  const rows = await shownContract(deps.db, { id });
+  await requireIndex(deps.db, rows);
+  const [row] = rows;
+  if (row === undefined) throw noContract(id);
+  return showRow(row, deps.clock.now());
+}
+
+/** The Contract of a row of {@link shownContracts}. */
+export function showRow(row: ShownRow, now: number): ContractView {
+  return toContract({ chain: row, terms: row, delivery: row.delivery, backupAgents: row.backupAgents }, now);
 }
 
 /** The facts that determine status, outcomes and ending. */
-export function factsOf({ chain }: Pick<ContractRow, "chain">): StatusFacts & { endedAt: number | null } {
+export function factsOf({ chain }: { chain: ShownContract["chain"] }): StatusFacts & {
+  endedAt: number | null;
+} {
   return {
     phase: chain.phase as Exclude<Phase, "none">,
     settled: chain.settled,
     outcomes: chain.outcomes,
-    price: chain.price,
+    price: BigInt(chain.price),
     criteriaCount: chain.criteriaCount,
     computedCriteria: chain.computedCriteria,
     matchDeadline: Number(chain.matchDeadline),
@@ -135,16 +217,16 @@ export function parametersOf({ chain }: Pick<ContractRow, "chain">): Parameters 
 }
 
 /** The Contract of a row at `now` (seconds on the chain's clock). */
-export function toContract(row: ContractRow, now: number): ContractView {
+export function toContract(row: ShownContract, now: number): ContractView {
   const { chain, terms: text } = row;
   const facts = factsOf(row);
   const matched = chain.matchedAt !== null;
-  const stake = formatDecimal(workerStake(chain.price, parametersOf(row)));
-  const price = formatDecimal(chain.price);
+  const stake = formatDecimal(workerStake(facts.price, chain));
+  const price = formatDecimal(facts.price);
   return {
     id: chain.id,
     status: statusOf(facts, now),
-    createdAt: isoTime(chain.createdAt ?? 0n),
+    createdAt: isoTime(Number(chain.createdAt)),
     initiator: chain.workerInitiated ? "worker" : "client",
     client: chain.client,
     worker: chain.worker,
@@ -157,14 +239,14 @@ export function toContract(row: ContractRow, now: number): ContractView {
     contractType: "fixed",
     awardMethod: text.awardMethod as ContractView["awardMethod"],
     budgetOrPrice: price,
-    matchDeadline: isoTime(chain.matchDeadline),
-    withdrawalDeadline: isoTime(chain.withdrawalDeadline),
-    deliveryDeadline: isoTime(chain.deliveryDeadline),
-    reviewDeadline: isoTime(chain.reviewDeadline),
+    matchDeadline: isoTime(Number(chain.matchDeadline)),
+    withdrawalDeadline: isoTime(Number(chain.withdrawalDeadline)),
+    deliveryDeadline: isoTime(Number(chain.deliveryDeadline)),
+    reviewDeadline: isoTime(Number(chain.reviewDeadline)),
     verificationMode: "privacy-preserving",
     backupAgents: row.backupAgents,
     escrowedFunds: !chain.workerInitiated || matched ? price : null,
     workerStake: chain.workerInitiated || matched ? stake : null,
-    disputeBond: chain.disputeBond === null ? null : formatDecimal(chain.disputeBond),
+    disputeBond: chain.disputeBond === null ? null : formatDecimal(BigInt(chain.disputeBond)),
   };
 }

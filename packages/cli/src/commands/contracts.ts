@@ -72,7 +72,7 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
     )
     .option("--client <address>")
     .option("--worker <address>")
-    .option("--search <text>", "text in the title or description")
+    .option("--search <text>", "words that title or description must have")
     .addOption(new Option("--limit <count>", "maximum number of contracts").default("50"))
     .option("--cursor <cursor>", "cursor of the next page")
     .action(async (options: Record<string, string | undefined>, command: Command) => {

@@ -49,7 +49,7 @@ function addReadTools(server: McpServer, agent: Agent): void {
         status: z.string().optional().describe("Status, prefix (settled-*) or group (open, active, closed)"),
         client: z.string().optional(),
         worker: z.string().optional(),
-        q: z.string().optional().describe("Text in title or description"),
+        q: z.string().optional().describe("Words that title or description must have"),
         limit: z.number().int().min(1).max(200).optional(),
         cursor: z.string().optional(),
       },
