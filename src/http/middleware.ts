@@ -1,7 +1,6 @@
 /** Every request passes this: its id and log line, the caller behind its key, security and CORS headers. */
 import { randomUUID } from "node:crypto";
 import type { Context } from "hono";
-import { cors } from "hono/cors";
 import { createMiddleware } from "hono/factory";
 import { matchedRoutes } from "hono/route";
 import type { Deps } from "../deps.js";
@@ -68,50 +67,61 @@ export const requireKey = createMiddleware<CallerEnv>(async (c, next) => {
 
 /** Headers against sniffing, framing and shared caching of responses. Pages set their own CSP. */
 export const securityHeaders = createMiddleware<AppEnv>(async (c, next) => {
+  c.header("X-Content-Type-Options", "nosniff");
+  c.header("X-Frame-Options", "DENY");
+  c.header("Referrer-Policy", "no-referrer");
+  c.header("Cross-Origin-Resource-Policy", "cross-origin");
   await next();
-  const { headers } = c.res;
-  headers.set("X-Content-Type-Options", "nosniff");
-  headers.set("X-Frame-Options", "DENY");
-  headers.set("Referrer-Policy", "no-referrer");
-  headers.set("Cross-Origin-Resource-Policy", "cross-origin");
-  if (headers.get("Content-Type")?.startsWith("application/json") !== true) return;
+  // Not c.header(), which would copy the finished response.
+  const { headers, status } = c.res;
+  if (headers.get("Content-Type")?.startsWith("application/json") !== true && status !== 304) return;
   headers.set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
-  if (!headers.has("Cache-Control")) headers.set("Cache-Control", "no-store");
+  if (headers.has("Cache-Control")) return;
+  headers.set("Cache-Control", headers.has("ETag") ? "private, no-cache" : "no-store");
 });
+
+const ALLOWED_METHODS = "GET,HEAD,POST,PATCH,DELETE,OPTIONS";
+const ALLOWED_HEADERS = [
+  "Authorization",
+  "Content-Type",
+  "Idempotency-Key",
+  "If-None-Match",
+  "PAYMENT-SIGNATURE",
+  "X-PAYMENT",
+  "X-402-Version",
+  "X-Request-Id",
+  "Last-Event-ID",
+  "Access-Control-Expose-Headers",
+].join();
+const EXPOSED_HEADERS = [
+  "PAYMENT-REQUIRED",
+  "PAYMENT-RESPONSE",
+  "X-PAYMENT-RESPONSE",
+  "X-Request-Id",
+  "Idempotent-Replay",
+  "Vote-Salt",
+  "ETag",
+  "Retry-After",
+  "RateLimit",
+  "RateLimit-Policy",
+  "RateLimit-Limit",
+  "RateLimit-Remaining",
+  "RateLimit-Reset",
+  "WWW-Authenticate",
+  "Allow",
+].join();
 
 /**
  * Any origin is allowed: there are no cookies, and a page that knows an API key can use it. Browsers' x402 clients send
- * `Access-Control-Expose-Headers` as a request header, so it must be allowed.
+ * `Access-Control-Expose-Headers` as a request header, so it must be allowed. Hono's own middleware touches the response
+ * before there is one, and every response would then be copied as a stream.
  */
-export const crossOrigin = cors({
-  origin: "*",
-  allowMethods: ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"],
-  allowHeaders: [
-    "Authorization",
-    "Content-Type",
-    "Idempotency-Key",
-    "PAYMENT-SIGNATURE",
-    "X-PAYMENT",
-    "X-402-Version",
-    "X-Request-Id",
-    "Last-Event-ID",
-    "Access-Control-Expose-Headers",
-  ],
-  exposeHeaders: [
-    "PAYMENT-REQUIRED",
-    "PAYMENT-RESPONSE",
-    "X-PAYMENT-RESPONSE",
-    "X-Request-Id",
-    "Idempotent-Replay",
-    "Vote-Salt",
-    "Retry-After",
-    "RateLimit",
-    "RateLimit-Policy",
-    "RateLimit-Limit",
-    "RateLimit-Remaining",
-    "RateLimit-Reset",
-    "WWW-Authenticate",
-    "Allow",
-  ],
-  maxAge: 86_400,
+export const crossOrigin = createMiddleware<AppEnv>(async (c, next) => {
+  c.header("Access-Control-Allow-Origin", "*");
+  c.header("Access-Control-Expose-Headers", EXPOSED_HEADERS);
+  if (c.req.method !== "OPTIONS") return next();
+  c.header("Access-Control-Allow-Methods", ALLOWED_METHODS);
+  c.header("Access-Control-Allow-Headers", ALLOWED_HEADERS);
+  c.header("Access-Control-Max-Age", "86400");
+  return c.body(null, 204);
 });

@@ -1,4 +1,5 @@
 /** One declaration per endpoint: the OpenAPI document, validation, authentication and routing follow from it. */
+import { createHash } from "node:crypto";
 import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
@@ -36,13 +37,32 @@ export function created<S extends Schema>(description: string, schema: S): Retur
 
 function wrapped<S extends Schema>(status: 200 | 201, description: string, schema: S): Returns<z.input<S>> {
   const response = { description, content: json(dataOf(schema)) };
-  return { status, response, relays: false, send: (c, result) => c.json({ data: result }, status) };
+  return { status, response, relays: false, send: (c, result) => sendJson(c, { data: result }, status) };
 }
 
 /** `200` with the handler's result as the whole body: lists, with `nextCursor` beside `data`. */
 export function body<S extends Schema>(description: string, schema: S): Returns<z.input<S>> {
   const response = { description, content: json(schema) };
-  return { status: 200, response, relays: false, send: (c, result) => c.json(result as object, 200) };
+  return { status: 200, response, relays: false, send: (c, result) => sendJson(c, result, 200) };
+}
+
+/** A read gets a strong ETag, and `304` without a body if the caller has the same bytes. */
+function sendJson(c: Context, result: unknown, status: 200 | 201): Response {
+  const text = JSON.stringify(result);
+  const { method } = c.req;
+  if (method === "GET" || method === "HEAD") {
+    const etag = `"${createHash("sha1").update(text).digest("base64url")}"`;
+    c.header("ETag", etag);
+    if (isKnown(c.req.header("if-none-match"), etag)) return c.body(null, 304);
+  }
+  return c.body(text, status, JSON_TYPE);
+}
+
+const JSON_TYPE = { "Content-Type": "application/json" };
+
+/** Weak validators match too (RFC 9110, If-None-Match): a proxy that compresses responses weakens the tag. */
+function isKnown(given: string | undefined, etag: string): boolean {
+  return given?.split(",").some((tag) => ["*", etag, `W/${etag}`].includes(tag.trim())) ?? false;
 }
 
 /** `200` with a relayed action's stored response, byte for byte the same in every replay. */
@@ -172,7 +192,7 @@ export function operation<
  * return type is `never` because the body is finished JSON text, which the route's schema does not check.
  */
 export function sendStored(c: Context, { status, headers, body }: StoredResponse): never {
-  return c.body(body, status, { "Content-Type": "application/json", ...headers }) as never;
+  return c.body(body, status, { ...JSON_TYPE, ...headers }) as never;
 }
 
 const quote = {

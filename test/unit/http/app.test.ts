@@ -1,4 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { z } from "@hono/zod-openapi";
+import { beforeAll, describe, expect, it } from "vitest";
+import { data, operation } from "../../../src/http/operation.js";
 import { AUTHORIZED, CALLER, JSON_TYPE, KEY, testApp } from "./fixtures.js";
 
 const { app, logs } = testApp();
@@ -284,6 +286,41 @@ describe("every response", () => {
       ]),
     );
     expect(response.headers.get("access-control-allow-methods")).toContain("POST");
+  });
+});
+
+describe("ETag", () => {
+  const reading = testApp().app;
+  const ask = (tag: string, method = "GET") =>
+    reading.request("/v1/test/read", { method, headers: { "If-None-Match": tag } });
+
+  beforeAll(() => {
+    const returns = data("Text", z.string());
+    const declaration = { method: "get", path: "/v1/test/read", auth: "none", tag: "", summary: "" } as const;
+    operation({ ...declaration, operationId: "read", returns }, () => () => "text").mount(
+      reading,
+      {} as never,
+    );
+  });
+
+  it("is the same for the same bytes, and returned with 304 instead of a known body", async () => {
+    const first = await ask("");
+    const etag = first.headers.get("etag") ?? "";
+    expect(etag).toMatch(/^"[\w-]{27}"$/);
+    expect(first.headers.get("cache-control")).toBe("private, no-cache");
+    for (const known of [etag, `"other", W/${etag}`, "*"]) {
+      const { status, headers, body } = await ask(known);
+      expect([status, body, headers.get("etag")]).toEqual([304, null, etag]);
+      expect(headers.get("cache-control")).toBe("private, no-cache");
+      expect(headers.get("x-request-id")).not.toBeNull();
+    }
+    expect((await ask(etag, "HEAD")).status).toBe(304);
+    expect((await ask('"other"')).status).toBe(200);
+  });
+
+  it("is not on errors and writes", async () => {
+    expect((await app.request("/v1/nothing")).headers.get("etag")).toBeNull();
+    expect((await app.request("/v1/test/1/act", { method: "POST" })).headers.get("etag")).toBeNull();
   });
 });
 
