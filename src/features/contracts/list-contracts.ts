@@ -73,7 +73,9 @@ export async function listContracts(
     .map(([name]) => name);
 
   const shape = JSON.stringify([sort, limit, statuses ?? null, search, given]);
-  const statement = statementOf(shape, () => listSql({ ...filter, search }));
+  // A narrow price range is read from the index of prices, a wide one in the list's order.
+  const replan = filter.minPrice !== undefined || filter.maxPrice !== undefined;
+  const statement = statementOf(shape, () => listSql({ ...filter, search }), { replan });
   const read = () =>
     statement(deps.db, {
       ...equal,
@@ -106,8 +108,7 @@ function listSql(filter: ContractFilter & { search: Search }): SQL {
   // Indexes keep nulls, of unpaid escrows, before the newest; this condition skips them.
   const where = and(isNotNull(column), filterSql(filter), afterCursor(filter, column));
   const order = sql.join([direction(column), direction(w.id)], sql`, `);
-  // As text: with a parameter, Postgres plans for a tenth of all rows.
-  const limit = sql.raw(String(filter.limit + 1));
+  const limit = filter.limit + 1;
   const rows = isWalkedByPhase(filter)
     ? firstOfEachPartition(statuses ?? STATUSES, { where, order, limit })
     : where;
@@ -127,7 +128,7 @@ function isWalkedByPhase(filter: ContractFilter & { search: Search }): boolean {
 /** The page is among the first rows of each partition, in index order. */
 function firstOfEachPartition(
   statuses: readonly Status[],
-  { where, order, limit }: { where: SQL | undefined; order: SQL; limit: SQL },
+  { where, order, limit }: { where: SQL | undefined; order: SQL; limit: number },
 ): SQL {
   const firsts = partitionsOf(statuses).map(
     ({ phase, settled }) => sql`(

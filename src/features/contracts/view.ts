@@ -12,7 +12,7 @@ import { and, eq, getTableColumns, ne, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { isIndexWhole, requireIndex } from "../../db/index-position.js";
 import { vote, workingContract } from "../../db/onchain.js";
-import { prepare } from "../../db/prepared.js";
+import { prepare, selected } from "../../db/prepared.js";
 import { delivery, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -154,15 +154,15 @@ export type ShownRow = ShownContract["chain"] &
  * and limit, and pass the rows to {@link requireIndex}.
  */
 export function shownContracts(where?: SQL): SQL {
-  const columns = Object.entries({
+  const columns = {
     ...SHOWN,
     ...SHOWN_TERMS,
     delivery: delivery.encrypted,
     backupAgents,
     indexIsWhole: isIndexWhole,
-  }).map(([name, column]) => sql`${column} as ${sql.identifier(name)}`);
+  };
   return sql`
-    select ${sql.join(columns, sql`, `)}
+    select ${selected(columns)}
     from ${workingContract}
     join ${terms} on ${terms.id} = ${workingContract.id}
     left join ${delivery} on ${delivery.contractId} = ${workingContract.id}
