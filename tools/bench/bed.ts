@@ -107,6 +107,8 @@ export async function startBed() {
         },
       );
     },
+    /** Bare Hono and pg with the service's queries, on the same database. */
+    startBare: () => launch("bare", "tools/bench/bare.ts", { DATABASE_URL: network.databaseUrl }),
     /** Signed-in agents with test dollars. */
     async newAgents(count: number): Promise<Agent[]> {
       await mine("automine");

@@ -6,6 +6,8 @@ import { describeLoad, type Load, runLoad, send } from "./load.js";
 
 export interface ReadResult extends Load {
   call: string;
+  /** The same query and rows from bare Hono and pg, measured right after. */
+  bare?: Load;
 }
 
 /** Contracts that the lists search. */
@@ -20,6 +22,9 @@ const LISTS = {
   "Search, common words": "?q=needle+haystack",
 } as const;
 
+/** The calls that {@link Bed.startBare} serves too. */
+const BARE = new Set(["Get", "List, newest 50"]);
+
 /** Measures Get and List with 32 concurrent readers, over {@link SEEDED} contracts. */
 export async function measureReads(
   bed: Bed,
@@ -33,21 +38,30 @@ export async function measureReads(
       Object.entries(LISTS).map(([name, query]) => [name, query.replace("{client}", reader.address)]),
     ),
   };
-  const results: ReadResult[] = [];
-  for (const [call, path] of Object.entries(paths)) {
-    const load = await runLoad({ concurrency: CONCURRENCY, seconds }, async () => {
+  const bare = await bed.startBare();
+  const measure = (url: string, path: string) =>
+    runLoad({ concurrency: CONCURRENCY, seconds }, async () => {
       const startedAt = performance.now();
-      const { status } = await send(`${bed.service.url}/v1/contracts${path}`, { headers });
+      const { status } = await send(`${url}/v1/contracts${path}`, { headers });
       return { ms: performance.now() - startedAt, failure: status === 200 ? null : String(status) };
     });
-    results.push({ call, ...load });
+  const results: ReadResult[] = [];
+  for (const [call, path] of Object.entries(paths)) {
+    const load = await measure(bed.service.url, path);
     report(`${call}: ${describeLoad(load)}`);
+    const result: ReadResult = { call, ...load };
+    if (BARE.has(call)) {
+      result.bare = await measure(bare.url, path);
+      report(`${call}, bare: ${describeLoad(result.bare)}`);
+    }
+    results.push(result);
   }
+  await bare.end();
   return results;
 }
 
 /** Copies a contract's row and terms, with other ids, prices, parties and texts. Triggers are off. */
-export async function seed({ network }: Bed, id: string): Promise<void> {
+async function seed({ network }: Bed, id: string): Promise<void> {
   const client = new pg.Client({ connectionString: network.databaseUrl });
   await client.connect();
   try {

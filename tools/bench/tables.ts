@@ -1,4 +1,5 @@
 /** Results as Markdown tables, the same on the terminal and on the page. */
+import { round } from "./load.js";
 import { SEEDED } from "./read-path.js";
 import type { Results } from "./results.js";
 import { CONCURRENCIES, WAVE_PAYMENTS, type WriteResult } from "./write-path.js";
@@ -81,12 +82,12 @@ function readTables({
 }: Results["read"]): string {
   const concurrency = reads[0]?.concurrency ?? 0;
   return [
-    `| Read (${concurrency} concurrent, ${SEEDED.toLocaleString("en")} contracts) | per second | failed | p50 / p95 / p99 ms |`,
-    "| --- | ---: | ---: | --- |",
-    ...reads.map(
-      ({ call, perSecond, failed, latency: { p50, p95, p99 } }) =>
-        `| ${call} | ${perSecond} | ${failed} | ${p50} / ${p95} / ${p99} |`,
-    ),
+    `| Read (${concurrency} concurrent, ${SEEDED.toLocaleString("en")} contracts) | per second | failed | p50 / p95 / p99 ms | bare Hono and pg, share of it |`,
+    "| --- | ---: | ---: | --- | --- |",
+    ...reads.map(({ call, perSecond, failed, latency: { p50, p95, p99 }, bare }) => {
+      const compared = bare ? `${bare.perSecond}, ${round(perSecond / bare.perSecond, 2)}` : "";
+      return `| ${call} | ${perSecond} | ${failed} | ${p50} / ${p95} / ${p99} | ${compared} |`;
+    }),
     "",
     "| | |",
     "| --- | ---: |",
