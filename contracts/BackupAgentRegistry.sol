@@ -5,14 +5,15 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {Checkpoints} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol";
+import {AgentSignatures} from "./AgentSignatures.sol";
 import {IAgentDelegation} from "./interfaces/IAgentDelegation.sol";
 import {IBackupAgentRegistry} from "./interfaces/IBackupAgentRegistry.sol";
 import {IEIP3009} from "./interfaces/IEIP3009.sol";
 import {IWorkingContractFactory} from "./interfaces/IWorkingContractFactory.sol";
-import {Authorization} from "./types/Types.sol";
+import {AgentAction, Authorization} from "./types/Types.sol";
 
 /// @notice See {IBackupAgentRegistry}.
-contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
+contract BackupAgentRegistry is IBackupAgentRegistry, AgentSignatures, ReentrancyGuardTransient {
     using Checkpoints for Checkpoints.Trace160;
     using SafeERC20 for IERC20;
 
@@ -85,7 +86,8 @@ contract BackupAgentRegistry is IBackupAgentRegistry, ReentrancyGuardTransient {
     function requestUnstake(address agent) external {
         Stake memory s = stakes[agent];
         require(
-            msg.sender == agent || DELEGATION.isAuthorized(agent, msg.sender), NotAgentOrOperator(msg.sender, agent)
+            _hasSigned(agent) || msg.sender == agent || DELEGATION.isAuthorized(agent, msg.sender, AgentAction.Unstake),
+            NotAgentOrOperator(msg.sender, agent)
         );
         require(s.amount != 0, NotStaked(agent));
         require(s.releasableAt == 0, Unbonding(agent, s.releasableAt));

@@ -7,7 +7,7 @@ import {EscrowCustody} from "./EscrowCustody.sol";
 import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
 import {Settlement} from "./libraries/Settlement.sol";
 import {TermsCodec} from "./libraries/TermsCodec.sol";
-import {Authorization, Outcome, Phase, Status} from "./types/Types.sol";
+import {AgentAction, Authorization, Outcome, Phase, Status} from "./types/Types.sol";
 
 /// @notice Dispute, draw, sealed votes, tally and the voters' claims.
 ///
@@ -97,8 +97,10 @@ abstract contract EscrowJury is EscrowCustody {
         Facts memory f = _facts;
         Jury memory jury_ = _jury;
         _requireStatus(t, f, Status.Disputed);
-        // The payment's signature does not cover the commitment, so the operator needs a delegation to choose it.
-        _requireActsFor(backupAgent);
+        // A payment whose nonce is the commitment signs the votes too. For any other the operator, which could choose
+        // them, needs a delegation.
+        if (bond.nonce == commitment) _requirePayerOrOperator(backupAgent);
+        else _requirePartyOrDelegate(backupAgent, AgentAction.Vote);
         uint40 closesAt = jury_.disputedAt + t.baVotingWindow();
         require(block.timestamp < closesAt, VotingClosed(closesAt));
         require(!_isParty(t, backupAgent), PartyCannotVote(backupAgent));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-import {Clones} from "@openzeppelin/contracts/proxy/Clones.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {AgentSignatures} from "./AgentSignatures.sol";
 import {IAgentDelegation} from "./interfaces/IAgentDelegation.sol";
 import {IBackupAgentRegistry} from "./interfaces/IBackupAgentRegistry.sol";
 import {IEIP3009} from "./interfaces/IEIP3009.sol";
@@ -11,7 +11,7 @@ import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
 import {IWorkingContractFactory} from "./interfaces/IWorkingContractFactory.sol";
 import {Settlement} from "./libraries/Settlement.sol";
 import {TermsCodec} from "./libraries/TermsCodec.sol";
-import {Outcome, Phase, Status, Terms} from "./types/Types.sol";
+import {AgentAction, Outcome, Phase, Status, Terms} from "./types/Types.sol";
 
 /// @notice The contracts that every escrow of a deployment shares.
 struct Dependencies {
@@ -25,7 +25,7 @@ struct Dependencies {
 }
 
 /// @notice Terms, facts, and the status that follows from them and the time. Moves no money.
-abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransient {
+abstract contract EscrowState is IWorkingContractEscrow, AgentSignatures, ReentrancyGuardTransient {
     using TermsCodec for bytes;
 
     /// @dev One storage slot. Every lifecycle step writes it; without a dispute or a refused payout it is the only one.
@@ -52,6 +52,9 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         /// Money owed to voters and to payees that could not be paid.
         uint96 held;
     }
+
+    /// @dev Bytes of code in front of the arguments of OpenZeppelin's clones.
+    uint256 private constant PROXY_LENGTH = 45;
 
     /// @dev The lower bit of each packed outcome.
     uint24 private constant ODD_BITS = 0x555555;
@@ -108,9 +111,13 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         return _bookedOf(_terms(), _facts);
     }
 
-    /// @dev The packed terms that follow this escrow's proxy code.
-    function _terms() internal view returns (bytes memory) {
-        return Clones.fetchCloneArgs(address(this));
+    /// @dev The packed terms that follow this escrow's proxy code. Without a counterparty zeros take its place, so
+    /// there is no length to ask for.
+    function _terms() internal view returns (bytes memory packed) {
+        packed = new bytes(TermsCodec.MAX_LENGTH);
+        assembly ("memory-safe") {
+            extcodecopy(address(), add(packed, 32), PROXY_LENGTH, mload(packed))
+        }
     }
 
     /// @dev Only here do time limits turn facts into a status. "Before" is strict: at the deadline it has passed.
@@ -220,10 +227,14 @@ abstract contract EscrowState is IWorkingContractEscrow, ReentrancyGuardTransien
         require(actual == expected, WrongStatus(actual, expected));
     }
 
-    /// @dev Reverts unless the caller is the party or an operator that it delegated to.
-    function _requireActsFor(address party) internal view {
+    /// @dev Reverts unless the party signed the call, is the caller, or delegated the action to the caller.
+    function _requireActsFor(address party, AgentAction action) internal view {
+        if (!_hasSigned(party)) _requirePartyOrDelegate(party, action);
+    }
+
+    function _requirePartyOrDelegate(address party, AgentAction action) internal view {
         require(
-            msg.sender == party || DELEGATION.isAuthorized(party, msg.sender),
+            msg.sender == party || DELEGATION.isAuthorized(party, msg.sender, action),
             NotParty({caller: msg.sender, party: party})
         );
     }

@@ -6,7 +6,7 @@ import {Dependencies, EscrowState} from "./EscrowState.sol";
 import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
 import {Settlement} from "./libraries/Settlement.sol";
 import {TermsCodec} from "./libraries/TermsCodec.sol";
-import {Authorization, Phase, Status} from "./types/Types.sol";
+import {AgentAction, Authorization, Phase, Status} from "./types/Types.sol";
 
 /// @notice The lifecycle of one Working Contract, in order. See {IWorkingContractEscrow}.
 contract WorkingContractEscrow is EscrowJury {
@@ -58,7 +58,7 @@ contract WorkingContractEscrow is EscrowJury {
         bytes memory t = _terms();
         _requireStatus(t, _facts, Status.Created);
         require(t.counterparty() != address(0), NothingToDecline());
-        _requireActsFor(t.counterparty());
+        _requireActsFor(t.counterparty(), AgentAction.Decline);
 
         _end(Phase.Declined);
 
@@ -69,7 +69,7 @@ contract WorkingContractEscrow is EscrowJury {
     function cancel() external {
         bytes memory t = _terms();
         _requireStatus(t, _facts, Status.Created);
-        _requireActsFor(t.initiator());
+        _requireActsFor(t.initiator(), AgentAction.Cancel);
 
         _end(Phase.Cancelled);
 
@@ -81,7 +81,7 @@ contract WorkingContractEscrow is EscrowJury {
         bytes memory t = _terms();
         Facts memory f = _facts;
         _requireStatus(t, f, Status.Matched);
-        _requireActsFor(_workerOf(t, f));
+        _requireActsFor(_workerOf(t, f), AgentAction.Deliver);
         if (t.computedCriteria()) _requireComplete(outcomes, t.criteriaCount());
         else require(outcomes == 0, InvalidOutcomes(outcomes));
 
@@ -97,7 +97,7 @@ contract WorkingContractEscrow is EscrowJury {
         Facts memory f = _facts;
         _requireStatus(t, f, Status.Matched);
         require(block.timestamp < t.withdrawalDeadline(), DeadlinePassed(t.withdrawalDeadline()));
-        _requireActsFor(_workerOf(t, f));
+        _requireActsFor(_workerOf(t, f), AgentAction.Withdraw);
 
         _end(Phase.Withdrawn);
 
@@ -109,7 +109,7 @@ contract WorkingContractEscrow is EscrowJury {
         bytes memory t = _terms();
         Facts memory f = _facts;
         _requireStatus(t, f, Status.UnderReview);
-        _requireActsFor(_clientOf(t, f));
+        _requireActsFor(_clientOf(t, f), AgentAction.Approve);
 
         uint24 outcomes = _outcomesOf(t, f);
         _facts.outcomes = outcomes;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @notice The operators that each agent has authorized to carry out its contract actions, proven by the agent's
-/// signature over its API-key challenge.
+import {AgentAction, Delegation} from "../types/Types.sol";
+
+/// @notice The operators that each agent has authorized to carry out its contract actions, how far and until when,
+/// proven by the agent's signature over its API-key challenge.
 interface IAgentDelegation {
     event DelegationRegistered(address indexed agent, address indexed operator, uint40 issuedAt);
     event DelegationRevoked(address indexed agent, address indexed operator);
@@ -11,19 +13,13 @@ interface IAgentDelegation {
     error DelegationOutdated(uint40 issuedAt, uint40 revokedAt);
     error NotAgentOrOperator(address caller, address agent, address operator);
 
-    /// @notice Registers the delegation that `agent` gave to `operator` by signing the challenge text.
+    /// @notice Registers a delegation that its agent gave by signing the challenge text. The newest text counts alone,
+    /// so one that allows less takes power away. Anyone can call.
     ///
     /// Requirements:
     /// - `signature` is the agent's signature over {challengeText} (EIP-191), or valid by ERC-1271.
     /// - `issuedAt` is later than the last revocation, and at most 15 minutes ahead of the chain's clock.
-    function register(
-        address agent,
-        address operator,
-        bytes32 nonce,
-        uint40 issuedAt,
-        uint40 expiresAt,
-        bytes calldata signature
-    ) external;
+    function register(Delegation calldata delegation, bytes calldata signature) external;
 
     /// @notice Ends `operator`'s power to act for `agent`. Texts issued until now can never be registered again.
     ///
@@ -31,12 +27,9 @@ interface IAgentDelegation {
     /// - The caller is the agent, or the operator renouncing its own power.
     function revoke(address agent, address operator) external;
 
-    /// @notice Whether `operator` may act for `agent`.
-    function isAuthorized(address agent, address operator) external view returns (bool);
+    /// @notice Whether `operator` may carry out `action` for `agent` now.
+    function isAuthorized(address agent, address operator, AgentAction action) external view returns (bool);
 
     /// @notice The exact text that an agent signs.
-    function challengeText(address agent, address operator, bytes32 nonce, uint40 issuedAt, uint40 expiresAt)
-        external
-        view
-        returns (string memory);
+    function challengeText(Delegation calldata delegation) external view returns (string memory);
 }

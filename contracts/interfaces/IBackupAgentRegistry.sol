@@ -2,9 +2,10 @@
 pragma solidity 0.8.37;
 
 import {Authorization} from "../types/Types.sol";
+import {IAgentSignatures} from "./IAgentSignatures.sol";
 
 /// @notice Eligibility stakes of Backup Agents, in protocol tokens, and the pool that juries are drawn from.
-interface IBackupAgentRegistry {
+interface IBackupAgentRegistry is IAgentSignatures {
     event Staked(address indexed agent, uint256 amount, uint256 total);
     event UnstakeRequested(address indexed agent, uint256 amount, uint40 releasableAt);
     event Unstaked(address indexed agent, uint256 amount);
@@ -32,7 +33,7 @@ interface IBackupAgentRegistry {
     /// @notice Starts unbonding the whole stake. The agent stops being eligible and leaves the pool at once.
     ///
     /// Requirements:
-    /// - The caller is the agent, or the Relay it delegated to.
+    /// - The caller is the agent, or the Relay it delegated to, or the agent signed the call ({withSignature}).
     /// - The agent has a stake that is not yet unbonding.
     function requestUnstake(address agent) external;
 

@@ -3,15 +3,17 @@ pragma solidity 0.8.37;
 
 import {Authorization, Outcome, Status, Terms} from "../types/Types.sol";
 import {Settlement} from "../libraries/Settlement.sol";
+import {IAgentSignatures} from "./IAgentSignatures.sol";
 
 /// @notice The escrow of one Working Contract: its money, its facts and its rules.
 ///
-/// A party acts itself. The operator's Relay can act for it if the action carries the party's payment signature, or if
-/// the party delegated to the Relay. Anyone can trigger time-outs, the tally, settlement and claims.
+/// A party acts itself. Anyone can act for it with its signature for the action ({withSignature}); so can the
+/// operator's Relay with the party's payment signature, or if the party delegated the action to it. Anyone can trigger
+/// time-outs, the tally, settlement and claims.
 ///
 /// A direct transfer is money that reached the escrow outside its own calls, for example because someone broadcast a
 /// payer's authorization at the token. The functions, events and errors below call it surplus.
-interface IWorkingContractEscrow {
+interface IWorkingContractEscrow is IAgentSignatures {
     event WorkingContractCreated(uint256 deposit);
     event WorkingContractMatched(address indexed counterparty, uint256 deposit);
     event WorkingContractDeclined();
@@ -143,7 +145,8 @@ interface IWorkingContractEscrow {
     ///
     /// Requirements:
     /// - Status is Disputed and the voting window is open.
-    /// - The caller is the Backup Agent, or the Relay it delegated to: a bond's authorization does not sign the votes.
+    /// - The caller is the Backup Agent, or the Relay. A bond's authorization signs the votes only if its nonce is
+    /// their commitment; otherwise the Relay needs the agent's delegation.
     /// - The agent is eligible, is not a party and has not voted.
     /// - With a recruit count, the agent was drawn or the first half of the window has passed, and a seat is free.
     function vote(address backupAgent, bytes32 commitment, Authorization calldata bond) external;

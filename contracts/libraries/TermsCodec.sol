@@ -11,7 +11,7 @@ import {Parameters, Terms} from "../types/Types.sol";
 /// Readers expect terms with {hasKnownForm}, which the factory guarantees for every escrow.
 library TermsCodec {
     uint256 private constant LENGTH_WITHOUT_COUNTERPARTY = 115;
-    uint256 private constant LENGTH_WITH_COUNTERPARTY = 135;
+    uint256 internal constant MAX_LENGTH = 135;
 
     uint8 private constant WORKER_INITIATED = 1;
     uint8 private constant COMPUTED_CRITERIA = 2;
@@ -63,7 +63,7 @@ library TermsCodec {
 
     /// @notice Whether {pack} can write these bytes. Ensures that equal terms have only one packed form.
     function hasKnownForm(bytes memory packed) internal pure returns (bool) {
-        bool named = packed.length == LENGTH_WITH_COUNTERPARTY && counterparty(packed) != address(0);
+        bool named = packed.length == MAX_LENGTH && counterparty(packed) != address(0);
         return (named || packed.length == LENGTH_WITHOUT_COUNTERPARTY)
             && uint8(_word(packed, 32) >> 240) <= WORKER_INITIATED | COMPUTED_CRITERIA;
     }
@@ -99,7 +99,7 @@ library TermsCodec {
     }
 
     function counterparty(bytes memory packed) internal pure returns (address) {
-        if (packed.length != LENGTH_WITH_COUNTERPARTY) return address(0);
+        if (packed.length != MAX_LENGTH) return address(0);
         return address(uint160(_word(packed, 115) >> 96));
     }
 

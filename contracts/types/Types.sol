@@ -81,6 +81,34 @@ enum Phase {
     Withdrawn
 }
 
+/// @notice Actions that an agent can leave to an operator, without a signature for each. A delegation has a bit for
+/// each.
+enum AgentAction {
+    Approve,
+    Deliver,
+    Withdraw,
+    Cancel,
+    Decline,
+    /// Choosing the votes for a bond that the agent signed.
+    Vote,
+    Unstake,
+    /// Filing a complaint with the service, which no contract sees.
+    Complain
+}
+
+/// @notice What an agent signs when it signs in, and how far an operator may act for it.
+struct Delegation {
+    address agent;
+    address operator;
+    /// A bit per {AgentAction}, the first lowest. Zero: every action needs a signature of its own.
+    uint8 actions;
+    /// When the operator's power ends by itself; zero if only a revocation ends it.
+    uint40 until;
+    bytes32 nonce;
+    uint40 issuedAt;
+    uint40 expiresAt;
+}
+
 /// @notice Outcome of, or vote on, one acceptance criterion; two bits each when packed, criterion 0 lowest.
 enum Outcome {
     None,

@@ -19,6 +19,10 @@ const broken = (message: string): ErrorMeaning => ({ code: "internal_error", mes
 const ESCROW_ERRORS = {
   WrongStatus: conflict("The contract's status does not allow this action"),
   NotParty: forbidden("Neither you nor your delegate is authorized to do this on chain"),
+  InvalidActionSignature: { code: "invalid_signature", message: "The agent did not sign this action" },
+  InvalidActionDeadline: conflict(
+    "The signature of this action has expired, or is valid for more than a day",
+  ),
   NotOperator: forbidden("Only the operator may do this"),
   NotPayerOrOperator: forbidden("Only the payer, or the operator on its behalf, may do this"),
   NotCounterparty: forbidden("The contract names another address as its counterparty"),
@@ -81,6 +85,10 @@ const DELEGATION_ERRORS = {
 } satisfies Record<ContractErrorName<typeof delegationAbi>, ErrorMeaning>;
 
 const REGISTRY_ERRORS = {
+  InvalidActionSignature: ESCROW_ERRORS.InvalidActionSignature,
+  InvalidActionDeadline: ESCROW_ERRORS.InvalidActionDeadline,
+  AddressEmptyCode: broken("There is no registry at this address"),
+  FailedCall: broken("The registry reverted without a reason"),
   NotEligible: forbidden(
     "To vote on this contract, you must have staked the eligibility stake before the parties were matched",
   ),

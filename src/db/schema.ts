@@ -1,6 +1,7 @@
 /** The service's own tables (Postgres schema `app`). They store only data that is not on chain. */
 
 import type { DeadlineName, EventType } from "@working-contracts/protocol/events";
+import type { Hex } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import {
   bigint,
@@ -39,6 +40,9 @@ export const challenge = app.table(
     /** Unix seconds, as written in the message. */
     issuedAt: bigint("issued_at", { mode: "number" }).notNull(),
     expiresAt: bigint("expires_at", { mode: "number" }).notNull(),
+    /** What the message leaves to the operator: a bit per action, and the end in Unix seconds or 0. */
+    actions: smallint("actions").notNull(),
+    until: bigint("until", { mode: "number" }).notNull(),
     failedAttempts: smallint("failed_attempts").notNull().default(0),
     redeemedAt: at("redeemed_at"),
     signature: text("signature"),
@@ -184,6 +188,8 @@ export const complaint = app.table(
     filedBy: text("filed_by").notNull(),
     filedByRole: text("filed_by_role").notNull(),
     evidence: json("evidence").$type<Record<string, unknown>>().notNull(),
+    /** The filer's signature over the evidence (EIP-712); null if it filed with its API key alone. */
+    signed: jsonb("signed").$type<{ signature: Hex; deadline: number; nonce: string }>(),
     status: text("status").notNull().default("pending"),
     filedAt: at("filed_at").notNull().defaultNow(),
     resolvedAt: at("resolved_at"),

@@ -85,6 +85,8 @@ const ALLOWED_HEADERS = [
   "Authorization",
   "Content-Type",
   "Idempotency-Key",
+  "Action-Signature",
+  "Action-Deadline",
   "If-None-Match",
   "PAYMENT-SIGNATURE",
   "X-PAYMENT",

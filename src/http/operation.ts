@@ -1,7 +1,7 @@
 /** One declaration per endpoint: the OpenAPI document, validation, authentication and routing follow from it. */
 import { createHash } from "node:crypto";
 import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
-import type { Address } from "@working-contracts/protocol/types";
+import type { Address, Hex } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
 import { type Deps, reading } from "../deps.js";
 import type { ErrorCode } from "../errors.js";
@@ -91,6 +91,8 @@ export interface Declaration<P, Q, H, B, Result> {
   auth?: "none";
   /** The response is `402` with a quote until the call carries a payment. */
   paid?: true;
+  /** The caller can allow the action with its own signature, and has to if it left the action to no operator. */
+  signable?: true;
   /** Runs on the connections for long reads. */
   longRead?: true;
   params?: P;
@@ -109,11 +111,39 @@ export interface Call<P, Q, H, B> {
   query: Output<Q>;
   headers: Output<H>;
   body: Output<B>;
+  /** Empty unless the operation is `signable`. */
+  signature: SignatureHeaders;
   /** Address behind the API key; absent in operations with `auth: "none"`. */
   caller: Address;
   rawBody: Buffer;
   c: Context<AppEnv>;
 }
+
+/** Hex digits of a header's signature: leaves room for a multisig of dozens of owners, within Node's limit of all headers. */
+const MAX_SIGNATURE_LENGTH = 8_192;
+
+/** The caller's signature (EIP-712) over this one action. */
+const SignatureHeadersSchema = z.object({
+  "action-signature": z
+    .string()
+    .max(MAX_SIGNATURE_LENGTH)
+    .regex(/^0x([0-9a-fA-F]{2})+$/, "must be bytes in hex")
+    .transform((hex) => hex as Hex)
+    .optional()
+    .openapi({ type: "string", description: "Your EIP-712 signature over this action" }),
+  "action-deadline": z
+    .string()
+    .regex(/^\d{1,12}$/, "must be a time in Unix seconds")
+    .transform(Number)
+    .optional()
+    .openapi({
+      type: "string",
+      description:
+        "The signed deadline in Unix seconds, at most a day ahead. Without a signature the response is 403 with the typed data to sign for it",
+      example: "1767225600",
+    }),
+});
+export type SignatureHeaders = z.output<typeof SignatureHeadersSchema>;
 
 export interface Operation {
   mount(router: OpenAPIHono<AppEnv>, deps: Deps): void;
@@ -135,13 +165,20 @@ export function operation<
   setUp: (deps: Deps) => (call: Call<P, Q, H, B>) => Promise<Result> | Result,
 ): Operation {
   const { method, path, operationId, tag, summary, description, paid, returns } = declaration;
-  const { params, query, headers, body: bodySchema } = declaration;
+  const { params, query, body: bodySchema, signable } = declaration;
+  const own = declaration.headers as z.ZodObject | undefined;
+  const headers = signable ? SignatureHeadersSchema.extend(own?.shape ?? {}) : own;
   const needsKey = declaration.auth === undefined;
-  const note = [...(paid ? [PAYMENT_HEADERS_NOTE] : []), ...(description === undefined ? [] : [description])];
+  const note = [
+    ...(paid ? [PAYMENT_HEADERS_NOTE] : []),
+    ...(signable ? [SIGNATURE_HEADERS_NOTE] : []),
+    ...(description === undefined ? [] : [description]),
+  ];
   const codes: ErrorCode[] = [
     ...(needsKey ? (["unauthorized"] as const) : []),
     ...(bodySchema === undefined ? [] : (["payload_too_large", "unsupported_media_type"] as const)),
     ...(returns.relays ? (["payload_too_large", "settlement_pending"] as const) : []),
+    ...(signable ? (["invalid_request", "invalid_signature", "forbidden"] as const) : []),
     ...(declaration.errors ?? []),
   ];
   const route = createRoute({
@@ -176,6 +213,7 @@ export function operation<
           params: valid("param"),
           query: valid("query"),
           headers: valid("header"),
+          signature: signable ? valid("header") : {},
           body: valid("json"),
           caller: c.get("caller"),
           rawBody: c.get("rawBody"),
@@ -260,6 +298,10 @@ export const PAYMENT_REQUIRED = {
     content: { "application/json": { schema: z.union([RefusalSchema, PaymentRequiredV1Schema]) } },
   },
 };
+
+/** Description of a call that takes a signature. */
+const SIGNATURE_HEADERS_NOTE =
+  "Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign.";
 
 /** Description of a paid call. */
 export const PAYMENT_HEADERS_NOTE =

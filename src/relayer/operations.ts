@@ -3,6 +3,7 @@
  * gas limit and once-key.
  */
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
+import type { Delegation } from "@working-contracts/protocol/challenge-text";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { packTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
@@ -106,9 +107,10 @@ interface AgentAction extends RequestFacts {
 
 /** Registers the agent's sign-in signature on chain as its delegation to the Relay. */
 export function delegateOperation(
-  action: AgentAction & { nonce: Hex; issuedAt: number; expiresAt: number; signature: Hex },
+  action: AgentAction & Omit<Delegation, "operator"> & { signature: Hex },
 ): NewOperation {
-  const { deployment, agent, nonce, issuedAt, expiresAt, signature } = action;
+  const { deployment, agent, actions, until, nonce, issuedAt, expiresAt, signature } = action;
+  const operator = deployment.relay;
   return build("delegate", action, {
     escrow: null,
     caller: agent,
@@ -116,7 +118,7 @@ export function delegateOperation(
     data: encodeFunctionData({
       abi: delegationAbi,
       functionName: "register",
-      args: [agent, deployment.relay, nonce, issuedAt, expiresAt, signature],
+      args: [{ agent, operator, actions, until, nonce, issuedAt, expiresAt }, signature],
     }),
     onceKey: `delegate:${agent}:${nonce}`,
   });
@@ -327,6 +329,28 @@ function build(
     requestHash: facts.requestHash,
     onceKey: facts.onceKey ?? call.onceKey,
     notAfter: facts.notAfter,
+  };
+}
+
+/** What checking an agent's signature adds to an action. */
+const SIGNATURE_GAS = 30_000;
+
+/** The same operation, carried by its caller's own signature instead of a delegation. */
+export function carrySigned(
+  operation: NewOperation & { caller: Address },
+  { deadline, signature }: { deadline: number; signature: Hex },
+): NewOperation {
+  const { caller, data, gasLimit, notAfter = deadline } = operation;
+  const walletGas = signature.length > ORDINARY_SIGNATURE_LENGTH ? CONTRACT_WALLET_GAS : 0;
+  return {
+    ...operation,
+    data: encodeFunctionData({
+      abi: escrowAbi,
+      functionName: "withSignature",
+      args: [caller, deadline, signature, data],
+    }),
+    gasLimit: gasLimit + SIGNATURE_GAS + walletGas,
+    notAfter: Math.min(notAfter, deadline - 1),
   };
 }
 

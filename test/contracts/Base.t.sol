@@ -10,6 +10,7 @@ import {Relay} from "../../contracts/Relay.sol";
 import {WorkingContractEscrow} from "../../contracts/WorkingContractEscrow.sol";
 import {WorkingContractFactory} from "../../contracts/WorkingContractFactory.sol";
 import {IAgentDelegation} from "../../contracts/interfaces/IAgentDelegation.sol";
+import {IAgentSignatures} from "../../contracts/interfaces/IAgentSignatures.sol";
 import {IBackupAgentRegistry} from "../../contracts/interfaces/IBackupAgentRegistry.sol";
 import {IEIP3009} from "../../contracts/interfaces/IEIP3009.sol";
 import {IProtocolToken} from "../../contracts/interfaces/IProtocolToken.sol";
@@ -17,7 +18,7 @@ import {IWorkingContractEscrow} from "../../contracts/interfaces/IWorkingContrac
 import {IWorkingContractFactory} from "../../contracts/interfaces/IWorkingContractFactory.sol";
 import {TermsCodec} from "../../contracts/libraries/TermsCodec.sol";
 import {TestUSD} from "../../contracts/local/TestUSD.sol";
-import {Authorization, Outcome, Parameters, Status, Terms} from "../../contracts/types/Types.sol";
+import {Authorization, Delegation, Outcome, Parameters, Status, Terms} from "../../contracts/types/Types.sol";
 
 /// @notice The whole protocol on a fresh chain, its actors, and the steps that lead to each state.
 ///
@@ -158,10 +159,18 @@ abstract contract BaseTest is Test {
 
     function _authorizeAt(address asset, address payer, address to, uint256 amount)
         internal
+        returns (Authorization memory)
+    {
+        return _authorizeWith(_unique(), asset, payer, to, amount);
+    }
+
+    function _authorizeWith(bytes32 nonce, address asset, address payer, address to, uint256 amount)
+        internal
+        view
         returns (Authorization memory authorization)
     {
         authorization.validBefore = type(uint40).max;
-        authorization.nonce = _unique();
+        authorization.nonce = nonce;
         authorization.signature = _sign(keyOf[payer], _transferDigest(asset, payer, to, amount, authorization));
     }
 
@@ -224,21 +233,39 @@ abstract contract BaseTest is Test {
         usd.cancelAuthorization(payer, nonce, _sign(keyOf[payer], digest));
     }
 
-    function _signDelegation(address agent, address to, bytes32 nonce, uint40 issuedAt, uint40 expiresAt)
-        internal
-        view
-        returns (bytes memory)
-    {
-        bytes memory text = bytes(delegation.challengeText(agent, to, nonce, issuedAt, expiresAt));
+    /// @dev A sign-in text of today that leaves everything to `operator`.
+    function _delegationOf(address agent) internal view returns (Delegation memory) {
+        return Delegation({
+            agent: agent,
+            operator: operator,
+            actions: 0xff,
+            until: 0,
+            nonce: bytes32("nonce"),
+            issuedAt: _now(),
+            expiresAt: _now() + 300
+        });
+    }
+
+    function _signDelegation(Delegation memory d) internal view returns (bytes memory) {
+        bytes memory text = bytes(delegation.challengeText(d));
         bytes32 digest = keccak256(abi.encodePacked("\x19Ethereum Signed Message:\n", vm.toString(text.length), text));
-        return _sign(keyOf[agent], digest);
+        return _sign(keyOf[d.agent], digest);
     }
 
     /// @dev `agent` authorizes the operator to act for it.
     function _delegate(address agent) internal {
-        uint40 issuedAt = _now();
-        bytes memory signature = _signDelegation(agent, operator, bytes32("nonce"), issuedAt, issuedAt + 300);
-        delegation.register(agent, operator, bytes32("nonce"), issuedAt, issuedAt + 300, signature);
+        _register(_delegationOf(agent));
+    }
+
+    function _register(Delegation memory d) internal {
+        delegation.register(d, _signDelegation(d));
+    }
+
+    /// @dev The agent's signature over a call of `target`, and the call that carries it.
+    function _signed(IAgentSignatures target, address agent, bytes memory call) internal view returns (bytes memory) {
+        uint40 deadline = _now() + 10 minutes;
+        bytes memory signature = _sign(keyOf[agent], target.actionDigest(agent, deadline, call));
+        return abi.encodeCall(IAgentSignatures.withSignature, (agent, deadline, signature, call));
     }
 
     function _sign(uint256 key, bytes32 digest) internal pure returns (bytes memory) {

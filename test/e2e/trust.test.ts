@@ -7,7 +7,7 @@ import {
   registryAbi,
   relayAbi,
 } from "@working-contracts/protocol/abi";
-import { challengeText } from "@working-contracts/protocol/challenge-text";
+import { challengeText, FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import {
   type Address,
   decodeErrorResult,
@@ -112,16 +112,10 @@ async function delegationOf(agent: Agent): Promise<Hex> {
   // Later than a revocation in the same second.
   const issuedAt = (await world.chainNow()) + ++delegations;
   const fields = { nonce: keccak256(generatePrivateKey()), issuedAt, expiresAt: issuedAt + 300 };
-  const message = challengeText({
-    domain,
-    agent: agent.address,
-    operator: relay,
-    factory,
-    chainId,
-    ...fields,
-  });
+  const delegation = { agent: agent.address, operator: relay, ...FULL_PERMISSION, ...fields };
+  const message = challengeText({ domain, factory, chainId, ...delegation });
   const signature = await agent.account.signMessage({ message });
-  const args = [agent.address, relay, fields.nonce, issuedAt, fields.expiresAt, signature] as const;
+  const args = [delegation, signature] as const;
   return encodeFunctionData({ abi: delegationAbi, functionName: "register", args });
 }
 

@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import type { Address } from "@working-contracts/protocol/types";
 import {
   concatHex,
@@ -46,6 +47,7 @@ async function delegationOf(agent: Address) {
   return delegateOperation({
     deployment: network.deps.deployment,
     agent,
+    ...FULL_PERMISSION,
     nonce,
     issuedAt: Number(issued_at),
     expiresAt: Number(expires_at),

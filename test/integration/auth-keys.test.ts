@@ -1,4 +1,5 @@
 import { delegationAbi } from "@working-contracts/protocol/abi";
+import { FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import { parseSignature, serializeCompactSignature, signatureToCompactSignature } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
@@ -43,7 +44,16 @@ describe("challenge", () => {
       address: deployment.delegation,
       abi: delegationAbi,
       functionName: "challengeText",
-      args: [agent.address, deployment.relay, row.nonce, Number(row.issued_at), Number(row.expires_at)],
+      args: [
+        {
+          agent: agent.address,
+          operator: deployment.relay,
+          ...FULL_PERMISSION,
+          nonce: row.nonce,
+          issuedAt: Number(row.issued_at),
+          expiresAt: Number(row.expires_at),
+        },
+      ],
     });
     expect(message).toBe(onChain);
     expect(Number(row.expires_at) - Number(row.issued_at)).toBe(300);

@@ -145,7 +145,7 @@ export async function startAuthNetwork() {
         address: deployment.delegation,
         abi: delegationAbi,
         functionName: "isAuthorized",
-        args: [agent, deployment.relay],
+        args: [agent, deployment.relay, 0],
       });
     },
 

@@ -30,14 +30,23 @@ const isDelegated = (agent: Address) =>
     address: delegation,
     abi: delegationAbi,
     functionName: "isAuthorized",
-    args: [agent, relay],
+    args: [agent, relay, 0],
   });
 
 /** As every first unpaid action of an agent does. */
 const delegate = (agent: Address) =>
   ensureDelegation(
-    { db, pool, publicClient, deployment, outbox, config: { settlementWaitMs: 20_000 } } as never,
+    {
+      db,
+      pool,
+      publicClient,
+      deployment,
+      outbox,
+      clock: { now: () => 0 },
+      config: { settlementWaitMs: 20_000 },
+    } as never,
     agent,
+    "deliver",
   );
 
 async function revokeAll(agent: Awaited<ReturnType<typeof signIn>>) {

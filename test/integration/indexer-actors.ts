@@ -9,6 +9,7 @@ import {
   relayAbi,
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
+import { FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import { voteCommitment } from "@working-contracts/protocol/outcomes";
 import type { Parameters } from "@working-contracts/protocol/parameters";
 import { packTerms } from "@working-contracts/protocol/terms";
@@ -185,21 +186,21 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
 
     async delegate(agent: Wallet, issuedAt: number, nonce: Hex) {
       const delegation = { address: deployment.delegation, abi: delegationAbi } as const;
-      const expiresAt = issuedAt + 300;
+      const delegated = {
+        agent: agent.account.address,
+        operator: deployment.relay,
+        ...FULL_PERMISSION,
+        nonce,
+        issuedAt,
+        expiresAt: issuedAt + 300,
+      };
       const message = await publicClient.readContract({
         ...delegation,
         functionName: "challengeText",
-        args: [agent.account.address, deployment.relay, nonce, issuedAt, expiresAt],
+        args: [delegated],
       });
       const signature = await agent.signMessage({ message });
-      return call(owner, delegation, "register", [
-        agent.account.address,
-        deployment.relay,
-        nonce,
-        issuedAt,
-        expiresAt,
-        signature,
-      ]);
+      return call(owner, delegation, "register", [delegated, signature]);
     },
     revokeDelegation: (agent: Wallet) =>
       call(agent, { address: deployment.delegation, abi: delegationAbi }, "revoke", [

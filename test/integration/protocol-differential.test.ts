@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { delegationAbi, escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { share } from "@working-contracts/protocol/amounts";
-import { challengeText } from "@working-contracts/protocol/challenge-text";
+import { ALL_ACTIONS, challengeText } from "@working-contracts/protocol/challenge-text";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import {
   absent,
@@ -126,19 +126,25 @@ describe("texts and hashes", () => {
     ["around year boundaries, leap days included", turnsOfDays()],
     ["anywhere in uint40", fc.integer({ min: 0, max: 2 ** 40 - 1 })],
   ])("challengeText is the text that AgentDelegation rebuilds: times %s", async (_, times) => {
-    const cases = fc.tuple(hexArbitrary(20), hexArbitrary(20), hexArbitrary(32), times, times);
+    const cases = fc.record({
+      agent: hexArbitrary(20),
+      operator: hexArbitrary(20),
+      actions: fc.oneof(fc.constant(ALL_ACTIONS), fc.integer({ min: 0, max: ALL_ACTIONS })),
+      until: fc.oneof(fc.constant(0), times),
+      nonce: hexArbitrary(32),
+      issuedAt: times,
+      expiresAt: times,
+    });
     await fc.assert(
-      fc.asyncProperty(cases, async ([agent, operator, nonce, issuedAt, expiresAt]) => {
+      fc.asyncProperty(cases, async (delegation) => {
         const rebuilt = await client.readContract({
           address: deployment.delegation,
           abi: delegationAbi,
           functionName: "challengeText",
-          args: [agent, operator, nonce, issuedAt, expiresAt],
+          args: [delegation],
         });
         const { domain, factory, chainId } = deployment;
-        expect(challengeText({ domain, factory, chainId, agent, operator, nonce, issuedAt, expiresAt })).toBe(
-          rebuilt,
-        );
+        expect(challengeText({ domain, factory, chainId, ...delegation })).toBe(rebuilt);
       }),
       { numRuns: RUNS },
     );

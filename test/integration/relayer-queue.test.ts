@@ -1,6 +1,6 @@
 import { delegationAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import { FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import type { Address } from "@working-contracts/protocol/types";
-import type { Hex } from "viem";
 import { encodeFunctionData, parseAbi } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -127,24 +127,22 @@ describe("the relayer's queue", () => {
     const { deployment, publicClient } = network;
     const caller = network.addressOf(client);
     const issuedAt = await network.chainTime();
-    const nonce: Hex = `0x${"5a".repeat(32)}`;
+    const signedIn = {
+      agent: caller,
+      ...FULL_PERMISSION,
+      nonce: `0x${"5a".repeat(32)}`,
+      issuedAt,
+      expiresAt: issuedAt + 300,
+    } as const;
     const text = await publicClient.readContract({
       address: deployment.delegation,
       abi: delegationAbi,
       functionName: "challengeText",
-      args: [caller, deployment.relay, nonce, issuedAt, issuedAt + 300],
+      args: [{ ...signedIn, operator: deployment.relay }],
     });
     const signature = await client.signMessage({ message: text });
 
-    const expiresAt = issuedAt + 300;
-    const delegation = delegateOperation({
-      deployment,
-      agent: caller,
-      nonce,
-      issuedAt,
-      expiresAt,
-      signature,
-    });
+    const delegation = delegateOperation({ deployment, ...signedIn, signature });
     const [delegated, cancelled] = await network.db.transaction(
       async (tx) =>
         [await enqueue(tx, delegation), await enqueue(tx, cancelOperation({ escrow, caller }))] as const,

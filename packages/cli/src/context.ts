@@ -124,6 +124,7 @@ const ApiKeysSchema = z.record(z.string(), z.unknown()).nullable();
 /** A saved sign-in. The network is not validated further, because only this program writes the file. */
 const SignInSchema = z.object({
   apiKey: z.string(),
+  operator: z.enum(["none", "all"]),
   network: z.custom<PinnedNetwork>((value) => typeof value === "object" && value !== null),
 });
 
@@ -141,23 +142,24 @@ export async function signedIn(
   const keys = () => ApiKeysSchema.parse(readPrivateJson(path));
   // An entry in another format, as from an earlier release, is replaced.
   const saved = SignInSchema.safeParse(keys()?.[entry]).data;
-  const { url: baseUrl, clock, domain, rpcUrl } = settings;
+  const { url: baseUrl, clock, operator, domain, rpcUrl } = settings;
   const common = {
     ...options,
     baseUrl,
     account,
     clock,
+    operator,
     ...(domain !== undefined && { domain }),
     ...(rpcUrl !== undefined && { node: rpcUrl }),
     ...(saved && { network: saved.network }),
   };
-  if (saved !== undefined) {
+  if (saved?.operator === operator) {
     const agent = await connect({ ...common, apiKey: saved.apiKey });
     if (await isAccepted(agent)) return { agent, account };
   }
   const agent = await connect({ ...common, label: "wcontract" });
   const { apiKey, network } = agent;
-  exclusively(path, () => writePrivateJson(path, { ...keys(), [entry]: { apiKey, network } }));
+  exclusively(path, () => writePrivateJson(path, { ...keys(), [entry]: { apiKey, operator, network } }));
   return { agent, account };
 }
 

@@ -42,6 +42,10 @@ function createProgram(world: World): Command {
     .option("--patience <duration>", "how long to retry while the service does not respond (default: 20s)")
     .option("--domain <name>", "the service's name in sign-in challenges, if it is not its host (WC_DOMAIN)")
     .option("--clock <clock>", "`service` trusts the clock of a sandbox that was moved (WC_CLOCK)")
+    .option(
+      "--operator <operator>",
+      "`all` lets the service act without a signature for each action (WC_OPERATOR)",
+    )
     .option("--rpc-url <url>", "URL of a node of the chain (RPC_URL)")
     .option("--deployment <file>", "deployment file of the protocol (DEPLOYMENT)")
     .addHelpText("after", EXIT_HELP)

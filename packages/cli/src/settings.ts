@@ -22,6 +22,7 @@ export interface CommonOptions {
   patience?: string;
   domain?: string;
   clock?: string;
+  operator?: string;
   rpcUrl?: string;
   deployment?: string;
 }
@@ -38,6 +39,8 @@ export interface Settings {
   /** The service's name in sign-in challenges, if it is not its host. */
   domain: string | undefined;
   clock: "local" | "service";
+  /** What the service may do without a signature for each action. */
+  operator: "none" | "all";
   rpcUrl: string | undefined;
   deploymentPath: string | undefined;
 }
@@ -58,7 +61,8 @@ export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "
     privateKey: privateKeyOf(env.WC_PRIVATE_KEY),
     password: passwordOf(env),
     domain: options.domain ?? env.WC_DOMAIN,
-    clock: clockOf(options.clock ?? env.WC_CLOCK ?? "local"),
+    clock: oneOf("clock", ["local", "service"], options.clock ?? env.WC_CLOCK),
+    operator: oneOf("operator", ["none", "all"], options.operator ?? env.WC_OPERATOR),
     rpcUrl: options.rpcUrl ?? env.RPC_URL ?? local?.rpcUrl,
     deploymentPath: options.deployment ?? env.DEPLOYMENT ?? local?.deploymentPath,
   };
@@ -76,10 +80,12 @@ function readLocalNetwork(dataDir: string): LocalNetwork | null {
   return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as LocalNetwork) : null;
 }
 
-function clockOf(text: string): "local" | "service" {
-  if (text !== "local" && text !== "service")
-    throw new UsageError(`${text} is not a clock. Use local or service.`);
-  return text;
+/** The named choice; the first one by default. */
+function oneOf<T extends string>(name: string, choices: readonly [T, T], text: string = choices[0]): T {
+  const choice = choices.find((one) => one === text);
+  if (choice === undefined)
+    throw new UsageError(`${text} is not a value of ${name}. Use ${choices.join(" or ")}.`);
+  return choice;
 }
 
 function privateKeyOf(text: string | undefined): `0x${string}` | undefined {

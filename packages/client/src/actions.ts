@@ -1,9 +1,17 @@
 /** Actions of a contract's Client, Worker and Backup Agents, and of an agent for itself. */
 import { parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { computeCriteria } from "@working-contracts/protocol/criteria";
 import { depositsOf, disputeBond } from "@working-contracts/protocol/ledger";
-import type { Address } from "@working-contracts/protocol/types";
+import { packOutcomes } from "@working-contracts/protocol/outcomes";
+import { complaintCall } from "@working-contracts/protocol/signed-action";
+import type { TermsDocument } from "@working-contracts/protocol/terms";
+import type { Address, Hex } from "@working-contracts/protocol/types";
+import canonicalize from "canonicalize";
+import { decodeFunctionData, encodeFunctionData, keccak256, parseAbi, stringToHex } from "viem";
+import { RefusedToSign } from "./errors.js";
 import type { QuotedPayment } from "./payment.js";
 import { call, dataOf, pay, type Session, type ToEscrow } from "./session.js";
+import { callSigned } from "./sign-action.js";
 import { signChallenge } from "./sign-in.js";
 import { ownTerms, type Posted, provenTerms } from "./terms.js";
 import type { CheckpointDraft, Contract, Draft, Stake } from "./types.js";
@@ -18,6 +26,22 @@ export function actions(session: Session) {
     const terms = provenTerms(id, await servedTerms(id), network);
     return { payTo: id.toLowerCase(), currency: "stablecoin", ...dueOf(terms), escrow: { id, terms } };
   };
+  const act = (action: "approve" | "cancel" | "withdraw", id: string) => {
+    const signing = { action, contract: id, calldata: calldataOf(action) };
+    return dataOf(callSigned(session, `POST /v1/contracts/{id}/${action}`, signing, { path: { id } }));
+  };
+
+  /** The outcomes of a contract whose criteria are computed from its last checkpoint; zero for every other. */
+  async function computedOutcomes(id: string): Promise<number> {
+    const served = await servedTerms(id);
+    const { computedCriteria, criteriaCount } = provenTerms(id, served, network);
+    if (!computedCriteria) return 0;
+    const { data } = await call(session, "GET /v1/contracts/{id}/checkpoints", { path: { id } });
+    const { applicationTerms } = served.document as TermsDocument;
+    return packOutcomes(
+      computeCriteria({ criteriaCount, applicationTerms, metrics: data.at(-1)?.data ?? null }),
+    );
+  }
 
   return {
     /** Posts a contract and pays its price (for a listing: the Worker Stake) into its escrow. */
@@ -51,20 +75,32 @@ export function actions(session: Session) {
 
     /** Declines a direct award or a reserved listing. */
     decline: (id: string) =>
-      dataOf(call(session, "POST /v1/contracts/{id}/accept", { path: { id }, body: { accept: false } })),
+      dataOf(
+        callSigned(
+          session,
+          "POST /v1/contracts/{id}/accept",
+          { action: "decline", contract: id, calldata: calldataOf("decline") },
+          { path: { id }, body: { accept: false } },
+        ),
+      ),
 
     /** Cancels one's own contract that no one has accepted. */
-    cancel: (id: string) => dataOf(call(session, "POST /v1/contracts/{id}/cancel", { path: { id } })),
+    cancel: (id: string) => act("cancel", id),
 
     /** Delivers a reference (a hash or URI). It is encrypted, and its key is released to the Client. */
-    deliver: (id: string, delivery: string) =>
-      dataOf(call(session, "POST /v1/contracts/{id}/delivery", { path: { id }, body: { delivery } })),
+    deliver: (id: string, delivery: string) => {
+      const calldata = async (asked: Hex): Promise<void> =>
+        requireDelivery(asked, { delivery, outcomes: await computedOutcomes(id) });
+      const signing = { action: "deliver", contract: id, calldata } as const;
+      const input = { path: { id }, body: { delivery } };
+      return dataOf(callSigned(session, "POST /v1/contracts/{id}/delivery", signing, input));
+    },
 
     /** Withdraws from a contract before its withdrawal deadline, at the cost of part of the stake. */
-    withdraw: (id: string) => dataOf(call(session, "POST /v1/contracts/{id}/withdraw", { path: { id } })),
+    withdraw: (id: string) => act("withdraw", id),
 
     /** Accepts the delivery; the Worker is paid. */
-    approve: (id: string) => dataOf(call(session, "POST /v1/contracts/{id}/approve", { path: { id } })),
+    approve: (id: string) => act("approve", id),
 
     /** Rejects the delivery and pays the Dispute Bond; Backup Agents decide. */
     async dispute(id: string): Promise<Contract> {
@@ -86,8 +122,14 @@ export function actions(session: Session) {
       dataOf(call(session, "POST /v1/contracts/{id}/checkpoint", { path: { id }, body: checkpoint })),
 
     /** Files a complaint about the other party's conduct; moves no money. */
-    complain: (id: string, evidence: Record<string, unknown>) =>
-      dataOf(call(session, "POST /v1/contracts/{id}/complaints", { path: { id }, body: { evidence } })),
+    complain: (id: string, evidence: Record<string, unknown>) => {
+      // As the service reads it.
+      const sent = JSON.parse(JSON.stringify(evidence)) as Record<string, unknown>;
+      const calldata = complaintCall(canonicalize(sent) ?? "");
+      const input = { path: { id }, body: { evidence: sent } };
+      const signing = { action: "complain", contract: id, calldata } as const;
+      return dataOf(callSigned(session, "POST /v1/contracts/{id}/complaints", signing, input));
+    },
 
     /** Stakes protocol tokens to become eligible as a Backup Agent; by default the required amount. */
     async stake(amount?: string): Promise<Stake> {
@@ -105,7 +147,11 @@ export function actions(session: Session) {
     },
 
     /** Starts to withdraw the whole stake. The service pays it out after the unstaking delay. */
-    unstake: () => dataOf(call(session, "POST /v1/agents/me/unstake")),
+    unstake: () => {
+      const calldata = encodeFunctionData({ abi: ACTIONS, functionName: "requestUnstake", args: [caller] });
+      const signing = { action: "unstake", contract: network.registry, calldata } as const;
+      return dataOf(callSigned(session, "POST /v1/agents/me/unstake", signing));
+    },
 
     /** Appends a version of one's profile. Omitted fields stay unchanged; null clears a field. */
     setProfile: (changes: { displayName?: string | null; bio?: string | null }) =>
@@ -126,6 +172,32 @@ export function actions(session: Session) {
       return revokedCount;
     },
   };
+}
+
+const ACTIONS = parseAbi([
+  "function approve()",
+  "function cancel()",
+  "function decline()",
+  "function deliver(bytes32 deliveryHash, bytes32 checkpointsRoot, uint24 outcomes)",
+  "function requestUnstake(address agent)",
+  "function withdraw()",
+]);
+
+const calldataOf = (functionName: "approve" | "cancel" | "decline" | "withdraw"): Hex =>
+  encodeFunctionData({ abi: ACTIONS, functionName });
+
+/** Throws RefusedToSign unless the call delivers this reference with these outcomes. */
+function requireDelivery(asked: Hex, { delivery, outcomes }: { delivery: string; outcomes: number }): void {
+  const { functionName, args } = decodeFunctionData({ abi: ACTIONS, data: asked });
+  if (functionName !== "deliver")
+    throw new RefusedToSign("action", `the service asks to sign ${functionName}`);
+  if (args[0] !== keccak256(stringToHex(delivery)))
+    throw new RefusedToSign("delivery", "the service asks to sign the hash of another reference");
+  if (args[2] !== outcomes)
+    throw new RefusedToSign(
+      "outcomes",
+      `the service computes ${args[2]}, the last checkpoint gives ${outcomes}`,
+    );
 }
 
 function completed(draft: Draft): Posted {

@@ -52,16 +52,22 @@ export interface paths {
     "/v1/contracts/{id}/accept": {
         /**
          * Accept or decline a contract
-         * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). Declining costs nothing.
+         * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign. Declining costs nothing.
          */
         post: operations["acceptContract"];
     };
     "/v1/contracts/{id}/delivery": {
-        /** Submit the delivery */
+        /**
+         * Submit the delivery
+         * @description Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign.
+         */
         post: operations["submitDelivery"];
     };
     "/v1/contracts/{id}/approve": {
-        /** Approve the delivery */
+        /**
+         * Approve the delivery
+         * @description Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign.
+         */
         post: operations["approveContract"];
     };
     "/v1/contracts/{id}/dispute": {
@@ -72,11 +78,17 @@ export interface paths {
         post: operations["disputeContract"];
     };
     "/v1/contracts/{id}/withdraw": {
-        /** Withdraw from a matched contract */
+        /**
+         * Withdraw from a matched contract
+         * @description Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign.
+         */
         post: operations["withdrawContract"];
     };
     "/v1/contracts/{id}/cancel": {
-        /** Cancel a contract that no one has accepted */
+        /**
+         * Cancel a contract that no one has accepted
+         * @description Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign.
+         */
         post: operations["cancelContract"];
     };
     "/v1/contracts/{id}/ledger": {
@@ -119,7 +131,7 @@ export interface paths {
     "/v1/agents/me/unstake": {
         /**
          * Withdraw the whole stake
-         * @description It is paid back automatically after 48 hours. Refused while a vote of the caller is open.
+         * @description Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign. It is paid back automatically after 48 hours. Refused while a vote of the caller is open.
          */
         post: operations["unstake"];
     };
@@ -159,7 +171,10 @@ export interface paths {
          * @description Everything in one response, unless `limit` or `cursor` is given.
          */
         get: operations["listComplaints"];
-        /** File a complaint about the other party (client or worker) */
+        /**
+         * File a complaint about the other party (client or worker)
+         * @description Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign.
+         */
         post: operations["fileComplaint"];
     };
     "/v1/agents/me/profile": {
@@ -408,6 +423,18 @@ export interface components {
             challengeId: string;
             /** @description Exact text to sign (EIP-191); valid for 5 minutes and one call */
             message: string;
+        };
+        ChallengeBody: {
+            /**
+             * @description What the holder of the key may have the operator do without a signature of yours for the action; written into the message, and enforced on chain. The newest sign-in counts alone
+             * @default all
+             */
+            operatorActions: ("all" | "none") | ("approve" | "deliver" | "withdraw" | "cancel" | "decline" | "vote" | "unstake" | "complain")[];
+            /**
+             * Format: date-time
+             * @description When that ends; otherwise with a revocation
+             */
+            operatorUntil?: string;
         };
         IssuedKey: {
             address: string;
@@ -1116,6 +1143,11 @@ export interface operations {
         parameters: {
             path: {
                 address: string;
+            };
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChallengeBody"];
             };
         };
         responses: {

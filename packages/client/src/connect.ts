@@ -1,5 +1,10 @@
 /** The client of the service for one agent. */
-
+import {
+  type AgentAction,
+  actionBits,
+  FULL_PERMISSION,
+  type Permission,
+} from "@working-contracts/protocol/challenge-text";
 import type { Hex } from "@working-contracts/protocol/types";
 import { actions } from "./actions.js";
 import type { Node } from "./chain-check.js";
@@ -45,6 +50,11 @@ export interface ConnectOptions {
    * service's clock, for a sandbox whose clock was moved.
    */
   clock?: "local" | "service";
+  /**
+   * What the service may do for this agent without a signature for each action: nothing by default, or `all`, or some
+   * actions, at most until a time. Enforced on chain.
+   */
+  operator?: OperatorPermission;
   /** API key of an earlier sign-in. If absent, the agent signs in now. */
   apiKey?: string;
   /** Label of the new API key. */
@@ -58,6 +68,8 @@ export interface ConnectOptions {
   fetch?: typeof fetch;
   signal?: AbortSignal;
 }
+
+export type OperatorPermission = "none" | "all" | { actions: readonly AgentAction[]; until?: Date };
 
 const PATIENCE_MS = 120_000;
 const STABLECOIN_DECIMALS = 6;
@@ -91,6 +103,7 @@ export async function connect(options: ConnectOptions) {
     },
     node: options.node,
     onProgress: options.onProgress,
+    permission: permissionOf(options.operator ?? "none"),
     apiKey: options.apiKey ?? "",
   };
   if (options.apiKey === undefined) session.apiKey = await signIn(session, options.label);
@@ -177,6 +190,13 @@ export function secondsOf(duration: string): number {
   const [, count = "", unit = ""] = /^(\d+(?:\.\d+)?)([smhd])$/.exec(duration) ?? [];
   if (count === "") throw new RangeError(`${duration} is not a duration such as 90m, 36h or 2d`);
   return Math.round(Number(count) * SECONDS[unit as keyof typeof SECONDS]);
+}
+
+function permissionOf(operator: OperatorPermission): Permission {
+  if (operator === "all") return FULL_PERMISSION;
+  if (operator === "none") return { actions: 0, until: 0 };
+  const until = operator.until === undefined ? 0 : Math.floor(operator.until.getTime() / 1000);
+  return { actions: actionBits(operator.actions), until };
 }
 
 function httpOptions({

@@ -3,6 +3,7 @@
  * checks, limits, signature, then identical retries until the outcome is known.
  */
 import { formatDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import type { Permission } from "@working-contracts/protocol/challenge-text";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
 import type { paths } from "./api.js";
 import { type Node, requireOnChain } from "./chain-check.js";
@@ -27,6 +28,8 @@ export interface Session {
   node?: Node | undefined;
   /** Called before a payment is signed. Throw to refuse the payment. */
   beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
+  /** What the sign-in leaves to the operator; this agent signs everything else itself. */
+  permission: Permission;
   apiKey: string;
 }
 

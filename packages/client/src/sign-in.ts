@@ -1,5 +1,10 @@
 /** Sign-in: bound to the host that the client connected to, and checked field by field before it is signed. */
-import { challengeText } from "@working-contracts/protocol/challenge-text";
+import {
+  AGENT_ACTIONS,
+  ALL_ACTIONS,
+  challengeText,
+  type Permission,
+} from "@working-contracts/protocol/challenge-text";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
@@ -32,16 +37,26 @@ export async function signChallenge({
   signer,
   network,
   signingTime,
-}: Pick<Session, "http" | "signer" | "network" | "signingTime">): Promise<{
+  permission,
+}: Pick<Session, "http" | "signer" | "network" | "signingTime" | "permission">): Promise<{
   challengeId: string;
   signature: Hex;
 }> {
   const path = { address: signer.address };
   const { challengeId, message } = await dataOf(
-    call({ http, apiKey: "" }, "POST /v1/agents/{address}/challenge", { path }),
+    call({ http, apiKey: "" }, "POST /v1/agents/{address}/challenge", { path, body: bodyOf(permission) }),
   );
-  requireChallenge(message, { address: signer.address, network, now: await signingTime() });
+  requireChallenge(message, { address: signer.address, network, permission, now: await signingTime() });
   return { challengeId, signature: await signer.signMessage({ message }) };
+}
+
+/** The permission as the body of a challenge's request. */
+function bodyOf({ actions, until }: Permission) {
+  const some = AGENT_ACTIONS.filter((_, i) => (actions >> i) & 1);
+  return {
+    operatorActions: actions === 0 ? ("none" as const) : actions === ALL_ACTIONS ? ("all" as const) : some,
+    ...(until === 0 ? {} : { operatorUntil: new Date(until * 1000).toISOString() }),
+  };
 }
 
 /** The field of a line, by the words that the line starts with. */
@@ -49,6 +64,7 @@ const FIELDS: [start: string, field: string][] = [
   ["0x", "address"],
   ["Purpose", "purpose"],
   ["The holder", "operator"],
+  ["The operator", "operator"],
   ["Chain ID", "chainId"],
   ["Nonce", "nonce"],
   ["Issued At", "issuedAt"],
@@ -57,11 +73,17 @@ const FIELDS: [start: string, field: string][] = [
 
 /**
  * Throws RefusedToSign unless the text is exactly this service's challenge for this address, issued and expiring about
- * `now` (seconds). Any other text could be a login for another service, or a delegation to another operator.
+ * `now` (seconds). Any other text could be a login for another service, or
+ * leave more to the operator, or to another one.
  */
 export function requireChallenge(
   message: string,
-  { address, network, now }: { address: Address; network: PinnedNetwork; now: number },
+  {
+    address,
+    network,
+    permission,
+    now,
+  }: { address: Address; network: PinnedNetwork; permission: Permission; now: number },
 ): void {
   const textOf = (name: string): string => new RegExp(`^${name}: (.+)$`, "m").exec(message)?.[1] ?? "";
   const secondsOf = (name: string): number => Date.parse(textOf(name)) / 1000;
@@ -76,6 +98,7 @@ export function requireChallenge(
     domain: network.domain,
     agent: address,
     operator: network.relay as Address,
+    ...permission,
     factory: network.factory as Address,
     chainId: network.chainId,
     nonce: nonce as Hex,

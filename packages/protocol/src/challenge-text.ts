@@ -1,18 +1,51 @@
 import type { Address, Hex } from "./types.js";
 
-export interface ChallengeFields {
-  /** Name of the service that AgentDelegation was deployed with. */
-  domain: string;
+/** Actions that an agent can leave to the operator, in the order of `AgentAction` in Types.sol. */
+export const AGENT_ACTIONS = [
+  "approve",
+  "deliver",
+  "withdraw",
+  "cancel",
+  "decline",
+  "vote",
+  "unstake",
+  "complain",
+] as const;
+export type AgentAction = (typeof AGENT_ACTIONS)[number];
+
+export const ALL_ACTIONS = (1 << AGENT_ACTIONS.length) - 1;
+
+/** A bit per action, the first lowest. */
+export const actionBits = (actions: readonly AgentAction[]): number =>
+  actions.reduce((bits, action) => bits | (1 << AGENT_ACTIONS.indexOf(action)), 0);
+
+/** How far the operator may act without a signature of the agent for the action. */
+export interface Permission {
+  /** A bit per action; zero for none. */
+  actions: number;
+  /** Seconds since 1970; 0 until revoked. */
+  until: number;
+}
+
+export const FULL_PERMISSION: Permission = { actions: ALL_ACTIONS, until: 0 };
+
+/** What an agent signs in with: `Delegation` in Types.sol. */
+export interface Delegation extends Permission {
   agent: Address;
   /** The Relay contract that acts for the agent. */
   operator: Address;
-  factory: Address;
-  chainId: number;
   /** 32 bytes. */
   nonce: Hex;
   /** Seconds since 1970. */
   issuedAt: number;
   expiresAt: number;
+}
+
+export interface ChallengeFields extends Delegation {
+  /** Name of the service that AgentDelegation was deployed with. */
+  domain: string;
+  factory: Address;
+  chainId: number;
 }
 
 /** The text that an agent signs. AgentDelegation.challengeText rebuilds it on chain, byte for byte. */
@@ -22,8 +55,7 @@ export function challengeText(fields: ChallengeFields): string {
     fields.agent.toLowerCase(),
     "",
     "Purpose: issue or revoke an API key.",
-    `The holder of the key may have the operator ${fields.operator.toLowerCase()} carry out this address's contract` +
-      ` actions at the escrow factory ${fields.factory.toLowerCase()} until revoked.`,
+    permissionText(fields),
     "Signing moves no money and costs no gas.",
     "",
     `Chain ID: ${fields.chainId}`,
@@ -31,6 +63,18 @@ export function challengeText(fields: ChallengeFields): string {
     `Issued At: ${isoSeconds(fields.issuedAt)}`,
     `Expires At: ${isoSeconds(fields.expiresAt)}`,
   ].join("\n");
+}
+
+function permissionText({ operator, factory, actions, until }: ChallengeFields): string {
+  const subject = operator.toLowerCase();
+  const place = `at the escrow factory ${factory.toLowerCase()}`;
+  if (actions === 0) {
+    return `The operator ${subject} may carry out this address's contract actions ${place} only with its signature for each action.`;
+  }
+  const names = AGENT_ACTIONS.filter((_, i) => (actions >> i) & 1).join(", ");
+  const which = actions === ALL_ACTIONS ? "" : `(${names}) `;
+  const end = until === 0 ? "" : `, or until ${isoSeconds(until)}`;
+  return `The holder of the key may have the operator ${subject} carry out this address's contract actions ${which}${place} until revoked${end}.`;
 }
 
 /** `YYYY-MM-DDTHH:MM:SSZ`. Years past 9999 have no plus sign and no leading zeros, as in IsoTime.sol. */

@@ -1,9 +1,10 @@
 /** Proof of an address by challenge and signature, for issuing and revoking keys. */
 import { randomBytes, randomUUID } from "node:crypto";
-import { challengeText } from "@working-contracts/protocol/challenge-text";
+import { challengeText, type Permission } from "@working-contracts/protocol/challenge-text";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, isNull, lt, sql } from "drizzle-orm";
+import { hashMessage } from "viem";
 import type { Executor, Transaction } from "../../db/client.js";
 import { challenge } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
@@ -20,8 +21,11 @@ export interface AddressClaim {
 export interface AddressProof {
   challengeId: string;
   address: Address;
+  nonce: Hex;
   /** Seconds, as in the signed text. */
   issuedAt: number;
+  expiresAt: number;
+  permission: Permission;
   /** In the form that the chain accepts. */
   signature: Hex;
   /** The agent's delegation at the chain's head. */
@@ -46,11 +50,13 @@ export async function proveAddress(
   if (!usable) throw invalidChallenge();
 
   const [verdict, grant] = await Promise.all([
-    verifySignature(deps.publicClient, { address, message: row.message, signature }),
+    verifySignature(deps.publicClient, { address, hash: hashMessage(row.message), signature }),
     readGrant(deps, address),
   ]);
   if (!verdict.ok) throw invalidSignature(verdict.reason, await countBadTry(deps.db, challengeId));
-  return { challengeId, address, issuedAt: row.issuedAt, signature: verdict.signature, grant };
+  const { issuedAt, expiresAt, actions, until } = row;
+  const signed = { nonce: row.nonce as Hex, issuedAt, expiresAt, permission: { actions, until } };
+  return { challengeId, address, ...signed, signature: verdict.signature, grant };
 }
 
 /**
@@ -121,7 +127,7 @@ const PURGED_AT_ONCE = 20;
  */
 export async function requestChallenge(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "outbox" | "config">,
-  address: Address,
+  { address, permission }: { address: Address; permission: Permission },
 ): Promise<{ challengeId: string; message: string }> {
   await awaitRevocation(deps, address);
   const { revokedAt } = await readGrant(deps, address);
@@ -134,6 +140,7 @@ export async function requestChallenge(
     domain,
     agent: address,
     operator,
+    ...permission,
     factory,
     chainId,
     nonce,
@@ -143,7 +150,8 @@ export async function requestChallenge(
 
   await purgeExpired(deps.db, now);
   const challengeId = randomUUID();
-  await deps.db.insert(challenge).values({ id: challengeId, address, nonce, message, issuedAt, expiresAt });
+  const row = { id: challengeId, address, nonce, message, issuedAt, expiresAt, ...permission };
+  await deps.db.insert(challenge).values(row);
   return { challengeId, message };
 }
 

@@ -1,5 +1,6 @@
 /** An agent's delegation to our Relay: on chain, pending in the outbox, and registered when it is first needed. */
 import { delegationAbi } from "@working-contracts/protocol/abi";
+import { type AgentAction, actionBits, type Permission } from "@working-contracts/protocol/challenge-text";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, desc, eq, gt, isNotNull, sql } from "drizzle-orm";
 import { meaningOf } from "../../chain/errors.js";
@@ -10,34 +11,55 @@ import { AppError } from "../../errors.js";
 import { settlementPending } from "../../payments/operation-outcome.js";
 import { assertDelegable } from "../../payments/relaying-limits.js";
 import { delegateOperation } from "../../relayer/operations.js";
-import { enqueue, type OperationRow } from "../../relayer/outbox.js";
+import { enqueue, type NewOperation } from "../../relayer/outbox.js";
 
 /**
- * Returns once the delegation of `agent` to the Relay is on chain. Its proof is the newest signature that issued the agent
- * a key after its last revocation. Throws 403 `forbidden` if there is none.
+ * Whether the Relay may carry out `action` for `agent` without its signature. If so, returns once the delegation is on
+ * chain. The newest sign-in that issued a key after the last revocation decides, registered or not.
  */
-export async function ensureDelegation(deps: Deps, agent: Address): Promise<void> {
-  const { issuedAt, revokedAt } = await readGrant(deps, agent);
-  if (issuedAt > revokedAt) return;
+export async function ensureDelegation(deps: Deps, agent: Address, action: AgentAction): Promise<boolean> {
+  const grant = await readGrant(deps, agent);
+  if (permits(grant, action, deps.clock.now())) return true;
   await assertDelegable(deps, agent);
 
   const operation = await deps.db.transaction(async (tx) => {
     // A revocation of all keys takes the same lock: it either deletes the proof first, or finds our operation.
     await lockAddress(tx, agent);
-    return storeDelegation(tx, deps, { agent, revokedAt });
+    const proof = await newestProof(tx, agent, grant.revokedAt);
+    if (proof === null || !permits({ ...proof, revokedAt: 0 }, action, deps.clock.now())) return null;
+    return (await enqueue(tx, registration(deps, proof))).operation;
   });
+  if (operation === null) return false;
   const done = await deps.outbox.waitFor(operation.id, { timeoutMs: deps.config.settlementWaitMs });
   if (done === null) throw settlementPending();
-  if (done.state !== "rejected") return;
-  throw meaningOf(done.reason ?? "") === null ? delegationFailed(done.reason) : notDelegated();
+  if (done.state !== "rejected") return true;
+  if (meaningOf(done.reason ?? "") === null) throw delegationFailed(done.reason);
+  return false;
 }
 
-async function storeDelegation(
-  tx: Transaction,
-  { deployment }: Deps,
-  { agent, revokedAt }: { agent: Address; revokedAt: number },
-): Promise<OperationRow> {
-  const [proof] = await tx
+function permits({ issuedAt, revokedAt, actions, until }: DelegationGrant, action: AgentAction, now: number) {
+  return issuedAt > revokedAt && (actions & actionBits([action])) !== 0 && (until === 0 || now < until);
+}
+
+/** Whether the key alone may file complaints: the newest sign-in that issued a key decides, also after a revocation. */
+export async function mayComplain(
+  { db, clock }: Pick<Deps, "db" | "clock">,
+  agent: Address,
+): Promise<boolean> {
+  const [newest] = await db
+    .select()
+    .from(challenge)
+    .where(and(eq(challenge.address, agent), eq(challenge.purpose, "issue")))
+    .orderBy(desc(challenge.issuedAt))
+    .limit(1);
+  return newest === undefined || permits({ ...newest, revokedAt: 0 }, "complain", clock.now());
+}
+
+type Proof = typeof challenge.$inferSelect;
+
+/** The newest sign-in of `agent` after `since` whose signature is kept. */
+async function newestProof(db: Executor, agent: Address, since: number): Promise<Proof | null> {
+  const [proof] = await db
     .select()
     .from(challenge)
     .where(
@@ -45,22 +67,19 @@ async function storeDelegation(
         eq(challenge.address, agent),
         eq(challenge.purpose, "issue"),
         isNotNull(challenge.signature),
-        gt(challenge.issuedAt, revokedAt),
+        gt(challenge.issuedAt, since),
       ),
     )
     .orderBy(desc(challenge.issuedAt))
     .limit(1);
-  if (proof === undefined) throw notDelegated();
-  const { issuedAt, expiresAt } = proof;
-  const signed = { agent, issuedAt, expiresAt, nonce: proof.nonce as Hex, signature: proof.signature as Hex };
-  return (await enqueue(tx, delegateOperation({ deployment, ...signed }))).operation;
+  return proof ?? null;
 }
 
-function notDelegated(): AppError {
-  return new AppError("forbidden", {
-    message:
-      "Your address has no delegation to the operator: it was revoked or never given. Issue a new API key (challenge, sign, redeem), whose signature delegates again, or call the escrow yourself.",
-  });
+/** The operation that registers a sign-in on chain. */
+function registration({ deployment }: Pick<Deps, "deployment">, proof: Proof): NewOperation {
+  const { address, actions, until, issuedAt, expiresAt } = proof;
+  const [agent, nonce, signature] = [address as Address, proof.nonce as Hex, proof.signature as Hex];
+  return delegateOperation({ deployment, agent, actions, until, nonce, issuedAt, expiresAt, signature });
 }
 
 function delegationFailed(reason: string | null): AppError {
@@ -73,7 +92,7 @@ function delegationFailed(reason: string | null): AppError {
 }
 
 /** Seconds on the chain's clock; 0 for never. */
-export interface DelegationGrant {
+export interface DelegationGrant extends Permission {
   issuedAt: number;
   revokedAt: number;
 }
@@ -86,13 +105,13 @@ export async function readGrant(
   { publicClient, deployment }: Pick<Deps, "publicClient" | "deployment">,
   agent: Address,
 ): Promise<DelegationGrant> {
-  const [issuedAt, revokedAt] = await publicClient.readContract({
+  const [issuedAt, revokedAt, until, actions] = await publicClient.readContract({
     address: deployment.delegation,
     abi: delegationAbi,
     functionName: "grants",
     args: [agent, deployment.relay],
   });
-  return { issuedAt, revokedAt };
+  return { issuedAt, revokedAt, until, actions };
 }
 
 /** The newest delegation or revocation of `agent` in the outbox that was not rejected, pending or not. */

@@ -9,7 +9,7 @@ import { apiKey, challenge, webhook } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { deriveSecret } from "../../master-key.js";
-import { revokeDelegationOperation } from "../../relayer/operations.js";
+import { delegateOperation, revokeDelegationOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { createKey } from "./api-key.js";
 import { type AddressClaim, type AddressProof, invalidChallenge, proveAddress, redeem } from "./challenge.js";
@@ -70,6 +70,7 @@ async function storeKey(
     if ((await pendingRevocation(tx, address)) !== null) throw revocationPending();
     await redeem(tx, proof, "issue");
     await tx.insert(apiKey).values({ id: keyId, address, hash: key.hash, label });
+    await replaceDelegation(tx, deps, proof);
   });
   return { address, apiKey: key.apiKey, keyId, label };
 }
@@ -143,8 +144,19 @@ async function activeKeys(tx: Transaction, address: Address): Promise<number> {
   return row?.count ?? 0;
 }
 
+/** Registers a sign-in that allows anything else than what is delegated already: the newest counts alone. */
+async function replaceDelegation(tx: Transaction, deps: Deps, proof: AddressProof): Promise<void> {
+  const { grant, permission } = proof;
+  const isSame = permission.actions === grant.actions && permission.until === grant.until;
+  if (isSame || !(await isDelegated(tx, proof))) return;
+  await enqueue(
+    tx,
+    delegateOperation({ deployment: deps.deployment, agent: proof.address, ...proof, ...permission }),
+  );
+}
+
 async function endDelegation(tx: Transaction, { deployment }: Deps, proof: AddressProof): Promise<void> {
-  const { address, challengeId, grant } = proof;
+  const { address, challengeId } = proof;
   await tx
     .update(challenge)
     .set({ signature: null })
@@ -153,14 +165,18 @@ async function endDelegation(tx: Transaction, { deployment }: Deps, proof: Addre
     .update(webhook)
     .set({ disabledAt: sql`now()`, disabledReason: "all API keys were revoked", claimedUntil: null })
     .where(and(eq(webhook.owner, address), isNull(webhook.disabledAt)));
-  // The chain was read before the lock: the outbox shows a delegation that was stored in between.
-  const isDelegated =
-    grant.issuedAt > grant.revokedAt || (await newestDelegationOperation(tx, address))?.kind === "delegate";
-  if (!isDelegated) return;
+  if (!(await isDelegated(tx, proof))) return;
   // A full queue refuses new work, but must not prevent a revocation.
   await enqueue(tx, revokeDelegationOperation({ deployment, agent: address, challengeId }), {
     maxQueued: Number.MAX_SAFE_INTEGER,
   });
+}
+
+/** The chain was read before the lock: the outbox shows a delegation that was stored in between. */
+async function isDelegated(tx: Transaction, { address, grant }: AddressProof): Promise<boolean> {
+  return (
+    grant.issuedAt > grant.revokedAt || (await newestDelegationOperation(tx, address))?.kind === "delegate"
+  );
 }
 
 export interface KeyMetadata {

@@ -1,11 +1,24 @@
 /** Challenges and API keys. */
 
 import { z } from "@hono/zod-openapi";
+import {
+  AGENT_ACTIONS,
+  ALL_ACTIONS,
+  actionBits,
+  type Permission,
+} from "@working-contracts/protocol/challenge-text";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { AppError } from "../../errors.js";
 import { IdempotencyKeySchema } from "../../http/idempotency.js";
 import { body, created, data, operation } from "../../http/operation.js";
 import { clientAddress, createRateLimiter, takeOrRefuse } from "../../http/rate-limit.js";
-import { AddressParamsSchema, listOf, PageQuerySchema, shortList } from "../../http/schemas.js";
+import {
+  AddressParamsSchema,
+  listOf,
+  PageQuerySchema,
+  shortList,
+  TimestampSchema,
+} from "../../http/schemas.js";
 import { requestChallenge } from "./challenge.js";
 import { issueKey, listKeys, revokeKeys } from "./keys.js";
 
@@ -29,6 +42,21 @@ const claim = {
     .max(MAX_SIGNATURE_LENGTH)
     .openapi({ description: "personal_sign over the challenge's message, in hex" }),
 };
+
+export const ChallengeBodySchema = z
+  .object({
+    operatorActions: z
+      .union([z.enum(["all", "none"]), z.array(z.enum(AGENT_ACTIONS)).min(1)])
+      .default("all")
+      .openapi({
+        description:
+          "What the holder of the key may have the operator do without a signature of yours for the action; written into the message, and enforced on chain. The newest sign-in counts alone",
+      }),
+    operatorUntil: TimestampSchema.optional().openapi({
+      description: "When that ends; otherwise with a revocation",
+    }),
+  })
+  .openapi("ChallengeBody");
 
 export const IssueKeyBodySchema = z
   .object({
@@ -69,6 +97,23 @@ export const KeyListSchema = listOf(
   }),
 ).openapi("KeyList");
 
+/** Throws `invalid_request` if the end is not in the future. */
+function permissionOf(
+  { operatorActions, operatorUntil }: z.output<typeof ChallengeBodySchema>,
+  now: number,
+): Permission {
+  if (operatorActions === "none") return { actions: 0, until: 0 };
+  const actions = operatorActions === "all" ? ALL_ACTIONS : actionBits(operatorActions);
+  if (operatorUntil === undefined) return { actions, until: 0 };
+  const until = Math.floor(operatorUntil.getTime() / 1000);
+  if (until > now) return { actions, until };
+  const message = "must be in the future";
+  throw new AppError("invalid_request", {
+    message: `operatorUntil: ${message}.`,
+    details: [{ path: "operatorUntil", message }],
+  });
+}
+
 const tag = "Agents";
 const params = AddressParamsSchema;
 
@@ -82,15 +127,16 @@ export const agentOperations = [
       summary: "Request a challenge to sign",
       auth: "none",
       params,
+      body: ChallengeBodySchema,
       returns: data("The challenge", ChallengeSchema),
     },
     (deps) => {
       const limiter = createRateLimiter(deps.config.rateLimits.challenges);
-      return ({ params: { address }, c }) => {
+      return ({ params: { address }, body, c }) => {
         // Counted by client as well: otherwise anyone could use up an address's challenges and keep it from revoking keys.
         const client = clientAddress(c, deps.config.trustedProxies);
         takeOrRefuse(c, "challenges", limiter, `${client} ${address}`);
-        return requestChallenge(deps, address);
+        return requestChallenge(deps, { address, permission: permissionOf(body, deps.clock.now()) });
       };
     },
   ),

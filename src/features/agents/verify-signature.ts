@@ -1,9 +1,8 @@
-/** Verifies EIP-191 signatures over a challenge by the same rules as AgentDelegation on chain. */
+/** Verifies signatures by the same rules as AgentDelegation and AgentSignatures on chain. */
 
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import {
   encodeFunctionData,
-  hashMessage,
   isErc6492Signature,
   numberToHex,
   type PublicClient,
@@ -30,17 +29,16 @@ const erc1271Abi = parseAbi([
 const ERC1271_MAGIC_WORD = `0x1626ba7e${"0".repeat(56)}`;
 
 /**
- * Whether `address` signed `message`: by ERC-1271 if the address has code, otherwise by recovery. Throws only if the node
+ * Whether `address` signed `hash`: by ERC-1271 if the address has code, otherwise by recovery. Throws only if the node
  * does not respond.
  */
 export async function verifySignature(
   publicClient: Pick<PublicClient, "getCode" | "call">,
-  { address, message, signature }: { address: Address; message: string; signature: string },
+  { address, hash, signature }: { address: Address; hash: Hex; signature: string },
 ): Promise<SignatureVerdict> {
   if (!HEX_BYTES.test(signature)) return { ok: false, reason: "mismatch" };
   const bytes = signature.toLowerCase() as Hex;
   if (isErc6492Signature(bytes)) return { ok: false, reason: "not_deployed" };
-  const hash = hashMessage(message);
   const code = await publicClient.getCode({ address });
   if (code === undefined || code === "0x") return recoverable(bytes, hash, address);
   return (await walletAccepts(publicClient, address, hash, bytes))

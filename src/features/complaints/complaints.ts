@@ -1,14 +1,19 @@
 /** Complaints about the other party (docs/rules.md 53): filed and read over HTTP, resolved by the operator; no money moves. */
 
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { complaintCall } from "@working-contracts/protocol/signed-action";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
+import canonicalize from "canonicalize";
 import { and, asc, count, eq, sql } from "drizzle-orm";
 import type { Database, Executor, Transaction } from "../../db/client.js";
 import { complaint, event } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
+import type { SignatureHeaders } from "../../http/operation.js";
+import { readSignature, signatureMissing } from "../agents/authorize.js";
+import { mayComplain } from "../agents/delegation.js";
 import { loadContractForAction } from "../contracts/load-for-action.js";
 import type { ContractRow } from "../contracts/view.js";
 
@@ -47,17 +52,31 @@ type Role = ComplaintView["filedByRole"];
  * `too_many_complaints`. The limit is exact even for concurrent calls.
  */
 export async function fileComplaint(
-  { db, clock }: Pick<Deps, "db" | "clock">,
+  deps: Deps,
   {
     id,
     caller,
     complaintId,
     evidence,
-  }: { id: Address; caller: Address; complaintId: string; evidence: Record<string, unknown> },
+    signature,
+  }: {
+    id: Address;
+    caller: Address;
+    complaintId: string;
+    evidence: Record<string, unknown>;
+    signature: SignatureHeaders;
+  },
 ): Promise<ComplaintView> {
+  const { db, clock } = deps;
   const row = await loadContractForAction(db, id);
   const role = requireParty(row, caller);
   requireCounterparty(row);
+  const signed = await authorizeComplaint(deps, {
+    agent: caller,
+    contract: id,
+    evidence,
+    headers: signature,
+  });
 
   return db.transaction(async (tx) => {
     await lockComplaints(tx, id);
@@ -74,6 +93,7 @@ export async function fileComplaint(
         filedBy: caller,
         filedByRole: role,
         evidence,
+        signed,
         filedAt: await nextFilingTime(tx, id, now),
       })
       .returning();
@@ -88,6 +108,21 @@ export async function fileComplaint(
     });
     return filed;
   });
+}
+
+/** The filer's signature over the evidence; null if its newest sign-in lets the key alone complain. */
+async function authorizeComplaint(
+  deps: Deps,
+  {
+    evidence,
+    ...by
+  }: { agent: Address; contract: Address; evidence: Record<string, unknown>; headers: SignatureHeaders },
+) {
+  const unsigned = { ...by, call: complaintCall(canonicalize(evidence) ?? "") };
+  const signed = await readSignature(deps, unsigned);
+  if (signed !== null) return { ...signed, nonce: String(signed.nonce) };
+  if (await mayComplain(deps, by.agent)) return null;
+  throw await signatureMissing(deps, unsigned);
 }
 
 function requireParty({ chain }: ContractRow, caller: Address): Role {

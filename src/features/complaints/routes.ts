@@ -37,6 +37,7 @@ export const complaintOperations = [
       operationId: "fileComplaint",
       tag,
       summary: "File a complaint about the other party (client or worker)",
+      signable: true,
       params,
       headers: IdempotencyKeySchema,
       body: ComplaintBodySchema,
@@ -44,9 +45,15 @@ export const complaintOperations = [
       errors: ["forbidden", "not_found", "conflict", "too_many_complaints"],
     },
     (deps) => (call) => {
-      const { params, body, caller } = call;
+      const { params, body, caller, signature } = call;
       const { evidence } = body;
-      return fileComplaint(deps, { id: params.id, caller, complaintId: resourceId(call), evidence });
+      return fileComplaint(deps, {
+        id: params.id,
+        caller,
+        complaintId: resourceId(call),
+        evidence,
+        signature,
+      });
     },
   ),
   operation(

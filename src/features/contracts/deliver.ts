@@ -1,15 +1,18 @@
 /** POST /v1/contracts/{id}/delivery: stores the reference encrypted; its hash and the checkpoints' root go on chain. */
-import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
+import { computeCriteria } from "@working-contracts/protocol/criteria";
+import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { eq } from "drizzle-orm";
 import { keccak256, stringToHex } from "viem";
-import type { Transaction } from "../../db/client.js";
+import type { Executor, Transaction } from "../../db/client.js";
 import { delivery, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
+import type { SignatureHeaders } from "../../http/operation.js";
 import type { StoredResponse } from "../../payments/operation-outcome.js";
 import { deliverOperation, type NewOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
-import { ensureDelegation } from "../agents/delegation.js";
+import { authorize } from "../agents/authorize.js";
 import { lockCheckpoints, readLastCheckpoint } from "../checkpoints/checkpoint-trees.js";
 import { rootOf } from "../checkpoints/merkle.js";
 import { encryptReference } from "../references/vault.js";
@@ -21,6 +24,7 @@ export interface DeliverCall {
   id: Address;
   caller: Address;
   rawBody: Uint8Array;
+  signature: SignatureHeaders;
   /** Reference (hash or URI) to the Worker's output. */
   reference: string;
 }
@@ -28,7 +32,7 @@ export interface DeliverCall {
 /** Delivers once. Refuses with 403 (not the matched worker) and 409 (not in `matched`). */
 export async function deliver(
   deps: Deps,
-  { id, caller, rawBody, reference }: DeliverCall,
+  { id, caller, rawBody, signature, reference }: DeliverCall,
 ): Promise<StoredResponse> {
   return performAction(deps, {
     action: `deliver ${id}`,
@@ -39,46 +43,61 @@ export async function deliver(
       const row = await loadContractForAction(deps.db, id);
       requireWorker(row, caller);
       requireStatus(row, "matched", deps.clock.now());
-      // Builds most of the tree before the lock, to keep that short.
-      await deps.checkpointTrees.of(deps.db, id);
-      await ensureDelegation(deps, caller);
-      return deps.db.transaction(async (tx) =>
-        enqueue(tx, await buildDelivery(tx, deps, { row, id, caller, reference, requestHash })),
-      );
+      // Before the lock, to keep that short: builds most of the tree, and asks the chain who allows the delivery.
+      const input = { row, id, caller, reference, requestHash };
+      const expected = await buildDelivery(deps.db, deps, input);
+      const authorized = await authorize(deps, expected, { action: "deliver", headers: signature });
+      return deps.db.transaction(async (tx) => {
+        await lockCheckpoints(tx, id);
+        const { data } = await buildDelivery(tx, deps, input);
+        const isSigned = authorized.data !== expected.data;
+        if (isSigned && data !== expected.data) throw checkpointAdded();
+        await storeDelivery(tx, deps, { id, caller, reference });
+        return enqueue(tx, isSigned ? authorized : { ...expected, data });
+      });
     },
     respond: async () => ({ data: await viewContract(deps, id) }),
   });
 }
 
-/** The checkpoints are locked until the operation is stored, so none can be added after the root was computed. */
+/** Anchors all checkpoints so far. For the operation that is stored they are locked, so that none is left out. */
 async function buildDelivery(
-  tx: Transaction,
+  db: Executor,
   deps: Deps,
   input: { row: ContractRow; id: Address; caller: Address; reference: string; requestHash: string },
-): Promise<NewOperation> {
+): Promise<NewOperation & { caller: Address }> {
   const { row, id, caller, reference, requestHash } = input;
   const { criteriaCount, computedCriteria, deliveryDeadline } = row.chain;
-  await lockCheckpoints(tx, id);
-  const tree = await deps.checkpointTrees.of(tx, id);
-  const metrics = (await readLastCheckpoint(tx, id))?.data ?? null;
+  const tree = await deps.checkpointTrees.of(db, id);
+  const metrics = (await readLastCheckpoint(db, id))?.data ?? null;
   const outcomes = computedCriteria
     ? packOutcomes(
-        computeCriteria({ criteriaCount, applicationTerms: await readApplicationTerms(tx, id), metrics }),
+        computeCriteria({ criteriaCount, applicationTerms: await readApplicationTerms(db, id), metrics }),
       )
     : 0;
-  return deliverOperation({
+  const delivery = deliverOperation({
     escrow: id,
     caller,
     requestHash,
-    deliveryHash: await storeDelivery(tx, deps, { id, caller, reference }),
+    deliveryHash: hashOf(reference),
     checkpointsRoot: rootOf(tree),
     outcomes,
     notAfter: Number(deliveryDeadline) - 1,
   });
+  return { ...delivery, caller };
 }
 
-async function readApplicationTerms(tx: Transaction, id: Address): Promise<Record<string, unknown> | null> {
-  const [row] = await tx
+const hashOf = (reference: string): Hex => keccak256(stringToHex(reference));
+
+function checkpointAdded(): AppError {
+  return new AppError("conflict", {
+    message: "A checkpoint was added while you signed. Sign the delivery again.",
+    retryable: true,
+  });
+}
+
+async function readApplicationTerms(db: Executor, id: Address): Promise<Record<string, unknown> | null> {
+  const [row] = await db
     .select({ applicationTerms: terms.applicationTerms })
     .from(terms)
     .where(eq(terms.id, id));
@@ -90,61 +109,12 @@ async function storeDelivery(
   tx: Transaction,
   { config }: Deps,
   { id, caller, reference }: { id: Address; caller: Address; reference: string },
-): Promise<Hex> {
-  const deliveryHash = keccak256(stringToHex(reference));
+): Promise<void> {
   const { masterKey, masterKeysOld } = config;
   const place = { contractId: id, field: "delivery", masterKey, masterKeysOld } as const;
   const encrypted = await encryptReference(tx, { ...place, reference });
   await tx
     .insert(delivery)
-    .values({ contractId: id, worker: caller, deliveryHash, encrypted })
+    .values({ contractId: id, worker: caller, deliveryHash: hashOf(reference), encrypted })
     .onConflictDoNothing();
-  return deliveryHash;
-}
-
-const COMPARISONS: Record<string, (value: number, target: number) => boolean> = {
-  ">=": (value, target) => value >= target,
-  ">": (value, target) => value > target,
-  "<=": (value, target) => value <= target,
-  "<": (value, target) => value < target,
-  "==": (value, target) => value === target,
-};
-
-interface Rule {
-  metric: string;
-  op: string;
-  target: number;
-}
-
-/**
- * One outcome per criterion. Rule `i` is `applicationTerms.criteria[i]`; a missing or malformed one gives `unclear`, a
- * valid one without a number to compare gives `not met`.
- */
-export function computeCriteria(input: {
-  criteriaCount: number;
-  applicationTerms: Record<string, unknown> | null;
-  /** `data` of the last checkpoint; null if there is none. */
-  metrics: Record<string, unknown> | null;
-}): Outcome[] {
-  const rules = input.applicationTerms?.criteria;
-  return Array.from({ length: input.criteriaCount }, (_, i) => {
-    const rule = ruleOf(Array.isArray(rules) ? rules[i] : undefined);
-    if (rule === null) return "unclear";
-    const value =
-      input.metrics !== null && Object.hasOwn(input.metrics, rule.metric) ? input.metrics[rule.metric] : null;
-    if (typeof value !== "number") return "not met";
-    return COMPARISONS[rule.op]?.(value, rule.target) === true ? "met" : "not met";
-  });
-}
-
-function ruleOf(value: unknown): Rule | null {
-  if (typeof value !== "object" || value === null) return null;
-  const { metric, op, target } = value as Record<string, unknown>;
-  const sound =
-    typeof metric === "string" &&
-    metric !== "" &&
-    typeof op === "string" &&
-    Object.hasOwn(COMPARISONS, op) &&
-    typeof target === "number";
-  return sound ? { metric, op, target } : null;
 }

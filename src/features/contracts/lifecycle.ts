@@ -5,6 +5,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import type { Transaction } from "../../db/client.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
+import type { SignatureHeaders } from "../../http/operation.js";
 import type { StoredResponse } from "../../payments/operation-outcome.js";
 import type { PaidAction } from "../../payments/paid-action.js";
 import { performPaidCall } from "../../payments/paid-call.js";
@@ -18,7 +19,7 @@ import {
   withdrawOperation,
 } from "../../relayer/operations.js";
 import { enqueue, MAX_QUEUED } from "../../relayer/outbox.js";
-import { ensureDelegation } from "../agents/delegation.js";
+import { authorize } from "../agents/authorize.js";
 import {
   loadContractForAction,
   requireBefore,
@@ -62,7 +63,12 @@ const ACTIONS = {
 export function performLifecycleAction(
   deps: Deps,
   name: keyof typeof ACTIONS,
-  { id, caller, rawBody }: { id: Address; caller: Address; rawBody: Uint8Array },
+  {
+    id,
+    caller,
+    rawBody,
+    signature,
+  }: { id: Address; caller: Address; rawBody: Uint8Array; signature: SignatureHeaders },
 ): Promise<StoredResponse> {
   const { requireRole, status, deadline, toOperation } = ACTIONS[name];
   return performAction(deps, {
@@ -76,9 +82,9 @@ export function performLifecycleAction(
       requireRole(row, caller);
       requireStatus(row, status, now);
       requireBefore(deadline, row.chain[deadline], now);
-      await ensureDelegation(deps, caller);
       const notAfter = Number(row.chain[deadline]) - 1;
-      const ending = toOperation({ escrow: id, caller, requestHash, notAfter });
+      const operation = { ...toOperation({ escrow: id, caller, requestHash, notAfter }), caller };
+      const ending = await authorize(deps, operation, { action: name, headers: signature });
       if (row.chain.payoutHold > 0) return enqueue(deps.db, ending);
       return deps.db.transaction((tx) => enqueueWithSettlement(tx, ending, id));
     },

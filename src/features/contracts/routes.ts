@@ -135,16 +135,17 @@ const acceptContractOperation = operation(
     summary: "Accept or decline a contract",
     description: "Declining costs nothing.",
     paid: true,
+    signable: true,
     params,
     body: AcceptBodySchema,
     returns: stored("The contract, matched or declined", ContractSchema),
     errors: [...REFUSALS],
   },
   (deps) =>
-    ({ params: { id }, body: { accept }, caller, rawBody, c }) =>
+    ({ params: { id }, body: { accept }, signature, caller, rawBody, c }) =>
       accept
         ? performPaidAction(deps, "accept", { id, caller, rawBody, headers: c.req.raw.headers })
-        : performLifecycleAction(deps, "decline", { id, caller, rawBody }),
+        : performLifecycleAction(deps, "decline", { id, caller, rawBody, signature }),
 );
 
 const submitDeliveryOperation = operation(
@@ -154,14 +155,15 @@ const submitDeliveryOperation = operation(
     operationId: "submitDelivery",
     tag,
     summary: "Submit the delivery",
+    signable: true,
     params,
     body: DeliveryBodySchema,
     returns: stored("The contract, under review", ContractSchema),
     errors: [...REFUSALS],
   },
   (deps) =>
-    ({ params: { id }, body: { delivery }, caller, rawBody }) =>
-      deliver(deps, { id, caller, rawBody, reference: delivery }),
+    ({ params: { id }, body: { delivery }, signature, caller, rawBody }) =>
+      deliver(deps, { id, caller, rawBody, signature, reference: delivery }),
 );
 
 const disputeContractOperation = operation(
@@ -189,13 +191,14 @@ function lifecycleOperation(name: "approve" | "withdraw" | "cancel", summary: st
       operationId: `${name}Contract`,
       tag,
       summary,
+      signable: true,
       params,
       returns: stored(result, ContractSchema),
       errors: [...REFUSALS],
     },
     (deps) =>
-      ({ params: { id }, caller, rawBody }) =>
-        performLifecycleAction(deps, name, { id, caller, rawBody }),
+      ({ params: { id }, signature, caller, rawBody }) =>
+        performLifecycleAction(deps, name, { id, caller, rawBody, signature }),
   );
 }
 

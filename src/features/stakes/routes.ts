@@ -8,7 +8,7 @@ import type { Executor } from "../../db/client.js";
 import { vote, workingContract as w } from "../../db/onchain.js";
 import { operation as relayed } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
-import { data, operation, stored } from "../../http/operation.js";
+import { data, operation, type SignatureHeaders, stored } from "../../http/operation.js";
 import { AddressParamsSchema } from "../../http/schemas.js";
 import type { StoredResponse } from "../../payments/operation-outcome.js";
 import type { PaidAction } from "../../payments/paid-action.js";
@@ -16,7 +16,7 @@ import { performPaidCall } from "../../payments/paid-call.js";
 import type { HeaderReader, PaymentAsset } from "../../payments/x402.js";
 import { requestUnstakeOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
-import { ensureDelegation } from "../agents/delegation.js";
+import { authorize } from "../agents/authorize.js";
 import { performAction } from "../contracts/perform-action.js";
 import { createParameterReader } from "../protocol/parameters.js";
 import {
@@ -101,7 +101,7 @@ async function newestStake(db: Executor, caller: Address): Promise<bigint> {
 /** Starts the withdrawal of the whole stake. Refuses with 409 if there is none, if the withdrawal has begun, or if a vote is open. */
 export async function requestUnstake(
   deps: StakeDeps,
-  { caller, rawBody }: { caller: Address; rawBody: Uint8Array },
+  { caller, rawBody, signature }: { caller: Address; rawBody: Uint8Array; signature: SignatureHeaders },
 ): Promise<StoredResponse> {
   const { db, deployment } = deps;
   const current = await loadStake(db, caller);
@@ -117,8 +117,9 @@ export async function requestUnstake(
     store: async (requestHash) => {
       requireBonded(current);
       await requireNoOpenVote(db, caller);
-      await ensureDelegation(deps, caller);
-      return enqueue(db, requestUnstakeOperation({ deployment, agent: caller, onceKey, requestHash }));
+      const operation = requestUnstakeOperation({ deployment, agent: caller, onceKey, requestHash });
+      const unstaking = { action: "unstake", headers: signature } as const;
+      return enqueue(db, await authorize(deps, { ...operation, caller }, unstaking));
     },
     respond: async () => ({ data: await viewStake(deps, caller) }),
   });
@@ -178,12 +179,14 @@ export const stakeOperations = [
       summary: "Withdraw the whole stake",
       description:
         "It is paid back automatically after 48 hours. Refused while a vote of the caller is open.",
+      signable: true,
       returns: stored("The stake, with the time after which it is paid back", StakeSchema),
       errors: ["forbidden", "conflict"],
     },
     (deps) => {
       const readParameters = createParameterReader(deps);
-      return ({ caller, rawBody }) => requestUnstake({ ...deps, readParameters }, { caller, rawBody });
+      return ({ caller, rawBody, signature }) =>
+        requestUnstake({ ...deps, readParameters }, { caller, rawBody, signature });
     },
   ),
   operation(

@@ -110,9 +110,16 @@ async function storeVote(
   { id, caller, before }: { id: Address; caller: Address; before: "quote" | "operation" },
 ): Promise<void> {
   if (before === "quote") return;
-  await ensureDelegation(deps, caller);
+  if (!(await ensureDelegation(deps, caller, "vote"))) throw votesNotDelegated();
   if (entrusted === undefined) return;
   await deps.db.insert(sealedVote).values({ contractId: id, backupAgent: caller, commitment, ...entrusted });
+}
+
+function votesNotDelegated(): AppError {
+  return new AppError("forbidden", {
+    message:
+      "Your address leaves its votes to no operator, because you signed in so, never signed in, or revoked. Sign in again and leave `vote` to it, or call the escrow yourself.",
+  });
 }
 
 /** The caller's ballot on chain: of several concurrent attempts, the one whose commitment was accepted. */

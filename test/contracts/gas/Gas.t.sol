@@ -3,6 +3,7 @@ pragma solidity 0.8.37;
 
 import {Vm} from "forge-std/Vm.sol";
 import {IAgentDelegation} from "../../../contracts/interfaces/IAgentDelegation.sol";
+import {IAgentSignatures} from "../../../contracts/interfaces/IAgentSignatures.sol";
 import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRegistry.sol";
 import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
@@ -151,6 +152,33 @@ contract GasTest is GasBaseTest {
         vm.warp(vm.getBlockTimestamp() + 48 hours);
         bytes memory withdrawing = abi.encodeCall(IBackupAgentRegistry.withdrawStake, (juror));
         _measure("withdraw-stake", _operation(address(registry), withdrawing));
+    }
+
+    /// @dev The same calls, once by delegation and once with the party's signature and no delegation.
+    function test_SignedActions() public {
+        address[2] memory delegated = [_created(_terms(3, 1)), _matched(_terms(3, 2))];
+        address[2] memory signed = [_created(_terms(3, 3)), _matched(_terms(3, 4))];
+        _measureSigned("cancel", delegated[0], signed[0], client, abi.encodeCall(IWorkingContractEscrow.cancel, ()));
+        _measureSigned("deliver", delegated[1], signed[1], worker, _deliver());
+        _measureSigned("approve", delegated[1], signed[1], client, abi.encodeCall(IWorkingContractEscrow.approve, ()));
+    }
+
+    function _measureSigned(
+        string memory action,
+        address delegated,
+        address signed,
+        Vm.Wallet memory party,
+        bytes memory data
+    ) private {
+        uint256 expected = _relay(_one(_operation(delegated, data)));
+        uint40 deadline = uint40(vm.getBlockTimestamp()) + 600;
+        (uint8 v, bytes32 r, bytes32 s) =
+            vm.sign(party, IAgentSignatures(signed).actionDigest(party.addr, deadline, data));
+        bytes memory carrying =
+            abi.encodeCall(IAgentSignatures.withSignature, (party.addr, deadline, abi.encodePacked(r, s, v), data));
+        uint256 before = total;
+        _measure(string.concat(action, ", signed"), _operation(signed, carrying));
+        assertLe(total - before, expected + 12_000, "a signature costs at most 12,000");
     }
 
     function _measureUntilDelivery(uint8 criteria) private returns (address escrow) {

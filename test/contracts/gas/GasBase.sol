@@ -16,7 +16,7 @@ import {IEIP3009} from "../../../contracts/interfaces/IEIP3009.sol";
 import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {IWorkingContractFactory} from "../../../contracts/interfaces/IWorkingContractFactory.sol";
-import {Authorization, Parameters, Terms} from "../../../contracts/types/Types.sol";
+import {Authorization, Delegation, Parameters, Terms} from "../../../contracts/types/Types.sol";
 import {FiatTokenLike, FiatTokenProxyLike} from "./FiatTokenLike.sol";
 
 /// @notice The protocol behind its Relay, with a token that costs what USDC costs, and the operations that the Relay
@@ -208,18 +208,23 @@ abstract contract GasBaseTest is Test {
 
     function _register(Vm.Wallet memory agent) internal returns (IRelay.Operation memory) {
         uint40 issuedAt = uint40(vm.getBlockTimestamp());
-        bytes memory text =
-            bytes(delegation.challengeText(agent.addr, address(relay), _word(1), issuedAt, issuedAt + 300));
+        Delegation memory signed = Delegation({
+            agent: agent.addr,
+            operator: address(relay),
+            actions: 0xff,
+            until: 0,
+            nonce: _word(1),
+            issuedAt: issuedAt,
+            expiresAt: issuedAt + 300
+        });
+        bytes memory text = bytes(delegation.challengeText(signed));
         bytes32 digest =
             keccak256(abi.encodePacked("\x19Ethereum Signed Message:\n", bytes(vm.toString(text.length)), text));
         (uint8 v, bytes32 r, bytes32 s) = vm.sign(agent, digest);
-        return _operation(
-            address(delegation),
-            abi.encodeCall(
-                IAgentDelegation.register,
-                (agent.addr, address(relay), _word(1), issuedAt, issuedAt + 300, abi.encodePacked(r, s, v))
-            )
-        );
+        return
+            _operation(
+                address(delegation), abi.encodeCall(IAgentDelegation.register, (signed, abi.encodePacked(r, s, v)))
+            );
     }
 
     function _stake(Vm.Wallet memory agent, uint256 amount) internal returns (IRelay.Operation memory) {

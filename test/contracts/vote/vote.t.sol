@@ -53,7 +53,28 @@ contract VoteTest is BaseTest {
         escrow.vote(agent, COMMITMENT, bond);
     }
 
-    /// The bond's authorization does not sign the votes: anyone who holds it could cast any votes with it.
+    function test_WhenNonceIsTheCommitment() public {
+        address independent = agents[5];
+        _stake(independent, ELIGIBILITY_STAKE);
+        vm.warp(_now() + 1);
+        escrow = _disputed(_newTerms());
+        Authorization memory bond = _authorizeWith(COMMITMENT, address(usd), independent, address(escrow), VOTE_BOND);
+        bytes32 other = keccak256("other votes");
+        _expectNotParty(operator, independent);
+        vm.prank(operator);
+        escrow.vote(independent, other, bond);
+        vm.expectRevert(
+            abi.encodeWithSelector(IWorkingContractEscrow.NotPayerOrOperator.selector, stranger, independent)
+        );
+        vm.prank(stranger);
+        escrow.vote(independent, COMMITMENT, bond);
+
+        vm.prank(operator);
+        escrow.vote(independent, COMMITMENT, bond);
+        assertEq(escrow.ballotOf(independent), uint256(COMMITMENT), "ballot");
+    }
+
+    /// Such a bond's authorization does not sign the votes: anyone who holds it could cast any votes with it.
     function test_RevertGiven_AgentNeverDelegatedOrRevoked() public {
         address independent = agents[5];
         _stake(independent, ELIGIBILITY_STAKE);

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { challengeText } from "@working-contracts/protocol/challenge-text";
+import { challengeText, FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import { voteCommitment } from "@working-contracts/protocol/outcomes";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
 import {
@@ -180,6 +180,7 @@ describe("challengeText", () => {
     operator: "0x00000000000000000000000000000000000000BB",
     factory: "0x00000000000000000000000000000000000000CC",
     chainId: 84_532,
+    ...FULL_PERMISSION,
     nonce: `0x${"AB".repeat(32)}`,
     issuedAt: 951_782_400,
     expiresAt: 951_782_700,

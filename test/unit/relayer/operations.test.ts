@@ -121,17 +121,23 @@ describe("the relayer's calls", () => {
     const delegation = operations.delegateOperation({
       deployment,
       agent: caller,
+      actions: 3,
+      until: 7,
       nonce: word("1"),
       issuedAt: 5,
       expiresAt: 6,
       signature: authorization.signature,
     });
     expect(decodeFunctionData({ abi: delegationAbi, data: delegation.data }).args).toEqual([
-      expect.stringMatching(new RegExp(caller, "i")),
-      deployment.relay,
-      word("1"),
-      5,
-      6,
+      {
+        agent: expect.stringMatching(new RegExp(caller, "i")),
+        operator: deployment.relay,
+        actions: 3,
+        until: 7,
+        nonce: word("1"),
+        issuedAt: 5,
+        expiresAt: 6,
+      },
       authorization.signature,
     ]);
     const revocation = operations.revokeDelegationOperation({

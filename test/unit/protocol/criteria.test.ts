@@ -1,5 +1,5 @@
+import { computeCriteria } from "@working-contracts/protocol/criteria";
 import { describe, expect, test } from "vitest";
-import { computeCriteria } from "../../../../src/features/contracts/deliver.js";
 
 const outcome = (rule: unknown, metrics: Record<string, unknown> | null) =>
   computeCriteria({ criteriaCount: 1, applicationTerms: { criteria: [rule] }, metrics })[0];

@@ -1,0 +1,91 @@
+/** Actions that the agent signs itself, so that the service only carries them (docs/trust.md). */
+import { type AgentAction, actionBits } from "@working-contracts/protocol/challenge-text";
+import { actionTypedData } from "@working-contracts/protocol/signed-action";
+import type { Address, Hex } from "@working-contracts/protocol/types";
+import { RefusedToSign, ServiceError } from "./errors.js";
+import type { ServiceResponse } from "./http.js";
+import {
+  call,
+  type Endpoint,
+  type InputArguments,
+  type ResponseOf,
+  requestOf,
+  type Session,
+} from "./session.js";
+
+/** Leaves time for an action that has to queue. */
+const VALIDITY_SECONDS = 600;
+
+export interface ActionToSign {
+  action: AgentAction;
+  /** The escrow, or for an unstake the registry. */
+  contract: string;
+  /** The action's calldata; if only the service can tell it, a check of what the service asks to sign. */
+  calldata: Hex | ((asked: Hex) => Promise<void> | void);
+}
+
+/** Calls an operation with the agent's signature for this action, unless it left the action to the operator. */
+export async function callSigned<E extends Endpoint>(
+  session: Session,
+  endpoint: E,
+  { action, contract, calldata }: ActionToSign,
+  ...[input]: InputArguments<E>
+): Promise<ResponseOf<E>> {
+  const now = await session.signingTime();
+  if (isLeftToOperator(session, action, now))
+    return call(session, endpoint, ...([input] as InputArguments<E>));
+
+  const request = requestOf(session, endpoint, input as Parameters<typeof requestOf>[2]);
+  const deadline = now + VALIDITY_SECONDS;
+  const send = (headers: Record<string, string>): Promise<ServiceResponse> =>
+    session.http.send({
+      ...request,
+      headers: { ...request.headers, "action-deadline": String(deadline), ...headers },
+    });
+  const sign = async (calldata: Hex, nonce: bigint): Promise<ResponseOf<E>> => {
+    const agent = session.signer.address.toLowerCase() as Address;
+    const signature = await session.signer.signTypedData(
+      actionTypedData({
+        chainId: session.network.chainId,
+        contract: contract.toLowerCase() as Address,
+        agent,
+        call: calldata,
+        nonce,
+        deadline,
+      }),
+    );
+    return (await send({ "action-signature": signature })).json as ResponseOf<E>;
+  };
+
+  try {
+    // The nonce is zero until the agent cancels signatures. Without a signature the service says what to sign.
+    if (typeof calldata === "string") return await sign(calldata, 0n);
+    return (await send({})).json as ResponseOf<E>;
+  } catch (error) {
+    const asked = askedOf(error);
+    if (asked === null) throw error;
+    if (typeof calldata === "string") {
+      if (asked.nonce === 0n) throw error;
+      return sign(calldata, asked.nonce);
+    }
+    await calldata(asked.call);
+    return sign(asked.call, asked.nonce);
+  }
+}
+
+function isLeftToOperator({ permission }: Session, action: AgentAction, now: number): boolean {
+  const { actions, until } = permission;
+  return (actions & actionBits([action])) !== 0 && (until === 0 || now + VALIDITY_SECONDS < until);
+}
+
+/** What the service asks to sign; null if the error is another one. */
+function askedOf(error: unknown): { call: Hex; nonce: bigint } | null {
+  if (!(error instanceof ServiceError)) return null;
+  const message = (error.details as { sign?: { message?: { call?: unknown; nonce?: unknown } } } | undefined)
+    ?.sign?.message;
+  if (message === undefined) return null;
+  const { call, nonce } = message;
+  if (typeof call === "string" && /^0x([0-9a-f]{2})+$/.test(call) && /^\d{1,20}$/.test(String(nonce)))
+    return { call: call as Hex, nonce: BigInt(String(nonce)) };
+  throw new RefusedToSign("action", "the service names no action to sign");
+}
