@@ -100,9 +100,9 @@ enum AgentAction {
 struct Delegation {
     address agent;
     address operator;
-    /// A bit per {AgentAction}, the first lowest. Zero: every action needs a signature of its own.
+    /// A bit per {AgentAction}, the first lowest. Zero: every action needs its own signature.
     uint8 actions;
-    /// When the operator's power ends by itself; zero if only a revocation ends it.
+    /// When the operator's power ends; zero if only a revocation ends it.
     uint40 until;
     bytes32 nonce;
     uint40 issuedAt;

@@ -40,7 +40,7 @@ export const challenge = app.table(
     /** Unix seconds, as written in the message. */
     issuedAt: bigint("issued_at", { mode: "number" }).notNull(),
     expiresAt: bigint("expires_at", { mode: "number" }).notNull(),
-    /** What the message leaves to the operator: a bit per action, and the end in Unix seconds or 0. */
+    /** The permission in the message: a bit per action, and its end in Unix seconds or 0. */
     actions: smallint("actions").notNull(),
     until: bigint("until", { mode: "number" }).notNull(),
     failedAttempts: smallint("failed_attempts").notNull().default(0),

@@ -332,7 +332,7 @@ function build(
   };
 }
 
-/** What checking an agent's signature adds to an action. */
+/** Added by the check of an agent's signature. */
 const SIGNATURE_GAS = 30_000;
 
 /** The same operation, carried by its caller's own signature instead of a delegation. */

@@ -7,7 +7,8 @@ import {
   registryAbi,
   relayAbi,
 } from "@working-contracts/protocol/abi";
-import { challengeText, FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
+import { challengeText, FULL_PERMISSION, type Permission } from "@working-contracts/protocol/challenge-text";
+import { actionTypedData } from "@working-contracts/protocol/signed-action";
 import {
   type Address,
   decodeErrorResult,
@@ -35,6 +36,8 @@ const errors = parseAbi([
   "error NotEligible(address agent, uint256 staked, uint256 required)",
   "error DelegationOutdated(uint40 issuedAt, uint40 revokedAt)",
   "error InvalidDelegationSignature(address agent)",
+  "error InvalidActionSignature(address agent)",
+  "error WrongStatus(uint8 actual, uint8 expected)",
 ]);
 const noPayment = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" } as const;
 const rows: string[][] = [];
@@ -79,6 +82,7 @@ function table(): string {
     "Agent that never acted through the operator",
     "Agent that delegated",
     "After it revoked",
+    "Agent that signs each action",
   ];
   return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
@@ -106,17 +110,36 @@ async function revoke(agent: Agent): Promise<void> {
   await mined(world, await wallet.writeContract({ ...delegation, functionName: "revoke", args }));
 }
 
-/** Delegates as a sign-in does; the result is the call that registers it. */
-async function delegationOf(agent: Agent): Promise<Hex> {
+/** Signs in as an agent does; the result is the call that registers what it leaves to the operator. */
+async function delegationOf(agent: Agent, permission: Permission = FULL_PERMISSION): Promise<Hex> {
   const { domain, relay, factory, chainId } = world.deployment;
   // Later than a revocation in the same second.
   const issuedAt = (await world.chainNow()) + ++delegations;
   const fields = { nonce: keccak256(generatePrivateKey()), issuedAt, expiresAt: issuedAt + 300 };
-  const delegation = { agent: agent.address, operator: relay, ...FULL_PERMISSION, ...fields };
+  const delegation = { agent: agent.address, operator: relay, ...permission, ...fields };
   const message = challengeText({ domain, factory, chainId, ...delegation });
   const signature = await agent.account.signMessage({ message });
   const args = [delegation, signature] as const;
   return encodeFunctionData({ abi: delegationAbi, functionName: "register", args });
+}
+
+/** The thief registers the strict sign-in as well, and attacks. */
+async function attackedAfterStrictSignIn(id: Address, victim: Agent, data: Hex): Promise<string> {
+  const register = await delegationOf(victim, { actions: 0, until: 0 });
+  expect(await relayed(world.deployment.delegation, register)).toBe("succeeds");
+  return relayed(id, data);
+}
+
+/** The Client's approval, as it signs it for anyone to carry. */
+async function approvalOf(contract: Address, agent: Agent): Promise<Hex> {
+  const deadline = (await world.chainNow()) + 600;
+  const approve = call("approve");
+  const { chainId } = world.deployment;
+  const signature = await agent.account.signTypedData(
+    actionTypedData({ chainId, contract, agent: agent.address, call: approve, nonce: 0n, deadline }),
+  );
+  const args = [agent.address, deadline, signature, approve] as const;
+  return encodeFunctionData({ abi: escrowAbi, functionName: "withSignature", args });
 }
 
 const call = (functionName: "approve" | "withdraw" | "cancel"): Hex =>
@@ -163,12 +186,15 @@ describe("an operator with a stolen Relay key", () => {
     await revoke(victim);
     const revoked = await relayed(next.id, data);
     const replayed = await relayed(world.deployment.delegation, register);
-    rows.push([name, `\`${never}\``, delegated, `\`${revoked}\`; replay of the delegation \`${replayed}\``]);
-    expect([never, delegated, revoked, replayed]).toEqual([
+    const strict = await attackedAfterStrictSignIn(next.id, victim, data);
+    const replay = `\`${revoked}\`; replay of the delegation \`${replayed}\``;
+    rows.push([name, `\`${never}\``, delegated, replay, `\`${strict}\``]);
+    expect([never, delegated, revoked, replayed, strict]).toEqual([
       "NotParty",
       "succeeds",
       "NotParty",
       "DelegationOutdated",
+      "NotParty",
     ]);
   });
 
@@ -182,14 +208,28 @@ describe("an operator with a stolen Relay key", () => {
     const delegated = await relayed(first.id, call("approve"));
     await revoke(client);
     const revoked = await relayed(second.id, call("approve"));
-    rows.push(["approve in the Client's name", `\`${never}\``, delegated, `\`${revoked}\``]);
-    expect([never, delegated, revoked]).toEqual(["NotParty", "succeeds", "NotParty"]);
+    const strict = await attackedAfterStrictSignIn(second.id, client, call("approve"));
+    rows.push(["approve in the Client's name", `\`${never}\``, delegated, `\`${revoked}\``, `\`${strict}\``]);
+    expect([never, delegated, revoked, strict]).toEqual(["NotParty", "succeeds", "NotParty", "NotParty"]);
+  });
+
+  test("cannot carry a signature to another contract, nor use it again", async () => {
+    const escrow = await delivered<Escrow>(world, { client, worker });
+    const other = await delivered<Escrow>(world, { client, worker });
+    const signed = await approvalOf(escrow.id, client);
+    const elsewhere = await relayed(other.id, signed);
+    expect(await relayed(escrow.id, signed)).toBe("succeeds");
+    const again = await relayed(escrow.id, signed);
+    rows.push(["carry its signature to another contract", "", "", "", `\`${elsewhere}\``]);
+    rows.push(["use its signature again", "", "", "", `\`${again}\``]);
+    expect([elsewhere, again]).toEqual(["InvalidActionSignature", "WrongStatus"]);
   });
 
   test("cannot forge a delegation", async () => {
     const forged = await delegationOf({ ...worker, account: privateKeyToAccount(generatePrivateKey()) });
     const result = await relayed(world.deployment.delegation, forged);
-    rows.push(["register a delegation that the agent did not sign", `\`${result}\``, "", `\`${result}\``]);
+    const name = "register a delegation that the agent did not sign";
+    rows.push([name, `\`${result}\``, "", `\`${result}\``, `\`${result}\``]);
     expect(result).toBe("InvalidDelegationSignature");
   });
 });
@@ -227,7 +267,7 @@ describe("an operator with the token owner's key", () => {
     await expect(
       world.publicClient.simulateContract({ address: later.id, ...vote, account: thief.account }),
     ).rejects.not.toThrow("NotEligible");
-    rows.push(["pack the jury of a matched contract", "`NotEligible`", "`NotEligible`", "`NotEligible`"]);
+    rows.push(["pack the jury of a matched contract", ...Array(4).fill("`NotEligible`")]);
   });
 });
 

@@ -74,16 +74,20 @@ export async function signIn({
   url,
   chainId,
   account = privateKeyToAccount(generatePrivateKey()),
+  permission,
 }: {
   url: string;
   chainId: number;
   account?: PrivateKeyAccount;
+  /** Body of the challenge's request; by default everything is left to the operator. */
+  permission?: Record<string, unknown>;
 }): Promise<Agent> {
   const address = account.address.toLowerCase() as Address;
   const anonymous = caller(url);
   const challenge = await anonymous<{ challengeId: string; message: string }>(
     "POST",
     `/v1/agents/${address}/challenge`,
+    permission && { body: permission },
   );
   const { challengeId, message } = challenge.data;
   const signature = await account.signMessage({ message });

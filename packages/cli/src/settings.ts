@@ -39,7 +39,7 @@ export interface Settings {
   /** The service's name in sign-in challenges, if it is not its host. */
   domain: string | undefined;
   clock: "local" | "service";
-  /** What the service may do without a signature for each action. */
+  /** Actions that the service may take without a signature for each. */
   operator: "none" | "all";
   rpcUrl: string | undefined;
   deploymentPath: string | undefined;
@@ -62,7 +62,7 @@ export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "
     password: passwordOf(env),
     domain: options.domain ?? env.WC_DOMAIN,
     clock: oneOf("clock", ["local", "service"], options.clock ?? env.WC_CLOCK),
-    operator: oneOf("operator", ["none", "all"], options.operator ?? env.WC_OPERATOR),
+    operator: oneOf("operator", ["all", "none"], options.operator ?? env.WC_OPERATOR),
     rpcUrl: options.rpcUrl ?? env.RPC_URL ?? local?.rpcUrl,
     deploymentPath: options.deployment ?? env.DEPLOYMENT ?? local?.deploymentPath,
   };

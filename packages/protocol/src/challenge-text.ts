@@ -29,7 +29,7 @@ export interface Permission {
 
 export const FULL_PERMISSION: Permission = { actions: ALL_ACTIONS, until: 0 };
 
-/** What an agent signs in with: `Delegation` in Types.sol. */
+/** A sign-in: `Delegation` in Types.sol. */
 export interface Delegation extends Permission {
   agent: Address;
   /** The Relay contract that acts for the agent. */

@@ -50,7 +50,7 @@ export const ChallengeBodySchema = z
       .default("all")
       .openapi({
         description:
-          "What the holder of the key may have the operator do without a signature of yours for the action; written into the message, and enforced on chain. The newest sign-in counts alone",
+          "Actions that the holder of the key may have the operator carry out without your signature for each; written into the message, and enforced on chain. The newest sign-in counts alone",
       }),
     operatorUntil: TimestampSchema.optional().openapi({
       description: "When that ends; otherwise with a revocation",

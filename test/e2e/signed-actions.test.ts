@@ -1,0 +1,258 @@
+/** Agents that leave nothing, or not everything, to the operator: each action carries their own signature. */
+import { connect, RefusedToSign } from "@working-contracts/client/index";
+import { delegationAbi, escrowAbi } from "@working-contracts/protocol/abi";
+import { actionBits } from "@working-contracts/protocol/challenge-text";
+import type { Address, Hex } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Agent, type Answer, signIn } from "../support/agent.js";
+import { mined, walletOf } from "../support/chain.js";
+import { created, delivered, eventually, type Json, matched, newJuror, ok } from "../support/contracts.js";
+import { openWorld, type World } from "../support/world.js";
+
+let world: World;
+let client: Agent;
+let worker: Agent;
+
+beforeAll(async () => {
+  world = await openWorld();
+  [client, worker] = [await strict(), await strict()];
+});
+afterAll(() => world.close());
+
+/** Signs in again, and leaves to the operator what is given, by default nothing. */
+const signInAs = ({ account }: Pick<Agent, "account">, permission: Json = { operatorActions: "none" }) =>
+  signIn({ url: world.url, chainId: world.deployment.chainId, account, permission });
+
+async function strict(): Promise<Agent> {
+  const account = privateKeyToAccount(generatePrivateKey());
+  await world.fundUsd(account.address, "5000");
+  return signInAs({ account });
+}
+
+interface ToSign {
+  message: { agent: string; call: Hex; nonce: string; deadline: number };
+}
+const toSign = ({ error }: Answer) => (error as { details: { sign: ToSign } }).details.sign;
+
+async function headersFor({ account }: Agent, sign: ToSign): Promise<Record<string, string>> {
+  const signature = await account.signTypedData(sign as never);
+  return { "Action-Signature": signature, "Action-Deadline": String(sign.message.deadline) };
+}
+
+const delegated = (agent: Agent, action: "approve" | "deliver") =>
+  world.publicClient.readContract({
+    address: world.deployment.delegation,
+    abi: delegationAbi,
+    functionName: "isAuthorized",
+    args: [agent.address, world.deployment.relay, Math.log2(actionBits([action]))],
+  });
+
+const approval = (id: string) => `/v1/contracts/${id}/approve`;
+
+/** A contract under review, whose parties signed what led to it. */
+async function underReview(): Promise<{ id: Address }> {
+  const { id } = await matched<{ id: Address }>(world, { client, worker });
+  const path = `/v1/contracts/${id}/delivery`;
+  const body = { delivery: "ipfs://output" };
+  const sign = toSign(await worker.post(path, body));
+  ok(await worker.post(path, body, await headersFor(worker, sign)));
+  return { id };
+}
+
+describe("an agent that leaves nothing to the operator", () => {
+  const paths: [string, () => Promise<{ path: string; body?: Json; agent: Agent; status?: number }>][] = [
+    ["approves", async () => ({ path: approval((await underReview()).id), agent: client })],
+    [
+      "delivers",
+      async () => {
+        const { id } = await matched(world, { client, worker });
+        return { path: `/v1/contracts/${id}/delivery`, body: { delivery: "ipfs://output" }, agent: worker };
+      },
+    ],
+    [
+      "withdraws",
+      async () => ({
+        path: `/v1/contracts/${(await matched(world, { client, worker })).id}/withdraw`,
+        agent: worker,
+      }),
+    ],
+    [
+      "cancels",
+      async () => ({ path: `/v1/contracts/${(await created(world, client)).id}/cancel`, agent: client }),
+    ],
+    [
+      "declines",
+      async () => {
+        const { id } = await created(world, client, { worker: worker.address, awardMethod: "direct_award" });
+        return { path: `/v1/contracts/${id}/accept`, body: { accept: false }, agent: worker };
+      },
+    ],
+    [
+      "unstakes",
+      async () => {
+        const juror = await signInAs(await newJuror(world));
+        return { path: "/v1/agents/me/unstake", agent: juror };
+      },
+    ],
+    [
+      "complains",
+      async () => ({
+        path: `/v1/contracts/${(await matched(world, { client, worker })).id}/complaints`,
+        body: { evidence: { what: "late" } },
+        agent: client,
+        status: 201,
+      }),
+    ],
+  ];
+
+  test.each(paths)("%s only with its signature for it", async (_, prepare) => {
+    const { path, body, agent, status = 200 } = await prepare();
+    const unsigned = await agent.post(path, body);
+    expect(unsigned).toMatchObject({ status: 403, error: { code: "forbidden" } });
+    expect(unsigned.error?.message).toContain("needs your own signature");
+
+    const sign = toSign(unsigned);
+    expect(sign.message).toMatchObject({ agent: agent.address, nonce: "0" });
+    const stranger = { ...agent, account: privateKeyToAccount(generatePrivateKey()) };
+    const forged = await agent.post(path, body, await headersFor(stranger, sign));
+    expect(forged).toMatchObject({ status: 401, error: { code: "invalid_signature" } });
+
+    const signed = await agent.post(path, body, await headersFor(agent, sign));
+    expect(signed.status).toBe(status);
+    expect(await delegated(agent, "approve")).toBe(false);
+  });
+
+  test("signs for a deadline of its own, and is refused once it has passed or is too far ahead", async () => {
+    const { id } = await underReview();
+    const now = await world.now();
+    const asked = await client.post(approval(id), undefined, { "Action-Deadline": String(now + 50) });
+    expect(toSign(asked).message.deadline).toBe(now + 50);
+    const headers = await headersFor(client, toSign(asked));
+    for (const deadline of [now - 1, now + 86_400 + 60]) {
+      const late = await client.post(approval(id), undefined, {
+        ...headers,
+        "Action-Deadline": `${deadline}`,
+      });
+      expect(late).toMatchObject({ status: 400, error: { code: "invalid_request" } });
+    }
+    const other = await client.post(approval(id), undefined, {
+      ...headers,
+      "Action-Deadline": `${now + 51}`,
+    });
+    expect(other).toMatchObject({ status: 401, error: { code: "invalid_signature" } });
+    ok(await client.post(approval(id), undefined, headers));
+  });
+
+  test("ends signatures that it has not used", async () => {
+    const { id } = await underReview();
+    const headers = await headersFor(client, toSign(await client.post(approval(id))));
+    const wallet = await walletOf(world, client);
+    const escrow = { address: id, abi: escrowAbi } as const;
+    await mined(world, await wallet.writeContract({ ...escrow, functionName: "cancelSignatures" }));
+
+    const cancelled = await client.post(approval(id), undefined, headers);
+    expect(cancelled).toMatchObject({ status: 401, error: { code: "invalid_signature" } });
+    expect(toSign(cancelled).message.nonce).toBe("1");
+    ok(await client.post(approval(id), undefined, await headersFor(client, toSign(cancelled))));
+  });
+
+  test("takes back what an earlier sign-in left to the operator", async () => {
+    const plain = await world.newAgent({ usd: "500" });
+    const { id } = await created(world, plain);
+    ok(await plain.post(`/v1/contracts/${id}/cancel`));
+    expect(await delegated(plain, "approve")).toBe(true);
+
+    // Of two texts of the same second the chain keeps the first.
+    await world.increaseTime(2);
+    await signInAs(plain);
+    await eventually(() => delegated(plain, "approve"), false);
+    const next = await created(world, plain);
+    expect(await plain.post(`/v1/contracts/${next.id}/cancel`)).toMatchObject({ status: 403 });
+  });
+});
+
+test("an agent leaves some actions to the operator, until a time", async () => {
+  const until = await world.inSeconds(60);
+  const permission = { operatorActions: ["deliver"], operatorUntil: until };
+  const partly = await signInAs(await world.newAgent({ usd: "500" }), permission);
+  const { id } = await delivered(world, { client, worker: partly });
+  expect(await delegated(partly, "deliver")).toBe(true);
+  expect(await delegated(partly, "approve")).toBe(false);
+  ok(
+    await client.post(
+      approval(id),
+      undefined,
+      await headersFor(client, toSign(await client.post(approval(id)))),
+    ),
+  );
+
+  const next = await matched(world, { client, worker: partly });
+  expect(await partly.post(`/v1/contracts/${next.id}/withdraw`)).toMatchObject({ status: 403 });
+  await world.increaseTime(61);
+  const late = await partly.post(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://output" });
+  expect(late).toMatchObject({ status: 403, error: { code: "forbidden" } });
+});
+
+test("a challenge whose permission has ended already is refused", async () => {
+  const body = { operatorUntil: await world.inSeconds(-1) };
+  const answer = await client.call("POST", `/v1/agents/${client.address}/challenge`, { body });
+  expect(answer).toMatchObject({ status: 400, error: { code: "invalid_request" } });
+});
+
+describe("the client", () => {
+  async function newClient(send: typeof fetch = fetch) {
+    const account = privateKeyToAccount(generatePrivateKey());
+    await world.fundUsd(account.address, "100");
+    return connect({
+      baseUrl: world.url,
+      account,
+      operator: "none",
+      fetch: send,
+      clock: "service",
+      spendingLimit: { perCall: "60" },
+    });
+  }
+  const work = { title: "A page", taskDescription: "One.", acceptanceCriteria: ["One"], budgetOrPrice: 50 };
+  const deadlines = { match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" } as const;
+
+  test("signs every action itself, and never delegates", async () => {
+    const [buyer, seller] = [await newClient(), await newClient()];
+    const draft = { ...work, ...(await buyer.deadlines(deadlines)) };
+    const { id } = await buyer.create(draft);
+    await seller.accept(id);
+    await seller.deliver(id, "ipfs://page");
+    expect(await seller.complain(id, { what: "slow", undefined: undefined })).toMatchObject({
+      status: "pending",
+    });
+    expect((await buyer.approve(id)).status).toBe("resolved");
+    const other = await buyer.create({
+      ...draft,
+      title: "Another page",
+      ...(await buyer.deadlines(deadlines)),
+    });
+    expect((await buyer.cancel(other.id)).status).toBe("cancelled-by-initiator");
+    for (const { address } of [buyer, seller]) {
+      const [issuedAt] = await world.publicClient.readContract({
+        address: world.deployment.delegation,
+        abi: delegationAbi,
+        functionName: "grants",
+        args: [address as Address, world.deployment.relay],
+      });
+      expect(issuedAt).toBe(0);
+    }
+  });
+
+  test("refuses to sign another delivery than its own", async () => {
+    const lying: typeof fetch = async (input, init) => {
+      const url = String(input);
+      if (!url.endsWith("/delivery")) return fetch(input, init);
+      return fetch(url, { ...init, body: JSON.stringify({ delivery: "ipfs://garbage" }) });
+    };
+    const [buyer, seller] = [await newClient(), await newClient(lying)];
+    const { id } = await buyer.create({ ...work, ...(await buyer.deadlines(deadlines)) });
+    await seller.accept(id);
+    await expect(seller.deliver(id, "ipfs://page")).rejects.toThrow(RefusedToSign);
+    expect((await buyer.get(id)).status).toBe("matched");
+  });
+});
