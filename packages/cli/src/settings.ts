@@ -62,7 +62,7 @@ export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "
     password: passwordOf(env),
     domain: options.domain ?? env.WC_DOMAIN,
     clock: oneOf("clock", ["local", "service"], options.clock ?? env.WC_CLOCK),
-    operator: oneOf("operator", ["all", "none"], options.operator ?? env.WC_OPERATOR),
+    operator: oneOf("operator", ["none", "all"], options.operator ?? env.WC_OPERATOR),
     rpcUrl: options.rpcUrl ?? env.RPC_URL ?? local?.rpcUrl,
     deploymentPath: options.deployment ?? env.DEPLOYMENT ?? local?.deploymentPath,
   };

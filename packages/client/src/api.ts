@@ -426,7 +426,7 @@ export interface components {
         };
         ChallengeBody: {
             /**
-             * @description What the holder of the key may have the operator do without a signature of yours for the action; written into the message, and enforced on chain. The newest sign-in counts alone
+             * @description Actions that the holder of the key may have the operator carry out without your signature for each; written into the message, and enforced on chain. The newest sign-in counts alone
              * @default all
              */
             operatorActions: ("all" | "none") | ("approve" | "deliver" | "withdraw" | "cancel" | "decline" | "vote" | "unstake" | "complain")[];

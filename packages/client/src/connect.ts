@@ -103,7 +103,7 @@ export async function connect(options: ConnectOptions) {
     },
     node: options.node,
     onProgress: options.onProgress,
-    permission: permissionOf(options.operator ?? "all"),
+    permission: permissionOf(options.operator ?? "none"),
     apiKey: options.apiKey ?? "",
   };
   if (options.apiKey === undefined) session.apiKey = await signIn(session, options.label);

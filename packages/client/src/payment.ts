@@ -1,6 +1,6 @@
 /** Checks a quote against the caller's own expectation, and signs the payment for it. */
 
-import type { Address, EscrowTerms } from "@working-contracts/protocol/types";
+import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { toHex } from "viem";
 import { RefusedToSign } from "./errors.js";
 import type { PlannedPayment } from "./spending.js";
@@ -93,7 +93,12 @@ function assetOf({ currency }: Expected, { asset, protocolToken }: PinnedNetwork
 /** Signs a checked quote: returns `PAYMENT-SIGNATURE` with an EIP-3009 authorization, valid until `validBefore`. */
 export async function signPayment(
   { quote, required }: QuotedPayment,
-  { signer, network, validBefore }: { signer: Signer; network: PinnedNetwork; validBefore: number },
+  {
+    signer,
+    network,
+    validBefore,
+    nonce = toHex(crypto.getRandomValues(new Uint8Array(32))),
+  }: { signer: Signer; network: PinnedNetwork; validBefore: number; nonce?: Hex | undefined },
 ): Promise<string> {
   const message = {
     from: signer.address,
@@ -101,7 +106,7 @@ export async function signPayment(
     value: BigInt(quote.amount),
     validAfter: 0n,
     validBefore: BigInt(validBefore),
-    nonce: toHex(crypto.getRandomValues(new Uint8Array(32))),
+    nonce,
   };
   const { name, version } = quote.extra ?? {};
   const signature = await signer.signTypedData({

@@ -4,7 +4,7 @@
  */
 import { formatDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import type { Permission } from "@working-contracts/protocol/challenge-text";
-import type { EscrowTerms } from "@working-contracts/protocol/types";
+import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { paths } from "./api.js";
 import { type Node, requireOnChain } from "./chain-check.js";
 import { ConnectionError, OutcomeUnknown, PaymentRejected, RefusedToSign, ServiceError } from "./errors.js";
@@ -146,6 +146,8 @@ export interface PaidCall<E extends Endpoint, T> {
   path?: object;
   /** JSON text, because its bytes are hashed. */
   body?: string;
+  /** The payment's nonce; by default random. */
+  nonce?: Hex | undefined;
   /** Computes the expected quote. Throws RefusedToSign if the quote cannot be right. */
   expect: (quoted: QuotedPayment) => Promise<ExpectedPayment>;
   /** Extracts the result from a success response. */
@@ -156,7 +158,7 @@ export interface PaidCall<E extends Endpoint, T> {
 export async function pay<E extends Endpoint, T>(
   session: Session,
   endpoint: E,
-  { path, body, expect, open }: PaidCall<E, T>,
+  { path, body, nonce, expect, open }: PaidCall<E, T>,
 ): Promise<T> {
   const request = requestOf(session, endpoint, { ...(path && { path }), body });
   const openResponse = ({ json, headers }: ServiceResponse): T => open(json as ResponseOf<E>, headers);
@@ -176,7 +178,7 @@ export async function pay<E extends Endpoint, T>(
     expected.deadline ?? Infinity,
   );
   report("signing");
-  const signature = await signPayment(quoted, { signer, network, validBefore });
+  const signature = await signPayment(quoted, { signer, network, validBefore, nonce });
   const signed = { ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } };
   report("sent");
   return sendSigned(session.http, signed, (response) => {

@@ -97,9 +97,11 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       const seal = async () => {
         const sealing = salt ?? (await voteSalt(signer, ballotOf(id)));
         const commitment = voteCommitment({ ...ballotOf(id), votes: packOutcomes(words), salt: sealing });
-        return { body: { commitment }, salt: sealing };
+        return { body: { commitment }, salt: sealing, nonce: commitment };
       };
-      const sealed = entrust ? { body: { votes: entriesOf(words) }, salt: null } : await seal();
+      const sealed = entrust
+        ? { body: { votes: entriesOf(words) }, salt: null, nonce: undefined }
+        : await seal();
       const expect = toEscrow(id, ({ price, parameters, criteriaCount }) => {
         // A commitment to another number of outcomes could never be opened.
         if (words.length !== criteriaCount)
@@ -109,6 +111,8 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       return pay(session, "POST /v1/contracts/{id}/votes", {
         path: { id },
         body: JSON.stringify(sealed.body),
+        // The bond then signs the votes: without a delegation no one can carry it with others.
+        nonce: sealed.nonce,
         expect,
         open: ({ data }, headers) => ({
           votes: data.map((one) => ({ ...one, vote: words[one.criterionIndex] ?? null })),

@@ -20,7 +20,7 @@ import { AppError } from "../../errors.js";
 import type { StoredResponse, Success } from "../../payments/operation-outcome.js";
 import type { PaidAction } from "../../payments/paid-action.js";
 import { performPaidCall } from "../../payments/paid-call.js";
-import type { HeaderReader } from "../../payments/x402.js";
+import { decodePayment, type HeaderReader } from "../../payments/x402.js";
 import { ensureDelegation } from "../agents/delegation.js";
 import { loadContractForAction, requireStatus } from "../contracts/load-for-action.js";
 import { type ContractRow, parametersOf } from "../contracts/view.js";
@@ -53,7 +53,7 @@ export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredRes
     rawBody,
     headers,
     check: () => checkVote(deps, call),
-    store: (action, before) => storeVote(deps, action, { id, caller, before }),
+    store: (action, before) => storeVote(deps, action, { id, caller, headers, before }),
     respond: () => presentBallot(deps, id, caller),
   });
 }
@@ -101,16 +101,23 @@ function seal(
 }
 
 /**
- * The bond's authorization does not sign the votes, so the Relay needs the voter's delegation to submit them. The votes
- * are stored before their commitment can reach the chain: a commitment whose votes are lost costs the voter its bond.
+ * A bond signs the votes if its nonce is their commitment; otherwise the Relay needs the voter's delegation. The votes are
+ * stored before their commitment can reach the chain: a commitment whose votes are lost costs the voter its bond.
  */
 async function storeVote(
   deps: Deps,
   { commitment, entrusted }: VoteAction,
-  { id, caller, before }: { id: Address; caller: Address; before: "quote" | "operation" },
+  {
+    id,
+    caller,
+    headers,
+    before,
+  }: Pick<VoteCall, "id" | "caller" | "headers"> & { before: "quote" | "operation" },
 ): Promise<void> {
   if (before === "quote") return;
-  if (!(await ensureDelegation(deps, caller, "vote"))) throw votesNotDelegated();
+  const decoded = decodePayment(headers);
+  const isSigned = decoded?.ok === true && decoded.payment.nonce.toLowerCase() === commitment;
+  if (!isSigned && !(await ensureDelegation(deps, caller, "vote"))) throw votesNotDelegated();
   if (entrusted === undefined) return;
   await deps.db.insert(sealedVote).values({ contractId: id, backupAgent: caller, commitment, ...entrusted });
 }
@@ -118,7 +125,7 @@ async function storeVote(
 function votesNotDelegated(): AppError {
   return new AppError("forbidden", {
     message:
-      "Your address leaves its votes to no operator, because you signed in so, never signed in, or revoked. Sign in again and leave `vote` to it, or call the escrow yourself.",
+      "Your address leaves its votes to no operator, because you signed in so, never signed in, or revoked. Send their commitment and use it as the nonce of the payment, or sign in again and leave `vote` to it.",
   });
 }
 
