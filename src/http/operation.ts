@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
+import { createMiddleware } from "hono/factory";
 import { type Deps, reading } from "../deps.js";
 import type { ErrorCode } from "../errors.js";
 import type { StoredResponse } from "../payments/operation-outcome.js";
@@ -99,6 +100,8 @@ export interface Declaration<P, Q, H, B, Result> {
   query?: Q;
   headers?: H;
   body?: B;
+  /** An empty body of any content type counts as `{}`. */
+  optionalBody?: true;
   returns: Returns<Result>;
   /** Error codes in addition to those of every call of its kind. */
   errors?: ErrorCode[];
@@ -121,6 +124,12 @@ export interface Call<P, Q, H, B> {
 
 /** Hex digits of a header's signature: leaves room for a multisig of dozens of owners, within Node's limit of all headers. */
 const MAX_SIGNATURE_LENGTH = 8_192;
+
+/** Without a content type, an empty body is not refused for having the wrong one. */
+const untypedIfEmpty = createMiddleware<AppEnv>(async (c, next) => {
+  if (c.get("rawBody").length === 0) c.req.raw.headers.delete("content-type");
+  await next();
+});
 
 /** The caller's signature (EIP-712) over this one action. */
 const SignatureHeadersSchema = z.object({
@@ -188,7 +197,8 @@ export function operation<
     tags: [tag],
     summary,
     ...(note.length === 0 ? {} : { description: note.join(" ") }),
-    ...(needsKey ? { security: KEY_SECURITY, middleware: [requireKey] } : {}),
+    ...(needsKey ? { security: KEY_SECURITY } : {}),
+    middleware: [...(needsKey ? [requireKey] : []), ...(declaration.optionalBody ? [untypedIfEmpty] : [])],
     request: {
       ...(params === undefined ? {} : { params }),
       ...(query === undefined ? {} : { query }),

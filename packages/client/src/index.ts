@@ -1,7 +1,13 @@
 /** The public interface of the client. */
 export { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 export type { Node } from "./chain-check.js";
-export { type Agent, type ConnectOptions, connect, type Duration } from "./connect.js";
+export {
+  type Agent,
+  type ConnectOptions,
+  connect,
+  type Duration,
+  type OperatorPermission,
+} from "./connect.js";
 export {
   ConnectionError,
   OutcomeUnknown,

@@ -16,7 +16,7 @@ import {
 /** Leaves time for an action that has to queue. */
 const VALIDITY_SECONDS = 600;
 
-export interface ActionToSign {
+interface ActionToSign {
   action: AgentAction;
   /** The escrow, or for an unstake the registry. */
   contract: string;

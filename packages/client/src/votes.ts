@@ -5,7 +5,7 @@
 import { voteDeposit } from "@working-contracts/protocol/ledger";
 import { findVotes, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { encodeFunctionData, keccak256, parseAbi } from "viem";
+import { encodeFunctionData, keccak256, parseAbi, toHex } from "viem";
 import { requesterOf } from "./chain-check.js";
 import { RefusedToSign, ServiceError } from "./errors.js";
 import { pause } from "./http.js";
@@ -93,15 +93,10 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       id: string,
       words: readonly Outcome[],
       { entrust = false, salt }: VoteOptions = {},
-    ): Promise<{ votes: Vote[]; salt: Hex | null }> {
-      const seal = async () => {
-        const sealing = salt ?? (await voteSalt(signer, ballotOf(id)));
-        const commitment = voteCommitment({ ...ballotOf(id), votes: packOutcomes(words), salt: sealing });
-        return { body: { commitment }, salt: sealing, nonce: commitment };
-      };
-      const sealed = entrust
-        ? { body: { votes: entriesOf(words) }, salt: null, nonce: undefined }
-        : await seal();
+    ): Promise<{ votes: Vote[]; salt: Hex }> {
+      const random = () => toHex(crypto.getRandomValues(new Uint8Array(32)));
+      const sealing = salt ?? (entrust ? random() : await voteSalt(signer, ballotOf(id)));
+      const commitment = voteCommitment({ ...ballotOf(id), votes: packOutcomes(words), salt: sealing });
       const expect = toEscrow(id, ({ price, parameters, criteriaCount }) => {
         // A commitment to another number of outcomes could never be opened.
         if (words.length !== criteriaCount)
@@ -110,13 +105,13 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       });
       return pay(session, "POST /v1/contracts/{id}/votes", {
         path: { id },
-        body: JSON.stringify(sealed.body),
-        // The bond then signs the votes: without a delegation no one can carry it with others.
-        nonce: sealed.nonce,
+        body: JSON.stringify(entrust ? { votes: entriesOf(words), salt: sealing } : { commitment }),
+        // The bond then signs the votes: no one can carry it with others.
+        nonce: commitment,
         expect,
         open: ({ data }, headers) => ({
           votes: data.map((one) => ({ ...one, vote: words[one.criterionIndex] ?? null })),
-          salt: sealed.salt ?? (headers.get("vote-salt") as Hex | null),
+          salt: (headers.get("vote-salt") as Hex | null) ?? sealing,
         }),
       });
     },

@@ -36,7 +36,7 @@ export async function authorize(
   throw await signatureMissing(deps, { agent, contract, call, headers });
 }
 
-export interface ActionSignature {
+interface ActionSignature {
   deadline: number;
   nonce: bigint;
   signature: Hex;

@@ -19,14 +19,18 @@ import { enqueue, type NewOperation } from "../../relayer/outbox.js";
  */
 export async function ensureDelegation(deps: Deps, agent: Address, action: AgentAction): Promise<boolean> {
   const grant = await readGrant(deps, agent);
-  if (permits(grant, action, deps.clock.now())) return true;
+  const now = deps.clock.now();
+  if (permits(grant, action, now)) return true;
+  const mayRegister = (proof: Proof | null): proof is Proof =>
+    proof !== null && permits({ ...proof, revokedAt: 0 }, action, now);
+  if (!mayRegister(await newestProof(deps.db, agent, grant.revokedAt))) return false;
   await assertDelegable(deps, agent);
 
   const operation = await deps.db.transaction(async (tx) => {
     // A revocation of all keys takes the same lock: it either deletes the proof first, or finds our operation.
     await lockAddress(tx, agent);
     const proof = await newestProof(tx, agent, grant.revokedAt);
-    if (proof === null || !permits({ ...proof, revokedAt: 0 }, action, deps.clock.now())) return null;
+    if (!mayRegister(proof)) return null;
     return (await enqueue(tx, registration(deps, proof))).operation;
   });
   if (operation === null) return false;

@@ -43,7 +43,7 @@ const claim = {
     .openapi({ description: "personal_sign over the challenge's message, in hex" }),
 };
 
-export const ChallengeBodySchema = z
+const ChallengeBodySchema = z
   .object({
     operatorActions: z
       .union([z.enum(["all", "none"]), z.array(z.enum(AGENT_ACTIONS)).min(1)])
@@ -128,6 +128,7 @@ export const agentOperations = [
       auth: "none",
       params,
       body: ChallengeBodySchema,
+      optionalBody: true,
       returns: data("The challenge", ChallengeSchema),
     },
     (deps) => {

@@ -35,6 +35,11 @@ const Bytes32Schema = z
 export const VotesBodySchema = z
   .object({
     votes: VotesSchema.optional(),
+    salt: Bytes32Schema.optional().openapi({
+      type: "string",
+      description:
+        "With `votes`: seals them, instead of a random salt. If the payment's nonce is their commitment, it signs the votes",
+    }),
     commitment: Bytes32Schema.refine(isCommitment, "must be a hash; the escrow takes it for opened votes")
       .optional()
       .openapi({
@@ -97,8 +102,8 @@ export const voteOperations = [
       errors: ["not_found", "forbidden", "conflict"],
     },
     (deps) =>
-      ({ params: { id }, body: { votes = [], commitment }, caller, rawBody, c }) => {
-        const ballot = commitment === undefined ? { votes } : { commitment };
+      ({ params: { id }, body: { votes = [], salt, commitment }, caller, rawBody, c }) => {
+        const ballot = commitment === undefined ? { votes, salt } : { commitment };
         return submitVotes(deps, { id, caller, rawBody, headers: c.req.raw.headers, ballot });
       },
   ),

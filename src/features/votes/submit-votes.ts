@@ -38,7 +38,7 @@ export interface VoteCall {
   rawBody: Uint8Array;
   headers: HeaderReader;
   /** Votes for the service to seal, or the commitment to votes that it must not see. */
-  ballot: { votes: readonly BallotEntry[] } | { commitment: Hex };
+  ballot: { votes: readonly BallotEntry[]; salt?: Hex | undefined } | { commitment: Hex };
 }
 
 /**
@@ -89,12 +89,12 @@ function seal(
     ballot,
     criteriaCount,
   }: Pick<VoteCall, "id" | "caller"> & {
-    ballot: { votes: readonly BallotEntry[] };
+    ballot: { votes: readonly BallotEntry[]; salt?: Hex | undefined };
     criteriaCount: number;
   },
 ): Pick<VoteAction, "commitment" | "entrusted"> {
   const votes = packBallot(ballot.votes, criteriaCount);
-  const salt: Hex = `0x${randomBytes(32).toString("hex")}`;
+  const salt = ballot.salt ?? (`0x${randomBytes(32).toString("hex")}` as const);
   const { chainId } = deployment;
   const commitment = voteCommitment({ chainId, escrow: id, voter: caller, votes, salt });
   return { commitment, entrusted: { votes, salt } };
@@ -119,13 +119,14 @@ async function storeVote(
   const isSigned = decoded?.ok === true && decoded.payment.nonce.toLowerCase() === commitment;
   if (!isSigned && !(await ensureDelegation(deps, caller, "vote"))) throw votesNotDelegated();
   if (entrusted === undefined) return;
-  await deps.db.insert(sealedVote).values({ contractId: id, backupAgent: caller, commitment, ...entrusted });
+  const row = { contractId: id, backupAgent: caller, commitment, ...entrusted };
+  await deps.db.insert(sealedVote).values(row).onConflictDoNothing();
 }
 
 function votesNotDelegated(): AppError {
   return new AppError("forbidden", {
     message:
-      "Your address leaves its votes to no operator, because you signed in so, never signed in, or revoked. Send their commitment and use it as the nonce of the payment, or sign in again and leave `vote` to it.",
+      "Your address leaves its votes to no operator, because you signed in so, never signed in, or revoked. Send their commitment, or their salt, and use the commitment as the payment's nonce; or sign in again and leave `vote` to it.",
   });
 }
 

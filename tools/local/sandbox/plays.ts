@@ -72,6 +72,7 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
       label,
       // The sandbox moves the chain's clock.
       clock: "service",
+      operator: "all",
       spendingLimit: { perCall: FUNDS, stake: JURY_TOKENS },
       signal: stopping.signal,
     });
