@@ -1,7 +1,7 @@
 /**
  * Bundles the packages that users install into their `dist/` folders, each with the workspaces it is made of. Does
- * nothing if `dist/` is newer than its sources. Runs after `npm ci` and before every start and test. `--publish` makes
- * each `dist/` the whole package, ready for `npm pack` and `npm publish`: manifest, declarations, README, license.
+ * nothing if `dist/` is newer than its sources. Runs after `npm ci` and before every start and test. `--publish` writes
+ * the whole packages, ready for `npm pack` and `npm publish`, to `dist/client` and `dist/cli`.
  */
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -39,38 +39,62 @@ export async function ensureBuilt() {
   }
 }
 
-/** Declarations of the client and of the protocol that it contains; imports between the two become relative. */
-function buildTypes() {
-  const compiled = join(ROOT, "node_modules/.cache/types");
-  rmSync(compiled, { recursive: true, force: true });
+/** Writes the packages as they are published, each into its folder in `to`: manifest, bundle, declarations, texts. */
+export async function writePackages(to) {
+  await ensureBuilt();
+  const [client, cli] = ["client", "cli"].map((name) => join(to, name));
+  writePackage("client", client, {
+    files: ["index.js", "types", "CHANGELOG.md"],
+    exports: { ".": { types: "./types/client/src/index.d.ts", default: "./index.js" } },
+  });
+  copyFileSync(join(PACKAGES, "client/dist/index.js"), join(client, "index.js"));
+  writeTypes(join(client, "types"));
+  writePackage("cli", cli, {
+    files: ["main.js", "wcontract.mjs", "CHANGELOG.md"],
+    bin: { wcontract: "wcontract.mjs" },
+  });
+  copyFileSync(join(PACKAGES, "cli/dist/main.js"), join(cli, "main.js"));
+  const bin = readFileSync(join(PACKAGES, "cli/bin/wcontract.mjs"), "utf8");
+  writeFileSync(join(cli, "wcontract.mjs"), bin.replace("../dist/", "./"), { mode: 0o755 });
+}
+
+/** The manifest without what only this repository needs, and the texts that belong to every package. */
+function writePackage(name, to, entries) {
+  rmSync(to, { recursive: true, force: true });
+  mkdirSync(to, { recursive: true });
+  const from = join(PACKAGES, name);
+  const manifest = JSON.parse(readFileSync(join(from, "package.json"), "utf8"));
+  for (const field of ["private", "devDependencies", "exports"]) delete manifest[field];
+  writeFileSync(join(to, "package.json"), `${JSON.stringify({ ...manifest, ...entries }, null, 2)}\n`);
+  for (const text of ["README.md", "CHANGELOG.md"]) copyFileSync(join(from, text), join(to, text));
+  copyFileSync(join(ROOT, "LICENSE"), join(to, "LICENSE"));
+}
+
+/** Declarations of the client and of what it uses of the protocol; imports between the two become relative. */
+function writeTypes(to) {
+  const compiled = `${to}-compiled`;
   const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
   const options = ["--emitDeclarationOnly", "--outDir", compiled];
   const { status } = spawnSync(process.execPath, [tsc, "-p", "packages", ...options], {
     cwd: ROOT,
     stdio: "inherit",
   });
-  if (status !== 0) process.exit(1);
-  const types = join(PACKAGES, "client/dist/types");
-  for (const source of ["client", "protocol"].flatMap((name) => filesIn(join(compiled, name)))) {
-    const target = join(types, relative(compiled, source));
-    const text = readFileSync(source, "utf8").replaceAll(
+  if (status !== 0) throw new Error("The client's declarations do not compile");
+  const written = new Set();
+  const write = (path) => {
+    if (written.has(path)) return;
+    written.add(path);
+    const text = readFileSync(join(compiled, path), "utf8").replaceAll(
       /"@working-contracts\/protocol\/([\w/-]+)"/g,
-      (_, module) => JSON.stringify(relative(dirname(target), join(types, "protocol/src", `${module}.js`))),
+      (_, module) => JSON.stringify(relative(dirname(path), `protocol/src/${module}.js`)),
     );
-    mkdirSync(dirname(target), { recursive: true });
-    writeFileSync(target, text);
-  }
-}
-
-/** The manifest without what only this repository needs, and the texts that belong to every package. */
-function writePackage(name, entries) {
-  const [from, to] = [join(PACKAGES, name), join(PACKAGES, name, "dist")];
-  const manifest = JSON.parse(readFileSync(join(from, "package.json"), "utf8"));
-  for (const field of ["private", "devDependencies", "exports", "files"]) delete manifest[field];
-  writeFileSync(join(to, "package.json"), `${JSON.stringify({ ...manifest, ...entries }, null, 2)}\n`);
-  for (const text of ["README.md", "CHANGELOG.md"]) copyFileSync(join(from, text), join(to, text));
-  copyFileSync(join(ROOT, "LICENSE"), join(to, "LICENSE"));
-  rmSync(join(to, `${name === "cli" ? "main" : "index"}.js.map`), { force: true });
+    mkdirSync(dirname(join(to, path)), { recursive: true });
+    writeFileSync(join(to, path), text);
+    for (const [, module] of text.matchAll(/"(\.{1,2}\/[\w./-]+)\.js"/g))
+      write(join(dirname(path), `${module}.d.ts`));
+  };
+  write("client/src/index.d.ts");
+  rmSync(compiled, { recursive: true, force: true });
 }
 
 /** Time of the last change in milliseconds; 0 if there is no such file. */
@@ -85,14 +109,5 @@ function filesIn(path) {
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   await ensureBuilt();
-  if (process.argv.includes("--publish")) {
-    buildTypes();
-    writePackage("client", {
-      exports: { ".": { types: "./types/client/src/index.d.ts", default: "./index.js" } },
-    });
-    writePackage("cli", { bin: { wcontract: "wcontract.mjs" } });
-    const bin = readFileSync(join(PACKAGES, "cli/bin/wcontract.mjs"), "utf8");
-    const mode = 0o755;
-    writeFileSync(join(PACKAGES, "cli/dist/wcontract.mjs"), bin.replace("../dist/", "./"), { mode });
-  }
+  if (process.argv.includes("--publish")) await writePackages(join(ROOT, "dist"));
 }

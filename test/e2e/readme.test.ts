@@ -3,20 +3,14 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Address } from "viem";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { parseConfig } from "../../src/config.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import { createLogger } from "../../src/logger.js";
-import { createService, type Service } from "../../src/main.js";
 import { ROOT } from "../../src/root.js";
-import { freePort } from "../../tools/local/ports.js";
-import { createSandbox, type Sandbox } from "../../tools/local/sandbox/sandbox.js";
+import { DEFAULT_URL } from "../../tools/packages.js";
 import { paidBy } from "../support/chain.js";
 import { type Finished, newProject, runProcess } from "../support/run-process.js";
+import { openSandboxed } from "../support/sandboxed.js";
 import { codeBlocks } from "../support/text-blocks.js";
 import { openWorld, type World } from "../support/world.js";
-
-/** The default address of `npm start`, which the blocks use. */
-const DEFAULT_URL = "http://127.0.0.1:3000";
 
 /** A dozen programs start one after another, possibly on a busy machine. */
 const TIMEOUT_MS = 400_000;
@@ -30,31 +24,19 @@ function blocksOf(path: string, language: string): string[] {
 }
 
 let world: World;
-let sandbox: Sandbox;
-let service: Service;
+let service: Awaited<ReturnType<typeof openSandboxed>>;
 let folder: ReturnType<typeof newProject>;
 
 /** Like `npm start`: the service with the sandbox, and a file with its addresses. */
 beforeAll(async () => {
   world = await openWorld();
   folder = newProject();
-  const { rpcUrl, databaseUrl, deploymentPath } = world.info;
-  const port = await freePort();
-  const baseUrl = `http://127.0.0.1:${port}`;
-  sandbox = createSandbox({ rpcUrl, deployment: world.deployment, baseUrl });
-  const config = parseConfig({
-    DATABASE_URL: databaseUrl,
-    RPC_URL: rpcUrl,
-    DEPLOYMENT: deploymentPath,
-    MASTER_KEY: "11".repeat(32),
-    ROLES: "api",
-    PORT: String(port),
-  });
-  service = await createService(config, { logger: createLogger("silent"), routes: sandbox.routes });
-  writeFileSync(join(folder.dir, "network.json"), JSON.stringify({ baseUrl, rpcUrl, deploymentPath }));
+  service = await openSandboxed(world);
+  const { rpcUrl, deploymentPath } = world.info;
+  const network = { baseUrl: service.url, rpcUrl, deploymentPath };
+  writeFileSync(join(folder.dir, "network.json"), JSON.stringify(network));
 });
 afterAll(async () => {
-  sandbox.stop();
   await service?.stop();
   folder.remove();
   await world.close();

@@ -1,0 +1,99 @@
+/** The published client in a page of another origin, with the wallet of the browser. */
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+import { type Address, hexToString } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { newProject, type Project, packPackages } from "../../tools/packages.js";
+import { openWorld, type World } from "../support/world.js";
+import { faultsOf, useBrowser } from "./support/browser.js";
+
+const MAX_GZIPPED_BYTES = 40_000;
+const PROGRAM = `
+import { connect, providerSigner } from "@working-contracts/client";
+
+window.post = async (baseUrl) => {
+  const account = await providerSigner(window.ethereum);
+  const agent = await connect({ baseUrl, account, clock: "service", spendingLimit: { perCall: "60" } });
+  const { id } = await agent.create({
+    title: "Summarise a paper",
+    taskDescription: "One page.",
+    acceptanceCriteria: ["One page"],
+    budgetOrPrice: 50,
+    ...(await agent.deadlines({ match: "1d", withdrawal: "2d", delivery: "3d", review: "4d" })),
+  });
+  return agent.get(id);
+};`;
+
+const isSkipped = inject("chromium") === null;
+const surfer = useBrowser();
+let world: World;
+let project: Project;
+let server: Server;
+let script: string;
+
+beforeAll(async () => {
+  if (isSkipped) return;
+  world = await openWorld();
+  const packed = await packPackages();
+  project = await newProject(packed.client);
+  packed.remove();
+  const { outputFiles } = await build({
+    stdin: { contents: PROGRAM, resolveDir: project.dir },
+    bundle: true,
+    minify: true,
+    format: "esm",
+    platform: "browser",
+    write: false,
+    absWorkingDir: project.dir,
+  });
+  script = outputFiles[0]?.text ?? "";
+  server = createServer(({ url }, response) => {
+    response.setHeader("content-type", url === "/client.js" ? "text/javascript" : "text/html");
+    response.end(
+      url === "/client.js" ? script : '<!doctype html><script type="module" src="client.js"></script>',
+    );
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+});
+afterAll(async () => {
+  server?.close();
+  project?.remove();
+  await world?.close();
+});
+
+describe.skipIf(isSkipped)("the client's package in a browser", () => {
+  test(`takes at most ${MAX_GZIPPED_BYTES} bytes, gzipped`, () => {
+    expect(gzipSync(script).length).toBeLessThanOrEqual(MAX_GZIPPED_BYTES);
+  });
+
+  test("signs in and pays from a page of another origin, with an EIP-1193 wallet", async () => {
+    const wallet = privateKeyToAccount(generatePrivateKey());
+    await world.fundUsd(wallet.address, "100");
+    const { port } = server.address() as AddressInfo;
+    const page = await surfer.open("about:blank");
+    await page.exposeFunction("walletRequest", async (method: string, params: [string, string]) => {
+      if (method === "eth_requestAccounts") return [wallet.address];
+      if (method === "personal_sign")
+        return wallet.signMessage({ message: hexToString(params[0] as Address) });
+      if (method === "eth_signTypedData_v4") return wallet.signTypedData(JSON.parse(params[1]));
+      throw new Error(`${method} is not expected`);
+    });
+    await page.addInitScript(
+      "window.ethereum = { request: ({ method, params }) => window.walletRequest(method, params) };",
+    );
+    await page.goto(`http://127.0.0.1:${port}/`);
+    const contract = await page.evaluate(`window.post(${JSON.stringify(world.url)})`);
+    expect(contract).toMatchObject({
+      status: "created",
+      client: wallet.address.toLowerCase(),
+      escrowedFunds: "50.0",
+    });
+    expect(await world.usdOf(wallet.address)).toBe(50_000_000n);
+    // The only error is the quote, which a browser logs as a failed request.
+    expect(faultsOf(page).filter((fault) => !fault.includes("402"))).toEqual([]);
+  });
+});

@@ -1,0 +1,147 @@
+/** The published packages: packed, installed outside the repository, and used there as their READMEs say. */
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ROOT } from "../../src/root.js";
+import { clientProgram, DEFAULT_URL, newProject, type Project, packPackages } from "../../tools/packages.js";
+import { runProcess } from "../support/run-process.js";
+import { openSandboxed } from "../support/sandboxed.js";
+import { codeBlocks } from "../support/text-blocks.js";
+import { openWorld, type World } from "../support/world.js";
+
+const MAX_PACKAGES = 20;
+const MAX_CODE_BYTES = 100_000;
+
+let world: World;
+let service: Awaited<ReturnType<typeof openSandboxed>>;
+let packed: Awaited<ReturnType<typeof packPackages>>;
+const projects: Project[] = [];
+
+beforeAll(async () => {
+  world = await openWorld();
+  service = await openSandboxed(world);
+  packed = await packPackages();
+});
+afterAll(async () => {
+  for (const project of [packed, ...projects]) project?.remove();
+  await service?.stop();
+  await world.close();
+});
+
+async function install(name: "client" | "cli"): Promise<string> {
+  const project = await newProject(packed[name]);
+  projects.push(project);
+  return project.dir;
+}
+
+async function run(dir: string, file: string, source: string) {
+  writeFileSync(join(dir, file), source);
+  return runProcess(process.execPath, [file], { cwd: dir });
+}
+
+describe("the client's package", () => {
+  let dir: string;
+  let home: string;
+  beforeAll(async () => {
+    dir = await install("client");
+    home = join(dir, "node_modules/@working-contracts/client");
+  });
+
+  it(`brings at most ${MAX_PACKAGES} packages and ${MAX_CODE_BYTES} bytes of code`, () => {
+    const { packages } = JSON.parse(readFileSync(join(dir, "node_modules/.package-lock.json"), "utf8"));
+    expect(Object.keys(packages).length).toBeLessThanOrEqual(MAX_PACKAGES);
+    const files = readdirSync(home, { recursive: true, encoding: "utf8" });
+    const code = files
+      .filter((file) => /\.[cm]?js$/.test(file))
+      .map((file) => statSync(join(home, file)).size);
+    expect(code.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(MAX_CODE_BYTES);
+  });
+
+  it("is loaded by import and by require", async () => {
+    const use = "console.log([typeof connect, typeof privateKeyToAccount].join());";
+    const names = "{ connect, privateKeyToAccount }";
+    for (const [file, load] of [
+      ["esm.mjs", `import ${names} from "@working-contracts/client";`],
+      ["common.cjs", `const ${names} = require("@working-contracts/client");`],
+    ] as const) {
+      expect(await run(dir, file, `${load}\n${use}`)).toMatchObject({
+        code: 0,
+        stdout: "function,function\n",
+      });
+    }
+  });
+
+  it("runs its README from a new key to payout, and follows the events", { timeout: 300_000 }, async () => {
+    writeFileSync(join(dir, "quickstart.mjs"), clientProgram(dir, service.url));
+    const { code, stdout, stderr } = await runProcess("node", ["quickstart.mjs"], {
+      cwd: dir,
+      timeoutMs: 200_000,
+    });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toContain("posting costs 50.0");
+    expect(stdout).toContain("worker-pay 47.5 to the worker");
+    expect(stdout).toContain("contract.settled");
+  });
+
+  it("has types that resolve in the strictest project", async () => {
+    const options = { module: "nodenext", strict: true, exactOptionalPropertyTypes: true, types: [] };
+    const compilerOptions = { ...options, lib: ["es2022", "dom"], noEmit: true, skipLibCheck: false };
+    writeFileSync(join(dir, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["program.ts"] }));
+    const program = `
+import { connect, type Contract, generatePrivateKey, privateKeyToAccount, ServiceError } from "@working-contracts/client";
+const agent = await connect({ baseUrl: "http://localhost", account: privateKeyToAccount(generatePrivateKey()) });
+const { status }: Contract = await agent.accept("0x");
+const isMatched: boolean = status === "matched";
+// @ts-expect-error Not a status.
+const isWrong: boolean = status === "match";
+try {
+  const { data } = await agent.call("GET /v1/contracts/{id}/ledger", { path: { id: "0x" } });
+  const balance: string | null = data.balance;
+} catch (error) {
+  if (error instanceof ServiceError && error.code === "not_found") throw error;
+  // @ts-expect-error Not an error code.
+  if (error instanceof ServiceError && error.code === "missing") throw error;
+}`;
+    writeFileSync(join(dir, "program.ts"), program);
+    const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+    expect(await runProcess(process.execPath, [tsc, "-p", "."], { cwd: dir })).toMatchObject({
+      code: 0,
+      stdout: "",
+    });
+  });
+});
+
+describe("the command line's package", () => {
+  let dir: string;
+  let home: string;
+  beforeAll(async () => {
+    dir = await install("cli");
+    home = join(dir, "node_modules/@working-contracts/cli");
+  });
+
+  it("runs its README from a new key to a posted contract", { timeout: 300_000 }, async () => {
+    const env = {
+      PATH: `${join(dir, "node_modules/.bin")}:${process.env.PATH}`,
+      WC_CONFIG_DIR: join(dir, "config"),
+    };
+    const [block = ""] = codeBlocks(readFileSync(join(home, "README.md"), "utf8"), "sh");
+    const program = block.replaceAll(DEFAULT_URL, service.url);
+    const { code, stdout, stderr } = await runProcess("bash", ["-euc", program], {
+      cwd: dir,
+      env,
+      timeoutMs: 200_000,
+    });
+    expect({ code, stdout }, stderr).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/created\s.*Summarise a paper/),
+    });
+  });
+
+  it("installs a command that explains itself and shadows no other", async () => {
+    const ours = JSON.parse(readFileSync(join(home, "package.json"), "utf8"));
+    expect(ours.bin).toEqual({ wcontract: "wcontract.mjs" });
+    const help = await runProcess(join(dir, "node_modules/.bin/wcontract"), ["--help"], { cwd: dir });
+    expect(help).toMatchObject({ code: 0, stderr: "" });
+    expect(help.stdout).toMatch(/^Usage: wcontract/);
+  });
+});
