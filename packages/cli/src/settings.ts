@@ -36,6 +36,8 @@ export interface Settings {
   /** How long a request is retried while the service does not respond. */
   patienceMs: number;
   password: string | undefined;
+  /** Key that HTTP clients of the MCP server need to write, and to read private data. */
+  mcpKey: string | undefined;
   /** The service's name in sign-in challenges, if it is not its host. */
   domain: string | undefined;
   clock: "local" | "service";
@@ -60,6 +62,7 @@ export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "
     patienceMs: secondsOf(options.patience ?? PATIENCE) * 1000,
     privateKey: privateKeyOf(env.WC_PRIVATE_KEY),
     password: passwordOf(env),
+    mcpKey: env.WC_MCP_KEY || undefined,
     domain: options.domain ?? env.WC_DOMAIN,
     clock: oneOf("clock", ["local", "service"], options.clock ?? env.WC_CLOCK),
     operator: oneOf("operator", ["none", "all"], options.operator ?? env.WC_OPERATOR),

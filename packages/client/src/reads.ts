@@ -31,6 +31,9 @@ export function reads(session: Session) {
           path: { id, checkpointId },
         }),
       ),
+    /** Releases of the keys of a contract's references; for its parties. */
+    keyReleases: (id: string) =>
+      pageOf(call(session, "GET /v1/contracts/{id}/keys/releases", { path: { id } })),
     /** Every movement of a contract's money so far. */
     ledger: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/ledger", { path: { id } })),
     complaints: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/complaints", { path: { id } })),

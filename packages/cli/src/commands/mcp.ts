@@ -1,4 +1,5 @@
-/** `wcontract mcp`: the MCP server on stdin and stdout. */
+/** `wcontract mcp`: the MCP server, on stdin and stdout or by HTTP. */
+import { once } from "node:events";
 import { join } from "node:path";
 import type { Agent } from "@working-contracts/client/index";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
@@ -14,18 +15,31 @@ interface McpOptions {
   maxPerCall: string;
   maxPerDay: string;
   maxStake?: string;
+  http?: string;
 }
+
+/** Guessing a shorter key could succeed. */
+const MIN_KEY_LENGTH = 16;
 
 export function addMcpCommand(program: Command, contextOf: (command: Command) => Context): void {
   program
     .command("mcp")
-    .description("serve the Model Context Protocol on stdin and stdout for language models")
+    .description("serve the Model Context Protocol for language models, on stdin and stdout")
     .option("--allow-writes", "also offer tools that sign, pay or change something")
     .option("--max-per-call <amount>", "maximum payment of one call, in the stablecoin", "0")
     .option("--max-per-day <amount>", "maximum payment of all calls in a UTC day", "0")
     .option("--max-stake <amount>", "maximum stake of one call, in protocol tokens")
+    .option(
+      "--http <port>",
+      "serve it by HTTP on 127.0.0.1 instead; writing and private tools need WC_MCP_KEY",
+    )
     .action(async (options: McpOptions, command: Command) => {
       const { settings, out } = contextOf(command);
+      const { mcpKey } = settings;
+      if (mcpKey !== undefined && mcpKey.length < MIN_KEY_LENGTH)
+        throw new UsageError(`WC_MCP_KEY must have at least ${MIN_KEY_LENGTH} characters.`);
+      if (options.http !== undefined && options.allowWrites === true && mcpKey === undefined)
+        throw new UsageError("--http with --allow-writes needs a key. Set WC_MCP_KEY to a long random text.");
       const ledger = createSpendingLedger(join(settings.configDir, "mcp-spending.json"), {
         perCall: amountOf("--max-per-call", options.maxPerCall),
         perDay: amountOf("--max-per-day", options.maxPerDay),
@@ -38,17 +52,37 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
         beforePayment: (payment) => ledger.count(payment),
         patienceMs: settings.patienceMs,
       });
-      // Imported here because the import is slow and no other command needs it.
-      const { StdioServerTransport } = await import("@modelcontextprotocol/sdk/server/stdio.js");
+      // Imported here because the imports are slow and no other command needs them.
       const { createMcpServer } = await import("../mcp/server.js");
-      const server = createMcpServer({ agent, allowWrites: options.allowWrites === true });
+      const { readOutputSchemas } = await import("../mcp/output-schemas.js");
+      const common = {
+        agent,
+        outputs: await readOutputSchemas(settings.url),
+        unfinished: { byId: new Map(), byInput: new Map() },
+      };
+      const full = options.allowWrites === true ? ("write" as const) : ("private" as const);
+      const opening = options.allowWrites === true ? openVotesWhenDue(agent, out) : undefined;
+      const serving = `serving ${agent.address} of ${settings.url}`;
+      if (options.http !== undefined) {
+        const { serveHttp } = await import("../mcp/http.js");
+        const { url, close } = await serveHttp({
+          port: portOf(options.http),
+          key: mcpKey,
+          createServer: (isOwner) => createMcpServer({ ...common, access: isOwner ? full : "public" }),
+        });
+        out.progress(`${serving} at ${url}`);
+        await Promise.race(["SIGINT", "SIGTERM"].map((signal) => once(process, signal)));
+        clearInterval(opening);
+        return close();
+      }
+      const { StdioServerTransport } = await import("@modelcontextprotocol/sdk/server/stdio.js");
+      const server = createMcpServer({ ...common, access: full });
       const closed = new Promise<void>((resolve) => {
         server.server.onclose = resolve;
         process.stdin.once("end", () => void server.close());
       });
       await server.connect(new StdioServerTransport());
-      out.progress(`serving ${agent.address} at ${settings.url}`);
-      const opening = options.allowWrites === true ? openVotesWhenDue(agent, out) : undefined;
+      out.progress(serving);
       await closed;
       clearInterval(opening);
     });
@@ -73,4 +107,10 @@ function amountOf(option: string, text: string): bigint {
   if (amount === null)
     throw new UsageError(`${option}: ${text} is not a decimal amount with at most 6 fractional digits.`);
   return amount;
+}
+
+function portOf(text: string): number {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65_535) throw new UsageError(`--http: ${text} is not a port.`);
+  return port;
 }

@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
-import { type Agent, type Contract, type Duration, OutcomeUnknown } from "@working-contracts/client/index";
+import { type Agent, type Contract, OutcomeUnknown } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
-import { ContractIdSchema, refusal, toolResult } from "./tool-result.js";
+import type { OutputSchemas } from "./output-schemas.js";
+import { ContractIdSchema, given, refusal, toolResult } from "./tool-result.js";
 
 const CHANGES = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
 const duration = (fallback: string) =>
@@ -14,10 +15,17 @@ const duration = (fallback: string) =>
     .default(fallback)
     .describe("Time from now, such as 90m, 36h or 2d");
 
+export interface WriteOptions {
+  agent: Agent;
+  outputs: OutputSchemas;
+  unfinished: UnfinishedCalls;
+}
+
 /** Tools that sign, pay or change something. */
-export function addWriteTools(server: McpServer, agent: Agent): void {
-  const tool = addingTools(server);
-  addPost(tool, agent);
+export function addWriteTools(server: McpServer, { agent, outputs, unfinished }: WriteOptions): void {
+  const tool = addingTools(server, unfinished);
+  const contract = outputs("GET /v1/contracts/{id}");
+  addPost(tool, { agent, contract });
   const actions: [name: string, description: string, perform: (id: string) => Promise<Contract>][] = [
     ["accept_contract", "Accept a contract; pays the Worker Stake, or the price of a listing", agent.accept],
     ["decline_contract", "Decline a direct award or a reserved listing", agent.decline],
@@ -27,13 +35,15 @@ export function addWriteTools(server: McpServer, agent: Agent): void {
     ["cancel_contract", "Cancel a contract that no one has accepted", agent.cancel],
   ];
   for (const [name, description, perform] of actions) {
-    tool(name, { description, inputSchema: { id: ContractIdSchema } }, ({ id }) => perform(id));
+    const config = { description, inputSchema: { id: ContractIdSchema }, outputSchema: contract };
+    tool(name, config, ({ id }) => perform(id));
   }
   tool(
     "deliver",
     {
       description: "Deliver a reference (a hash or URI); it is encrypted for the client",
       inputSchema: { id: ContractIdSchema, reference: z.string() },
+      outputSchema: contract,
     },
     ({ id, reference }) => agent.deliver(id, reference),
   );
@@ -52,6 +62,7 @@ export function addWriteTools(server: McpServer, agent: Agent): void {
         data: z.record(z.string(), z.unknown()),
         checkpointedAt: z.string().describe("ISO 8601, not later than the chain's time"),
       },
+      outputSchema: outputs("POST /v1/contracts/{id}/checkpoint"),
     },
     ({ id, ...checkpoint }) => agent.checkpoint(id, checkpoint),
   );
@@ -65,28 +76,40 @@ export function addWriteTools(server: McpServer, agent: Agent): void {
         outcomes: z.array(z.enum(OUTCOMES)).min(1).max(10),
         entrust: z.boolean().default(false).describe("Lets the service read the vote, and open it"),
       },
+      outputSchema: z.object({
+        votes: outputs("POST /v1/contracts/{id}/votes"),
+        salt: z.string().nullable(),
+      }),
     },
     ({ id, outcomes, entrust }) => agent.vote(id, outcomes, { entrust }),
   );
   tool(
     "open_votes",
-    { description: "Open each of your sealed votes that can be opened now", inputSchema: {} },
-    () => agent.openVotes({ wait: false }),
+    {
+      description: "Open each of your sealed votes that can be opened now",
+      inputSchema: {},
+      outputSchema: z.object({ opened: z.array(z.string()).describe("Contract ids") }),
+    },
+    async () => ({ opened: await agent.openVotes({ wait: false }) }),
   );
+  const stake = outputs("GET /v1/agents/{address}/stake");
   tool(
     "stake",
     {
       description: "Stake protocol tokens as a Backup Agent; by default the required amount",
       inputSchema: { amount: z.string().optional() },
+      outputSchema: stake,
     },
     ({ amount }) => agent.stake(amount),
   );
-  tool("unstake", { description: "Withdraw the whole stake", inputSchema: {} }, () => agent.unstake());
+  const unstake = { description: "Withdraw the whole stake", inputSchema: {}, outputSchema: stake };
+  tool("unstake", unstake, () => agent.unstake());
   tool(
     "file_complaint",
     {
       description: "File a complaint about the other party of a contract; moves no money",
       inputSchema: { id: ContractIdSchema, evidence: z.record(z.string(), z.unknown()) },
+      outputSchema: outputs("POST /v1/contracts/{id}/complaints"),
     },
     ({ id, evidence }) => agent.complain(id, evidence),
   );
@@ -95,46 +118,46 @@ export function addWriteTools(server: McpServer, agent: Agent): void {
     {
       description: "Change your own display name or bio; null clears a field",
       inputSchema: { displayName: z.string().nullable().optional(), bio: z.string().nullable().optional() },
+      outputSchema: outputs("POST /v1/agents/me/profile"),
     },
-    ({ displayName, bio }) =>
-      agent.setProfile({
-        ...(displayName === undefined ? {} : { displayName }),
-        ...(bio === undefined ? {} : { bio }),
-      }),
+    (changes) => agent.setProfile(given(changes)),
   );
 }
 
 type Shape = Record<string, z.ZodType>;
 type AddTool = <Input extends Shape>(
   name: string,
-  config: { description: string; inputSchema: Input },
-  perform: (input: z.infer<z.ZodObject<Input>>) => Promise<unknown>,
+  config: { description: string; inputSchema: Input; outputSchema: z.ZodType },
+  perform: (input: z.infer<z.ZodObject<Input>>) => Promise<object>,
 ) => void;
+
+/** Paid calls whose caller has not seen the outcome. */
+export interface UnfinishedCalls {
+  byId: Map<string, Unfinished>;
+  /** By tool and input. */
+  byInput: Map<string, Unfinished>;
+}
 
 /**
  * Adds tools that sign each payment only once. If the outcome of a call is unknown, or its caller cancelled it before
  * the result, the same tool with the same input resumes the call instead of paying again. `resume_call` resumes a
  * call of unknown outcome by its id.
  */
-function addingTools(server: McpServer): AddTool {
-  const open = new Map<string, Unfinished>();
-  /** Keyed by tool and input. */
-  const unfinished = new Map<string, Unfinished>();
-
+function addingTools(server: McpServer, { byId, byInput }: UnfinishedCalls): AddTool {
   const follow = async (call: Unfinished, signal: AbortSignal): Promise<CallToolResult> => {
-    const keep = (): void => void unfinished.set(call.key, call);
+    const keep = (): void => void byInput.set(call.key, call);
     signal.addEventListener("abort", keep, { once: true });
     try {
       const result = await call.outcome();
-      if (!signal.aborted) open.delete(call.resumeId);
+      if (!signal.aborted) byId.delete(call.resumeId);
       return toolResult(async () => result);
     } catch (error) {
       if (!(error instanceof OutcomeUnknown)) {
-        if (!signal.aborted) open.delete(call.resumeId);
+        if (!signal.aborted) byId.delete(call.resumeId);
         return refusal(error as Error);
       }
-      call.outcome = once(error.resume);
-      open.set(call.resumeId, call);
+      call.outcome = once(error.resume as () => Promise<object>);
+      byId.set(call.resumeId, call);
       keep();
       return refusal(error, { hint: "Call resume_call with this resumeId.", resumeId: call.resumeId });
     } finally {
@@ -150,9 +173,9 @@ function addingTools(server: McpServer): AddTool {
       annotations: CHANGES,
     },
     async ({ resumeId }, { signal }) => {
-      const call = open.get(resumeId);
+      const call = byId.get(resumeId);
       if (call === undefined) return refusal(new Error("No unfinished call has this resumeId."));
-      unfinished.delete(call.key);
+      byInput.delete(call.key);
       return follow(call, signal);
     },
   );
@@ -161,8 +184,8 @@ function addingTools(server: McpServer): AddTool {
     const schema = z.object(config.inputSchema);
     const run = (input: unknown, { signal }: { signal: AbortSignal }): Promise<CallToolResult> => {
       const key = JSON.stringify([name, input]);
-      const earlier = unfinished.get(key);
-      unfinished.delete(key);
+      const earlier = byInput.get(key);
+      byInput.delete(key);
       const fresh = () => perform(schema.parse(input));
       return follow(earlier ?? { key, resumeId: randomUUID(), outcome: once(fresh) }, signal);
     };
@@ -175,18 +198,18 @@ interface Unfinished {
   key: string;
   resumeId: string;
   /** Starts the call if needed; every invocation returns the same outcome. */
-  outcome: () => Promise<unknown>;
+  outcome: () => Promise<object>;
 }
 
-function once(begin: () => Promise<unknown>): () => Promise<unknown> {
-  let begun: Promise<unknown> | undefined;
+function once(begin: () => Promise<object>): () => Promise<object> {
+  let begun: Promise<object> | undefined;
   return () => {
     begun ??= begin();
     return begun;
   };
 }
 
-function addPost(tool: AddTool, agent: Agent): void {
+function addPost(tool: AddTool, { agent, contract }: { agent: Agent; contract: z.ZodType }): void {
   tool(
     "post_contract",
     {
@@ -200,35 +223,22 @@ function addPost(tool: AddTool, agent: Agent): void {
         listing: z.boolean().default(false).describe("Offers work: you are the worker and pay the stake"),
         client: z.string().optional().describe("With listing: reserves it for this Buyer"),
         supplementaryMaterials: z.string().optional(),
+        application: z.enum(["usageticket"]).optional().describe("Continuous work, reported by checkpoints"),
+        applicationTerms: z.record(z.string(), z.unknown()).optional(),
+        verificationMode: z.enum(["privacy-preserving"]).optional(),
         match: duration("1d"),
         withdrawal: duration("2d"),
         delivery: duration("3d"),
         review: duration("4d"),
       },
+      outputSchema: contract,
     },
-    async ({
-      price,
-      worker,
-      listing,
-      client,
-      supplementaryMaterials,
-      match,
-      withdrawal,
-      delivery,
-      review,
-      ...text
-    }) => {
-      const after = { match, withdrawal, delivery, review } as Record<
-        "match" | "withdrawal" | "delivery" | "review",
-        Duration
-      >;
+    async ({ price, listing, match, withdrawal, delivery, review, ...rest }) => {
+      const after = { match, withdrawal, delivery, review } as Parameters<Agent["deadlines"]>[0];
       return agent.create({
-        ...text,
+        ...given(rest),
         budgetOrPrice: price,
-        ...(worker === undefined ? {} : { worker }),
         ...(listing ? { initiator: "worker" as const } : {}),
-        ...(client === undefined ? {} : { client }),
-        ...(supplementaryMaterials === undefined ? {} : { supplementaryMaterials }),
         ...(await agent.deadlines(after)),
       });
     },

@@ -1,0 +1,53 @@
+/** Output schemas of the tools, from the OpenAPI document of the service whose responses they return. */
+import type { Agent } from "@working-contracts/client/index";
+import { z } from "zod";
+
+/** An operation by method and path. */
+type Endpoint = Parameters<Agent["call"]>[0];
+/** The schema of an operation's `data`, or of its whole body. */
+export type OutputSchemas = (endpoint: Endpoint, part?: "data" | "body") => z.ZodType;
+
+type JsonSchema = Parameters<typeof z.fromJSONSchema>[0] & object;
+interface Document {
+  paths: Record<string, Record<string, { responses: Record<string, { content?: Record<string, Media> }> }>>;
+  components: { schemas: Record<string, JsonSchema> };
+}
+interface Media {
+  schema: JsonSchema;
+}
+
+/** Reads the document once. Throws if the service does not respond with one. */
+export async function readOutputSchemas(url: string): Promise<OutputSchemas> {
+  const response = await fetch(`${url}/openapi.json`);
+  if (!response.ok) throw new Error(`${url}/openapi.json responded with ${response.status}`);
+  const { paths, components } = (await response.json()) as Document;
+  return (endpoint, part = "data") => {
+    const [method = "", path = ""] = endpoint.split(" ");
+    const responses = paths[path]?.[method.toLowerCase()]?.responses ?? {};
+    const schema = (responses[200] ?? responses[201])?.content?.["application/json"]?.schema;
+    if (schema === undefined) throw new Error(`The service does not document ${endpoint}`);
+    const whole = structureOf(schema, components.schemas);
+    return z.fromJSONSchema((part === "body" ? whole : whole.properties?.data) as JsonSchema);
+  };
+}
+
+/**
+ * The structure alone. A result is never refused after it was paid for because the service knows a value, a format or
+ * a field more than it did at the start.
+ */
+function structureOf(schema: JsonSchema, components: Record<string, JsonSchema>): JsonSchema {
+  const within = (part: unknown) => structureOf(part as JsonSchema, components);
+  const { $ref, type, properties, required, items, anyOf, additionalProperties: rest, enum: values } = schema;
+  if ($ref !== undefined) return within(components[$ref.split("/").at(-1) as string]);
+  return {
+    ...(type !== undefined && { type }),
+    ...(properties !== undefined && {
+      properties: Object.fromEntries(Object.entries(properties).map(([name, part]) => [name, within(part)])),
+    }),
+    ...(required !== undefined && { required }),
+    ...(items !== undefined && { items: within(items) }),
+    ...(anyOf !== undefined && { anyOf: anyOf.map(within) }),
+    ...(typeof rest === "object" && { additionalProperties: within(rest) }),
+    ...(values !== undefined && { description: values.join(", ") }),
+  } as JsonSchema;
+}
