@@ -302,7 +302,12 @@ export const PAYMENT_REQUIRED = {
       "Payment-Required": {
         description: "The quote: base64 of a `PaymentRequired` object",
         required: true,
-        schema: { type: "string" as const, contentEncoding: "base64", contentMediaType: "application/json" },
+        schema: {
+          type: "string" as const,
+          contentEncoding: "base64",
+          contentMediaType: "application/json",
+          contentSchema: { $ref: "#/components/schemas/PaymentRequired" },
+        },
       },
     },
     content: { "application/json": { schema: z.union([RefusalSchema, PaymentRequiredV1Schema]) } },

@@ -153,13 +153,19 @@ export function describeApi(app: OpenAPIHono<AppEnv>, { baseUrl }: { baseUrl: st
   for (const [name, header] of Object.entries(SHARED_HEADERS)) {
     registry.registerComponent("headers", name, header);
   }
-  for (const [code, message] of Object.entries(ERROR_EXAMPLES)) {
+  const { method_not_allowed: _, ...examples } = ERROR_EXAMPLES;
+  for (const [code, message] of Object.entries(examples)) {
     registry.registerComponent("examples", code, { value: { error: { code, message } } });
   }
   registry.register("PaymentRequired", PaymentRequiredSchema);
   const document = app.getOpenAPI31Document({
     openapi: "3.1.0",
-    info: { title: "Working Contract Service", version: "1.0.0", description: DESCRIPTION },
+    info: {
+      title: "Working Contract Service",
+      version: "1.0.0",
+      description: DESCRIPTION,
+      license: { name: "MIT", identifier: "MIT" } as { name: string },
+    },
     servers: [{ url: baseUrl }],
     tags: TAGS,
     externalDocs: { description: "One whole contract, step by step", url: `${baseUrl}/guide.md` },
@@ -210,7 +216,10 @@ function nameCodes(response: ApiResponse): void {
   const codes = codesOf(media);
   if (media === undefined || codes.length === 0) return;
   media.schema = {
-    allOf: [media.schema, { properties: { error: { properties: { code: { enum: codes } } } } }],
+    allOf: [
+      media.schema,
+      { properties: { error: { properties: { code: { enum: codes } }, additionalProperties: true } } },
+    ],
   };
 }
 
