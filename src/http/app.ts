@@ -17,6 +17,7 @@ import { stakeOperations } from "../features/stakes/routes.js";
 import { systemRoutes } from "../features/system/routes.js";
 import { voteOperations } from "../features/votes/routes.js";
 import { webhookOperations } from "../features/webhooks/routes.js";
+import { dataRoutes } from "../pages/data.js";
 import { docsRoutes } from "../pages/reference.js";
 import { limitPages } from "../pages/request.js";
 import { pageNotFound, pageRoutes } from "../pages/routes.js";
@@ -57,6 +58,7 @@ export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
   app.route("/", discoveryRoutes(deps));
   const limit = limitPages(deps);
   app.route("/", docsRoutes(app, deps, limit));
+  app.route("/", dataRoutes(reading(deps), limit));
   app.route("/", pageRoutes(reading(deps), limit));
   app.notFound(pageNotFound(deps, notFound(app)));
   return app;

@@ -38,7 +38,7 @@ export function showFeed(deps: Pick<Deps, "db" | "clock" | "config">) {
       {
         title: "Contracts",
         section: "/",
-        dataPath: feedPath(query, {}).replace("/", "/v1/contracts"),
+        dataPath: feedPath(query, {}).replace("/", "/contracts.json"),
         live: {},
       },
     );

@@ -11,9 +11,10 @@ import { AddressSchema } from "../http/schemas.js";
 /** The caller of a page: a reader without an API key, for whom sealed votes stay sealed. */
 export const ANONYMOUS: Address = ZERO_ADDRESS;
 
-/** Reads an address from the path, in lower case. Throws 404 if it is not an address. */
-export function addressOf(c: Context, name: string): Address {
-  const parsed = AddressSchema.safeParse(c.req.param(name));
+/** Reads an address from the path, in lower case. Throws 404 if it is not an address, followed by `ending`. */
+export function addressOf(c: Context, name: string, ending = ""): Address {
+  const param = c.req.param(name) ?? "";
+  const parsed = AddressSchema.safeParse(param.slice(0, param.length - ending.length));
   if (parsed.success) return parsed.data;
   throw new AppError("not_found", { message: "The path needs an address: 0x followed by 40 hex digits." });
 }

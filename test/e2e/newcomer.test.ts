@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { created, UNKNOWN } from "../support/contracts.js";
 import { newProject, runProcess } from "../support/run-process.js";
 import { codeBlocks } from "../support/text-blocks.js";
 import { openWorld, type World } from "../support/world.js";
@@ -46,6 +47,28 @@ it("completes a contract by the steps to which /llms.txt leads", async () => {
   expect(stdout).toContain("settled    settled-all-met");
   expect(await world.usdOf(client)).toBe(0n);
   expect(await world.usdOf(worker)).toBe(5_000_000n);
+});
+
+it("reads as JSON, without a key, what the pages show", async () => {
+  const agent = await world.newAgent({ usd: "1000" });
+  const { id } = await created(world, agent);
+  const alternateOf = async (page: string): Promise<string> =>
+    /<link rel="alternate" type="application\/json" href="([^"]+)"/.exec(await read(page))?.[1] as string;
+  const query = `?client=${agent.address}&status=open`;
+  const feed = await alternateOf(`/${query}`);
+  expect(feed).toBe(`/contracts.json${query.replace("&", "&amp;")}`);
+  const listed = await agent.call("GET", `/v1/contracts${query}`);
+  expect(JSON.parse(await read(`/contracts.json${query}`))).toEqual(listed.body);
+  const { data } = JSON.parse(await read(await alternateOf(`/contracts/${id}`)));
+  expect(data).toEqual((await agent.get(`/v1/contracts/${id}`)).data);
+
+  const codeOf = async (path: string): Promise<string> => {
+    const { error } = (await (await fetch(world.url + path)).json()) as { error: { code: string } };
+    return error.code;
+  };
+  expect(await codeOf("/contracts.json?limit=0")).toBe("invalid_request");
+  expect(await codeOf(`/contracts/${UNKNOWN}.json`)).toBe("not_found");
+  expect(await codeOf("/contracts/nothing.json")).toBe("not_found");
 });
 
 it("finds every address that /llms.txt names", async () => {

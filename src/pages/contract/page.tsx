@@ -28,7 +28,7 @@ export function showContract(deps: Pick<Deps, "db" | "clock" | "publicClient" | 
     return c.render(<ContractPage data={data} />, {
       title: data.contract.title,
       section: "/",
-      dataPath: `/v1/contracts/${id}`,
+      dataPath: `/contracts/${id}.json`,
       live: { contractId: id },
     });
   };

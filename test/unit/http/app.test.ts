@@ -64,7 +64,7 @@ describe("the API document", () => {
   it("is rate limited with the pages, both for machines and for people", async () => {
     const { app } = testApp({ RATE_LIMIT_PAGES: "2" });
     const statuses = [];
-    for (const path of ["/docs", "/openapi.json", "/docs", "/openapi.json"]) {
+    for (const path of ["/docs", "/openapi.json", "/docs", "/contracts.json"]) {
       statuses.push((await app.request(path)).status);
     }
     expect(statuses).toEqual([200, 200, 429, 429]);

@@ -1,0 +1,29 @@
+/** The feed and a contract as JSON without a key: what the pages show, in the shapes of `/v1`, at the pages' rate. */
+import { type Handler, Hono, type MiddlewareHandler } from "hono";
+import type { Deps } from "../deps.js";
+import { listContracts } from "../features/contracts/list-contracts.js";
+import { ListQuerySchema } from "../features/contracts/schema.js";
+import { viewContract } from "../features/contracts/view.js";
+import { clientAddress } from "../http/rate-limit.js";
+import { invalidInput } from "../http/responses.js";
+import type { AppEnv } from "../http/router.js";
+import { addressOf } from "./request.js";
+
+/** `/contracts.json`, with the query of `GET /v1/contracts`, and `/contracts/{id}.json`. */
+export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<AppEnv> {
+  const router = new Hono<AppEnv>();
+  const showFeed: Handler<AppEnv> = async (c) => {
+    const query = ListQuerySchema.safeParse(c.req.query());
+    if (!query.success) throw invalidInput(query.error.issues);
+    const { status, ...filter } = query.data;
+    const client = clientAddress(c, deps.config.trustedProxies);
+    return c.json(await listContracts(deps, { ...filter, statuses: status }, client));
+  };
+  const showContract: Handler<AppEnv> = async (c) => {
+    const id = addressOf(c, "file", ".json");
+    return c.json({ data: await viewContract(deps, id) });
+  };
+  router.get("/contracts.json", limit, showFeed);
+  router.get("/contracts/:file{.+\\.json}", limit, showContract);
+  return router;
+}
