@@ -8,7 +8,7 @@ import { openWorld, type World } from "../support/world.js";
 import { worstGas } from "../support/worst-gas.js";
 
 const ALLOWANCE = 1_200_000;
-const BUDGET = 3_600_000;
+const BUDGET = 2_400_000;
 /** A lifecycle with a delegation and its revocation: what can follow once the last operation was let through. */
 const CYCLE = 500_000;
 const PRICE = 1_000_000n;
@@ -47,7 +47,7 @@ async function untilRefused(cycle: () => Promise<Answer>): Promise<Answer> {
 
 const small = { budgetOrPrice: "1.0" };
 
-describe("gas accounts", () => {
+describe("gas accounts", { timeout: 300_000 }, () => {
   it("stop an address that creates and cancels in a loop, but not its way out", async () => {
     const attacker = await world.newAgent({ usd: "100" });
     const { id: open } = await created(world, attacker, small);
