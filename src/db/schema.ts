@@ -211,6 +211,29 @@ export const profile = app.table(
   (t) => [index("profile_by_agent").on(t.agent, t.id)],
 );
 
+/** Public keys to which others seal deliveries, one per agent, with the agent's signature (docs/rules.md 68). */
+export const encryptionKey = app.table("encryption_key", {
+  agent: text("agent").primaryKey(),
+  /** Coordinates on P-256, base64url. */
+  x: text("x").notNull(),
+  y: text("y").notNull(),
+  signature: text("signature").notNull(),
+  publishedAt: at("published_at").notNull().defaultNow(),
+});
+
+/** Sealed deliveries that a party encrypted again for a Backup Agent. */
+export const deliveryShare = app.table(
+  "delivery_share",
+  {
+    contractId: text("contract_id").notNull(),
+    recipient: text("recipient").notNull(),
+    sender: text("sender").notNull(),
+    jwe: text("jwe").notNull(),
+    sharedAt: at("shared_at").notNull().defaultNow(),
+  },
+  (t) => [primaryKey({ columns: [t.contractId, t.recipient, t.sender] })],
+);
+
 /** Sealed votes that the service opens after voting closes (docs/rules.md 48). */
 export const sealedVote = app.table(
   "sealed_vote",

@@ -7,6 +7,7 @@ import { complaintOperations } from "../features/complaints/routes.js";
 import { contractOperations } from "../features/contracts/routes.js";
 import { networkOperation } from "../features/discovery/network.js";
 import { discoveryRoutes } from "../features/discovery/routes.js";
+import { encryptionOperations } from "../features/encryption/routes.js";
 import { eventOperations } from "../features/events/routes.js";
 import { profileOperations } from "../features/profiles/routes.js";
 import { protocolOperations } from "../features/protocol/routes.js";
@@ -40,6 +41,7 @@ const OPERATIONS = [
   ...complaintOperations,
   ...profileOperations,
   ...referenceOperations,
+  ...encryptionOperations,
   ...eventOperations,
   ...webhookOperations,
   networkOperation,

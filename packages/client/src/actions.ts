@@ -87,7 +87,7 @@ export function actions(session: Session) {
     /** Cancels one's own contract that no one has accepted. */
     cancel: (id: string) => act("cancel", id),
 
-    /** Delivers a reference (a hash or URI). It is encrypted, and its key is released to the Client. */
+    /** Delivers a text as it is: a reference, or its sealed form. */
     deliver: (id: string, delivery: string) => {
       const calldata = async (asked: Hex): Promise<void> =>
         requireDelivery(asked, { delivery, outcomes: await computedOutcomes(id) });

@@ -196,6 +196,26 @@ export interface paths {
         /** List the releases of reference keys, newest first (client and worker) */
         get: operations["listKeyReleases"];
     };
+    "/v1/agents/me/encryption-key": {
+        /**
+         * Publish the key to which others encrypt deliveries
+         * @description Replaces an earlier key.
+         */
+        post: operations["publishEncryptionKey"];
+    };
+    "/v1/agents/{address}/encryption-key": {
+        /**
+         * Read an agent's encryption key
+         * @description Check its signature before you encrypt to it.
+         */
+        get: operations["getEncryptionKey"];
+    };
+    "/v1/contracts/{id}/delivery/shares": {
+        /** Read what the parties shared with the caller */
+        get: operations["listDeliveryShares"];
+        /** Share a sealed delivery with a Backup Agent (client and worker) */
+        post: operations["shareDelivery"];
+    };
     "/v1/events": {
         /**
          * Read the event log after a position, oldest first
@@ -957,6 +977,43 @@ export interface components {
             role: "client" | "worker" | "backup-agent";
             /** Format: date-time */
             releasedAt: string;
+        };
+        EncryptionKey: {
+            address: string;
+            key: {
+                /** @enum {string} */
+                kty: "EC";
+                /** @enum {string} */
+                crv: "P-256";
+                x: string;
+                y: string;
+            };
+            /** @description Proves that the key is the agent's own */
+            signature: string;
+            /** Format: date-time */
+            publishedAt: string;
+        };
+        PublishEncryptionKey: {
+            /** @description A P-256 public key; coordinates as in a JWK */
+            key: {
+                x: string;
+                y: string;
+            };
+            /** @description EIP-191 signature of the caller over the text that publishes the key */
+            signature: string;
+        };
+        DeliveryShare: {
+            contractId: string;
+            recipient: string;
+            sender: string;
+            jwe: string;
+            /** Format: date-time */
+            sharedAt: string;
+        };
+        ShareDelivery: {
+            recipient: string;
+            /** @description The delivery, encrypted to the recipient's key */
+            jwe: string;
         };
         EventList: {
             data: components["schemas"]["Event"][];
@@ -1804,6 +1861,81 @@ export interface operations {
             200: {
                 content: {
                     "application/json": components["schemas"]["KeyReleaseList"];
+                };
+            };
+        };
+    };
+    publishEncryptionKey: {
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublishEncryptionKey"];
+            };
+        };
+        responses: {
+            /** @description The published key */
+            200: {
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["EncryptionKey"];
+                    };
+                };
+            };
+        };
+    };
+    getEncryptionKey: {
+        parameters: {
+            path: {
+                address: string;
+            };
+        };
+        responses: {
+            /** @description The key */
+            200: {
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["EncryptionKey"];
+                    };
+                };
+            };
+        };
+    };
+    listDeliveryShares: {
+        parameters: {
+            path: {
+                /** @description Contract id: the address of its escrow */
+                id: string;
+            };
+        };
+        responses: {
+            /** @description At most one share of each party */
+            200: {
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DeliveryShare"][];
+                    };
+                };
+            };
+        };
+    };
+    shareDelivery: {
+        parameters: {
+            path: {
+                /** @description Contract id: the address of its escrow */
+                id: string;
+            };
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ShareDelivery"];
+            };
+        };
+        responses: {
+            /** @description The share */
+            200: {
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DeliveryShare"];
+                    };
                 };
             };
         };

@@ -8,6 +8,7 @@ import {
 import type { Hex } from "@working-contracts/protocol/types";
 import { actions } from "./actions.js";
 import type { Node } from "./chain-check.js";
+import { deliveries } from "./deliveries.js";
 import { DEPLOYMENTS } from "./deployments.js";
 import { RefusedToSign } from "./errors.js";
 import { type EventOptions, followEvents, webhooks } from "./events.js";
@@ -109,6 +110,8 @@ export async function connect(options: ConnectOptions) {
   if (options.apiKey === undefined) session.apiKey = await signIn(session, options.label);
 
   const readable = reads(session);
+  const references = deliveries(session);
+  if (options.apiKey === undefined) await references.publishKey().catch(ifNotPossible);
   return {
     /** Lower case. */
     address: signer.address.toLowerCase(),
@@ -116,6 +119,7 @@ export async function connect(options: ConnectOptions) {
     network: session.network,
     ...readable,
     ...actions(session),
+    ...references,
     webhooks: webhooks(session),
 
     /** Every event from now on, or after `after`, as an async iterator that resumes after breaks. */
@@ -154,6 +158,11 @@ export async function connect(options: ConnectOptions) {
     /** Returns the payment that an action would cost, or null if it is paid already. Signs and changes nothing. */
     dryRun: (action: (dry: PaidActions) => Promise<unknown>) => dryRun(session, action),
   };
+}
+
+/** A wallet that signs differently each time has no key: what is delivered to it is not sealed. */
+function ifNotPossible(error: unknown): void {
+  if (!(error instanceof RefusedToSign)) throw error;
 }
 
 /** The actions that can cost money. */

@@ -8,6 +8,7 @@ export {
   type Duration,
   type OperatorPermission,
 } from "./connect.js";
+export type { DeliverOptions } from "./deliveries.js";
 export {
   ConnectionError,
   OutcomeUnknown,

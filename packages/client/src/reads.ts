@@ -1,7 +1,6 @@
 /** Reads of one signed-in address. */
-import { compactDecrypt, decodeProtectedHeader, importJWK } from "jose";
 import { call, dataOf, type Session } from "./session.js";
-import type { ListQuery, ReferenceField, ReferenceKey, VoteQuery } from "./types.js";
+import type { ListQuery, VoteQuery } from "./types.js";
 
 export interface Page<T> {
   items: T[];
@@ -11,10 +10,9 @@ export interface Page<T> {
 
 export function reads(session: Session) {
   const me = session.signer.address;
-  const get = (id: string) => dataOf(call(session, "GET /v1/contracts/{id}", { path: { id } }));
 
   return {
-    get,
+    get: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}", { path: { id } })),
     /** One page of contracts, newest first unless `sort` says otherwise. */
     list: (query: ListQuery = {}) => pageOf(call(session, "GET /v1/contracts", { query })),
     /** Everything that a contract's address commits to. */
@@ -38,15 +36,6 @@ export function reads(session: Session) {
     ledger: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/ledger", { path: { id } })),
     complaints: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/complaints", { path: { id } })),
 
-    /** Decrypts a reference of a contract. Returns null if it is not set or the caller has no key for it. */
-    async reveal(id: string, field: ReferenceField): Promise<string | null> {
-      const { [field]: jwe } = await get(id);
-      if (jwe === null) return null;
-      const { keys } = await dataOf(call(session, "GET /v1/contracts/{id}/keys", { path: { id } }));
-      const key = keys.find((one) => one.field === field);
-      return key === undefined ? null : openReference(jwe, key);
-    },
-
     stakeOf: (address: string = me) =>
       dataOf(call(session, "GET /v1/agents/{address}/stake", { path: { address } })),
     workload: (address: string = me) =>
@@ -65,12 +54,4 @@ export function reads(session: Session) {
 async function pageOf<T>(response: Promise<{ data: T[]; nextCursor: string | null }>): Promise<Page<T>> {
   const { data, nextCursor } = await response;
   return { items: data, nextCursor };
-}
-
-/** Decrypts a compact JWE (`dir`, `A256GCM`). Throws if the key belongs to another reference or the text was modified. */
-async function openReference(jwe: string, key: ReferenceKey): Promise<string> {
-  const { kid } = decodeProtectedHeader(jwe);
-  if (kid !== key.kid) throw new Error(`The key ${key.kid} does not decrypt ${kid}`);
-  const { plaintext } = await compactDecrypt(jwe, await importJWK({ ...key }));
-  return new TextDecoder().decode(plaintext);
 }

@@ -5,10 +5,11 @@
 import { voteDeposit } from "@working-contracts/protocol/ledger";
 import { findVotes, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { encodeFunctionData, keccak256, parseAbi, toHex } from "viem";
+import { encodeFunctionData, parseAbi, toHex } from "viem";
 import { requesterOf } from "./chain-check.js";
-import { RefusedToSign, ServiceError } from "./errors.js";
+import { ServiceError } from "./errors.js";
 import { pause } from "./http.js";
+import { secretOf } from "./secrets.js";
 import { call, pay, type Session, type ToEscrow } from "./session.js";
 import type { Outcome, Vote } from "./types.js";
 import type { Signer } from "./wallets.js";
@@ -139,22 +140,11 @@ export function votes(session: Session, toEscrow: ToEscrow) {
 const entriesOf = (words: readonly Outcome[]) =>
   words.map((vote, criterionIndex) => ({ criterionIndex, vote }));
 
-/**
- * The salt of the signer's vote on a contract: the hash of a signature that only the signer can make. Throws
- * RefusedToSign if the wallet signs differently each time, because the vote could then not be opened.
- */
-export async function voteSalt(
+/** The salt of the signer's vote on a contract. Throws RefusedToSign if its wallet signs differently each time. */
+export function voteSalt(
   signer: Pick<Signer, "signTypedData">,
   { chainId, escrow }: { chainId: number; escrow: Address },
 ): Promise<Hex> {
-  const sign = () =>
-    signer.signTypedData({
-      domain: { name: "Working Contract vote", chainId, verifyingContract: escrow },
-      types: { VoteSalt: [{ name: "purpose", type: "string" }] },
-      primaryType: "VoteSalt",
-      message: { purpose: "Seal my vote. Whoever has this signature can read it." },
-    });
-  const signature = await sign();
-  if ((await sign()) === signature) return keccak256(signature);
-  throw new RefusedToSign("salt", "this wallet signs differently each time. Pass a salt, and keep it");
+  const purpose = "Seal my vote. Whoever has this signature can read it.";
+  return secretOf(signer, { name: "Working Contract vote", chainId, verifyingContract: escrow, purpose });
 }

@@ -22,7 +22,11 @@ export const LIMITS = {
   taskDescriptionLength: 65_536,
   acceptanceCriteria: 10,
   criterionLength: 1_000,
+  /** Contract wallets' signatures have no fixed length; this leaves room for a large multisig. */
+  signatureLength: 16_384,
   referenceLength: 4_096,
+  /** Of a reference that a party encrypted for a Backup Agent; base64url, with its header. */
+  shareLength: 8_192,
   applicationTermsBytes: 32 * 1024,
   reviewDeadlineHorizon: 365 * DAY,
 

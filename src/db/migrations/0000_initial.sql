@@ -80,6 +80,23 @@ CREATE TABLE "app"."delivery" (
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL
 );
 
+CREATE TABLE "app"."delivery_share" (
+	"contract_id" text NOT NULL,
+	"recipient" text NOT NULL,
+	"sender" text NOT NULL,
+	"jwe" text NOT NULL,
+	"shared_at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "delivery_share_contract_id_recipient_sender_pk" PRIMARY KEY("contract_id","recipient","sender")
+);
+
+CREATE TABLE "app"."encryption_key" (
+	"agent" text PRIMARY KEY NOT NULL,
+	"x" text NOT NULL,
+	"y" text NOT NULL,
+	"signature" text NOT NULL,
+	"published_at" timestamp with time zone DEFAULT now() NOT NULL
+);
+
 CREATE TABLE "app"."event" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"position" bigint,

@@ -31,15 +31,12 @@ export const ChallengeSchema = z
   })
   .openapi("Challenge");
 
-/** Contract wallets' signatures have no fixed length; this leaves room for a large multisig. */
-const MAX_SIGNATURE_LENGTH = 16_384;
-
 const claim = {
   challengeId: z.string().min(1).max(100),
   signature: z
     .string()
     .min(1)
-    .max(MAX_SIGNATURE_LENGTH)
+    .max(LIMITS.signatureLength)
     .openapi({ description: "personal_sign over the challenge's message, in hex" }),
 };
 

@@ -1,0 +1,144 @@
+/**
+ * References that the service cannot read: encrypted to keys that agents publish and sign, in standard formats (JWE,
+ * RFC 7516, ECDH-ES on P-256). An agent's key comes from a signature, so there is nothing to keep.
+ */
+import { encryptionKeyText, type PublicKey } from "@working-contracts/protocol/encryption";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import type { Address, Hex } from "@working-contracts/protocol/types";
+import {
+  base64url,
+  CompactEncrypt,
+  compactDecrypt,
+  decodeProtectedHeader,
+  GeneralEncrypt,
+  type GeneralJWE,
+  generalDecrypt,
+  importJWK,
+  type JWK,
+} from "jose";
+import * as P256 from "ox/P256";
+import { numberToBytes, verifyMessage } from "viem";
+import { ServiceError } from "./errors.js";
+import { secretOf } from "./secrets.js";
+import { call, dataOf, type Session } from "./session.js";
+
+const ALG = "ECDH-ES+A256KW";
+const TYPE = "wc-sealed";
+/** Below the order of the curve. */
+const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+
+export type PrivateKey = PublicKey & { d: string };
+
+/** The agent's own key pair. Throws RefusedToSign if its wallet signs differently each time. */
+export async function ownKeyOf({ signer, network }: Session): Promise<PrivateKey> {
+  const secret = await secretOf(signer, {
+    name: "Working Contract encryption",
+    chainId: network.chainId,
+    verifyingContract: network.factory as Address,
+    purpose: "Derive my encryption key. Whoever has this signature can read what is delivered to me.",
+  });
+  const scalar = (BigInt(secret) % (ORDER - 1n)) + 1n;
+  const { x, y } = P256.getPublicKey({ privateKey: `0x${scalar.toString(16).padStart(64, "0")}` });
+  const encode = (word: bigint) => base64url.encode(numberToBytes(word, { size: 32 }));
+  return { d: encode(scalar), x: encode(x), y: encode(y) };
+}
+
+/** Publishes the agent's key, unless the service serves it already. */
+export async function publishKey(session: Session, { x, y }: PublicKey): Promise<void> {
+  const { signer } = session;
+  const published = await publishedKey(session, signer.address);
+  if (published?.x === x && published.y === y) return;
+  const signature = await signer.signMessage({ message: textOf(session, signer.address, { x, y }) });
+  await call(session, "POST /v1/agents/me/encryption-key", { body: { key: { x, y }, signature } });
+}
+
+/** The agent's published key; null if there is none, or none that the agent's own signature proves. */
+export async function publishedKey(session: Session, address: string): Promise<PublicKey | null> {
+  try {
+    const { key, signature } = await dataOf(
+      call(session, "GET /v1/agents/{address}/encryption-key", { path: { address } }),
+    );
+    const message = textOf(session, address, key);
+    const claim = { address: address as Address, message, signature: signature as Hex };
+    return (await verifyMessage(claim)) ? { x: key.x, y: key.y } : null;
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === "not_found") return null;
+    throw error;
+  }
+}
+
+function textOf({ network }: Session, address: string, key: PublicKey): string {
+  const { domain, chainId } = network;
+  return encryptionKeyText({ domain, chainId, address: address as Address, key });
+}
+
+export interface Recipient {
+  address: string;
+  key: PublicKey;
+}
+
+/**
+ * Encrypts a reference to several recipients (JWE, JSON serialization). Its header commits to the plain text, so everyone
+ * who is ever shown it can tell that it is what was delivered. Throws RangeError if the reference is too long.
+ */
+export async function seal(reference: string, recipients: readonly Recipient[]): Promise<string> {
+  const nonce = base64url.encode(crypto.getRandomValues(new Uint8Array(16)));
+  const plain = new TextEncoder().encode(JSON.stringify({ reference, nonce }));
+  const jwe = new GeneralEncrypt(plain).setProtectedHeader({
+    enc: "A256GCM",
+    typ: TYPE,
+    sha256: await digestOf(plain),
+  });
+  for (const { address, key } of recipients)
+    jwe.addRecipient(await imported(key)).setUnprotectedHeader({ alg: ALG, kid: address.toLowerCase() });
+  const sealed = JSON.stringify(await jwe.encrypt());
+  if (sealed.length <= LIMITS.referenceLength) return sealed;
+  throw new RangeError(`The reference is too long to be sealed: deliver a hash or URI of what is longer`);
+}
+
+/** The sealed reference in a text, if it is one. */
+export function parseSealed(text: string): GeneralJWE | null {
+  if (!text.startsWith("{")) return null;
+  try {
+    const jwe = JSON.parse(text) as GeneralJWE;
+    return decodeProtectedHeader(jwe).typ === TYPE ? jwe : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The plain text of a sealed reference; null if `address` is none of its recipients. Throws if it cannot be decrypted. */
+export async function plainTextOf(
+  jwe: GeneralJWE,
+  { address, key }: { address: string; key: PrivateKey },
+): Promise<Uint8Array | null> {
+  const own = jwe.recipients.find(({ header }) => header?.kid === address.toLowerCase());
+  if (own === undefined) return null;
+  return (await generalDecrypt({ ...jwe, recipients: [own] }, await imported(key))).plaintext;
+}
+
+/** The reference in a plain text. Throws unless the sealed reference commits to it. */
+export async function referenceIn(plain: Uint8Array, jwe: GeneralJWE): Promise<string> {
+  if ((await digestOf(plain)) !== decodeProtectedHeader(jwe).sha256)
+    throw new Error("This is not the reference that was delivered");
+  return (JSON.parse(new TextDecoder().decode(plain)) as { reference: string }).reference;
+}
+
+/** Encrypts the plain text of a sealed reference for one more reader (compact JWE). */
+export async function shareWith(key: PublicKey, plain: Uint8Array): Promise<string> {
+  const jwe = new CompactEncrypt(plain).setProtectedHeader({ alg: ALG, enc: "A256GCM" });
+  return jwe.encrypt(await imported(key));
+}
+
+/** The plain text in a share. Throws if it was not encrypted to this key. */
+export async function openShare(jwe: string, key: PrivateKey): Promise<Uint8Array> {
+  return (await compactDecrypt(jwe, await imported(key))).plaintext;
+}
+
+const imported = (key: PublicKey) => importJWK({ kty: "EC", crv: "P-256", ...key } satisfies JWK, ALG);
+
+async function digestOf(bytes: Uint8Array): Promise<string> {
+  return base64url.encode(
+    new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>)),
+  );
+}

@@ -1,0 +1,124 @@
+/** Keys and shares with which agents read references that the service cannot (docs/rules.md 68). */
+import { z } from "@hono/zod-openapi";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import { data, operation } from "../../http/operation.js";
+import { AddressParamsSchema, AddressSchema, AddressViewSchema } from "../../http/schemas.js";
+import { ContractParamsSchema } from "../contracts/schema.js";
+import { type EncryptionKeyView, isOnCurve, publishKey, readKey } from "./keys.js";
+import { type ShareView, shareDelivery, sharesFor } from "./shares.js";
+
+const coordinate = z.string().regex(/^[\w-]{43}$/, "must be 32 bytes in base64url");
+
+const EncryptionKeyBodySchema = z
+  .object({
+    key: z
+      .object({ x: coordinate, y: coordinate })
+      .refine(isOnCurve, "must be a point on P-256")
+      .openapi({ description: "A P-256 public key; coordinates as in a JWK" }),
+    signature: z
+      .string()
+      .max(LIMITS.signatureLength, `must have at most ${LIMITS.signatureLength} characters`)
+      .openapi({ description: "EIP-191 signature of the caller over the text that publishes the key" }),
+  })
+  .openapi("PublishEncryptionKey");
+
+const EncryptionKeySchema = z
+  .object({
+    address: AddressViewSchema,
+    key: z.object({ kty: z.literal("EC"), crv: z.literal("P-256"), x: z.string(), y: z.string() }),
+    signature: z.string().openapi({ description: "Proves that the key is the agent's own" }),
+    publishedAt: z.iso.datetime(),
+  })
+  .openapi("EncryptionKey") satisfies z.ZodType<EncryptionKeyView>;
+
+const ShareBodySchema = z
+  .object({
+    recipient: AddressSchema,
+    jwe: z
+      .string()
+      .regex(/^[\w-]+\.[\w-]*\.[\w-]+\.[\w-]+\.[\w-]+$/, "must be a compact JWE")
+      .max(LIMITS.shareLength, `must have at most ${LIMITS.shareLength} characters`)
+      .openapi({ description: "The delivery, encrypted to the recipient's key" }),
+  })
+  .openapi("ShareDelivery");
+
+const ShareSchema = z
+  .object({
+    contractId: AddressViewSchema,
+    recipient: AddressViewSchema,
+    sender: AddressViewSchema,
+    jwe: z.string(),
+    sharedAt: z.iso.datetime(),
+  })
+  .openapi("DeliveryShare") satisfies z.ZodType<ShareView>;
+
+const tag = "Reference keys";
+const sharesPath = "/v1/contracts/{id}/delivery/shares";
+const params = ContractParamsSchema;
+
+export const encryptionOperations = [
+  operation(
+    {
+      method: "post",
+      path: "/v1/agents/me/encryption-key",
+      operationId: "publishEncryptionKey",
+      tag,
+      summary: "Publish the key to which others encrypt deliveries",
+      description: "Replaces an earlier key.",
+      body: EncryptionKeyBodySchema,
+      returns: data("The published key", EncryptionKeySchema),
+      errors: ["invalid_signature"],
+    },
+    (deps) =>
+      ({ body, caller }) =>
+        publishKey(deps, { caller, ...body }),
+  ),
+  operation(
+    {
+      method: "get",
+      path: "/v1/agents/{address}/encryption-key",
+      operationId: "getEncryptionKey",
+      tag,
+      summary: "Read an agent's encryption key",
+      description: "Check its signature before you encrypt to it.",
+      auth: "none",
+      params: AddressParamsSchema,
+      returns: data("The key", EncryptionKeySchema),
+      errors: ["not_found"],
+    },
+    (deps) =>
+      ({ params: { address } }) =>
+        readKey(deps, address),
+  ),
+  operation(
+    {
+      method: "post",
+      path: sharesPath,
+      operationId: "shareDelivery",
+      tag,
+      summary: "Share a sealed delivery with a Backup Agent (client and worker)",
+      params,
+      body: ShareBodySchema,
+      returns: data("The share", ShareSchema),
+      errors: ["forbidden", "not_found", "conflict"],
+    },
+    (deps) =>
+      ({ params: { id }, body, caller }) =>
+        shareDelivery(deps, { id, caller, ...body }),
+  ),
+  operation(
+    {
+      method: "get",
+      path: sharesPath,
+      operationId: "listDeliveryShares",
+      tag,
+      summary: "Read what the parties shared with the caller",
+      params,
+      returns: data("At most one share of each party", z.array(ShareSchema)),
+      errors: ["not_found"],
+    },
+    (deps) =>
+      ({ params: { id }, caller }) =>
+        sharesFor(deps, { id, caller }),
+  ),
+];
