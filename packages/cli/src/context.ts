@@ -8,7 +8,6 @@ import {
   OutcomeUnknown,
   type PinnedNetwork,
   type PlannedPayment,
-  type ReferenceField,
   ServiceError,
   SpendingLimitError,
 } from "@working-contracts/client/index";
@@ -174,14 +173,10 @@ async function isAccepted(agent: Agent): Promise<boolean> {
   }
 }
 
-/** Decrypts a reference. Returns null if the contract has none or the caller is not entitled to its key. */
-export async function plainIfAllowed(
-  agent: Agent,
-  id: string,
-  field: ReferenceField,
-): Promise<string | null> {
+/** Reads a reference. Returns null if the contract has none or the caller is not entitled to its key. */
+export async function ifAllowed(read: () => Promise<string | null>): Promise<string | null> {
   try {
-    return await agent.reveal(id, field);
+    return await read();
   } catch (error) {
     if (error instanceof ServiceError && error.code === "forbidden") return null;
     throw error;

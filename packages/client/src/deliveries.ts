@@ -37,8 +37,7 @@ export function deliveries(session: Session) {
   };
   const get = (id: string) => dataOf(call(session, "GET /v1/contracts/{id}", { path: { id } }));
 
-  /** Decrypts what the service encrypted. Returns null if the reference is not set or the caller has no key for it. */
-  async function served(id: string, field: ReferenceField): Promise<string | null> {
+  async function committed(id: string, field: ReferenceField): Promise<string | null> {
     const { [field]: jwe } = await get(id);
     if (jwe === null) return null;
     const { keys } = await dataOf(call(session, "GET /v1/contracts/{id}/keys", { path: { id } }));
@@ -80,7 +79,7 @@ export function deliveries(session: Session) {
 
   /** Shares a sealed delivery with every Backup Agent who may read it and has a key. Returns with whom. */
   async function shareDelivery(id: string): Promise<string[]> {
-    const text = await served(id, "delivery");
+    const text = await committed(id, "delivery");
     const jwe = text === null ? null : parseSealed(text);
     const plain = jwe === null ? null : await plainTextOf(jwe, { address: me, key: await ownKey() });
     if (plain === null) return [];
@@ -96,6 +95,12 @@ export function deliveries(session: Session) {
   }
 
   return {
+    /**
+     * The text of a reference to which its hash on chain commits: the reference, or its sealed form. Returns null if it is not
+     * set or the caller has no key for it.
+     */
+    committed,
+
     /** Publishes the key to which others seal deliveries. Signs, unless it is published already. */
     publishKey: async (): Promise<void> => publishKey(session, await ownKey()),
 
@@ -110,7 +115,7 @@ export function deliveries(session: Session) {
      * shared it with this Backup Agent yet: reading asks them to. Throws if it cannot be opened or is not what was delivered.
      */
     async reveal(id: string, field: ReferenceField): Promise<string | null> {
-      const text = await served(id, field);
+      const text = await committed(id, field);
       const jwe = text === null ? null : parseSealed(text);
       if (jwe === null) return text;
       const key = await ownKey();

@@ -5,7 +5,7 @@ import { openVoteOnChain } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { type Command, Option } from "commander";
 import type { Context } from "../context.js";
-import { ownTransactions, plainIfAllowed } from "../context.js";
+import { ifAllowed, ownTransactions } from "../context.js";
 import { UsageError } from "../errors.js";
 import { describeContract, fields, plain, table } from "../terminal.js";
 
@@ -134,10 +134,25 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
 
   program
     .command("deliver <id> <reference>")
-    .description("deliver a hash or URI; it is encrypted for the client")
-    .action(async (id: string, reference: string, _: unknown, command: Command) => {
+    .description("deliver a hash or URI, sealed to the client's key if it has published one")
+    .option("--sealed", "refuse to deliver if the service could read the reference")
+    .option("--no-sealed", "do not seal it")
+    .action(async (id: string, reference: string, { sealed }: { sealed?: boolean }, command: Command) => {
       const context = contextOf(command);
-      showContract(context, await (await context.agent()).deliver(id, reference), "delivered");
+      const options = sealed === undefined ? {} : { seal: sealed };
+      showContract(context, await (await context.agent()).deliver(id, reference, options), "delivered");
+    });
+
+  program
+    .command("share <id>")
+    .description("share a sealed delivery with the Backup Agents of its dispute")
+    .option("--follow", "continue with those who ask later, in all your disputes")
+    .action(async (id: string, { follow = false }: { follow?: boolean }, command: Command) => {
+      const context = contextOf(command);
+      const agent = await context.agent();
+      const shared = await agent.shareDelivery(id);
+      context.out.result({ shared }, () => `shared with ${shared.length} Backup Agents`);
+      if (follow) await agent.serveJuries();
     });
 
   program
@@ -224,7 +239,7 @@ async function draftOf(agent: Agent, options: PostOptions): Promise<Draft> {
 async function readable(agent: Agent, { id }: Contract): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const field of ["supplementaryMaterials", "delivery"] as const) {
-    const text = await plainIfAllowed(agent, id, field);
+    const text = await ifAllowed(() => agent.reveal(id, field));
     if (text !== null) found[field] = text;
   }
   return found;

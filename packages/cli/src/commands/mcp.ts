@@ -61,7 +61,7 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
         unfinished: { byId: new Map(), byInput: new Map() },
       };
       const full = options.allowWrites === true ? ("write" as const) : ("private" as const);
-      const opening = options.allowWrites === true ? openVotesWhenDue(agent, out) : undefined;
+      const stop = options.allowWrites === true ? attend(agent, out) : () => {};
       const serving = `serving ${agent.address} of ${settings.url}`;
       if (options.http !== undefined) {
         const { serveHttp } = await import("../mcp/http.js");
@@ -72,7 +72,7 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
         });
         out.progress(`${serving} at ${url}`);
         await Promise.race(["SIGINT", "SIGTERM"].map((signal) => once(process, signal)));
-        clearInterval(opening);
+        stop();
         return close();
       }
       const { StdioServerTransport } = await import("@modelcontextprotocol/sdk/server/stdio.js");
@@ -84,14 +84,17 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
       await server.connect(new StdioServerTransport());
       out.progress(serving);
       await closed;
-      clearInterval(opening);
+      stop();
     });
 }
 
 const OPENING_INTERVAL_MS = 60_000;
 
-/** Opens the agent's sealed votes while the server runs: one that is never opened loses its bond. */
-function openVotesWhenDue(agent: Agent, out: Output): NodeJS.Timeout {
+/**
+ * While the server runs, opens the agent's sealed votes, because one that is never opened loses its bond, and shares its
+ * sealed deliveries with the Backup Agents who ask. Returns a function that stops both.
+ */
+function attend(agent: Agent, out: Output): () => void {
   const open = (): void => {
     const onOpened = (id: string) => out.progress(`opened the vote on ${id}`);
     agent
@@ -99,7 +102,15 @@ function openVotesWhenDue(agent: Agent, out: Output): NodeJS.Timeout {
       .catch((error: Error) => out.progress(`votes not opened: ${error.message}`));
   };
   open();
-  return setInterval(open, OPENING_INTERVAL_MS);
+  const opening = setInterval(open, OPENING_INTERVAL_MS);
+  const stopped = new AbortController();
+  agent
+    .serveJuries({ signal: stopped.signal })
+    .catch((error: Error) => out.progress(`deliveries not shared: ${error.message}`));
+  return () => {
+    clearInterval(opening);
+    stopped.abort();
+  };
 }
 
 function amountOf(option: string, text: string): bigint {

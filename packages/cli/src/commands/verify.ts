@@ -5,7 +5,7 @@ import { parseDeployment } from "@working-contracts/protocol/deployment";
 import canonicalize from "canonicalize";
 import type { Command } from "commander";
 import { type Address, createPublicClient, http, keccak256, stringToHex } from "viem";
-import { type Context, plainIfAllowed } from "../context.js";
+import { type Context, ifAllowed } from "../context.js";
 import { UsageError } from "../errors.js";
 import { plain, table } from "../terminal.js";
 import { type EscrowOnChain, readEscrow } from "../verify/read-chain.js";
@@ -57,11 +57,21 @@ async function ask(agent: Agent, id: string): Promise<ApiResponses> {
     agent.settlement(id),
   ]);
   const [delivery, supplementaryMaterials] = await Promise.all([
-    plainIfAllowed(agent, id, "delivery"),
-    plainIfAllowed(agent, id, "supplementaryMaterials"),
+    ifAllowed(() => agent.committed(id, "delivery")),
+    ifAllowed(() => agent.committed(id, "supplementaryMaterials")),
   ]);
   const isWithheld = contract.client === agent.address && contract.delivery !== null && delivery === null;
-  return { contract, terms, settlement, delivery, supplementaryMaterials, isWithheld };
+  const isReader = contract.client === agent.address || contract.worker === agent.address;
+  const opens = isReader && delivery !== null ? await canOpen(agent, id) : null;
+  return { contract, terms, settlement, delivery, supplementaryMaterials, isWithheld, opens };
+}
+
+/** A delivery can be sealed, and not open with the caller's key: the jury then decides on it. */
+function canOpen(agent: Agent, id: string): Promise<boolean> {
+  return agent.reveal(id, "delivery").then(
+    (reference) => reference !== null,
+    () => false,
+  );
 }
 
 function textOf(rows: readonly Comparison[]): string {
@@ -86,11 +96,13 @@ interface ApiResponses {
   contract: Contract;
   terms: Terms;
   settlement: Settlement;
-  /** Decrypted reference; null if there is none or the caller may not read it. */
+  /** What the hash on chain commits to; null if there is none or the caller may not read it. */
   delivery: string | null;
   supplementaryMaterials: string | null;
   /** Whether the caller is the Client of a delivered contract, and yet cannot read the delivery. */
   isWithheld: boolean;
+  /** Whether the delivery opens with the caller's key; null if the caller is not meant to read it. */
+  opens: boolean | null;
 }
 
 /** Fields of the Contract that have the same name in the hashed terms document. */
@@ -139,6 +151,7 @@ function compare(id: string, escrow: EscrowOnChain, rebuilt: Rebuilt, api: ApiRe
   row("has delivery", rebuilt.deliveryHash !== null, contract.delivery !== null);
   row("delivery withheld by the service", false, api.isWithheld);
   if (delivery !== null) row("delivery, hash", rebuilt.deliveryHash, hashOf(delivery));
+  if (api.opens !== null) row("delivery opens with your key", true, api.opens);
 
   const { legs, ...ends } = rebuilt.settlement;
   for (const [field, value] of Object.entries(ends)) {

@@ -41,7 +41,7 @@ export function addWriteTools(server: McpServer, { agent, outputs, unfinished }:
   tool(
     "deliver",
     {
-      description: "Deliver a reference (a hash or URI); it is encrypted for the client",
+      description: "Deliver a reference (a hash or URI), sealed to the client's key if it has published one",
       inputSchema: { id: ContractIdSchema, reference: z.string() },
       outputSchema: contract,
     },

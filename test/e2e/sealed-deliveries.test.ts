@@ -1,0 +1,212 @@
+/** Deliveries that the service stores and cannot open: sealed to keys that agents sign, shared with the jury in a dispute. */
+import { type Agent, type ConnectOptions, connect } from "@working-contracts/client/index";
+import { encryptionKeyText } from "@working-contracts/protocol/encryption";
+import { compactDecrypt, exportJWK, generateKeyPair } from "jose";
+import { type Address, keccak256, stringToHex } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createDatabase } from "../../src/db/client.js";
+import { readReferenceKey } from "../../src/features/references/vault.js";
+import type { Agent as Caller } from "../support/agent.js";
+import { delivered, disputed, laterThan, newJuror, ok } from "../support/contracts.js";
+import { openWorld, type World } from "../support/world.js";
+
+const DEADLINES = { match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" } as const;
+const WORK = { title: "A", taskDescription: "B", acceptanceCriteria: ["C"], budgetOrPrice: 50 };
+const REFERENCE = "ipfs://bafy-for-the-client-only";
+
+let world: World;
+let client: Agent;
+let worker: Agent;
+
+beforeAll(async () => {
+  world = await openWorld();
+  [client, worker] = await Promise.all([newAgent(), newAgent()]);
+});
+afterAll(() => world.close());
+
+async function newAgent(options: Partial<ConnectOptions> = {}): Promise<Agent> {
+  const account = privateKeyToAccount(generatePrivateKey());
+  await world.fundUsd(account.address, "1000");
+  const spendingLimit = { perCall: "60", stake: "1000" };
+  return connect({ baseUrl: world.url, account, spendingLimit, ...options });
+}
+
+async function matched(by: Agent = client, to: Agent = worker): Promise<string> {
+  const { id } = await by.create({ ...WORK, ...(await by.deadlines(DEADLINES)) });
+  await to.accept(id);
+  return id;
+}
+
+async function staked(): Promise<Agent> {
+  const juror = await newAgent();
+  await world.grantTokens(juror.address as Address, 1000);
+  await laterThan(world, (await juror.stake()).stakedSince as string);
+  return juror;
+}
+
+/** What the operator reads with its database and its master key. */
+async function whatTheOperatorReads(id: string): Promise<string> {
+  const { db, pool } = createDatabase(world.info.databaseUrl);
+  const masterKey = `0x${"11".repeat(32)}` as const;
+  const place = { contractId: id, field: "delivery", masterKey, masterKeysOld: [] } as const;
+  const key = await readReferenceKey(db, place).finally(() => pool.end());
+  const { rows } = await world.pool.query<{ encrypted: string }>(
+    "select encrypted from app.delivery where contract_id = $1",
+    [id],
+  );
+  const { plaintext } = await compactDecrypt(rows[0]?.encrypted as string, key as Uint8Array);
+  return new TextDecoder().decode(plaintext);
+}
+
+test("the parties read a delivery; the operator with its master key does not", async () => {
+  const id = await matched();
+  await worker.deliver(id, REFERENCE, { seal: true });
+  expect(await client.reveal(id, "delivery")).toBe(REFERENCE);
+  expect(await worker.reveal(id, "delivery")).toBe(REFERENCE);
+
+  const read = await whatTheOperatorReads(id);
+  expect(read).not.toContain(REFERENCE);
+  expect(Buffer.from(read, "base64url").toString("latin1")).not.toContain(REFERENCE);
+  expect(read).toBe(await client.committed(id, "delivery"));
+  const { rows } = await world.pool.query("select delivery_hash from app.delivery where contract_id = $1", [
+    id,
+  ]);
+  expect(rows).toEqual([{ delivery_hash: keccak256(stringToHex(read)) }]);
+});
+
+test("in a dispute the parties share it with the Backup Agents who ask, and a false share is noticed", async () => {
+  const juror = await staked();
+  const id = await matched();
+  await worker.deliver(id, REFERENCE, { seal: true });
+  await client.dispute(id);
+  expect(await worker.shareDelivery(id)).toEqual([]);
+  expect(await juror.reveal(id, "delivery")).toBeNull();
+
+  const lie = async (by: Agent) => {
+    const other = await matched();
+    await worker.deliver(other, "ipfs://something-else", { seal: true });
+    await client.dispute(other);
+    await juror.reveal(other, "delivery");
+    await expect.poll(() => by.shareDelivery(other), { timeout: 30_000 }).toEqual([juror.address]);
+    await world.pool.query(
+      `insert into app.delivery_share select $1, recipient, sender, jwe, shared_at from app.delivery_share
+       where contract_id = $2`,
+      [id, other],
+    );
+  };
+  await lie(client);
+  await expect(juror.reveal(id, "delivery")).rejects.toThrow("not the reference that was delivered");
+
+  await expect.poll(() => worker.shareDelivery(id), { timeout: 30_000 }).toEqual([juror.address]);
+  expect(await juror.reveal(id, "delivery")).toBe(REFERENCE);
+});
+
+test("parties that follow the events share as soon as a Backup Agent asks", async () => {
+  const juror = await staked();
+  const id = await matched();
+  await worker.deliver(id, REFERENCE, { seal: true });
+  const stopped = new AbortController();
+  const serving = worker.serveJuries({ signal: stopped.signal });
+  await client.dispute(id);
+  try {
+    await expect.poll(() => juror.reveal(id, "delivery"), { timeout: 60_000, interval: 500 }).toBe(REFERENCE);
+  } finally {
+    stopped.abort();
+    await serving;
+  }
+});
+
+describe("the service", () => {
+  test("that hides a key gets no sealed delivery in the clear", async () => {
+    const plain = await world.newAgent({ usd: "1000" });
+    const { id } = ok(
+      await plain.pay<{ id: string }>("/v1/contracts", {
+        ...WORK,
+        ...(await client.deadlines(DEADLINES)),
+        contractType: "fixed",
+        awardMethod: "open_tender",
+        idempotencyKey: crypto.randomUUID(),
+      }),
+    );
+    await worker.accept(id);
+    await expect(worker.deliver(id, REFERENCE, { seal: true })).rejects.toThrow("no encryption key");
+    await worker.deliver(id, REFERENCE);
+    expect(await whatTheOperatorReads(id)).toBe(REFERENCE);
+  });
+
+  test("cannot put its own key in the place of the Client's", async () => {
+    const { publicKey } = await generateKeyPair("ECDH-ES+A256KW", { extractable: true, crv: "P-256" });
+    const { x, y } = await exportJWK(publicKey);
+    const lying: typeof fetch = async (url, init) => {
+      const response = await fetch(url, init);
+      if (!String(url).endsWith(`${client.address}/encryption-key`)) return response;
+      const { data } = (await response.json()) as { data: { key: object } };
+      return Response.json({ data: { ...data, key: { ...data.key, x, y } } });
+    };
+    const deceived = await newAgent({ fetch: lying });
+    const id = await matched(client, deceived);
+    await expect(deceived.deliver(id, REFERENCE, { seal: true })).rejects.toThrow("no encryption key");
+  });
+});
+
+describe("a request", () => {
+  let caller: Caller;
+  const path = "/v1/agents/me/encryption-key";
+  const newKey = async () => {
+    const { publicKey } = await generateKeyPair("ECDH-ES+A256KW", { extractable: true, crv: "P-256" });
+    const { x, y } = await exportJWK(publicKey);
+    return { x: x as string, y: y as string };
+  };
+  const signed = async (key: { x: string; y: string }, by = caller) => {
+    const { domain, chainId } = world.deployment;
+    const message = encryptionKeyText({ domain, chainId, address: caller.address, key });
+    return { key, signature: await by.account.signMessage({ message }) };
+  };
+
+  beforeAll(async () => {
+    caller = await world.newAgent();
+  });
+
+  test("publishes a key that its agent signed, and replaces it", async () => {
+    expect((await caller.get(`/v1/agents/${caller.address}/encryption-key`)).status).toBe(404);
+    for (const key of [await newKey(), await newKey()]) {
+      ok(await caller.post(path, await signed(key)));
+      const { data } = await caller.get<{ key: object }>(`/v1/agents/${caller.address}/encryption-key`);
+      expect(data.key).toEqual({ kty: "EC", crv: "P-256", ...key });
+    }
+  });
+
+  test("with another's signature, or a point off the curve, is refused", async () => {
+    const [key, stranger] = [await newKey(), await world.newAgent()];
+    const forged = await caller.post(path, await signed(key, stranger));
+    expect([forged.status, forged.error?.code]).toEqual([401, "invalid_signature"]);
+    const off = await caller.post(path, await signed({ x: key.x, y: key.x }));
+    expect([off.status, off.error?.code]).toEqual([400, "invalid_request"]);
+  });
+
+  test("to share is for the parties of a dispute, with its Backup Agents", async () => {
+    const [a, b, stranger] = await Promise.all([
+      world.newAgent({ usd: "1000" }),
+      world.newAgent({ usd: "1000" }),
+      world.newAgent(),
+    ]);
+    const juror = await newJuror(world);
+    const pair = { client: a, worker: b };
+    const [calm, loud] = [await delivered(world, pair), await disputed(world, pair)];
+    const jwe = "e30.a.b.c.d";
+    const share = async (by: Caller, id: unknown, recipient: string) => {
+      const { status } = await by.post(`/v1/contracts/${id}/delivery/shares`, { recipient, jwe });
+      return status;
+    };
+    expect(await share(b, loud.id, juror.address)).toBe(403);
+    await juror.get(`/v1/contracts/${loud.id}/keys`);
+    expect(await share(stranger, loud.id, juror.address)).toBe(403);
+    expect(await share(b, calm.id, juror.address)).toBe(409);
+    expect(await share(b, loud.id, stranger.address)).toBe(403);
+    expect(await share(b, loud.id, juror.address)).toBe(200);
+    const { data } = await juror.get<{ sender: string }[]>(`/v1/contracts/${loud.id}/delivery/shares`);
+    expect(data).toMatchObject([{ sender: b.address, recipient: juror.address, jwe }]);
+    expect((await stranger.get<unknown[]>(`/v1/contracts/${loud.id}/delivery/shares`)).data).toEqual([]);
+  });
+});
