@@ -45,7 +45,7 @@ async function staked(): Promise<Agent> {
   return juror;
 }
 
-/** What the operator reads with its database and its master key. */
+/** Decrypts a delivery as the operator can, with its database and its master key. */
 async function whatTheOperatorReads(id: string): Promise<string> {
   const { db, pool } = createDatabase(world.info.databaseUrl);
   const masterKey = `0x${"11".repeat(32)}` as const;

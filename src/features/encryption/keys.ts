@@ -1,4 +1,4 @@
-/** Agents' public encryption keys. Readers check the agent's signature, so the service cannot put in a key of its own. */
+/** Agents' public encryption keys. Readers check the agent's signature, so the service cannot put in another. */
 import { createPublicKey } from "node:crypto";
 import { encryptionKeyText, type PublicKey } from "@working-contracts/protocol/encryption";
 import type { Address } from "@working-contracts/protocol/types";

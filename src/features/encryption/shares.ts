@@ -49,7 +49,7 @@ export async function shareDelivery(
   return { contractId: id, recipient, sender: caller, jwe, sharedAt: share.sharedAt.toISOString() };
 }
 
-/** What was shared with the caller: at most one share of each party. */
+/** Shares with the caller: at most one of each party. */
 export async function sharesFor(
   { db }: Pick<Deps, "db">,
   { id, caller }: { id: Address; caller: Address },

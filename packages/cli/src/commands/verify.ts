@@ -96,7 +96,7 @@ interface ApiResponses {
   contract: Contract;
   terms: Terms;
   settlement: Settlement;
-  /** What the hash on chain commits to; null if there is none or the caller may not read it. */
+  /** The text to which the hash on chain commits; null if there is none or the caller may not read it. */
   delivery: string | null;
   supplementaryMaterials: string | null;
   /** Whether the caller is the Client of a delivered contract, and yet cannot read the delivery. */
