@@ -17,6 +17,8 @@ import { type CallIdentity, requestHash, type Success } from "./operation-outcom
 import type { HeaderReader, PaymentAsset, PaymentAuthorization } from "./x402.js";
 
 export interface PaidCall<Action extends PaidAction = PaidAction> extends CallIdentity {
+  /** Of the resource that is paid for. */
+  path: string;
   headers: HeaderReader;
   /** The token to pay in; the deployment's stablecoin by default. */
   asset?: PaymentAsset;
@@ -37,7 +39,6 @@ interface Price {
   /** The escrow; for a stake the registry. */
   payTo: Address;
   amount: bigint;
-  resourceUrl: string;
   /** Names in the quote what is paid for. */
   description: string;
   /** Last second in which the action can succeed on chain, if a deadline limits it. */

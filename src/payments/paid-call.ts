@@ -39,6 +39,7 @@ import {
   type PaidCall,
   toOperation,
 } from "./paid-action.js";
+import { offerExtension, receiptExtension } from "./receipts.js";
 import { assertRelayable, type RelayingState } from "./relaying-limits.js";
 import { verifyPayment } from "./verify-payment.js";
 import {
@@ -93,7 +94,7 @@ async function pay(
   if (stored.existing) return resume(deps, { call, payment, earlier: stored.operation });
 
   const outcome = await awaitOutcome(deps, stored.operation, call.respond, { isNew: true });
-  if (outcome.ok) return withReceipt(deps, { payment, ...outcome });
+  if (outcome.ok) return withReceipt(deps, { call, payment, ...outcome });
 
   const { rejected } = outcome;
   logRejected(deps, rejected);
@@ -119,7 +120,7 @@ async function resume(
     });
   }
   const outcome = await awaitOutcome(deps, earlier, call.respond);
-  if (outcome.ok) return withReceipt(deps, { payment, ...outcome });
+  if (outcome.ok) return withReceipt(deps, { call, payment, ...outcome });
 
   const { rejected } = outcome;
   // The checks give the best reason: once indexed, they see the state that made the operation fail.
@@ -146,13 +147,14 @@ async function offerQuote(
     const outcome = await awaitOutcome(deps, unanswered, call.respond);
     if (!outcome.ok) throw settlementPending();
     const payment = { version, from: call.caller, value: action.amount };
-    return withReceipt(deps, { payment, ...outcome });
+    return withReceipt(deps, { call, payment, ...outcome });
   }
   assertRelayable(deps, { caller: call.caller, kind }, state);
   await call.store?.(action, "quote");
   if (!state.hasRoom) throw queueFull();
   const quote = quoteOf(deps, call, action);
-  const { headers, body } = paymentRequired({ quote, version, ...(rejection && { rejection }) });
+  const extensions = await offerExtension(deps.config, quote, deps.clock.now());
+  const { headers, body } = paymentRequired({ quote, version, extensions, ...(rejection && { rejection }) });
   return { status: 402, headers, body: JSON.stringify(body) };
 }
 
@@ -323,25 +325,33 @@ async function adoptOpening(
   const target = { ...block, escrow, timeoutMs: deps.config.settlementWaitMs };
   const { data, headers = {} } = await respondFrom(deps.db, target, () => call.respond({ escrow }));
   const response: StoredResponse = { status: 200, headers, body: JSON.stringify({ data }) };
-  return withReceipt(deps, { payment, response, transaction });
+  return withReceipt(deps, { call, payment, response, transaction });
 }
 
 /** The receipt is not stored with the response, because a replay can use the other x402 version. */
-function withReceipt(
-  { deployment }: Deps,
+async function withReceipt(
+  { deployment, config, clock }: Deps,
   settled: Omit<Applied, "ok"> & {
+    call: PaidCall;
     payment: Pick<PaymentAuthorization, "version" | "from" | "value">;
   },
-): StoredResponse {
-  const { response, transaction, payment } = settled;
+): Promise<StoredResponse> {
+  const { call, response, transaction, payment } = settled;
   const { version, from: payer, value: amount } = payment;
+  const { chainId } = deployment;
+  const paid = { chainId, resourceUrl: resourceOf({ config }, call), payer, transaction };
+  const extensions = await receiptExtension(config, paid, clock.now());
   const outcome = { success: true, transaction, payer, amount } as const;
-  const receipt = receiptHeaders({ version, chainId: deployment.chainId, outcome });
+  const receipt = receiptHeaders({ version, chainId, outcome, extensions });
   return { ...response, headers: { ...response.headers, ...receipt } };
 }
 
 function quoteOf(deps: Deps, call: PaidCall, action: PaidAction): PaymentQuote {
-  const { payTo, amount, resourceUrl, description } = action;
+  const { payTo, amount, description } = action;
   const { chainId } = deps.deployment;
+  const resourceUrl = resourceOf(deps, call);
   return createQuote({ payTo, amount, resourceUrl, description, asset: assetOf(deps, call), chainId });
 }
+
+const resourceOf = ({ config }: Pick<Deps, "config">, { path }: PaidCall): string =>
+  `${config.baseUrl}${path}`;

@@ -152,8 +152,9 @@ export function receiptHeaders(input: {
   version: X402Version;
   chainId: number;
   outcome: SettlementOutcome;
+  extensions?: Record<string, unknown>;
 }): Record<string, string> {
-  const { version, chainId, outcome } = input;
+  const { version, chainId, outcome, extensions } = input;
   const receipt = {
     success: outcome.success,
     transaction: outcome.success ? outcome.transaction : "",
@@ -162,6 +163,7 @@ export function receiptHeaders(input: {
     ...(outcome.success
       ? { amount: outcome.amount.toString() }
       : { errorReason: outcome.errorReason, errorMessage: outcome.errorMessage }),
+    ...(extensions && { extensions }),
   };
   const name = version === 2 ? "PAYMENT-RESPONSE" : "X-PAYMENT-RESPONSE";
   return { [name]: encodePaymentResponseHeader(receipt) };

@@ -7,6 +7,7 @@ import {
   connect,
   type Network,
   OutcomeUnknown,
+  type PaymentProof,
   PaymentRejected,
   RefusedToSign,
   ServiceError,
@@ -16,6 +17,7 @@ import {
 import { escrowAddress } from "@working-contracts/protocol/terms";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { decodePaymentRequiredHeader, encodePaymentRequiredHeader } from "@x402/core/http";
+import { compactVerify, importJWK, type JWK } from "jose";
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -89,6 +91,31 @@ describe("a contract", () => {
     expect((await client.settlement(posted.id)).legs.every(({ state }) => state === "confirmed")).toBe(true);
     expect(await world.usdOf(worker.address as Address)).toBe(147_500_000n);
     expect((await worker.workload()).completedAsWorker).toEqual([posted.id]);
+  });
+
+  it("leaves proof of what was quoted and paid", async () => {
+    const proofs: PaymentProof[] = [];
+    const client = await newAgent({ onReceipt: (proof) => proofs.push(proof) });
+    const { id } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
+    const response = await fetch(`${world.url}/.well-known/did.json`);
+    const { verificationMethod } = (await response.json()) as {
+      verificationMethod: { id: string; publicKeyJwk: JWK }[];
+    };
+    const read = async (jws: string | null | undefined) => {
+      const { payload } = await compactVerify(jws ?? "", async ({ kid }) => {
+        const method = verificationMethod.find((one) => one.id === kid);
+        return importJWK(method?.publicKeyJwk as JWK, "EdDSA");
+      });
+      return JSON.parse(new TextDecoder().decode(payload));
+    };
+    const [proof] = proofs;
+    const offer = { scheme: "exact", payTo: id, amount: "50000000", asset: world.deployment.asset.address };
+    const resourceUrl = `${world.url}/v1/contracts`;
+    expect(await read(proof?.offer)).toMatchObject({ version: 1, resourceUrl, ...offer });
+    const receipt = await read(proof?.receipt);
+    expect(receipt).toMatchObject({ version: 1, resourceUrl, payer: client.address });
+    const { status } = await world.publicClient.getTransactionReceipt({ hash: receipt.transaction });
+    expect(status).toBe("success");
   });
 
   it("is disputed, judged by staked Backup Agents and paid by their votes", async () => {

@@ -13,6 +13,7 @@ import { DEPLOYMENTS } from "./deployments.js";
 import { RefusedToSign } from "./errors.js";
 import { type EventOptions, followEvents, webhooks } from "./events.js";
 import { createHttp, type HttpOptions } from "./http.js";
+import type { PaymentProof } from "./payment.js";
 import { reads } from "./reads.js";
 import {
   call,
@@ -66,6 +67,8 @@ export interface ConnectOptions {
   onWaiting?: (reason: string) => void;
   /** Called at each step of a payment. */
   onProgress?: (progress: PaymentProgress) => void;
+  /** Called with the service's signed offer and receipt of each payment: proof of what was quoted and paid. */
+  onReceipt?: (proof: PaymentProof) => void;
   fetch?: typeof fetch;
   signal?: AbortSignal;
 }
@@ -105,6 +108,7 @@ export async function connect(options: ConnectOptions) {
     node: options.node,
     onProgress: options.onProgress,
     permission: permissionOf(options.operator ?? "none"),
+    onReceipt: options.onReceipt,
     apiKey: options.apiKey ?? "",
   };
   if (options.apiKey === undefined) session.apiKey = await signIn(session, options.label);

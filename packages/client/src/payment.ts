@@ -28,6 +28,7 @@ interface PaymentRequired {
   accepts?: Quote[];
   error?: string;
   errorMessage?: string;
+  extensions?: OfferReceipt;
 }
 
 export interface Quote {
@@ -62,6 +63,27 @@ export function readQuote(headers: Headers): QuotedPayment & { error: string; me
   if (quote === undefined) throw new RefusedToSign("quote", "it offers no way to pay");
   const { error = "payment_required", errorMessage } = required;
   return { quote, required, error, message: errorMessage ?? error };
+}
+
+/** The x402 extension `offer-receipt`: JWS that the key in the service's `did:web` document signed. */
+interface OfferReceipt {
+  "offer-receipt"?: { info: { offers?: { signature: string }[]; receipt?: { signature: string } } };
+}
+
+/** What the service signed about a payment (compact JWS): the offer that it made, and that it was paid. */
+export interface PaymentProof {
+  offer: string | null;
+  receipt: string | null;
+}
+
+export function proofOf({ required }: QuotedPayment, headers: Headers): PaymentProof {
+  const response = headers.get("payment-response");
+  const settled: { extensions?: OfferReceipt } =
+    response === null ? {} : JSON.parse(new TextDecoder().decode(bytesOf(response)));
+  return {
+    offer: required.extensions?.["offer-receipt"]?.info.offers?.[0]?.signature ?? null,
+    receipt: settled.extensions?.["offer-receipt"]?.info.receipt?.signature ?? null,
+  };
 }
 
 /** Throws RefusedToSign at the first difference between the quote and the expected payment. */

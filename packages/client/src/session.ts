@@ -9,7 +9,15 @@ import type { paths } from "./api.js";
 import { type Node, requireOnChain } from "./chain-check.js";
 import { ConnectionError, OutcomeUnknown, PaymentRejected, RefusedToSign, ServiceError } from "./errors.js";
 import type { Http, Method, Request, ServiceResponse } from "./http.js";
-import { type Expected, type QuotedPayment, readQuote, requireExpected, signPayment } from "./payment.js";
+import {
+  type Expected,
+  type PaymentProof,
+  proofOf,
+  type QuotedPayment,
+  readQuote,
+  requireExpected,
+  signPayment,
+} from "./payment.js";
 import type { Budget, PaymentProgress, PlannedPayment } from "./spending.js";
 import type { PinnedNetwork } from "./types.js";
 import type { Signer } from "./wallets.js";
@@ -24,6 +32,7 @@ export interface Session {
   /** The chain's time in seconds, for a signature. Throws RefusedToSign if it is ahead of this machine's clock. */
   signingTime(): Promise<number>;
   onProgress?: ((progress: PaymentProgress) => void) | undefined;
+  onReceipt?: ((proof: PaymentProof) => void) | undefined;
   /** The caller's own node of the chain, if it has one. */
   node?: Node | undefined;
   /** Called before a payment is signed. Throw to refuse the payment. */
@@ -183,6 +192,7 @@ export async function pay<E extends Endpoint, T>(
   report("sent");
   return sendSigned(session.http, signed, (response) => {
     report("paid");
+    session.onReceipt?.(proofOf(quoted, response.headers));
     return openResponse(response);
   });
 }

@@ -53,6 +53,7 @@ export interface CreationAttempt {
 export async function createContract(deps: Deps, call: CreateCall): Promise<StoredResponse> {
   return performPaidCall(deps, {
     action: "create",
+    path: "/v1/contracts",
     caller: call.caller,
     rawBody: call.rawBody,
     headers: call.headers,
@@ -74,7 +75,6 @@ async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction
     kind: "create",
     payTo: id,
     amount,
-    resourceUrl: `${deps.config.baseUrl}/v1/contracts`,
     description:
       draft.initiator === "worker"
         ? `Worker Stake for the listing "${draft.title}" at ${formatDecimal(escrowTerms.price)}`

@@ -159,6 +159,7 @@ export async function performPaidAction(
   const { requireRole, status, deadline, amountOf, payment, alreadyDone } = PAID_ACTIONS[name];
   return performPaidCall(deps, {
     action: `${name} ${id}`,
+    path: `/v1/contracts/${id}/${name}`,
     caller,
     ...request,
     check: async (): Promise<PaidAction> => {
@@ -170,7 +171,6 @@ export async function performPaidAction(
         kind: name,
         payTo: id,
         amount: amountOf(facts),
-        resourceUrl: `${deps.config.baseUrl}/v1/contracts/${id}/${name}`,
         description: `${payment(facts)} the contract "${row.terms.title}"`,
         lastSecond: Number(row.chain[deadline]) - 1,
         alreadyDone: new AppError("conflict", { message: alreadyDone }),

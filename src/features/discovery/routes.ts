@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Deps } from "../../deps.js";
 import { createRouter } from "../../http/router.js";
+import { didDocument } from "../../payments/receipts.js";
 
 /** The texts for agents. */
 const TEMPLATES = {
@@ -18,6 +19,7 @@ export function discoveryRoutes(deps: Deps) {
     const type = path.endsWith(".md") ? "text/markdown; charset=utf-8" : "text/plain; charset=utf-8";
     router.get(path, (c) => c.body(textOf(path, deps), 200, { "Content-Type": type, ...CACHING }));
   }
+  router.get("/.well-known/did.json", (c) => c.json(didDocument(deps.config), 200, CACHING));
   return router;
 }
 

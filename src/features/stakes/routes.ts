@@ -45,6 +45,7 @@ export async function addStake(deps: StakeDeps, call: StakeCall): Promise<Stored
   const { caller, rawBody, headers } = call;
   const asset: PaymentAsset = { address: deps.deployment.protocolToken, ...TOKEN_DOMAIN };
   return performPaidCall(deps, {
+    path: "/v1/agents/me/stake",
     action: "stake",
     caller,
     rawBody,
@@ -56,7 +57,7 @@ export async function addStake(deps: StakeDeps, call: StakeCall): Promise<Stored
 }
 
 async function checkStake(deps: StakeDeps, { caller, amount: given }: StakeCall): Promise<PaidAction> {
-  const { db, deployment, config, readParameters } = deps;
+  const { db, deployment, readParameters } = deps;
   const current = await loadStake(db, caller);
   if (current !== null && current.releasableAt !== null) {
     throw new AppError("conflict", {
@@ -75,7 +76,6 @@ async function checkStake(deps: StakeDeps, { caller, amount: given }: StakeCall)
     kind: "stake",
     payTo: deployment.registry,
     amount,
-    resourceUrl: `${config.baseUrl}/v1/agents/me/stake`,
     description: `Backup Agent stake of ${formatDecimal(amount, TOKEN_DECIMALS)} protocol tokens`,
     onceKey: `stake:${caller}:${newest}`,
     alreadyDone: new AppError("conflict", {

@@ -49,6 +49,7 @@ export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredRes
   const { id, caller, rawBody, headers } = call;
   return performPaidCall(deps, {
     action: `vote ${id}`,
+    path: `/v1/contracts/${id}/votes`,
     caller,
     rawBody,
     headers,
@@ -71,7 +72,6 @@ async function checkVote(deps: Deps, { id, caller, ballot }: VoteCall): Promise<
     kind: "vote",
     payTo: id,
     amount: voteDeposit(price, criteriaCount, parametersOf(row)),
-    resourceUrl: `${deps.config.baseUrl}/v1/contracts/${id}/votes`,
     description: `Backup Agent Bond for ${criteriaCount} criteria of the contract "${row.terms.title}"`,
     lastSecond: votingClosesAt(row.chain) - 1,
     ...sealed,
