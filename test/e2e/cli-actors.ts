@@ -100,13 +100,15 @@ export interface Middle {
   close(): void;
 }
 
-/** A proxy between agent and service that changes data in responses or loses whole responses. */
+/** A proxy between agent and service, or node, that changes data in responses or loses whole responses. */
 export async function openMiddle(
   world: World,
   {
     change = () => {},
     loses = () => false,
+    to = world.url,
   }: {
+    to?: string;
     change?: (path: string, data: Record<string, unknown>) => void;
     loses?: (headers: Record<string, unknown>) => boolean | Promise<boolean>;
   },
@@ -118,14 +120,14 @@ export async function openMiddle(
       const value = request.headers[name];
       return typeof value === "string" ? [[name, value] as [string, string]] : [];
     });
-    const honest = await fetch(world.url + request.url, {
+    const honest = await fetch(to + request.url, {
       method: request.method ?? "GET",
       headers: passed,
       ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
     });
     const body = (await honest.json()) as { data?: Record<string, unknown> };
     if (await loses(request.headers)) return void response.destroy();
-    if (body.data !== undefined) change(request.url ?? "", body.data);
+    change(request.url ?? "", body.data ?? body);
     const quote = honest.headers.get("payment-required");
     response
       .writeHead(honest.status, {

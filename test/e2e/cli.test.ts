@@ -239,6 +239,27 @@ describe("verify", () => {
     ]);
   });
 
+  it("points out a node that hides an event", async () => {
+    const client = await newUser();
+    const { id } = await client.json<Shown>(...POST);
+    await client.json("cancel", id);
+    await client.json("settle", id);
+    const hiding = await openMiddle(world, {
+      to: world.info.rpcUrl,
+      change(_, answers) {
+        for (const { result } of [answers].flat() as { result?: unknown }[])
+          if (Array.isArray(result)) result.pop();
+      },
+    });
+    const honest = await client.run("verify", id, "--also-rpc", world.info.rpcUrl);
+    const { code, stdout } = await client.run("--json", "verify", id, "--also-rpc", hiding.url);
+    hiding.close();
+    expect([honest.code, code]).toEqual([0, 1]);
+    const { fields } = JSON.parse(stdout) as Verified;
+    const named = fields.filter(({ equal }) => !equal).map(({ field }) => field);
+    expect(named).toEqual([`node ${new URL(hiding.url).host}`]);
+  });
+
   it("does not accept another deployment's escrow as a contract", async () => {
     const user = await newUser({ usd: "0" });
     const { code, stderr } = await user.run("verify", world.deployment.asset.address);

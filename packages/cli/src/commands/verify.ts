@@ -23,10 +23,11 @@ export function addVerifyCommand(program: Command, contextOf: (command: Command)
     .description(
       "rebuild a contract from the chain alone and compare it with the API; exits with 1 on a difference",
     )
-    .action(async (given: string, _: unknown, command: Command) => {
+    .option("--also-rpc <url...>", "other nodes, which have to report the same as the first")
+    .action(async (given: string, { alsoRpc = [] }: { alsoRpc?: string[] }, command: Command) => {
       const context = contextOf(command);
       const id = given.toLowerCase() as Address;
-      const rows = await compareUntilEqual(context, id);
+      const rows = await compareUntilEqual(context, id, alsoRpc);
       const differences = rows.filter(({ equal }) => !equal).length;
       context.out.result({ id, equal: differences === 0, fields: rows }, () => textOf(rows));
       if (differences > 0)
@@ -34,20 +35,37 @@ export function addVerifyCommand(program: Command, contextOf: (command: Command)
     });
 }
 
-async function compareUntilEqual({ settings, agent, out }: Context, id: Address): Promise<Comparison[]> {
+async function compareUntilEqual(
+  { settings, agent, out }: Context,
+  id: Address,
+  otherNodes: readonly string[],
+): Promise<Comparison[]> {
   const { rpcUrl, deploymentPath } = settings;
   if (rpcUrl === undefined) throw new UsageError("verify needs --rpc-url or RPC_URL.");
   if (deploymentPath === undefined) throw new UsageError("verify needs --deployment or DEPLOYMENT.");
   const deployment = parseDeployment(readFileSync(deploymentPath, "utf8"), deploymentPath);
-  const publicClient = createPublicClient({ transport: http(rpcUrl, { batch: true }), ccipRead: false });
+  const clientOf = (url: string) =>
+    createPublicClient({ transport: http(url, { batch: true }), ccipRead: false });
   const reader = await agent();
   for (let attempt = 1; ; attempt++) {
-    const escrow = await readEscrow(publicClient, { id, deployment });
+    const escrow = await readEscrow(clientOf(rpcUrl), { id, deployment });
     const rows = compare(id, escrow, rebuild(escrow), await ask(reader, id));
+    for (const url of otherNodes) {
+      const { blockNumber } = escrow;
+      const same = await readEscrow(clientOf(url), { id, deployment, blockNumber }).then(digestOf, String);
+      const expected = digestOf(escrow);
+      rows.push({ field: `node ${new URL(url).host}`, chain: expected, api: same, equal: same === expected });
+    }
     if (attempt === TRIES || rows.every(({ equal }) => equal)) return rows;
     out.progress("differences found: reading both sides again");
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
+}
+
+/** One hash of all that a node reports about an escrow. */
+function digestOf({ paid, ...escrow }: EscrowOnChain): string {
+  const plainOf = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value);
+  return keccak256(stringToHex(JSON.stringify({ ...escrow, paid: [...paid] }, plainOf)));
 }
 
 async function ask(agent: Agent, id: string): Promise<ApiResponses> {

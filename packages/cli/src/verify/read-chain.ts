@@ -37,16 +37,17 @@ export interface EscrowOnChain {
   paid: Map<string, bigint>;
   /** Index of the status that the escrow itself reports. */
   status: number;
-  /** The newest block's time, in seconds. */
+  blockNumber: bigint;
+  /** The block's time, in seconds. */
   now: number;
 }
 
-/** Reads everything at one block. Throws if there is no escrow at the address. */
+/** Reads everything at one block, by default the newest. Throws if there is no escrow at the address. */
 export async function readEscrow(
   client: PublicClient,
-  { id, deployment }: { id: Address; deployment: Deployment },
+  { id, deployment, blockNumber }: { id: Address; deployment: Deployment; blockNumber?: bigint | undefined },
 ): Promise<EscrowOnChain> {
-  const block = await client.getBlock({ blockTag: "latest" });
+  const block = await client.getBlock(blockNumber === undefined ? { blockTag: "latest" } : { blockNumber });
   const code = await client.getCode({ address: id, blockNumber: block.number });
   if (code === undefined || !TERMS_BYTES.includes(size(code) - PROXY_BYTES)) {
     throw new Error(`No escrow at ${id} on chain ${deployment.chainId}.`);
@@ -85,6 +86,7 @@ export async function readEscrow(
     ),
     paid,
     status,
+    blockNumber: block.number,
     now: Number(block.timestamp),
   };
 }
