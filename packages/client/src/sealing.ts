@@ -32,10 +32,9 @@ export type PrivateKey = PublicKey & { d: string };
 /** The agent's own key pair. Throws RefusedToSign if its wallet signs differently each time. */
 export async function ownKeyOf({ signer, network }: Session): Promise<PrivateKey> {
   const secret = await secretOf(signer, {
-    name: "Working Contract encryption",
+    purpose: "Make the key with which I read deliveries on Working Contracts.",
     chainId: network.chainId,
-    verifyingContract: network.factory as Address,
-    purpose: "Derive my encryption key. Whoever has this signature can read what is delivered to me.",
+    contract: network.factory as Address,
   });
   const scalar = (BigInt(secret) % (ORDER - 1n)) + 1n;
   const { x, y } = P256.getPublicKey({ privateKey: `0x${scalar.toString(16).padStart(64, "0")}` });
@@ -89,8 +88,11 @@ export async function seal(reference: string, recipients: readonly Recipient[]):
     typ: TYPE,
     sha256: await digestOf(plain),
   });
-  for (const { address, key } of recipients)
-    jwe.addRecipient(await imported(key)).setUnprotectedHeader({ alg: ALG, kid: address.toLowerCase() });
+  for (const {
+    address,
+    key: { x, y },
+  } of recipients)
+    jwe.addRecipient(await imported({ x, y })).setUnprotectedHeader({ alg: ALG, kid: address.toLowerCase() });
   const sealed = JSON.stringify(await jwe.encrypt());
   if (sealed.length <= LIMITS.referenceLength) return sealed;
   throw new RangeError(`The reference is too long to be sealed: deliver a hash or URI of what is longer`);

@@ -6,17 +6,11 @@ import type { Signer } from "./wallets.js";
 
 /** Throws RefusedToSign if the wallet signs differently each time, because the secret could then not be made again. */
 export async function secretOf(
-  signer: Pick<Signer, "signTypedData">,
-  { purpose, ...domain }: { name: string; chainId: number; verifyingContract: Address; purpose: string },
+  signer: Pick<Signer, "signMessage">,
+  { purpose, chainId, contract }: { purpose: string; chainId: number; contract: Address },
 ): Promise<Hex> {
-  const sign = () =>
-    signer.signTypedData({
-      domain,
-      types: { Secret: [{ name: "purpose", type: "string" }] },
-      primaryType: "Secret",
-      message: { purpose },
-    });
-  const signature = await sign();
-  if ((await sign()) === signature) return keccak256(signature);
+  const message = `${purpose} Whoever has this signature has the secret: sign it for no one else.\n\nChain ID: ${chainId}\nContract: ${contract}`;
+  const signature = await signer.signMessage({ message });
+  if ((await signer.signMessage({ message })) === signature) return keccak256(signature);
   throw new RefusedToSign("secret", "this wallet signs differently each time, so it cannot keep a secret");
 }

@@ -142,9 +142,8 @@ const entriesOf = (words: readonly Outcome[]) =>
 
 /** The salt of the signer's vote on a contract. Throws RefusedToSign if its wallet signs differently each time. */
 export function voteSalt(
-  signer: Pick<Signer, "signTypedData">,
+  signer: Pick<Signer, "signMessage">,
   { chainId, escrow }: { chainId: number; escrow: Address },
 ): Promise<Hex> {
-  const purpose = "Seal my vote. Whoever has this signature can read it.";
-  return secretOf(signer, { name: "Working Contract vote", chainId, verifyingContract: escrow, purpose });
+  return secretOf(signer, { purpose: "Seal my vote on a Working Contract.", chainId, contract: escrow });
 }
