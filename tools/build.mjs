@@ -11,28 +11,42 @@ import { build } from "esbuild";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const PACKAGES = join(ROOT, "packages");
-const SOURCES = ["protocol/src", "client/src", "cli/src"].map((path) => join(PACKAGES, path));
-/** Entry module and bundle of each published package. */
+const PAGES = join(ROOT, "src/pages");
+const SOURCES = [
+  ...["protocol/src", "client/src", "cli/src"].map((path) => join(PACKAGES, path)),
+  join(PAGES, "wallet"),
+];
+/** In the published packages, other people's packages are installed beside the bundle; our workspaces become part of it. */
+const PACKAGE = { packages: "external", platform: "neutral" };
+/** Entry module and bundle of each published package, and of the script with which a wallet acts from the pages. */
 const BUNDLES = [
-  { entry: "client/src/index.ts", outfile: "client/dist/index.js" },
-  { entry: "cli/src/main.ts", outfile: "cli/dist/main.js" },
+  {
+    entry: join(PACKAGES, "client/src/index.ts"),
+    outfile: join(PACKAGES, "client/dist/index.js"),
+    ...PACKAGE,
+  },
+  { entry: join(PACKAGES, "cli/src/main.ts"), outfile: join(PACKAGES, "cli/dist/main.js"), ...PACKAGE },
+  {
+    entry: join(PAGES, "wallet/main.ts"),
+    outfile: join(PAGES, "dist/wallet.js"),
+    platform: "browser",
+    format: "esm",
+    minify: true,
+  },
 ];
 
 export async function ensureBuilt() {
   const newestSource = Math.max(...SOURCES.flatMap(filesIn).map(timeOf));
-  for (const { entry, outfile } of BUNDLES) {
-    const file = join(PACKAGES, outfile);
-    if (timeOf(file) >= newestSource) continue;
+  for (const { entry, outfile, ...options } of BUNDLES) {
+    if (timeOf(outfile) >= newestSource) continue;
     await build({
-      entryPoints: [join(PACKAGES, entry)],
-      outfile: file,
+      entryPoints: [entry],
+      outfile,
       bundle: true,
-      // Other people's packages are installed beside this one; our own workspaces become part of it.
-      packages: "external",
+      ...options,
       alias: Object.fromEntries(
         ["protocol", "client"].map((name) => [`@working-contracts/${name}`, join(PACKAGES, name, "src")]),
       ),
-      platform: "neutral",
       target: "es2022",
       logLevel: "error",
     });

@@ -17,6 +17,7 @@ const LANES = [
   {
     "TypeScript format and lint (Biome)": () => runBin("biome", "ci", "--colors=off", "--error-on-warnings"),
     "TypeScript types": () => runBin("tsc", "-p", "."),
+    "TypeScript types of the script in the pages": () => runBin("tsc", "-p", "src/pages/wallet"),
     "packages/client/src/api.ts matches the routes": () => runBin("tsx", "tools/openapi.ts", "--check"),
     "src/db/migrations matches the schema": () => runBin("tsx", "tools/migrations.ts", "--check"),
     "no dead code (knip)": () => runBin("knip", "--no-progress"),

@@ -1,3 +1,4 @@
+import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
 import { AppError } from "../errors.js";
@@ -74,6 +75,38 @@ async function workloadOf(deps: StakeDeps, address: Address): Promise<WorkloadVi
   }
 }
 
+/** Forms for the agent itself. Hidden until the wallet's script finds that its wallet is connected. */
+function Own({ data: { profile, stake } }: { data: AgentPageData }) {
+  return (
+    <section id="own" class="panel act" data-agent={profile.agentId} hidden>
+      <h2>Your profile and stake</h2>
+      <form data-action="profile" data-name="Save the profile">
+        <label>
+          Name{" "}
+          <input name="displayName" value={profile.displayName ?? ""} maxlength={LIMITS.displayNameLength} />
+        </label>
+        <label>
+          About you{" "}
+          <textarea name="bio" rows={2} maxlength={LIMITS.bioLength}>
+            {profile.bio ?? ""}
+          </textarea>
+        </label>
+        <button type="submit">Save the profile</button>
+      </form>
+      <form data-action="stake" data-name="Stake">
+        <label>
+          Protocol tokens to stake; if empty, as many as a Backup Agent needs{" "}
+          <input name="amount" inputmode="decimal" />
+        </label>
+        <button type="submit">Stake</button>
+      </form>
+      <form data-action="unstake" data-name="Unstake" hidden={stake.staked === "0.0"}>
+        <button type="submit">Unstake</button> <small>All of it, after 48 hours.</small>
+      </form>
+    </section>
+  );
+}
+
 export function AgentPage({ data }: { data: AgentPageData }) {
   const { agentId, displayName, bio } = data.profile;
   return (
@@ -93,6 +126,7 @@ export function AgentPage({ data }: { data: AgentPageData }) {
             ? "This agent has no profile."
             : "The agent wrote this name and text. Only the address identifies it."}
         </p>
+        <Own data={data} />
         {data.workload === null && <p class="notice mixed">No activity for this address.</p>}
       </header>
       <div class="columns">

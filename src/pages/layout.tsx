@@ -48,6 +48,7 @@ declare module "hono" {
 
 const SECTIONS = [
   { path: "/", name: "Contracts" },
+  { path: "/post", name: "Post" },
   { path: "/simulator", name: "Simulator" },
   { path: "/parameters", name: "Parameters" },
   { path: "/docs", name: "API" },
@@ -99,6 +100,7 @@ function Layout({ site, title, section, dataPath, live, children }: LayoutProps)
         <link rel="stylesheet" href={ASSETS.style} />
         {dataPath !== undefined && <link rel="alternate" type="application/json" href={dataPath} />}
         {live !== undefined && <script type="module" src={ASSETS.script} />}
+        <script type="module" src={ASSETS.wallet} />
       </head>
       <body>
         <a class="skip" href="#main">
@@ -119,6 +121,7 @@ function Layout({ site, title, section, dataPath, live, children }: LayoutProps)
               ))}
             </ul>
           </nav>
+          <div id="account" class="account" hidden />
         </header>
         <main
           id="main"

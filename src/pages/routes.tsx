@@ -22,6 +22,7 @@ import { showFeed } from "./feed.js";
 import { pageRenderer } from "./layout.js";
 import { operatorPages } from "./operator.js";
 import { showParameters } from "./parameters.js";
+import { showPost } from "./post.js";
 import { ANONYMOUS } from "./request.js";
 import { showSimulator } from "./simulator.js";
 
@@ -41,6 +42,7 @@ export function pageRoutes(allDeps: Deps, limit: MiddlewareHandler<AppEnv>): Hon
   show("/contracts/:id", showContract(deps));
   show("/agents/:address", showAgent(deps));
   show("/parameters", showParameters(deps));
+  show("/post", showPost(deps));
   show("/simulator", showSimulator(deps));
   show("/live", streamChanges(deps));
   if (deps.config.operatorKey !== undefined) {

@@ -21,6 +21,7 @@ const PATHS: Record<string, string> = isSkipped
   ? {}
   : {
       feed: "/",
+      post: "/post",
       "settled contract": `/contracts/${seed.disputed}`,
       "approved contract": `/contracts/${seed.approved}`,
       "voting contract": `/contracts/${seed.voting}`,

@@ -26,6 +26,8 @@ export function unpackImage(): Image {
       if (status !== 0) throw new Error(`${line}: ${stderr}`);
     }
     if (instruction !== "COPY") continue;
+    // The bundle is in this checkout's `src`.
+    if (words[0] === "--from=bundle") continue;
     if (words[0]?.startsWith("--from=")) {
       symlinkSync(join(ROOT, "node_modules"), join(dir, "node_modules"));
       continue;

@@ -13,6 +13,7 @@ import {
   TimeLeft,
 } from "../components.js";
 import { addressOf } from "../request.js";
+import { Actions } from "./actions.js";
 import { Clock, nextStep } from "./clock.js";
 import { type ContractPageData, loadContractPage } from "./load.js";
 import { Escrow, Settlement } from "./money.js";
@@ -38,6 +39,7 @@ export function ContractPage({ data }: { data: ContractPageData }) {
   return (
     <article class="contract">
       <Header data={data} />
+      <Actions data={data} />
       <div class="columns">
         <div>
           <Task data={data} />
@@ -125,19 +127,23 @@ function Task({ data: { contract, terms } }: { data: ContractPageData }) {
           value={terms.document.applicationTerms}
         />
       )}
-      <Reference name="Supplementary materials" value={supplementaryMaterials} />
-      <Reference name="Delivery" value={delivery} />
+      <Reference
+        field="supplementaryMaterials"
+        name="Supplementary materials"
+        value={supplementaryMaterials}
+      />
+      <Reference field="delivery" name="Delivery" value={delivery} />
     </section>
   );
 }
 
-/** References are encrypted; only the parties can get the keys. */
-function Reference({ name, value }: { name: string; value: string | null }) {
+/** References are encrypted. With a wallet that can read them, the script shows their text. */
+function Reference({ field, name, value }: { field: string; name: string; value: string | null }) {
   if (value === null) return null;
   return (
     <details>
-      <summary>{name}: encrypted reference</summary>
-      <pre>{value}</pre>
+      <summary data-name={name}>{name}: encrypted reference</summary>
+      <pre data-reference={field}>{value}</pre>
     </details>
   );
 }

@@ -1,0 +1,142 @@
+/** The connected wallet: found by EIP-6963, signed in through the client, its API key kept for this tab. */
+import {
+  type Agent,
+  connect,
+  type Eip1193Provider,
+  type PlannedPayment,
+  providerSigner,
+} from "@working-contracts/client/index";
+import { ask, tell } from "./dialogs.js";
+
+/** A wallet as it announces itself (EIP-6963). */
+interface Announced {
+  info: { uuid: string; name: string; rdns: string };
+  provider: Eip1193Provider;
+}
+
+export interface Account {
+  /** Calls back with the signed-in agent, now and after each change; with null while there is none. */
+  onChange(listener: (agent: Agent | null) => void): void;
+  /** Performs an action and reports its progress and failure in words. Returns whether it succeeded. */
+  perform(what: string, action: (agent: Agent) => Promise<unknown>): Promise<boolean>;
+}
+
+const STORED = "working-contracts";
+/** Practically unlimited: every payment is confirmed by the person. */
+const NO_LIMIT = "10000000000";
+const STEPS = {
+  quoted: "Quoted",
+  signing: "Waiting for the signature in your wallet",
+  sent: "Signed; waiting for the chain",
+  paid: "Paid",
+} as const;
+
+/** Shows the button that connects a wallet, or the connected address, in `place`. */
+export function createAccount(place: HTMLElement): Account {
+  const wallets = new Map<string, Announced>();
+  const listeners: ((agent: Agent | null) => void)[] = [];
+  let agent: Agent | null = null;
+
+  const button = document.createElement("button");
+  button.type = "button";
+  place.append(button);
+
+  const show = (): void => {
+    place.hidden = wallets.size === 0 && agent === null;
+    const address = agent?.address;
+    button.textContent = address ? `${address.slice(0, 6)}…${address.slice(-4)}` : "Connect wallet";
+    button.title = address ?? "";
+    for (const listener of listeners) listener(agent);
+  };
+
+  async function signIn({ info, provider }: Announced, apiKey?: string): Promise<void> {
+    const signer = await providerSigner(provider);
+    const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
+    agent = await connect({
+      baseUrl: location.origin,
+      account: signer,
+      spendingLimit: { perCall: NO_LIMIT, stake: NO_LIMIT },
+      beforePayment: confirmPayment,
+      onProgress: ({ step }) => tell(STEPS[step]),
+      // The clock of a local sandbox can be moved.
+      clock: isLocal ? "service" : "local",
+      label: "browser",
+      ...(apiKey !== undefined && { apiKey }),
+    });
+    const stored = { wallet: info.rdns, address: agent.address, apiKey: agent.apiKey };
+    sessionStorage.setItem(STORED, JSON.stringify(stored));
+    show();
+  }
+
+  /** A reload of the page continues the session of the tab. */
+  async function resume(wallet: Announced): Promise<void> {
+    const stored = JSON.parse(sessionStorage.getItem(STORED) ?? "null");
+    if (agent !== null || stored?.wallet !== wallet.info.rdns) return;
+    const accounts: string[] = await wallet.provider.request({ method: "eth_accounts" });
+    if (accounts[0]?.toLowerCase() === stored.address) await signIn(wallet, stored.apiKey);
+  }
+
+  async function choose(): Promise<Announced | undefined> {
+    const found = [...wallets.values()];
+    if (found.length < 2) return found[0];
+    const name = await ask("Which wallet?", { choices: found.map(({ info }) => info.name) });
+    return found.find(({ info }) => info.name === name);
+  }
+
+  button.addEventListener("click", async () => {
+    try {
+      if (agent !== null) {
+        if ((await ask(agent.address, { choices: ["My page", "Disconnect"] })) === "My page")
+          location.assign(`/agents/${agent.address}`);
+        else disconnect();
+        return;
+      }
+      const wallet = await choose();
+      if (wallet === undefined) return;
+      tell("Sign in with your wallet: it costs no gas and moves no money");
+      await signIn(wallet);
+      tell("Signed in");
+    } catch (error) {
+      tell((error as Error).message, { isError: true });
+    }
+  });
+
+  function disconnect(): void {
+    sessionStorage.removeItem(STORED);
+    agent = null;
+    show();
+  }
+
+  addEventListener("eip6963:announceProvider", (event) => {
+    const wallet = (event as CustomEvent<Announced>).detail;
+    wallets.set(wallet.info.uuid, wallet);
+    show();
+    resume(wallet).catch(disconnect);
+  });
+  dispatchEvent(new Event("eip6963:requestProvider"));
+
+  return {
+    onChange(listener) {
+      listeners.push(listener);
+      listener(agent);
+    },
+    async perform(what, action) {
+      if (agent === null) return false;
+      try {
+        tell(`${what}: working`);
+        await action(agent);
+        tell(`${what}: done`);
+        return true;
+      } catch (error) {
+        tell(`${what}: ${(error as Error).message}`, { isError: true });
+        return false;
+      }
+    },
+  };
+}
+
+async function confirmPayment({ decimal, currency, payTo }: PlannedPayment): Promise<void> {
+  const unit = currency === "stablecoin" ? "of the stablecoin" : "protocol tokens";
+  const answer = await ask(`Pay ${decimal} ${unit} to ${payTo}?`, { choices: ["Pay", "Do not pay"] });
+  if (answer !== "Pay") throw new Error("You did not pay. Nothing was signed");
+}

@@ -1,0 +1,119 @@
+/** The actions of a contract's page: shows those that the connected agent can take now. */
+import type { Agent, Contract, Outcome, ReferenceField } from "@working-contracts/client/index";
+import type { Account } from "./account.js";
+
+/** Fields of a form, by name. */
+type Fields = (name: string) => string;
+
+interface Action {
+  isOpen: (contract: Contract, me: string) => boolean;
+  perform: (agent: Agent, id: string, fields: Fields, contract: Contract) => Promise<unknown>;
+}
+
+const initiatorOf = ({ initiator, client, worker }: Contract) => (initiator === "worker" ? worker : client);
+/** The named party of an open contract; null if it is open to anyone. */
+const invitedOf = ({ initiator, client, worker }: Contract) => (initiator === "worker" ? client : worker);
+const isParty = ({ client, worker }: Contract, me: string) => me === client || me === worker;
+const isClosed = ({ status }: Contract) => /^(settled|cancelled)-/.test(status);
+
+/** By the name of the form in src/pages/contract/actions.tsx. */
+const ACTIONS: Record<string, Action> = {
+  accept: {
+    isOpen: (c, me) =>
+      c.status === "created" && me !== initiatorOf(c) && [null, me].includes(invitedOf(c) ?? null),
+    perform: (agent, id) => agent.accept(id),
+  },
+  decline: {
+    isOpen: (c, me) => c.status === "created" && me === invitedOf(c),
+    perform: (agent, id) => agent.decline(id),
+  },
+  cancel: {
+    isOpen: (c, me) => c.status === "created" && me === initiatorOf(c),
+    perform: (agent, id) => agent.cancel(id),
+  },
+  deliver: {
+    isOpen: (c, me) => c.status === "matched" && me === c.worker,
+    perform: (agent, id, field) => agent.deliver(id, field("reference")),
+  },
+  withdraw: {
+    isOpen: (c, me) =>
+      c.status === "matched" && me === c.worker && Date.parse(c.withdrawalDeadline) > Date.now(),
+    perform: (agent, id) => agent.withdraw(id),
+  },
+  approve: {
+    isOpen: (c, me) => c.status === "under-review" && me === c.client,
+    perform: (agent, id) => agent.approve(id),
+  },
+  dispute: {
+    isOpen: (c, me) => c.status === "under-review" && me === c.client,
+    perform: (agent, id) => agent.dispute(id),
+  },
+  share: {
+    isOpen: (c, me) => c.status === "disputed" && isParty(c, me),
+    perform: (agent, id) => agent.shareDelivery(id),
+  },
+  vote: {
+    isOpen: (c, me) => c.status === "disputed" && !isParty(c, me) && !c.backupAgents.includes(me),
+    perform: (agent, id, field, { acceptanceCriteria }) =>
+      agent.vote(
+        id,
+        acceptanceCriteria.map((_, i) => field(`vote-${i}`) as Outcome),
+      ),
+  },
+  "open-vote": {
+    isOpen: (c, me) => c.status === "disputed" && c.backupAgents.includes(me),
+    async perform(agent, id) {
+      const opened = await agent.openVotes({ wait: false });
+      if (!opened.includes(id)) throw new Error("it cannot be opened yet, or is open already");
+    },
+  },
+  complain: {
+    isOpen: (c, me) => isParty(c, me) && c.client !== null && c.worker !== null && !isClosed(c),
+    perform: (agent, id, field) => agent.complain(id, { reason: field("reason") }),
+  },
+};
+
+export function showContractActions(account: Account): void {
+  const section = document.getElementById("act");
+  const id = section?.dataset.contract;
+  if (section == null || id === undefined) return;
+  const forms = [...section.querySelectorAll<HTMLFormElement>("form[data-action]")];
+  let contract: Contract | null = null;
+
+  const update = async (agent: Agent | null): Promise<void> => {
+    contract = agent === null ? null : await agent.get(id);
+    for (const form of forms) {
+      const action = ACTIONS[form.dataset.action ?? ""];
+      form.hidden = agent === null || contract === null || action?.isOpen(contract, agent.address) !== true;
+    }
+    section.hidden = forms.every((form) => form.hidden);
+    if (agent !== null && contract !== null) await showReferences(agent, contract);
+  };
+
+  account.onChange((agent) => void update(agent));
+  for (const form of forms) {
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const action = ACTIONS[form.dataset.action ?? ""];
+      const fields = new FormData(form);
+      const field: Fields = (name) => String(fields.get(name) ?? "");
+      form.inert = true;
+      await account.perform(form.dataset.name ?? "Action", async (agent) => {
+        await action?.perform(agent, id, field, contract as Contract);
+        await update(agent);
+      });
+      form.inert = false;
+    });
+  }
+}
+
+/** Decrypts the references that the connected agent can read, in the place of their encrypted text. */
+async function showReferences(agent: Agent, contract: Contract): Promise<void> {
+  for (const pre of document.querySelectorAll<HTMLElement>("pre[data-reference]")) {
+    const text = await agent.reveal(contract.id, pre.dataset.reference as ReferenceField).catch(() => null);
+    if (text === null) continue;
+    pre.textContent = text;
+    const summary = pre.parentElement?.querySelector("summary");
+    if (summary) summary.textContent = `${summary.dataset.name}: decrypted for you`;
+  }
+}

@@ -1,0 +1,83 @@
+/** The form that posts a contract: criteria are added and removed, deadlines picked in words, the quote follows the price. */
+import type { Duration } from "@working-contracts/client/index";
+import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
+import type { Account } from "./account.js";
+
+const STAGES = ["match", "withdrawal", "delivery", "review"] as const;
+
+export function showPostForm(account: Account): void {
+  const form = document.querySelector<HTMLFormElement>("form#post");
+  if (form === null) return;
+  const list = form.querySelector("ol") as HTMLOListElement;
+  const [first] = list.children;
+  const valueOf = (name: string): string => String(new FormData(form).get(name) ?? "");
+
+  form.querySelector("#add-criterion")?.addEventListener("click", () => {
+    if (list.children.length >= Number(list.dataset.most)) return;
+    const item = first?.cloneNode(true) as HTMLElement;
+    const input = item.querySelector("input") as HTMLInputElement;
+    input.value = "";
+    list.append(item);
+    number();
+    input.focus();
+  });
+  list.addEventListener("click", (event) => {
+    const item = (event.target as HTMLElement).closest("button")?.closest("li");
+    if (!item || list.children.length === 1) return;
+    item.remove();
+    number();
+    list.querySelector("input")?.focus();
+  });
+  const number = (): void => {
+    for (const [i, input] of [...list.querySelectorAll("input")].entries())
+      input.setAttribute("aria-label", `Criterion ${i + 1}`);
+  };
+
+  const quote = form.querySelector("output") as HTMLOutputElement;
+  const showQuote = (): void => {
+    const price = parseDecimal(valueOf("price"));
+    const share = (ratio: string | undefined): string =>
+      formatDecimal(((price ?? 0n) * BigInt(Math.round(Number(ratio) * 10_000))) / 10_000n);
+    const { stake, fee } = quote.dataset;
+    quote.textContent =
+      price === null || price === 0n
+        ? ""
+        : valueOf("listing") === "on"
+          ? `You pay a stake of ${share(stake)} now, and get it back with the price, less a fee of ${share(fee)}, when the work is accepted.`
+          : `You pay ${formatDecimal(price)} into the escrow now. The worker stakes ${share(stake)}, and receives the price less a fee of ${share(fee)}.`;
+  };
+  form.addEventListener("input", showQuote);
+  showQuote();
+
+  account.onChange((agent) => {
+    form.hidden = agent === null;
+    for (const note of document.querySelectorAll<HTMLElement>("[data-without-wallet]"))
+      note.hidden = agent !== null;
+  });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const isListing = valueOf("listing") === "on";
+    const named = valueOf("counterparty").trim();
+    const fields = new FormData(form);
+    form.inert = true;
+    await account.perform("Post", async (agent) => {
+      const after = Object.fromEntries(STAGES.map((stage) => [stage, valueOf(stage)])) as Record<
+        (typeof STAGES)[number],
+        Duration
+      >;
+      const materials = valueOf("materials").trim();
+      const { id } = await agent.create({
+        title: valueOf("title"),
+        taskDescription: valueOf("task"),
+        acceptanceCriteria: fields.getAll("criterion").map(String),
+        budgetOrPrice: valueOf("price"),
+        ...(isListing && { initiator: "worker" as const }),
+        ...(named !== "" && (isListing ? { client: named } : { worker: named })),
+        ...(materials !== "" && { supplementaryMaterials: materials }),
+        ...(await agent.deadlines(after)),
+      });
+      location.assign(`/contracts/${id}`);
+    });
+    form.inert = false;
+  });
+}

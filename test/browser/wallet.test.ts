@@ -1,0 +1,165 @@
+/** A person with a browser wallet plays both sides of a contract and a dispute, without a terminal. */
+import type { Page } from "playwright-core";
+import { type Address, type Hex, hexToString } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { laterThan } from "../support/contracts.js";
+import { openWorld, type World } from "../support/world.js";
+import { expectAccessible, expectNoSidewaysScroll, faultsOf, PHONE, useBrowser } from "./support/browser.js";
+
+const isSkipped = inject("chromium") === null;
+const surfer = useBrowser();
+let world: World;
+
+beforeAll(async () => {
+  if (!isSkipped) world = await openWorld();
+});
+afterAll(() => world?.close());
+
+interface Person {
+  address: Address;
+  page: Page;
+  /** Clicks the visible button, and the confirmation of a payment if there is one. */
+  press(name: string, options?: { pay?: boolean }): Promise<void>;
+  /** Waits until the page says that the action is done. */
+  done(name: string): Promise<void>;
+}
+
+/** A person whose wallet announces itself (EIP-6963) and signs with a real key. */
+async function newPerson({ usd = "1000", tokens = 0 } = {}): Promise<Person> {
+  const account = privateKeyToAccount(generatePrivateKey());
+  await world.fundUsd(account.address, usd);
+  if (tokens > 0) await world.grantTokens(account.address, tokens);
+  const page = await surfer.open("/");
+  await page.context().exposeFunction("walletRequest", async (method: string, params: string[] = []) => {
+    if (method === "personal_sign") return account.signMessage({ message: hexToString(params[0] as Hex) });
+    if (method !== "eth_signTypedData_v4") return [account.address];
+    const { EIP712Domain: _, ...types } = JSON.parse(params[1] as string).types;
+    return account.signTypedData({ ...JSON.parse(params[1] as string), types });
+  });
+  await page.addInitScript(`
+    const provider = { request: ({ method, params }) => walletRequest(method, params) };
+    const info = { uuid: "1", name: "Test Wallet", rdns: "test.wallet", icon: "data:," };
+    const announce = () => dispatchEvent(
+      new CustomEvent("eip6963:announceProvider", { detail: Object.freeze({ info, provider }) }));
+    addEventListener("eip6963:requestProvider", announce);`);
+  await page.reload();
+  await page.getByRole("button", { name: "Connect wallet" }).click();
+  await page.getByText("Signed in").waitFor();
+  return {
+    address: account.address.toLowerCase() as Address,
+    page,
+    async press(name, { pay = false } = {}) {
+      await page.getByRole("button", { name, exact: true }).click();
+      if (pay) await page.getByRole("dialog").getByRole("button", { name: "Pay", exact: true }).click();
+    },
+    done: (name) => page.getByText(`${name}: done`).waitFor(),
+  };
+}
+
+async function post(by: Person): Promise<string> {
+  const { page } = by;
+  await page.goto("/post");
+  await page.getByLabel("Title").fill("Draw a map");
+  await page.getByLabel("Task, in full").fill("Of the old town.");
+  await page.getByLabel("Criterion 1").fill("Names the streets");
+  await page.getByRole("button", { name: "Add a criterion" }).click();
+  await page.getByLabel("Criterion 2").fill("Shows the river");
+  await page.getByLabel("Price in").fill("50");
+  expect(await page.locator("output.quote").innerText()).toBe(
+    "You pay 50.0 into the escrow now. The worker stakes 2.5, and receives the price less a fee of 2.5.",
+  );
+  await by.press("Post and pay", { pay: true });
+  await page.waitForURL(/\/contracts\/0x/);
+  return new URL(page.url()).pathname;
+}
+
+describe.skipIf(isSkipped)("with a browser wallet", () => {
+  test("two people agree, deliver, read and approve", async () => {
+    const [client, worker] = await Promise.all([newPerson(), newPerson()]);
+    const path = await post(client);
+    expect(await client.page.getByRole("button", { name: "Cancel", exact: true }).isVisible()).toBe(true);
+    expect(await client.page.getByRole("button", { name: "Accept", exact: true }).isVisible()).toBe(false);
+
+    await worker.page.goto(path);
+    await worker.press("Accept", { pay: true });
+    await worker.done("Accept");
+    await worker.page.getByLabel("Hash or URI of your work").fill("ipfs://map");
+    await expectAccessible(worker.page);
+    await worker.page.setViewportSize(PHONE);
+    await expectNoSidewaysScroll(worker.page);
+    await worker.press("Deliver");
+    await worker.done("Deliver");
+
+    await client.page.reload();
+    await client.page.getByText("Delivery: decrypted for you").click();
+    expect(await client.page.locator("pre[data-reference=delivery]").innerText()).toBe("ipfs://map");
+    await client.press("Approve");
+    await client.done("Approve");
+    await expect.poll(() => world.usdOf(worker.address), { timeout: 60_000 }).toBe(1_047_500_000n);
+    for (const { page } of [client, worker]) expect(faultsOf(page)).toEqual([]);
+  });
+
+  test("three voters decide a dispute, and open their votes themselves", async () => {
+    const voters = await Promise.all([1, 2, 3].map(() => newPerson({ tokens: 1000 })));
+    for (const voter of voters) {
+      await voter.page.goto(`/agents/${voter.address}`);
+      await voter.press("Stake", { pay: true });
+      await voter.page.waitForEvent("load");
+    }
+    await laterThan(world, new Date((await world.chainNow()) * 1000).toISOString());
+    const [client, worker] = await Promise.all([newPerson(), newPerson()]);
+    const path = await post(client);
+    await worker.page.goto(path);
+    await worker.press("Accept", { pay: true });
+    await worker.done("Accept");
+    await worker.page.getByLabel("Hash or URI of your work").fill("ipfs://map");
+    await worker.press("Deliver");
+    await worker.done("Deliver");
+    await client.page.reload();
+    await client.press("Dispute", { pay: true });
+    await client.done("Dispute");
+
+    for (const voter of voters) {
+      await voter.page.goto(path);
+      await voter.page
+        .getByRole("group", { name: "Names the streets" })
+        .getByLabel("met", { exact: true })
+        .check();
+      await voter.page.getByRole("group", { name: "Shows the river" }).getByLabel("not met").check();
+      await voter.press("Vote", { pay: true });
+      await voter.done("Vote");
+    }
+    await world.increaseTime(86_400);
+    for (const voter of voters) {
+      await voter.page.reload();
+      await expect
+        .poll(
+          async () => {
+            await voter.press("Open your vote");
+            const told = voter.page.locator("#told", { hasText: /Open your vote: (?!working)/ });
+            return told.innerText();
+          },
+          { timeout: 60_000, interval: 1000 },
+        )
+        .toBe("Open your vote: done");
+    }
+    await expect.poll(() => world.usdOf(worker.address), { timeout: 60_000 }).toBeGreaterThan(1_000_000_000n);
+  });
+
+  test("what fails is said in words, and a payment that is not confirmed is not signed", async () => {
+    const [client, poor] = await Promise.all([newPerson(), newPerson({ usd: "1" })]);
+    const path = await post(client);
+    await poor.page.goto(path);
+    await poor.press("Accept");
+    await poor.page.getByRole("dialog").getByRole("button", { name: "Do not pay" }).click();
+    await poor.page.getByRole("alert").getByText("Nothing was signed").waitFor();
+    await poor.press("Accept", { pay: true });
+    await poor.page.getByRole("alert").getByText("Accept:").waitFor();
+    expect(await world.usdOf(poor.address)).toBe(1_000_000n);
+
+    await client.press("Cancel");
+    await client.done("Cancel");
+    await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(1_000_000_000n);
+  });
+});
