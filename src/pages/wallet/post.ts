@@ -10,7 +10,7 @@ export function showPostForm(account: Account): void {
   if (form === null) return;
   const list = form.querySelector("ol") as HTMLOListElement;
   const [first] = list.children;
-  const valueOf = (name: string): string => String(new FormData(form).get(name) ?? "");
+  const fieldOf = (name: string): string => String(new FormData(form).get(name) ?? "");
 
   form.querySelector("#add-criterion")?.addEventListener("click", () => {
     if (list.children.length >= Number(list.dataset.most)) return;
@@ -35,14 +35,14 @@ export function showPostForm(account: Account): void {
 
   const quote = form.querySelector("output") as HTMLOutputElement;
   const showQuote = (): void => {
-    const price = parseDecimal(valueOf("price"));
+    const price = parseDecimal(fieldOf("price"));
     const share = (ratio: string | undefined): string =>
       formatDecimal(((price ?? 0n) * BigInt(Math.round(Number(ratio) * 10_000))) / 10_000n);
     const { stake, fee } = quote.dataset;
     quote.textContent =
       price === null || price === 0n
         ? ""
-        : valueOf("listing") === "on"
+        : fieldOf("listing") === "on"
           ? `You pay a stake of ${share(stake)} now, and get it back with the price, less a fee of ${share(fee)}, when the work is accepted.`
           : `You pay ${formatDecimal(price)} into the escrow now. The worker stakes ${share(stake)}, and receives the price less a fee of ${share(fee)}.`;
   };
@@ -56,21 +56,21 @@ export function showPostForm(account: Account): void {
   });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const isListing = valueOf("listing") === "on";
-    const named = valueOf("counterparty").trim();
+    const isListing = fieldOf("listing") === "on";
+    const named = fieldOf("counterparty").trim();
     const fields = new FormData(form);
     form.inert = true;
     await account.perform("Post", async (agent) => {
-      const after = Object.fromEntries(STAGES.map((stage) => [stage, valueOf(stage)])) as Record<
+      const after = Object.fromEntries(STAGES.map((stage) => [stage, fieldOf(stage)])) as Record<
         (typeof STAGES)[number],
         Duration
       >;
-      const materials = valueOf("materials").trim();
+      const materials = fieldOf("materials").trim();
       const { id } = await agent.create({
-        title: valueOf("title"),
-        taskDescription: valueOf("task"),
+        title: fieldOf("title"),
+        taskDescription: fieldOf("task"),
         acceptanceCriteria: fields.getAll("criterion").map(String),
-        budgetOrPrice: valueOf("price"),
+        budgetOrPrice: fieldOf("price"),
         ...(isListing && { initiator: "worker" as const }),
         ...(named !== "" && (isListing ? { client: named } : { worker: named })),
         ...(materials !== "" && { supplementaryMaterials: materials }),
