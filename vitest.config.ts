@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const SETUP_FILES = ["test/support/wall-clock.ts", "test/support/checked-fetch.ts"];
 
@@ -10,7 +11,13 @@ export default defineConfig({
       withStack("e2e"),
       faults(),
       cluster(),
-      { test: { ...withStack("browser").test, globalSetup: "test/browser/support/global-setup.ts" } },
+      {
+        test: {
+          ...withStack("browser").test,
+          globalSetup: "test/browser/support/global-setup.ts",
+          sequence: { sequencer: ByName },
+        },
+      },
       {
         test: {
           ...withStack("conformance").test,
@@ -23,6 +30,13 @@ export default defineConfig({
     ],
   },
 });
+
+/** The last file moves the chain's time, on which the others' figures depend. */
+class ByName extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    return files.sort((a, b) => a.moduleId.localeCompare(b.moduleId));
+  }
+}
 
 /** One stack per project. Its files share the chain and move its time, so they run one after another. */
 function withStack(name: string) {

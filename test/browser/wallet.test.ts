@@ -78,7 +78,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   test("two people agree, deliver, read and approve", async () => {
     const [client, worker] = await Promise.all([newPerson(), newPerson()]);
     const path = await post(client);
-    expect(await client.page.getByRole("button", { name: "Cancel", exact: true }).isVisible()).toBe(true);
+    await client.page.getByRole("button", { name: "Cancel", exact: true }).waitFor();
     expect(await client.page.getByRole("button", { name: "Accept", exact: true }).isVisible()).toBe(false);
 
     await worker.page.goto(path);
