@@ -3,6 +3,13 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const SETUP_FILES = ["test/support/wall-clock.ts", "test/support/checked-fetch.ts"];
 
+/** The last file moves the chain's time, on which the others' figures depend. */
+class ByName extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    return files.sort((a, b) => a.moduleId.localeCompare(b.moduleId));
+  }
+}
+
 export default defineConfig({
   test: {
     projects: [
@@ -30,13 +37,6 @@ export default defineConfig({
     ],
   },
 });
-
-/** The last file moves the chain's time, on which the others' figures depend. */
-class ByName extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    return files.sort((a, b) => a.moduleId.localeCompare(b.moduleId));
-  }
-}
 
 /** One stack per project. Its files share the chain and move its time, so they run one after another. */
 function withStack(name: string) {

@@ -114,7 +114,8 @@ export async function connect(options: ConnectOptions) {
   if (options.apiKey === undefined) session.apiKey = await signIn(session, options.label);
 
   const readable = reads(session);
-  const references = deliveries(session);
+  const acting = actions(session);
+  const references = deliveries(session, acting.deliver);
   if (options.apiKey === undefined) await references.publishKey().catch(ifNotPossible);
   return {
     /** Lower case. */
@@ -122,7 +123,7 @@ export async function connect(options: ConnectOptions) {
     apiKey: session.apiKey,
     network: session.network,
     ...readable,
-    ...actions(session),
+    ...acting,
     ...references,
     webhooks: webhooks(session),
 

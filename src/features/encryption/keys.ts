@@ -3,6 +3,7 @@ import { createPublicKey } from "node:crypto";
 import { encryptionKeyText, type PublicKey } from "@working-contracts/protocol/encryption";
 import type { Address } from "@working-contracts/protocol/types";
 import { eq } from "drizzle-orm";
+import { hashMessage } from "viem";
 import { encryptionKey } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -31,7 +32,11 @@ export async function publishKey(
 ): Promise<EncryptionKeyView> {
   const { domain, chainId } = deployment;
   const message = encryptionKeyText({ domain, chainId, address: caller, key });
-  const verdict = await verifySignature(publicClient, { address: caller, message, signature });
+  const verdict = await verifySignature(publicClient, {
+    address: caller,
+    hash: hashMessage(message),
+    signature,
+  });
   if (!verdict.ok) {
     throw new AppError("invalid_signature", {
       message: "The signature is not that of your address over the text that publishes this key.",
