@@ -176,7 +176,7 @@ describe("the log", () => {
     expect(sealed.map(({ type, data }) => ({ type, data }))).toEqual(
       jurors.map(({ address }) => ({
         type: "vote.sealed",
-        data: { backupAgent: address, bond: "7.5" },
+        data: { backupAgent: address, bond: "7.5", commitment: expect.stringMatching(/^0x[0-9a-f]{64}$/) },
       })),
     );
 

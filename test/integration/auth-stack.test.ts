@@ -43,7 +43,7 @@ const delegate = (agent: Address) =>
       deployment,
       outbox,
       clock: { now: () => 0 },
-      config: { settlementWaitMs: 20_000 },
+      config: { settlementWaitMs: 20_000, gasLimits: { allowance: 0, budget: 0, perFee: 0 } },
     } as never,
     agent,
     "deliver",

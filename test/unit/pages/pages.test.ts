@@ -34,7 +34,7 @@ describe("pages", () => {
     const { app } = testApp();
     const text = await (await app.request("/simulator?price=x")).text();
     const paths = [...text.matchAll(/"(\/assets\/[0-9a-f]{12}-[\w.]+)"/g)].map(([, path]) => path as string);
-    expect(paths).toHaveLength(2);
+    expect(paths).toHaveLength(3);
     for (const path of paths) {
       const asset = await app.request(path);
       expect(asset.status).toBe(200);

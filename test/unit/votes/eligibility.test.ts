@@ -24,6 +24,7 @@ const dispute = (changes: object = {}): ContractRow =>
       baRecruitCount: 0,
       baEligibilityStake: 1000n,
       sealedVotes: 0,
+      price: 50_000_000n,
       endedAt: null,
       ...changes,
     },
