@@ -302,6 +302,8 @@ export const operation = app.table(
       body: unknown;
       headers: Record<string, string>;
       transaction: string;
+      /** Seconds on the chain's clock. */
+      settledAt: number;
     }>(),
     createdAt: at("created_at").notNull().defaultNow(),
     updatedAt: at("updated_at").notNull().defaultNow(),

@@ -41,6 +41,8 @@ export type OperationOutcome =
       response: StoredResponse;
       /** Of the first response: a reorg can have moved the operation to another one since. */
       transaction: Hex;
+      /** When the first response was made, in seconds on the chain's clock. */
+      settledAt: number;
     }
   | { ok: false; rejected: OperationRow };
 
@@ -88,6 +90,7 @@ export async function awaitOutcome(
     ok: true,
     response: { status: 200, headers, body: JSON.stringify({ data }) },
     transaction: row.transactionHash as Hex,
+    settledAt: deps.clock.now(),
   };
   // Tried twice: if the write is stored but its confirmation lost, a retried request looks for an operation without a
   // response, finds none, and is checked from scratch.
@@ -143,11 +146,11 @@ const keepResponse = prepare<{ id: string }>(
  * connection, it finds the response that it stored.
  */
 async function keepFirst(deps: Deps, row: OperationRow, applied: Applied): Promise<Applied> {
-  const { response, transaction } = applied;
+  const { response, transaction, settledAt } = applied;
   const { status, body, headers } = response;
   const written = await keepResponse(deps.db, {
     id: row.id,
-    response: JSON.stringify({ status, body, headers, transaction }),
+    response: JSON.stringify({ status, body, headers, transaction, settledAt }),
   });
   if (written.length > 0) return applied;
   const [current] = await deps.db
@@ -158,11 +161,11 @@ async function keepFirst(deps: Deps, row: OperationRow, applied: Applied): Promi
 }
 
 function replayOf(stored: NonNullable<OperationRow["response"]>): Applied {
-  const { status, headers, body, transaction } = stored;
+  const { status, headers, body, transaction, settledAt } = stored;
   const response: StoredResponse = {
     status: status as StoredResponse["status"],
     headers: { ...headers, "Idempotent-Replay": "true" },
     body: String(body),
   };
-  return { ok: true, response, transaction: transaction as Hex };
+  return { ok: true, response, transaction: transaction as Hex, settledAt };
 }

@@ -325,22 +325,22 @@ async function adoptOpening(
   const target = { ...block, escrow, timeoutMs: deps.config.settlementWaitMs };
   const { data, headers = {} } = await respondFrom(deps.db, target, () => call.respond({ escrow }));
   const response: StoredResponse = { status: 200, headers, body: JSON.stringify({ data }) };
-  return withReceipt(deps, { call, payment, response, transaction });
+  return withReceipt(deps, { call, payment, response, transaction, settledAt: deps.clock.now() });
 }
 
 /** The receipt is not stored with the response, because a replay can use the other x402 version. */
 async function withReceipt(
-  { deployment, config, clock }: Deps,
+  { deployment, config }: Deps,
   settled: Omit<Applied, "ok"> & {
     call: PaidCall;
     payment: Pick<PaymentAuthorization, "version" | "from" | "value">;
   },
 ): Promise<StoredResponse> {
-  const { call, response, transaction, payment } = settled;
+  const { call, response, transaction, settledAt, payment } = settled;
   const { version, from: payer, value: amount } = payment;
   const { chainId } = deployment;
   const paid = { chainId, resourceUrl: resourceOf({ config }, call), payer, transaction };
-  const extensions = await receiptExtension(config, paid, clock.now());
+  const extensions = await receiptExtension(config, paid, settledAt);
   const outcome = { success: true, transaction, payer, amount } as const;
   const receipt = receiptHeaders({ version, chainId, outcome, extensions });
   return { ...response, headers: { ...response.headers, ...receipt } };
