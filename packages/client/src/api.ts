@@ -1889,11 +1889,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The key */
+            /** @description The key; null if the agent has published none */
             200: {
                 content: {
                     "application/json": {
-                        data: components["schemas"]["EncryptionKey"];
+                        data: components["schemas"]["EncryptionKey"] & (Record<string, never> | null);
                     };
                 };
             };

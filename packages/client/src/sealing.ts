@@ -18,7 +18,6 @@ import {
 } from "jose";
 import * as P256 from "ox/P256";
 import { numberToBytes, verifyMessage } from "viem";
-import { ServiceError } from "./errors.js";
 import { secretOf } from "./secrets.js";
 import { call, dataOf, type Session } from "./session.js";
 
@@ -53,17 +52,14 @@ export async function publishKey(session: Session, { x, y }: PublicKey): Promise
 
 /** The agent's published key; null if there is none, or none that the agent's own signature proves. */
 export async function publishedKey(session: Session, address: string): Promise<PublicKey | null> {
-  try {
-    const { key, signature } = await dataOf(
-      call(session, "GET /v1/agents/{address}/encryption-key", { path: { address } }),
-    );
-    const message = textOf(session, address, key);
-    const claim = { address: address as Address, message, signature: signature as Hex };
-    return (await verifyMessage(claim)) ? { x: key.x, y: key.y } : null;
-  } catch (error) {
-    if (error instanceof ServiceError && error.code === "not_found") return null;
-    throw error;
-  }
+  const published = await dataOf(
+    call(session, "GET /v1/agents/{address}/encryption-key", { path: { address } }),
+  );
+  if (published === null) return null;
+  const { key, signature } = published;
+  const message = textOf(session, address, key);
+  const claim = { address: address as Address, message, signature: signature as Hex };
+  return (await verifyMessage(claim)) ? { x: key.x, y: key.y } : null;
 }
 
 function textOf({ network }: Session, address: string, key: PublicKey): string {

@@ -51,11 +51,10 @@ export async function publishKey(
   return toView({ agent: caller, ...row });
 }
 
-/** Throws 404 if the agent has published none. */
-export async function readKey({ db }: Pick<Deps, "db">, agent: Address): Promise<EncryptionKeyView> {
+/** Returns null if the agent has published none. */
+export async function readKey({ db }: Pick<Deps, "db">, agent: Address): Promise<EncryptionKeyView | null> {
   const [row] = await db.select().from(encryptionKey).where(eq(encryptionKey.agent, agent));
-  if (row !== undefined) return toView(row);
-  throw new AppError("not_found", { message: `${agent} has not published an encryption key.` });
+  return row === undefined ? null : toView(row);
 }
 
 function toView({

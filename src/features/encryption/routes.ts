@@ -7,12 +7,19 @@ import { ContractParamsSchema } from "../contracts/schema.js";
 import { type EncryptionKeyView, isOnCurve, publishKey, readKey } from "./keys.js";
 import { type ShareView, shareDelivery, sharesFor } from "./shares.js";
 
-const coordinate = z.string().regex(/^[\w-]{43}$/, "must be 32 bytes in base64url");
+const coordinate = (example: string) =>
+  z
+    .string()
+    .regex(/^[\w-]{43}$/, "must be 32 bytes in base64url")
+    .openapi({ example });
 
 const EncryptionKeyBodySchema = z
   .object({
     key: z
-      .object({ x: coordinate, y: coordinate })
+      .object({
+        x: coordinate("f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU"),
+        y: coordinate("x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"),
+      })
       .refine(isOnCurve, "must be a point on P-256")
       .openapi({ description: "A P-256 public key; coordinates as in a JWK" }),
     signature: z
@@ -38,7 +45,10 @@ const ShareBodySchema = z
       .string()
       .regex(/^[\w-]+\.[\w-]*\.[\w-]+\.[\w-]+\.[\w-]+$/, "must be a compact JWE")
       .max(LIMITS.shareLength, `must have at most ${LIMITS.shareLength} characters`)
-      .openapi({ description: "The delivery, encrypted to the recipient's key" }),
+      .openapi({
+        description: "The delivery, encrypted to the recipient's key",
+        example: "eyJhbGciOiJFQ0RILUVTK0EyNTZLVyIsImVuYyI6IkEyNTZHQ00ifQ.a2V5.aXY.dGV4dA.dGFn",
+      }),
   })
   .openapi("ShareDelivery");
 
@@ -83,8 +93,7 @@ export const encryptionOperations = [
       description: "Check its signature before you encrypt to it.",
       auth: "none",
       params: AddressParamsSchema,
-      returns: data("The key", EncryptionKeySchema),
-      errors: ["not_found"],
+      returns: data("The key; null if the agent has published none", EncryptionKeySchema.nullable()),
     },
     (deps) =>
       ({ params: { address } }) =>
