@@ -3,28 +3,26 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const SETUP_FILES = ["test/support/wall-clock.ts", "test/support/checked-fetch.ts"];
 
-/** The last file moves the chain's time, on which the others' figures depend. */
-class ByName extends BaseSequencer {
+/** Moves the chain's time, on which the figures of the other pages depend. */
+const isLast = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith("test/browser/wallet.test.ts");
+
+class LastFile extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    return files.sort((a, b) => a.moduleId.localeCompare(b.moduleId));
+    const sorted = await super.sort(files);
+    return [...sorted.filter((file) => !isLast(file)), ...sorted.filter(isLast)];
   }
 }
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: LastFile },
     projects: [
       { test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false, testTimeout: 20_000 } },
       withStack("integration"),
       withStack("e2e"),
       faults(),
       cluster(),
-      {
-        test: {
-          ...withStack("browser").test,
-          globalSetup: "test/browser/support/global-setup.ts",
-          sequence: { sequencer: ByName },
-        },
-      },
+      { test: { ...withStack("browser").test, globalSetup: "test/browser/support/global-setup.ts" } },
       {
         test: {
           ...withStack("conformance").test,
