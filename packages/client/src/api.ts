@@ -1893,7 +1893,7 @@ export interface operations {
             200: {
                 content: {
                     "application/json": {
-                        data: components["schemas"]["EncryptionKey"] & (Record<string, never> | null);
+                        data: components["schemas"]["EncryptionKey"] | null;
                     };
                 };
             };

@@ -93,7 +93,10 @@ export const encryptionOperations = [
       description: "Check its signature before you encrypt to it.",
       auth: "none",
       params: AddressParamsSchema,
-      returns: data("The key; null if the agent has published none", EncryptionKeySchema.nullable()),
+      returns: data(
+        "The key; null if the agent has published none",
+        z.union([EncryptionKeySchema, z.null()]),
+      ),
     },
     (deps) =>
       ({ params: { address } }) =>
