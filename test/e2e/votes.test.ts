@@ -317,6 +317,10 @@ describe("sealed from the service too", () => {
     const { id } = await disputed(world, { client, worker }).finally(() => recruit(world, 0));
     await world.increaseTime(12 * HOUR);
     ok(await a.pay(votesPath(id), { commitment: commitmentOf(a, id) }));
+    const reminder = `/v1/events?contractId=${id}&agent=${a.address}&type=deadline.approaching`;
+    await expect
+      .poll(async () => (await a.get<unknown[]>(reminder)).data.length, { timeout: 60_000 })
+      .toBe(1);
     ok(await a.post(openPath(id), { ...GOOD, salt }));
     await untilStatus(client, id, "settled-partial");
   });

@@ -102,6 +102,8 @@ export async function recruit(world: World, baRecruitCount: number): Promise<voi
   const owner = createSigningClient({ rpcUrl: world.info.rpcUrl, chain, account: localAccount(0) });
   const args = [{ ...parameters, baRecruitCount }] as const;
   await mined(world, await owner.writeContract({ ...factory, functionName: "setParameters", args }));
+  // New contracts take their parameters from the index; the factory accepts the former ones for a day.
+  await world.indexed();
 }
 
 /** The amount that an escrow has paid to an address, in the smallest unit. */
