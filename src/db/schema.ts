@@ -214,9 +214,8 @@ export const profile = app.table(
 /** Public keys to which others seal deliveries, one per agent, with the agent's signature (docs/rules.md 68). */
 export const encryptionKey = app.table("encryption_key", {
   agent: text("agent").primaryKey(),
-  /** Coordinates on P-256, base64url. */
-  x: text("x").notNull(),
-  y: text("y").notNull(),
+  /** X25519, base64url. */
+  key: text("key").notNull(),
   signature: text("signature").notNull(),
   publishedAt: at("published_at").notNull().defaultNow(),
 });

@@ -11,7 +11,7 @@ import { newProject, type Project, packPackages } from "../../tools/packages.js"
 import { openWorld, type World } from "../support/world.js";
 import { faultsOf, useBrowser } from "./support/browser.js";
 
-const MAX_GZIPPED_BYTES = 65_000;
+const MAX_GZIPPED_BYTES = 60_000;
 const PROGRAM = `
 import { connect, providerSigner } from "@working-contracts/client";
 

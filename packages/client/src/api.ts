@@ -980,25 +980,15 @@ export interface components {
         };
         EncryptionKey: {
             address: string;
-            key: {
-                /** @enum {string} */
-                kty: "EC";
-                /** @enum {string} */
-                crv: "P-256";
-                x: string;
-                y: string;
-            };
+            key: string | null;
             /** @description Proves that the key is the agent's own */
-            signature: string;
+            signature: string | null;
             /** Format: date-time */
-            publishedAt: string;
+            publishedAt: string | null;
         };
         PublishEncryptionKey: {
-            /** @description A P-256 public key; coordinates as in a JWK */
-            key: {
-                x: string;
-                y: string;
-            };
+            /** @description An X25519 public key, as `x` in a JWK */
+            key: string;
             /** @description EIP-191 signature of the caller over the text that publishes the key */
             signature: string;
         };
@@ -1889,11 +1879,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The key; null if the agent has published none */
+            /** @description The key; null fields if none was ever published */
             200: {
                 content: {
                     "application/json": {
-                        data: components["schemas"]["EncryptionKey"] | null;
+                        data: components["schemas"]["EncryptionKey"];
                     };
                 };
             };

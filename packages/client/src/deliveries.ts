@@ -3,9 +3,9 @@ import { compactDecrypt, decodeProtectedHeader, importJWK } from "jose";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
 import {
+  type KeyPair,
   openShare,
-  ownKeyOf,
-  type PrivateKey,
+  ownKeysOf,
   parseSealed,
   plainTextOf,
   publishedKey,
@@ -25,15 +25,20 @@ export interface DeliverOptions {
   seal?: boolean;
 }
 
+export interface ServeOptions {
+  signal?: AbortSignal;
+  onFailure?: (error: Error) => void;
+}
+
 /** Why a Backup Agent may read a sealed delivery: it was drawn, has voted, or has asked for the keys. */
 const JURY_EVENTS = "contract.drawn,vote.sealed,key.released";
 
 /** `deliverText` delivers a text as it is. */
 export function deliveries(session: Session, deliverText: (id: string, text: string) => Promise<Contract>) {
   const me = session.signer.address.toLowerCase();
-  let own: Promise<PrivateKey> | undefined;
-  const ownKey = (): Promise<PrivateKey> => {
-    own ??= ownKeyOf(session);
+  let own: KeyPair | undefined;
+  const ownKeys = async (): Promise<KeyPair> => {
+    own ??= await ownKeysOf(session);
     return own;
   };
   const get = (id: string) => dataOf(call(session, "GET /v1/contracts/{id}", { path: { id } }));
@@ -46,15 +51,15 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     return key === undefined ? null : openReference(jwe, key);
   }
 
-  /** The reference as it is delivered: sealed to the Client and, to share it in a dispute, to the Worker itself. */
-  async function sealed(id: string, reference: string, required: boolean): Promise<string> {
+  /** Seals a reference to the Client and, to share it in a dispute, to the Worker itself. Throws RefusedToSign. */
+  async function sealed(id: string, reference: string): Promise<string> {
     const { client } = await get(id);
     const key = client === null ? null : await publishedKey(session, client);
-    if (client !== null && key !== null) {
-      const mine = { address: me, key: await ownKey() };
-      return seal(reference, [{ address: client, key }, mine]);
-    }
-    if (!required) return reference;
+    if (client !== null && key !== null)
+      return seal(reference, [
+        { address: client, key },
+        { address: me, key: (await ownKeys()).key },
+      ]);
     throw new RefusedToSign(
       "delivery",
       `the Client ${client} has published no encryption key. Deliver with \`seal: false\` to let the service read the reference`,
@@ -78,18 +83,22 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     }
   }
 
-  /** Shares a sealed delivery with every Backup Agent who may read it and has a key. Returns with whom. */
-  async function shareDelivery(id: string): Promise<string[]> {
-    const text = await committed(id, "delivery");
+  /** Shares with everyone who may read and has a key, but for those in `done`, and adds them to it. Returns with whom. */
+  async function share(id: string, done = new Set<string>()): Promise<string[]> {
+    const { client, worker } = await get(id);
+    const recipients = client === me || worker === me ? await jurorsOf(id) : [];
+    const missing = [...recipients].filter((recipient) => !done.has(`${id} ${recipient}`));
+    const text = missing.length === 0 ? null : await committed(id, "delivery");
     const jwe = text === null ? null : parseSealed(text);
-    const plain = jwe === null ? null : await plainTextOf(jwe, { address: me, key: await ownKey() });
+    const plain = jwe === null ? null : await plainTextOf(jwe, { address: me, keys: await ownKeys() });
     if (plain === null) return [];
     const shared: string[] = [];
-    for (const recipient of await jurorsOf(id)) {
+    for (const recipient of missing) {
       const key = await publishedKey(session, recipient);
       if (key === null) continue;
       const body = { recipient, jwe: await shareWith(key, plain) };
       await call(session, "POST /v1/contracts/{id}/delivery/shares", { path: { id }, body });
+      done.add(`${id} ${recipient}`);
       shared.push(recipient);
     }
     return shared;
@@ -103,11 +112,15 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     committed,
 
     /** Publishes the key to which others seal deliveries. Signs, unless it is published already. */
-    publishKey: async (): Promise<void> => publishKey(session, await ownKey()),
+    publishKey: async (): Promise<void> => publishKey(session, await ownKeys()),
 
     /** Delivers a reference (a hash or URI), which only the Client can read, and the Backup Agents in a dispute. */
     async deliver(id: string, reference: string, { seal: wanted }: DeliverOptions = {}): Promise<Contract> {
-      const delivery = wanted === false ? reference : await sealed(id, reference, wanted === true);
+      if (wanted === false) return deliverText(id, reference);
+      const delivery = await sealed(id, reference).catch((error) => {
+        if (wanted === true || !(error instanceof RefusedToSign)) throw error;
+        return reference;
+      });
       return deliverText(id, delivery);
     },
 
@@ -119,14 +132,14 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
       const text = await committed(id, field);
       const jwe = text === null ? null : parseSealed(text);
       if (jwe === null) return text;
-      const key = await ownKey();
-      const plain = await plainTextOf(jwe, { address: me, key });
+      const keys = await ownKeys();
+      const plain = await plainTextOf(jwe, { address: me, keys });
       if (plain !== null) return referenceIn(plain, jwe);
       const shares = await dataOf(call(session, "GET /v1/contracts/{id}/delivery/shares", { path: { id } }));
       let failure: unknown;
       for (const share of shares) {
         try {
-          return await referenceIn(await openShare(share.jwe, key), jwe);
+          return await referenceIn(await openShare(share.jwe, keys), jwe);
         } catch (error) {
           // The other party may have shared the true one.
           failure = error;
@@ -136,12 +149,21 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
       throw failure;
     },
 
-    shareDelivery,
+    /** Shares a sealed delivery with every Backup Agent who may read it and has a key. Returns with whom. */
+    shareDelivery: (id: string): Promise<string[]> => share(id),
 
-    /** Shares sealed deliveries with Backup Agents as they are drawn, vote or ask, until `signal` is aborted. */
-    async serveJuries({ signal }: { signal?: AbortSignal } = {}): Promise<void> {
+    /**
+     * Shares sealed deliveries with Backup Agents as they are drawn, vote or ask, until `signal` is aborted. What fails is
+     * passed to `onFailure`, and the others go on.
+     */
+    async serveJuries({ signal, onFailure }: ServeOptions = {}): Promise<void> {
+      const done = new Set<string>();
       const follow = { type: JURY_EVENTS, agent: me, ...(signal && { signal }) };
-      for await (const { contractId } of followEvents(session, follow)) await shareDelivery(contractId);
+      for await (const { contractId, type, data } of followEvents(session, follow)) {
+        // Sharing reads the caller's own key, which is such an event too.
+        if (type === "key.released" && data.role !== "backup-agent") continue;
+        await share(contractId, done).catch((error: Error) => onFailure?.(error));
+      }
     },
   };
 }

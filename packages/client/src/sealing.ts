@@ -1,8 +1,8 @@
 /**
  * References that the service cannot read: encrypted to keys that agents publish and sign, in standard formats (JWE,
- * RFC 7516, ECDH-ES on P-256). An agent's key comes from a signature, so there is nothing to keep.
+ * RFC 7516, ECDH-ES on X25519). An agent's key comes from a signature, so there is nothing to keep.
  */
-import { encryptionKeyText, type PublicKey } from "@working-contracts/protocol/encryption";
+import { encryptionKeyText } from "@working-contracts/protocol/encryption";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import {
@@ -14,62 +14,63 @@ import {
   type GeneralJWE,
   generalDecrypt,
   importJWK,
-  type JWK,
 } from "jose";
-import * as P256 from "ox/P256";
-import { numberToBytes, verifyMessage } from "viem";
+import { hexToBytes, verifyMessage } from "viem";
 import { secretOf } from "./secrets.js";
 import { call, dataOf, type Session } from "./session.js";
 
 const ALG = "ECDH-ES+A256KW";
 const TYPE = "wc-sealed";
-/** Below the order of the curve. */
-const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+/** Turns 32 bytes into an X25519 private key in PKCS #8 (RFC 8410, section 7). */
+const PKCS8_PREFIX = "302e020100300506032b656e04220420";
 
-export type PrivateKey = PublicKey & { d: string };
+export interface KeyPair {
+  /** Public, base64url. */
+  key: string;
+  /** Private, base64url. */
+  secret: string;
+}
 
-/** The agent's own key pair. Throws RefusedToSign if its wallet signs differently each time. */
-export async function ownKeyOf({ signer, network }: Session): Promise<PrivateKey> {
+/** The agent's own keys. Throws RefusedToSign if its wallet signs differently each time. */
+export async function ownKeysOf({ signer, network }: Session): Promise<KeyPair> {
   const secret = await secretOf(signer, {
     purpose: "Make the key with which I read deliveries on Working Contracts.",
     chainId: network.chainId,
     contract: network.factory as Address,
   });
-  const scalar = (BigInt(secret) % (ORDER - 1n)) + 1n;
-  const { x, y } = P256.getPublicKey({ privateKey: `0x${scalar.toString(16).padStart(64, "0")}` });
-  const encode = (word: bigint) => base64url.encode(numberToBytes(word, { size: 32 }));
-  return { d: encode(scalar), x: encode(x), y: encode(y) };
+  const pkcs8 = hexToBytes(`0x${PKCS8_PREFIX}${secret.slice(2)}`) as Uint8Array<ArrayBuffer>;
+  const imported = await crypto.subtle.importKey("pkcs8", pkcs8, { name: "X25519" }, true, ["deriveBits"]);
+  const { x = "", d = "" } = await crypto.subtle.exportKey("jwk", imported);
+  return { key: x, secret: d };
 }
 
 /** Publishes the agent's key, unless the service serves it already. */
-export async function publishKey(session: Session, { x, y }: PublicKey): Promise<void> {
+export async function publishKey(session: Session, { key }: KeyPair): Promise<void> {
   const { signer } = session;
-  const published = await publishedKey(session, signer.address);
-  if (published?.x === x && published.y === y) return;
-  const signature = await signer.signMessage({ message: textOf(session, signer.address, { x, y }) });
-  await call(session, "POST /v1/agents/me/encryption-key", { body: { key: { x, y }, signature } });
+  if ((await publishedKey(session, signer.address)) === key) return;
+  const signature = await signer.signMessage({ message: textOf(session, signer.address, key) });
+  await call(session, "POST /v1/agents/me/encryption-key", { body: { key, signature } });
 }
 
 /** The agent's published key; null if there is none, or none that the agent's own signature proves. */
-export async function publishedKey(session: Session, address: string): Promise<PublicKey | null> {
-  const published = await dataOf(
+export async function publishedKey(session: Session, address: string): Promise<string | null> {
+  const { key, signature } = await dataOf(
     call(session, "GET /v1/agents/{address}/encryption-key", { path: { address } }),
   );
-  if (published === null) return null;
-  const { key, signature } = published;
+  if (key === null) return null;
   const message = textOf(session, address, key);
   const claim = { address: address as Address, message, signature: signature as Hex };
-  return (await verifyMessage(claim)) ? { x: key.x, y: key.y } : null;
+  return (await verifyMessage(claim)) ? key : null;
 }
 
-function textOf({ network }: Session, address: string, key: PublicKey): string {
+function textOf({ network }: Session, address: string, key: string): string {
   const { domain, chainId } = network;
   return encryptionKeyText({ domain, chainId, address: address as Address, key });
 }
 
 export interface Recipient {
   address: string;
-  key: PublicKey;
+  key: string;
 }
 
 /**
@@ -84,11 +85,8 @@ export async function seal(reference: string, recipients: readonly Recipient[]):
     typ: TYPE,
     sha256: await digestOf(plain),
   });
-  for (const {
-    address,
-    key: { x, y },
-  } of recipients)
-    jwe.addRecipient(await imported({ x, y })).setUnprotectedHeader({ alg: ALG, kid: address.toLowerCase() });
+  for (const { address, key } of recipients)
+    jwe.addRecipient(await imported({ key })).setUnprotectedHeader({ alg: ALG, kid: address.toLowerCase() });
   const sealed = JSON.stringify(await jwe.encrypt());
   if (sealed.length <= LIMITS.referenceLength) return sealed;
   throw new RangeError(`The reference is too long to be sealed: deliver a hash or URI of what is longer`);
@@ -108,11 +106,11 @@ export function parseSealed(text: string): GeneralJWE | null {
 /** The plain text of a sealed reference; null if `address` is none of its recipients. Throws if it cannot be decrypted. */
 export async function plainTextOf(
   jwe: GeneralJWE,
-  { address, key }: { address: string; key: PrivateKey },
+  { address, keys }: { address: string; keys: KeyPair },
 ): Promise<Uint8Array | null> {
   const own = jwe.recipients.find(({ header }) => header?.kid === address.toLowerCase());
   if (own === undefined) return null;
-  return (await generalDecrypt({ ...jwe, recipients: [own] }, await imported(key))).plaintext;
+  return (await generalDecrypt({ ...jwe, recipients: [own] }, await imported(keys))).plaintext;
 }
 
 /** The reference in a plain text. Throws unless the sealed reference commits to it. */
@@ -123,17 +121,19 @@ export async function referenceIn(plain: Uint8Array, jwe: GeneralJWE): Promise<s
 }
 
 /** Encrypts the plain text of a sealed reference for one more reader (compact JWE). */
-export async function shareWith(key: PublicKey, plain: Uint8Array): Promise<string> {
+export async function shareWith(key: string, plain: Uint8Array): Promise<string> {
   const jwe = new CompactEncrypt(plain).setProtectedHeader({ alg: ALG, enc: "A256GCM" });
-  return jwe.encrypt(await imported(key));
+  return jwe.encrypt(await imported({ key }));
 }
 
 /** The plain text in a share. Throws if it was not encrypted to this key. */
-export async function openShare(jwe: string, key: PrivateKey): Promise<Uint8Array> {
-  return (await compactDecrypt(jwe, await imported(key))).plaintext;
+export async function openShare(jwe: string, keys: KeyPair): Promise<Uint8Array> {
+  return (await compactDecrypt(jwe, await imported(keys))).plaintext;
 }
 
-const imported = (key: PublicKey) => importJWK({ kty: "EC", crv: "P-256", ...key } satisfies JWK, ALG);
+/** With `secret` to decrypt, without it to encrypt. */
+const imported = ({ key, secret }: { key: string; secret?: string }) =>
+  importJWK({ kty: "OKP", crv: "X25519", x: key, ...(secret !== undefined && { d: secret }) }, ALG);
 
 async function digestOf(bytes: Uint8Array): Promise<string> {
   return base64url.encode(

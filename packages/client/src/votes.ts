@@ -124,13 +124,24 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     async openVotes({ wait = true, intervalMs = INTERVAL_MS, signal, salts, onOpened }: OpenOptions = {}) {
       const opened: string[] = [];
       for (;;) {
-        const sealed = await sealedVotes();
-        for (const id of sealed) {
-          if (opened.includes(id) || !(await openOne(id, salts?.[id]))) continue;
-          opened.push(id);
-          onOpened?.(id);
+        const left = (await sealedVotes()).filter((id) => !opened.includes(id));
+        const failures: unknown[] = [];
+        let isWaiting = false;
+        for (const id of left) {
+          try {
+            if (await openOne(id, salts?.[id])) {
+              opened.push(id);
+              onOpened?.(id);
+            } else isWaiting = true;
+          } catch (error) {
+            // One vote must not keep the others closed.
+            failures.push(error);
+          }
         }
-        if (!wait || sealed.every((id) => opened.includes(id))) return opened;
+        if (!wait || !isWaiting) {
+          if (failures.length > 0) throw failures[0];
+          return opened;
+        }
         await pause(intervalMs, signal);
       }
     },

@@ -1,23 +1,17 @@
 /** Public keys to which others seal references that the service cannot read. */
 import type { Address } from "./types.js";
 
-/** A P-256 public key (RFC 7518, 6.2); coordinates in base64url. */
-export interface PublicKey {
-  x: string;
-  y: string;
-}
-
-/** The text with which an agent signs its key, so that the service cannot serve another one. */
+/** The text with which an agent signs its X25519 key (RFC 7748; base64url), so that the service cannot serve another. */
 export function encryptionKeyText({
   domain,
   chainId,
   address,
-  key: { x, y },
+  key,
 }: {
   domain: string;
   chainId: number;
   address: Address;
-  key: PublicKey;
+  key: string;
 }): string {
   return [
     `${domain} asks you to publish the key to which others encrypt what they deliver to you:`,
@@ -26,6 +20,6 @@ export function encryptionKeyText({
     "Signing moves no money and costs no gas.",
     "",
     `Chain ID: ${chainId}`,
-    `Key: P-256 ${x} ${y}`,
+    `Key: X25519 ${key}`,
   ].join("\n");
 }

@@ -91,8 +91,7 @@ CREATE TABLE "app"."delivery_share" (
 
 CREATE TABLE "app"."encryption_key" (
 	"agent" text PRIMARY KEY NOT NULL,
-	"x" text NOT NULL,
-	"y" text NOT NULL,
+	"key" text NOT NULL,
 	"signature" text NOT NULL,
 	"published_at" timestamp with time zone DEFAULT now() NOT NULL
 );

@@ -4,24 +4,18 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import { data, operation } from "../../http/operation.js";
 import { AddressParamsSchema, AddressSchema, AddressViewSchema } from "../../http/schemas.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
-import { type EncryptionKeyView, isOnCurve, publishKey, readKey } from "./keys.js";
+import { type EncryptionKeyView, publishKey, readKey } from "./keys.js";
 import { type ShareView, shareDelivery, sharesFor } from "./shares.js";
-
-const coordinate = (example: string) =>
-  z
-    .string()
-    .regex(/^[\w-]{43}$/, "must be 32 bytes in base64url")
-    .openapi({ example });
 
 const EncryptionKeyBodySchema = z
   .object({
     key: z
-      .object({
-        x: coordinate("f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU"),
-        y: coordinate("x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"),
-      })
-      .refine(isOnCurve, "must be a point on P-256")
-      .openapi({ description: "A P-256 public key; coordinates as in a JWK" }),
+      .string()
+      .regex(/^[\w-]{43}$/, "must be 32 bytes in base64url")
+      .openapi({
+        description: "An X25519 public key, as `x` in a JWK",
+        example: "3p7bfXt9wbTTW2HC7OQ1Nz-DQ8hbeGdNrfx-FG-IK08",
+      }),
     signature: z
       .string()
       .max(LIMITS.signatureLength, `must have at most ${LIMITS.signatureLength} characters`)
@@ -32,9 +26,9 @@ const EncryptionKeyBodySchema = z
 const EncryptionKeySchema = z
   .object({
     address: AddressViewSchema,
-    key: z.object({ kty: z.literal("EC"), crv: z.literal("P-256"), x: z.string(), y: z.string() }),
-    signature: z.string().openapi({ description: "Proves that the key is the agent's own" }),
-    publishedAt: z.iso.datetime(),
+    key: z.string().nullable(),
+    signature: z.string().nullable().openapi({ description: "Proves that the key is the agent's own" }),
+    publishedAt: z.iso.datetime().nullable(),
   })
   .openapi("EncryptionKey") satisfies z.ZodType<EncryptionKeyView>;
 
@@ -93,10 +87,7 @@ export const encryptionOperations = [
       description: "Check its signature before you encrypt to it.",
       auth: "none",
       params: AddressParamsSchema,
-      returns: data(
-        "The key; null if the agent has published none",
-        z.union([EncryptionKeySchema, z.null()]),
-      ),
+      returns: data("The key; null fields if none was ever published", EncryptionKeySchema),
     },
     (deps) =>
       ({ params: { address } }) =>

@@ -1,6 +1,7 @@
 /** The actions of a contract's page: shows those that the connected agent can take now. */
 import type { Agent, Contract, Outcome, ReferenceField } from "@working-contracts/client/index";
 import type { Account } from "./account.js";
+import { tell } from "./dialogs.js";
 
 /** Fields of a form, by name. */
 type Fields = (name: string) => string;
@@ -36,8 +37,7 @@ const ACTIONS: Record<string, Action> = {
     perform: (agent, id, field) => agent.deliver(id, field("reference")),
   },
   withdraw: {
-    isOpen: (c, me) =>
-      c.status === "matched" && me === c.worker && Date.parse(c.withdrawalDeadline) > Date.now(),
+    isOpen: (c, me) => c.status === "matched" && me === c.worker,
     perform: (agent, id) => agent.withdraw(id),
   },
   approve: {
@@ -90,7 +90,9 @@ export function showContractActions(account: Account): void {
     if (agent !== null && contract !== null) await showReferences(agent, contract);
   };
 
-  account.onChange((agent) => void update(agent));
+  account.onChange((agent) => {
+    update(agent).catch((error: Error) => tell(error.message, { isError: true }));
+  });
   for (const form of forms) {
     form.addEventListener("submit", async (event) => {
       event.preventDefault();

@@ -152,7 +152,10 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       const agent = await context.agent();
       const shared = await agent.shareDelivery(id);
       context.out.result({ shared }, () => `shared with ${shared.length} Backup Agents`);
-      if (follow) await agent.serveJuries();
+      if (follow)
+        await agent.serveJuries({
+          onFailure: ({ message }) => context.out.progress(`not shared: ${message}`),
+        });
     });
 
   program

@@ -104,9 +104,8 @@ function attend(agent: Agent, out: Output): () => void {
   open();
   const opening = setInterval(open, OPENING_INTERVAL_MS);
   const stopped = new AbortController();
-  agent
-    .serveJuries({ signal: stopped.signal })
-    .catch((error: Error) => out.progress(`deliveries not shared: ${error.message}`));
+  const onFailure = (error: Error) => out.progress(`delivery not shared: ${error.message}`);
+  agent.serveJuries({ signal: stopped.signal, onFailure }).catch(onFailure);
   return () => {
     clearInterval(opening);
     stopped.abort();
