@@ -153,8 +153,8 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     shareDelivery: (id: string): Promise<string[]> => share(id),
 
     /**
-     * Shares sealed deliveries with Backup Agents as they are drawn, vote or ask, until `signal` is aborted. What fails is
-     * passed to `onFailure`, and the others go on.
+     * Shares sealed deliveries with Backup Agents as they are drawn, vote or ask, until `signal` is aborted. Passes each
+     * failure to `onFailure`, and continues with the others.
      */
     async serveJuries({ signal, onFailure }: ServeOptions = {}): Promise<void> {
       const done = new Set<string>();

@@ -70,7 +70,7 @@ interface OfferReceipt {
   "offer-receipt"?: { info: { offers?: { signature: string }[]; receipt?: { signature: string } } };
 }
 
-/** What the service signed about a payment (compact JWS): the offer that it made, and that it was paid. */
+/** The offer and the receipt of a payment as the service signed them (compact JWS). */
 export interface PaymentProof {
   offer: string | null;
   receipt: string | null;
