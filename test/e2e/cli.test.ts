@@ -4,8 +4,12 @@
  */
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { escrowAbi } from "@working-contracts/protocol/abi";
+import type { Address, Hex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
+import { mined, walletOf } from "../support/chain.js";
 import { runProcess } from "../support/run-process.js";
 import { openWorld, type World } from "../support/world.js";
 import { openMiddle, openUsers, type User, type Users } from "./cli-actors.js";
@@ -36,21 +40,29 @@ interface Shown {
 interface Verified {
   equal: boolean;
   fields: { field: string; equal: boolean }[];
+  steps: { step: string; party: string; allowedBy: string }[];
 }
 
 /** The API's report of the contract matches the chain. */
-async function expectVerified(user: User, id: string): Promise<string[]> {
-  const { equal, fields } = await user.json<Verified>("verify", id);
+async function expectVerified(user: User, id: string) {
+  const { equal, fields, steps } = await user.json<Verified>("verify", id);
   expect(fields.filter((one) => !one.equal)).toEqual([]);
   expect(equal).toBe(true);
-  return fields.map(({ field }) => field);
+  return {
+    fields: fields.map(({ field }) => field),
+    steps: steps.map(({ step, party, allowedBy }) => [step, party, allowedBy]),
+  };
 }
+
+const paid = "its payment authorization";
+const signed = "its signed action";
+const byAnyone = "no one: anyone can send it";
 
 describe("a contract by command line", () => {
   it("goes from post to payout, and matches the chain at every step", async () => {
     const [client, worker] = await Promise.all([newUser(), newUser()]);
     const { id } = await client.json<Shown>(...POST, "--materials", "ipfs://paper");
-    expect((await expectVerified(client, id)).length).toBeGreaterThan(40);
+    expect((await expectVerified(client, id)).fields.length).toBeGreaterThan(40);
 
     const listed = await worker.spawn("list", "--status", "open", "--client", client.address);
     expect(listed.stdout).toContain(id);
@@ -68,7 +80,13 @@ describe("a contract by command line", () => {
     expect(watched.stderr).toContain(`${id} is under-review`);
     const settled = await client.run("settle", id);
     expect(settled.stdout).toMatch(/worker-pay\s+worker\s+0x[0-9a-f]{40}\s+47\.5\s+confirmed/);
-    await expectVerified(worker, id);
+    expect((await expectVerified(worker, id)).steps).toEqual([
+      ["Created", client.address, paid],
+      ["Matched", worker.address, paid],
+      ["Delivered", worker.address, signed],
+      ["Approved", client.address, signed],
+      ["Settled", expect.any(String), byAnyone],
+    ]);
   });
 
   it("is disputed, judged and settled, down to each voter's payout", async () => {
@@ -89,7 +107,18 @@ describe("a contract by command line", () => {
 
     const { legs } = await client.json<{ legs: { name: string; state: string }[] }>("settle", id);
     expect(legs.filter(({ name }) => name === "jury-payout")).toHaveLength(2);
-    expect(await expectVerified(client, id)).toContain(`transferred to ${juror.address}`);
+    const { fields, steps } = await expectVerified(client, id);
+    expect(fields).toContain(`transferred to ${juror.address}`);
+    expect(steps.slice(3)).toEqual(
+      expect.arrayContaining([
+        ["Disputed", client.address, paid],
+        ["VoteSealed", juror.address, paid],
+        ["VoteSealed", other.address, paid],
+        ["VoteOpened", juror.address, expect.stringContaining("its sealed vote, opened by 0x")],
+        ["Tallied", expect.any(String), byAnyone],
+        ["VoteClaimed", expect.any(String), byAnyone],
+      ]),
+    );
   });
 
   it("is withdrawn, declined or cancelled", async () => {
@@ -258,6 +287,32 @@ describe("verify", () => {
     const { fields } = JSON.parse(stdout) as Verified;
     const named = fields.filter(({ equal }) => !equal).map(({ field }) => field);
     expect(named).toEqual([`node ${new URL(hiding.url).host}`]);
+  });
+
+  it("names the party whose signature allowed each step, and what kind of signature it was", async () => {
+    const [client, plain] = [await newUser(), await newUser({ env: { WC_OPERATOR: "all" } })];
+    const { id } = await client.json<Shown>(...POST);
+    await plain.json("--yes", "accept", id);
+    await plain.json("withdraw", id);
+    const account = privateKeyToAccount(client.key as Hex);
+    const wallet = await walletOf(world, { account, address: account.address });
+    const own = await client.json<Shown>(...POST);
+    const escrow = { address: own.id as Address, abi: escrowAbi, functionName: "cancel" } as const;
+    await mined(world, await wallet.writeContract(escrow));
+    await Promise.all([client.json("settle", id), client.json("settle", own.id)]);
+
+    const { steps } = await expectVerified(client, id);
+    const delegation = expect.stringMatching(/^its delegation to the operator, registered in 0x/);
+    expect(steps.slice(0, 3)).toEqual([
+      ["Created", client.address, paid],
+      ["Matched", plain.address, paid],
+      ["Withdrawn", plain.address, delegation],
+    ]);
+    expect((await expectVerified(client, own.id)).steps[1]).toEqual([
+      "Cancelled",
+      client.address,
+      "its own transaction",
+    ]);
   });
 
   it("does not accept another deployment's escrow as a contract", async () => {

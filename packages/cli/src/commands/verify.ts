@@ -8,6 +8,7 @@ import { type Address, createPublicClient, http, keccak256, stringToHex } from "
 import { type Context, ifAllowed } from "../context.js";
 import { UsageError } from "../errors.js";
 import { plain, table } from "../terminal.js";
+import { type Step, stepsOf } from "../verify/authority.js";
 import { type EscrowOnChain, readEscrow } from "../verify/read-chain.js";
 import { type Rebuilt, rebuild } from "../verify/rebuild.js";
 
@@ -21,15 +22,15 @@ export function addVerifyCommand(program: Command, contextOf: (command: Command)
   program
     .command("verify <id>")
     .description(
-      "rebuild a contract from the chain alone and compare it with the API; exits with 1 on a difference",
+      "rebuild a contract from the chain alone, compare it with the API (exits with 1 on a difference), and name whose signature allowed each step",
     )
     .option("--also-rpc <url...>", "other nodes, which have to report the same as the first")
     .action(async (given: string, { alsoRpc = [] }: { alsoRpc?: string[] }, command: Command) => {
       const context = contextOf(command);
       const id = given.toLowerCase() as Address;
-      const rows = await compareUntilEqual(context, id, alsoRpc);
+      const { rows, steps } = await compareUntilEqual(context, id, alsoRpc);
       const differences = rows.filter(({ equal }) => !equal).length;
-      context.out.result({ id, equal: differences === 0, fields: rows }, () => textOf(rows));
+      context.out.result({ id, equal: differences === 0, fields: rows, steps }, () => textOf(rows, steps));
       if (differences > 0)
         throw new DifferenceError(`${differences} of ${rows.length} fields differ from the chain`);
     });
@@ -39,33 +40,36 @@ async function compareUntilEqual(
   { settings, agent, out }: Context,
   id: Address,
   otherNodes: readonly string[],
-): Promise<Comparison[]> {
+): Promise<{ rows: Comparison[]; steps: Step[] }> {
   const { rpcUrl, deploymentPath } = settings;
   if (rpcUrl === undefined) throw new UsageError("verify needs --rpc-url or RPC_URL.");
   if (deploymentPath === undefined) throw new UsageError("verify needs --deployment or DEPLOYMENT.");
   const deployment = parseDeployment(readFileSync(deploymentPath, "utf8"), deploymentPath);
-  const clientOf = (url: string) =>
-    createPublicClient({ transport: http(url, { batch: true }), ccipRead: false });
+  const read = async (url: string, blockNumber?: bigint) => {
+    const client = createPublicClient({ transport: http(url, { batch: true }), ccipRead: false });
+    const escrow = await readEscrow(client, { id, deployment, blockNumber });
+    return { escrow, steps: await stepsOf(client, { id, escrow, deployment }) };
+  };
   const reader = await agent();
   for (let attempt = 1; ; attempt++) {
-    const escrow = await readEscrow(clientOf(rpcUrl), { id, deployment });
+    const onChain = await read(rpcUrl);
+    const { escrow, steps } = onChain;
     const rows = compare(id, escrow, rebuild(escrow), await ask(reader, id));
     for (const url of otherNodes) {
-      const { blockNumber } = escrow;
-      const same = await readEscrow(clientOf(url), { id, deployment, blockNumber }).then(digestOf, String);
-      const expected = digestOf(escrow);
+      const same = await read(url, escrow.blockNumber).then(digestOf, String);
+      const expected = digestOf(onChain);
       rows.push({ field: `node ${new URL(url).host}`, chain: expected, api: same, equal: same === expected });
     }
-    if (attempt === TRIES || rows.every(({ equal }) => equal)) return rows;
+    if (attempt === TRIES || rows.every(({ equal }) => equal)) return { rows, steps };
     out.progress("differences found: reading both sides again");
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
 
 /** One hash of all that a node reports about an escrow. */
-function digestOf({ paid, ...escrow }: EscrowOnChain): string {
+function digestOf({ escrow, steps }: { escrow: EscrowOnChain; steps: Step[] }): string {
   const plainOf = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value);
-  return keccak256(stringToHex(JSON.stringify({ ...escrow, paid: [...paid] }, plainOf)));
+  return keccak256(stringToHex(JSON.stringify({ ...escrow, paid: [...escrow.paid], steps }, plainOf)));
 }
 
 async function ask(agent: Agent, id: string): Promise<ApiResponses> {
@@ -92,15 +96,20 @@ function canOpen(agent: Agent, id: string): Promise<boolean> {
   );
 }
 
-function textOf(rows: readonly Comparison[]): string {
+function textOf(rows: readonly Comparison[], steps: readonly Step[]): string {
   const cell = (value: unknown): string => {
     const text = plain(typeof value === "string" ? value : JSON.stringify(value)).replaceAll("\n", " ");
     return text.length > 44 ? `${text.slice(0, 41)}...` : text;
   };
-  return table(
+  const compared = table(
     ["", "field", "chain", "api"],
     rows.map(({ field, chain, api, equal }) => [equal ? "=" : "DIFFERS", field, cell(chain), cell(api)]),
   );
+  const allowed = table(
+    ["step", "party", "allowed by"],
+    steps.map(({ step, party, allowedBy }) => [step, party, allowedBy]),
+  );
+  return `${compared}\n\n${allowed}`;
 }
 
 interface Comparison {

@@ -26,6 +26,8 @@ export interface EscrowEvent {
   /** Seconds. */
   timestamp: number;
   transactionHash: Hex;
+  blockNumber: bigint;
+  logIndex: number;
 }
 
 export interface EscrowOnChain {
@@ -77,11 +79,13 @@ export async function readEscrow(
     terms,
     address: escrowAddress({ ...deployment, terms }),
     events: parseEventLogs({ abi: escrowAbi, logs }).map(
-      ({ eventName, args, blockNumber, transactionHash }) => ({
+      ({ eventName, args, blockNumber, logIndex, transactionHash }) => ({
         name: eventName,
         args: (args ?? {}) as Record<string, unknown>,
         timestamp: times.get(blockNumber) ?? 0,
         transactionHash,
+        blockNumber,
+        logIndex,
       }),
     ),
     paid,
@@ -97,7 +101,7 @@ interface Range {
 }
 
 /** Nodes limit the blocks and results of one request, so a request that fails is split in two. */
-async function inRanges<T>(range: Range, read: (range: Range) => Promise<T[]>): Promise<T[]> {
+export async function inRanges<T>(range: Range, read: (range: Range) => Promise<T[]>): Promise<T[]> {
   try {
     return await read(range);
   } catch (error) {

@@ -1,0 +1,137 @@
+/** Names the party whose signature allowed each step of a contract, from the chain alone. */
+import { delegationAbi, testUsdAbi as tokenAbi } from "@working-contracts/protocol/abi";
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import {
+  type Address,
+  type Hex,
+  isAddressEqual,
+  type PublicClient,
+  parseEventLogs,
+  type TransactionReceipt,
+} from "viem";
+import { type EscrowEvent, type EscrowOnChain, inRanges, lower } from "./read-chain.js";
+
+export interface Step {
+  step: string;
+  /** Whose signature allowed it; of a step that anyone can take, who sent it. */
+  party: string;
+  allowedBy: string;
+  transactionHash: Hex;
+}
+
+/** These follow from another step in the same transaction. */
+const NO_STEPS = new Set(["ActionSigned", "PayoutDeferred", "RewardDeferred"]);
+const PAYMENT = "its payment authorization";
+const USED_BEFORE = `${PAYMENT}, used at the token`;
+
+export async function stepsOf(
+  client: PublicClient,
+  { id, escrow, deployment }: { id: Address; escrow: EscrowOnChain; deployment: Deployment },
+): Promise<Step[]> {
+  const { terms, events } = escrow;
+  const range = (to: bigint) => ({ from: BigInt(deployment.startBlock), to });
+  const matched = events.find(({ name }) => name === "WorkingContractMatched");
+  const acceptor = lower(matched?.args.counterparty ?? terms.counterparty) as Address;
+  const [agentClient, worker] = terms.workerInitiated
+    ? [acceptor, terms.initiator]
+    : [terms.initiator, acceptor];
+  const actors: Record<string, Address> = {
+    WorkingContractCancelled: terms.initiator,
+    WorkingContractDeclined: acceptor,
+    WorkingContractWithdrawn: worker,
+    WorkingContractDelivered: worker,
+    WorkingContractApproved: agentClient,
+  };
+  const payers: Record<string, Address> = {
+    WorkingContractCreated: terms.initiator,
+    WorkingContractMatched: acceptor,
+    WorkingContractDisputed: agentClient,
+  };
+
+  /** The escrow accepts a signature, a call by the party or by whom it delegated to; an event shows the first. */
+  async function actionOf(event: EscrowEvent, { from, to }: TransactionReceipt, party: Address) {
+    const { blockNumber, logIndex } = event;
+    const before = events.find((one) => one.blockNumber === blockNumber && one.logIndex === logIndex - 1);
+    if (before?.name === "ActionSigned" && lower(before.args.agent) === party) return "its signed action";
+    if (isAddressEqual(from, party) && to !== null && isAddressEqual(to, id)) return "its own transaction";
+    const ofParty = { address: deployment.delegation, abi: delegationAbi, args: { agent: party } } as const;
+    const changes = await Promise.all(
+      (["DelegationRegistered", "DelegationRevoked"] as const).map((eventName) =>
+        inRanges(range(blockNumber), ({ from, to }) =>
+          client.getContractEvents({ ...ofParty, eventName, fromBlock: from, toBlock: to }),
+        ),
+      ),
+    );
+    const last = changes
+      .flat()
+      .filter((one) => one.blockNumber < blockNumber || one.logIndex < logIndex)
+      .sort((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex)
+      .at(-1);
+    if (last?.eventName !== "DelegationRegistered") return "a call by its own contract";
+    return `its delegation to the operator, registered in ${last.transactionHash}`;
+  }
+
+  /** The first transfer from the party to this escrow after the event, and the nonce of its authorization if it has one. */
+  function paymentIn({ logs }: TransactionReceipt, party: Address, after = -1): { nonce: Hex | null } | null {
+    const ofToken = logs.filter(({ address }) => isAddressEqual(address, deployment.asset.address));
+    const transfer = parseEventLogs({
+      abi: tokenAbi,
+      logs: ofToken,
+      eventName: "Transfer",
+      args: { from: party, to: id },
+    }).find(({ logIndex }) => logIndex > after);
+    if (transfer === undefined) return null;
+    const authorizer = { authorizer: party };
+    const used = parseEventLogs({
+      abi: tokenAbi,
+      logs: ofToken,
+      eventName: "AuthorizationUsed",
+      args: authorizer,
+    }).find(({ logIndex }) => logIndex === transfer.logIndex - 1);
+    return { nonce: used?.args.nonce ?? null };
+  }
+
+  /** Money that was at the address before the opening: only an authorization shows that the initiator agreed. */
+  async function openedFromBalance({ blockNumber }: EscrowEvent): Promise<string> {
+    const transfers = await inRanges(range(blockNumber), ({ from, to }) =>
+      client.getContractEvents({
+        address: deployment.asset.address,
+        abi: tokenAbi,
+        eventName: "Transfer",
+        args: { to: id },
+        fromBlock: from,
+        toBlock: to,
+      }),
+    );
+    const own = transfers.find(({ args }) => args.from !== undefined && lower(args.from) === terms.initiator);
+    if (own === undefined) return `nothing of its own: ${transfers[0]?.args.from ?? "no one"} paid`;
+    const receipt = await client.getTransactionReceipt({ hash: own.transactionHash });
+    return paymentIn(receipt, terms.initiator)?.nonce ? USED_BEFORE : "its own transfer";
+  }
+
+  async function paidBy(event: EscrowEvent, receipt: TransactionReceipt, party: Address): Promise<string> {
+    const paid = paymentIn(receipt, party, event.logIndex);
+    const { commitment } = event.args;
+    if (commitment !== undefined && paid?.nonce !== commitment)
+      return `${paid ? PAYMENT : USED_BEFORE}; the votes, ${await actionOf(event, receipt, party)}`;
+    if (paid !== null) return paid.nonce === null ? "its own transaction" : PAYMENT;
+    return event.name === "WorkingContractCreated" ? openedFromBalance(event) : USED_BEFORE;
+  }
+
+  async function stepOf(event: EscrowEvent): Promise<Step> {
+    const { name, args, transactionHash } = event;
+    const receipt = await client.getTransactionReceipt({ hash: transactionHash });
+    const by = (party: unknown, allowedBy: string): Step => {
+      return { step: name.replace("WorkingContract", ""), party: lower(party), allowedBy, transactionHash };
+    };
+    const actor = actors[name];
+    if (actor !== undefined) return by(actor, await actionOf(event, receipt, actor));
+    const payer = name === "VoteSealed" ? (lower(args.backupAgent) as Address) : payers[name];
+    if (payer !== undefined) return by(payer, await paidBy(event, receipt, payer));
+    if (name.startsWith("Surplus")) return by(args.payer, USED_BEFORE);
+    if (name === "VoteOpened") return by(args.backupAgent, `its sealed vote, opened by ${receipt.from}`);
+    return by(receipt.from, "no one: anyone can send it");
+  }
+
+  return Promise.all(events.filter(({ name }) => !NO_STEPS.has(name)).map(stepOf));
+}
