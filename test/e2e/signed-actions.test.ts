@@ -255,4 +255,34 @@ describe("the client", () => {
     await expect(seller.deliver(id, "ipfs://page")).rejects.toThrow(RefusedToSign);
     expect((await buyer.get(id)).status).toBe("matched");
   });
+
+  test("refuses to deliver without a checkpoint that the service hides or changes", async () => {
+    let change: (data: Json[]) => Json[] = (data) => data;
+    const lying: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init);
+      if (!String(input).endsWith("/checkpoints")) return response;
+      return Response.json({ data: change(((await response.json()) as { data: Json[] }).data) });
+    };
+    const [buyer, seller] = [await newClient(), await newClient(lying)];
+    const { id } = await buyer.create({ ...work, ...(await buyer.deadlines(deadlines)) });
+    await seller.accept(id);
+    for (const sequence of [1, 2])
+      await seller.checkpoint(id, {
+        ...{ fromSequence: sequence, toSequence: sequence, merkleRoot: "0x01", lastReceiptHash: "0x02" },
+        ...{ teeMeasurement: "none", teeSignature: "none", data: { tokens: sequence } },
+        checkpointedAt: await world.inSeconds(sequence - 60),
+      });
+    const lies = [
+      (data: Json[]) => data.slice(1),
+      (data: Json[]) => data.map((one) => ({ ...one, data: { tokens: 0 } })),
+    ];
+    for (const lie of lies) {
+      change = lie;
+      await expect(seller.deliver(id, "ipfs://page")).rejects.toThrow("a checkpoint that you submitted");
+    }
+    change = (data) => [...data, { ...data[0] }];
+    await expect(seller.deliver(id, "ipfs://page")).rejects.toThrow("the service asks to sign");
+    change = (data) => data;
+    expect((await seller.deliver(id, "ipfs://page")).status).toBe("under-review");
+  });
 });

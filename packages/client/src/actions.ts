@@ -1,5 +1,6 @@
 /** Actions of a contract's Client, Worker and Backup Agents, and of an agent for itself. */
 import { parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
 import { computeCriteria } from "@working-contracts/protocol/criteria";
 import { depositsOf, disputeBond } from "@working-contracts/protocol/ledger";
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
@@ -7,14 +8,14 @@ import { complaintCall } from "@working-contracts/protocol/signed-action";
 import type { TermsDocument } from "@working-contracts/protocol/terms";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
-import { decodeFunctionData, encodeFunctionData, keccak256, parseAbi, stringToHex } from "viem";
+import { encodeFunctionData, keccak256, parseAbi, stringToHex } from "viem";
 import { RefusedToSign } from "./errors.js";
 import type { QuotedPayment } from "./payment.js";
 import { call, dataOf, pay, type Session, type ToEscrow } from "./session.js";
 import { callSigned } from "./sign-action.js";
 import { signChallenge } from "./sign-in.js";
 import { ownTerms, type Posted, provenTerms } from "./terms.js";
-import type { CheckpointDraft, Contract, Draft, Stake } from "./types.js";
+import type { Checkpoint, CheckpointDraft, Contract, Draft, Stake } from "./types.js";
 import { votes } from "./votes.js";
 
 export function actions(session: Session) {
@@ -31,16 +32,24 @@ export function actions(session: Session) {
     return dataOf(callSigned(session, `POST /v1/contracts/{id}/${action}`, signing, { path: { id } }));
   };
 
-  /** The outcomes of a contract whose criteria are computed from its last checkpoint; zero for every other. */
-  async function computedOutcomes(id: string): Promise<number> {
+  /** Leaves of the checkpoints that this session submitted. */
+  const submitted = new Map<string, Hex[]>();
+
+  /** The delivery of a text with all checkpoints. Throws RefusedToSign if the service hides or changes a submitted one. */
+  async function deliveryOf(id: string, text: string): Promise<Hex> {
     const served = await servedTerms(id);
     const { computedCriteria, criteriaCount } = provenTerms(id, served, network);
-    if (!computedCriteria) return 0;
     const { data } = await call(session, "GET /v1/contracts/{id}/checkpoints", { path: { id } });
+    const leaves = data.map(checkpointLeaf);
+    if (submitted.get(id)?.some((leaf) => !leaves.includes(leaf)))
+      throw new RefusedToSign("checkpoints", "the service hides or changes a checkpoint that you submitted");
     const { applicationTerms } = served.document as TermsDocument;
-    return packOutcomes(
-      computeCriteria({ criteriaCount, applicationTerms, metrics: data.at(-1)?.data ?? null }),
-    );
+    const metrics = data.at(-1)?.data ?? null;
+    const outcomes = computedCriteria
+      ? packOutcomes(computeCriteria({ criteriaCount, applicationTerms, metrics }))
+      : 0;
+    const args = [keccak256(stringToHex(text)), rootOfLeaves(leaves), outcomes] as const;
+    return encodeFunctionData({ abi: ACTIONS, functionName: "deliver", args });
   }
 
   return {
@@ -89,8 +98,7 @@ export function actions(session: Session) {
 
     /** Delivers a text as it is: a reference, or its sealed form. */
     deliver: (id: string, delivery: string) => {
-      const calldata = async (asked: Hex): Promise<void> =>
-        requireDelivery(asked, { delivery, outcomes: await computedOutcomes(id) });
+      const calldata = () => deliveryOf(id, delivery);
       const signing = { action: "deliver", contract: id, calldata } as const;
       const input = { path: { id }, body: { delivery } };
       return dataOf(callSigned(session, "POST /v1/contracts/{id}/delivery", signing, input));
@@ -118,8 +126,16 @@ export function actions(session: Session) {
     ...votes(session, toEscrow),
 
     /** Reports progress of continuous work. */
-    checkpoint: (id: string, checkpoint: CheckpointDraft) =>
-      dataOf(call(session, "POST /v1/contracts/{id}/checkpoint", { path: { id }, body: checkpoint })),
+    async checkpoint(id: string, body: CheckpointDraft): Promise<Checkpoint> {
+      const stored = await dataOf(
+        call(session, "POST /v1/contracts/{id}/checkpoint", { path: { id }, body }),
+      );
+      const checkpointedAt = new Date(body.checkpointedAt).toISOString();
+      const sent = JSON.parse(JSON.stringify({ ...body, contractId: id.toLowerCase(), checkpointedAt }));
+      const leaf = checkpointLeaf(Object.fromEntries(Object.keys(stored).map((key) => [key, sent[key]])));
+      submitted.set(id, [...(submitted.get(id) ?? []), leaf]);
+      return stored;
+    },
 
     /** Files a complaint about the other party's conduct; moves no money. */
     complain: (id: string, evidence: Record<string, unknown>) => {
@@ -185,20 +201,6 @@ const ACTIONS = parseAbi([
 
 const calldataOf = (functionName: "approve" | "cancel" | "decline" | "withdraw"): Hex =>
   encodeFunctionData({ abi: ACTIONS, functionName });
-
-/** Throws RefusedToSign unless the call delivers this reference with these outcomes. */
-function requireDelivery(asked: Hex, { delivery, outcomes }: { delivery: string; outcomes: number }): void {
-  const { functionName, args } = decodeFunctionData({ abi: ACTIONS, data: asked });
-  if (functionName !== "deliver")
-    throw new RefusedToSign("action", `the service asks to sign ${functionName}`);
-  if (args[0] !== keccak256(stringToHex(delivery)))
-    throw new RefusedToSign("delivery", "the service asks to sign the hash of another reference");
-  if (args[2] !== outcomes)
-    throw new RefusedToSign(
-      "outcomes",
-      `the service computes ${args[2]}, the last checkpoint gives ${outcomes}`,
-    );
-}
 
 function completed(draft: Draft): Posted {
   return {

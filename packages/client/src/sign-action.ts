@@ -3,7 +3,6 @@ import { type AgentAction, actionBits } from "@working-contracts/protocol/challe
 import { actionTypedData } from "@working-contracts/protocol/signed-action";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign, ServiceError } from "./errors.js";
-import type { ServiceResponse } from "./http.js";
 import {
   call,
   type Endpoint,
@@ -20,8 +19,8 @@ interface ActionToSign {
   action: AgentAction;
   /** The escrow, or for an unstake the registry. */
   contract: string;
-  /** The action's calldata; if only the service can tell it, a check of what the service asks to sign. */
-  calldata: Hex | ((asked: Hex) => Promise<void> | void);
+  /** The action's calldata; a function if it takes requests to know, which an unsigned call does not need. */
+  calldata: Hex | (() => Promise<Hex>);
 }
 
 /** Calls an operation with the agent's signature for this action, unless it left the action to the operator. */
@@ -35,41 +34,36 @@ export async function callSigned<E extends Endpoint>(
   if (isLeftToOperator(session, action, now))
     return call(session, endpoint, ...([input] as InputArguments<E>));
 
+  const own = typeof calldata === "string" ? calldata : await calldata();
   const request = requestOf(session, endpoint, input as Parameters<typeof requestOf>[2]);
   const deadline = now + VALIDITY_SECONDS;
-  const send = (headers: Record<string, string>): Promise<ServiceResponse> =>
-    session.http.send({
-      ...request,
-      headers: { ...request.headers, "action-deadline": String(deadline), ...headers },
-    });
-  const sign = async (calldata: Hex, nonce: bigint): Promise<ResponseOf<E>> => {
+  const sign = async (nonce: bigint): Promise<ResponseOf<E>> => {
     const agent = session.signer.address.toLowerCase() as Address;
     const signature = await session.signer.signTypedData(
       actionTypedData({
         chainId: session.network.chainId,
         contract: contract.toLowerCase() as Address,
         agent,
-        call: calldata,
+        call: own,
         nonce,
         deadline,
       }),
     );
-    return (await send({ "action-signature": signature })).json as ResponseOf<E>;
+    const signed = { "action-deadline": String(deadline), "action-signature": signature };
+    const { json } = await session.http.send({ ...request, headers: { ...request.headers, ...signed } });
+    return json as ResponseOf<E>;
   };
 
   try {
-    // The nonce is zero until the agent cancels signatures. Without a signature the service says what to sign.
-    if (typeof calldata === "string") return await sign(calldata, 0n);
-    return (await send({})).json as ResponseOf<E>;
+    // The nonce is zero until the agent cancels signatures.
+    return await sign(0n);
   } catch (error) {
     const asked = askedOf(error);
     if (asked === null) throw error;
-    if (typeof calldata === "string") {
-      if (asked.nonce === 0n) throw error;
-      return sign(calldata, asked.nonce);
-    }
-    await calldata(asked.call);
-    return sign(asked.call, asked.nonce);
+    if (asked.call !== own)
+      throw new RefusedToSign("action", `the service asks to sign ${asked.call} in the place of ${own}`);
+    if (asked.nonce === 0n) throw error;
+    return sign(asked.nonce);
   }
 }
 

@@ -1,8 +1,8 @@
 /** The Merkle tree that a delivery anchors on chain: one leaf per checkpoint, as the API serves it. */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { ZERO_HASH } from "@working-contracts/protocol/checkpoints";
 import type { Hex } from "@working-contracts/protocol/types";
-import canonicalize from "canonicalize";
-import { bytesToHex, hexToBytes, keccak256, stringToHex } from "viem";
+import { bytesToHex, hexToBytes, keccak256 } from "viem";
 import type { checkpoint } from "../../db/schema.js";
 
 export type CheckpointRow = typeof checkpoint.$inferSelect;
@@ -21,22 +21,6 @@ export type CheckpointContent = Pick<
   | "checkpointedAt"
 >;
 
-/** keccak256 of the checkpoint's canonical JSON (RFC 8785), times in ISO 8601. */
-export function checkpointLeaf(content: CheckpointContent): Hex {
-  const text = canonicalize({
-    contractId: content.contractId,
-    fromSequence: content.fromSequence,
-    toSequence: content.toSequence,
-    merkleRoot: content.merkleRoot,
-    lastReceiptHash: content.lastReceiptHash,
-    teeMeasurement: content.teeMeasurement,
-    teeSignature: content.teeSignature,
-    data: content.data,
-    checkpointedAt: content.checkpointedAt.toISOString(),
-  });
-  return keccak256(stringToHex(text ?? ""));
-}
-
 /**
  * A complete binary tree as OpenZeppelin's SimpleMerkleTree lays it out: the root first, children of i at 2i+1 and
  * 2i+2, leaves last and backwards.
@@ -48,7 +32,6 @@ export interface CheckpointTree {
 }
 
 const NODE_BYTES = 32;
-const ZERO_HASH: Hex = `0x${"0".repeat(64)}`;
 /** At about 10 microseconds each, a tree delays other requests by a few milliseconds at most. */
 const HASHES_PER_TURN = 250;
 

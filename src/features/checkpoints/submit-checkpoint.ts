@@ -1,5 +1,6 @@
 /** POST /v1/contracts/{id}/checkpoint: appends to the Worker's checkpoints. */
 
+import { checkpointLeaf } from "@working-contracts/protocol/checkpoints";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
@@ -11,7 +12,7 @@ import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
 import { loadContractForAction, requireStatus, requireWorker } from "../contracts/load-for-action.js";
 import { lockCheckpoints, readLastCheckpoint } from "./checkpoint-trees.js";
-import { type CheckpointContent, type CheckpointRow, checkpointLeaf } from "./merkle.js";
+import type { CheckpointContent, CheckpointRow } from "./merkle.js";
 import { type CheckpointView, toCheckpoint } from "./read-checkpoints.js";
 
 export type CheckpointDraft = Omit<CheckpointContent, "contractId">;
@@ -43,12 +44,11 @@ export async function submitCheckpoint(
     const previous = await readLastCheckpoint(tx, id);
     const position = previous === null ? 0 : previous.position + 1;
     requireOrder(draft, previous, now);
-    const content = { ...draft, contractId: id };
-    const added = { ...content, id: checkpointId, createdAt: new Date(now * 1000) };
+    const added = { ...draft, contractId: id, id: checkpointId, createdAt: new Date(now * 1000) };
     const accepted = toCheckpoint(added);
     const totalBytes = (previous?.totalBytes ?? 0) + Buffer.byteLength(JSON.stringify(accepted));
     assertCapacity(totalBytes);
-    await tx.insert(checkpoint).values({ ...added, position, totalBytes, leaf: checkpointLeaf(content) });
+    await tx.insert(checkpoint).values({ ...added, position, totalBytes, leaf: checkpointLeaf(accepted) });
     const { fromSequence, toSequence } = accepted;
     await stageEvent(tx, {
       type: "checkpoint.accepted",

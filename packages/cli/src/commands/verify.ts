@@ -1,6 +1,7 @@
 /** `wcontract verify`: checks every response of the service against the chain. */
 import { readFileSync } from "node:fs";
 import type { Agent, Contract, Settlement, Terms } from "@working-contracts/client/index";
+import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
 import { parseDeployment } from "@working-contracts/protocol/deployment";
 import canonicalize from "canonicalize";
 import type { Command } from "commander";
@@ -73,11 +74,13 @@ function digestOf({ escrow, steps }: { escrow: EscrowOnChain; steps: Step[] }): 
 }
 
 async function ask(agent: Agent, id: string): Promise<ApiResponses> {
-  const [contract, terms, settlement] = await Promise.all([
+  const [contract, terms, settlement, checkpoints] = await Promise.all([
     agent.get(id),
     agent.terms(id),
     agent.settlement(id),
+    agent.checkpoints(id),
   ]);
+  const checkpointsRoot = rootOfLeaves(checkpoints.map(checkpointLeaf));
   const [delivery, supplementaryMaterials] = await Promise.all([
     ifAllowed(() => agent.committed(id, "delivery")),
     ifAllowed(() => agent.committed(id, "supplementaryMaterials")),
@@ -85,7 +88,16 @@ async function ask(agent: Agent, id: string): Promise<ApiResponses> {
   const isWithheld = contract.client === agent.address && contract.delivery !== null && delivery === null;
   const isReader = contract.client === agent.address || contract.worker === agent.address;
   const opens = isReader && delivery !== null ? await canOpen(agent, id) : null;
-  return { contract, terms, settlement, delivery, supplementaryMaterials, isWithheld, opens };
+  return {
+    contract,
+    terms,
+    settlement,
+    checkpointsRoot,
+    delivery,
+    supplementaryMaterials,
+    isWithheld,
+    opens,
+  };
 }
 
 /** A delivery can be sealed, and not open with the caller's key: the jury then decides on it. */
@@ -123,6 +135,8 @@ interface ApiResponses {
   contract: Contract;
   terms: Terms;
   settlement: Settlement;
+  /** Over the checkpoints that the service shows. */
+  checkpointsRoot: string;
   /** The text to which the hash on chain commits; null if there is none or the caller may not read it. */
   delivery: string | null;
   supplementaryMaterials: string | null;
@@ -176,6 +190,8 @@ function compare(id: string, escrow: EscrowOnChain, rebuilt: Rebuilt, api: ApiRe
     row("supplementaryMaterials, hash", proven(MATERIALS), hashOf(api.supplementaryMaterials));
   }
   row("has delivery", rebuilt.deliveryHash !== null, contract.delivery !== null);
+  if (rebuilt.checkpointsRoot !== null)
+    row("checkpoints, root", rebuilt.checkpointsRoot, api.checkpointsRoot);
   row("delivery withheld by the service", false, api.isWithheld);
   if (delivery !== null) row("delivery, hash", rebuilt.deliveryHash, hashOf(delivery));
   if (api.opens !== null) row("delivery opens with your key", true, api.opens);

@@ -24,6 +24,8 @@ export interface Rebuilt {
   };
   /** keccak256 of the unencrypted delivery; null before delivery. */
   deliveryHash: string | null;
+  /** Merkle root over the checkpoints; null before delivery. */
+  checkpointsRoot: string | null;
   /** Amounts that the token transferred, beside those that the rules require by now. */
   transfers: { payee: string; moved: string; due: string }[];
 }
@@ -66,6 +68,7 @@ export function rebuild(escrow: EscrowOnChain): Rebuilt {
   const client = terms.workerInitiated ? (matched ? counterparty : null) : terms.initiator;
   const worker = terms.workerInitiated ? terms.initiator : counterparty;
   const disputed = named("WorkingContractDisputed")[0];
+  const delivered = named("WorkingContractDelivered")[0];
   const status = statusOf(facts, now);
 
   const contract = {
@@ -106,7 +109,8 @@ export function rebuild(escrow: EscrowOnChain): Rebuilt {
       transactionHash: settled?.transactionHash ?? null,
       legs: legs.map(({ paid: _, amount, ...leg }) => ({ ...leg, amount: formatDecimal(amount) })),
     },
-    deliveryHash: (named("WorkingContractDelivered")[0]?.args.deliveryHash as string | undefined) ?? null,
+    deliveryHash: (delivered?.args.deliveryHash as string | undefined) ?? null,
+    checkpointsRoot: (delivered?.args.checkpointsRoot as string | undefined) ?? null,
     transfers: transfersOf(escrow, legs),
   };
 }

@@ -1,7 +1,7 @@
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
 import { type Hex, hexToBytes, keccak256, numberToHex } from "viem";
 import { describe, expect, it } from "vitest";
-import { buildTree, checkpointLeaf, proofOf, rootOf } from "../../../../src/features/checkpoints/merkle.js";
+import { buildTree, proofOf, rootOf } from "../../../../src/features/checkpoints/merkle.js";
 
 const leavesOf = (count: number) =>
   Array.from({ length: count }, (_, i) => keccak256(numberToHex(i, { size: 32 })));
@@ -58,29 +58,5 @@ describe("buildTree", () => {
     await treeOf(leavesOf(5000));
     building = false;
     expect(turns).toBeGreaterThanOrEqual(20);
-  });
-});
-
-describe("checkpointLeaf", () => {
-  const content = {
-    contractId: "0x52908400098527886e0f7030069857d2e4169ee7",
-    fromSequence: 1,
-    toSequence: 10,
-    merkleRoot: "root",
-    lastReceiptHash: "hash",
-    teeMeasurement: "measurement",
-    teeSignature: "signature",
-    data: { tokens: 12, nested: { b: 1, a: [1.5, null] } },
-    checkpointedAt: new Date("2026-01-31T12:00:00.250Z"),
-  };
-
-  it("does not depend on the order of keys", () => {
-    const data = { nested: { a: [1.5, null], b: 1 }, tokens: 12 };
-    expect(checkpointLeaf({ ...content, data })).toBe(checkpointLeaf(content));
-  });
-
-  it.each(Object.keys(content))("commits to %s", (field) => {
-    const changed = { data: { tokens: 13 }, checkpointedAt: new Date(0) }[field] ?? "other";
-    expect(checkpointLeaf({ ...content, [field]: changed })).not.toBe(checkpointLeaf(content));
   });
 });
