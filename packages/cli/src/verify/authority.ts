@@ -104,7 +104,7 @@ export async function stepsOf(
       }),
     );
     const own = transfers.find(({ args }) => args.from !== undefined && lower(args.from) === terms.initiator);
-    if (own === undefined) return `nothing of its own: ${transfers[0]?.args.from ?? "no one"} paid`;
+    if (own === undefined) return `no signature: ${transfers[0]?.args.from ?? "no one"} paid`;
     const receipt = await client.getTransactionReceipt({ hash: own.transactionHash });
     return paymentIn(receipt, terms.initiator)?.nonce ? USED_BEFORE : "its own transfer";
   }
