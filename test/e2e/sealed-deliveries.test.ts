@@ -1,14 +1,13 @@
 /** Deliveries that the service stores and cannot open: sealed to keys that agents sign, shared with the jury in a dispute. */
 import { type Agent, type ConnectOptions, connect } from "@working-contracts/client/index";
 import { encryptionKeyText } from "@working-contracts/protocol/encryption";
-import { compactDecrypt, exportJWK, generateKeyPair } from "jose";
+import { exportJWK, generateKeyPair } from "jose";
 import { type Address, keccak256, stringToHex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createDatabase } from "../../src/db/client.js";
-import { readReferenceKey } from "../../src/features/references/vault.js";
 import type { Agent as Caller } from "../support/agent.js";
 import { delivered, disputed, laterThan, newJuror, ok } from "../support/contracts.js";
+import { type Operator, openOperator } from "../support/operator.js";
 import { openWorld, type World } from "../support/world.js";
 
 const DEADLINES = { match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" } as const;
@@ -16,11 +15,13 @@ const WORK = { title: "A", taskDescription: "B", acceptanceCriteria: ["C"], budg
 const REFERENCE = "ipfs://bafy-for-the-client-only";
 
 let world: World;
+let operator: Operator;
 let client: Agent;
 let worker: Agent;
 
 beforeAll(async () => {
   world = await openWorld();
+  operator = await openOperator(world);
   [client, worker] = await Promise.all([newAgent(), newAgent()]);
 });
 afterAll(() => world.close());
@@ -50,27 +51,13 @@ async function newKey(): Promise<string> {
   return (await exportJWK(publicKey)).x as string;
 }
 
-/** Decrypts a delivery as the operator can, with its database and its master key. */
-async function whatTheOperatorReads(id: string): Promise<string> {
-  const { db, pool } = createDatabase(world.info.databaseUrl);
-  const masterKey = `0x${"11".repeat(32)}` as const;
-  const place = { contractId: id, field: "delivery", masterKey, masterKeysOld: [] } as const;
-  const key = await readReferenceKey(db, place).finally(() => pool.end());
-  const { rows } = await world.pool.query<{ encrypted: string }>(
-    "select encrypted from app.delivery where contract_id = $1",
-    [id],
-  );
-  const { plaintext } = await compactDecrypt(rows[0]?.encrypted as string, key as Uint8Array);
-  return new TextDecoder().decode(plaintext);
-}
-
 test("the parties read a delivery; the operator with its master key does not", async () => {
   const id = await matched();
   await worker.deliver(id, REFERENCE, { seal: true });
   expect(await client.reveal(id, "delivery")).toBe(REFERENCE);
   expect(await worker.reveal(id, "delivery")).toBe(REFERENCE);
 
-  const read = await whatTheOperatorReads(id);
+  const read = await operator.readDelivery(id);
   expect(read).not.toContain(REFERENCE);
   expect(Buffer.from(read, "base64url").toString("latin1")).not.toContain(REFERENCE);
   expect(read).toBe(await client.committed(id, "delivery"));
@@ -137,7 +124,7 @@ describe("the service", () => {
     await worker.accept(id);
     await expect(worker.deliver(id, REFERENCE, { seal: true })).rejects.toThrow("no encryption key");
     await worker.deliver(id, REFERENCE);
-    expect(await whatTheOperatorReads(id)).toBe(REFERENCE);
+    expect(await operator.readDelivery(id)).toBe(REFERENCE);
   });
 
   test("cannot put its own key in the place of the Client's", async () => {

@@ -13,7 +13,7 @@ import { type EscrowEvent, type EscrowOnChain, inRanges, lower } from "./read-ch
 
 export interface Step {
   step: string;
-  /** Whose signature allowed it; of a step that anyone can take, who sent it. */
+  /** It signed what allowed the step; it sent the transaction of a step that anyone can take. */
   party: string;
   allowedBy: string;
   transactionHash: Hex;

@@ -1,0 +1,110 @@
+/** An operator that has turned malicious: it relays what it likes, and reads the database with the master key. */
+import { delegationAbi, escrowAbi, registryAbi, relayAbi } from "@working-contracts/protocol/abi";
+import { challengeText, FULL_PERMISSION, type Permission } from "@working-contracts/protocol/challenge-text";
+import { compactDecrypt } from "jose";
+import {
+  type Address,
+  decodeErrorResult,
+  encodeFunctionData,
+  type Hex,
+  keccak256,
+  parseEventLogs,
+} from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { createSigningClient } from "../../src/chain/clients.js";
+import { createDatabase } from "../../src/db/client.js";
+import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
+import { localAccount } from "../../tools/local/network.js";
+import type { Agent } from "./agent.js";
+import { mined, walletOf } from "./chain.js";
+import type { World } from "./world.js";
+
+const MASTER_KEY = `0x${"11".repeat(32)}` as const;
+/** The errors that stop attacks. */
+const errors = [...escrowAbi, ...registryAbi, ...delegationAbi];
+
+export type Operator = Awaited<ReturnType<typeof openOperator>>;
+
+export async function openOperator(world: World) {
+  const { relay, domain, factory, chainId } = world.deployment;
+  const account = privateKeyToAccount(generatePrivateKey());
+  const wallet = await walletOf(world, { account, address: account.address });
+  const owner = createSigningClient({
+    rpcUrl: world.info.rpcUrl,
+    chain: world.publicClient.chain,
+    account: localAccount(0),
+  });
+  const args = [account.address, true] as const;
+  await mined(
+    world,
+    await owner.writeContract({ address: relay, abi: relayAbi, functionName: "setSigner", args }),
+  );
+  let delegations = 0;
+
+  return {
+    /** Owner of Relay, factory and token. */
+    owner,
+    wallet,
+
+    /** Relays a call. The result is the error that stopped it, or "succeeds". */
+    async relayed(target: Address, data: Hex): Promise<string> {
+      const hash = await wallet.writeContract({
+        address: relay,
+        abi: relayAbi,
+        functionName: "execute",
+        args: [[{ target, gasLimit: 400_000, data }]],
+        gas: 1_000_000n,
+      });
+      const { logs } = await world.publicClient.waitForTransactionReceipt({ hash });
+      const [failed] = parseEventLogs({ abi: relayAbi, eventName: "OperationFailed", logs });
+      if (failed === undefined) return "succeeds";
+      return `\`${decodeErrorResult({ abi: errors, data: failed.args.reason }).errorName}\``;
+    },
+
+    /** Signs in as an agent does; the result is the call that registers what it leaves to the operator. */
+    async delegationOf(
+      agent: Pick<Agent, "address" | "account">,
+      permission: Permission = FULL_PERMISSION,
+    ): Promise<Hex> {
+      // Later than a revocation in the same second.
+      const issuedAt = (await world.chainNow()) + ++delegations;
+      const fields = { nonce: keccak256(generatePrivateKey()), issuedAt, expiresAt: issuedAt + 300 };
+      const granted = { agent: agent.address, operator: relay, ...permission, ...fields };
+      const message = challengeText({ domain, factory, chainId, ...granted });
+      const signature = await agent.account.signMessage({ message });
+      return encodeFunctionData({ abi: delegationAbi, functionName: "register", args: [granted, signature] });
+    },
+
+    /** Decrypts a stored delivery. */
+    async readDelivery(id: string): Promise<string> {
+      const { db, pool } = createDatabase(world.info.databaseUrl);
+      const key = await readReferenceKey(db, placeOf(id)).finally(() => pool.end());
+      const { rows } = await world.pool.query<{ encrypted: string }>(
+        "select encrypted from app.delivery where contract_id = $1",
+        [id],
+      );
+      const { plaintext } = await compactDecrypt(rows[0]?.encrypted as string, key as Uint8Array);
+      return new TextDecoder().decode(plaintext);
+    },
+
+    /** Puts another delivery in the place of a stored one. */
+    async replaceDelivery(id: string, reference: string): Promise<void> {
+      const { db, pool } = createDatabase(world.info.databaseUrl);
+      const encrypted = await db
+        .transaction((tx) => encryptReference(tx, { ...placeOf(id), reference }))
+        .finally(() => pool.end());
+      await world.pool.query("update app.delivery set encrypted = $2 where contract_id = $1", [
+        id,
+        encrypted,
+      ]);
+    },
+  };
+}
+
+const placeOf = (contractId: string) =>
+  ({ contractId, field: "delivery", masterKey: MASTER_KEY, masterKeysOld: [] }) as const;
+
+/** A Markdown table. */
+export function markdownOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
