@@ -1,17 +1,12 @@
-/** Disputes: three Backup Agents judge all of them; a fourth votes on chain, without the service. */
+/** Disputes: three Backup Agents judge all of them, and three others one whose parties do not trust the service. */
 import { type Agent, expectOk } from "./agent.js";
 import { type JurorRow, LEDGER, type LedgerRow } from "./expected.js";
 import { accept, deliver, type Played, played, post, type Stage, type Story } from "./stories.js";
 
 type Word = "met" | "not met" | "unclear";
 
-export interface Jury {
-  a: Agent;
-  b: Agent;
-  c: Agent;
-  /** Votes and opens its vote with its own transactions. */
-  loner: Agent;
-}
+/** Votes of the first three are named to the service; the others seal theirs. */
+export type Jury = Record<"a" | "b" | "c" | "d" | "e" | "f", Agent>;
 
 interface Case {
   story: string;
@@ -73,7 +68,7 @@ export function disputeStories(jury: Jury): Story[] {
   const bench = [jury.a, jury.b, jury.c];
   return [
     ...CASES.map((each) => (stage: Stage) => judged(stage, each, bench)),
-    (stage) => openedByVoter(stage, jury),
+    (stage) => withoutTrust(stage, [jury.d, jury.e, jury.f]),
   ];
 }
 
@@ -89,19 +84,57 @@ async function judged(
   return { ...played({ story, id, status, row, client, worker }), jurors };
 }
 
-/** The service cannot open a vote that it never saw: the voter opens it, with its own salt. */
-async function openedByVoter(stage: Stage, { a, b, loner }: Jury): Promise<Played> {
-  const story = "dispute, voter opens";
-  const { client, worker, id } = await disputeStarted(stage, story);
-  await Promise.all([vote(a, id, all("met")), vote(b, id, all("met"))]);
-  const open = await stage.voteOnChain(loner, id, "met");
-  stage.say(story, `${loner.name} voted with its own transaction: only it can open its vote`);
-  const jurors = [a, b, loner].map((agent) => ({ agent, due: due(7_500_000n, 30n) }));
+/** Everyone signs each action; the service can read neither the delivery nor the votes. */
+async function withoutTrust(stage: Stage, bench: Agent[]): Promise<Played> {
+  const story = "dispute, without trust";
+  const parties = await Promise.all([stage.newAgent("Client"), stage.newAgent("Worker")]);
+  const [client, worker, ...jury] = await Promise.all([...parties, ...bench].map(stage.connect));
+  if (client === undefined || worker === undefined) throw new Error("a story has two parties");
+  const { id } = await client.create({
+    title: `Demo: ${story}`,
+    taskDescription: "Summarise the attached paper in one page.",
+    acceptanceCriteria: ["One page", "Names the method", "Names the limits"],
+    budgetOrPrice: 50,
+    ...(await client.deadlines({ match: "1d", withdrawal: "2d", delivery: "3d", review: "4d" })),
+  });
+  await worker.accept(id);
+  const reference = `ipfs://summary-${id}`;
+  await worker.deliver(id, reference, { seal: true });
+  stage.say(story, "Worker signed a delivery that only the Client can open");
+  const stopped = new AbortController();
+  const sharing = worker.serveJuries({ signal: stopped.signal });
+  await client.dispute(id);
+  await Promise.all(
+    jury.map(async (juror) => {
+      const read = await revealed(() => juror.reveal(id, "delivery"));
+      if (read !== reference) throw new Error(`${juror.address} was shown ${read}`);
+      await juror.vote(id, ["met", "met", "met"]);
+    }),
+  );
+  stopped.abort();
+  await sharing;
+  stage.say(story, "Worker shared it with three Backup Agents; they voted, sealed from the service too");
   return {
-    ...played({ story, id, status: "settled-all-met", row: LEDGER.allMet, client, worker }),
-    jurors,
-    afterVoting: open,
+    ...played({
+      ...{ story, id, status: "settled-all-met", row: LEDGER.allMet },
+      ...{ client: parties[0], worker: parties[1] },
+    }),
+    jurors: bench.map((agent) => ({ agent, due: due(7_500_000n, 30n) })),
+    async afterVoting() {
+      await Promise.all(jury.map((juror) => juror.openVotes({ intervalMs: 500 })));
+      stage.say(story, "the Backup Agents opened their votes");
+    },
   };
+}
+
+/** Reading asks a party to share, which takes it a moment. */
+async function revealed(read: () => Promise<string | null>): Promise<string | null> {
+  const giveUpAt = performance.now() + 60_000;
+  for (;;) {
+    const reference = await read();
+    if (reference !== null || performance.now() > giveUpAt) return reference;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
 }
 
 async function disputeStarted(stage: Stage, story: string) {

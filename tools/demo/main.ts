@@ -1,11 +1,12 @@
 /**
- * Plays whole Working Contracts over HTTP with unmodified x402 clients, some with the sandbox's counterparties. Then it
+ * Plays whole Working Contracts over HTTP with unmodified x402 clients, some with the sandbox's counterparties, and one
+ * with the published client, which trusts the service with nothing. Then it
  * has the sandbox advance the clock past every deadline, and checks every balance on the chain against the ledger, to
  * the unit. It starts a separate network; `-- --here` plays on the running one instead, and moves its clock.
  */
 
+import { connect as connectClient } from "@working-contracts/client/index";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
-import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Agent, expectOk, signIn } from "./agent.js";
 import { COUNTERPARTY_STORIES } from "./counterparties.js";
 import { disputeStories, type Jury } from "./disputes.js";
@@ -41,12 +42,8 @@ const stage: Stage = {
   },
   sandbox: network.sandbox,
   now: network.now,
-  voteOnChain: (agent, contractId) =>
-    network.voteOnChain(agent.account, {
-      escrow: contractId as `0x${string}`,
-      votes: packOutcomes(["met", "met", "met"]),
-      bond: JUROR_BOND,
-    }),
+  connect: ({ account }) =>
+    connectClient({ baseUrl: network.baseUrl, account, clock: "service", spendingLimit: { perCall: "60" } }),
   say: (story, line) => console.log(`${`[${story}]`.padEnd(27)} ${line}`),
 };
 
@@ -85,20 +82,18 @@ if (wrong.length > 0) {
 } else console.log(`\nAll ${rows.length} balances match the ledger to the unit.`);
 await own?.stop();
 
-/** Three Backup Agents and a fourth, staked through the service. */
+/** Six Backup Agents, staked through the service. */
 async function newJury(): Promise<Jury> {
-  const [a, b, c, loner] = await Promise.all(
-    ["Juror A", "Juror B", "Juror C", "Juror D"].map((name) => stage.newAgent(name)),
-  );
-  if (!a || !b || !c || !loner) throw new Error("four names make four agents");
-  await Promise.all(
-    [a, b, c, loner].map(async (agent) => {
-      await network.sandbox.give({ address: agent.address, tokens: ELIGIBILITY_STAKE });
-      const { staked } = expectOk(await agent.post("/v1/agents/me/stake", {}));
-      stage.say("jury", `${agent.name} staked ${staked} tokens`);
-    }),
-  );
-  return { a, b, c, loner };
+  const newJuror = async (letter: string): Promise<Agent> => {
+    const agent = await stage.newAgent(`Juror ${letter}`);
+    await network.sandbox.give({ address: agent.address, tokens: ELIGIBILITY_STAKE });
+    const { staked } = expectOk(await agent.post("/v1/agents/me/stake", {}));
+    stage.say("jury", `${agent.name} staked ${staked} tokens`);
+    return agent;
+  };
+  const [a, b, c, d, e, f] = await Promise.all([..."ABCDEF"].map(newJuror));
+  if (!a || !b || !c || !d || !e || !f) throw new Error("six letters make six agents");
+  return { a, b, c, d, e, f };
 }
 
 /** Totals over all disputes: money, then tokens in the table's unit. */

@@ -6,22 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { escrowAbi, factoryAbi, protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import { voteCommitment } from "@working-contracts/protocol/outcomes";
-import {
-  type Address,
-  createPublicClient,
-  createWalletClient,
-  defineChain,
-  type Hash,
-  http,
-  parseEther,
-  toHex,
-  zeroHash,
-} from "viem";
-import type { PrivateKeyAccount } from "viem/accounts";
+import { type Address, createPublicClient, defineChain, http, parseEther } from "viem";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { ROOT } from "../../src/root.js";
-import { localAccount } from "../local/network.js";
 import { createSandbox, type Sandbox } from "./sandbox.js";
 
 const RUNNING = process.env.DATA_DIR || ".local";
@@ -33,11 +20,6 @@ export interface Network {
   balanceOf(address: Address): Promise<bigint>;
   /** Whole protocol tokens. */
   tokensOf(address: Address): Promise<bigint>;
-  /** Seals `votes` (packed) with the account's own transactions, bond included. The returned function opens them. */
-  voteOnChain(
-    account: PrivateKeyAccount,
-    ballot: { escrow: Address; votes: number; bond: bigint },
-  ): Promise<() => Promise<void>>;
   /** Money that the escrow has booked. */
   bookedOf(escrow: Address): Promise<bigint>;
   treasury: Address;
@@ -111,7 +93,6 @@ export async function connect(dir = RUNNING): Promise<Network> {
     rpcUrls: { default: { http: [rpcUrl] } },
   });
   const client = createPublicClient({ chain, transport: http(rpcUrl), pollingInterval: 250 });
-  const bank = createWalletClient({ account: localAccount(7), chain, transport: http(rpcUrl) });
   const sandbox = createSandbox(baseUrl);
 
   const now = async () => Number((await client.getBlock({ blockTag: "latest" })).timestamp);
@@ -133,35 +114,6 @@ export async function connect(dir = RUNNING): Promise<Network> {
         (await client.readContract({ ...token, functionName: "balanceOf", args: [address] })) /
         parseEther("1")
       );
-    },
-    async voteOnChain(account, { escrow, votes, bond }) {
-      const wallet = createWalletClient({ account, chain, transport: http(rpcUrl) });
-      const escrowContract = { address: escrow, abi: escrowAbi } as const;
-      const mined = async (hash: Hash) => {
-        const { status } = await client.waitForTransactionReceipt({ hash });
-        if (status !== "success") throw new Error(`the transaction ${hash} reverted`);
-      };
-      // The sandbox gives no gas, and only this agent sends its own transactions.
-      await mined(await bank.sendTransaction({ to: account.address, value: parseEther("1") }));
-      const salt = toHex(crypto.getRandomValues(new Uint8Array(32)));
-      const commitment = voteCommitment({ chainId: chain.id, escrow, voter: account.address, votes, salt });
-      const fromAllowance = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" } as const;
-      await mined(await wallet.writeContract({ ...asset, functionName: "approve", args: [escrow, bond] }));
-      await mined(
-        await wallet.writeContract({
-          ...escrowContract,
-          functionName: "vote",
-          args: [account.address, commitment, fromAllowance],
-        }),
-      );
-      return async () =>
-        mined(
-          await wallet.writeContract({
-            ...escrowContract,
-            functionName: "openVote",
-            args: [account.address, votes, salt],
-          }),
-        );
     },
     bookedOf: (escrow) => client.readContract({ address: escrow, abi: escrowAbi, functionName: "booked" }),
     treasury: await client.readContract({

@@ -1,5 +1,6 @@
 /** The demo's stories. Each is one Working Contract with the ledger that must result. */
 
+import type { Agent as Connected } from "@working-contracts/client/index";
 import type { Address } from "viem";
 import { type Agent, expectOk, freshKey } from "./agent.js";
 import { type JurorRow, LEDGER, type LedgerRow } from "./expected.js";
@@ -11,8 +12,8 @@ export interface Stage {
   /** Seconds, on the chain's clock. */
   now(): Promise<number>;
   say(story: string, line: string): void;
-  /** Seals the same vote on every criterion with the agent's own transaction. The returned function opens it. */
-  voteOnChain(agent: Agent, contractId: string, vote: "met"): Promise<() => Promise<void>>;
+  /** The agent with the published client, which signs each action and seals what it can. */
+  connect(agent: Agent): Promise<Connected>;
 }
 
 /** A played contract, with the addresses whose money changes. */
