@@ -99,9 +99,15 @@ const ATTACKS = [
   ],
   [
     "searches look through every text",
-    "indexes, two searches at a time",
-    "test/integration/list-plans.test.ts",
-    "searches by text use the trigram indexes",
+    "20,000 rows a page, four searches at a time",
+    "test/integration/list-cost.test.ts",
+    "a page looks at a bounded number of rows",
+  ],
+  [
+    "strangers open thousands of due escrows",
+    "1,000 rows of each kind a round",
+    "test/integration/query-plans.test.ts",
+    "walks a bounded part of the due escrows of strangers",
   ],
   [
     "a token moves less than was authorized",

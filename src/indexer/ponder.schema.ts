@@ -76,7 +76,7 @@ export const workingContract = onchainTable(
     byMatchDeadline: index().on(table.phase, table.settled, table.matchDeadline, table.id),
     byDeliveryDeadline: index().on(table.phase, table.settled, table.deliveryDeadline, table.id),
     byReviewDeadline: index().on(table.phase, table.settled, table.reviewDeadline, table.id),
-    byEnd: index().on(table.phase, table.settled, table.endedAt),
+    byEnd: index().on(table.phase, table.settled, table.endedAt, table.id),
   }),
 );
 
@@ -105,8 +105,8 @@ export const vote = onchainTable(
     pk: primaryKey({ columns: [table.contractId, table.backupAgent] }),
     byTime: index().on(table.sealedAt, table.contractId, table.position),
     byAgent: index().on(table.backupAgent, table.sealedAt, table.contractId, table.position),
-    byClaim: index().on(table.claimed, table.contractId),
-    byReward: index().on(table.rewardDeferred, table.contractId),
+    byClaim: index().on(table.claimed, table.contractId, table.backupAgent),
+    byReward: index().on(table.rewardDeferred, table.contractId, table.backupAgent),
   }),
 );
 
@@ -126,7 +126,7 @@ export const deferredPayout = onchainTable(
   (t) => ({ contractId: t.hex().notNull(), payee: t.hex().notNull(), amount: t.bigint().notNull() }),
   (table) => ({
     pk: primaryKey({ columns: [table.contractId, table.payee] }),
-    byAmount: index().on(table.amount),
+    byAmount: index().on(table.amount, table.contractId, table.payee),
   }),
 );
 

@@ -28,7 +28,9 @@ import { enqueue, MAX_QUEUED } from "../relayer/outbox.js";
 const MAX_BACKOFF_MS = 30_000;
 /** The other half of the queue is left to agents, who cannot wait as long. */
 const MAX_QUEUED_BY_KEEPER = MAX_QUEUED / 2;
-/** Maximum actions of one kind per round; the next round finds the rest. */
+/** Anyone can create escrows that look due: a round looks at so many rows of a kind, and the next continues behind them. */
+const CANDIDATES = 1_000;
+/** Maximum stakes per round; the next round finds the rest. */
 const LIMIT = 100;
 const DAY = 86_400;
 
@@ -55,6 +57,7 @@ export function createKeeper({
   logger: Pick<BaseLogger, "info" | "warn">;
   intervalMs: number;
 }): Loop {
+  const places: Places = new Map();
   return createLoop({
     name: "keeper",
     logger,
@@ -63,7 +66,7 @@ export function createKeeper({
     // A full queue: the next round retries.
     isExpected: (error) => error instanceof AppError,
     async round(stopping) {
-      for await (const due of findDue(db, { now: clock.now(), deployment })) {
+      for await (const due of findDue(db, { now: clock.now(), deployment, places })) {
         if (stopping.aborted) return;
         const { operation, existing } = await enqueue(db, due, { maxQueued: MAX_QUEUED_BY_KEEPER });
         if (existing) continue;
@@ -74,62 +77,116 @@ export function createKeeper({
   });
 }
 
+/** Where the walk of each kind continues: the key of its last candidate. */
+type Places = Map<string, string[]>;
+
+interface Round {
+  /** Seconds on the chain's clock. */
+  now: number;
+  places: Places;
+}
+
 /**
- * Yields every action due at `now` (seconds on the chain's clock), kind by kind, oldest first. Only for contracts whose
- * terms this service stores: anyone can create escrows that are due immediately, and anyone may settle them.
+ * Yields actions due, kind by kind, oldest first. A round looks at {@link CANDIDATES} of a kind; `places` keeps where the
+ * next continues. Only for contracts whose terms this service stores: anyone may settle the others.
  */
 export async function* findDue(
   db: Executor,
-  { now, deployment }: { now: number; deployment: Deployment },
+  { deployment, ...round }: Round & { deployment: Deployment },
 ): AsyncGenerator<NewOperation, void> {
   // Openings first: only they fail permanently if they are late.
-  const kinds = [dueOpenings, dueSettlements, dueDraws, dueTallies, dueClaims, dueDeferred];
-  for (const find of kinds) yield* await find(db, now);
-  yield* await dueStakes(db, now, deployment);
+  const kinds = [dueOpenings, ...ENDINGS.map(dueSettlements), dueDraws, dueTallies, dueClaims, dueDeferred];
+  for (const find of kinds) yield* await find(db, round);
+  yield* await dueStakes(db, round.now, deployment);
 }
 
-/** A subquery, because Postgres would plan a join over all stored terms. */
+interface Walk {
+  /** Rows that can be due. An index has them in the order of `key`. */
+  candidates: SQL;
+  alias: string;
+  key: { column: string; type: "numeric" | "text" }[];
+  /** What the operation needs of a due row, with the tables that have it. */
+  fields: SQL;
+  joins?: SQL;
+  isDue: SQL;
+}
+
+/** The due rows among the next candidates. After the last candidate it begins again. */
+async function walk<Row extends object>(
+  db: Executor,
+  { places }: Round,
+  name: string,
+  { candidates, alias, key, fields, joins = sql``, isDue }: Walk,
+): Promise<Row[]> {
+  const as = sql.identifier(alias);
+  const keys = key.map(({ column }) => sql`${as}.${sql.identifier(column)}`);
+  const columns = sql.join(keys, sql`, `);
+  const texts = keys.map((column) => sql`${column}::text`);
+  const place = places.get(name);
+  const values = key.map(({ type }, i) => sql`${place?.[i]}::${sql.raw(type)}`);
+  const after = place === undefined ? sql`true` : sql`(${columns}) > (${sql.join(values, sql`, `)})`;
+  const result = await db.execute(sql`
+    select ${fields}, (${isDue}) as due, array[${sql.join(texts, sql`, `)}] as key
+    from (select ${as}.* from ${candidates} and ${after} order by ${columns} limit ${CANDIDATES}) ${as} ${joins}
+    order by ${columns}`);
+  const rows = result.rows as (Row & { due: boolean | null; key: string[] })[];
+  const last = rows.at(-1);
+  if (last !== undefined && rows.length === CANDIDATES) places.set(name, last.key);
+  else places.delete(name);
+  return rows.filter(({ due }) => due === true);
+}
+
+/** By key: Postgres would plan a join over all stored terms. */
 const isOurs = (contractId: SQL): SQL =>
   sql`(select t.id from app.terms t where t.id = ${contractId}) is not null`;
 
 /** Phases that end automatically at a deadline, and phases that an action ended. */
 const ENDINGS = [
-  { phases: ["created"], endedAt: sql`c.match_deadline` },
-  { phases: ["matched"], endedAt: sql`c.delivery_deadline` },
-  { phases: ["delivered"], endedAt: sql`c.review_deadline` },
-  { phases: ["approved", "tallied", "declined", "cancelled", "withdrawn"], endedAt: sql`c.ended_at` },
-];
+  ["created", "match_deadline"],
+  ["matched", "delivery_deadline"],
+  ["delivered", "review_deadline"],
+  ...["approved", "tallied", "declined", "cancelled", "withdrawn"].map(
+    (phase) => [phase, "ended_at"] as const,
+  ),
+] as const;
 
-async function dueSettlements(db: Executor, now: number): Promise<NewOperation[]> {
-  const due: { escrow: Address }[] = [];
-  for (const { phases, endedAt } of ENDINGS) {
-    // Redundant, but an index can use only the first bound.
-    const rows = await find<{ escrow: Address }>(
-      db,
-      sql`select c.id as escrow from onchain.working_contract c
-        where not c.settled and c.phase in ${phases}
-          and ${endedAt} <= ${now} and ${endedAt} + c.payout_hold <= ${now}
-          and ${isOurs(sql`c.id`)}
-          and ${notTried(sql`'settle:' || c.id`)}
-        order by ${endedAt}, c.id limit ${LIMIT}`,
-    );
-    due.push(...rows);
-  }
-  return due.map(settleOperation);
-}
+const dueSettlements =
+  ([phase, column]: (typeof ENDINGS)[number]) =>
+  async (db: Executor, round: Round): Promise<NewOperation[]> => {
+    const endedAt = sql`c.${sql.identifier(column)}`;
+    const rows = await walk<{ escrow: Address }>(db, round, phase, {
+      alias: "c",
+      candidates: sql`onchain.working_contract c
+        where c.phase = ${phase} and not c.settled and ${endedAt} <= ${round.now}`,
+      key: [
+        { column, type: "numeric" },
+        { column: "id", type: "text" },
+      ],
+      fields: sql`c.id as escrow`,
+      isDue: sql`${endedAt} + c.payout_hold <= ${round.now}
+        and ${isOurs(sql`c.id`)} and ${notTried(sql`'settle:' || c.id`)}`,
+    });
+    return rows.map(settleOperation);
+  };
 
-async function dueDraws(db: Executor, now: number): Promise<NewOperation[]> {
+const DISPUTED = {
+  alias: "c",
+  candidates: sql`onchain.working_contract c where c.phase = 'disputed' and not c.settled`,
+  key: [
+    { column: "created_at", type: "numeric" },
+    { column: "id", type: "text" },
+  ],
+} satisfies Partial<Walk>;
+
+async function dueDraws(db: Executor, round: Round): Promise<NewOperation[]> {
   // A draw too late for its seed block drew no one. The key changes hourly, so it is retried within the hour.
-  const key = sql`'draw:' || c.id || ':' || floor((${now} - c.disputed_at) / ${DRAW_RETRY_SECONDS})`;
-  const rows = await find<{ escrow: Address; onceKey: string }>(
-    db,
-    sql`select c.id as escrow, ${key} as "onceKey" from onchain.working_contract c
-      where c.phase = 'disputed' and not c.settled and not c.drawn and c.ba_recruit_count > 0
-        and ${votingClosesAtSql} > ${now}
-        and ${isOurs(sql`c.id`)}
-        and ${notTried(key)}
-      order by c.disputed_at, c.id limit ${LIMIT}`,
-  );
+  const key = sql`'draw:' || c.id || ':' || floor((${round.now} - c.disputed_at) / ${DRAW_RETRY_SECONDS})`;
+  const rows = await walk<{ escrow: Address; onceKey: string }>(db, round, "draws", {
+    ...DISPUTED,
+    fields: sql`c.id as escrow, ${key} as "onceKey"`,
+    isDue: sql`not c.drawn and c.ba_recruit_count > 0 and ${votingClosesAtSql} > ${round.now}
+      and ${isOurs(sql`c.id`)} and ${notTried(key)}`,
+  });
   return rows.map(drawOperation);
 }
 
@@ -137,80 +194,93 @@ const votingClosed = (now: number): SQL => sql`(
   ${votingClosesAtSql} <= ${now}
   or (c.ba_recruit_count > 0 and c.sealed_votes = c.ba_recruit_count))`;
 
-async function dueOpenings(db: Executor, now: number): Promise<NewOperation[]> {
-  const rows = await find<{ escrow: Address; backupAgent: Address; votes: number; salt: Hex }>(
+async function dueTallies(db: Executor, round: Round): Promise<NewOperation[]> {
+  const rows = await walk<{ escrow: Address }>(db, round, "tallies", {
+    ...DISPUTED,
+    fields: sql`c.id as escrow`,
+    isDue: sql`((${votingClosed(round.now)} and c.opened_votes = c.sealed_votes) or ${openingEndsAtSql} <= ${round.now})
+      and ${isOurs(sql`c.id`)} and ${notTried(sql`'tally:' || c.id`)}`,
+  });
+  return rows.map(tallyOperation);
+}
+/** `offset 0` keeps Postgres from joining whole tables. */
+const VOTES = {
+  alias: "v",
+  joins: sql`join lateral (select * from onchain.working_contract one where one.id = v.contract_id offset 0) c on true`,
+  key: [
+    { column: "contract_id", type: "text" },
+    { column: "backup_agent", type: "text" },
+  ],
+} satisfies Partial<Walk>;
+const UNCLAIMED = sql`onchain.vote v where not v.claimed`;
+const DEFERRED = sql`onchain.vote v where v.reward_deferred`;
+
+async function dueOpenings(db: Executor, round: Round): Promise<NewOperation[]> {
+  const rows = await walk<{ escrow: Address; backupAgent: Address; votes: number; salt: Hex }>(
     db,
-    sql`select c.id as escrow, v.backup_agent as "backupAgent", mine.votes, mine.salt
-      from onchain.working_contract c
-      join onchain.vote v on v.contract_id = c.id and v.votes is null
-      join app.sealed_vote mine on mine.contract_id = c.id and mine.backup_agent = v.backup_agent
-        and mine.commitment = v.commitment
-      where c.phase = 'disputed' and not c.settled and ${votingClosed(now)}
-        and ${openingEndsAtSql} > ${now}
-        and ${notTried(sql`'open-vote:' || c.id || ':' || v.backup_agent`)}
-      order by c.disputed_at, v.position limit ${LIMIT}`,
+    round,
+    "openings",
+    {
+      ...VOTES,
+      candidates: UNCLAIMED,
+      joins: sql`${VOTES.joins}
+        left join lateral (
+          select * from app.sealed_vote one where one.contract_id = v.contract_id
+            and one.backup_agent = v.backup_agent and one.commitment = v.commitment offset 0) mine on true`,
+      fields: sql`v.contract_id as escrow, v.backup_agent as "backupAgent", mine.votes, mine.salt`,
+      isDue: sql`v.votes is null and mine.votes is not null
+        and c.phase = 'disputed' and not c.settled and ${votingClosed(round.now)} and ${openingEndsAtSql} > ${round.now}
+        and ${notTried(sql`'open-vote:' || c.id || ':' || v.backup_agent`)}`,
+    },
   );
   return rows.map(openVoteOperation);
 }
 
-async function dueTallies(db: Executor, now: number): Promise<NewOperation[]> {
-  const rows = await find<{ escrow: Address }>(
-    db,
-    sql`select c.id as escrow from onchain.working_contract c
-      where c.phase = 'disputed' and not c.settled
-        and ((${votingClosed(now)} and c.opened_votes = c.sealed_votes)
-          or ${openingEndsAtSql} <= ${now})
-        and ${isOurs(sql`c.id`)}
-        and ${notTried(sql`'tally:' || c.id`)}
-      order by c.disputed_at, c.id limit ${LIMIT}`,
-  );
-  return rows.map(tallyOperation);
-}
-
 /** Payouts to voters and, once a day, rewards deferred by the daily mint cap. */
-async function dueClaims(db: Executor, now: number): Promise<NewOperation[]> {
-  const day = String(Math.floor(now / DAY));
+async function dueClaims(db: Executor, round: Round): Promise<NewOperation[]> {
+  const day = String(Math.floor(round.now / DAY));
   const first = sql`'claim:' || c.id || ':' || v.backup_agent`;
   const rows = [
-    ...(await claimsOf(db, now, sql`not v.claimed`, first)),
-    ...(await claimsOf(db, now, sql`v.reward_deferred and v.claimed`, sql`${first} || ':' || ${day}::text`)),
+    ...(await claimsAmong(db, round, "claims", UNCLAIMED, first)),
+    ...(await claimsAmong(db, round, "rewards", DEFERRED, sql`${first} || ':' || ${day}::text`)),
   ];
   return rows.map(claimOperation);
 }
 
-function claimsOf(db: Executor, now: number, isOpen: SQL, onceKey: SQL) {
-  return find<{ escrow: Address; backupAgent: Address; onceKey: string }>(
-    db,
-    sql`select c.id as escrow, v.backup_agent as "backupAgent", ${onceKey} as "onceKey"
-      from onchain.vote v
-      join onchain.working_contract c on c.id = v.contract_id
-      where ${isOpen} and v.votes is not null and c.phase = 'tallied' and c.ended_at + c.payout_hold <= ${now}
-        and ${isOurs(sql`c.id`)}
-        and ${notTried(onceKey)}
-      order by c.ended_at, v.position limit ${LIMIT}`,
-  );
+function claimsAmong(db: Executor, round: Round, name: string, candidates: SQL, onceKey: SQL) {
+  return walk<{ escrow: Address; backupAgent: Address; onceKey: string }>(db, round, name, {
+    ...VOTES,
+    candidates,
+    fields: sql`c.id as escrow, v.backup_agent as "backupAgent", ${onceKey} as "onceKey"`,
+    isDue: sql`v.votes is not null and c.phase = 'tallied' and c.ended_at + c.payout_hold <= ${round.now}
+      and ${isOurs(sql`c.id`)} and ${notTried(onceKey)}`,
+  });
 }
 
 /** Payouts that the token refused. Each that succeeds begins a new key, because the payee can be refused again. */
-async function dueDeferred(db: Executor): Promise<NewOperation[]> {
+async function dueDeferred(db: Executor, round: Round): Promise<NewOperation[]> {
   const onceKey = sql`'claim-deferred:' || d.contract_id || ':' || d.payee || ':' || (
     select count(*) from app.operation paid
     where paid.escrow = d.contract_id and paid.kind = 'claim-deferred' and paid.state in ('mined', 'final'))`;
-  const rows = await find<{ escrow: Address; payee: Address; onceKey: string }>(
-    db,
-    sql`select d.contract_id as escrow, d.payee, ${onceKey} as "onceKey"
-      from onchain.deferred_payout d
-      where d.amount > 0 and ${isOurs(sql`d.contract_id`)} and ${notTried(onceKey, DEFERRED_RETRY_SECONDS, DEFERRED_MAX_SECONDS)}
-      order by d.contract_id, d.payee limit ${LIMIT}`,
-  );
+  const rows = await walk<{ escrow: Address; payee: Address; onceKey: string }>(db, round, "deferred", {
+    alias: "d",
+    candidates: sql`onchain.deferred_payout d where d.amount > 0`,
+    key: [
+      { column: "amount", type: "numeric" },
+      { column: "contract_id", type: "text" },
+      { column: "payee", type: "text" },
+    ],
+    fields: sql`d.contract_id as escrow, d.payee, ${onceKey} as "onceKey"`,
+    isDue: sql`${isOurs(sql`d.contract_id`)}
+      and ${notTried(onceKey, DEFERRED_RETRY_SECONDS, DEFERRED_MAX_SECONDS)}`,
+  });
   return rows.map(claimDeferredOperation);
 }
 
 /** Stakes whose unbonding has ended. The key includes the time, so a later stake of the same agent gets a new key. */
 async function dueStakes(db: Executor, now: number, deployment: Deployment): Promise<NewOperation[]> {
   const onceKey = sql`'withdraw-stake:' || s.agent || ':' || s.releasable_at`;
-  const rows = await find<{ agent: Address; onceKey: string }>(
-    db,
+  const { rows } = await db.execute<{ agent: Address; onceKey: string }>(
     sql`select s.agent, ${onceKey} as "onceKey" from onchain.stake s
       where s.releasable_at <= ${now}
         and coalesce(${lockedUntil(sql`s.agent`)}, 0) <= ${now}
@@ -232,9 +302,4 @@ function notTried(onceKey: SQL, retrySeconds = RETRY_SECONDS, maxSeconds = DAY):
       from (
         select created_at from app.operation where once_key = ${onceKey} order by id desc limit ${MAX_RETRY_DOUBLINGS}
       ) r), '-infinity') <= now()`;
-}
-
-async function find<Row extends object>(db: Executor, query: SQL): Promise<Row[]> {
-  const { rows } = await db.execute(query);
-  return rows as Row[];
 }

@@ -1,8 +1,12 @@
 /**
  * Rows 1, 5 and 30: a process is killed (-9) at every step of a payment, or its client disconnects. Guards: the outbox
  * is written before anything is sent; a batch is committed before it is broadcast; receipts decide; the first response
- * is stored; a repeated request finds its operation by authorization or request hash.
+ * is stored; a repeated request finds its operation by authorization or request hash. Rows 41 to 44: so are gas accounts,
+ * receipts, webhooks and purges.
  */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
@@ -14,7 +18,7 @@ import { expectTruth, openScene, type Scene, startStory } from "./support/story.
 let scene: Scene;
 
 beforeAll(async () => {
-  scene = await openScene("crash");
+  scene = await openScene("crash", { env: { WEBHOOKS_TO_PRIVATE_ADDRESSES: "true" } });
 });
 afterEach(() => scene.cluster.heal());
 afterAll(() => scene?.cluster.stop());
@@ -42,6 +46,7 @@ describe("when an API process is killed", () => {
     const victim = await killAt("answer_keep", false);
     expect(victim.name).toMatch(/^api/);
     await expectTruth(scene);
+    await expectSameReceipt();
   });
 
   it("while its clients wait for the chain, another process serves them", async () => {
@@ -84,11 +89,69 @@ describe("when a relayer process is killed", () => {
     const victim = await killAt("batch_mined", true);
     expect(victim.name).toMatch(/^relayer/);
     await expectTruth(scene);
+    await expectGasChargedOnce();
   });
 
   it("after it stored the receipt, its successor continues from there", async () => {
     const victim = await killAt("batch_mined", false);
     expect(victim.name).toMatch(/^relayer/);
+    await expectTruth(scene);
+    await expectGasChargedOnce();
+  });
+});
+
+describe("when the workers are killed", () => {
+  it("while a webhook's target holds its response, another worker sends the same event again", async () => {
+    const { cluster, customers, clients } = scene;
+    const client = clients[2] as Agent;
+    const ids: string[] = [];
+    const target = createServer((request, response) => {
+      ids.push(String(request.headers["webhook-id"]));
+      if (ids.length > 1) response.end();
+    });
+    target.listen(0, "127.0.0.1");
+    await once(target, "listening");
+    const url = `http://127.0.0.1:${(target.address() as AddressInfo).port}/`;
+    const registered = await client.call("POST", "/v1/webhooks", {
+      body: { url, types: ["contract.created"] },
+    });
+    expect(registered.status).toBe(201);
+
+    expect((await customers.create(client)).status).toBe(200);
+    await until("the event is sent", async () => ids.length === 1, { timeoutMs: 30_000 });
+    await Promise.all(cluster.relayers.map((one) => one.kill()));
+    await cluster.pool.query("update app.webhook set claimed_until = now() - interval '1 second'");
+    await cluster.heal();
+    await until("the event is sent again", async () => ids.length > 1, { timeoutMs: 60_000 });
+    expect(ids[1]).toBe(ids[0]);
+    target.closeAllConnections();
+    target.close();
+    await expectTruth(scene);
+  });
+
+  it("and others purge while a creation is pending, its texts stay, and those of an unpaid attempt go", async () => {
+    const { cluster, customers, clients } = scene;
+    const [payer, idle] = [clients[0] as Agent, clients[1] as Agent];
+    const unpaid = await customers.quoted(idle, "/v1/contracts", await customers.draft());
+    const paid = await customers.quoted(payer, "/v1/contracts", await customers.draft());
+    if ("refusal" in unpaid || "refusal" in paid) throw new Error("no quote");
+    customers.payments.splice(customers.payments.indexOf(unpaid.payment), 1);
+    const isHeld = async ({ authorization: { to } }: typeof unpaid.payment): Promise<boolean> =>
+      (await cluster.pool.query("select 1 from app.terms where id = $1", [to.toLowerCase()])).rows.length > 0;
+    await cluster.blocks.pause();
+    const settled = customers.settle(paid.payment);
+    await waitingOperations(1);
+    await Promise.all(cluster.relayers.map((one) => one.kill()));
+    await cluster.pool.query(
+      "update app.terms set first_quoted_at = now() - interval '2 hours' where opened_at is null",
+    );
+    await Promise.all(cluster.relayers.map((one) => one.start()));
+    await until("the unpaid texts are gone", async () => !(await isHeld(unpaid.payment)), {
+      timeoutMs: 90_000,
+    });
+    expect(await isHeld(paid.payment)).toBe(true);
+    cluster.blocks.resume();
+    expect((await settled).status).toBe(200);
     await expectTruth(scene);
   });
 });
@@ -132,6 +195,31 @@ describe("a client that disconnects", () => {
     expect(payment.truth?.status).toBe(200);
   });
 });
+
+/** Every process replays a paid call with the receipt that its first response had, byte by byte. */
+async function expectSameReceipt(): Promise<void> {
+  const { cluster, customers } = scene;
+  const payment = customers.payments.find(({ truth }) => truth?.status === 200);
+  if (payment === undefined) throw new Error("no payment succeeded");
+  const { agent, path, body, headers, truth } = payment;
+  const receipt = truth?.headers.get("payment-response");
+  expect(receipt).toEqual(expect.any(String));
+  for (const _ of cluster.apis) {
+    const again = await customers.insist(() => customers.attempt(agent, path, body, headers));
+    expect([again.status, again.headers.get("payment-response")]).toEqual([200, receipt]);
+  }
+}
+
+/** The gas of all batches is on the accounts, each once. Each share is rounded. */
+async function expectGasChargedOnce(): Promise<void> {
+  const { rows } = await scene.cluster.pool.query<{ spent: number; charged: number; shares: number }>(`
+    select (select sum(gas_used)::float8 from app.batch) as spent,
+      (select sum(used)::float8 from app.gas_account where address <> '*') as charged,
+      (select count(*)::int from app.operation) as shares`);
+  const [gas] = rows;
+  expect(gas?.spent).toBeGreaterThan(0);
+  expect(Math.abs((gas?.spent ?? 0) - (gas?.charged ?? 0))).toBeLessThanOrEqual(gas?.shares ?? 0);
+}
 
 /** Kills the process that reaches the gate. If `isLost`, its write never arrives; otherwise it does. */
 async function killAt(gate: GateName, isLost: boolean): Promise<ServiceProcess> {

@@ -3,7 +3,12 @@
  * plan, with a million contracts (LIST_CONTRACTS); this test uses fewer.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ContractFilter, listContracts, SORTS } from "../../src/features/contracts/list-contracts.js";
+import {
+  type ContractFilter,
+  listContracts,
+  SORTS,
+  WALK,
+} from "../../src/features/contracts/list-contracts.js";
 import { createLargeDatabase, type LargeDatabase } from "./index-tables.js";
 
 const FEW = 10;
@@ -78,7 +83,8 @@ async function fill(count: number): Promise<void> {
     terms_hash: "'0x'",
     title: "'Find needle ' || i || ' in a haystack'",
     task_description: "'Look.'",
-    words: "array_to_tsvector(array['find', 'needle', i::text, 'in', 'a', 'haystack', 'look'])",
+    words:
+      "array_to_tsvector(array['find', 'needle', i::text, 'in', 'a', 'haystack', 'look', case when i % 2 = 0 then 'even' else 'odd' end])",
     acceptance_criteria: `'["Found"]'`,
     award_method: "'open_tender'",
     initiator: "'client'",
@@ -148,3 +154,59 @@ test(`a page of contracts costs the same at ${FEW} and at ${MANY.toLocaleString(
     expect(many?.blocks, `${name}\n${many?.plan}`).toBeLessThan(MOST_BLOCKS);
   }
 }, 1_800_000);
+
+test("a page looks at a bounded number of rows, and the next continues behind them", async () => {
+  await fill(MANY);
+  const client = { client: CLIENT };
+  const before = { all: await pagesOf({}), client: await pagesOf(client) };
+  // Newer than all contracts. Their terms are unknown here, and they name the victim as Client.
+  await database.pool.query(`insert into onchain.working_contract select made.*
+    from (select to_jsonb(c) as row from onchain.working_contract c limit 1) one, generate_series(1, ${WALK}) i,
+      jsonb_populate_record(null::onchain.working_contract, row || jsonb_build_object(
+        'id', '0x' || lpad(to_hex(i), 40, '0'), 'client', '${CLIENT}', 'created_at', ${2 * MANY} + i)) made`);
+  await database.pool.query("analyze onchain.working_contract");
+
+  expect(before.client.flat()).toHaveLength(10);
+  for (const [filter, known] of [
+    [{}, before.all],
+    [client, before.client],
+  ] as const) {
+    const [empty, ...pages] = await pagesOf(filter, { pages: 3 });
+    expect(empty).toEqual([]);
+    expect(pages).toEqual(known);
+  }
+  const neverMeet = await pagesOf({ q: "even odd" }, { pages: MANY });
+  expect(neverMeet.flat()).toEqual([]);
+  expect(neverMeet).toHaveLength(Math.ceil((MANY + WALK) / WALK));
+}, 600_000);
+
+test("a reader's searches wait for each other, 50 of them, and never for long before another reader's", async () => {
+  const deps = { db: database.db, clock: { now: () => NOW } as never };
+  let ended = 0;
+  const search = (reader: string) =>
+    listContracts(deps, { sort: "-createdAt", limit: PAGE, q: "needle" }, reader)
+      .catch(({ code }: { code: string }) => code)
+      .finally(() => {
+        ended += 1;
+      });
+  const many = Array.from({ length: 60 }, () => search("one"));
+  await search("other");
+  expect(ended).toBeLessThan(20);
+  const refused = (await Promise.all(many)).filter((result) => result === "unavailable");
+  expect(refused).toHaveLength(60 - 1 - 50);
+});
+
+/** The ids of the first pages. In a transaction, because statistics are kept for each connection or transaction. */
+function pagesOf(filter: Partial<ContractFilter>, { pages = 2 } = {}): Promise<string[][]> {
+  return database.db.transaction(async (db) => {
+    const deps = { db, clock: { now: () => NOW } } as never;
+    const found: string[][] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await listContracts(deps, { sort: "-createdAt", limit: PAGE, ...filter, cursor });
+      found.push(page.data.map(({ id }) => id));
+      cursor = page.nextCursor ?? undefined;
+    } while (cursor !== undefined && found.length < pages);
+    return found;
+  });
+}

@@ -130,12 +130,53 @@ it("finds the due ones among 200,000 contracts by reading little more than those
   const deployment = readDeployment(deploymentPath);
   const due: string[] = [];
   const read = await rowsRead(async () => {
-    for await (const { kind } of findDue(database.db, { now: NOW, deployment })) due.push(kind);
+    const round = { now: NOW, deployment, places: new Map() };
+    for await (const { kind } of findDue(database.db, round)) due.push(kind);
   });
 
   expect(due.filter((kind) => kind === "settle")).toHaveLength(OPEN);
   expect(due.filter((kind) => kind === "claim")).toHaveLength(OPEN / 4);
   expect(read).toBeLessThan(OPEN * 50);
+});
+
+it("walks a bounded part of the due escrows of strangers, and still finds its own contracts", async () => {
+  const STRANGERS = 5_000;
+  const columns = {
+    phase: "'created'",
+    settled: "false",
+    match_deadline: String(NOW - 200),
+    payout_hold: "0",
+    drawn: "false",
+  };
+  await database.insert("onchain.working_contract", STRANGERS, {
+    id: "'0x2' || lpad(to_hex(i), 39, '0')",
+    ...columns,
+  });
+  await database.insert("onchain.vote", STRANGERS, {
+    contract_id: "'0x2' || lpad(to_hex(i), 39, '0')",
+    backup_agent: `'0x${"ba".repeat(20)}'`,
+    claimed: "false",
+    reward_deferred: "true",
+  });
+  await database.insert("onchain.deferred_payout", STRANGERS, {
+    contract_id: "'0x2' || lpad(to_hex(i), 39, '0')",
+    payee: `'0x${"ba".repeat(20)}'`,
+    amount: "1",
+  });
+  await database.pool.query("analyze");
+  const round = { now: NOW, deployment: readDeployment(deploymentPath), places: new Map() };
+  const found = new Set<string>();
+  // The rows of one round, and one more to begin again.
+  for (let rounds = 0; rounds < STRANGERS / 1_000 + 1; rounds++) {
+    const read = await rowsRead(async () => {
+      for await (const due of findDue(database.db, round)) found.add(`${due.kind} ${due.escrow}`);
+    });
+    expect(read).toBeLessThan(STRANGERS * 5);
+  }
+  const kinds = [...found].map((name) => name.split(" ")[0]);
+  expect(kinds.filter((kind) => kind === "settle")).toHaveLength(OPEN);
+  expect(kinds.filter((kind) => kind === "claim")).toHaveLength(OPEN / 4);
+  expect(kinds.filter((kind) => kind === "claim-deferred")).toHaveLength(OPEN);
 });
 
 it("claims a batch beside 100,000 finished operations", async () => {

@@ -2,7 +2,7 @@
 
 import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, asc, desc, eq, gte, inArray, isNotNull, lte, type SQL, sql } from "drizzle-orm";
+import { and, eq, gte, isNotNull, lte, ne, type SQL, sql } from "drizzle-orm";
 import { requireIndex } from "../../db/index-position.js";
 import { vote, workingContract as w } from "../../db/onchain.js";
 import { prepareShapes } from "../../db/prepared.js";
@@ -50,8 +50,14 @@ export interface ContractPage {
   nextCursor: string | null;
 }
 
+/** Contracts that a page looks at, in the list's order. Strangers' escrows and rows that a filter drops count too. */
+export const WALK = 20_000;
+
+/** A contract of the page, or the last that the page looked at, whose columns can be null. */
+type WalkedRow = ShownRow & { walkedKey: string; walkedId: string; matched: boolean | null; ended: boolean };
+
 const value = sql.placeholder;
-const statementOf = prepareShapes<ShownRow>("contract_list");
+const statementOf = prepareShapes<WalkedRow>("contract_list");
 
 /**
  * One page of contracts. Throws `invalid_request` if the cursor is not from this sort order. `reader` is whose turn a
@@ -88,13 +94,16 @@ export async function listContracts(
     });
   const rows = words === null ? await read() : await inSearchQueue(reader, read);
 
-  await requireIndex(deps.db, rows);
-  const page = rows.slice(0, limit);
+  // Behind the first row at which a walk ended, the others can lack rows of it.
+  const end = rows.findIndex((row) => row.ended);
+  const page = rows.slice(0, Math.min(limit, end < 0 ? limit : end + 1));
+  const shown = page.filter(({ matched }) => matched === true);
+  await requireIndex(deps.db, shown);
   const last = page.at(-1);
-  const more = last !== undefined && rows.length > page.length;
+  const more = last !== undefined && (rows.length > page.length || last.ended);
   return {
-    data: page.map((row) => showRow(row, now)),
-    nextCursor: more ? encodeCursor(sort, String(sortKey(last, fieldOf(sort))), last.id) : null,
+    data: shown.map((row) => showRow(row, now)),
+    nextCursor: more ? encodeCursor(sort, last.walkedKey, last.walkedId) : null,
   };
 }
 
@@ -102,17 +111,52 @@ export async function listContracts(
 type Search = "common" | "rare" | null;
 
 function listSql(filter: ContractFilter & { search: Search }): SQL {
-  const { sort, statuses } = filter;
-  const column = SORT_COLUMNS[fieldOf(sort)];
-  const direction = isDescending(sort) ? desc : asc;
+  const direction = isDescending(filter.sort) ? sql`desc` : sql`asc`;
+  const pages = walksOf(filter).map((walk) => sql`(${firstOf(walk, filter, direction)})`);
+  return sql`select page.key as "walkedKey", page.id as "walkedId", page.matched, page.ended, shown.*
+    from (${sql.join(pages, sql` union all `)}) page
+    left join lateral (${shownContracts(eq(w.id, sql`page.id`))}) shown on page.matched
+    order by page.key ${direction}, page.id ${direction} limit ${filter.limit + 1}`;
+}
+
+/** The first rows of a walk that pass the filter, and the row at which it ended, if it did. */
+function firstOf(walk: SQL | undefined, filter: ContractFilter & { search: Search }, direction: SQL): SQL {
+  const column = SORT_COLUMNS[fieldOf(filter.sort)];
+  const order = sql`${column} ${direction}, ${w.id} ${direction}`;
   // Indexes keep nulls, of unpaid escrows, before the newest; this condition skips them.
-  const where = and(isNotNull(column), filterSql(filter), afterCursor(filter, column));
-  const order = sql.join([direction(column), direction(w.id)], sql`, `);
-  const limit = filter.limit + 1;
-  const rows = isWalkedByPhase(filter)
-    ? firstOfEachPartition(statuses ?? STATUSES, { where, order, limit })
-    : where;
-  return sql`${shownContracts(rows)} order by ${order} limit ${limit}`;
+  const where = and(isNotNull(column), walk, afterCursor(filter, column));
+  const matched = sql`(${and(isNotNull(terms.id), ne(w.phase, "none"), filterSql(filter))})`;
+  return sql`select ${w.id} as id, walked.key, ${matched} as matched, walked.position = ${WALK} as ended
+    from (select ${w.id} as id, ${column} as key, row_number() over (order by ${order}) as position
+      from ${w} where ${where} order by ${order} limit ${WALK}) walked
+    join ${w} on ${w.id} = walked.id left join ${terms} on ${terms.id} = walked.id
+    where ${matched} or walked.position = ${WALK}
+    order by walked.key ${direction}, walked.id ${direction} limit ${filter.limit + 1}`;
+}
+
+/**
+ * The conditions that an index answers together with the order of the list: one walk for each partition, or one alone.
+ */
+function walksOf(filter: ContractFilter & { search: Search }): (SQL | undefined)[] {
+  const { statuses, search, sort } = filter;
+  const given = (name: "client" | "worker" | "minPrice" | "maxPrice", condition: SQL) =>
+    filter[name] === undefined ? undefined : condition;
+  const walk = and(
+    given("client", eq(w.client, value("client"))),
+    given("worker", eq(w.worker, value("worker"))),
+    filter.backupAgent === undefined ? undefined : hasBackupAgent,
+    search === "rare" ? isAmongMatches(w.id) : undefined,
+    ...(fieldOf(sort) === "budgetOrPrice"
+      ? [
+          given("minPrice", gte(w.price, value("minPrice"))),
+          given("maxPrice", lte(w.price, value("maxPrice"))),
+        ]
+      : []),
+  );
+  if (!isWalkedByPhase(filter)) return [walk];
+  return partitionsOf(statuses ?? STATUSES).map(({ phase, settled }) =>
+    and(eq(w.phase, phase), eq(w.settled, settled), walk),
+  );
 }
 
 const isDescending = (sort: Sort): boolean => sort.startsWith("-");
@@ -123,21 +167,6 @@ function isWalkedByPhase(filter: ContractFilter & { search: Search }): boolean {
   const { sort, statuses, client, worker, backupAgent, search } = filter;
   const isNarrow = search === "rare" || [client, worker, backupAgent].some((one) => one !== undefined);
   return !isNarrow && (statuses !== undefined || !sort.endsWith("createdAt"));
-}
-
-/** The page is among the first rows of each partition, in index order. */
-function firstOfEachPartition(
-  statuses: readonly Status[],
-  { where, order, limit }: { where: SQL | undefined; order: SQL; limit: number },
-): SQL {
-  const firsts = partitionsOf(statuses).map(
-    ({ phase, settled }) => sql`(
-      select ${w.id} from ${w} join ${terms} on ${terms.id} = ${w.id}
-      where ${and(eq(w.phase, phase), eq(w.settled, settled), where)}
-      order by ${order} limit ${limit}
-    )`,
-  );
-  return inArray(w.id, sql`(${sql.join(firsts, sql` union all `)})`);
 }
 
 /**
@@ -160,16 +189,12 @@ function filterSql(filter: ContractFilter & { search: Search }): SQL | undefined
   const given = (name: keyof ContractFilter, condition: SQL) =>
     filter[name] === undefined ? undefined : condition;
   return and(
-    given("client", eq(w.client, value("client"))),
-    given("worker", eq(w.worker, value("worker"))),
     given("initiator", eq(w.workerInitiated, value("workerInitiated"))),
     given("statuses", hasStatus),
     given("awardMethod", eq(terms.awardMethod, value("awardMethod"))),
     given("application", eq(terms.application, value("application"))),
     given("minPrice", gte(w.price, value("minPrice"))),
     given("maxPrice", lte(w.price, value("maxPrice"))),
-    given("backupAgent", hasBackupAgent),
-    search === "rare" ? isAmongMatches(w.id) : undefined,
     search === "common" ? hasWords : undefined,
   );
 }
@@ -187,10 +212,6 @@ function afterCursor(
   if (cursor === undefined) return undefined;
   const place = sql`(${value("key")}::numeric, ${value("id")})`;
   return isDescending(sort) ? sql`(${column}, ${w.id}) < ${place}` : sql`(${column}, ${w.id}) > ${place}`;
-}
-
-function sortKey(row: ShownRow, field: SortField): bigint | string | null {
-  return field === "budgetOrPrice" ? row.price : row[field];
 }
 
 /** Opaque to callers; contains the sort order, so it cannot be used with another one. */

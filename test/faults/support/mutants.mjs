@@ -50,6 +50,64 @@ export const MUTANTS = [
     only: "passes every simulation",
   },
   {
+    name: "gas-charged-again",
+    file: "src/relayer/gas-accounts.ts",
+    edits: [["where before.gas_used is null order by address", "where true order by address"]],
+    project: "faults",
+    tests: "test/faults/crash.test.ts",
+    only: "after it stored the receipt",
+  },
+  {
+    name: "receipt-dated-by-replay",
+    file: "src/payments/paid-call.ts",
+    edits: [
+      [
+        "receiptExtension(config, paid, settledAt)",
+        "receiptExtension(config, paid, settledAt && Date.now())",
+      ],
+    ],
+    project: "faults",
+    tests: "test/faults/crash.test.ts",
+    only: "with the response stored but not sent",
+  },
+  {
+    name: "sent-when-claimed",
+    file: "src/webhooks/deliveries.ts",
+    edits: [
+      [
+        "update app.webhook set claimed_until",
+        "update app.webhook set sent_up_to = wanted_up_to, claimed_until",
+      ],
+    ],
+    project: "faults",
+    tests: "test/faults/crash.test.ts",
+    only: "sends the same event again",
+  },
+  {
+    name: "pending-purged",
+    file: "src/keeper/purge.ts",
+    edits: [["where not is_open and not is_live", "where not is_open"]],
+    project: "faults",
+    tests: "test/faults/crash.test.ts",
+    only: "its texts stay",
+  },
+  {
+    name: "strangers-walked",
+    file: "src/keeper/keeper.ts",
+    edits: [["const CANDIDATES = 1_000;", "const CANDIDATES = 1_000_000;"]],
+    project: "integration",
+    tests: "test/integration/query-plans.test.ts",
+    only: "the due escrows of strangers",
+  },
+  {
+    name: "walk-without-end",
+    file: "src/features/contracts/list-contracts.ts",
+    edits: [["row_number() over (order by", "0 * row_number() over (order by"]],
+    project: "integration",
+    tests: "test/integration/list-cost.test.ts",
+    only: "a bounded number of rows",
+  },
+  {
     name: "stale-head",
     file: "src/relayer/send.ts",
     // Either alone would do: a fresh head, and a check of how new it must be.
