@@ -112,7 +112,7 @@ describe("when the workers are killed", () => {
     target.listen(0, "127.0.0.1");
     await once(target, "listening");
     const url = `http://127.0.0.1:${(target.address() as AddressInfo).port}/`;
-    const registered = await client.call("POST", "/v1/webhooks", {
+    const registered = await client.call("POST", "/v1/agents/me/webhooks", {
       body: { url, types: ["contract.created"] },
     });
     expect(registered.status).toBe(201);
