@@ -18,6 +18,8 @@ export interface Log {
   tx: Transaction;
 }
 
+type NewEvent = typeof event.$inferInsert;
+
 /** Appends drafts in order. Skips those whose source is in the log, and reverts time-outs that they disprove. */
 export async function append(log: Log, drafts: readonly EventDraft[]): Promise<void> {
   if (drafts.length === 0) return;
@@ -35,15 +37,18 @@ export async function append(log: Log, drafts: readonly EventDraft[]): Promise<v
     );
   const seen = new Set(known.map(({ source }) => source));
   const timeouts = await liveTimeouts(log, drafts);
+  const rows: NewEvent[] = [];
   for (const draft of drafts) {
     if (seen.has(draft.source)) continue;
     seen.add(draft.source);
-    if (CONTRADICTS_TIMEOUT.has(draft.type)) {
-      await revert(log, timeouts.get(draft.contractId) ?? [], draft.occurredAt);
+    const disproved = CONTRADICTS_TIMEOUT.has(draft.type) ? timeouts.get(draft.contractId) : undefined;
+    if (disproved !== undefined) {
+      await revert(log, disproved, draft.occurredAt);
       timeouts.delete(draft.contractId);
     }
-    await insert(log, draft);
+    rows.push(place(log, draft));
   }
+  if (rows.length > 0) await log.tx.insert(event).values(rows);
 }
 
 /** Assigns positions to staged events in the order in which they were written. Returns how many. */
@@ -101,7 +106,7 @@ export async function closeLog({ state, tx }: Log): Promise<void> {
 
 async function revert(log: Log, rows: readonly EventRow[], occurredAt: Date): Promise<void> {
   for (const { id, position, type, contractId, agents, visibleTo } of rows) {
-    const revertedBy = await insert(log, {
+    const correction = place(log, {
       type: "event.reverted",
       contractId: contractId as Address,
       agents: agents as Address[],
@@ -110,16 +115,15 @@ async function revert(log: Log, rows: readonly EventRow[], occurredAt: Date): Pr
       occurredAt,
       source: `revert:${position}`,
     });
-    await log.tx.update(event).set({ revertedBy }).where(eq(event.id, id));
+    await log.tx.insert(event).values(correction);
+    await log.tx.update(event).set({ revertedBy: correction.position }).where(eq(event.id, id));
   }
 }
 
-async function insert({ state, tx }: Log, { chain, visibleTo, ...draft }: EventDraft): Promise<bigint> {
+/** The row of the log's next event. */
+function place({ state }: Log, { chain, visibleTo, ...draft }: EventDraft): NewEvent {
   state.lastPosition += 1n;
-  await tx
-    .insert(event)
-    .values({ ...draft, ...chain, visibleTo: visibleTo ?? null, position: state.lastPosition });
-  return state.lastPosition;
+  return { ...draft, ...chain, visibleTo: visibleTo ?? null, position: state.lastPosition };
 }
 
 /** Time-outs in the log that the drafts disprove, by contract. */

@@ -3,6 +3,7 @@
  * With CPU_PROFILES=<folder>, the processes write V8 CPU profiles there.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, createWriteStream, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,6 +17,7 @@ import { type Agent, signIn } from "../../test/support/agent.js";
 import { serviceEnvironment } from "../../test/support/stack.js";
 import { localAccount, startNetwork } from "../local/network.js";
 import { freePort } from "../local/ports.js";
+import type { Counts } from "./counter.js";
 
 export type Bed = Awaited<ReturnType<typeof startBed>>;
 
@@ -53,18 +55,19 @@ export async function startBed() {
     const log = createWriteStream(join(dir, "logs", `${name}.log`), { flags: "a" });
     const { CPU_PROFILES } = process.env;
     const profiling = CPU_PROFILES === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${CPU_PROFILES}`];
-    const child = spawn(process.execPath, [...profiling, "--import", "tsx", file], {
+    const counting = name === "service" ? ["--import", "./tools/bench/counter.ts"] : [];
+    const child = spawn(process.execPath, [...profiling, "--import", "tsx", ...counting, file], {
       cwd: ROOT,
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
       env: { ...process.env, ...env, PORT: String(port) },
     });
     children.push(child);
     guardian.watch(child.pid ?? 0);
-    child.stdout.pipe(log);
-    child.stderr.pipe(log);
+    child.stdout?.pipe(log);
+    child.stderr?.pipe(log);
     const url = `http://127.0.0.1:${port}`;
     await until(`${name} responds`, async () => (await fetch(`${url}/health`)).ok, { timeoutMs: 60_000 });
-    return { url, pid: child.pid ?? 0, end: () => ended(child) };
+    return { url, pid: child.pid ?? 0, child, end: () => ended(child) };
   }
 
   const service = await launch("service", "src/commands/serve.ts", {
@@ -131,6 +134,12 @@ export async function startBed() {
         string,
         number
       >;
+    },
+    /** SQL statements and requests to the node that the service has sent so far. */
+    async counts(): Promise<Counts> {
+      service.child.send("counts");
+      const [counts] = await once(service.child, "message");
+      return counts;
     },
     /** Processor time used so far, in ms by process. Linux only. */
     cpu(facilitator?: number): Record<string, number> {

@@ -36,18 +36,18 @@ function writeTable(writes: WriteResult[]): string {
 
 function cpuTable(results: WriteResult[]): string {
   return [
-    "| Processor time a payment, ms | This service | Official facilitator | with nonce manager |",
-    "| --- | --- | --- | --- |",
+    "| Processor time a payment, ms | This service | Official facilitator | with nonce manager | SQL statements, RPC requests of this service |",
+    "| --- | --- | --- | --- | --- |",
     ...results
       .filter(({ system }) => system === SYSTEMS[0])
-      .map(({ mining, concurrency }) => {
+      .map(({ mining, concurrency, sent }) => {
         const same = results.filter((one) => one.mining === mining && one.concurrency === concurrency);
         const cells = cellsOf(same, ({ cpu }) =>
           Object.entries(cpu)
             .map(([name, ms]) => `${name} ${ms}`)
             .join(", "),
         );
-        return `| ${mining}, ${concurrency} payers | ${cells} |`;
+        return `| ${mining}, ${concurrency} payers | ${cells} | ${sent?.sql}, ${sent?.rpc} |`;
       }),
   ].join("\n");
 }

@@ -5,6 +5,7 @@ import { authorizationTypes } from "@x402/evm";
 import type { Address, Hex } from "viem";
 import type { Agent } from "../../test/support/agent.js";
 import type { Bed, Mining } from "./bed.js";
+import type { Counts } from "./counter.js";
 import { describeLoad, type Load, type Outcome, round, runLoad, runWaves, send } from "./load.js";
 
 export interface WriteResult extends Load {
@@ -12,6 +13,8 @@ export interface WriteResult extends Load {
   system: "working-contracts" | "facilitator" | "facilitator + nonce manager";
   /** Processor time per settled payment, quotes included, in ms by process. */
   cpu: Record<string, number>;
+  /** What the service sent per settled payment, its background work included; null for a facilitator. */
+  sent: Counts | null;
 }
 
 export const CONCURRENCIES = [1, 8, 32, 128, 512, 1024] as const;
@@ -77,17 +80,23 @@ async function withSystem(
   system: WriteResult["system"],
   [first]: Agent[],
   use: (prepare: Prepare) => Promise<Load>,
-): Promise<Load & Pick<WriteResult, "cpu">> {
+): Promise<Load & Pick<WriteResult, "cpu" | "sent">> {
   const measured = async (prepare: Prepare, facilitator?: number) => {
     await warmUp(async () => (await prepare(first as Agent))());
-    const before = bed.cpu(facilitator);
+    const [cpu, counts] = [bed.cpu(facilitator), await bed.counts()];
     const load = await use(prepare);
-    const after = Object.entries(bed.cpu(facilitator));
-    const each = after.map(([name, ms]) => [
-      name,
-      round((ms - (before[name] ?? 0)) / Math.max(1, load.succeeded), 1),
-    ]);
-    return { ...load, cpu: Object.fromEntries(each) as Record<string, number> };
+    const perPayment = <T extends object>(before: T, after: T) =>
+      Object.fromEntries(
+        Object.entries(after).map(([name, total]) => {
+          const used = total - ((before as Record<string, number>)[name] ?? 0);
+          return [name, round(used / Math.max(1, load.succeeded), 1)];
+        }),
+      ) as T;
+    return {
+      ...load,
+      cpu: perPayment(cpu, bed.cpu(facilitator)),
+      sent: facilitator === undefined ? perPayment(counts, await bed.counts()) : null,
+    };
   };
   await bed.mine("automine");
   if (system === "working-contracts") return measured((agent) => prepareContract(bed, agent));
