@@ -41,8 +41,8 @@ afterAll(async () => {
 /** Nothing else of this process's environment. */
 const { PATH, HOME } = process.env;
 
-function start(dir: string, env: Record<string, string> = {}, args: string[] = []): Run {
-  return launch(process.execPath, [join(ROOT, "tools/start.mjs"), ...args], {
+function start(dir: string, env: Record<string, string> = {}): Run {
+  return launch(process.execPath, [join(ROOT, "tools/start.mjs")], {
     DATA_DIR: dir,
     PORT: "0",
     ...env,
@@ -101,6 +101,13 @@ describe("npm start", { timeout: 300_000 }, () => {
     seen = block;
   }
 
+  async function expectNothingLeft(): Promise<void> {
+    await until("no process of the network is left", async () => childrenOf(dir).length === 0, {
+      timeoutMs: 60_000,
+    });
+    expect(existsSync(join(dir, "network.json"))).toBe(false);
+  }
+
   it("refuses a PORT that is in use, and a second start in the same folder", async () => {
     const busy = createServer();
     const port = await new Promise<number>((resolve) => {
@@ -140,29 +147,21 @@ describe("npm start", { timeout: 300_000 }, () => {
   it("keeps them over a kill -9", async () => {
     run.child.kill("SIGKILL");
     await run.exited;
-    run = start(dir);
+    run = launch("npm", ["start"], { DATA_DIR: dir, PORT: "0" });
     await expectKept(await ready(run, dir));
   });
 
-  it.each(["SIGTERM", "SIGKILL"] as const)("stops everything when npm ends by %s", async (name) => {
-    await stopAll();
-    run = launch("npm", ["start"], { DATA_DIR: dir, PORT: "0" });
-    await ready(run, dir);
-    process.kill(run.child.pid as number, name);
-    await until("no process of the network is left", async () => childrenOf(dir).length === 0, {
-      timeoutMs: 60_000,
-    });
-    expect(existsSync(join(dir, "network.json"))).toBe(false);
-  });
-
-  it("starts from scratch with --reset", async () => {
+  it("stops everything when npm ends by SIGTERM, and starts from scratch with --reset", async () => {
     run.child.kill("SIGTERM");
-    await run.exited;
-    run = start(dir, {}, ["--reset"]);
+    await expectNothingLeft();
+    run = launch("npm", ["start", "--", "--reset"], { DATA_DIR: dir, PORT: "0" });
     const { baseUrl } = await ready(run, dir);
     expect(await keysOf(agent, baseUrl)).toBe(401);
-    run.child.kill("SIGTERM");
-    await run.exited;
+  });
+
+  it("stops everything when npm ends by SIGKILL", async () => {
+    run.child.kill("SIGKILL");
+    await expectNothingLeft();
   });
 
   it("reports every invalid setting in one line each, and starts nothing", async () => {
