@@ -4,8 +4,9 @@ import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type Database } from "../../src/db/client.js";
 import { vote } from "../../src/db/onchain.js";
+import { prepare } from "../../src/db/prepared.js";
 import { operation } from "../../src/db/schema.js";
-import { criterion, selectVotes } from "../../src/features/votes/view.js";
+import { criterion, shownVotes } from "../../src/features/votes/view.js";
 import { sharedStack } from "../support/world.js";
 
 const AGENT = `0x${"ab".repeat(20)}` as const;
@@ -17,12 +18,12 @@ beforeAll(() => {
 afterAll(() => db.$client.end());
 
 /** The plan that Postgres would choose for large tables. It prefers to read small ones completely and to sort them. */
-async function planOf(query: SQL): Promise<string> {
+async function planOf(query: SQL, values: Record<string, unknown> = {}): Promise<string> {
   return db.transaction(async (tx) => {
     for (const way of ["seqscan", "sort", "hashjoin", "mergejoin"]) {
       await tx.execute(sql.raw(`set local enable_${way} = off`));
     }
-    const { rows } = await tx.execute<{ "QUERY PLAN": string }>(sql`explain ${query}`);
+    const rows = await prepare<{ "QUERY PLAN": string }>(undefined, sql`explain ${query}`)(tx, values);
     return rows.map((row) => row["QUERY PLAN"]).join("\n");
   });
 }
@@ -38,11 +39,9 @@ test.each([
     ),
   ],
 ])("votes %s come in order from an index, ballot by ballot", async (_name, where) => {
-  const query = selectVotes(db, AGENT, where)
-    .orderBy(desc(vote.sealedAt), desc(vote.contractId), desc(vote.position), criterion)
-    .limit(50)
-    .getSQL();
-  const plan = await planOf(query);
+  const order = [desc(vote.sealedAt), desc(vote.contractId), desc(vote.position), criterion];
+  const query = sql`${shownVotes(where)} order by ${sql.join(order, sql`, `)} limit 50`;
+  const plan = await planOf(query, { caller: AGENT });
   expect(plan).toMatch(/Index (Only )?Scan Backward using \S+ on vote/);
   expect(plan).toMatch(/Presorted Key: vote.sealed_at, vote.contract_id, vote."?position/);
 });

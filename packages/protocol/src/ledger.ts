@@ -249,8 +249,8 @@ export function verdictOn(
 const REWARD_PER_FEE = 200n;
 const STABLECOIN_UNIT = 1_000_000n;
 
-type Rewards = Pick<Parameters, "tokenMintRewardFull" | "tokenMintRewardReduced">;
-type FeeParameters = Pick<
+export type Rewards = Pick<Parameters, "tokenMintRewardFull" | "tokenMintRewardReduced">;
+export type FeeParameters = Pick<
   Parameters,
   "workerStakeRatio" | "disputeBondRatio" | "protocolFee" | "absentNoneMetClientShare"
 >;

@@ -8,13 +8,14 @@ import { and, desc, eq, inArray, isNotNull, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { requireIndex } from "../../db/index-position.js";
 import { draw, stake, vote, workingContract as w } from "../../db/onchain.js";
+import { prepare } from "../../db/prepared.js";
 import { apiKey, profile, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { body, operation } from "../../http/operation.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 import { phasesOf, statusSql } from "../contracts/status-sql.js";
-import { criterion, selectVotes, tallied, toVote } from "../votes/view.js";
+import { criterion, shownVotes, tallied, toVote, type VoteRow } from "../votes/view.js";
 
 /** Maximum entries of each array; the newest are kept. */
 const WORKLOAD_LIMIT = 1_000;
@@ -138,13 +139,17 @@ async function findPendingVotes(
     .limit(limit + 1);
 }
 
+const resolvedVotes = prepare<VoteRow>(
+  "resolved_votes",
+  sql`${shownVotes(and(eq(vote.backupAgent, sql.placeholder("address")), tallied))}
+    order by ${desc(vote.sealedAt)}, ${desc(vote.contractId)}, ${criterion} limit ${sql.placeholder("limit")}`,
+);
+
 async function findResolvedVotes(
   db: Executor,
   { address, caller, limit }: { address: Address; caller: Address; limit: number },
 ): Promise<WorkloadView["resolvedBaVotes"]> {
-  const rows = await selectVotes(db, caller, and(eq(vote.backupAgent, address), tallied))
-    .orderBy(desc(vote.sealedAt), desc(vote.contractId), criterion)
-    .limit(limit + 1);
+  const rows = await resolvedVotes(db, { address, caller, limit: limit + 1 });
   return rows.map((row) => {
     const { contractId, criterionIndex, vote, majorityOutcome } = toVote(row);
     return { contractId, criterionIndex, vote, majorityOutcome };

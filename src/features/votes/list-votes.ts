@@ -4,13 +4,14 @@ import { z } from "@hono/zod-openapi";
 import { OUTCOMES, type Outcome } from "@working-contracts/protocol/outcomes";
 import type { Status } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, desc, eq, inArray, type SQL, sql } from "drizzle-orm";
+import { and, desc, type SQL, sql } from "drizzle-orm";
 import { requireIndex } from "../../db/index-position.js";
 import { vote, workingContract as w } from "../../db/onchain.js";
+import { prepareShapes } from "../../db/prepared.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { phasesOf, statusSql } from "../contracts/status-sql.js";
-import { criterion, selectVotes, tallied, toVote, type VoteRow, VoteSchema } from "./view.js";
+import { criterion, shownVotes, tallied, toVote, type VoteRow, VoteSchema } from "./view.js";
 
 export interface VoteFilter {
   contractId?: Address | undefined;
@@ -30,21 +31,37 @@ export const VoteListSchema = z
 
 export type VotePage = z.infer<typeof VoteListSchema>;
 
+const value = sql.placeholder;
+const statementOf = prepareShapes<VoteRow>("vote_list");
+
 /** One page of votes as `caller` may see them. Throws `invalid_request` if the cursor is not from this list. */
 export async function listVotes(
-  deps: Pick<Deps, "db" | "clock">,
+  { db, clock }: Pick<Deps, "db" | "clock">,
   caller: Address,
   filter: VoteFilter,
 ): Promise<VotePage> {
-  const rows = await selectVotes(
-    deps.db,
+  const { limit, cursor, statuses, majorityOutcome, ...equal } = filter;
+  const after = cursor === undefined ? undefined : decodeCursor(cursor);
+  const given = Object.entries(filter)
+    .filter(([name, member]) => name !== "limit" && member !== undefined)
+    .map(([name]) => name as keyof VoteFilter);
+  const statement = statementOf(
+    JSON.stringify([limit, given]),
+    () => sql`${shownVotes(and(...given.map((name) => CONDITIONS[name])))}
+      order by ${desc(vote.sealedAt)}, ${desc(vote.contractId)}, ${desc(vote.position)}, ${criterion}
+      limit ${limit + 1}`,
+  );
+  const rows = await statement(db, {
+    ...equal,
     caller,
-    and(filterSql(filter, deps.clock.now()), afterCursor(filter.cursor)),
-  )
-    .orderBy(desc(vote.sealedAt), desc(vote.contractId), desc(vote.position), criterion)
-    .limit(filter.limit + 1);
-  await requireIndex(deps.db);
-  const page = rows.slice(0, filter.limit);
+    statuses,
+    phases: statuses && phasesOf(statuses),
+    now: clock.now(),
+    majority: majorityOutcome && OUTCOMES.indexOf(majorityOutcome) + 1,
+    ...after,
+  });
+  await requireIndex(db, rows);
+  const page = rows.slice(0, limit);
   const last = page.at(-1);
   return {
     data: page.map(toVote),
@@ -52,32 +69,23 @@ export async function listVotes(
   };
 }
 
-function filterSql(filter: VoteFilter, now: number): SQL | undefined {
-  const { contractId, backupAgent, majorityOutcome, client, worker, statuses } = filter;
-  return and(
-    contractId && eq(vote.contractId, contractId),
-    backupAgent && eq(vote.backupAgent, backupAgent),
-    majorityOutcome &&
-      and(tallied, sql`(${w.outcomes} >> (2 * ${criterion})) & 3 = ${OUTCOMES.indexOf(majorityOutcome) + 1}`),
-    client && eq(w.client, client),
-    worker && eq(w.worker, worker),
-    statuses && inArray(w.phase, phasesOf(statuses)),
-    statuses && inArray(statusSql(now), [...statuses]),
-  );
-}
-
 /**
- * Within a ballot the criteria are in ascending order, so their part of the key is reversed. The second condition implies
- * the first, which an index can answer.
+ * SQL by filter. Within a ballot the criteria are in ascending order, so their part of the cursor's key is reversed; its
+ * second condition implies the first, which an index can answer.
  */
-function afterCursor(cursor: string | undefined): SQL | undefined {
-  if (cursor === undefined) return undefined;
-  const [sealedAt, contractId, position, index] = decodeCursor(cursor);
-  return sql`(${vote.sealedAt}, ${vote.contractId}, ${vote.position})
-    <= (${sealedAt}::numeric, ${contractId}, ${position}::integer)
+const CONDITIONS: Partial<Record<keyof VoteFilter, SQL>> = {
+  contractId: sql`${vote.contractId} = ${value("contractId")}`,
+  backupAgent: sql`${vote.backupAgent} = ${value("backupAgent")}`,
+  majorityOutcome: sql`${tallied} and (${w.outcomes} >> (2 * ${criterion})) & 3 = ${value("majority")}::integer`,
+  client: sql`${w.client} = ${value("client")}`,
+  worker: sql`${w.worker} = ${value("worker")}`,
+  statuses: sql`${w.phase} = any(${value("phases")}::text[])
+    and ${statusSql(value("now"))} = any(${value("statuses")}::text[])`,
+  cursor: sql`(${vote.sealedAt}, ${vote.contractId}, ${vote.position})
+    <= (${value("sealedAt")}::numeric, ${value("afterContract")}, ${value("position")}::integer)
     and (${vote.sealedAt}, ${vote.contractId}, ${vote.position}, -${criterion})
-    < (${sealedAt}::numeric, ${contractId}, ${position}::integer, ${-index}::integer)`;
-}
+    < (${value("sealedAt")}::numeric, ${value("afterContract")}, ${value("position")}::integer, -${value("index")}::integer)`,
+};
 
 type Key = [sealedAt: string, contractId: string, position: number, criterion: number];
 
@@ -86,7 +94,7 @@ function encodeCursor({ sealedAt, contractId, position, criterionIndex }: VoteRo
   return Buffer.from(JSON.stringify(key)).toString("base64url");
 }
 
-function decodeCursor(cursor: string): Key {
+function decodeCursor(cursor: string) {
   try {
     const [sealedAt, contractId, position, index, ...rest] = JSON.parse(
       Buffer.from(cursor, "base64url").toString("utf8"),
@@ -100,7 +108,7 @@ function decodeCursor(cursor: string): Key {
       /^0x[0-9a-f]{40}$/.test(contractId) &&
       isIndex(position) &&
       isIndex(index);
-    if (isKey && rest.length === 0) return [sealedAt, contractId, position, index];
+    if (isKey && rest.length === 0) return { sealedAt, afterContract: contractId, position, index };
   } catch {
     // Refused below.
   }

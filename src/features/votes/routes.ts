@@ -141,8 +141,9 @@ export const voteOperations = [
     },
     (deps) =>
       async ({ params: { id }, query, caller }) => {
-        await loadContract(deps.db, id);
-        return listVotes(deps, caller, { ...query, contractId: id });
+        const page = await listVotes(deps, caller, { ...query, contractId: id });
+        if (page.data.length === 0) await loadContract(deps.db, id);
+        return page;
       },
   ),
   operation(

@@ -10,10 +10,11 @@ import { type Outcome, packOutcomes, voteCommitment } from "@working-contracts/p
 import { seatsOpenAt, votingClosesAt } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { and, eq } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { parseEther } from "viem";
 import type { Executor } from "../../db/client.js";
 import { draw, stake, vote } from "../../db/onchain.js";
+import { prepare } from "../../db/prepared.js";
 import { sealedVote } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -24,7 +25,7 @@ import { decodePayment, type HeaderReader } from "../../payments/x402.js";
 import { ensureDelegation } from "../agents/delegation.js";
 import { loadContractForAction, requireStatus } from "../contracts/load-for-action.js";
 import { type ContractRow, parametersOf } from "../contracts/view.js";
-import { criterion, selectVotes, toVote } from "./view.js";
+import { criterion, shownVotes, toVote, type VoteRow } from "./view.js";
 
 /** One entry of the caller's ballot. */
 export interface BallotEntry {
@@ -130,19 +131,18 @@ function votesNotDelegated(): AppError {
   });
 }
 
+const ownBallot = prepare<VoteRow>(
+  "own_ballot",
+  sql`${shownVotes(
+    and(eq(vote.contractId, sql.placeholder("id")), eq(vote.backupAgent, sql.placeholder("caller"))),
+  )} order by ${criterion}`,
+);
+
 /** The caller's ballot on chain: of several concurrent attempts, the one whose commitment was accepted. */
 export async function presentBallot({ db }: Deps, id: Address, caller: Address): Promise<Success> {
-  const isCallers = and(eq(vote.contractId, id), eq(vote.backupAgent, caller));
-  const rows = await selectVotes(db, caller, isCallers).orderBy(criterion);
-  const [sealed] = await db
-    .select({ salt: sealedVote.salt })
-    .from(sealedVote)
-    .innerJoin(
-      vote,
-      and(eq(vote.contractId, sealedVote.contractId), eq(vote.commitment, sealedVote.commitment)),
-    )
-    .where(and(isCallers, eq(sealedVote.backupAgent, caller)));
-  return { data: rows.map(toVote), headers: sealed === undefined ? {} : { "Vote-Salt": sealed.salt } };
+  const rows = await ownBallot(db, { id, caller });
+  const salt = rows[0]?.salt;
+  return { data: rows.map(toVote), headers: salt ? { "Vote-Salt": salt } : {} };
 }
 
 /** Packs exactly one entry per criterion, in any order. Throws `invalid_request` naming every invalid entry. */

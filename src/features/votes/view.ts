@@ -1,11 +1,17 @@
 /** The query, the mapper and the schema for every response that shows a Vote. Sealed until the tally (docs/rules.md 48). */
 import { z } from "@hono/zod-openapi";
-import { cappedRewards, verdictOn } from "@working-contracts/protocol/ledger";
+import {
+  cappedRewards,
+  type FeeParameters,
+  type Rewards,
+  verdictOn,
+} from "@working-contracts/protocol/ledger";
 import { OUTCOMES, outcomeAt, tallyOutcomes } from "@working-contracts/protocol/outcomes";
-import type { Address } from "@working-contracts/protocol/types";
-import { and, eq, type SQL, sql } from "drizzle-orm";
-import type { Executor } from "../../db/client.js";
+import type { Address, Hex } from "@working-contracts/protocol/types";
+import { eq, type SQL, sql } from "drizzle-orm";
+import { type IndexedRow, isIndexWhole } from "../../db/index-position.js";
 import { vote, workingContract as w } from "../../db/onchain.js";
+import { selected } from "../../db/prepared.js";
 import { sealedVote, terms } from "../../db/schema.js";
 import { AddressViewSchema } from "../../http/schemas.js";
 
@@ -31,57 +37,66 @@ export const VoteSchema = z
 
 export type VoteView = z.infer<typeof VoteSchema>;
 
-/** 0-based criterion of a row of {@link selectVotes}. */
+/** SQL: 0-based criterion of a row of {@link shownVotes}. */
 export const criterion = sql<number>`criterion`;
 
 /** Votes that are opened on chain stay sealed here until the tally. */
 export const tallied = eq(w.phase, "tallied");
 
-/** Ballots by criterion, as far as `caller` may see them. Add order and limit. */
-export function selectVotes(db: Executor, caller: Address, where?: SQL) {
-  return db
-    .select({
-      contractId: vote.contractId,
-      backupAgent: vote.backupAgent,
-      position: vote.position,
-      sealedAt: vote.sealedAt,
-      criterionIndex: criterion,
-      /** Packed votes of the ballot; null while sealed to the caller, or never opened. */
-      ballot: sql<number | null>`coalesce(
-        ${sealedVote.votes},
-        case when ${tallied} or ${vote.backupAgent} = ${caller} then ${vote.votes} end
-      )`,
-      opened: sql<boolean>`${vote.votes} is not null`,
-      /** Packed outcomes of the tally; null before it. */
-      outcomes: sql<number | null>`case when ${tallied} then ${w.outcomes} end`,
-      price: w.price,
-      criteriaCount: w.criteriaCount,
-      openedVotes: w.openedVotes,
-      workerStakeRatio: w.workerStakeRatio,
-      disputeBondRatio: w.disputeBondRatio,
-      protocolFee: w.protocolFee,
-      absentNoneMetClientShare: w.absentNoneMetClientShare,
-      tokenMintRewardFull: w.tokenMintRewardFull,
-      tokenMintRewardReduced: w.tokenMintRewardReduced,
-    })
-    .from(vote)
-    .innerJoin(w, eq(w.id, vote.contractId))
-    .innerJoin(terms, eq(terms.id, w.id))
-    .innerJoin(sql`generate_series(0, ${w.criteriaCount} - 1) as criterion`, sql`true`)
-    .leftJoin(
-      sealedVote,
-      and(
-        eq(vote.backupAgent, caller),
-        eq(sealedVote.contractId, vote.contractId),
-        eq(sealedVote.backupAgent, vote.backupAgent),
-        eq(sealedVote.commitment, vote.commitment),
-      ),
-    )
-    .where(where)
-    .$dynamic();
+/** A row of {@link shownVotes}. */
+export interface VoteRow extends IndexedRow, FeeParameters, Rewards {
+  contractId: Address;
+  backupAgent: Address;
+  position: number;
+  sealedAt: string;
+  /** Of the caller's own ballot, if the service sealed it. */
+  salt: Hex | null;
+  criterionIndex: number;
+  /** Packed votes of the ballot; null while sealed to the caller, or never opened. */
+  ballot: number | null;
+  opened: boolean;
+  /** Packed outcomes of the tally; null before it. */
+  outcomes: number | null;
+  price: string;
+  criteriaCount: number;
+  openedVotes: number;
 }
 
-export type VoteRow = Awaited<ReturnType<typeof selectVotes>>[number];
+const caller = sql.placeholder("caller");
+const SHOWN = {
+  contractId: vote.contractId,
+  backupAgent: vote.backupAgent,
+  position: vote.position,
+  sealedAt: vote.sealedAt,
+  salt: sealedVote.salt,
+  criterionIndex: criterion,
+  ballot: sql`coalesce(${sealedVote.votes}, case when ${tallied} or ${vote.backupAgent} = ${caller} then ${vote.votes} end)`,
+  opened: sql`${vote.votes} is not null`,
+  outcomes: sql`case when ${tallied} then ${w.outcomes} end`,
+  price: w.price,
+  criteriaCount: w.criteriaCount,
+  openedVotes: w.openedVotes,
+  workerStakeRatio: w.workerStakeRatio,
+  disputeBondRatio: w.disputeBondRatio,
+  protocolFee: w.protocolFee,
+  absentNoneMetClientShare: w.absentNoneMetClientShare,
+  tokenMintRewardFull: w.tokenMintRewardFull,
+  tokenMintRewardReduced: w.tokenMintRewardReduced,
+  indexIsWhole: isIndexWhole,
+};
+
+/** SQL: ballots by criterion, as far as the placeholder `caller` may see them. Add order and limit. */
+export function shownVotes(where?: SQL): SQL {
+  return sql`
+    select ${selected(SHOWN)}
+    from ${vote}
+    join ${w} on ${w.id} = ${vote.contractId}
+    join ${terms} on ${terms.id} = ${w.id}
+    join generate_series(0, ${w.criteriaCount} - 1) as criterion on true
+    left join ${sealedVote} on ${vote.backupAgent} = ${caller} and ${sealedVote.contractId} = ${vote.contractId}
+      and ${sealedVote.backupAgent} = ${vote.backupAgent} and ${sealedVote.commitment} = ${vote.commitment}
+    where ${where ?? sql`true`}`;
+}
 
 /** The Vote of a row. A ballot that was not opened by the tally counts as slashed, and only its voter sees its votes. */
 export function toVote(row: VoteRow): VoteView {
@@ -91,6 +106,6 @@ export function toVote(row: VoteRow): VoteView {
   const shown = { contractId, backupAgent, criterionIndex, vote, majorityOutcome };
   if (outcomes === null || majorityOutcome === null) return { ...shown, bondOutcome: null, reward: null };
   const tally = tallyOutcomes(outcomes, row.criteriaCount);
-  const rewards = cappedRewards({ ...row, tally, parameters: row });
+  const rewards = cappedRewards({ ...row, price: BigInt(row.price), tally, parameters: row });
   return { ...shown, ...verdictOn(row.opened ? vote : null, majorityOutcome, rewards) };
 }
