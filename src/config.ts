@@ -54,6 +54,7 @@ const roleList = z
 const EnvironmentSchema = z
   .object({
     DATABASE_URL: url("postgres:", "postgresql:"),
+    DATABASE_READ_URL: url("postgres:", "postgresql:").optional(),
     DATABASE_API_CONNECTIONS: wholeNumber(20, { min: 1, max: 1000 }),
     DATABASE_READ_CONNECTIONS: wholeNumber(10, { min: 1, max: 1000 }),
     DATABASE_WORK_CONNECTIONS: wholeNumber(10, { min: 2, max: 1000 }),
@@ -102,6 +103,8 @@ const EnvironmentSchema = z
   })
   .transform((env) => ({
     databaseUrl: env.DATABASE_URL,
+    /** A streaming replica for lists and searches; if absent, the primary serves them. */
+    databaseReadUrl: env.DATABASE_READ_URL,
     /** Separate pools, so that no kind of work can use all connections. */
     databaseConnections: {
       /** Sign-in, payments, single-item reads. */

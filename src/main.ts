@@ -9,8 +9,9 @@ import { createChainClients } from "./chain/clients.js";
 import { createChainClock } from "./chain/clock.js";
 import { readDeployment, verifyDeployment, verifyNode } from "./chain/deployment.js";
 import { type Config, ConfigError } from "./config.js";
-import { createDatabase, migrate } from "./db/client.js";
+import { createDatabase, databaseOn, migrate } from "./db/client.js";
 import { createNotifications } from "./db/notifications.js";
+import { readsFrom } from "./db/replica.js";
 import { createEventFeed } from "./events/feed.js";
 import { createLogWriter } from "./events/log-writer.js";
 import { createKeyOwners } from "./features/agents/key-owners.js";
@@ -68,8 +69,11 @@ export async function createService(
     await verifyDeployment({ publicClient, deployment, signers: accounts.map(({ address }) => address) });
 
     const onError = (error: Error): void => logger.warn({ error }, "a database connection broke");
-    const connect = (options: { maxConnections: number; statementTimeoutMs?: number }) => {
-      const database = createDatabase(config.databaseUrl, { ...options, onError });
+    const connect = (
+      options: { maxConnections: number; statementTimeoutMs?: number },
+      url = config.databaseUrl,
+    ) => {
+      const database = createDatabase(url, { ...options, onError });
       closing.push(() => database.pool.end());
       return database;
     };
@@ -86,7 +90,13 @@ export async function createService(
 
     const signers = accounts.map(({ address }) => address.toLowerCase() as Address);
     const serving = connect({ maxConnections: api, statementTimeoutMs });
-    const { pool: readPool, db: readDb } = connect({ maxConnections: read, statementTimeoutMs });
+    const reading = { maxConnections: read, statementTimeoutMs };
+    const { pool: readPool, db: primaryReadDb } = connect(reading);
+    const { databaseReadUrl } = config;
+    const readDb =
+      databaseReadUrl === undefined
+        ? primaryReadDb
+        : databaseOn(readsFrom(connect(reading, databaseReadUrl).pool, readPool));
     const pools = { work: pool, api: serving.pool, read: readPool };
     const { confirmations, maxFeePerGas, gasLimits, roles } = config;
     const metrics = createMetrics({ db, pools, publicClient, signers, maxFeePerGas, gasLimits });

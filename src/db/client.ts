@@ -72,7 +72,11 @@ export function createDatabase(
   // The pool handles errors of idle connections only; one that breaks in use would crash the process.
   pool.on("connect", (connection) => connection.on("error", onError));
   pool.on("error", () => {});
-  return { pool, db: Object.assign(drizzle(pool, CASING), { transaction: transactionsOf(pool) }) };
+  return { pool, db: databaseOn(pool) };
+}
+
+export function databaseOn(pool: pg.Pool): Database {
+  return Object.assign(drizzle(pool, CASING), { transaction: transactionsOf(pool) });
 }
 
 /** Replaces drizzle's `transaction`, which leaks the pooled connection if `begin` fails, as on a broken connection. */

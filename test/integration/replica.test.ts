@@ -1,0 +1,124 @@
+/** Reads on a streaming replica: up to date at any moment, and from the primary while the replica is not. */
+import { execFileSync } from "node:child_process";
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase } from "../../src/db/client.js";
+import { readsFrom } from "../../src/db/replica.js";
+import { type Guardian, startGuardian } from "../../src/indexer/supervision/processes.js";
+import { type Postgres, startPostgres } from "../../tools/local/postgres.js";
+
+const dir = mkdtempSync(join(tmpdir(), "replica-test-"));
+// If the tests run as root, Postgres runs as another user.
+chmodSync(dir, 0o755);
+let guardian: Guardian;
+let primary: Postgres;
+let replica: Postgres;
+let writer: pg.Pool;
+let reader: pg.Pool;
+const pools: pg.Pool[] = [];
+
+beforeAll(async () => {
+  guardian = startGuardian();
+  primary = await start("primary");
+  const connect = ({ url }: Postgres): pg.Pool => {
+    const { pool } = createDatabase(url);
+    pools.push(pool);
+    return pool;
+  };
+  writer = connect(primary);
+  await writer.query("create table written (id integer)");
+  await copyPrimary();
+  replica = await start("replica");
+  reader = readsFrom(connect(replica), connect(primary));
+});
+afterAll(async () => {
+  for (const pool of pools) await pool.end();
+  await replica?.stop();
+  await primary?.stop();
+  await guardian?.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+function start(name: string): Promise<Postgres> {
+  return startPostgres({
+    guardian,
+    dir: join(dir, name),
+    fallbackDir: join(dir, `${name}-fallback`),
+    port: 0,
+    password: "password",
+    database: "replicated",
+    logPath: join(dir, `${name}.log`),
+    report: () => {},
+  });
+}
+
+/** A base backup that follows its primary; the bundled Postgres comes without pg_basebackup. */
+async function copyPrimary(): Promise<void> {
+  const session = await writer.connect();
+  await session.query("select pg_backup_start('replica', fast => true)");
+  const data = join(dir, "replica/data");
+  mkdirSync(join(dir, "replica"));
+  execFileSync("cp", ["-a", primary.dataDir, data]);
+  rmSync(join(data, "postmaster.pid"), { force: true });
+  const { rows } = await session.query("select labelfile from pg_backup_stop(wait_for_archive => false)");
+  session.release();
+  const { port } = new URL(primary.url);
+  const source = `host=127.0.0.1 port=${port} user=postgres password=password`;
+  appendFileSync(join(data, "postgresql.auto.conf"), `primary_conninfo = '${source}'\n`);
+  const { uid, gid } = statSync(data);
+  for (const [file, text] of [
+    ["backup_label", rows[0].labelfile],
+    ["standby.signal", ""],
+  ] as const) {
+    writeFileSync(join(data, file), text);
+    chownSync(join(data, file), uid, gid);
+  }
+}
+
+async function read(): Promise<{ count: number; isReplica: boolean }> {
+  const { rows } = await reader.query(
+    'select count(*)::int as count, pg_is_in_recovery() as "isReplica" from written',
+  );
+  return rows[0];
+}
+const write = () => writer.query("insert into written values (1)");
+
+test("a read shows every write before it, and the replica serves it", async () => {
+  let served = 0;
+  for (let count = 1; count <= 50; count++) {
+    await write();
+    const shown = await read();
+    expect(shown.count).toBe(count);
+    if (shown.isReplica) served += 1;
+  }
+  expect(served).toBeGreaterThan(0);
+});
+
+test("the primary serves what the replica has not replayed yet", async () => {
+  const admin = new pg.Client({ connectionString: replica.url });
+  await admin.connect();
+  await admin.query("select pg_wal_replay_pause()");
+  await write();
+  expect(await read()).toEqual({ count: 51, isReplica: false });
+  await admin.query("select pg_wal_replay_resume()");
+  await admin.end();
+  await expect.poll(read, { timeout: 30_000 }).toEqual({ count: 51, isReplica: true });
+});
+
+test("the primary serves everything after the replica has stopped", async () => {
+  await replica.stop();
+  await write();
+  expect(await Promise.all([read(), read()])).toEqual(Array(2).fill({ count: 52, isReplica: false }));
+});
