@@ -4,8 +4,17 @@
  * the whole packages, ready for `npm pack` and `npm publish`, to `dist/client` and `dist/cli`.
  */
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
 
@@ -16,7 +25,10 @@ const SOURCES = [
   ...["protocol/src", "client/src", "cli/src"].map((path) => join(PACKAGES, path)),
   join(PAGES, "wallet"),
 ];
-/** In the published packages, other people's packages are installed beside the bundle; our workspaces become part of it. */
+/**
+ * In the published packages, other people's packages are installed beside the bundle; our workspaces become part of it.
+ * The client is split into what every agent loads, and what is loaded with its first use.
+ */
 const PACKAGE = { packages: "external", platform: "neutral" };
 /** Entry module and bundle of each published package, and of the script with which a wallet acts from the pages. */
 const BUNDLES = [
@@ -24,6 +36,8 @@ const BUNDLES = [
     entry: join(PACKAGES, "client/src/index.ts"),
     outfile: join(PACKAGES, "client/dist/index.js"),
     ...PACKAGE,
+    splitting: true,
+    format: "esm",
   },
   { entry: join(PACKAGES, "cli/src/main.ts"), outfile: join(PACKAGES, "cli/dist/main.js"), ...PACKAGE },
   {
@@ -39,9 +53,10 @@ export async function ensureBuilt() {
   const newestSource = Math.max(...SOURCES.flatMap(filesIn).map(timeOf));
   for (const { entry, outfile, ...options } of BUNDLES) {
     if (timeOf(outfile) >= newestSource) continue;
+    rmSync(dirname(outfile), { recursive: true, force: true });
     await build({
-      entryPoints: [entry],
-      outfile,
+      entryPoints: [{ in: entry, out: basename(outfile, ".js") }],
+      outdir: dirname(outfile),
       bundle: true,
       ...options,
       alias: Object.fromEntries(
@@ -50,7 +65,14 @@ export async function ensureBuilt() {
       target: "es2022",
       logLevel: "error",
     });
+    if (options.splitting) dropBareImports(dirname(outfile));
   }
+}
+
+/** Removes imports of chunks for their side effects. They have none, and users' bundlers warn of each. */
+function dropBareImports(dir) {
+  for (const file of filesIn(dir))
+    writeFileSync(file, readFileSync(file, "utf8").replaceAll(/^import "\.\/[^"]+";\n/gm, ""));
 }
 
 /** Writes the packages as they are published, each into its folder in `to`: manifest, bundle, declarations, texts. */
@@ -58,10 +80,10 @@ export async function writePackages(to) {
   await ensureBuilt();
   const [client, cli] = ["client", "cli"].map((name) => join(to, name));
   writePackage("client", client, {
-    files: ["index.js", "types", "CHANGELOG.md"],
+    files: ["*.js", "types", "CHANGELOG.md"],
     exports: { ".": { types: "./types/client/src/index.d.ts", default: "./index.js" } },
   });
-  copyFileSync(join(PACKAGES, "client/dist/index.js"), join(client, "index.js"));
+  cpSync(join(PACKAGES, "client/dist"), client, { recursive: true });
   writeTypes(join(client, "types"));
   writePackage("cli", cli, {
     files: ["main.js", "wcontract.mjs", "CHANGELOG.md"],

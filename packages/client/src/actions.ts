@@ -1,14 +1,15 @@
 /** Actions of a contract's Client, Worker and Backup Agents, and of an agent for itself. */
 import { parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { encodeCall } from "@working-contracts/protocol/calls";
 import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
 import { computeCriteria } from "@working-contracts/protocol/criteria";
+import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import { depositsOf, disputeBond } from "@working-contracts/protocol/ledger";
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import { complaintCall } from "@working-contracts/protocol/signed-action";
 import type { TermsDocument } from "@working-contracts/protocol/terms";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
-import { encodeFunctionData, keccak256, parseAbi, stringToHex } from "viem";
 import { RefusedToSign } from "./errors.js";
 import type { QuotedPayment } from "./payment.js";
 import { call, dataOf, pay, type Session, type ToEscrow } from "./session.js";
@@ -48,8 +49,8 @@ export function actions(session: Session) {
     const outcomes = computedCriteria
       ? packOutcomes(computeCriteria({ criteriaCount, applicationTerms, metrics }))
       : 0;
-    const args = [keccak256(stringToHex(text)), rootOfLeaves(leaves), outcomes] as const;
-    return encodeFunctionData({ abi: ACTIONS, functionName: "deliver", args });
+    const hash = keccak256(stringToHex(text));
+    return encodeCall("deliver(bytes32,bytes32,uint24)", hash, rootOfLeaves(leaves), outcomes);
   }
 
   return {
@@ -164,7 +165,7 @@ export function actions(session: Session) {
 
     /** Starts to withdraw the whole stake. The service pays it out after the unstaking delay. */
     unstake: () => {
-      const calldata = encodeFunctionData({ abi: ACTIONS, functionName: "requestUnstake", args: [caller] });
+      const calldata = encodeCall("requestUnstake(address)", caller);
       const signing = { action: "unstake", contract: network.registry, calldata } as const;
       return dataOf(callSigned(session, "POST /v1/agents/me/unstake", signing));
     },
@@ -190,17 +191,7 @@ export function actions(session: Session) {
   };
 }
 
-const ACTIONS = parseAbi([
-  "function approve()",
-  "function cancel()",
-  "function decline()",
-  "function deliver(bytes32 deliveryHash, bytes32 checkpointsRoot, uint24 outcomes)",
-  "function requestUnstake(address agent)",
-  "function withdraw()",
-]);
-
-const calldataOf = (functionName: "approve" | "cancel" | "decline" | "withdraw"): Hex =>
-  encodeFunctionData({ abi: ACTIONS, functionName });
+const calldataOf = (action: "approve" | "cancel" | "decline" | "withdraw"): Hex => encodeCall(`${action}()`);
 
 function completed(draft: Draft): Posted {
   return {

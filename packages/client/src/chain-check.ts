@@ -1,7 +1,8 @@
 /** Checks on chain, with the caller's own node, that a payment goes to a real escrow of the deployment. */
+import { selectorOf } from "@working-contracts/protocol/calls";
+import { concatHex } from "@working-contracts/protocol/hex";
 import { packTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
-import { concatHex, toFunctionSelector } from "viem";
 import { RefusedToSign } from "./errors.js";
 import type { PinnedNetwork } from "./types.js";
 import type { Eip1193Provider } from "./wallets.js";
@@ -9,7 +10,7 @@ import type { Eip1193Provider } from "./wallets.js";
 /** A node: its JSON-RPC URL, or an EIP-1193 provider. */
 export type Node = string | Eip1193Provider;
 
-const IMPLEMENTATION = toFunctionSelector("IMPLEMENTATION()");
+const IMPLEMENTATION = selectorOf("IMPLEMENTATION()");
 
 /**
  * Throws RefusedToSign if the node is on another chain, the factory does not deploy this implementation, or a contract

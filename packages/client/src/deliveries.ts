@@ -1,21 +1,12 @@
 /** Deliveries that only the parties, and in a dispute the Backup Agents, can read. */
-import { compactDecrypt, decodeProtectedHeader, importJWK } from "jose";
+import { type KeyPair, ownKeysOf, publishKey } from "./encryption-keys.js";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
-import {
-  type KeyPair,
-  openShare,
-  ownKeysOf,
-  parseSealed,
-  plainTextOf,
-  publishedKey,
-  publishKey,
-  referenceIn,
-  seal,
-  shareWith,
-} from "./sealing.js";
 import { call, dataOf, type Session } from "./session.js";
-import type { Contract, ReferenceField, ReferenceKey } from "./types.js";
+import type { Contract, ReferenceField } from "./types.js";
+
+/** Loaded with the first use: agents that sign in and pay do not need the cipher. */
+const sealing = () => import("./sealing.js");
 
 export interface DeliverOptions {
   /**
@@ -48,11 +39,12 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     if (jwe === null) return null;
     const { keys } = await dataOf(call(session, "GET /v1/contracts/{id}/keys", { path: { id } }));
     const key = keys.find((one) => one.field === field);
-    return key === undefined ? null : openReference(jwe, key);
+    return key === undefined ? null : (await sealing()).openReference(jwe, key);
   }
 
   /** Seals a reference to the Client and, to share it in a dispute, to the Worker itself. Throws RefusedToSign. */
   async function sealed(id: string, reference: string): Promise<string> {
+    const { publishedKey, seal } = await sealing();
     const { client } = await get(id);
     const key = client === null ? null : await publishedKey(session, client);
     if (client !== null && key !== null)
@@ -88,6 +80,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     const { client, worker } = await get(id);
     const recipients = client === me || worker === me ? await jurorsOf(id) : [];
     const missing = [...recipients].filter((recipient) => !done.has(`${id} ${recipient}`));
+    const { parseSealed, plainTextOf, publishedKey, shareWith } = await sealing();
     const text = missing.length === 0 ? null : await committed(id, "delivery");
     const jwe = text === null ? null : parseSealed(text);
     const plain = jwe === null ? null : await plainTextOf(jwe, { address: me, keys: await ownKeys() });
@@ -129,6 +122,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
      * shared it with this Backup Agent yet: reading asks them to. Throws if it cannot be opened or is not what was delivered.
      */
     async reveal(id: string, field: ReferenceField): Promise<string | null> {
+      const { openShare, parseSealed, plainTextOf, referenceIn } = await sealing();
       const text = await committed(id, field);
       const jwe = text === null ? null : parseSealed(text);
       if (jwe === null) return text;
@@ -166,12 +160,4 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
       }
     },
   };
-}
-
-/** Decrypts a compact JWE (`dir`, `A256GCM`). Throws if the key belongs to another reference or the text was modified. */
-async function openReference(jwe: string, key: ReferenceKey): Promise<string> {
-  const { kid } = decodeProtectedHeader(jwe);
-  if (kid !== key.kid) throw new Error(`The key ${key.kid} does not decrypt ${kid}`);
-  const { plaintext } = await compactDecrypt(jwe, await importJWK({ ...key }));
-  return new TextDecoder().decode(plaintext);
 }

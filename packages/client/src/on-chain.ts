@@ -1,17 +1,17 @@
-/** Settlement without the service: anyone may send these transactions once they are due. */
+/** Settlement without the service: anyone may send these transactions once they are due. index.ts documents them. */
+import { encodeWords } from "@working-contracts/protocol/calls";
 import { findVotes, packOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address } from "@working-contracts/protocol/types";
 import {
   type Account,
   BaseError,
   ContractFunctionRevertedError,
-  createWalletClient,
+  createClient,
   type Hex,
   http,
   parseAbi,
-  publicActions,
-  toHex,
 } from "viem";
+import { getChainId, getCode, readContract, waitForTransactionReceipt, writeContract } from "viem/actions";
 import { voteSalt } from "./votes.js";
 import type { Signer } from "./wallets.js";
 
@@ -29,14 +29,10 @@ export interface OnChainOptions {
   account: Account;
 }
 
-/**
- * Settles an ended contract with the account's own transaction. Returns null if it is settled already. Throws viem's
- * error if settlement is not due.
- */
 export async function settleOnChain(id: string, options: OnChainOptions): Promise<Hex | null> {
   try {
     return await transact(id, options, (client, escrow) =>
-      client.writeContract({ ...escrow, functionName: "settle", chain: null }),
+      writeContract(client, { ...escrow, functionName: "settle", chain: null }),
     );
   } catch (error) {
     const cause =
@@ -47,18 +43,13 @@ export async function settleOnChain(id: string, options: OnChainOptions): Promis
   }
 }
 
-/** Pays a Backup Agent its bond, its share of slashed bonds and its reward for a tallied contract. */
 export function claimOnChain(id: string, backupAgent: string, options: OnChainOptions): Promise<Hex> {
   const args = [backupAgent as Address] as const;
   return transact(id, options, (client, escrow) =>
-    client.writeContract({ ...escrow, functionName: "claim", args, chain: null }),
+    writeContract(client, { ...escrow, functionName: "claim", args, chain: null }),
   );
 }
 
-/**
- * Opens the account's own sealed vote, once voting has ended and for a day. Throws if `salt` (by default the one that the
- * account's signature gives) does not open it, and viem's error if it cannot be opened now.
- */
 export async function openVoteOnChain(
   id: string,
   { salt: given, ...options }: OnChainOptions & { salt?: Hex },
@@ -66,19 +57,19 @@ export async function openVoteOnChain(
   const { account } = options;
   const voter = account.address.toLowerCase() as Address;
   const reader = clientOf(options);
-  const ballot = { chainId: await reader.getChainId(), escrow: id.toLowerCase() as Address, voter };
+  const ballot = { chainId: await getChainId(reader), escrow: id.toLowerCase() as Address, voter };
   const salt = given ?? (await voteSalt(account as unknown as Signer, ballot));
   const contract = { address: ballot.escrow, abi: ESCROW, functionName: "ballotOf", args: [voter] } as const;
-  const words = findVotes(toHex(await reader.readContract(contract), { size: 32 }), { ...ballot, salt });
+  const words = findVotes(encodeWords(await readContract(reader, contract)), { ...ballot, salt });
   if (words === null) throw new Error(`${voter} has no sealed vote on ${id} that this salt opens`);
   const args = [voter, packOutcomes(words), salt] as const;
   return transact(id, options, (client, escrow) =>
-    client.writeContract({ ...escrow, functionName: "openVote", args, chain: null }),
+    writeContract(client, { ...escrow, functionName: "openVote", args, chain: null }),
   );
 }
 
 function clientOf({ rpcUrl, account }: OnChainOptions) {
-  return createWalletClient({ account, transport: http(rpcUrl) }).extend(publicActions);
+  return createClient({ account, transport: http(rpcUrl) });
 }
 
 async function transact(
@@ -92,9 +83,10 @@ async function transact(
   const client = clientOf(options);
   const address = id as Address;
   // A call to an address without code would succeed and do nothing.
-  if ((await client.getCode({ address })) === undefined) throw new Error(`No escrow at ${id} on this chain.`);
+  if ((await getCode(client, { address })) === undefined)
+    throw new Error(`No escrow at ${id} on this chain.`);
   const hash = await send(client, { address, abi: ESCROW });
-  const { status, transactionHash } = await client.waitForTransactionReceipt({ hash });
+  const { status, transactionHash } = await waitForTransactionReceipt(client, { hash });
   if (transactionHash !== hash) throw new Error(`The transaction ${hash} was replaced by ${transactionHash}`);
   if (status !== "success") throw new Error(`The transaction ${hash} reverted`);
   return hash;

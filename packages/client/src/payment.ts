@@ -1,7 +1,7 @@
 /** Checks a quote against the caller's own expectation, and signs the payment for it. */
 
+import { toHex } from "@working-contracts/protocol/hex";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
-import { toHex } from "viem";
 import { RefusedToSign } from "./errors.js";
 import type { PlannedPayment } from "./spending.js";
 import type { PinnedNetwork } from "./types.js";

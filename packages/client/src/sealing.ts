@@ -1,8 +1,7 @@
 /**
  * References that the service cannot read: encrypted to keys that agents publish and sign, in standard formats (JWE,
- * RFC 7516, ECDH-ES on X25519). An agent's key comes from a signature, so there is nothing to keep.
+ * RFC 7516, ECDH-ES on X25519).
  */
-import { encryptionKeyText } from "@working-contracts/protocol/encryption";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import {
@@ -15,57 +14,20 @@ import {
   generalDecrypt,
   importJWK,
 } from "jose";
-import { hexToBytes, verifyMessage } from "viem";
-import { secretOf } from "./secrets.js";
-import { call, dataOf, type Session } from "./session.js";
+import { verifyMessage } from "viem/utils";
+import { type KeyPair, keyText, servedKey } from "./encryption-keys.js";
+import type { Session } from "./session.js";
+import type { ReferenceKey } from "./types.js";
 
 const ALG = "ECDH-ES+A256KW";
 const TYPE = "wc-sealed";
-/** Turns 32 bytes into an X25519 private key in PKCS #8 (RFC 8410, section 7). */
-const PKCS8_PREFIX = "302e020100300506032b656e04220420";
-
-export interface KeyPair {
-  /** Public, base64url. */
-  key: string;
-  /** Private, base64url. */
-  secret: string;
-}
-
-/** The agent's own keys. Throws RefusedToSign if its wallet signs differently each time. */
-export async function ownKeysOf({ signer, network }: Session): Promise<KeyPair> {
-  const secret = await secretOf(signer, {
-    purpose: "Make the key with which I read deliveries on Working Contracts.",
-    chainId: network.chainId,
-    contract: network.factory as Address,
-  });
-  const pkcs8 = hexToBytes(`0x${PKCS8_PREFIX}${secret.slice(2)}`) as Uint8Array<ArrayBuffer>;
-  const imported = await crypto.subtle.importKey("pkcs8", pkcs8, { name: "X25519" }, true, ["deriveBits"]);
-  const { x = "", d = "" } = await crypto.subtle.exportKey("jwk", imported);
-  return { key: x, secret: d };
-}
-
-/** Publishes the agent's key, unless the service serves it already. */
-export async function publishKey(session: Session, { key }: KeyPair): Promise<void> {
-  const { signer } = session;
-  if ((await publishedKey(session, signer.address)) === key) return;
-  const signature = await signer.signMessage({ message: textOf(session, signer.address, key) });
-  await call(session, "POST /v1/agents/me/encryption-key", { body: { key, signature } });
-}
-
 /** The agent's published key; null if there is none, or none that the agent's own signature proves. */
 export async function publishedKey(session: Session, address: string): Promise<string | null> {
-  const { key, signature } = await dataOf(
-    call(session, "GET /v1/agents/{address}/encryption-key", { path: { address } }),
-  );
+  const { key, signature } = await servedKey(session, address);
   if (key === null) return null;
-  const message = textOf(session, address, key);
+  const message = keyText(session, address, key);
   const claim = { address: address as Address, message, signature: signature as Hex };
   return (await verifyMessage(claim)) ? key : null;
-}
-
-function textOf({ network }: Session, address: string, key: string): string {
-  const { domain, chainId } = network;
-  return encryptionKeyText({ domain, chainId, address: address as Address, key });
 }
 
 export interface Recipient {
@@ -139,4 +101,12 @@ async function digestOf(bytes: Uint8Array): Promise<string> {
   return base64url.encode(
     new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>)),
   );
+}
+
+/** Decrypts a compact JWE (`dir`, `A256GCM`). Throws if the key belongs to another reference or the text was modified. */
+export async function openReference(jwe: string, key: ReferenceKey): Promise<string> {
+  const { kid } = decodeProtectedHeader(jwe);
+  if (kid !== key.kid) throw new Error(`The key ${key.kid} does not decrypt ${kid}`);
+  const { plaintext } = await compactDecrypt(jwe, await importJWK({ ...key }));
+  return new TextDecoder().decode(plaintext);
 }

@@ -1,6 +1,6 @@
 /** Secrets that come from a signature which only the wallet can make, so that a lost file loses nothing. */
+import { keccak256 } from "@working-contracts/protocol/hex";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { keccak256 } from "viem";
 import { RefusedToSign } from "./errors.js";
 import type { Signer } from "./wallets.js";
 

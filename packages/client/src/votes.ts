@@ -2,10 +2,11 @@
  * Votes that the service cannot read: the voter sends a commitment, and opens it once no one else can vote. The salt
  * comes from a signature, and the votes from the salt and the commitment, so there is nothing to keep.
  */
+import { encodeCall } from "@working-contracts/protocol/calls";
+import { toHex } from "@working-contracts/protocol/hex";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
 import { findVotes, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { encodeFunctionData, parseAbi, toHex } from "viem";
 import { requesterOf } from "./chain-check.js";
 import { ServiceError } from "./errors.js";
 import { pause } from "./http.js";
@@ -32,7 +33,6 @@ export interface OpenOptions {
   onOpened?: (id: string) => void;
 }
 
-const OPEN_VOTE = parseAbi(["function openVote(address backupAgent, uint24 votes, bytes32 salt)"]);
 const INTERVAL_MS = 15_000;
 
 export function votes(session: Session, toEscrow: ToEscrow) {
@@ -65,8 +65,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     if (words === null)
       throw new Error(`This salt does not open the vote on ${id}; pass the one of the vote`);
     if (session.node !== undefined) {
-      const args = [voter, packOutcomes(words), salt] as const;
-      const data = encodeFunctionData({ abi: OPEN_VOTE, functionName: "openVote", args });
+      const data = encodeCall("openVote(address,uint24,bytes32)", voter, packOutcomes(words), salt);
       const rpc = requesterOf(session.node);
       const isDue = await rpc("eth_call", [{ to: id, data }, "latest"]).then(
         () => true,

@@ -1,13 +1,6 @@
 /** Signers of an agent: a viem account, a browser's wallet, or a contract wallet. */
+import { stringToHex } from "@working-contracts/protocol/hex";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import {
-  getTypesForEIP712Domain,
-  hashMessage,
-  hashTypedData,
-  serializeTypedData,
-  stringToHex,
-  type TypedDataDefinition,
-} from "viem";
 import { RefusedToSign } from "./errors.js";
 
 /** A viem account, or anything that signs like one. Private keys stay inside. */
@@ -34,13 +27,28 @@ export async function providerSigner(provider: Eip1193Provider, address?: string
     address: account,
     signMessage: ({ message }) =>
       provider.request({ method: "personal_sign", params: [stringToHex(message), account] }),
-    signTypedData: (typedData: TypedDataDefinition) => {
-      const types = { EIP712Domain: getTypesForEIP712Domain(typedData), ...typedData.types };
-      const json = serializeTypedData({ ...typedData, types } as TypedDataDefinition);
-      return provider.request({ method: "eth_signTypedData_v4", params: [account, json] });
-    },
+    signTypedData: (typedData) =>
+      provider.request({ method: "eth_signTypedData_v4", params: [account, serialized(typedData)] }),
   };
 }
+
+const DOMAIN_FIELDS = [
+  { name: "name", type: "string" },
+  { name: "version", type: "string" },
+  { name: "chainId", type: "uint256" },
+  { name: "verifyingContract", type: "address" },
+];
+
+/** Typed data as JSON, as wallets expect it: with the type of its domain, and with integers as text. */
+function serialized({ types, ...typedData }: { types: object; domain: object }): string {
+  const EIP712Domain = DOMAIN_FIELDS.filter(({ name }) => name in typedData.domain);
+  return JSON.stringify({ types: { EIP712Domain, ...types }, ...typedData }, (_, value) =>
+    typeof value === "bigint" ? String(value) : value,
+  );
+}
+
+/** Loaded with the first use: few agents are contracts. */
+const hashes = () => import("./hashes.js");
 
 /** Ends a signature of a wallet that is not deployed yet (ERC-6492). */
 const ERC6492_SUFFIX = "6492".repeat(16);
@@ -57,7 +65,7 @@ export function contractWallet(address: string, sign: (hash: Hex) => Promise<Hex
   };
   return {
     address: address as Address,
-    signMessage: ({ message }) => deployed(hashMessage(message)),
-    signTypedData: (typedData) => deployed(hashTypedData(typedData)),
+    signMessage: async ({ message }) => deployed((await hashes()).messageHash(message)),
+    signTypedData: async (typedData) => deployed((await hashes()).typedDataHash(typedData)),
   };
 }

@@ -1,6 +1,6 @@
 /** The Merkle root over a contract's checkpoints, which a delivery anchors on chain. */
 import canonicalize from "canonicalize";
-import { concatHex, keccak256, stringToHex } from "viem";
+import { concatHex, keccak256, stringToHex } from "./hex.js";
 import type { Hex } from "./types.js";
 
 export const ZERO_HASH: Hex = `0x${"0".repeat(64)}`;

@@ -1,5 +1,6 @@
 /** Outcomes of acceptance criteria, and votes on them: words in the API, two bits each on chain, criterion 0 lowest. */
-import { encodeAbiParameters, keccak256 } from "viem";
+import { encodeWords } from "./calls.js";
+import { keccak256 } from "./hex.js";
 import type { Address, Hex } from "./types.js";
 
 export const OUTCOMES = ["met", "not met", "unclear"] as const;
@@ -55,14 +56,6 @@ export function tallyOutcomes(packed: number, criteriaCount: number): OutcomeTal
   return tally;
 }
 
-const COMMITMENT_PARAMETERS = [
-  { type: "uint256" },
-  { type: "address" },
-  { type: "address" },
-  { type: "uint24" },
-  { type: "bytes32" },
-] as const;
-
 /**
  * The hash with which EscrowJury seals `votes` (packed outcomes). It binds them to the chain, escrow and voter; the
  * salt hides them.
@@ -75,7 +68,7 @@ export function voteCommitment(ballot: {
   salt: Hex;
 }): Hex {
   const { chainId, escrow, voter, votes, salt } = ballot;
-  return keccak256(encodeAbiParameters(COMMITMENT_PARAMETERS, [BigInt(chainId), escrow, voter, votes, salt]));
+  return keccak256(encodeWords(chainId, escrow, voter, votes, salt));
 }
 
 /** Whether an escrow takes the word for a commitment; smaller words are opened votes and their flags. */

@@ -1,6 +1,7 @@
 /** The signature (EIP-712) with which an agent allows one action. AgentSignatures.sol checks it. */
-import { encodeFunctionData, type Hex, keccak256, parseAbi, stringToHex } from "viem";
-import type { Address } from "./types.js";
+import { encodeCall } from "./calls.js";
+import { keccak256, stringToHex } from "./hex.js";
+import type { Address, Hex } from "./types.js";
 
 /** Seconds for which a signature can be valid at most. */
 export const MAX_SIGNATURE_VALIDITY = 86_400;
@@ -38,8 +39,5 @@ export function actionTypedData({ chainId, contract, agent, call, nonce, deadlin
 
 /** A complaint in the form of a call, so that it is signed like every other action. No contract has this function. */
 export function complaintCall(canonicalEvidence: string): Hex {
-  return encodeFunctionData({
-    abi: parseAbi(["function complain(bytes32 evidenceHash)"]),
-    args: [keccak256(stringToHex(canonicalEvidence))],
-  });
+  return encodeCall("complain(bytes32)", keccak256(stringToHex(canonicalEvidence)));
 }

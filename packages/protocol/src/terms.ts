@@ -1,21 +1,8 @@
 /** The terms that a Working Contract's address commits to: the hashed document and the packed on-chain terms. */
 import canonicalize from "canonicalize";
-import {
-  concatHex,
-  encodePacked,
-  getContractAddress,
-  hexToBigInt,
-  hexToNumber,
-  keccak256,
-  numberToHex,
-  sha256,
-  size,
-  sliceHex,
-  stringToHex,
-  zeroAddress,
-} from "viem";
+import { concatHex, keccak256, numberToHex, sha256, size, sliceHex, stringToHex } from "./hex.js";
 import { eachParameter, PARAMETER_NAMES, PARAMETER_WIDTHS, type Parameters } from "./parameters.js";
-import type { Address, EscrowTerms, Hex } from "./types.js";
+import { type Address, type EscrowTerms, type Hex, ZERO_ADDRESS } from "./types.js";
 
 /** The text of the terms, hashed as canonical JSON (RFC 8785). Absent fields are null. */
 export interface TermsDocument {
@@ -76,7 +63,7 @@ export function termsHash(document: TermsDocument): Hex {
 
 /** Salt of a creation attempt: the same bytes from the same caller yield the same address (docs/rules.md 17, 19). */
 export function creationSalt(caller: Address, rawBody: Uint8Array): Hex {
-  return keccak256(concatHex([caller, sha256(rawBody, "hex")]));
+  return keccak256(concatHex([caller, sha256(rawBody)]));
 }
 
 const WORKER_INITIATED = 1;
@@ -90,22 +77,17 @@ export function packTerms(terms: EscrowTerms): Hex {
   const flags =
     (terms.workerInitiated ? WORKER_INITIATED : 0) | (terms.computedCriteria ? COMPUTED_CRITERIA : 0);
   return concatHex([
-    encodePacked(
-      ["address", "uint96", "uint8", "uint8", "uint40", "uint40", "uint40", "uint40", "bytes32"],
-      [
-        terms.initiator,
-        terms.price,
-        terms.criteriaCount,
-        flags,
-        terms.matchDeadline,
-        terms.withdrawalDeadline,
-        terms.deliveryDeadline,
-        terms.reviewDeadline,
-        terms.termsHash,
-      ],
-    ),
+    lower(terms.initiator),
+    numberToHex(terms.price, { size: 12 }),
+    numberToHex(terms.criteriaCount, { size: 1 }),
+    numberToHex(flags, { size: 1 }),
+    numberToHex(terms.matchDeadline, { size: 5 }),
+    numberToHex(terms.withdrawalDeadline, { size: 5 }),
+    numberToHex(terms.deliveryDeadline, { size: 5 }),
+    numberToHex(terms.reviewDeadline, { size: 5 }),
+    terms.termsHash,
     packParameters(terms.parameters),
-    terms.counterparty === zeroAddress ? "0x" : encodePacked(["address"], [terms.counterparty]),
+    terms.counterparty === ZERO_ADDRESS ? "0x" : lower(terms.counterparty),
   ]);
 }
 
@@ -122,14 +104,12 @@ export function unpackTerms(packed: Hex): EscrowTerms {
   if (!named && size(packed) !== LENGTH_WITHOUT_COUNTERPARTY) {
     throw new RangeError("Packed terms are neither 115 nor 135 bytes");
   }
-  const number = (start: number, length: number) => hexToNumber(sliceHex(packed, start, start + length));
+  const number = (start: number, length: number) => Number(sliceHex(packed, start, start + length));
   const flags = number(33, 1);
   return {
-    initiator: sliceHex(packed, 0, 20).toLowerCase() as Address,
-    price: hexToBigInt(sliceHex(packed, 20, 32)),
-    counterparty: named
-      ? (sliceHex(packed, LENGTH_WITHOUT_COUNTERPARTY).toLowerCase() as Address)
-      : zeroAddress,
+    initiator: lower(sliceHex(packed, 0, 20)),
+    price: BigInt(sliceHex(packed, 20, 32)),
+    counterparty: named ? lower(sliceHex(packed, LENGTH_WITHOUT_COUNTERPARTY)) : ZERO_ADDRESS,
     criteriaCount: number(32, 1),
     workerInitiated: (flags & WORKER_INITIATED) !== 0,
     computedCriteria: (flags & COMPUTED_CRITERIA) !== 0,
@@ -137,7 +117,7 @@ export function unpackTerms(packed: Hex): EscrowTerms {
     withdrawalDeadline: number(39, 5),
     deliveryDeadline: number(44, 5),
     reviewDeadline: number(49, 5),
-    termsHash: sliceHex(packed, 54, 86).toLowerCase() as Hex,
+    termsHash: lower(sliceHex(packed, 54, 86)),
     parameters: unpackParameters(sliceHex(packed, 86, LENGTH_WITHOUT_COUNTERPARTY)),
   };
 }
@@ -147,7 +127,7 @@ function unpackParameters(packed: Hex): Parameters {
   return eachParameter((name) => {
     const start = offset;
     offset += PARAMETER_WIDTHS[name];
-    return hexToNumber(sliceHex(packed, start, offset));
+    return Number(sliceHex(packed, start, offset));
   });
 }
 
@@ -168,10 +148,7 @@ export function escrowAddress(commitment: {
     "0x5af43d82803e903d91602b57fd5bf3",
     packed,
   ]);
-  return getContractAddress({
-    opcode: "CREATE2",
-    from: commitment.factory,
-    salt: CREATE2_SALT,
-    bytecode,
-  }).toLowerCase() as Address;
+  return sliceHex(keccak256(concatHex(["0xff", commitment.factory, CREATE2_SALT, keccak256(bytecode)])), 12);
 }
+
+const lower = (hex: Hex): Hex => hex.toLowerCase() as Hex;

@@ -1,0 +1,48 @@
+/**
+ * The keys to which others seal deliveries: agents publish and sign them. An agent's key comes from a signature, so there
+ * is nothing to keep.
+ */
+import { encryptionKeyText } from "@working-contracts/protocol/encryption";
+import { hexToBytes } from "@working-contracts/protocol/hex";
+import type { Address } from "@working-contracts/protocol/types";
+import { secretOf } from "./secrets.js";
+import { call, dataOf, type Session } from "./session.js";
+
+/** Turns 32 bytes into an X25519 private key in PKCS #8 (RFC 8410, section 7). */
+const PKCS8_PREFIX = "302e020100300506032b656e04220420";
+
+export interface KeyPair {
+  /** Public, base64url. */
+  key: string;
+  /** Private, base64url. */
+  secret: string;
+}
+
+/** The agent's own keys. Throws RefusedToSign if its wallet signs differently each time. */
+export async function ownKeysOf({ signer, network }: Session): Promise<KeyPair> {
+  const secret = await secretOf(signer, {
+    purpose: "Make the key with which I read deliveries on Working Contracts.",
+    chainId: network.chainId,
+    contract: network.factory as Address,
+  });
+  const pkcs8 = hexToBytes(`0x${PKCS8_PREFIX}${secret.slice(2)}`);
+  const imported = await crypto.subtle.importKey("pkcs8", pkcs8, { name: "X25519" }, true, ["deriveBits"]);
+  const { x = "", d = "" } = await crypto.subtle.exportKey("jwk", imported);
+  return { key: x, secret: d };
+}
+
+/** Publishes the agent's key, unless the service serves it already. */
+export async function publishKey(session: Session, { key }: KeyPair): Promise<void> {
+  const { signer } = session;
+  if ((await servedKey(session, signer.address)).key === key) return;
+  const signature = await signer.signMessage({ message: keyText(session, signer.address, key) });
+  await call(session, "POST /v1/agents/me/encryption-key", { body: { key, signature } });
+}
+
+export const servedKey = (session: Session, address: string) =>
+  dataOf(call(session, "GET /v1/agents/{address}/encryption-key", { path: { address } }));
+
+export function keyText({ network }: Session, address: string, key: string): string {
+  const { domain, chainId } = network;
+  return encryptionKeyText({ domain, chainId, address: address as Address, key });
+}

@@ -1,0 +1,7 @@
+/** What a contract wallet signs: hashes of what others sign as it is. */
+import type { Hex } from "@working-contracts/protocol/types";
+import type { TypedDataDefinition } from "viem";
+import { hashMessage, hashTypedData } from "viem/utils";
+
+export const messageHash = (message: string): Hex => hashMessage(message);
+export const typedDataHash = (typedData: TypedDataDefinition): Hex => hashTypedData(typedData);

@@ -1,0 +1,41 @@
+/**
+ * Hashes and hexadecimal text, by viem's names and rules. The client must be small in browsers, and importing anything
+ * from viem there brings along most of it.
+ */
+import { sha256 as sha256Of } from "@noble/hashes/sha2";
+import { keccak_256 } from "@noble/hashes/sha3";
+import { bytesToHex, hexToBytes as toBytes, utf8ToBytes } from "@noble/hashes/utils";
+import type { Hex } from "./types.js";
+
+type Size = { size: number };
+
+export const toHex = (bytes: Uint8Array): Hex => `0x${bytesToHex(bytes)}`;
+export const stringToHex = (text: string): Hex => toHex(utf8ToBytes(text));
+/** Throws on anything but whole bytes in hexadecimal. */
+export const hexToBytes = (hex: Hex): Uint8Array<ArrayBuffer> => Uint8Array.from(toBytes(hex.slice(2)));
+
+export const keccak256 = (hex: Hex): Hex => toHex(keccak_256(toBytes(hex.slice(2))));
+export const sha256 = (bytes: Uint8Array): Hex => toHex(sha256Of(bytes));
+
+/** Number of bytes. */
+export const size = (hex: Hex): number => Math.ceil((hex.length - 2) / 2);
+
+export const concatHex = (parts: readonly Hex[]): Hex => `0x${parts.map((part) => part.slice(2)).join("")}`;
+
+/** Bytes `start` to `end`, by default to the last. Throws if the text is shorter. */
+export function sliceHex(hex: Hex, start: number, end = size(hex)): Hex {
+  if (start > end || end > size(hex)) throw new RangeError(`${hex} has no bytes ${start} to ${end}`);
+  return `0x${hex.slice(2 + 2 * start, 2 + 2 * end)}`;
+}
+
+/** Pads on the left. Throws if the value is longer. */
+export function padHex(hex: Hex, { size: bytes }: Size): Hex {
+  if (hex.length > 2 + 2 * bytes) throw new RangeError(`${hex} is longer than ${bytes} bytes`);
+  return `0x${hex.slice(2).padStart(2 * bytes, "0")}`;
+}
+
+/** Throws unless the number is an integer that fits. */
+export function numberToHex(value: bigint | number, bytes: Size): Hex {
+  if (value < 0) throw new RangeError(`${value} is negative`);
+  return padHex(`0x${BigInt(value).toString(16)}`, bytes);
+}
