@@ -101,6 +101,10 @@ const EnvironmentSchema = z
       .enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"], "must be a pino level")
       .default("info"),
   })
+  .refine(({ ROLES, RELAYER_PRIVATE_KEYS: keys }) => !ROLES?.has("relayer") || keys.length > 0, {
+    path: ["RELAYER_PRIVATE_KEYS"],
+    error: "is required by the role relayer (keys of accounts that the Relay allows as signers)",
+  })
   .transform((env) => ({
     databaseUrl: env.DATABASE_URL,
     /** A streaming replica for lists and searches; if absent, the primary serves them. */
@@ -188,7 +192,8 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     result.error.issues
       .map((issue) => {
         const name = String(issue.path[0]);
-        return given[name] === undefined ? `${name}: is required` : `${name}: ${issue.message}`;
+        const isMissing = given[name] === undefined && issue.code !== "custom";
+        return `${name}: ${isMissing ? "is required" : issue.message}`;
       })
       .join("\n"),
   );

@@ -176,6 +176,14 @@ function urlTooLong(): Response {
   return Response.json({ error }, { status: 400 });
 }
 
+const LISTEN_FAULTS: Record<string, (host: string, port: number) => string> = {
+  EADDRINUSE: (_, port) =>
+    `PORT: ${port} is in use; stop the program that listens there, or choose another port`,
+  EACCES: (_, port) => `PORT: no permission to listen on ${port}; choose a port above 1023`,
+  EADDRNOTAVAIL: (host) => `HOST: ${host} is no address of this machine`,
+  ENOTFOUND: (host) => `HOST: ${host} is no address of this machine`,
+};
+
 function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Promise<Server> {
   return new Promise((resolve, reject) => {
     const answer: typeof app.fetch = (request, ...rest) =>
@@ -183,7 +191,14 @@ function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Prom
     const server = serve({ fetch: answer, hostname: host, port, serverOptions: SERVER_OPTIONS }, () =>
       resolve(server),
     ) as Server;
-    server.once("error", reject);
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      const advice = LISTEN_FAULTS[error.code ?? ""];
+      reject(
+        advice === undefined
+          ? error
+          : Object.assign(new ConfigError(advice(host, port)), { code: error.code }),
+      );
+    });
   });
 }
 

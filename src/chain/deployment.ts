@@ -20,16 +20,21 @@ import {
   type Transport,
   zeroAddress,
 } from "viem";
+import { ConfigError } from "../config.js";
 
-/** Reads a deployment file. Throws an error with one line per fault, each naming the file. */
+/** Reads a deployment file. Throws ConfigError with one line per fault, each naming the file. */
 export function readDeployment(path: string): Deployment {
   let text: string;
   try {
     text = readFileSync(path, "utf8");
   } catch (cause) {
-    throw new Error(`${path}: cannot be read as JSON (${(cause as Error).message})`, { cause });
+    throw new ConfigError(`DEPLOYMENT: cannot read the file (${(cause as Error).message})`, { cause });
   }
-  return parseDeployment(text, path);
+  try {
+    return parseDeployment(text, path);
+  } catch (cause) {
+    throw new ConfigError((cause as Error).message.replaceAll(/^/gm, "DEPLOYMENT: "), { cause });
+  }
 }
 
 /** Writes a deployment file atomically. */
@@ -40,7 +45,7 @@ export function writeDeployment(path: string, deployment: Deployment): void {
 }
 
 /**
- * Throws if the node does not read state at a block hash, or ignores the hash (EIP-1898). Without it, a simulation could
+ * Throws ConfigError if the node does not read state at a block hash, or ignores the hash (EIP-1898). Without it, a simulation could
  * run on another branch than the one its result is checked against.
  */
 export async function verifyNode(publicClient: PublicClient<Transport, Chain>): Promise<void> {
@@ -52,14 +57,14 @@ export async function verifyNode(publicClient: PublicClient<Transport, Chain>): 
   const known = await publicClient.getBlock().then(({ hash }) => readAt(hash).catch(() => null));
   const unknown = await readAt(`0x${"00".repeat(31)}01`).catch(() => null);
   if (known !== null && unknown === null) return;
-  throw new Error(
+  throw new ConfigError(
     "RPC_URL: the node does not read state by block hash (EIP-1898). Use another node or provider.",
   );
 }
 
 /**
  * Checks on chain that every immutable in a deployment has the expected value and that `signers` are allowed to send
- * batches. Throws an error with one line per fault.
+ * batches. Throws ConfigError with one line per fault.
  */
 export async function verifyDeployment({
   publicClient,
@@ -72,7 +77,9 @@ export async function verifyDeployment({
 }): Promise<void> {
   const chainId = await publicClient.getChainId();
   if (chainId !== deployment.chainId) {
-    throw new Error(`The deployment is for chain ${deployment.chainId}, the node serves chain ${chainId}.`);
+    throw new ConfigError(
+      `DEPLOYMENT: is for chain ${deployment.chainId}, but the node at RPC_URL serves chain ${chainId}`,
+    );
   }
   const { factory, implementation, relay, delegation, registry, protocolToken, asset } = deployment;
   for (const address of [
@@ -85,8 +92,8 @@ export async function verifyDeployment({
     asset.address,
   ]) {
     if ((await publicClient.getCode({ address })) === undefined) {
-      throw new Error(
-        `Chain ${chainId} has no contract at ${address}. Use the deployment file for this chain.`,
+      throw new ConfigError(
+        `DEPLOYMENT: chain ${chainId} has no contract at ${address}; use the file that was written for this chain`,
       );
     }
   }
@@ -121,14 +128,16 @@ export async function verifyDeployment({
   for (const [name, answer, expected] of checks) {
     const actual = await answer;
     if (actual.toLowerCase() !== expected.toLowerCase())
-      faults.push(`${name} is ${actual}, not ${expected}.`);
+      faults.push(`DEPLOYMENT: on chain, ${name} is ${actual}, not ${expected}`);
   }
   for (const signer of signers) {
     const allowed = await read({ address: relay, abi: relayAbi, functionName: "isSigner", args: [signer] });
     if (!allowed)
-      faults.push(`The Relay ${relay} does not allow the signer ${signer}: its owner must call setSigner.`);
+      faults.push(
+        `RELAYER_PRIVATE_KEYS: the Relay ${relay} does not allow the signer ${signer}; its owner must call setSigner`,
+      );
   }
-  if (faults.length > 0) throw new Error(faults.join("\n"));
+  if (faults.length > 0) throw new ConfigError(faults.join("\n"));
 }
 
 /** A public network the protocol can be deployed to, with its native stablecoin. */

@@ -7,8 +7,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { resolve } from "node:path";
 import { watchIndex } from "../indexer/supervision/index-watch.js";
-import { dropIndex, indexerCommand, takeIndexerLock, unlock } from "../indexer/supervision/indexer.js";
+import {
+  dropIndex,
+  type IndexerCommand,
+  indexerCommand,
+  takeIndexerLock,
+  unlock,
+} from "../indexer/supervision/indexer.js";
 import { startGuardian } from "../indexer/supervision/processes.js";
+import { refuse } from "./refuse.js";
 
 /** Grace period before SIGKILL, for a Ponder that hangs. */
 const KILL_AFTER_MS = 15_000;
@@ -18,13 +25,19 @@ if (!DATABASE_URL || !RPC_URL || !DEPLOYMENT) {
   console.error("DATABASE_URL, RPC_URL and DEPLOYMENT are required.");
   process.exit(1);
 }
-const { command, args, env, schema } = indexerCommand({
-  databaseUrl: DATABASE_URL,
-  rpcUrl: RPC_URL,
-  wsRpcUrl: WS_RPC_URL || undefined,
-  deploymentPath: resolve(DEPLOYMENT),
-  port: Number(INDEXER_PORT),
-});
+let line: IndexerCommand;
+try {
+  line = indexerCommand({
+    databaseUrl: DATABASE_URL,
+    rpcUrl: RPC_URL,
+    wsRpcUrl: WS_RPC_URL || undefined,
+    deploymentPath: resolve(DEPLOYMENT),
+    port: Number(INDEXER_PORT),
+  });
+} catch (error) {
+  refuse(error);
+}
+const { command, args, env, schema } = line;
 let child: ChildProcess | undefined;
 let reason:
   | "database connection lost"
@@ -46,7 +59,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 await takeIndexerLock(DATABASE_URL, schema, {
   onWaiting: () => console.error("Another indexer is writing this index. Standing by to take over."),
   onLost: () => end("database connection lost"),
-});
+}).catch(refuse);
 // The guardian ends Ponder if this process is killed: the next indexer must not find it still writing.
 const guardian = startGuardian();
 child = spawn(command, args, { env, stdio: "inherit" });

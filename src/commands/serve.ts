@@ -1,7 +1,7 @@
 /** Runs the service alone (API, relayer, worker), against an existing database and chain. */
-import { ConfigError, parseConfig } from "../config.js";
-import { describeError } from "../logger.js";
+import { parseConfig } from "../config.js";
 import { createService } from "../main.js";
+import { refuse } from "./refuse.js";
 
 try {
   const service = await createService(parseConfig(process.env));
@@ -10,6 +10,5 @@ try {
     process.once(signal, () => void service.stop().then(() => process.exit(0)));
   }
 } catch (error) {
-  console.error(error instanceof ConfigError ? error.message : describeError(error));
-  process.exit(1);
+  refuse(error);
 }

@@ -19,6 +19,7 @@ export const SQLSTATE = {
   undefinedTable: "42P01",
   /** Another transaction changed what this one had read. */
   serializationFailure: "40001",
+  insufficientPrivilege: "42501",
   /** On all connections after a Postgres process crashed: the server stays up, unflushed commits are lost. */
   crashShutdown: "57P02",
 } as const;
@@ -98,7 +99,7 @@ function openSocket(): Socket {
 
 /**
  * Migrates the schema `app` to the newest version. Several processes can call it at the same time. Throws ConfigError if
- * the database cannot be reached, or if its tables were created by a release whose migrations are unknown here.
+ * the database cannot be reached, its user lacks a permission, or its tables were created by a release whose migrations are unknown here.
  */
 export async function migrate(pool: pg.Pool): Promise<void> {
   // A separate connection without the silence limit: a migration can take longer than any query.
@@ -112,6 +113,14 @@ export async function migrate(pool: pg.Pool): Promise<void> {
     await connection.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.migrations]);
     await assertKnownRelease(connection);
     await applyMigrations(drizzle(connection), MIGRATIONS);
+  } catch (cause) {
+    if (!hasSqlState(cause, SQLSTATE.insufficientPrivilege)) throw cause;
+    throw new ConfigError(
+      "DATABASE_URL: the user needs the right to create schemas, and to own the schema app",
+      {
+        cause,
+      },
+    );
   } finally {
     await connection.end();
   }

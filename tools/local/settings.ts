@@ -1,6 +1,6 @@
 /** The settings of `npm start`: what exists and what it has to start. Reports all faults of the environment at once. */
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Config, ConfigError, parseConfig } from "../../src/config.js";
 import { ROOT } from "../../src/root.js";
@@ -115,14 +115,20 @@ function serviceFaults(given: Environment): string[] {
   }
 }
 
-/** This folder's random secret, created once. Losing it loses the keys of encrypted references. */
+/**
+ * This folder's random secret, created once. Losing it loses the keys of encrypted references. Throws ConfigError if the
+ * folder cannot be written.
+ */
 function localSecret(dir: string): string {
   const path = join(dir, "secret");
-  if (!existsSync(path)) {
+  try {
     mkdirSync(dir, { recursive: true });
-    writeFileSync(path, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600 });
+    if (!existsSync(path)) writeFileSync(path, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600 });
+    accessSync(dir, constants.W_OK);
+    return readFileSync(path, "utf8").trim();
+  } catch (cause) {
+    throw new ConfigError(`DATA_DIR: cannot write to ${dir} (${(cause as Error).message})`, { cause });
   }
-  return readFileSync(path, "utf8").trim();
 }
 
 function derive(secret: string, purpose: string): string {

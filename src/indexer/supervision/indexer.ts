@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { readDeployment } from "../../chain/deployment.js";
+import { ConfigError } from "../../config.js";
 import { ADVISORY_LOCKS } from "../../db/advisory-locks.js";
 import { ROOT } from "../../root.js";
 import { watchIndex } from "./index-watch.js";
@@ -75,6 +76,7 @@ function releaseSchema(deploymentPath: string): string {
     "node_modules/ponder/package.json",
     "ponder.config.ts",
     "packages/protocol/src/abi.ts",
+    "packages/protocol/src/hex.ts",
     "packages/protocol/src/terms.ts",
     "src/indexer/ponder.schema.ts",
     ...handlers,
@@ -171,7 +173,9 @@ export async function takeIndexerLock(
   };
   client.on("error", lose);
   client.on("end", lose);
-  await client.connect();
+  await client.connect().catch((cause: Error) => {
+    throw new ConfigError(`DATABASE_URL: cannot connect to the database (${cause.message})`, { cause });
+  });
   const isTaken = async (): Promise<boolean> => {
     const { rows } = await client.query<{ taken: boolean }>(
       "select pg_try_advisory_lock($1, hashtext($2)) as taken",
