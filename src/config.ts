@@ -47,7 +47,10 @@ export type Role = (typeof ROLES)[number];
 const roleList = z
   .string()
   .transform((list) => list.split(",").map((role) => role.trim()))
-  .refine((roles) => !roles.includes("keeper"), "the role keeper is now called worker")
+  .refine((roles) => !roles.includes("keeper"), {
+    error: "the role keeper is now called worker",
+    abort: true,
+  })
   .pipe(z.array(z.enum(ROLES, `must be a comma-separated list of ${ROLES.join(", ")}`)).min(1))
   .transform((roles): ReadonlySet<Role> => new Set(roles));
 

@@ -120,7 +120,7 @@ describe("a deployment", () => {
     const { publicClient } = clients;
     await verifyDeployment({ publicClient, deployment, signers: [signer] });
     await expect(verifyDeployment({ publicClient, deployment, signers: [stranger] })).rejects.toThrow(
-      `The Relay ${deployment.relay} does not allow the signer ${stranger}: its owner must call setSigner.`,
+      `the Relay ${deployment.relay} does not allow the signer ${stranger}; its owner must call setSigner`,
     );
   });
 
@@ -211,7 +211,7 @@ describe("a deployment", () => {
     const check = (changed: Partial<Deployment>) =>
       verifyDeployment({ publicClient, deployment: { ...deployment, ...changed }, signers: [] });
     await expect(check({ chainId: 1 })).rejects.toThrow(
-      `The deployment is for chain 1, the node serves chain ${LOCAL_CHAIN_ID}.`,
+      `DEPLOYMENT: is for chain 1, but the node at RPC_URL serves chain ${LOCAL_CHAIN_ID}`,
     );
     await expect(check({ relay: "0x000000000000000000000000000000000000dead" })).rejects.toThrow(
       "has no contract at 0x000000000000000000000000000000000000dead",
@@ -219,7 +219,7 @@ describe("a deployment", () => {
     const other = await deploy();
     await expect(check({ delegation: other.delegation })).rejects.toThrow("escrow.DELEGATION is");
     await expect(check({ domain: "elsewhere.example" })).rejects.toThrow(
-      "delegation.domain is contracts.example, not elsewhere.example.",
+      "delegation.domain is contracts.example, not elsewhere.example",
     );
   });
 });

@@ -1,5 +1,5 @@
-/** A wrong address in the environment ends the start with one line that names the variable and no secret. */
-import { mkdtempSync, rmSync } from "node:fs";
+/** A wrong setting ends the start with one line that names it, says what to change, and repeats no secret. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Address } from "viem";
@@ -9,46 +9,102 @@ import { ConfigError, parseConfig } from "../../src/config.js";
 import { createDatabase, migrate } from "../../src/db/client.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
+import { readSettings } from "../../tools/local/settings.js";
 
 const NOTHING_LISTENS = "127.0.0.1:1";
-const dir = mkdtempSync(join(tmpdir(), "start-faults-"));
+const dir = mkdtempSync(join(tmpdir(), "start faults "));
 afterAll(() => rmSync(dir, { recursive: true }));
 
-it("names DATABASE_URL if the database cannot be reached", async () => {
-  const { pool } = createDatabase(`postgres://user:secret@${NOTHING_LISTENS}/none`, { maxConnections: 1 });
-  const fault = await migrate(pool).catch((error: Error) => error);
-  await pool.end();
+const path = join(dir, "deployment.json");
+const address = (digit: string): Address => `0x${digit.repeat(40)}`;
+writeDeployment(path, {
+  chainId: 84_532,
+  networkName: "base-sepolia",
+  startBlock: 7,
+  domain: "contracts.example",
+  factory: address("a"),
+  implementation: address("b"),
+  relay: address("c"),
+  delegation: address("d"),
+  registry: address("e"),
+  protocolToken: address("f"),
+  asset: { address: address("1"), name: "Test USD", version: "2", decimals: 6, symbol: "TUSD" },
+});
+const torn = join(dir, "torn.json");
+writeFileSync(torn, "{");
+const complete = {
+  DATABASE_URL: `postgres://user:secret@${NOTHING_LISTENS}/none`,
+  RPC_URL: `http://${NOTHING_LISTENS}/key-of-the-node`,
+  DEPLOYMENT: path,
+  MASTER_KEY: "11".repeat(32),
+};
+
+async function lineOf(start: () => unknown): Promise<string> {
+  const fault = await Promise.resolve()
+    .then(start)
+    .catch((error: Error) => error);
   expect(fault).toBeInstanceOf(ConfigError);
-  expect((fault as Error).message).toBe(
+  return (fault as Error).message;
+}
+
+it.each<[what: string, settings: Record<string, string>, line: string]>([
+  [
+    "a bad database URL",
+    { DATABASE_URL: "localhost" },
+    "DATABASE_URL: must be a URL starting with postgres:// or postgresql://",
+  ],
+  [
+    "a bad node URL",
+    { RPC_URL: "127.0.0.1:8545" },
+    "RPC_URL: must be a URL starting with http:// or https://",
+  ],
+  ["a node that cannot be reached", {}, "RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC"],
+  [
+    "a relayer without signers",
+    { ROLES: "relayer", RELAYER_PRIVATE_KEYS: " " },
+    "RELAYER_PRIVATE_KEYS: is required by the role relayer (keys of accounts that the Relay allows as signers)",
+  ],
+  [
+    "an empty signer",
+    { RELAYER_PRIVATE_KEYS: `0x${"11".repeat(32)},0x` },
+    "RELAYER_PRIVATE_KEYS: must be 32 bytes in hex",
+  ],
+  [
+    "a missing deployment file",
+    { DEPLOYMENT: join(dir, "none.json") },
+    `DEPLOYMENT: cannot read the file (ENOENT: no such file or directory, open '${join(dir, "none.json")}')`,
+  ],
+  [
+    "a folder in place of the deployment file",
+    { DEPLOYMENT: dir },
+    "DEPLOYMENT: cannot read the file (EISDIR: illegal operation on a directory, read)",
+  ],
+  ["a truncated deployment file", { DEPLOYMENT: torn }, `DEPLOYMENT: ${torn}: not valid JSON`],
+])("the service refuses %s", async (_, settings, line) => {
+  const start = () =>
+    createService(parseConfig({ ...complete, ...settings }), { logger: createLogger("silent") });
+  expect((await lineOf(start)).split("\n")).toEqual([expect.stringContaining(line)]);
+});
+
+it("names DATABASE_URL if the database cannot be reached", async () => {
+  const { pool } = createDatabase(complete.DATABASE_URL, { maxConnections: 1 });
+  expect(await lineOf(() => migrate(pool))).toBe(
     `DATABASE_URL: cannot connect to the database (connect ECONNREFUSED ${NOTHING_LISTENS})`,
+  );
+  await pool.end();
+});
+
+it("names DATA_DIR if the folder cannot be written", async () => {
+  // For root, no folder is read-only.
+  const inside = join(path, "data");
+  expect(await lineOf(() => readSettings({ DATA_DIR: inside }))).toMatch(
+    `DATA_DIR: cannot write to ${inside} (`,
   );
 });
 
-it("names RPC_URL if the node cannot be reached", async () => {
-  const address = (digit: string): Address => `0x${digit.repeat(40)}`;
-  const path = join(dir, "deployment.json");
-  writeDeployment(path, {
-    chainId: 84_532,
-    networkName: "base-sepolia",
-    startBlock: 7,
-    domain: "contracts.example",
-    factory: address("a"),
-    implementation: address("b"),
-    relay: address("c"),
-    delegation: address("d"),
-    registry: address("e"),
-    protocolToken: address("f"),
-    asset: { address: address("1"), name: "Test USD", version: "2", decimals: 6, symbol: "TUSD" },
-  });
-  const config = parseConfig({
-    DATABASE_URL: "postgres://localhost/none",
-    RPC_URL: `http://${NOTHING_LISTENS}/key-of-the-node`,
-    DEPLOYMENT: path,
-    MASTER_KEY: "11".repeat(32),
-  });
-  const fault = await createService(config, { logger: createLogger("silent") }).catch(
-    (error: Error) => error,
-  );
-  expect(fault).toBeInstanceOf(ConfigError);
-  expect((fault as Error).message).toBe("RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC");
+it("works in a path with a space", () => {
+  const data = join(dir, "my data");
+  mkdirSync(data);
+  expect(readSettings({ DATA_DIR: data }).dir).toBe(data);
+  expect(parseConfig(complete).deploymentPath).toBe(path);
 });

@@ -49,12 +49,12 @@ describe("a deployment file", () => {
     const path = join(dir, "faulty.json");
     writeFileSync(path, JSON.stringify({ ...deployment, chainId: "84532", relay: "0x12" }));
     expect(() => readDeployment(path)).toThrow(
-      `${path}: chainId: Invalid input: expected number, received string\n${path}: relay: not an address`,
+      `DEPLOYMENT: ${path}: chainId: Invalid input: expected number, received string\nDEPLOYMENT: ${path}: relay: not an address`,
     );
   });
 
   it("is rejected if it is missing or not JSON", () => {
-    expect(() => readDeployment(join(dir, "none.json"))).toThrow("none.json: cannot be read as JSON");
+    expect(() => readDeployment(join(dir, "none.json"))).toThrow("DEPLOYMENT: cannot read the file");
     writeFileSync(join(dir, "torn.json"), '{"chainId":');
     expect(() => readDeployment(join(dir, "torn.json"))).toThrow("torn.json: not valid JSON");
   });

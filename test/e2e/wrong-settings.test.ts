@@ -1,0 +1,89 @@
+/** Settings that only the database, the chain or the machine can refuse: each start ends with one line. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { writeDeployment } from "../../src/chain/deployment.js";
+import { ConfigError, parseConfig } from "../../src/config.js";
+import { createLogger } from "../../src/logger.js";
+import { createService } from "../../src/main.js";
+import { serviceEnvironment } from "../support/stack.js";
+import { openWorld, type World } from "../support/world.js";
+
+const STRANGER = generatePrivateKey();
+const EMPTY = "0x000000000000000000000000000000000000dead";
+const busy = createServer();
+let world: World;
+
+beforeAll(async () => {
+  world = await openWorld();
+  await world.pool.query("create role without_rights login password 'no-rights'");
+  await new Promise<void>((resolve) => busy.listen(0, "127.0.0.1", resolve));
+});
+afterAll(async () => {
+  busy.close();
+  await world.pool.query("drop role without_rights");
+  await world.close();
+});
+
+const busyPort = () => (busy.address() as AddressInfo).port;
+
+/** The deployment with other content, in a path with a space. */
+function deploymentWith(changes: object): string {
+  const path = join(tmpdir(), `wrong settings ${process.pid}`, "deployment.json");
+  writeDeployment(path, { ...world.deployment, ...changes });
+  return path;
+}
+
+function databaseWith(changes: Partial<Record<"username" | "password" | "pathname", string>>): string {
+  return Object.assign(new URL(world.info.databaseUrl), changes).href;
+}
+
+test.each<[what: string, settings: () => Record<string, string>, line: () => string]>([
+  [
+    "a port in use",
+    () => ({ PORT: String(busyPort()) }),
+    () => `PORT: ${busyPort()} is in use; stop the program that listens there, or choose another port`,
+  ],
+  [
+    "an address of another machine",
+    () => ({ HOST: "192.0.2.1" }),
+    () => "HOST: 192.0.2.1 is no address of this machine",
+  ],
+  [
+    "another chain",
+    () => ({ DEPLOYMENT: deploymentWith({ chainId: 1 }) }),
+    () => `DEPLOYMENT: is for chain 1, but the node at RPC_URL serves chain ${world.chainId}`,
+  ],
+  [
+    "another deployment",
+    () => ({ DEPLOYMENT: deploymentWith({ relay: EMPTY }) }),
+    () =>
+      `DEPLOYMENT: chain ${world.chainId} has no contract at ${EMPTY}; use the file that was written for this chain`,
+  ],
+  [
+    "a signer that the Relay does not allow",
+    () => ({ RELAYER_PRIVATE_KEYS: STRANGER }),
+    () =>
+      `RELAYER_PRIVATE_KEYS: the Relay ${world.deployment.relay} does not allow the signer ${privateKeyToAddress(STRANGER)}; its owner must call setSigner`,
+  ],
+  [
+    "an unknown database",
+    () => ({ DATABASE_URL: databaseWith({ pathname: "/none" }) }),
+    () => 'DATABASE_URL: cannot connect to the database (database "none" does not exist)',
+  ],
+  [
+    "a database user without rights",
+    () => ({ DATABASE_URL: databaseWith({ username: "without_rights", password: "no-rights" }) }),
+    () => "DATABASE_URL: the user needs the right to create schemas, and to own the schema app",
+  ],
+])("a start with %s ends with a line that says so", async (_, settings, line) => {
+  const config = parseConfig({ ...serviceEnvironment(world.info, 0), ...settings() });
+  const fault = await createService(config, { logger: createLogger("silent") }).catch(
+    (error: Error) => error,
+  );
+  expect(fault).toBeInstanceOf(ConfigError);
+  expect((fault as Error).message).toBe(line());
+});
