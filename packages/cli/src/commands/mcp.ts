@@ -8,6 +8,7 @@ import type { Context } from "../context.js";
 import { signedIn } from "../context.js";
 import { UsageError } from "../errors.js";
 import { createSpendingLedger } from "../mcp/spending-ledger.js";
+import { createUnfinishedCalls } from "../mcp/unfinished-calls.js";
 import type { Output } from "../terminal.js";
 
 interface McpOptions {
@@ -58,7 +59,7 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
       const common = {
         agent,
         outputs: await readOutputSchemas(settings.url),
-        unfinished: { byId: new Map(), byInput: new Map() },
+        unfinished: createUnfinishedCalls(),
       };
       const full = options.allowWrites === true ? ("write" as const) : ("private" as const);
       const stop = options.allowWrites === true ? attend(agent, out) : () => {};

@@ -6,7 +6,8 @@ import type { OutputSchemas } from "./output-schemas.js";
 import { addPrompts } from "./prompts.js";
 import { addResources } from "./resources.js";
 import { ContractIdSchema, given, toolResult } from "./tool-result.js";
-import { addWriteTools, type UnfinishedCalls } from "./write-tools.js";
+import type { UnfinishedCalls } from "./unfinished-calls.js";
+import { addWriteTools } from "./write-tools.js";
 
 export interface ServerOptions {
   agent: Agent;

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { type Agent, type Contract, OutcomeUnknown } from "@working-contracts/client/index";
@@ -6,6 +5,7 @@ import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
 import type { OutputSchemas } from "./output-schemas.js";
 import { ContractIdSchema, given, refusal, toolResult } from "./tool-result.js";
+import { once, type UnfinishedCall, type UnfinishedCalls } from "./unfinished-calls.js";
 
 const CHANGES = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
 const duration = (fallback: string) =>
@@ -131,37 +131,35 @@ type AddTool = <Input extends Shape>(
   perform: (input: z.infer<z.ZodObject<Input>>) => Promise<object>,
 ) => void;
 
-/** Paid calls whose caller has not seen the outcome. */
-export interface UnfinishedCalls {
-  byId: Map<string, Unfinished>;
-  /** By tool and input. */
-  byInput: Map<string, Unfinished>;
-}
-
 /**
  * Adds tools that sign each payment only once. If the outcome of a call is unknown, or its caller cancelled it before
  * the result, the same tool with the same input resumes the call instead of paying again. `resume_call` resumes a
  * call of unknown outcome by its id.
  */
-function addingTools(server: McpServer, { byId, byInput }: UnfinishedCalls): AddTool {
-  const follow = async (call: Unfinished, signal: AbortSignal): Promise<CallToolResult> => {
-    const keep = (): void => void byInput.set(call.key, call);
-    signal.addEventListener("abort", keep, { once: true });
+function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
+  const follow = async (call: UnfinishedCall, signal: AbortSignal): Promise<CallToolResult> => {
+    const abandon = (): void => {
+      call.isAbandoned = true;
+    };
+    const end = (): void => {
+      call.hasEnded = true;
+      if (!signal.aborted) unfinished.forget(call);
+    };
+    signal.addEventListener("abort", abandon, { once: true });
     try {
       const result = await call.outcome();
-      if (!signal.aborted) byId.delete(call.resumeId);
+      end();
       return toolResult(async () => result);
     } catch (error) {
       if (!(error instanceof OutcomeUnknown)) {
-        if (!signal.aborted) byId.delete(call.resumeId);
+        end();
         return refusal(error as Error);
       }
       call.outcome = once(error.resume as () => Promise<object>);
-      byId.set(call.resumeId, call);
-      keep();
+      abandon();
       return refusal(error, { hint: "Call resume_call with this resumeId.", resumeId: call.resumeId });
     } finally {
-      signal.removeEventListener("abort", keep);
+      signal.removeEventListener("abort", abandon);
     }
   };
 
@@ -173,39 +171,23 @@ function addingTools(server: McpServer, { byId, byInput }: UnfinishedCalls): Add
       annotations: CHANGES,
     },
     async ({ resumeId }, { signal }) => {
-      const call = byId.get(resumeId);
+      const call = unfinished.resume(resumeId);
       if (call === undefined) return refusal(new Error("No unfinished call has this resumeId."));
-      byInput.delete(call.key);
       return follow(call, signal);
     },
   );
 
   return (name, config, perform) => {
     const schema = z.object(config.inputSchema);
-    const run = (input: unknown, { signal }: { signal: AbortSignal }): Promise<CallToolResult> => {
-      const key = JSON.stringify([name, input]);
-      const earlier = byInput.get(key);
-      byInput.delete(key);
-      const fresh = () => perform(schema.parse(input));
-      return follow(earlier ?? { key, resumeId: randomUUID(), outcome: once(fresh) }, signal);
+    const run = async (input: unknown, { signal }: { signal: AbortSignal }): Promise<CallToolResult> => {
+      try {
+        const begin = () => perform(schema.parse(input));
+        return await follow(unfinished.enter(JSON.stringify([name, input]), begin), signal);
+      } catch (error) {
+        return refusal(error as Error);
+      }
     };
     server.registerTool(name, { ...config, annotations: CHANGES } as never, run as never);
-  };
-}
-
-/** A tool call whose outcome its caller does not know. */
-interface Unfinished {
-  key: string;
-  resumeId: string;
-  /** Starts the call if needed; every invocation returns the same outcome. */
-  outcome: () => Promise<object>;
-}
-
-function once(begin: () => Promise<object>): () => Promise<object> {
-  let begun: Promise<object> | undefined;
-  return () => {
-    begun ??= begin();
-    return begun;
   };
 }
 

@@ -1,0 +1,28 @@
+import { createUnfinishedCalls } from "@working-contracts/cli/mcp/unfinished-calls";
+import { expect, it } from "vitest";
+
+const begin = async () => ({});
+
+it("gives an abandoned call to the next one with the same input, once", () => {
+  const calls = createUnfinishedCalls();
+  const first = calls.enter("post", begin);
+  expect(calls.enter("post", begin)).not.toBe(first);
+  first.isAbandoned = true;
+  expect(calls.enter("post", begin)).toBe(first);
+  expect(calls.enter("post", begin)).not.toBe(first);
+  expect(calls.resume(first.resumeId)).toBe(first);
+  calls.forget(first);
+  expect(calls.resume(first.resumeId)).toBeUndefined();
+});
+
+it("has a bound, and forgets no call that could still pay", () => {
+  const calls = createUnfinishedCalls(2);
+  const [pending, ended] = [calls.enter("one", begin), calls.enter("two", begin)];
+  expect(() => calls.enter("three", begin)).toThrow("2 calls are pending");
+  ended.isAbandoned = true;
+  ended.hasEnded = true;
+  calls.enter("three", begin);
+  expect(calls.resume(ended.resumeId)).toBeUndefined();
+  expect(calls.resume(pending.resumeId)).toBe(pending);
+  expect(() => calls.enter("four", begin)).toThrow("2 calls are pending");
+});
