@@ -20,6 +20,7 @@ export default defineConfig({
       { test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false, testTimeout: 20_000 } },
       withStack("integration"),
       withStack("e2e"),
+      withStack("nightly"),
       faults(),
       cluster(),
       { test: { ...withStack("browser").test, globalSetup: "test/browser/support/global-setup.ts" } },
