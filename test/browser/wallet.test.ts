@@ -147,7 +147,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
         .toBe("Open your vote: done");
     }
     await expect.poll(() => world.usdOf(worker.address), { timeout: 60_000 }).toBeGreaterThan(1_000_000_000n);
-  });
+  }, 300_000);
 
   test("what fails is said in words, and a payment that is not confirmed is not signed", async () => {
     const [client, poor] = await Promise.all([newPerson(), newPerson({ usd: "1" })]);

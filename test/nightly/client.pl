@@ -14,4 +14,4 @@ $client->on(after_build_tx => sub {
 });
 my $tx = $client->$operation($input->{parameters});
 my $headers = {map { lc($_) => $tx->res->headers->header($_) } @{$tx->res->headers->names}};
-print encode_json({status => $tx->res->code, headers => $headers, body => $tx->res->json});
+print encode_json({status => 0 + $tx->res->code, headers => $headers, body => $tx->res->json});
