@@ -67,7 +67,7 @@ async function launch(role: string, env: Record<string, string>): Promise<Servic
   return process;
 }
 
-/** Replaces one process after the other: the new one is ready before the former one is told to end. */
+/** Replaces one process after the other: the new one is ready before the former one gets SIGTERM. */
 async function replaceAll(env: Record<string, string>): Promise<void> {
   for (const [i, role] of ROLES.entries()) {
     const former = processes[i] as ServiceProcess;

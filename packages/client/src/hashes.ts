@@ -1,4 +1,4 @@
-/** What a contract wallet signs: hashes of what others sign as it is. */
+/** The hashes that a contract wallet signs. */
 import type { Hex } from "@working-contracts/protocol/types";
 import type { TypedDataDefinition } from "viem";
 import { hashMessage, hashTypedData } from "viem/utils";
