@@ -1,5 +1,5 @@
 /**
- * docs/deployment.md and the runbook, step by step: each process by itself, two of each role, a new master key, and no
+ * docs/deployment.md and the runbook, step by step: each process by itself, two of what serves and sends, a new master key, and no
  * failed call while every process is replaced.
  */
 import { randomBytes } from "node:crypto";
@@ -17,7 +17,7 @@ import { type LoadBalancer, startLoadBalancer } from "../support/round-robin.js"
 import { serviceEnvironment } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
 
-const ROLES = ["api", "api", "relayer", "relayer", "worker", "worker"];
+const ROLES = ["api", "api", "relayer", "relayer", "worker"];
 const [FORMER, NEXT] = ["11".repeat(32), randomBytes(32).toString("hex")];
 const dir = mkdtempSync(join(tmpdir(), "rolling restart "));
 let guardian: Guardian;
