@@ -50,9 +50,14 @@ export const MUTANTS = [
     only: "passes every simulation",
   },
   {
-    name: "gas-charged-again",
+    name: "gas-uncharged",
     file: "src/relayer/gas-accounts.ts",
-    edits: [["where before.gas_used is null order by address", "where true order by address"]],
+    edits: [
+      [
+        "where before.gas_used is null order by address",
+        "where before.gas_used is not null order by address",
+      ],
+    ],
     project: "faults",
     tests: "test/faults/crash.test.ts",
     only: "after it stored the receipt",
