@@ -114,7 +114,9 @@ describe("a matched contract", () => {
     );
   });
 
-  test("bounds the bytes of a contract's checkpoints, of a page, and the whole lists of one client", async () => {
+  test("bounds the bytes of a contract's checkpoints, of a page, and the whole lists of one client", {
+    timeout: 300_000,
+  }, async () => {
     const { id } = await matched(world, { client, worker });
     const large = (i: number) =>
       checkpointBody(i, i, { data: { text: "a".repeat(60_000) } }).then((b) => submit(id, b));
