@@ -203,7 +203,7 @@ describe("the processes of deploy/, on their image's files", () => {
       child.once("exit", (code) => reject(new Error(`${name} ended with ${code}: ${output}`)));
     });
 
-  it("hand the indexer's role to another process that waits for it", async () => {
+  it("hand the indexer's role to another process that waits for it", { timeout: 180_000 }, async () => {
     const port = await freePort();
     const [first] = running;
     const next = {
@@ -222,7 +222,7 @@ describe("the processes of deploy/, on their image's files", () => {
     first?.child.kill("SIGTERM");
 
     await Promise.race([
-      until("the standby has taken over", isReady, { timeoutMs: 60_000 }),
+      until("the standby has taken over", isReady, { timeoutMs: 110_000 }),
       diedEarly(next),
     ]);
     expect(first?.child.exitCode).toBe(0);
