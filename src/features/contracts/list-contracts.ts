@@ -125,12 +125,14 @@ function firstOf(walk: SQL | undefined, filter: ContractFilter & { search: Searc
   const order = sql`${column} ${direction}, ${w.id} ${direction}`;
   // Indexes keep nulls, of unpaid escrows, before the newest; this condition skips them.
   const where = and(isNotNull(column), walk, afterCursor(filter, column));
-  const matched = sql`(${and(isNotNull(terms.id), ne(w.phase, "none"), filterSql(filter))})`;
+  const priced = priceSql(filter);
+  const matched = sql`(${and(priced, isNotNull(terms.id), ne(w.phase, "none"), filterSql(filter))})`;
+  // The price on its own as well: it is known before the joins, which then see fewer rows.
   return sql`select ${w.id} as id, walked.key, ${matched} as matched, walked.position = ${WALK} as ended
-    from (select ${w.id} as id, ${column} as key, row_number() over (order by ${order}) as position
+    from (select ${w.id} as id, ${w.price} as price, ${column} as key, row_number() over (order by ${order}) as position
       from ${w} where ${where} order by ${order} limit ${WALK}) walked
     join ${w} on ${w.id} = walked.id left join ${terms} on ${terms.id} = walked.id
-    where ${matched} or walked.position = ${WALK}
+    where ((${priced}) or walked.position = ${WALK}) and (${matched} or walked.position = ${WALK})
     order by walked.key ${direction}, walked.id ${direction} limit ${filter.limit + 1}`;
 }
 
@@ -193,11 +195,20 @@ function filterSql(filter: ContractFilter & { search: Search }): SQL | undefined
     given("statuses", hasStatus),
     given("awardMethod", eq(terms.awardMethod, value("awardMethod"))),
     given("application", eq(terms.application, value("application"))),
-    given("minPrice", gte(w.price, value("minPrice"))),
-    given("maxPrice", lte(w.price, value("maxPrice"))),
     search === "common" ? hasWords : undefined,
   );
 }
+
+/** SQL: whether a walked row's price is in the wanted range. */
+const priceSql = ({ minPrice, maxPrice }: ContractFilter): SQL =>
+  sql.join(
+    [
+      sql`true`,
+      ...(minPrice === undefined ? [] : [sql`walked.price >= ${value("minPrice")}`]),
+      ...(maxPrice === undefined ? [] : [sql`walked.price <= ${value("maxPrice")}`]),
+    ],
+    sql` and `,
+  );
 
 /** Postgres estimates that a comparison keeps 1 row in 200, and then prefers to sort; for a case it estimates half. */
 const hasStatus = sql`case when ${statusSql(value("now"))} = any(${value("statuses")}::text[]) then true else false end`;
