@@ -2,7 +2,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Address } from "viem";
 import { afterAll, expect, it } from "vitest";
 import { writeDeployment } from "../../src/chain/deployment.js";
 import { ConfigError, parseConfig } from "../../src/config.js";
@@ -10,26 +9,14 @@ import { createDatabase, migrate } from "../../src/db/client.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
 import { readSettings } from "../../tools/local/settings.js";
+import { exampleDeployment } from "../support/deployment.js";
 
 const NOTHING_LISTENS = "127.0.0.1:1";
 const dir = mkdtempSync(join(tmpdir(), "start faults "));
 afterAll(() => rmSync(dir, { recursive: true }));
 
 const path = join(dir, "deployment.json");
-const address = (digit: string): Address => `0x${digit.repeat(40)}`;
-writeDeployment(path, {
-  chainId: 84_532,
-  networkName: "base-sepolia",
-  startBlock: 7,
-  domain: "contracts.example",
-  factory: address("a"),
-  implementation: address("b"),
-  relay: address("c"),
-  delegation: address("d"),
-  registry: address("e"),
-  protocolToken: address("f"),
-  asset: { address: address("1"), name: "Test USD", version: "2", decimals: 6, symbol: "TUSD" },
-});
+writeDeployment(path, exampleDeployment);
 const torn = join(dir, "torn.json");
 writeFileSync(torn, "{");
 const complete = {

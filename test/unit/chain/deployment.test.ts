@@ -1,7 +1,6 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Deployment } from "@working-contracts/protocol/deployment";
 import { DEFAULT_ASSETS } from "@x402/evm";
 import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
 import { getAddress } from "viem";
@@ -12,24 +11,10 @@ import {
   readDeployment,
   writeDeployment,
 } from "../../../src/chain/deployment.js";
+import { exampleDeployment as deployment } from "../../support/deployment.js";
 
 const dir = mkdtempSync(join(tmpdir(), "deployment-"));
 afterAll(() => rmSync(dir, { recursive: true }));
-
-const address = (digit: string): `0x${string}` => `0x${digit.repeat(40)}`;
-const deployment: Deployment = {
-  chainId: 84_532,
-  networkName: "base-sepolia",
-  startBlock: 7,
-  domain: "contracts.example",
-  factory: address("a"),
-  implementation: address("b"),
-  relay: address("c"),
-  delegation: address("d"),
-  registry: address("e"),
-  protocolToken: address("f"),
-  asset: { address: address("1"), name: "Test USD", version: "2", decimals: 6, symbol: "TUSD" },
-};
 
 describe("a deployment file", () => {
   it("reads back as written, and leaves no other file behind", () => {
@@ -42,7 +27,7 @@ describe("a deployment file", () => {
   it("has its addresses lower-cased", () => {
     const path = join(dir, "upper.json");
     writeFileSync(path, JSON.stringify({ ...deployment, relay: `0x${"C".repeat(40)}` }));
-    expect(readDeployment(path).relay).toBe(address("c"));
+    expect(readDeployment(path).relay).toBe(deployment.relay);
   });
 
   it("is rejected with one line per fault", () => {
