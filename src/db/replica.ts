@@ -1,4 +1,5 @@
 /** Reads from a streaming replica that never show less than the primary held when they began. */
+import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 
 /** How long a read waits for the replica. After that, the primary answers. */
@@ -28,9 +29,10 @@ export function readsFrom(replica: pg.Pool, primary: pg.Pool): pg.Pool {
     try {
       while (performance.now() < until) {
         const text = "select pg_last_wal_replay_lsn() >= $1::pg_lsn as replayed";
-        const answer = await replica.query<{ replayed: boolean }>(text, [rows[0]?.position]);
+        const asked = replica.query<{ replayed: boolean }>(text, [rows[0]?.position]);
+        const answer = await Promise.race([asked, silence()]);
         if (answer.rows[0]?.replayed === true) return true;
-        await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+        await delay(LOOK_EVERY_MS);
       }
     } catch {
       leftAloneUntil = performance.now() + PAUSE_MS;
@@ -61,4 +63,10 @@ export function readsFrom(replica: pg.Pool, primary: pg.Pool): pg.Pool {
     connect: async () => (await choose()).connect(),
   };
   return pool as unknown as pg.Pool;
+}
+
+/** Rejects after {@link PATIENCE_MS}: a host that is gone lets a query hang for many seconds. */
+async function silence(): Promise<never> {
+  await delay(PATIENCE_MS, undefined, { ref: false });
+  throw new Error("The replica does not respond.");
 }

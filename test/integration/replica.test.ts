@@ -1,5 +1,6 @@
 /** Reads on a streaming replica: up to date at any moment, and from the primary while the replica is not. */
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import {
   appendFileSync,
   chmodSync,
@@ -10,8 +11,10 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
@@ -121,4 +124,20 @@ test("the primary serves everything after the replica has stopped", async () => 
   await replica.stop();
   await write();
   expect(await Promise.all([read(), read()])).toEqual(Array(2).fill({ count: 52, isReplica: false }));
+});
+
+test("the primary serves everything while the replica does not respond", async () => {
+  const sockets: Socket[] = [];
+  const silent = createServer((socket) => sockets.push(socket)).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = silent.address() as AddressInfo;
+  const { pool } = createDatabase(`postgres://postgres@127.0.0.1:${port}/replicated`);
+  const answer = readsFrom(pool, writer)
+    .query("select 1 as one")
+    .then(({ rows }) => rows[0].one);
+  const given = await Promise.race([answer, delay(5000, "none within 5 s")]);
+  for (const socket of sockets) socket.destroy();
+  silent.close();
+  await pool.end();
+  expect(given).toBe(1);
 });
