@@ -96,15 +96,21 @@ async function read(): Promise<{ count: number; isReplica: boolean }> {
   );
   return rows[0];
 }
-const write = () => writer.query("insert into written values (1)");
+let written = 0;
+async function write(): Promise<void> {
+  await writer.query("insert into written values (1)");
+  written += 1;
+}
 
 test("a read shows every write before it, and the replica serves it", async () => {
   let served = 0;
-  for (let count = 1; count <= 50; count++) {
+  // A busy computer's replica can be left alone for some seconds.
+  while (written < 50 || (served === 0 && written < 2_000)) {
     await write();
     const shown = await read();
-    expect(shown.count).toBe(count);
+    expect(shown.count).toBe(written);
     if (shown.isReplica) served += 1;
+    if (written > 50) await delay(50);
   }
   expect(served).toBeGreaterThan(0);
 });
@@ -114,16 +120,16 @@ test("the primary serves what the replica has not replayed yet", async () => {
   await admin.connect();
   await admin.query("select pg_wal_replay_pause()");
   await write();
-  expect(await read()).toEqual({ count: 51, isReplica: false });
+  expect(await read()).toEqual({ count: written, isReplica: false });
   await admin.query("select pg_wal_replay_resume()");
   await admin.end();
-  await expect.poll(read, { timeout: 30_000 }).toEqual({ count: 51, isReplica: true });
+  await expect.poll(read, { timeout: 30_000 }).toEqual({ count: written, isReplica: true });
 });
 
 test("the primary serves everything after the replica has stopped", async () => {
   await replica.stop();
   await write();
-  expect(await Promise.all([read(), read()])).toEqual(Array(2).fill({ count: 52, isReplica: false }));
+  expect(await Promise.all([read(), read()])).toEqual(Array(2).fill({ count: written, isReplica: false }));
 });
 
 test("the primary serves everything while the replica does not respond", async () => {
