@@ -67,11 +67,12 @@ export const workingContract = onchainTable(
     updatedBlockHash: t.hex().notNull(),
   }),
   (table) => ({
-    byCreation: index().on(table.createdAt, table.id),
+    // With the price, which a list's filter then reads without the row.
+    byCreation: index().on(table.createdAt, table.id, table.price),
     byClient: index().on(table.client, table.createdAt, table.id),
     byWorker: index().on(table.worker, table.createdAt, table.id),
     // One index per sort order of the contract list. The keeper also uses the deadline indexes, to find due work.
-    byPhase: index().on(table.phase, table.settled, table.createdAt, table.id),
+    byPhase: index().on(table.phase, table.settled, table.createdAt, table.id, table.price),
     byPrice: index().on(table.phase, table.settled, table.price, table.id),
     byMatchDeadline: index().on(table.phase, table.settled, table.matchDeadline, table.id),
     byDeliveryDeadline: index().on(table.phase, table.settled, table.deliveryDeadline, table.id),
