@@ -1,4 +1,5 @@
 /** An agent as its author would write one: its own key, an API key, and the stock x402 client. */
+import { setTimeout as delay } from "node:timers/promises";
 import { ExactEvmScheme } from "@x402/evm";
 import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import type { Address } from "viem";
@@ -103,7 +104,7 @@ export async function signIn({
     .register(`eip155:${chainId}`, new ExactEvmScheme(account))
     .setSpendControls(false);
   const call = caller(url, authorization);
-  const callAndPay = caller(url, authorization, wrapFetchWithPayment(fetch, client));
+  const callAndPay = caller(url, authorization, wrapFetchWithPayment(untilSettled, client));
   return {
     account,
     address,
@@ -113,4 +114,16 @@ export async function signIn({
     post: (path, body, headers = {}) => call("POST", path, { body, headers }),
     pay: (path, body) => callAndPay("POST", path, { body }),
   };
+}
+
+/** Repeats a call whose payment is still pending, as the response asks: a busy computer can outlast the service's wait. */
+async function untilSettled(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+  const deadline = performance.now() + 60_000;
+  for (;;) {
+    const response = await fetch(input instanceof Request ? input.clone() : input, init);
+    const isPending =
+      response.status === 503 && (await response.clone().text()).includes('"settlement_pending"');
+    if (!isPending || performance.now() > deadline) return response;
+    await delay(500);
+  }
 }
