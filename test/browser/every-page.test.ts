@@ -8,7 +8,6 @@ import {
   faultsOf,
   leadOn,
   PHONE,
-  screenshot,
   useBrowser,
 } from "./support/browser.js";
 import { HOSTILE } from "./support/seed.js";
@@ -35,27 +34,21 @@ const PATHS: Record<string, string> = isSkipped
     };
 
 describe.skipIf(isSkipped)("every page", () => {
-  test.each(Object.entries(PATHS))(
-    "%s is accessible, fits, and runs without an error",
-    async (name, path) => {
-      const page = await surfer.open(path, { colorScheme: "light", viewport: DESKTOP });
-      const file = name.replaceAll(" ", "-");
-      await screenshot(page, `${file}-light`);
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
+  test.each(Object.entries(PATHS))("%s is accessible, fits, and runs without an error", async (_, path) => {
+    const page = await surfer.open(path, { colorScheme: "light", viewport: DESKTOP });
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
 
-      // Narrow and dark, because only width and contrast can differ.
-      await page.setViewportSize(PHONE);
-      await page.emulateMedia({ colorScheme: "dark" });
-      await screenshot(page, `${file}-phone-dark`);
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page, {
-        rules: ["color-contrast", "scrollable-region-focusable", "target-size"],
-      });
-      expect(faultsOf(page).filter((fault) => !fault.includes("status of 404"))).toEqual([]);
-      await page.context().close();
-    },
-  );
+    // Narrow and dark, because only width and contrast can differ.
+    await page.setViewportSize(PHONE);
+    await page.emulateMedia({ colorScheme: "dark" });
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page, {
+      rules: ["color-contrast", "scrollable-region-focusable", "target-size"],
+    });
+    expect(faultsOf(page).filter((fault) => !fault.includes("status of 404"))).toEqual([]);
+    await page.context().close();
+  });
 
   test("follows the system's colours", async () => {
     const [light, dark] = await Promise.all(

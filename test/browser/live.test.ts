@@ -4,13 +4,11 @@ import type { Agent } from "../support/agent.js";
 import { created, matched, ok } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
 import {
-  DESKTOP,
   expectAccessible,
   expectNoSidewaysScroll,
   faultsOf,
   leadOn,
   PHONE,
-  screenshot,
   useBrowser,
 } from "./support/browser.js";
 
@@ -85,8 +83,6 @@ describe.skipIf(isSkipped)("the operator's page", () => {
     expect(page.url()).not.toContain("key");
     await expectAccessible(page);
     await expectNoSidewaysScroll(page);
-    await page.setViewportSize(DESKTOP);
-    await screenshot(page, "operator-dark");
 
     const again = await page.context().newPage();
     await again.goto("/operator");

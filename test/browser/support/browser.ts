@@ -1,14 +1,10 @@
 /** One browser for a test file, and the checks for each of its pages. */
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
 import axe from "axe-core";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect, inject } from "vitest";
 
 export const PHONE = { width: 360, height: 740 };
 export const DESKTOP = { width: 1280, height: 900 };
-/** Screenshots of every run, ignored by git; the chosen ones are in docs/screenshots. */
-const SCREENSHOTS = "test-results/screenshots";
 
 /** Generous, because the browser shares its machine with other suites. */
 const PATIENCE_MS = 60_000;
@@ -81,9 +77,4 @@ export async function expectNoSidewaysScroll(page: Page): Promise<void> {
     return [document.documentElement.scrollWidth, document.documentElement.clientWidth];
   });
   expect(content).toBeLessThanOrEqual(screen as number);
-}
-
-export async function screenshot(page: Page, name: string, { fullPage = true } = {}): Promise<void> {
-  mkdirSync(SCREENSHOTS, { recursive: true });
-  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage });
 }
