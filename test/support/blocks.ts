@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { TestClient } from "viem";
 
 /** Between the empty blocks of a chain that mines each transaction at once. */
-export const BLOCK_SECONDS = 0.25;
+export const BLOCK_SECONDS = 0.5;
 
 export interface BlockProducer {
   /** Makes one block, also while paused. */
