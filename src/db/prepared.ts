@@ -34,17 +34,14 @@ export function prepare<Row extends object>(name: string | undefined, statement:
 /** Beyond this number of shapes, which callers choose, connections would keep ever more statements. */
 const MAX_SHAPES = 100;
 
-/**
- * Prepared statements of a query whose text depends on its shape. Not prepared are shapes beyond {@link MAX_SHAPES}, and
- * with `replan` those whose best plan depends on the values.
- */
+/** Prepared statements of a query whose text depends on its shape. Shapes beyond {@link MAX_SHAPES} are not prepared. */
 export function prepareShapes<Row extends object>(name: string) {
   const known = new Map<string, Statement<Row>>();
-  return (shape: string, build: () => SQL, { replan = false } = {}): Statement<Row> => {
+  return (shape: string, build: () => SQL): Statement<Row> => {
     const found = known.get(shape);
     if (found !== undefined) return found;
     if (known.size >= MAX_SHAPES) return prepare<Row>(undefined, build());
-    const made = prepare<Row>(replan ? undefined : `${name}_${known.size}`, build());
+    const made = prepare<Row>(`${name}_${known.size}`, build());
     known.set(shape, made);
     return made;
   };

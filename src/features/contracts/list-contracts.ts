@@ -79,9 +79,7 @@ export async function listContracts(
     .map(([name]) => name);
 
   const shape = JSON.stringify([sort, limit, statuses ?? null, search, given]);
-  // A narrow price range is read from the index of prices, a wide one in the list's order.
-  const replan = filter.minPrice !== undefined || filter.maxPrice !== undefined;
-  const statement = statementOf(shape, () => listSql({ ...filter, search }), { replan });
+  const statement = statementOf(shape, () => listSql({ ...filter, search }));
   const read = () =>
     statement(deps.db, {
       ...equal,
