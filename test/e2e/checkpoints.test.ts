@@ -165,7 +165,7 @@ describe("a matched contract", () => {
         await again.arrayBuffer();
         return again.ok;
       },
-      { timeoutMs: 20_000 },
+      { timeoutMs: 60_000 },
     );
   });
 

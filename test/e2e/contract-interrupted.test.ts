@@ -194,7 +194,7 @@ test("an authorization that was published is never answered with a fresh quote w
 
   await sendUsd(other, payer);
   await expect
-    .poll(async () => (await payer.post("/v1/contracts", body, headers)).status, { timeout: 30_000 })
+    .poll(async () => (await payer.post("/v1/contracts", body, headers)).status, { timeout: 60_000 })
     .toBe(200);
   expect(await world.usdOf(payer.address)).toBe(950_000_000n);
 });
@@ -242,7 +242,7 @@ async function operationOf(
 ): Promise<void> {
   const newest = "select state, reason from app.operation where escrow = $1 order by id desc limit 1";
   await expect
-    .poll(async () => (await world.pool.query(newest, [escrow])).rows.some(isAwaited), { timeout: 30_000 })
+    .poll(async () => (await world.pool.query(newest, [escrow])).rows.some(isAwaited), { timeout: 60_000 })
     .toBe(true);
 }
 

@@ -43,7 +43,7 @@ afterAll(() => world.close());
 /** Contracts of the same second are ordered by id. */
 async function nextSecond(): Promise<void> {
   const now = await world.chainNow();
-  await until("the second has passed", async () => (await world.chainNow()) > now, { timeoutMs: 30_000 });
+  await until("the second has passed", async () => (await world.chainNow()) > now, { timeoutMs: 60_000 });
 }
 
 type Page = { data: ContractView[]; nextCursor: string | null };

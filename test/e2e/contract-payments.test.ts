@@ -332,7 +332,7 @@ describe("a deadline that passes between quote and payment", () => {
 
     const payment = await authorize(worker, quote, world);
     await expect
-      .poll(async () => (await worker.post(path, { accept: true })).error?.code, { timeout: 5_000 })
+      .poll(async () => (await worker.post(path, { accept: true })).error?.code, { timeout: 60_000 })
       .toBe("conflict");
     expect((await worker.post(path, { accept: true }, version2(quote, payment))).error?.code).toBe(
       "conflict",
@@ -347,7 +347,7 @@ describe("a deadline that passes between quote and payment", () => {
     const before = await world.usdOf(client.address);
     const refused = await client.post("/v1/contracts", stranded, version2(strandedQuote, strandedPayment));
     expect(refused.error?.code).toBe("conflict");
-    await expect.poll(() => world.usdOf(strandedQuote.payTo), { timeout: 30_000 }).toBe(0n);
+    await expect.poll(() => world.usdOf(strandedQuote.payTo), { timeout: 60_000 }).toBe(0n);
     expect(await world.usdOf(client.address)).toBeGreaterThanOrEqual(before + 50_000_000n);
   });
 });

@@ -156,14 +156,14 @@ test("the queue's depth and age are visible while the chain is stopped, and rese
   try {
     paid = pay(client, "/v1/contracts", body, "queue-create");
     const isSeen = async () => sample(await metrics(), 'outbox_oldest_seconds{state="sent"}') > 1;
-    await until("the operation is pending", isSeen, { timeoutMs: 20_000 });
+    await until("the operation is pending", isSeen, { timeoutMs: 60_000 });
     expect(sample(await metrics(), 'outbox_operations{state="sent"}')).toBeGreaterThanOrEqual(1);
   } finally {
     await resumeBlocks(world.testClient);
   }
   expect((await paid).answer.status).toBe(200);
   const isGone = async () => sample(await metrics(), 'outbox_operations{state="sent"}') === 0;
-  await until("nothing is pending", isGone, { timeoutMs: 20_000 });
+  await until("nothing is pending", isGone, { timeoutMs: 60_000 });
 });
 
 /** The output of every process of the stack, by file. */

@@ -86,7 +86,7 @@ describe("a contract", () => {
     expect(await client.reveal(posted.id, "delivery")).toBe("ipfs://summary");
     expect((await client.approve(posted.id)).status).toBe("resolved");
 
-    const settled = await client.waitFor(posted.id, "settled-*", { timeoutMs: 30_000, intervalMs: 100 });
+    const settled = await client.waitFor(posted.id, "settled-*", { timeoutMs: 60_000, intervalMs: 100 });
     expect(settled.status).toBe("settled-all-met");
     expect((await client.settlement(posted.id)).legs.every(({ state }) => state === "confirmed")).toBe(true);
     expect(await world.usdOf(worker.address as Address)).toBe(147_500_000n);
@@ -169,7 +169,7 @@ describe("a contract", () => {
     await client.cancel(id);
     await client.waitFor(id, "cancelled-*");
     await expect
-      .poll(async () => (await client.settlement(id)).settledAt, { timeout: 30_000 })
+      .poll(async () => (await client.settlement(id)).settledAt, { timeout: 60_000 })
       .not.toBeNull();
     const stranger = privateKeyToAccount(generatePrivateKey());
     await world.testClient.setBalance({ address: stranger.address, value: 10n ** 18n });

@@ -80,7 +80,7 @@ test("in a dispute the parties share it with the Backup Agents who ask, and a fa
     await worker.deliver(other, "ipfs://something-else", { seal: true });
     await client.dispute(other);
     await juror.reveal(other, "delivery");
-    await expect.poll(() => by.shareDelivery(other), { timeout: 30_000 }).toEqual([juror.address]);
+    await expect.poll(() => by.shareDelivery(other), { timeout: 60_000 }).toEqual([juror.address]);
     await world.pool.query(
       `insert into app.delivery_share select $1, recipient, sender, jwe, shared_at from app.delivery_share
        where contract_id = $2`,
@@ -90,7 +90,7 @@ test("in a dispute the parties share it with the Backup Agents who ask, and a fa
   await lie(client);
   await expect(juror.reveal(id, "delivery")).rejects.toThrow("not the reference that was delivered");
 
-  await expect.poll(() => worker.shareDelivery(id), { timeout: 30_000 }).toEqual([juror.address]);
+  await expect.poll(() => worker.shareDelivery(id), { timeout: 60_000 }).toEqual([juror.address]);
   expect(await juror.reveal(id, "delivery")).toBe(REFERENCE);
 });
 

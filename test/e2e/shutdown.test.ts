@@ -62,7 +62,7 @@ async function terminate({ child, exited, url }: ServiceProcess): Promise<Promis
       () => false,
       () => true,
     );
-  await until("new connections are refused", isClosed, { timeoutMs: 20_000 });
+  await until("new connections are refused", isClosed, { timeoutMs: 60_000 });
   return exited;
 }
 
@@ -71,9 +71,9 @@ test("a pending call is completed, a new one is not accepted, and the process ex
   const creation = await paidCreation("shutdown-1");
   await pauseBlocks(world.testClient);
   const paid = creation.sendTo(url);
-  await until("the operation is stored", creation.isStored, { timeoutMs: 20_000 });
+  await until("the operation is stored", creation.isStored, { timeoutMs: 60_000 });
   const exited = terminate(patient as ServiceProcess);
-  await until("it has been told", async () => child.killed, { timeoutMs: 5000 });
+  await until("it has been told", async () => child.killed, { timeoutMs: 60_000 });
   expect(child.exitCode).toBeNull();
   await resumeBlocks(world.testClient);
 
@@ -104,7 +104,7 @@ test("a call delayed by the chain is asked to retry, and finds its payment at an
   );
 
   const onItsWay = second.sendTo(url);
-  await until("the operation is stored", second.isStored, { timeoutMs: 20_000 });
+  await until("the operation is stored", second.isStored, { timeoutMs: 60_000 });
   const exited = terminate(hasty as ServiceProcess);
   const answer = await onItsWay;
   expect(answer.status).toBe(503);

@@ -209,7 +209,7 @@ describe("a delivery", () => {
       await juror.reveal(one, "delivery");
     }
     await operator.replaceDelivery(id, "ipfs://false");
-    await expect.poll(() => strictClient.shareDelivery(other), { timeout: 30_000 }).toEqual([juror.address]);
+    await expect.poll(() => strictClient.shareDelivery(other), { timeout: 60_000 }).toEqual([juror.address]);
     await world.pool.query(
       `insert into app.delivery_share select $1, recipient, sender, jwe, shared_at from app.delivery_share
        where contract_id = $2`,

@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => network?.stop());
 
 /** The default of poll is one second. */
-const SOON = { timeout: 30_000 };
+const SOON = { timeout: 60_000 };
 
 const invalidChallenge = {
   status: 400,

@@ -203,7 +203,7 @@ describe("the processes of deploy/, on their image's files", () => {
       child.once("exit", (code) => reject(new Error(`${name} ended with ${code}: ${output}`)));
     });
 
-  it("hand the indexer's role to another process that waits for it", { timeout: 180_000 }, async () => {
+  it("hand the indexer's role to another process that waits for it", { timeout: 300_000 }, async () => {
     const port = await freePort();
     const [first] = running;
     const next = {
@@ -214,7 +214,7 @@ describe("the processes of deploy/, on their image's files", () => {
     const waits = () =>
       output.includes("standby: Another indexer is writing this index. Standing by to take over.");
     await Promise.race([
-      until("the standby waits", async () => waits(), { timeoutMs: 30_000 }),
+      until("the standby waits", async () => waits(), { timeoutMs: 120_000 }),
       diedEarly(next),
     ]);
     expect(await isReady().catch(() => false)).toBe(false);

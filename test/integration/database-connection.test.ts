@@ -6,7 +6,7 @@ import { startTcpProxy } from "../faults/support/tcp-proxy.js";
 import { sharedStack } from "../support/world.js";
 
 /** The default of poll is one second. */
-const SOON = { timeout: 30_000 };
+const SOON = { timeout: 60_000 };
 
 describe("a connection to Postgres that breaks", () => {
   const errors: Error[] = [];

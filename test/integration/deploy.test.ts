@@ -75,7 +75,7 @@ describe("a deployment", () => {
         Object.values(byNonce),
       );
     await until("all contracts are pending", async () => (await waiting()).length === 6, {
-      timeoutMs: 20_000,
+      timeoutMs: 60_000,
     });
     for (const { hash } of await waiting()) await testClient.dropTransaction({ hash });
     await resumeBlocks(testClient);

@@ -11,7 +11,7 @@ import { type Guardian, startGuardian } from "../../src/indexer/supervision/proc
 import { type Postgres, startPostgres } from "../../tools/local/postgres.js";
 import { sharedStack } from "../support/world.js";
 
-const SOON = { timeout: 30_000 };
+const SOON = { timeout: 60_000 };
 const dir = mkdtempSync(join(tmpdir(), "index-watch-test-"));
 // If the tests run as root, Postgres runs as another user.
 chmodSync(dir, 0o755);

@@ -128,7 +128,7 @@ export async function newJuror(
 /** Resolves in a later second: a stake counts for contracts that are matched after the second in which it was made. */
 export async function laterThan({ now }: Pick<Place, "now">, time: string): Promise<void> {
   const isLater = async () => (await now()) * 1000 > Date.parse(time);
-  await until("the second of the stake is over", isLater, { timeoutMs: 10_000 });
+  await until("the second of the stake is over", isLater, { timeoutMs: 60_000 });
 }
 
 /** The body of Submit Votes: one word per criterion, in their order. */

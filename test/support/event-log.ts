@@ -110,4 +110,4 @@ export const typesOf = (events: readonly { type: string }[]): string[] => events
 
 /** Waits for a condition. Throws after twenty seconds. */
 export const eventually = (what: string, condition: () => Promise<boolean>): Promise<unknown> =>
-  until(what, condition, { timeoutMs: 20_000 });
+  until(what, condition, { timeoutMs: 60_000 });
