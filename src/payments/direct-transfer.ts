@@ -22,6 +22,7 @@ import type { PaymentAuthorization } from "./x402.js";
 
 const tokenAbi = parseAbi([
   "function balanceOf(address account) view returns (uint256)",
+  "event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)",
   "event Transfer(address indexed from, address indexed to, uint256 value)",
 ]);
 
@@ -48,7 +49,7 @@ async function isOutsideDeposit(
   payment: PaymentAuthorization,
   { logs }: TransactionReceipt,
 ): Promise<boolean> {
-  if (!hasTransfer(logs, deps.deployment.asset.address, payment)) return false;
+  if (!isTransferOfUse(logs, deps.deployment.asset.address, payment)) return false;
   const events = parseEventLogs({ abi: escrowAbi, logs: emittedBy(payment.to, logs) });
   for (const event of events) if (await isOfPayer(deps, payment, event)) return false;
   return true;
@@ -82,6 +83,23 @@ async function isOfPayer(
     default:
       return false;
   }
+}
+
+/**
+ * Whether the use of this nonce is what moved the value. Its signer can sign other amounts and payees with the same nonce
+ * (EIP-3009), and move the value with another nonce in the same transaction. The token logs a transfer right behind the
+ * use of its authorization.
+ */
+function isTransferOfUse(logs: Log[], token: Address, payment: PaymentAuthorization): boolean {
+  const ofToken = emittedBy(token, logs);
+  const { from: authorizer, nonce } = payment;
+  const use = { abi: tokenAbi, eventName: "AuthorizationUsed", args: { authorizer, nonce } } as const;
+  const [used] = parseEventLogs({ ...use, logs: ofToken });
+  return hasTransfer(
+    ofToken.filter(({ logIndex }) => used !== undefined && logIndex === used.logIndex + 1),
+    token,
+    payment,
+  );
 }
 
 function hasTransfer(

@@ -9,7 +9,7 @@ import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
-import { frontRun, mined, walletOf } from "../support/chain.js";
+import { frontRun, frontRunTogether, mined, walletOf } from "../support/chain.js";
 import { created, draft } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { openWorld, type World } from "../support/world.js";
@@ -124,5 +124,43 @@ test("a payment at the escrow whose operation loses the race is refunded", async
   expect((await winning).data).toMatchObject({ status: "matched", worker: winner.address });
   expect((await losing).error).toMatchObject({ code: "conflict", hint: REFUNDED });
   await expect.poll(() => world.usdOf(loser.address), { timeout: 60_000 }).toBe(10_000_000n);
+  expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
+});
+
+test("a transfer counts for the nonce that made it alone, and takes no one else's money at the escrow", async () => {
+  const client = await world.newAgent({ usd: "100" });
+  const [winner, victim, thief] = [
+    await world.newAgent({ usd: "10" }),
+    await world.newAgent({ usd: "10" }),
+    await world.newAgent({ usd: "10" }),
+  ];
+  const { id } = await created(world, client);
+  const path = `/v1/contracts/${id}/accept`;
+  const post = (
+    agent: Agent,
+    quote: ReturnType<typeof quoteOf>,
+    payment: Awaited<ReturnType<typeof authorize>>,
+  ) => agent.post(path, { accept: true }, version2(quote, payment));
+  const [quote, own] = [
+    quoteOf(await thief.post(path, { accept: true })),
+    quoteOf(await victim.post(path, { accept: true })),
+  ];
+  const stray = await authorize(victim, own, world);
+  expect((await winner.pay<ContractView>(path, { accept: true })).data).toMatchObject({ status: "matched" });
+  await frontRun(world, stranger, stray);
+
+  const claimed = await authorize(thief, quote, world);
+  const moved = await authorize(thief, quote, world);
+  const changes = { nonce: claimed.nonce, to: thief.address, value: 0n };
+  const used = await authorize(thief, quote, { ...world, changes });
+  await frontRunTogether(world, stranger, [used, moved]);
+  expect(await world.usdOf(id as Hex)).toBe(57_500_000n);
+
+  expect((await post(thief, quote, claimed)).error).not.toMatchObject({ hint: REFUNDED });
+  expect((await post(thief, quote, moved)).error).toMatchObject({ hint: REFUNDED });
+  await expect.poll(() => world.usdOf(thief.address), { timeout: 60_000 }).toBe(10_000_000n);
+  expect((await post(thief, quote, claimed)).error).not.toMatchObject({ hint: REFUNDED });
+  expect((await post(victim, own, stray)).error).toMatchObject({ hint: REFUNDED });
+  await expect.poll(() => world.usdOf(victim.address), { timeout: 60_000 }).toBe(10_000_000n);
   expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
 });

@@ -7,7 +7,7 @@ import {
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import { type Address, encodeFunctionData, type Hex, parseAbi, parseAbiItem, parseEther } from "viem";
+import { type Address, encodeFunctionData, type Hex, parseAbi, parseAbiItem, parseEther, size } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { localAccount } from "../../tools/local/network.js";
@@ -43,6 +43,35 @@ export async function frontRun(world: World, stranger: Agent, payment: SignedPay
     args: [from, to, value, validAfter, validBefore, nonce, signature],
   });
   return mined(world, sent);
+}
+
+/** A stranger submits several authorizations to the token in one transaction, which creates a contract that calls it. */
+export async function frontRunTogether(
+  world: World,
+  stranger: Agent,
+  payments: readonly SignedPayment[],
+): Promise<Hex> {
+  const token = world.deployment.asset.address;
+  const calls = payments.map(({ from, to, value, validAfter, validBefore, nonce, signature }) =>
+    encodeFunctionData({
+      abi: testUsdAbi,
+      functionName: "transferWithAuthorization",
+      args: [from, to, value, validAfter, validBefore, nonce, signature],
+    }),
+  );
+  const word = (number: number) => number.toString(16).padStart(4, "0");
+  const CALL_BYTES = 39;
+  let offset = calls.length * CALL_BYTES + 1;
+  const code = calls.map((call) => {
+    const [length, at] = [word(size(call)), word(offset)];
+    offset += size(call);
+    // CODECOPY the calldata to memory, CALL the token with it, POP.
+    return `61${length}61${at}5f395f5f61${length}5f5f73${token.slice(2)}5af150`;
+  });
+  const data: Hex = `0x${code.join("")}00${calls.map((call) => call.slice(2)).join("")}`;
+  const wallet = await walletOf(world, stranger);
+  // An estimate would do without calls that run out of gas.
+  return mined(world, await wallet.sendTransaction({ data, gas: 1_000_000n }));
 }
 
 /** The call that cancels the payer's authorization with this nonce. Anyone can send it. */
