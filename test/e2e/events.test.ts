@@ -463,6 +463,17 @@ describe("the stream", () => {
     await pool.end();
   });
 
+  test("ends when the key that opened it is revoked", async () => {
+    const agent = await world.newAgent();
+    const reader = await stream(agent);
+    await world.pool.query("update app.api_key set revoked_at = now() where address = $1", [agent.address]);
+    await eventually("its key is refused", async () => (await agent.get("/v1/events")).status === 401);
+    const { id } = await created(world, client);
+    await reader.ended;
+    await untilEvent(client, id, "contract.created");
+    expect(reader.messages.map(({ data }) => data.contractId)).not.toContain(id);
+  });
+
   test("is rejected ahead of the log, and if an address has too many", async () => {
     const ahead = await stream(client, "", (BigInt(await latest(client)) + 1_000_000n).toString());
     expect(ahead.status).toBe(400);

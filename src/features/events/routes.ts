@@ -6,6 +6,7 @@ import { type EventFilter, newestPosition, readPage, requireReached, toEvent } f
 import { sendStream } from "../../http/event-stream.js";
 import { body, operation, raw } from "../../http/operation.js";
 import { clientAddress } from "../../http/rate-limit.js";
+import { bearerKey } from "../agents/api-key.js";
 import {
   type EventList,
   EventListQuerySchema,
@@ -57,7 +58,11 @@ export const eventOperations = [
       return ({ query: { after, filter }, headers, caller, c }) => {
         const client = clientAddress(c, deps.config.trustedProxies);
         const position = headers["last-event-id"] ?? after ?? null;
-        return sendStream(c, (signal) => streams.open({ caller, after: position, filter, signal, client }));
+        const key = bearerKey(c.req.header("authorization") ?? "", deps.config.environment) ?? "";
+        const isSignedIn = async () => (await deps.keys.ownerOf(key)) === caller;
+        return sendStream(c, (signal) =>
+          streams.open({ caller, after: position, filter, signal, client, isSignedIn }),
+        );
       };
     },
   ),

@@ -24,14 +24,16 @@ export interface StreamRequest {
   signal: AbortSignal;
   /** Streams with the same key share a limit; the caller's address by default. */
   countedAs?: string | undefined;
+  /** Whether the caller's key is still active; absent for a reader without a key. */
+  isSignedIn?: () => Promise<boolean>;
   /** The client's IP address. Streams of strangers share a limit per IP address. */
   client: string;
 }
 
 export interface EventStreams {
   /**
-   * Chunks of text/event-stream. Ends with `signal`, after {@link LIMITS.streamLifetime}, or when the service stops;
-   * the reader reconnects with the last id. The first chunk comes immediately, or throws `invalid_request`, 429
+   * Chunks of text/event-stream. Ends with `signal`, after {@link LIMITS.streamLifetime}, when the caller's key is revoked,
+   * or when the service stops; the reader reconnects with the last id. The first chunk comes immediately, or throws `invalid_request`, 429
    * `too_many_streams` for one address, or 503 if this process has no capacity.
    */
   open(request: StreamRequest): AsyncGenerator<string, void>;
@@ -107,6 +109,7 @@ export function createEventStreams(
     signal,
     countedAs = caller,
     client,
+    isSignedIn,
   }: StreamRequest): AsyncGenerator<string, void> {
     // Another process can have sent the reader an event that this one has not seen yet.
     if (after !== null && after > feed.newest()) requireReached(after, await newestPosition(db));
@@ -116,6 +119,7 @@ export function createEventStreams(
     try {
       yield `retry: ${RETRY_MS}\n${heartbeat(at)}`;
       while (!signal.aborted && !feed.stopped.aborted && performance.now() < endsAt) {
+        if (isSignedIn !== undefined && !(await isSignedIn())) return;
         const fresh = feed.after(at);
         if (fresh === null) {
           const { rows, end } = await reading(() =>
