@@ -75,6 +75,18 @@ describe("delegation", () => {
     await delegate(addressOf(agent));
   });
 
+  it("is not registered from a sign-in before the newest, which can allow less", async () => {
+    const agent = newAgent();
+    await client.signIn(agent);
+    await network.moveTime(1);
+    await client.signIn(agent);
+    const { rows } = await network.pool.query(
+      "select signature is not null as kept from app.challenge where address = $1 order by issued_at",
+      [addressOf(agent)],
+    );
+    expect(rows.map(({ kept }) => kept)).toEqual([false, true]);
+  });
+
   it("is revoked on chain, once, when every key is revoked", async () => {
     const agent = newAgent();
     await client.signIn(agent);

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, asc, count, eq, gt, isNull, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, isNotNull, isNull, lt, sql } from "drizzle-orm";
 import type { Executor, Transaction } from "../../db/client.js";
 import { NOTIFICATION_LEASE_MS } from "../../db/notifications.js";
 import { apiKey, challenge, webhook } from "../../db/schema.js";
@@ -69,6 +69,7 @@ async function storeKey(
     await lockAddress(tx, address);
     if ((await pendingRevocation(tx, address)) !== null) throw revocationPending();
     await redeem(tx, proof, "issue");
+    await forgetOlderSignatures(tx, proof);
     await tx.insert(apiKey).values({ id: keyId, address, hash: key.hash, label });
     await replaceDelegation(tx, deps, proof);
   });
@@ -142,6 +143,21 @@ async function activeKeys(tx: Transaction, address: Address): Promise<number> {
     .from(apiKey)
     .where(and(eq(apiKey.address, address), isNull(apiKey.revokedAt)));
   return row?.count ?? 0;
+}
+
+/** The newest sign-in counts alone: an older one that allows more could still be registered by whoever stole it. */
+async function forgetOlderSignatures(tx: Transaction, { address, issuedAt }: AddressProof): Promise<void> {
+  await tx
+    .update(challenge)
+    .set({ signature: null })
+    .where(
+      and(
+        eq(challenge.address, address),
+        eq(challenge.purpose, "issue"),
+        isNotNull(challenge.signature),
+        lt(challenge.issuedAt, issuedAt),
+      ),
+    );
 }
 
 /** Registers a sign-in that allows anything else than what is delegated already: the newest counts alone. */
