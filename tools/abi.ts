@@ -38,7 +38,7 @@ const sections = Object.entries(CONTRACTS).map(([name, contract]) => {
   const signatures = [...structsOf(compiled), ...compiled.map(signatureOf)];
   assertComplete(contract, compiled, signatures);
   const lines = signatures.map((signature) => `  ${JSON.stringify(signature)},\n`).join("");
-  return `export const ${name} = parseAbi([\n${lines}]);\n`;
+  return `export const ${name} = /* @__PURE__ */ parseAbi([\n${lines}]);\n`;
 });
 const text = `// Generated from contracts/ by \`npm run abi\`.\nimport { parseAbi } from "viem";\n\n${sections.join("\n")}`;
 

@@ -38,6 +38,8 @@ const BUNDLES = [
     ...PACKAGE,
     splitting: true,
     format: "esm",
+    minifyWhitespace: true,
+    minifySyntax: true,
   },
   { entry: join(PACKAGES, "cli/src/main.ts"), outfile: join(PACKAGES, "cli/dist/main.js"), ...PACKAGE },
   {
@@ -45,6 +47,7 @@ const BUNDLES = [
     outfile: join(PAGES, "dist/wallet.js"),
     platform: "browser",
     format: "esm",
+    splitting: true,
     minify: true,
   },
 ];
@@ -72,7 +75,7 @@ export async function ensureBuilt() {
 /** Removes imports of chunks for their side effects. They have none, and users' bundlers warn of each. */
 function dropBareImports(dir) {
   for (const file of filesIn(dir))
-    writeFileSync(file, readFileSync(file, "utf8").replaceAll(/^import "\.\/[^"]+";\n/gm, ""));
+    writeFileSync(file, readFileSync(file, "utf8").replaceAll(/import "\.\/[^"]+";\n?/g, ""));
 }
 
 /** Writes the packages as they are published, each into its folder in `to`: manifest, bundle, declarations, texts. */

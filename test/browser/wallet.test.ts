@@ -33,7 +33,11 @@ async function newPerson({ usd = "1000", tokens = 0 } = {}): Promise<Person> {
   const page = await surfer.open("/");
   await page.context().exposeFunction("walletRequest", async (method: string, params: string[] = []) => {
     if (method === "personal_sign") return account.signMessage({ message: hexToString(params[0] as Hex) });
-    if (method !== "eth_signTypedData_v4") return [account.address];
+    if (method === "eth_accounts" || method === "eth_requestAccounts") return [account.address];
+    if (method !== "eth_signTypedData_v4")
+      return world.publicClient.request({ method, params } as Parameters<
+        typeof world.publicClient.request
+      >[0]);
     const { EIP712Domain: _, ...types } = JSON.parse(params[1] as string).types;
     return account.signTypedData({ ...JSON.parse(params[1] as string), types });
   });
@@ -97,6 +101,15 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await client.press("Approve");
     await client.done("Approve");
     await expect.poll(() => world.usdOf(worker.address), { timeout: 60_000 }).toBe(1_047_500_000n);
+
+    await client.press("Check against the chain");
+    await client.page.getByText(/All \d+ facts are what the chain says/).waitFor();
+    const steps = await client.page.locator("#verified tr").allInnerTexts();
+    expect(steps.map((row) => row.split("\t")[0])).toEqual([
+      ...["Step", "Created", "Matched", "Delivered", "Approved", "Settled"],
+    ]);
+    expect(steps[3]).toContain(`${worker.address}\tits signed action`);
+    await expectAccessible(client.page);
     // A browser logs a quote as a failed request.
     for (const { page } of [client, worker])
       expect(faultsOf(page).filter((fault) => !fault.includes("status of 402"))).toEqual([]);

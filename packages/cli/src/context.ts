@@ -172,13 +172,3 @@ async function isAccepted(agent: Agent): Promise<boolean> {
     throw error;
   }
 }
-
-/** Reads a reference. Returns null if the contract has none or the caller is not entitled to its key. */
-export async function ifAllowed(read: () => Promise<string | null>): Promise<string | null> {
-  try {
-    return await read();
-  } catch (error) {
-    if (error instanceof ServiceError && error.code === "forbidden") return null;
-    throw error;
-  }
-}

@@ -26,6 +26,7 @@ import {
 import { CLOCK_TOLERANCE, requireOwnDomain, signChallenge } from "./sign-in.js";
 import { createBudget, type PaymentProgress, type PlannedPayment, type SpendingLimit } from "./spending.js";
 import type { Contract, Draft, Network, PinnedNetwork, Settlement } from "./types.js";
+import type { Verification, VerifyOptions } from "./verify/verify.js";
 import { type StatusPattern, type WaitOptions, waitForPayout, waitForStatus, waitUntil } from "./wait.js";
 import type { Signer } from "./wallets.js";
 
@@ -75,6 +76,9 @@ export interface ConnectOptions {
 
 export type OperatorPermission = "none" | "all" | { actions: readonly AgentAction[]; until?: Date };
 
+/** Loaded with the first use: it reads the chain, which agents can do without. */
+const verifying = () => import("./verify/verify.js");
+
 const PATIENCE_MS = 120_000;
 const STABLECOIN_DECIMALS = 6;
 const SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
@@ -117,14 +121,17 @@ export async function connect(options: ConnectOptions) {
   const acting = actions(session);
   const references = deliveries(session, acting.deliver);
   if (options.apiKey === undefined) await references.publishKey().catch(ifNotPossible);
-  return {
+  const known = {
     /** Lower case. */
     address: signer.address.toLowerCase(),
-    apiKey: session.apiKey,
-    network: session.network,
+    network,
     ...readable,
-    ...acting,
     ...references,
+  };
+  return {
+    ...acting,
+    ...known,
+    apiKey: session.apiKey,
     webhooks: webhooks(session),
 
     /** Every event from now on, or after `after`, as an async iterator that resumes after breaks. */
@@ -159,6 +166,16 @@ export async function connect(options: ConnectOptions) {
 
     /** Waits for anything that can be read: `waitUntil(() => agent.stakeOf(), ({ eligible }) => eligible)`. */
     waitUntil,
+
+    /**
+     * Rebuilds a contract from the chain alone, compares every response of the service with it, and names the party whose
+     * signature allowed each step. Throws if there is no escrow at the address, or without a node.
+     */
+    verify: async (id: string, options: Partial<VerifyOptions> = {}): Promise<Verification> =>
+      (await verifying()).verifyContract(known, id, {
+        nodes: session.node === undefined ? [] : [session.node],
+        ...options,
+      }),
 
     /** Returns the payment that an action would cost, or null if it is paid already. Signs and changes nothing. */
     dryRun: (action: (dry: PaidActions) => Promise<unknown>) => dryRun(session, action),

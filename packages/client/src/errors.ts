@@ -72,3 +72,13 @@ export class OutcomeUnknown<T = unknown> extends Error {
     this.resume = resume;
   }
 }
+
+/** Reads a reference. Returns null if the contract has none or the caller is not entitled to its key. */
+export async function ifAllowed(read: () => Promise<string | null>): Promise<string | null> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === "forbidden") return null;
+    throw error;
+  }
+}

@@ -22,6 +22,7 @@ export type { PaymentProof } from "./payment.js";
 export type { PaymentProgress, PlannedPayment, SpendingLimit } from "./spending.js";
 export { provenTerms } from "./terms.js";
 export type * from "./types.js";
+export type { Comparison, Verification, VerifyOptions } from "./verify/verify.js";
 export type { OpenOptions, VoteOptions } from "./votes.js";
 export { contractWallet, type Eip1193Provider, providerSigner, type Signer } from "./wallets.js";
 

@@ -1,7 +1,7 @@
 // Generated from contracts/ by `npm run abi`.
 import { parseAbi } from "viem";
 
-export const factoryAbi = parseAbi([
+export const factoryAbi = /* @__PURE__ */ parseAbi([
   "struct Authorization { uint256 validAfter; uint256 validBefore; bytes32 nonce; bytes signature; }",
   "struct Dependencies { address factory; address asset; address operator; address delegation; address registry; address rewardToken; }",
   "struct Parameters { uint16 protocolFee; uint16 workerStakeRatio; uint16 disputeBondRatio; uint16 backupAgentBondRatio; uint16 earlyWithdrawalSlashRatio; uint16 absentNoneMetClientShare; uint16 baUnclearSlashRatio; uint16 tokenMintRewardFull; uint16 tokenMintRewardReduced; uint32 baEligibilityStake; uint24 baVotingWindow; uint8 baRecruitCount; uint24 payoutHold; }",
@@ -51,7 +51,7 @@ export const factoryAbi = parseAbi([
   "error ZeroAddress()",
 ]);
 
-export const escrowAbi = parseAbi([
+export const escrowAbi = /* @__PURE__ */ parseAbi([
   "struct Authorization { uint256 validAfter; uint256 validBefore; bytes32 nonce; bytes signature; }",
   "struct Dependencies { address factory; address asset; address operator; address delegation; address registry; address rewardToken; }",
   "struct Jury { uint40 disputedAt; uint40 drawBlock; uint16 sealedVotes; bool drawn; uint96 held; }",
@@ -154,7 +154,7 @@ export const escrowAbi = parseAbi([
   "error WrongStatus(uint8 actual, uint8 expected)",
 ]);
 
-export const relayAbi = parseAbi([
+export const relayAbi = /* @__PURE__ */ parseAbi([
   "struct Operation { address target; uint32 gasLimit; bytes data; }",
   "constructor(address owner_)",
   "function acceptOwnership()",
@@ -175,7 +175,7 @@ export const relayAbi = parseAbi([
   "error OwnableUnauthorizedAccount(address account)",
 ]);
 
-export const delegationAbi = parseAbi([
+export const delegationAbi = /* @__PURE__ */ parseAbi([
   "struct Delegation { address agent; address operator; uint8 actions; uint40 until; bytes32 nonce; uint40 issuedAt; uint40 expiresAt; }",
   "constructor(address factory, string domain_)",
   "function FACTORY() view returns (address)",
@@ -193,7 +193,7 @@ export const delegationAbi = parseAbi([
   "error StringsInsufficientHexLength(uint256 value, uint256 length)",
 ]);
 
-export const registryAbi = parseAbi([
+export const registryAbi = /* @__PURE__ */ parseAbi([
   "struct Authorization { uint256 validAfter; uint256 validBefore; bytes32 nonce; bytes signature; }",
   "constructor(address token, address factory, address operator, address delegation)",
   "function DELEGATION() view returns (address)",
@@ -232,7 +232,7 @@ export const registryAbi = parseAbi([
   "error Unbonding(address agent, uint40 releasableAt)",
 ]);
 
-export const protocolTokenAbi = parseAbi([
+export const protocolTokenAbi = /* @__PURE__ */ parseAbi([
   "constructor(address owner_, address factory, address registry, uint128 dailyCap_, uint40 grantDelay)",
   "function DOMAIN_SEPARATOR() view returns (bytes32)",
   "function FACTORY() view returns (address)",
@@ -313,7 +313,7 @@ export const protocolTokenAbi = parseAbi([
   "error WeeklyGrantsExhausted(uint256 grantedThisWeek, uint256 highest)",
 ]);
 
-export const testUsdAbi = parseAbi([
+export const testUsdAbi = /* @__PURE__ */ parseAbi([
   "constructor()",
   "function DOMAIN_SEPARATOR() view returns (bytes32)",
   "function allowance(address owner, address spender) view returns (uint256)",

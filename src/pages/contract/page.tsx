@@ -233,6 +233,14 @@ function Commitment({ data: { terms } }: { data: ContractPageData }) {
           <ChainLink kind="address" value={terms.factory} />
         </dd>
       </dl>
+      <form id="verify" data-contract={terms.contractId} hidden>
+        <button type="submit">Check against the chain</button>{" "}
+        <small>
+          Your wallet's node rebuilds this contract. The script that compares comes from this service: if you
+          do not trust it, use <code>wcontract verify</code>.
+        </small>
+      </form>
+      <div id="verified" />
     </section>
   );
 }

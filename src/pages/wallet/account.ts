@@ -55,6 +55,7 @@ export function createAccount(place: HTMLElement): Account {
     agent = await connect({
       baseUrl: location.origin,
       account: signer,
+      node: provider,
       spendingLimit: { perCall: NO_LIMIT, stake: NO_LIMIT },
       beforePayment: confirmPayment,
       onProgress: ({ step }) => tell(STEPS[step]),

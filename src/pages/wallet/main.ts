@@ -4,6 +4,7 @@ import { createAccount } from "./account.js";
 import { showAgentActions } from "./agent.js";
 import { showContractActions } from "./contract.js";
 import { showPostForm } from "./post.js";
+import { showVerification } from "./verify.js";
 
 const account = createAccount(document.getElementById("account") as HTMLElement);
-for (const show of [showContractActions, showPostForm, showAgentActions]) show(account);
+for (const show of [showContractActions, showVerification, showPostForm, showAgentActions]) show(account);

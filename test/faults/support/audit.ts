@@ -5,8 +5,8 @@
  * agree.
  */
 
-import { readEscrow } from "@working-contracts/cli/verify/read-chain";
-import { rebuild } from "@working-contracts/cli/verify/rebuild";
+import { readEscrow } from "@working-contracts/client/verify/read-chain";
+import { rebuild } from "@working-contracts/client/verify/rebuild";
 import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import { STATUSES, type StatusFacts, statusOf } from "@working-contracts/protocol/status";
@@ -164,7 +164,7 @@ async function escrowFaults(
   });
   if (paid === 0n) return balance === 0n ? [] : [`escrow ${escrow} holds ${balance}, but no one paid`];
   try {
-    const { transfers, settlement } = rebuild(await readEscrow(chain, { id: escrow, deployment }));
+    const { transfers, settlement } = rebuild(await readEscrow(chain, { id: escrow, network: deployment }));
     const wrong = transfers.filter(({ moved, due }) => moved !== due);
     const out = transfers.reduce((sum, { moved }) => sum + BigInt(moved), 0n);
     const divided = settlement.legs.reduce((sum, { amount }) => sum + (parseDecimal(amount) ?? 0n), 0n);

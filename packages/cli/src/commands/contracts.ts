@@ -1,11 +1,12 @@
 /** Commands for a contract's parties and Backup Agents. */
 
+import { ifAllowed } from "@working-contracts/client/errors";
 import type { Agent, Contract, Draft, Duration, Outcome } from "@working-contracts/client/index";
 import { openVoteOnChain } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { type Command, Option } from "commander";
 import type { Context } from "../context.js";
-import { ifAllowed, ownTransactions } from "../context.js";
+import { ownTransactions } from "../context.js";
 import { UsageError } from "../errors.js";
 import { describeContract, fields, plain, table } from "../terminal.js";
 

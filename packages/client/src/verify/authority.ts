@@ -1,15 +1,22 @@
 /** Names the party whose signature allowed each step of a contract, from the chain alone. */
-import { delegationAbi, testUsdAbi as tokenAbi } from "@working-contracts/protocol/abi";
-import type { Deployment } from "@working-contracts/protocol/deployment";
+import { delegationAbi } from "@working-contracts/protocol/abi";
 import {
   type Address,
+  type Client,
   type Hex,
   isAddressEqual,
-  type PublicClient,
   parseEventLogs,
   type TransactionReceipt,
 } from "viem";
-import { type EscrowEvent, type EscrowOnChain, inRanges, lower } from "./read-chain.js";
+import { getContractEvents, getTransactionReceipt } from "viem/actions";
+import {
+  type EscrowEvent,
+  type EscrowOnChain,
+  inRanges,
+  lower,
+  type Protocol,
+  tokenAbi,
+} from "./read-chain.js";
 
 export interface Step {
   step: string;
@@ -25,11 +32,11 @@ const PAYMENT = "its payment authorization";
 const USED_BEFORE = `${PAYMENT}, used at the token`;
 
 export async function stepsOf(
-  client: PublicClient,
-  { id, escrow, deployment }: { id: Address; escrow: EscrowOnChain; deployment: Deployment },
+  client: Client,
+  { id, escrow, network }: { id: Address; escrow: EscrowOnChain; network: Protocol },
 ): Promise<Step[]> {
   const { terms, events } = escrow;
-  const range = (to: bigint) => ({ from: BigInt(deployment.startBlock), to });
+  const range = (to: bigint) => ({ from: BigInt(network.startBlock), to });
   const matched = events.find(({ name }) => name === "WorkingContractMatched");
   const acceptor = lower(matched?.args.counterparty ?? terms.counterparty) as Address;
   const [agentClient, worker] = terms.workerInitiated
@@ -54,11 +61,15 @@ export async function stepsOf(
     const before = events.find((one) => one.blockNumber === blockNumber && one.logIndex === logIndex - 1);
     if (before?.name === "ActionSigned" && lower(before.args.agent) === party) return "its signed action";
     if (isAddressEqual(from, party) && to !== null && isAddressEqual(to, id)) return "its own transaction";
-    const ofParty = { address: deployment.delegation, abi: delegationAbi, args: { agent: party } } as const;
+    const ofParty = {
+      address: network.delegation as Address,
+      abi: delegationAbi,
+      args: { agent: party },
+    } as const;
     const changes = await Promise.all(
       (["DelegationRegistered", "DelegationRevoked"] as const).map((eventName) =>
         inRanges(range(blockNumber), ({ from, to }) =>
-          client.getContractEvents({ ...ofParty, eventName, fromBlock: from, toBlock: to }),
+          getContractEvents(client, { ...ofParty, eventName, fromBlock: from, toBlock: to }),
         ),
       ),
     );
@@ -73,7 +84,7 @@ export async function stepsOf(
 
   /** The first transfer from the party to this escrow after the event, and the nonce of its authorization if it has one. */
   function paymentIn({ logs }: TransactionReceipt, party: Address, after = -1): { nonce: Hex | null } | null {
-    const ofToken = logs.filter(({ address }) => isAddressEqual(address, deployment.asset.address));
+    const ofToken = logs.filter(({ address }) => isAddressEqual(address, network.asset.address as Address));
     const transfer = parseEventLogs({
       abi: tokenAbi,
       logs: ofToken,
@@ -94,8 +105,8 @@ export async function stepsOf(
   /** Money that was at the address before the opening: only an authorization shows that the initiator agreed. */
   async function openedFromBalance({ blockNumber }: EscrowEvent): Promise<string> {
     const transfers = await inRanges(range(blockNumber), ({ from, to }) =>
-      client.getContractEvents({
-        address: deployment.asset.address,
+      getContractEvents(client, {
+        address: network.asset.address as Address,
         abi: tokenAbi,
         eventName: "Transfer",
         args: { to: id },
@@ -105,7 +116,7 @@ export async function stepsOf(
     );
     const own = transfers.find(({ args }) => args.from !== undefined && lower(args.from) === terms.initiator);
     if (own === undefined) return `no signature: ${transfers[0]?.args.from ?? "no one"} paid`;
-    const receipt = await client.getTransactionReceipt({ hash: own.transactionHash });
+    const receipt = await getTransactionReceipt(client, { hash: own.transactionHash });
     return paymentIn(receipt, terms.initiator)?.nonce ? USED_BEFORE : "its own transfer";
   }
 
@@ -120,7 +131,7 @@ export async function stepsOf(
 
   async function stepOf(event: EscrowEvent): Promise<Step> {
     const { name, args, transactionHash } = event;
-    const receipt = await client.getTransactionReceipt({ hash: transactionHash });
+    const receipt = await getTransactionReceipt(client, { hash: transactionHash });
     const by = (party: unknown, allowedBy: string): Step => {
       return { step: name.replace("WorkingContract", ""), party: lower(party), allowedBy, transactionHash };
     };

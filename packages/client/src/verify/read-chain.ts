@@ -1,24 +1,31 @@
 /** Reads everything about one escrow from the chain: its code, its events and the token's transfers out of it. */
 
 import { escrowAbi } from "@working-contracts/protocol/abi";
-import type { Deployment } from "@working-contracts/protocol/deployment";
 import { escrowAddress, unpackTerms } from "@working-contracts/protocol/terms";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
-import {
-  type Address,
-  getAddress,
-  type Hex,
-  type PublicClient,
-  parseAbiItem,
-  parseEventLogs,
-  size,
-} from "viem";
+import { type Address, type Client, getAddress, type Hex, parseAbi, parseEventLogs, size } from "viem";
+import { getBlock, getCode, getLogs, readContract } from "viem/actions";
 
 /** Length of an EIP-1167 proxy; the immutable terms follow it. */
 const PROXY_BYTES = 0x2d;
 /** Without and with a named counterparty. */
 const TERMS_BYTES = [115, 135];
-const TRANSFER = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
+/** EIP-20 and EIP-3009. */
+export const tokenAbi = parseAbi([
+  "event Transfer(address indexed from, address indexed to, uint256 value)",
+  "event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)",
+]);
+
+/** The addresses that a verification trusts. */
+export interface Protocol {
+  chainId: number;
+  /** Block of the first network. */
+  startBlock: number;
+  factory: string;
+  implementation: string;
+  delegation: string;
+  asset: { address: string };
+}
 
 export interface EscrowEvent {
   name: string;
@@ -32,7 +39,7 @@ export interface EscrowEvent {
 
 export interface EscrowOnChain {
   terms: EscrowTerms;
-  /** The address that these terms lead to, with the factory of the deployment file. */
+  /** The address that these terms lead to, with the trusted factory. */
   address: Address;
   events: EscrowEvent[];
   /** Amounts that the token transferred out of the escrow, by payee. */
@@ -46,28 +53,28 @@ export interface EscrowOnChain {
 
 /** Reads everything at one block, by default the newest. Throws if there is no escrow at the address. */
 export async function readEscrow(
-  client: PublicClient,
-  { id, deployment, blockNumber }: { id: Address; deployment: Deployment; blockNumber?: bigint | undefined },
+  client: Client,
+  { id, network, blockNumber }: { id: Address; network: Protocol; blockNumber?: bigint | undefined },
 ): Promise<EscrowOnChain> {
-  const block = await client.getBlock(blockNumber === undefined ? { blockTag: "latest" } : { blockNumber });
-  const code = await client.getCode({ address: id, blockNumber: block.number });
+  const block = await getBlock(client, blockNumber === undefined ? { blockTag: "latest" } : { blockNumber });
+  const code = await getCode(client, { address: id, blockNumber: block.number });
   if (code === undefined || !TERMS_BYTES.includes(size(code) - PROXY_BYTES)) {
-    throw new Error(`No escrow at ${id} on chain ${deployment.chainId}.`);
+    throw new Error(`No escrow at ${id} on chain ${network.chainId}.`);
   }
   const terms = unpackTerms(`0x${code.slice(2 + 2 * PROXY_BYTES)}`);
-  const range = { from: BigInt(deployment.startBlock), to: block.number };
+  const range = { from: BigInt(network.startBlock), to: block.number };
   const [logs, transfers, status] = await Promise.all([
-    inRanges(range, ({ from, to }) => client.getLogs({ address: id, fromBlock: from, toBlock: to })),
+    inRanges(range, ({ from, to }) => getLogs(client, { address: id, fromBlock: from, toBlock: to })),
     inRanges(range, ({ from, to }) =>
-      client.getLogs({
-        address: deployment.asset.address,
-        event: TRANSFER,
+      getLogs(client, {
+        address: network.asset.address as Address,
+        event: tokenAbi[0],
         args: { from: id },
         fromBlock: from,
         toBlock: to,
       }),
     ),
-    client.readContract({ address: id, abi: escrowAbi, functionName: "status", blockNumber: block.number }),
+    readContract(client, { address: id, abi: escrowAbi, functionName: "status", blockNumber: block.number }),
   ]);
   const times = await timesOf(client, [...new Set(logs.map(({ blockNumber }) => blockNumber))]);
   const paid = new Map<string, bigint>();
@@ -77,7 +84,11 @@ export async function readEscrow(
   }
   return {
     terms,
-    address: escrowAddress({ ...deployment, terms }),
+    address: escrowAddress({
+      factory: network.factory as Address,
+      implementation: network.implementation as Address,
+      terms,
+    }),
     events: parseEventLogs({ abi: escrowAbi, logs }).map(
       ({ eventName, args, blockNumber, logIndex, transactionHash }) => ({
         name: eventName,
@@ -114,10 +125,10 @@ export async function inRanges<T>(range: Range, read: (range: Range) => Promise<
   }
 }
 
-async function timesOf(client: PublicClient, blocks: readonly bigint[]): Promise<Map<bigint, number>> {
+async function timesOf(client: Client, blocks: readonly bigint[]): Promise<Map<bigint, number>> {
   const times = await Promise.all(
     blocks.map(async (blockNumber) => {
-      const { timestamp } = await client.getBlock({ blockNumber });
+      const { timestamp } = await getBlock(client, { blockNumber });
       return [blockNumber, Number(timestamp)] as const;
     }),
   );

@@ -1,0 +1,68 @@
+/** Checks a contract's page against the chain, which it reads at the wallet's own node. */
+import type { Verification } from "@working-contracts/client/index";
+import type { Account } from "./account.js";
+
+export function showVerification(account: Account): void {
+  const form = document.querySelector<HTMLFormElement>("form#verify");
+  const place = document.getElementById("verified");
+  const id = form?.dataset.contract;
+  if (form === null || place === null || id === undefined) return;
+  account.onChange((agent) => {
+    form.hidden = agent === null;
+  });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    form.inert = true;
+    await account.perform("Check", async (agent) =>
+      place.replaceChildren(...reportOf(await agent.verify(id))),
+    );
+    form.inert = false;
+  });
+}
+
+function reportOf({ equal, fields, steps }: Verification): HTMLElement[] {
+  const differing = fields.filter((field) => !field.equal);
+  const summary = document.createElement("p");
+  summary.className = equal ? "notice good" : "notice bad";
+  summary.textContent = equal
+    ? `All ${fields.length} facts are what the chain says.`
+    : `${differing.length} of ${fields.length} facts differ from the chain.`;
+  return [
+    summary,
+    ...(equal
+      ? []
+      : [
+          tableOf(
+            ["Fact", "Chain", "Service"],
+            differing.map(({ field, chain, api }) => [field, textOf(chain), textOf(api)]),
+          ),
+        ]),
+    tableOf(
+      ["Step", "By", "Allowed by"],
+      steps.map(({ step, party, allowedBy }) => [step, party, allowedBy]),
+    ),
+  ];
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+
+function tableOf(titles: readonly string[], rows: readonly (readonly string[])[]): HTMLElement {
+  const table = document.createElement("table");
+  const add = (parent: HTMLElement, name: "td" | "th", texts: readonly string[]): void => {
+    const row = document.createElement("tr");
+    for (const text of texts) {
+      const cell = document.createElement(name);
+      cell.textContent = text;
+      row.append(cell);
+    }
+    parent.append(row);
+  };
+  add(table.createTHead(), "th", titles);
+  for (const row of rows) add(table.createTBody(), "td", row);
+  const scroll = document.createElement("section");
+  scroll.className = "scroll";
+  scroll.tabIndex = 0;
+  scroll.setAttribute("aria-label", titles.join(", "));
+  scroll.append(table);
+  return scroll;
+}
