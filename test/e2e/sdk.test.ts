@@ -272,6 +272,35 @@ function countingAccount() {
   };
 }
 
+interface Served {
+  contractId: string;
+  escrowTerms: Omit<EscrowTerms, "price"> & { price: string };
+}
+
+/** A quote of terms with other parameters of the protocol, at the address to which they lead. */
+function lyingParameters(changes: object): typeof fetch {
+  let served: Served | undefined;
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    if (String(input).endsWith(`/${served?.contractId}/terms`)) return Response.json({ data: served });
+    const header = response.headers.get("payment-required");
+    if (header === null) return response;
+    const required = decodePaymentRequiredHeader(header);
+    const quote = required.accepts[0] as { payTo: string };
+    const { authorization = "" } = (init?.headers ?? {}) as Record<string, string>;
+    const path = `${world.url}/v1/contracts/${quote.payTo}/terms`;
+    const { data } = (await (await fetch(path, { headers: { authorization } })).json()) as { data: Served };
+    Object.assign(data.escrowTerms.parameters, changes);
+    const { factory, implementation } = world.deployment;
+    const terms = { ...data.escrowTerms, price: BigInt(data.escrowTerms.price) };
+    quote.payTo = escrowAddress({ factory, implementation, terms });
+    served = { ...data, contractId: quote.payTo };
+    const headers = new Headers(response.headers);
+    headers.set("payment-required", encodePaymentRequiredHeader(required));
+    return new Response(await response.text(), { status: 402, headers });
+  };
+}
+
 const elsewhere = `0x${"66".repeat(20)}`;
 
 describe("nothing is signed", () => {
@@ -300,6 +329,18 @@ describe("nothing is signed", () => {
     const agent = await newAgent({ account, fetch: lyingQuote("payTo", id) }, "0");
     const creation = agent.create({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
     await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field: "payTo" });
+    expect(account.payments()).toEqual([]);
+  });
+
+  it.each([
+    ["beyond the factory's bounds", { protocolFee: 9900 }, false, "protocolFee"],
+    ["unknown to the factory, by the caller's node", { protocolFee: 600 }, true, "parameters"],
+  ])("if a new contract's parameters are %s", async (_name, changes, hasNode, field) => {
+    const account = countingAccount();
+    const node = hasNode ? { node: world.info.rpcUrl } : {};
+    const agent = await newAgent({ account, fetch: lyingParameters(changes), ...node }, "0");
+    const creation = agent.create({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
+    await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field });
     expect(account.payments()).toEqual([]);
   });
 

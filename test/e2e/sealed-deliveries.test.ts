@@ -30,7 +30,8 @@ async function newAgent(options: Partial<ConnectOptions> = {}): Promise<Agent> {
   const account = privateKeyToAccount(generatePrivateKey());
   await world.fundUsd(account.address, "1000");
   const spendingLimit = { perCall: "60", stake: "1000" };
-  return connect({ baseUrl: world.url, account, spendingLimit, ...options });
+  const node = world.info.rpcUrl;
+  return connect({ baseUrl: world.url, account, spendingLimit, node, ...options });
 }
 
 async function matched(by: Agent = client, to: Agent = worker): Promise<string> {

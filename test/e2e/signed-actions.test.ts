@@ -280,8 +280,15 @@ describe("the client", () => {
       change = lie;
       await expect(seller.deliver(id, "ipfs://page")).rejects.toThrow("a checkpoint that you submitted");
     }
-    change = (data) => [...data, { ...data[0] }];
+    change = (data) => [{ ...data[0], data: {} }, ...data];
     await expect(seller.deliver(id, "ipfs://page")).rejects.toThrow("the service asks to sign");
+    for (const lie of [
+      (data: Json[]) => [...data, { ...data[1], data: { tokens: 0 } }],
+      (data: Json[]) => data.toReversed(),
+    ]) {
+      change = lie;
+      await expect(seller.deliver(id, "ipfs://page")).rejects.toThrow("is not the last that you submitted");
+    }
     change = (data) => data;
     expect((await seller.deliver(id, "ipfs://page")).status).toBe("under-review");
   });

@@ -53,7 +53,8 @@ async function strict(options: Partial<ConnectOptions> = {}): Promise<Strict> {
   const account = privateKeyToAccount(generatePrivateKey());
   await world.fundUsd(account.address, "5000");
   const spendingLimit = { perCall: "60", stake: "1000" };
-  return { account, ...(await connect({ baseUrl: world.url, account, spendingLimit, ...options })) };
+  const node = world.info.rpcUrl;
+  return { account, ...(await connect({ baseUrl: world.url, account, spendingLimit, node, ...options })) };
 }
 
 async function strictJuror(): Promise<Strict> {
@@ -192,6 +193,55 @@ describe("a delivery", () => {
     ];
     rows.push(["name a false encryption key of the Client", ...results]);
     expect(results).toEqual(["succeeds", "`RefusedToSign`"]);
+  });
+
+  test("is read by no accomplice that the service names as the Client or a Backup Agent", async () => {
+    const accomplice = await strict();
+    const shares: string[] = [];
+    const deceived = await strict({
+      fetch: async (url, init) => {
+        const path = new URL(String(url)).pathname;
+        if (path.endsWith("/delivery/shares") && init?.method === "POST") {
+          shares.push(String(init.body));
+          return Response.json({ data: {} });
+        }
+        const response = await fetch(url, init);
+        if (path === "/v1/events") {
+          const page = (await response.json()) as { data: object[] };
+          const asked = { role: "backup-agent", releasedTo: accomplice.address };
+          return Response.json({ ...page, data: [{ type: "key.released", data: asked }], hasMore: false });
+        }
+        if (!/^\/v1\/contracts\/0x[0-9a-f]{40}$/.test(path)) return response;
+        const { data } = (await response.json()) as { data: { status: string } };
+        const isDisputed = data.status === "disputed";
+        return Response.json({ data: { ...data, ...(!isDisputed && { client: accomplice.address }) } });
+      },
+    });
+    const id = await strictlyMatched(strictClient, deceived);
+    await deceived.deliver(id, REFERENCE, { seal: true });
+    expect(await strictClient.reveal(id, "delivery")).toBe(REFERENCE);
+    const stolen = async () =>
+      shares.length > 0 ||
+      JSON.parse(await operator.readDelivery(id)).recipients[0].header.kid === accomplice.address
+        ? "succeeds"
+        : "finds nothing";
+    rows.push(["name an accomplice as the Client", "succeeds", await stolen()]);
+    await strictClient.dispute(id);
+    expect(await deceived.shareDelivery(id)).toEqual([]);
+    rows.push(["name an accomplice as a Backup Agent", "succeeds", await stolen()]);
+    expect(rows.slice(-2).map((row) => row.at(-1))).toEqual(["finds nothing", "finds nothing"]);
+  });
+
+  test("of a listing for anyone is sealed only to the Client that the chain names", async () => {
+    const listing = { ...(await draft(world)), initiator: "worker" as const };
+    const without = await strict({ node: undefined as never });
+    for (const seller of [strictWorker, without]) {
+      const { id } = await seller.create(listing as never);
+      await strictClient.accept(id);
+      const delivered = seller.deliver(id, REFERENCE, { seal: true });
+      if (seller === without) await expect(delivered).rejects.toThrow("only the chain proves");
+      else expect(JSON.parse(await operator.readDelivery((await delivered).id)).recipients).toHaveLength(2);
+    }
   });
 
   test("is not confused with another one by a Backup Agent if it is sealed", async () => {

@@ -43,7 +43,10 @@ const stage: Stage = {
   sandbox: network.sandbox,
   now: network.now,
   connect: ({ account }) =>
-    connectClient({ baseUrl: network.baseUrl, account, clock: "service", spendingLimit: { perCall: "60" } }),
+    connectClient({
+      ...{ baseUrl: network.baseUrl, node: network.rpcUrl },
+      ...{ account, clock: "service", spendingLimit: { perCall: "60" } },
+    }),
   say: (story, line) => console.log(`${`[${story}]`.padEnd(27)} ${line}`),
 };
 

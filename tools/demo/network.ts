@@ -15,6 +15,7 @@ const RUNNING = process.env.DATA_DIR || ".local";
 
 export interface Network {
   baseUrl: string;
+  rpcUrl: string;
   deployment: Deployment;
   sandbox: Sandbox;
   balanceOf(address: Address): Promise<bigint>;
@@ -106,6 +107,7 @@ export async function connect(dir = RUNNING): Promise<Network> {
 
   return {
     baseUrl,
+    rpcUrl,
     deployment,
     sandbox,
     balanceOf: (address) => client.readContract({ ...asset, functionName: "balanceOf", args: [address] }),

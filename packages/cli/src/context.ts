@@ -15,7 +15,7 @@ import { parseDecimal } from "@working-contracts/protocol/amounts";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
 import { UsageError } from "./errors.js";
-import { exclusively, readPrivateJson, writePrivateJson } from "./files.js";
+import { exclusively, readPrivateJson, submittedIn, writePrivateJson } from "./files.js";
 import { readKeystore } from "./keystore.js";
 import { type CommonOptions, readSettings, type Settings, type World } from "./settings.js";
 import { askSecret, confirm, createOutput, isInteractive, type Output } from "./terminal.js";
@@ -148,6 +148,7 @@ export async function signedIn(
     account,
     clock,
     operator,
+    submitted: submittedIn(join(settings.configDir, "checkpoints", account.address.toLowerCase())),
     ...(domain !== undefined && { domain }),
     ...(rpcUrl !== undefined && { node: rpcUrl }),
     ...(saved && { network: saved.network }),

@@ -1,7 +1,9 @@
-/** Private files: API keys and spending. */
+/** Private files: API keys, spending and submitted checkpoints. */
 import {
+  appendFileSync,
   chmodSync,
   closeSync,
+  existsSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -9,7 +11,8 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
+import type { SubmittedCheckpoints } from "@working-contracts/client/index";
 
 const LOCK_TRIES = 200;
 const LOCK_PAUSE_MS = 10;
@@ -37,6 +40,21 @@ export function writePrivateJson(path: string, value: unknown): void {
   writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
   chmodSync(draft, 0o600);
   renameSync(draft, path);
+}
+
+/** Keeps hashes of submitted checkpoints in one file for each contract. */
+export function submittedIn(dir: string): SubmittedCheckpoints {
+  const fileOf = (contractId: string): string => join(dir, `${encodeURIComponent(contractId)}.txt`);
+  return {
+    read(contractId) {
+      if (!existsSync(fileOf(contractId))) return [];
+      return readFileSync(fileOf(contractId), "utf8").trim().split("\n") as `0x${string}`[];
+    },
+    add(contractId, leaf) {
+      mkdirSync(dir, { recursive: true, mode: 0o700 });
+      appendFileSync(fileOf(contractId), `${leaf}\n`, { mode: 0o600 });
+    },
+  };
 }
 
 /**

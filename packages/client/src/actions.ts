@@ -33,17 +33,23 @@ export function actions(session: Session) {
     return dataOf(callSigned(session, `POST /v1/contracts/{id}/${action}`, signing, { path: { id } }));
   };
 
-  /** Leaves of the checkpoints that this session submitted. */
-  const submitted = new Map<string, Hex[]>();
-
-  /** The delivery of a text with all checkpoints. Throws RefusedToSign if the service hides or changes a submitted one. */
+  /**
+   * The delivery of a text with all checkpoints. Throws RefusedToSign if the service hides or changes one that the agent
+   * submitted, or shows another one as the last, by which computed criteria are judged.
+   */
   async function deliveryOf(id: string, text: string): Promise<Hex> {
     const served = await servedTerms(id);
     const { computedCriteria, criteriaCount } = provenTerms(id, served, network);
     const { data } = await call(session, "GET /v1/contracts/{id}/checkpoints", { path: { id } });
     const leaves = data.map(checkpointLeaf);
-    if (submitted.get(id)?.some((leaf) => !leaves.includes(leaf)))
+    const own = await session.submitted.read(id.toLowerCase());
+    if (own.some((leaf) => !leaves.includes(leaf)))
       throw new RefusedToSign("checkpoints", "the service hides or changes a checkpoint that you submitted");
+    if (own.length > 0 && own.at(-1) !== leaves.at(-1))
+      throw new RefusedToSign(
+        "checkpoints",
+        "the last checkpoint is not the last that you submitted here. If another program of yours did, deliver from there",
+      );
     const { applicationTerms } = served.document as TermsDocument;
     const metrics = data.at(-1)?.data ?? null;
     const outcomes = computedCriteria
@@ -62,8 +68,13 @@ export function actions(session: Session) {
         const served = await servedTerms(quote.payTo);
         const terms = ownTerms(quote.payTo, { posted, body, caller, served, network });
         const payTo = quote.payTo.toLowerCase();
-        const amount = depositsOf(terms).initiator;
-        return { payTo, currency: "stablecoin" as const, amount, deadline: terms.matchDeadline };
+        return {
+          payTo,
+          currency: "stablecoin" as const,
+          amount: depositsOf(terms).initiator,
+          deadline: terms.matchDeadline,
+          escrow: { id: payTo, terms, isNew: true },
+        };
       };
       return pay(session, "POST /v1/contracts", { body, expect, open: ({ data }) => data });
     },
@@ -132,9 +143,14 @@ export function actions(session: Session) {
         call(session, "POST /v1/contracts/{id}/checkpoint", { path: { id }, body }),
       );
       const checkpointedAt = new Date(body.checkpointedAt).toISOString();
-      const sent = JSON.parse(JSON.stringify({ ...body, contractId: id.toLowerCase(), checkpointedAt }));
-      const leaf = checkpointLeaf(Object.fromEntries(Object.keys(stored).map((key) => [key, sent[key]])));
-      submitted.set(id, [...(submitted.get(id) ?? []), leaf]);
+      const contractId = id.toLowerCase();
+      const leaf = checkpointLeaf(JSON.parse(JSON.stringify({ ...body, contractId, checkpointedAt })));
+      if (leaf !== checkpointLeaf(stored))
+        throw new RefusedToSign(
+          "checkpoints",
+          "the service stored another checkpoint than the one you submitted",
+        );
+      await session.submitted.add(contractId, leaf);
       return stored;
     },
 
@@ -179,7 +195,7 @@ export function actions(session: Session) {
      * Signs a challenge. Returns how many keys were revoked.
      */
     async revokeKeys(keyId?: string): Promise<number> {
-      const redeemed = await signChallenge(session);
+      const redeemed = await signChallenge({ ...session, permission: { actions: 0, until: 0 } });
       const { revokedCount } = await dataOf(
         call({ ...session, apiKey: "" }, "POST /v1/agents/{address}/api-key/revoke", {
           path: { address: caller },

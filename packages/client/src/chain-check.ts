@@ -1,7 +1,10 @@
 /** Checks on chain, with the caller's own node, that a payment goes to a real escrow of the deployment. */
-import { selectorOf } from "@working-contracts/protocol/calls";
+
+import { TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { encodeCall, selectorOf } from "@working-contracts/protocol/calls";
 import { concatHex } from "@working-contracts/protocol/hex";
-import { packTerms } from "@working-contracts/protocol/terms";
+import { STATUSES } from "@working-contracts/protocol/status";
+import { packParameters, packTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
 import type { PinnedNetwork } from "./types.js";
@@ -14,12 +17,13 @@ const IMPLEMENTATION = selectorOf("IMPLEMENTATION()");
 
 /**
  * Throws RefusedToSign if the node is on another chain, the factory does not deploy this implementation, or a contract
- * of the deployment has no code. With `escrow`, also unless that address holds exactly the proxy with these terms.
+ * of the deployment has no code. With `escrow`, also unless that address holds exactly the proxy with these terms, or
+ * for a new one, unless the factory accepts its parameters now.
  */
 export async function requireOnChain(
   node: Node,
   network: PinnedNetwork,
-  escrow?: { id: string; terms: EscrowTerms },
+  escrow?: { id: string; terms: EscrowTerms; isNew?: boolean },
 ): Promise<void> {
   const rpc = requesterOf(node);
   const codeAt = (address: string) => rpc<Hex>("eth_getCode", [address, "latest"]);
@@ -39,6 +43,18 @@ export async function requireOnChain(
     throw new RefusedToSign("implementation", `the factory ${network.factory} deploys other code`);
 
   if (escrow === undefined) return;
+  if (escrow.isNew) {
+    const data = concatHex([
+      selectorOf("parametersValidUntil(bytes29)"),
+      packParameters(escrow.terms.parameters),
+      "0x000000",
+    ]);
+    const validUntil = Number(await rpc<Hex>("eth_call", [{ to: network.factory, data }, "latest"]));
+    const { timestamp } = await rpc<{ timestamp: Hex }>("eth_getBlockByNumber", ["latest", false]);
+    if (validUntil <= Number(timestamp))
+      throw new RefusedToSign("parameters", `the factory ${network.factory} does not accept them`);
+    return;
+  }
   const proxy = concatHex([
     "0x363d3d373d3d3d363d73",
     network.implementation as Address,
@@ -47,6 +63,36 @@ export async function requireOnChain(
   ]);
   if ((await codeAt(escrow.id)).toLowerCase() !== proxy.toLowerCase())
     throw new RefusedToSign("payTo", `there is no escrow with these terms at ${escrow.id}`);
+}
+
+/** Facts of an escrow, read at the caller's own node. Throws RefusedToSign unless it is one with these terms. */
+export async function escrowAt(
+  node: Node,
+  network: PinnedNetwork,
+  escrow: { id: string; terms: EscrowTerms },
+) {
+  await requireOnChain(node, network, escrow);
+  const rpc = requesterOf(node);
+  const read = (data: Hex, to = escrow.id) => rpc<Hex>("eth_call", [{ to, data }, "latest"]);
+  const holds = async (data: Hex, to?: string): Promise<boolean> => BigInt(await read(data, to)) !== 0n;
+  const { baEligibilityStake } = escrow.terms.parameters;
+  const required = BigInt(baEligibilityStake) * 10n ** BigInt(TOKEN_DECIMALS);
+  return {
+    /** Lower case; zero if no one has accepted a listing. */
+    client: async () => `0x${(await read(encodeCall("client()"))).slice(-40)}`,
+    isDisputed: async () => STATUSES[Number(await read(encodeCall("status()"))) - 1] === "disputed",
+    /** Whether an agent was drawn, has voted, or has the stake to vote. */
+    mayVote: async (agent: Address): Promise<boolean> =>
+      (await holds(encodeCall("ballotOf(address)", agent))) ||
+      (await holds(encodeCall("isDrawn(address)", agent))) ||
+      holds(encodeCall("isEligible(address,uint256,uint40)", agent, required, 2 ** 40 - 1), network.registry),
+  };
+}
+
+/** The nonce that the agent's signed actions need at an escrow or the registry. */
+export async function signatureNonceAt(node: Node, contract: string, agent: Address): Promise<bigint> {
+  const data = encodeCall("signatureNonce(address)", agent);
+  return BigInt(await requesterOf(node)<Hex>("eth_call", [{ to: contract, data }, "latest"]));
 }
 
 /** JSON-RPC requests to a node. They throw if the node answers with an error. */

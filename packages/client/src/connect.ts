@@ -22,6 +22,7 @@ import {
   type InputArguments,
   type ResponseOf,
   type Session,
+  type SubmittedCheckpoints,
 } from "./session.js";
 import { CLOCK_TOLERANCE, requireOwnDomain, signChallenge } from "./sign-in.js";
 import { createBudget, type PaymentProgress, type PlannedPayment, type SpendingLimit } from "./spending.js";
@@ -60,6 +61,8 @@ export interface ConnectOptions {
   operator?: OperatorPermission;
   /** API key of an earlier sign-in. If absent, the agent signs in now. */
   apiKey?: string;
+  /** Keeps the hashes of submitted checkpoints; by default in memory, which ends with the program. */
+  submitted?: SubmittedCheckpoints;
   /** Label of the new API key. */
   label?: string;
   /** How long a call is retried while its outcome is unknown; two minutes by default. */
@@ -111,6 +114,7 @@ export async function connect(options: ConnectOptions) {
     },
     node: options.node,
     onProgress: options.onProgress,
+    submitted: options.submitted ?? inMemory(),
     permission: permissionOf(options.operator ?? "none"),
     onReceipt: options.onReceipt,
     apiKey: options.apiKey ?? "",
@@ -179,6 +183,14 @@ export async function connect(options: ConnectOptions) {
 
     /** Returns the payment that an action would cost, or null if it is paid already. Signs and changes nothing. */
     dryRun: (action: (dry: PaidActions) => Promise<unknown>) => dryRun(session, action),
+  };
+}
+
+function inMemory(): SubmittedCheckpoints {
+  const leaves = new Map<string, Hex[]>();
+  return {
+    read: (id) => leaves.get(id) ?? [],
+    add: (id, leaf) => void leaves.set(id, [...(leaves.get(id) ?? []), leaf]),
   };
 }
 

@@ -1,8 +1,11 @@
 /** Deliveries that only the parties, and in a dispute the Backup Agents, can read. */
+import { type Address, ZERO_ADDRESS } from "@working-contracts/protocol/types";
+import { escrowAt, type Node } from "./chain-check.js";
 import { type KeyPair, ownKeysOf, publishKey } from "./encryption-keys.js";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
 import { call, dataOf, type Session } from "./session.js";
+import { provenTerms } from "./terms.js";
 import type { Contract, ReferenceField } from "./types.js";
 
 /** Loaded with the first use: agents that sign in and pay do not need the cipher. */
@@ -11,7 +14,8 @@ const sealing = () => import("./sealing.js");
 export interface DeliverOptions {
   /**
    * Whether only the Client, and in a dispute the Backup Agents, can read the reference, and not the service. By default if
-   * the Client has published an encryption key; `true` throws if it has not, or if the service hides it.
+   * the Client has published an encryption key; `true` throws if it has not, or if the service hides it. Who is the Client
+   * of a listing for anyone only the chain proves, so sealing its delivery needs `node`.
    */
   seal?: boolean;
 }
@@ -34,6 +38,18 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
   };
   const get = (id: string) => dataOf(call(session, "GET /v1/contracts/{id}", { path: { id } }));
 
+  const termsOf = async (id: string) => {
+    const served = await dataOf(call(session, "GET /v1/contracts/{id}/terms", { path: { id } }));
+    return provenTerms(id, served, session.network);
+  };
+  const nodeForJuries = (): Node => {
+    if (session.node !== undefined) return session.node;
+    throw new RefusedToSign(
+      "delivery",
+      "only the chain proves who may judge: connect with `node` to share a sealed delivery",
+    );
+  };
+
   async function committed(id: string, field: ReferenceField): Promise<string | null> {
     const { [field]: jwe } = await get(id);
     if (jwe === null) return null;
@@ -42,12 +58,29 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     return key === undefined ? null : (await sealing()).openReference(jwe, key);
   }
 
+  const escrowOf = async (id: string, node: Node) => {
+    const terms = await termsOf(id);
+    return escrowAt(node, session.network, { id: id.toLowerCase(), terms });
+  };
+
+  /** By the contract's terms, or for a listing for anyone by the chain: the service could name an accomplice. */
+  async function clientOf(id: string): Promise<string> {
+    const { workerInitiated, initiator, counterparty } = await termsOf(id);
+    if (!workerInitiated) return initiator;
+    if (counterparty !== ZERO_ADDRESS) return counterparty;
+    if (session.node !== undefined) return (await escrowOf(id, session.node)).client();
+    throw new RefusedToSign(
+      "delivery",
+      "only the chain proves who the Client of this listing is: connect with `node`, or deliver with `seal: false` to let the service read the reference",
+    );
+  }
+
   /** Seals a reference to the Client and, to share it in a dispute, to the Worker itself. Throws RefusedToSign. */
   async function sealed(id: string, reference: string): Promise<string> {
     const { publishedKey, seal } = await sealing();
-    const { client } = await get(id);
-    const key = client === null ? null : await publishedKey(session, client);
-    if (client !== null && key !== null)
+    const client = await clientOf(id);
+    const key = await publishedKey(session, client);
+    if (key !== null)
       return seal(reference, [
         { address: client, key },
         { address: me, key: (await ownKeys()).key },
@@ -58,8 +91,8 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     );
   }
 
-  /** The Backup Agents who may read the delivery, as far as the caller may know. */
-  async function jurorsOf(id: string): Promise<Set<string>> {
+  /** The Backup Agents who asked for the delivery, were drawn or have voted, as the service's events say. */
+  async function namedJurors(id: string): Promise<Set<string>> {
     const jurors = new Set<string>();
     let after = "0";
     for (;;) {
@@ -75,18 +108,26 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     }
   }
 
-  /** Shares with everyone who may read and has a key, but for those in `done`, and adds them to it. Returns with whom. */
+  /**
+   * Shares with everyone who, by the chain, may read, and has a key, but for those in `done`, and adds them to it. Returns
+   * with whom.
+   */
   async function share(id: string, done = new Set<string>()): Promise<string[]> {
+    const node = nodeForJuries();
     const { client, worker } = await get(id);
-    const recipients = client === me || worker === me ? await jurorsOf(id) : [];
-    const missing = [...recipients].filter((recipient) => !done.has(`${id} ${recipient}`));
+    const named = client === me || worker === me ? await namedJurors(id) : [];
+    const missing = [...named].filter((recipient) => !done.has(`${id} ${recipient}`));
+    if (missing.length === 0) return [];
+    const escrow = await escrowOf(id, node);
+    if (!(await escrow.isDisputed())) return [];
     const { parseSealed, plainTextOf, publishedKey, shareWith } = await sealing();
-    const text = missing.length === 0 ? null : await committed(id, "delivery");
+    const text = await committed(id, "delivery");
     const jwe = text === null ? null : parseSealed(text);
     const plain = jwe === null ? null : await plainTextOf(jwe, { address: me, keys: await ownKeys() });
     if (plain === null) return [];
     const shared: string[] = [];
     for (const recipient of missing) {
+      if (!(await escrow.mayVote(recipient as Address))) continue;
       const key = await publishedKey(session, recipient);
       if (key === null) continue;
       const body = { recipient, jwe: await shareWith(key, plain) };
@@ -143,14 +184,18 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
       throw failure;
     },
 
-    /** Shares a sealed delivery with every Backup Agent who may read it and has a key. Returns with whom. */
+    /**
+     * Shares a sealed delivery with every Backup Agent who may read it and has a key. Returns with whom. Throws RefusedToSign
+     * without `node`: the service says who asked, and only the chain proves that they may.
+     */
     shareDelivery: (id: string): Promise<string[]> => share(id),
 
     /**
      * Shares sealed deliveries with Backup Agents as they are drawn, vote or ask, until `signal` is aborted. Passes each
-     * failure to `onFailure`, and continues with the others.
+     * failure to `onFailure`, and continues with the others. Throws RefusedToSign without `node`.
      */
     async serveJuries({ signal, onFailure }: ServeOptions = {}): Promise<void> {
+      nodeForJuries();
       const done = new Set<string>();
       const follow = { type: JURY_EVENTS, agent: me, ...(signal && { signal }) };
       for await (const { contractId, type, data } of followEvents(session, follow)) {

@@ -17,8 +17,8 @@ export interface Expected {
   resource: string;
   /** Time in seconds after which the payment is of no use, so the authorization ends then at the latest. */
   deadline?: number;
-  /** The existing escrow that is paid. */
-  escrow?: { id: string; terms: EscrowTerms };
+  /** The escrow that is paid, and whether this payment creates it. */
+  escrow?: { id: string; terms: EscrowTerms; isNew?: boolean };
 }
 
 /** A quote of x402 version 2 (`PaymentRequired`), as far as it is read. Every field is checked before it is used. */

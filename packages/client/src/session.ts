@@ -22,6 +22,13 @@ import type { Budget, PaymentProgress, PlannedPayment } from "./spending.js";
 import type { PinnedNetwork } from "./types.js";
 import type { Signer } from "./wallets.js";
 
+/** Hashes of the checkpoints that an agent submitted, by contract: with them it notices one that the service hides. */
+export interface SubmittedCheckpoints {
+  /** In the order in which they were added. */
+  read(contractId: string): Promise<readonly Hex[]> | readonly Hex[];
+  add(contractId: string, leaf: Hex): Promise<void> | void;
+}
+
 export interface Session {
   http: Http;
   signer: Signer;
@@ -37,6 +44,7 @@ export interface Session {
   node?: Node | undefined;
   /** Called before a payment is signed. Throw to refuse the payment. */
   beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
+  submitted: SubmittedCheckpoints;
   /** Actions that the sign-in leaves to the operator; the agent signs every other one. */
   permission: Permission;
   apiKey: string;
@@ -199,11 +207,14 @@ export async function pay<E extends Endpoint, T>(
 
 async function allow(
   { budget, beforePayment }: Session,
-  { amount, currency, resource, payTo }: Expected,
+  { amount, currency, resource, payTo, escrow }: Expected,
 ): Promise<PlannedPayment> {
   const decimals = currency === "protocol-token" ? TOKEN_DECIMALS : undefined;
   const decimal = formatDecimal(amount, decimals);
-  const payment: PlannedPayment = { currency, amount, decimal, resource, payTo };
+  const payment: PlannedPayment = {
+    ...{ currency, amount, decimal, resource, payTo },
+    ...(escrow !== undefined && { terms: escrow.terms }),
+  };
   await beforePayment?.(payment);
   budget.spend(payment);
   return payment;

@@ -2,6 +2,7 @@
 import { type AgentAction, actionBits } from "@working-contracts/protocol/challenge-text";
 import { actionTypedData } from "@working-contracts/protocol/signed-action";
 import type { Address, Hex } from "@working-contracts/protocol/types";
+import { signatureNonceAt } from "./chain-check.js";
 import { RefusedToSign, ServiceError } from "./errors.js";
 import {
   call,
@@ -63,8 +64,17 @@ export async function callSigned<E extends Endpoint>(
     if (asked.call !== own)
       throw new RefusedToSign("action", `the service asks to sign ${asked.call} in the place of ${own}`);
     if (asked.nonce === 0n) throw error;
+    await requireNonce(session, contract, asked.nonce);
     return sign(asked.nonce);
   }
+}
+
+/** With a node: a signature for a later nonce would survive the next `cancelSignatures`. */
+async function requireNonce({ node, signer }: Session, contract: string, asked: bigint): Promise<void> {
+  if (node === undefined) return;
+  const nonce = await signatureNonceAt(node, contract, signer.address);
+  if (asked !== nonce)
+    throw new RefusedToSign("nonce", `the service asks for the nonce ${asked}, the chain has ${nonce}`);
 }
 
 function isLeftToOperator({ permission }: Session, action: AgentAction, now: number): boolean {

@@ -73,8 +73,8 @@ const FIELDS: [start: string, field: string][] = [
 
 /**
  * Throws RefusedToSign unless the text is exactly this service's challenge for this address, issued and expiring about
- * `now` (seconds). Any other text could be a login for another service, or
- * leave more to the operator, or to another one.
+ * `now` (seconds). Any other text could be a login for another service, or leave more to the operator, or to another
+ * one.
  */
 export function requireChallenge(
   message: string,
@@ -89,7 +89,7 @@ export function requireChallenge(
   const secondsOf = (name: string): number => Date.parse(textOf(name)) / 1000;
   const [nonce, issuedAt, expiresAt] = [textOf("Nonce"), secondsOf("Issued At"), secondsOf("Expires At")];
   if (!/^0x[0-9a-f]{64}$/.test(nonce)) throw new RefusedToSign("nonce", "the challenge has no nonce");
-  if (!Number.isInteger(issuedAt) || !Number.isInteger(expiresAt) || issuedAt > now + CLOCK_TOLERANCE)
+  if (!Number.isInteger(issuedAt) || !Number.isInteger(expiresAt) || issuedAt > now + PROCESS_LAG)
     throw new RefusedToSign("issuedAt", "the challenge is not dated, or is dated in the future");
   if (expiresAt > issuedAt + LIMITS.challengeValidity)
     throw new RefusedToSign("expiresAt", `the challenge is valid until ${textOf("Expires At")}, too long`);
@@ -118,5 +118,7 @@ export function requireChallenge(
     throw new RefusedToSign("challenge", "its text is longer than this service's sign-in text");
 }
 
+/** How far the processes of a service can be apart, in seconds. */
+const PROCESS_LAG = 60;
 /** How far a service's clock can be ahead of this machine's, in seconds. */
 export const CLOCK_TOLERANCE = 300;

@@ -1,5 +1,6 @@
 /** Spending limits of an agent, kept in memory for as long as it is connected. */
 import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { SpendingLimitError } from "./errors.js";
 
 /** Decimal amounts. If `perCall` or `stake` is absent, such payments are refused; without `total` there is no total. */
@@ -23,6 +24,8 @@ export interface PlannedPayment {
   resource: string;
   /** The contract's escrow, or the registry of stakes. */
   payTo: string;
+  /** Of the contract that is paid for, among them the protocol's parameters for it: fee, ratios, voting window. */
+  terms?: EscrowTerms;
 }
 
 /** A step of a payment: its quote is checked, it is about to be signed, it is sent, or it is used. */

@@ -1,6 +1,6 @@
 /** Recomputes the terms that a contract's address commits to. Every payment depends on this check. */
 import { parseDecimal } from "@working-contracts/protocol/amounts";
-import type { Parameters } from "@working-contracts/protocol/parameters";
+import { outOfBounds, type Parameters } from "@working-contracts/protocol/parameters";
 import {
   canonicalTerms,
   creationSalt,
@@ -32,7 +32,7 @@ export function provenTerms(id: string, served: Terms, network: PinnedNetwork): 
 
 /**
  * Computes the terms of a contract that the caller is posting. Only the protocol's parameters come from the service.
- * Throws RefusedToSign if the terms do not lead to the address `payTo`.
+ * Throws RefusedToSign if no factory accepts the parameters, or the terms do not lead to the address `payTo`.
  */
 export function ownTerms(
   payTo: string,
@@ -65,6 +65,9 @@ export function ownTerms(
     termsHash: termsHash(document),
     parameters: served.escrowTerms.parameters as Parameters,
   };
+  const wrong = outOfBounds(terms.parameters);
+  if (wrong !== undefined)
+    throw new RefusedToSign(wrong, `${terms.parameters[wrong]} is beyond what the factory accepts`);
   requireAddress(payTo, terms, network);
   return terms;
 }
