@@ -63,6 +63,14 @@ export const MUTANTS = [
     only: "after it stored the receipt",
   },
   {
+    name: "gas-charged-again",
+    file: "src/relayer/gas-accounts.ts",
+    edits: [["where before.gas_used is null order by address", "where true order by address"]],
+    project: "faults",
+    tests: "test/faults/reorg.test.ts",
+    only: "row 46",
+  },
+  {
     name: "receipt-dated-by-replay",
     file: "src/payments/paid-call.ts",
     edits: [
