@@ -84,6 +84,38 @@ export const MUTANTS = [
     only: "with the response stored but not sent",
   },
   {
+    name: "unanswered-unknown",
+    file: "src/features/contracts/perform-action.ts",
+    edits: [["(await findUnanswered(deps, call.subject, hash)) ?? ", ""]],
+    project: "faults",
+    tests: "test/faults/actions.test.ts",
+    only: "before their responses are stored",
+  },
+  {
+    name: "opening-unknown",
+    file: "src/features/votes/open-vote.ts",
+    edits: [["onceKey: `open-vote:$", "onceKey: `opened-vote:$"]],
+    project: "faults",
+    tests: "test/faults/actions.test.ts",
+    only: "before their responses are stored",
+  },
+  {
+    name: "complaint-filed-again",
+    file: "src/http/idempotency.ts",
+    edits: [["if (key === undefined) return", 'if (key !== "") return']],
+    project: "faults",
+    tests: "test/faults/actions.test.ts",
+    only: "a signed complaint",
+  },
+  {
+    name: "share-dated-by-repetition",
+    file: "src/features/encryption/shares.ts",
+    edits: [[" = excluded.jwe then", " <> excluded.jwe then"]],
+    project: "faults",
+    tests: "test/faults/actions.test.ts",
+    only: "after it is stored, gives",
+  },
+  {
     name: "sent-when-claimed",
     file: "src/webhooks/deliveries.ts",
     edits: [
