@@ -1,20 +1,31 @@
 /**
  * Rows 19, 20 and 46: reorgs. Guards: mined and final batches are compared with the chain at every head; a transaction that
  * lost its block is sent again, byte for byte; the escrow's state and the token's nonce let nothing apply twice; the
- * index follows by block hash; a batch's gas is charged with its first receipt.
+ * index follows by block hash; a batch's gas is charged once, as its last receipt says.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Hex } from "viem";
+import { testUsdAbi } from "@working-contracts/protocol/abi";
+import { encodeFunctionData, type Hex } from "viem";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 import { FATES, type Fate } from "./support/cluster.js";
 import type { Payment } from "./support/customers.js";
-import { expectTruth, openScene, type Scene, seededRandom, shuffled, startStory } from "./support/story.js";
+import {
+  expectGasChargedOnce,
+  expectTruth,
+  openScene,
+  type Scene,
+  seededRandom,
+  shuffled,
+  startStory,
+} from "./support/story.js";
 
 const DEEPEST = 10;
 const SERIES = 3;
 const IN_EACH = 4;
+/** What a creation costs. */
+const PRICE = 50_000_000n;
 let scene: Scene;
 
 beforeAll(async () => {
@@ -59,6 +70,7 @@ it.each(series)(
     }
     await done;
     await expectTruth(scene);
+    await expectGasChargedOnce(scene);
   },
 );
 
@@ -103,18 +115,18 @@ async function minedCreation(client: Agent): Promise<{ payment: Payment; batch: 
   return { payment, batch };
 }
 
-/** Removes the batch's block and all newer ones, and resumes the blocks. */
+/** Removes the batch's block and all newer ones. */
 async function removeBlockOf({ number }: MinedBatch, fate: Fate): Promise<void> {
   const { cluster } = scene;
   const head = await cluster.publicClient.getBlockNumber({ cacheTime: 0 });
   await cluster.reorganise(Number(head - BigInt(number)) + 1, fate);
-  cluster.blocks.resume();
 }
 
 it("row 19: a batch that is kept in another block keeps its state, and only its block changes", async () => {
   const { cluster, clients } = scene;
   const { payment, batch } = await minedCreation(clients[0] as Agent);
   await removeBlockOf(batch, "kept");
+  cluster.blocks.resume();
   const { blockHash } = await cluster.publicClient.getTransactionReceipt({ hash: batch.hash });
   expect(blockHash).not.toBe(batch.block);
   await until("the outbox has the new block", async () => (await batchOf(payment)).block === blockHash, {
@@ -130,21 +142,40 @@ it.each(["dropped", "kept"] as const)(
     const { cluster, customers } = scene;
     const [client] = (await customers.join(1)) as [Agent];
     const { payment, batch } = await minedCreation(client);
-    const charged = await gasCharged(client);
-    expect(charged).toBeGreaterThan(0);
-
+    expect(await gasCharged(client)).toBeGreaterThan(0);
     await removeBlockOf(batch, fate);
-    const isIncludedAgain = async (): Promise<boolean> => {
-      const { state, block } = await batchOf(payment);
-      return (state === "mined" || state === "final") && block !== batch.block;
-    };
-    await until("it is included again", isIncludedAgain, { timeoutMs: 60_000 });
+    cluster.blocks.resume();
+    await includedAgain(payment, batch);
     await expectTruth(scene);
-    expect(await gasCharged(client)).toBe(charged);
-    const { gasUsed } = await cluster.publicClient.getTransactionReceipt({ hash: batch.hash });
-    expect(charged).toBe(Math.round(Number(gasUsed) * (await shareOf(payment))));
+    expect(await gasCharged(client)).toBe(await gasUsedBy(payment));
   },
 );
+
+it("row 46: a batch that uses other gas when it is included again is charged what it used then", async () => {
+  const { cluster, customers } = scene;
+  const [client] = (await customers.join(1, { funds: PRICE })) as [Agent];
+  const { payment, batch } = await minedCreation(client);
+  const before = await gasCharged(client);
+  await removeBlockOf(batch, "dropped");
+  // The payment no longer empties the balance, which costs more.
+  const data = encodeFunctionData({ abi: testUsdAbi, functionName: "mint", args: [client.address, PRICE] });
+  const minted = cluster.ownerCall({ to: cluster.deployment.asset.address, data });
+  cluster.blocks.resume();
+  await minted;
+  await includedAgain(payment, batch);
+  await expectTruth(scene);
+  const charged = await gasCharged(client);
+  expect(charged).toBeGreaterThan(before);
+  expect(charged).toBe(await gasUsedBy(payment));
+});
+
+async function includedAgain(payment: Payment, { block: removed }: MinedBatch): Promise<void> {
+  const isIncluded = async (): Promise<boolean> => {
+    const { state, block } = await batchOf(payment);
+    return (state === "mined" || state === "final") && block !== removed;
+  };
+  await until("it is included again", isIncluded, { timeoutMs: 60_000 });
+}
 
 /** Gas on the agent's account. */
 async function gasCharged({ address }: Agent): Promise<number> {
@@ -155,15 +186,17 @@ async function gasCharged({ address }: Agent): Promise<number> {
   return rows[0]?.used ?? 0;
 }
 
-/** The part of its batch's gas that the payment's operation bears. */
-async function shareOf({ authorization: { nonce } }: Payment): Promise<number> {
+/** Gas that the chain says the payment's operation has used: its part of its batch. */
+async function gasUsedBy(payment: Payment): Promise<number> {
   const { rows } = await scene.cluster.pool.query<{ share: number }>(
     `select mine.gas_limit::float8 / sum(o.gas_limit) as share
     from app.operation mine join app.batch b on b.id = mine.batch_id join app.operation o on o.id = any(b.operation_ids)
     where mine.nonce = $1 group by mine.gas_limit`,
-    [nonce],
+    [payment.authorization.nonce],
   );
-  return rows[0]?.share ?? 0;
+  const { hash } = await batchOf(payment);
+  const { gasUsed } = await scene.cluster.publicClient.getTransactionReceipt({ hash });
+  return Math.round(Number(gasUsed) * (rows[0]?.share ?? 0));
 }
 
 it("row 20: a reorg beyond finality is noticed, raises an alarm, and its transactions are applied again", async () => {

@@ -52,12 +52,7 @@ export const MUTANTS = [
   {
     name: "gas-uncharged",
     file: "src/relayer/gas-accounts.ts",
-    edits: [
-      [
-        "where before.gas_used is null order by address",
-        "where before.gas_used is not null order by address",
-      ],
-    ],
+    edits: [["* o.gas_limit / sum(", "* 0 / sum("]],
     project: "faults",
     tests: "test/faults/crash.test.ts",
     only: "after it stored the receipt",
@@ -65,10 +60,18 @@ export const MUTANTS = [
   {
     name: "gas-charged-again",
     file: "src/relayer/gas-accounts.ts",
-    edits: [["where before.gas_used is null order by address", "where true order by address"]],
+    edits: [[" - coalesce(before.gas_used, 0)", " - 0 * coalesce(before.gas_used, 0)"]],
     project: "faults",
     tests: "test/faults/reorg.test.ts",
-    only: "row 46",
+    only: "row 46: a batch that a reorg removed",
+  },
+  {
+    name: "gas-of-first-receipt",
+    file: "src/relayer/gas-accounts.ts",
+    edits: [["* o.gas_limit / sum(", "* (before.gas_used is null)::int * o.gas_limit / sum("]],
+    project: "faults",
+    tests: "test/faults/reorg.test.ts",
+    only: "row 46: a batch that uses other gas",
   },
   {
     name: "receipt-dated-by-replay",
