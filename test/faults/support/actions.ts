@@ -23,7 +23,7 @@ const STAKE = 1000;
 const SALT = `0x${"5a".repeat(32)}` as const;
 const OUTCOMES = ["met", "not met"] as const;
 
-export const delivery = JSON.stringify({ delivery: "ipfs://x" });
+const DELIVERY = { delivery: "ipfs://x" };
 
 /** Sends the call, always the same bytes, until a response gives its outcome. */
 export const send = (
@@ -57,7 +57,7 @@ export async function disputed({ customers, clients, workers }: Scene): Promise<
   const [client, worker] = [clients[0] as Agent, workers[0] as Agent];
   const { id } = ok(await customers.create(client));
   ok(await customers.accept(worker, id));
-  ok(await customers.act(worker, id, "delivery", JSON.parse(delivery)));
+  ok(await customers.act(worker, id, "delivery", DELIVERY));
   ok(await customers.pay(client, `/v1/contracts/${id}/dispute`, ""));
   return id as Address;
 }
@@ -86,11 +86,11 @@ export async function prepareActions(scene: Scene): Promise<Action[]> {
   };
   const onContract = (agent: Agent, kind: OperationKind, escrow: Address, call: string, body?: string) =>
     signed({ agent, kind, escrow }, `/v1/contracts/${escrow}/${call}`, body);
-  ok(await send(scene, await onContract(worker, "deliver", approved, "delivery", delivery)));
+  ok(await send(scene, await onContract(worker, "deliver", approved, "delivery", JSON.stringify(DELIVERY))));
   return Promise.all([
     opening,
     onContract(client, "approve", approved, "approve"),
-    onContract(worker, "deliver", delivered, "delivery", delivery),
+    onContract(worker, "deliver", delivered, "delivery", JSON.stringify(DELIVERY)),
     onContract(worker, "withdraw", withdrawn, "withdraw"),
     onContract(client, "cancel", cancelled, "cancel"),
     onContract(worker, "decline", declined, "accept", JSON.stringify({ accept: false })),
