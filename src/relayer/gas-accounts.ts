@@ -112,8 +112,9 @@ const owedNow = ({ allowance, budget }: GasLimits): SQL => sql`greatest(least(ac
     * case account.address when ${UNEARNED} then ${budget / BUDGET_SECONDS}::float8 else ${allowance / ALLOWANCE_SECONDS}::float8 end)`;
 
 /**
- * Records a batch's place on chain, and the first time also its gas: an operation's share is that of its gas limit, and the
- * keeper's operations count for whoever posted the contract. Fees that contracts paid in it are credited to their agents.
+ * Records a batch's place on chain, and its gas: an operation's share is that of its gas limit, and the keeper's
+ * operations count for whoever posted the contract. Fees that contracts paid in it are credited to their agents. After a
+ * reorg only the difference in gas is charged, and no fee is credited again.
  */
 export async function recordBatch(
   tx: Transaction,
@@ -131,13 +132,14 @@ export async function recordBatch(
       where id = ${id.toString()}::bigint),
     carried as (
       select coalesce(o.caller, t.caller) as address, 0 as earned,
-        ${gasUsed.toString()}::numeric * o.gas_limit / sum(o.gas_limit) over () as used
-      from app.operation o left join app.terms t on t.id = o.escrow
+        (${gasUsed.toString()}::numeric - coalesce(before.gas_used, 0)) * o.gas_limit / sum(o.gas_limit) over () as used
+      from before, app.operation o left join app.terms t on t.id = o.escrow
       where o.id = any(${sql.param(operationIds.map(String))}::bigint[])),
     credited as (
       select party.caller as address, fee.gas / count(*) over (partition by fee.escrow) as earned, 0 as used
       from unnest(${sql.param(fees.map(({ escrow }) => escrow))}::text[], ${sql.param(fees.map(({ gas }) => gas))}::numeric[])
         as fee (escrow, gas)
+      join before on before.gas_used is null
       join lateral (
         select distinct caller from app.operation o where o.escrow = fee.escrow and o.kind in ('create', 'accept', 'vote')
           and o.state in ('mined', 'final') and o.caller is not null) party on true),
@@ -154,8 +156,8 @@ export async function recordBatch(
         from changes left join app.gas_account a using (address)) unearned
       having sum(spent) > 0)
     insert into app.gas_account as account (address, used, earned, owed)
-    select address, round(used), round(earned), round(entries.owed) from entries, before
-    where before.gas_used is null order by address
+    select address, round(used), round(earned), round(entries.owed) from entries
+    where used <> 0 or earned <> 0 order by address
     on conflict (address) do update set used = account.used + excluded.used, earned = account.earned + excluded.earned,
       owed = ${owedNow(limits)} + excluded.owed, owed_at = now()`);
 }

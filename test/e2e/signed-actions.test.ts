@@ -2,12 +2,13 @@
 import { connect, RefusedToSign } from "@working-contracts/client/index";
 import { delegationAbi, escrowAbi } from "@working-contracts/protocol/abi";
 import { actionBits } from "@working-contracts/protocol/challenge-text";
-import type { Address, Hex } from "viem";
+import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Agent, type Answer, signIn } from "../support/agent.js";
+import { type Agent, signIn } from "../support/agent.js";
 import { mined, walletOf } from "../support/chain.js";
 import { created, delivered, eventually, type Json, matched, newJuror, ok } from "../support/contracts.js";
+import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { openWorld, type World } from "../support/world.js";
 
 let world: World;
@@ -30,16 +31,6 @@ async function strict(): Promise<Agent> {
   return signInAs({ account });
 }
 
-interface ToSign {
-  message: { agent: string; call: Hex; nonce: string; deadline: number };
-}
-const toSign = ({ error }: Answer) => (error as { details: { sign: ToSign } }).details.sign;
-
-async function headersFor({ account }: Agent, sign: ToSign): Promise<Record<string, string>> {
-  const signature = await account.signTypedData(sign as never);
-  return { "Action-Signature": signature, "Action-Deadline": String(sign.message.deadline) };
-}
-
 const delegated = (agent: Agent, action: "approve" | "deliver") =>
   world.publicClient.readContract({
     address: world.deployment.delegation,
@@ -56,7 +47,7 @@ async function underReview(): Promise<{ id: Address }> {
   const path = `/v1/contracts/${id}/delivery`;
   const body = { delivery: "ipfs://output" };
   const sign = toSign(await worker.post(path, body));
-  ok(await worker.post(path, body, await headersFor(worker, sign)));
+  ok(await worker.post(path, body, await signedHeaders(worker, sign)));
   return { id };
 }
 
@@ -115,10 +106,10 @@ describe("an agent that leaves nothing to the operator", () => {
     const sign = toSign(unsigned);
     expect(sign.message).toMatchObject({ agent: agent.address, nonce: "0" });
     const stranger = { ...agent, account: privateKeyToAccount(generatePrivateKey()) };
-    const forged = await agent.post(path, body, await headersFor(stranger, sign));
+    const forged = await agent.post(path, body, await signedHeaders(stranger, sign));
     expect(forged).toMatchObject({ status: 401, error: { code: "invalid_signature" } });
 
-    const signed = await agent.post(path, body, await headersFor(agent, sign));
+    const signed = await agent.post(path, body, await signedHeaders(agent, sign));
     expect(signed.status).toBe(status);
     expect(await delegated(agent, "approve")).toBe(false);
   });
@@ -128,7 +119,7 @@ describe("an agent that leaves nothing to the operator", () => {
     const now = await world.now();
     const asked = await client.post(approval(id), undefined, { "Action-Deadline": String(now + 50) });
     expect(toSign(asked).message.deadline).toBe(now + 50);
-    const headers = await headersFor(client, toSign(asked));
+    const headers = await signedHeaders(client, toSign(asked));
     for (const deadline of [now - 1, now + 86_400 + 60]) {
       const late = await client.post(approval(id), undefined, {
         ...headers,
@@ -146,7 +137,7 @@ describe("an agent that leaves nothing to the operator", () => {
 
   test("ends signatures that it has not used", async () => {
     const { id } = await underReview();
-    const headers = await headersFor(client, toSign(await client.post(approval(id))));
+    const headers = await signedHeaders(client, toSign(await client.post(approval(id))));
     const wallet = await walletOf(world, client);
     const escrow = { address: id, abi: escrowAbi } as const;
     await mined(world, await wallet.writeContract({ ...escrow, functionName: "cancelSignatures" }));
@@ -154,7 +145,7 @@ describe("an agent that leaves nothing to the operator", () => {
     const cancelled = await client.post(approval(id), undefined, headers);
     expect(cancelled).toMatchObject({ status: 401, error: { code: "invalid_signature" } });
     expect(toSign(cancelled).message.nonce).toBe("1");
-    ok(await client.post(approval(id), undefined, await headersFor(client, toSign(cancelled))));
+    ok(await client.post(approval(id), undefined, await signedHeaders(client, toSign(cancelled))));
   });
 
   test("takes back what an earlier sign-in left to the operator", async () => {
@@ -183,7 +174,7 @@ test("an agent leaves some actions to the operator, until a time", async () => {
     await client.post(
       approval(id),
       undefined,
-      await headersFor(client, toSign(await client.post(approval(id)))),
+      await signedHeaders(client, toSign(await client.post(approval(id)))),
     ),
   );
 

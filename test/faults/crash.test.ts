@@ -11,9 +11,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 import type { GateName } from "./support/gate.js";
-import { RESET, type RpcCall } from "./support/rpc-proxy.js";
-import type { ServiceProcess } from "./support/service-process.js";
-import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
+import { killAt as killAtGate, killOnCall as killOnNodeCall, type Start } from "./support/kill.js";
+import type { RpcCall } from "./support/rpc-proxy.js";
+import { expectGasChargedOnce, expectTruth, openScene, type Scene, startStory } from "./support/story.js";
 
 let scene: Scene;
 
@@ -89,14 +89,14 @@ describe("when a relayer process is killed", () => {
     const victim = await killAt("batch_mined", true);
     expect(victim.name).toMatch(/^relayer/);
     await expectTruth(scene);
-    await expectGasChargedOnce();
+    await expectGasChargedOnce(scene);
   });
 
   it("after it stored the receipt, its successor continues from there", async () => {
     const victim = await killAt("batch_mined", false);
     expect(victim.name).toMatch(/^relayer/);
     await expectTruth(scene);
-    await expectGasChargedOnce();
+    await expectGasChargedOnce(scene);
   });
 });
 
@@ -210,61 +210,12 @@ async function expectSameReceipt(): Promise<void> {
   }
 }
 
-/** The gas of all batches is on the accounts, each once. Each share is rounded. */
-async function expectGasChargedOnce(): Promise<void> {
-  const { rows } = await scene.cluster.pool.query<{ spent: number; charged: number; shares: number }>(`
-    select (select sum(gas_used)::float8 from app.batch) as spent,
-      (select sum(used)::float8 from app.gas_account where address <> '*') as charged,
-      (select count(*)::int from app.operation) as shares`);
-  const [gas] = rows;
-  expect(gas?.spent).toBeGreaterThan(0);
-  expect(Math.abs((gas?.spent ?? 0) - (gas?.charged ?? 0))).toBeLessThanOrEqual(gas?.shares ?? 0);
-}
+const start: Start = (prepare) => startStory(scene, prepare);
 
-/** Kills the process that reaches the gate. If `isLost`, its write never arrives; otherwise it does. */
-async function killAt(gate: GateName, isLost: boolean): Promise<ServiceProcess> {
-  const { cluster } = scene;
-  const { done } = await startStory(scene, () => cluster.gates.close(gate));
-  const writer = await cluster.gates.reached(gate);
-  const victim = cluster.processAt(writer.port);
-  await victim.kill();
-  if (isLost) await cluster.gates.drop(writer);
-  await cluster.gates.open(gate);
-  await done;
-  return victim;
-}
+const killAt = (gate: GateName, isLost: boolean) => killAtGate(scene.cluster, { gate, isLost, start });
 
-/** Kills the first relayer that makes such a call: before the node receives the call, or when its response is there. */
-async function killOnCall(
-  isAwaited: (call: RpcCall) => boolean,
-  when: "before" | "after",
-): Promise<ServiceProcess> {
-  const { cluster } = scene;
-  let victim: ServiceProcess | undefined;
-  let killed: Promise<void> | undefined;
-  const lieInWait = async (): Promise<void> => {
-    for (const relayer of cluster.relayers) {
-      relayer.rpc.setRule(async (call, forward) => {
-        if (!isAwaited(call) || (victim !== undefined && victim !== relayer)) return forward();
-        if (when === "after") {
-          const answer = await forward();
-          if (!("result" in answer) || answer.result === null) return answer;
-          if (victim !== undefined && victim !== relayer) return answer;
-        }
-        victim ??= relayer;
-        killed ??= relayer.kill();
-        return RESET;
-      });
-    }
-  };
-  const { done } = await startStory(scene, lieInWait);
-  await until("a relayer is killed", async () => killed !== undefined, { timeoutMs: 60_000 });
-  await killed;
-  cluster.setRules(null);
-  await done;
-  if (victim === undefined) throw new Error("no relayer was killed");
-  return victim;
-}
+const killOnCall = (isAwaited: (call: RpcCall) => boolean, when: "before" | "after") =>
+  killOnNodeCall(scene.cluster, { isAwaited, when, start });
 
 async function waitingOperations(count: number): Promise<void> {
   const open = "select count(*)::int as count from app.operation where state in ('queued', 'sent')";

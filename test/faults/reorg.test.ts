@@ -1,18 +1,31 @@
 /**
- * Rows 19 and 20: reorgs. Guards: mined and final batches are compared with the chain at every head; a transaction that
+ * Rows 19, 20 and 46: reorgs. Guards: mined and final batches are compared with the chain at every head; a transaction that
  * lost its block is sent again, byte for byte; the escrow's state and the token's nonce let nothing apply twice; the
- * index follows by block hash.
+ * index follows by block hash; a batch's gas is charged once, as its last receipt says.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import { testUsdAbi } from "@working-contracts/protocol/abi";
+import { encodeFunctionData, type Hex } from "viem";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 import { FATES, type Fate } from "./support/cluster.js";
-import { expectTruth, openScene, type Scene, seededRandom, shuffled, startStory } from "./support/story.js";
+import type { Payment } from "./support/customers.js";
+import {
+  expectGasChargedOnce,
+  expectTruth,
+  openScene,
+  type Scene,
+  seededRandom,
+  shuffled,
+  startStory,
+} from "./support/story.js";
 
 const DEEPEST = 10;
 const SERIES = 3;
 const IN_EACH = 4;
+/** What a creation costs. */
+const PRICE = 50_000_000n;
 let scene: Scene;
 
 beforeAll(async () => {
@@ -57,54 +70,134 @@ it.each(series)(
     }
     await done;
     await expectTruth(scene);
+    await expectGasChargedOnce(scene);
   },
 );
 
-it("row 19: a batch that is kept in another block keeps its state, and only its block changes", async () => {
-  const { cluster, customers, clients } = scene;
-  const asked = await customers.quoted(clients[0] as Agent, "/v1/contracts", await customers.draft());
+interface MinedBatch {
+  state: string;
+  hash: Hex;
+  number: string;
+  block: string;
+  attempts: number;
+}
+
+/** The batch that carries the payment's operation. */
+async function batchOf({ authorization: { nonce } }: Payment): Promise<MinedBatch> {
+  const { rows } = await scene.cluster.pool.query<MinedBatch>(
+    `select state, transaction_hash as hash, block_number as number, block_hash as block,
+      jsonb_array_length(attempts) as attempts from app.batch
+    where id = (select batch_id from app.operation where nonce = $1)`,
+    [nonce],
+  );
+  const [row] = rows;
+  if (row === undefined) throw new Error("the batch is missing");
+  return row;
+}
+
+/** A creation whose batch is mined and not yet final. Makes no block afterwards. */
+async function minedCreation(client: Agent): Promise<{ payment: Payment; batch: MinedBatch }> {
+  const { cluster, customers } = scene;
+  const asked = await customers.quoted(client, "/v1/contracts", await customers.draft());
   if ("refusal" in asked) throw new Error("no quote");
   const { payment } = asked;
-  const batchOfIt = async () => {
-    const { rows } = await cluster.pool.query<{
-      state: string;
-      hash: `0x${string}`;
-      number: string;
-      block: string;
-      attempts: number;
-    }>(
-      `select state, transaction_hash as hash, block_number as number, block_hash as block,
-        jsonb_array_length(attempts) as attempts from app.batch
-      where id = (select batch_id from app.operation where nonce = $1)`,
-      [payment.authorization.nonce],
-    );
-    const [row] = rows;
-    if (row === undefined) throw new Error("the batch is missing");
-    return row;
-  };
   const creating = customers.settle(payment);
   creating.catch(() => {});
-  await until("it is mined", async () => (await batchOfIt()).state === "mined", {
+  await until("it is mined", async () => (await batchOf(payment)).state === "mined", {
     timeoutMs: 60_000,
     intervalMs: 20,
   });
-  // Before its block is final.
   await cluster.blocks.pause();
   await cluster.blocks.next();
   expect((await creating).status).toBe(200);
-  const before = await batchOfIt();
-  expect(before.state).toBe("mined");
+  const batch = await batchOf(payment);
+  expect(batch.state).toBe("mined");
+  return { payment, batch };
+}
+
+/** Removes the batch's block and all newer ones. */
+async function removeBlockOf({ number }: MinedBatch, fate: Fate): Promise<void> {
+  const { cluster } = scene;
   const head = await cluster.publicClient.getBlockNumber({ cacheTime: 0 });
-  await cluster.reorganise(Number(head - BigInt(before.number)) + 1, "kept");
+  await cluster.reorganise(Number(head - BigInt(number)) + 1, fate);
+}
+
+it("row 19: a batch that is kept in another block keeps its state, and only its block changes", async () => {
+  const { cluster, clients } = scene;
+  const { payment, batch } = await minedCreation(clients[0] as Agent);
+  await removeBlockOf(batch, "kept");
   cluster.blocks.resume();
-  const { blockHash } = await cluster.publicClient.getTransactionReceipt({ hash: before.hash });
-  expect(blockHash).not.toBe(before.block);
-  await until("the outbox has the new block", async () => (await batchOfIt()).block === blockHash, {
+  const { blockHash } = await cluster.publicClient.getTransactionReceipt({ hash: batch.hash });
+  expect(blockHash).not.toBe(batch.block);
+  await until("the outbox has the new block", async () => (await batchOf(payment)).block === blockHash, {
     timeoutMs: 30_000,
   });
-  expect(await batchOfIt()).toMatchObject({ hash: before.hash, attempts: 1 });
+  expect(await batchOf(payment)).toMatchObject({ hash: batch.hash, attempts: 1 });
   await expectTruth(scene);
 });
+
+it.each(["dropped", "kept"] as const)(
+  "row 46: a batch that a reorg removed (%s) and that is included again is charged to its agent once",
+  async (fate) => {
+    const { cluster, customers } = scene;
+    const [client] = (await customers.join(1)) as [Agent];
+    const { payment, batch } = await minedCreation(client);
+    expect(await gasCharged(client)).toBeGreaterThan(0);
+    await removeBlockOf(batch, fate);
+    cluster.blocks.resume();
+    await includedAgain(payment, batch);
+    await expectTruth(scene);
+    expect(await gasCharged(client)).toBe(await gasUsedBy(payment));
+  },
+);
+
+it("row 46: a batch that uses other gas when it is included again is charged what it used then", async () => {
+  const { cluster, customers } = scene;
+  const [client] = (await customers.join(1, { funds: PRICE })) as [Agent];
+  const { payment, batch } = await minedCreation(client);
+  const before = await gasCharged(client);
+  await removeBlockOf(batch, "dropped");
+  // The payment no longer empties the balance, which costs more.
+  const data = encodeFunctionData({ abi: testUsdAbi, functionName: "mint", args: [client.address, PRICE] });
+  const minted = cluster.ownerCall({ to: cluster.deployment.asset.address, data });
+  cluster.blocks.resume();
+  await minted;
+  await includedAgain(payment, batch);
+  await expectTruth(scene);
+  const charged = await gasCharged(client);
+  expect(charged).toBeGreaterThan(before);
+  expect(charged).toBe(await gasUsedBy(payment));
+});
+
+async function includedAgain(payment: Payment, { block: removed }: MinedBatch): Promise<void> {
+  const isIncluded = async (): Promise<boolean> => {
+    const { state, block } = await batchOf(payment);
+    return (state === "mined" || state === "final") && block !== removed;
+  };
+  await until("it is included again", isIncluded, { timeoutMs: 60_000 });
+}
+
+/** Gas on the agent's account. */
+async function gasCharged({ address }: Agent): Promise<number> {
+  const { rows } = await scene.cluster.pool.query<{ used: number }>(
+    "select used::float8 as used from app.gas_account where address = $1",
+    [address],
+  );
+  return rows[0]?.used ?? 0;
+}
+
+/** Gas that the chain says the payment's operation has used: its part of its batch. */
+async function gasUsedBy(payment: Payment): Promise<number> {
+  const { rows } = await scene.cluster.pool.query<{ share: number }>(
+    `select mine.gas_limit::float8 / sum(o.gas_limit) as share
+    from app.operation mine join app.batch b on b.id = mine.batch_id join app.operation o on o.id = any(b.operation_ids)
+    where mine.nonce = $1 group by mine.gas_limit`,
+    [payment.authorization.nonce],
+  );
+  const { hash } = await batchOf(payment);
+  const { gasUsed } = await scene.cluster.publicClient.getTransactionReceipt({ hash });
+  return Math.round(Number(gasUsed) * (rows[0]?.share ?? 0));
+}
 
 it("row 20: a reorg beyond finality is noticed, raises an alarm, and its transactions are applied again", async () => {
   const { cluster } = scene;

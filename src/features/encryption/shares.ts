@@ -16,7 +16,8 @@ export interface ShareView {
 }
 
 /**
- * Stores what a party encrypted for a Backup Agent, in place of what it shared before. Refuses with 404, 403 (not a
+ * Stores what a party encrypted for a Backup Agent, in place of what it shared before; the same text again keeps its
+ * first time. Refuses with 404, 403 (not a
  * party; the recipient was not drawn, has not voted and has not asked for the keys) and 409 (not disputed).
  */
 export async function shareDelivery(
@@ -38,15 +39,18 @@ export async function shareDelivery(
       message: `${recipient} is not a Backup Agent of this dispute: it was not drawn, has not voted and has not asked for the keys.`,
     });
   }
-  const share = { jwe, sharedAt: new Date() };
-  await db
+  const [stored] = await db
     .insert(deliveryShare)
-    .values({ contractId: id, recipient, sender: caller, ...share })
+    .values({ contractId: id, recipient, sender: caller, jwe, sharedAt: new Date() })
     .onConflictDoUpdate({
       target: [deliveryShare.contractId, deliveryShare.recipient, deliveryShare.sender],
-      set: share,
-    });
-  return { contractId: id, recipient, sender: caller, jwe, sharedAt: share.sharedAt.toISOString() };
+      set: {
+        jwe,
+        sharedAt: sql`case when ${deliveryShare.jwe} = excluded.jwe then ${deliveryShare.sharedAt} else excluded.shared_at end`,
+      },
+    })
+    .returning();
+  return toShare(stored as ShareRow);
 }
 
 /** Shares with the caller: at most one of each party. */
@@ -60,11 +64,17 @@ export async function sharesFor(
     .from(deliveryShare)
     .where(and(eq(deliveryShare.contractId, id), eq(deliveryShare.recipient, caller)))
     .orderBy(asc(deliveryShare.sender));
-  return rows.map(({ sender, jwe, sharedAt }) => ({
-    contractId: id,
-    recipient: caller,
+  return rows.map(toShare);
+}
+
+type ShareRow = typeof deliveryShare.$inferSelect;
+
+function toShare({ contractId, recipient, sender, jwe, sharedAt }: ShareRow): ShareView {
+  return {
+    contractId: contractId as Address,
+    recipient: recipient as Address,
     sender: sender as Address,
     jwe,
     sharedAt: sharedAt.toISOString(),
-  }));
+  };
 }

@@ -150,8 +150,11 @@ export function createCustomers(cluster: Cluster, name: string) {
     settle,
     pay,
     draft,
-    /** Agents that have signed in and have test dollars. */
-    async join(count: number, { funds = FUNDS } = {}): Promise<Agent[]> {
+    /** Agents that have signed in and have test dollars. By default they leave everything to the operator. */
+    async join(
+      count: number,
+      { funds = FUNDS, permission }: { funds?: bigint; permission?: Record<string, unknown> } = {},
+    ): Promise<Agent[]> {
       const accounts = Array.from({ length: count }, () => accountOf(`${name} agent ${serial++}`).account);
       let nonce = await publicClient.getTransactionCount({
         address: cluster.owner.account.address,
@@ -174,7 +177,10 @@ export function createCustomers(cluster: Cluster, name: string) {
       cluster.blocks.resume();
       for (const hash of hashes) await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
       const url = (cluster.apis[0] as (typeof cluster.apis)[number]).url;
-      return Promise.all(accounts.map((account) => signIn({ url, chainId: deployment.chainId, account })));
+      const { chainId } = deployment;
+      return Promise.all(
+        accounts.map((account) => signIn({ url, chainId, account, ...(permission && { permission }) })),
+      );
     },
     create: async (agent: Agent, changes: Record<string, unknown> = {}) =>
       pay(agent, "/v1/contracts", await draft(changes)),

@@ -17,18 +17,30 @@ const GATES = {
   /** The response is ready and about to be stored. */
   answer_keep:
     "before update on app.operation for each row when (old.response is null and new.response is not null)",
+  /** A complaint is about to be stored. */
+  complaint_insert: "before insert on app.complaint for each row",
+  /** A share of a sealed delivery is about to be stored. */
+  share_insert: "before insert on app.delivery_share for each row",
 } as const;
 export type GateName = keyof typeof GATES;
 
 const LOCK = 7_402_900;
 
+/** A backend that waits at a gate, and the port from which it is connected. */
+export interface Writer {
+  pid: number;
+  port: number;
+}
+
 export interface Gate {
   /** Stops every writer that arrives from now on. */
   close(name: GateName): Promise<void>;
-  /** Resolves once a writer waits at the gate: its backend, and the port from which it is connected. */
-  reached(name: GateName): Promise<{ pid: number; port: number }>;
+  /** Those who wait at the gate now. */
+  writers(name: GateName): Promise<Writer[]>;
+  /** Resolves once a writer waits at the gate. */
+  reached(name: GateName): Promise<Writer>;
   /** Ends the writer's connection, so that its write never happens. */
-  drop(writer: { pid: number }): Promise<void>;
+  drop(writer: Pick<Writer, "pid">): Promise<void>;
   open(name: GateName): Promise<void>;
   stop(): Promise<void>;
 }
@@ -67,25 +79,28 @@ export async function installGates(databaseUrl: string): Promise<Gate> {
     closed.delete(name);
     await holder?.end().catch(() => {});
   };
+  const writers = (name: GateName): Promise<Writer[]> =>
+    once<Writer>(
+      `select a.pid, a.client_port as port from pg_locks l join pg_stat_activity a on a.pid = l.pid
+       where l.locktype = 'advisory' and not l.granted and l.classid = $1
+         and l.objid = (hashtext($2)::bigint & 4294967295)`,
+      [LOCK, name],
+    );
   return {
     async close(name) {
       const holder = await connect();
       await holder.query("select pg_advisory_lock($1, hashtext($2))", [LOCK, name]);
       closed.set(name, holder);
     },
+    writers,
     async reached(name) {
-      let writer: { pid: number; port: number } | undefined;
+      let writer: Writer | undefined;
       const isThere = async (): Promise<boolean> => {
-        [writer] = await once<{ pid: number; port: number }>(
-          `select a.pid, a.client_port as port from pg_locks l join pg_stat_activity a on a.pid = l.pid
-           where l.locktype = 'advisory' and not l.granted and l.classid = $1
-             and l.objid = (hashtext($2)::bigint & 4294967295)`,
-          [LOCK, name],
-        );
+        [writer] = await writers(name);
         return writer !== undefined;
       };
       await until(`a writer reaches ${name}`, isThere, { timeoutMs: 60_000, intervalMs: 20 });
-      return writer as { pid: number; port: number };
+      return writer as Writer;
     },
     drop: async ({ pid }) => void (await once("select pg_terminate_backend($1, 5000)", [pid])),
     open,

@@ -80,6 +80,17 @@ export async function expectTruth({ cluster, customers }: Scene, options: AuditO
   expect(await audit(cluster, customers, options)).toEqual([]);
 }
 
+/** The gas of all batches is on the accounts, each once. Each share is rounded. */
+export async function expectGasChargedOnce({ cluster }: Scene): Promise<void> {
+  const { rows } = await cluster.pool.query<{ spent: number; charged: number; shares: number }>(`
+    select (select sum(gas_used)::float8 from app.batch) as spent,
+      (select sum(used)::float8 from app.gas_account where address <> '*') as charged,
+      (select count(*)::int from app.operation) as shares`);
+  const [gas] = rows;
+  expect(gas?.spent).toBeGreaterThan(0);
+  expect(Math.abs((gas?.spent ?? 0) - (gas?.charged ?? 0))).toBeLessThanOrEqual(gas?.shares ?? 0);
+}
+
 /** The same items in another order. */
 export function shuffled<T>(things: readonly T[], random: (limit: number) => number): T[] {
   const left = [...things];

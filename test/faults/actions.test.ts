@@ -1,0 +1,203 @@
+/**
+ * Rows 47 to 49: processes are killed (-9) at every step of the actions that no payment carries. Guards: the action is
+ * in the outbox before anything is sent; a repeated request finds the operation that has no response yet; a
+ * complaint's id follows from its Idempotency-Key; the same share keeps its time.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { until } from "../../src/indexer/supervision/processes.js";
+import type { Agent, Answer } from "../support/agent.js";
+import { ok } from "../support/contracts.js";
+import { signedHeaders, toSign } from "../support/signed-actions.js";
+import { type Action, disputed, newJuror, prepareActions, send, signingPair } from "./support/actions.js";
+import type { GateName } from "./support/gate.js";
+import { killAt, killOnCall, type Start } from "./support/kill.js";
+import { expectTruth, openScene, type Scene } from "./support/story.js";
+
+let scene: Scene;
+let actions: Action[];
+let responses: Promise<Answer<unknown>[]>;
+
+beforeAll(async () => {
+  scene = await openScene("actions");
+});
+afterEach(() => scene.cluster.heal());
+afterAll(() => scene?.cluster.stop());
+
+describe("signed actions and the opening of a vote, when their API processes are killed", () => {
+  it("before the outbox write, are stored by the repeated request", async () => {
+    await killApisAt("operation_insert", true);
+    await expectOnce(200);
+  });
+
+  it("after the outbox write, are found by the repeated request", async () => {
+    const { blocks, apis } = scene.cluster;
+    await start(() => blocks.pause());
+    const areStored = async (): Promise<boolean> =>
+      (await operationsOf(actions)).flat().length === actions.length;
+    await until("all are stored", areStored, { timeoutMs: 60_000, intervalMs: 20 });
+    await Promise.all(apis.map((one) => one.kill()));
+    blocks.resume();
+    await Promise.all(apis.map((one) => one.start()));
+    await expectOnce(200);
+  });
+
+  it("before their responses are stored, give the repeated request its response", async () => {
+    await killApisAt("answer_keep", true);
+    await expectOnce(200);
+  });
+
+  it("with the responses stored but not sent, refuse the repeated request, because they are done", async () => {
+    await killApisAt("answer_keep", false);
+    await expectOnce(409);
+  });
+});
+
+describe("signed actions and the opening of a vote, when their relayer is killed", () => {
+  it("before the batch is stored, are carried by another batch", async () => {
+    await killAt(scene.cluster, { gate: "batch_insert", isLost: true, start });
+    await expectOnce(200);
+  });
+
+  it("with the batch stored but not broadcast, are carried by the same bytes", async () => {
+    const isAwaited = ({ method }: { method: string }) => method === "eth_sendRawTransaction";
+    await killOnCall(scene.cluster, { isAwaited, when: "before", start });
+    await expectOnce(200);
+  });
+
+  it("while it stores the receipt, are recorded by its successor", async () => {
+    await killAt(scene.cluster, { gate: "batch_mined", isLost: true, start });
+    await expectOnce(200);
+  });
+});
+
+it("a signed complaint whose write is lost is filed by the repeated request, once", async () => {
+  const { cluster, customers } = scene;
+  const [client, worker] = await signingPair(scene);
+  const { id } = ok(await customers.create(client));
+  ok(await customers.accept(worker, id));
+  const path = `/v1/contracts/${id}/complaints`;
+  const unsigned = { agent: client, path, body: JSON.stringify({ evidence: { what: "late" } }), headers: {} };
+  const signature = await signedHeaders(client, toSign(await send(scene, unsigned)));
+  const complaint = { ...unsigned, headers: { ...signature, "idempotency-key": "late" } };
+
+  await cluster.gates.close("complaint_insert");
+  const sent = send(scene, complaint);
+  await killWriter("complaint_insert", true);
+  const first = await sent;
+  expect(first.status).toBe(201);
+  expect((await send(scene, complaint)).body).toEqual(first.body);
+  const { rows } = await cluster.pool.query("select id from app.complaint where contract_id = $1", [id]);
+  expect(rows).toHaveLength(1);
+  await expectTruth(scene);
+});
+
+describe("a share of a sealed delivery, when its API process is killed", () => {
+  it("before it is stored, is stored by the repeated request", async () => {
+    const { share, read } = await prepareShare();
+    await scene.cluster.gates.close("share_insert");
+    const sent = send(scene, share);
+    await killWriter("share_insert", true);
+    const answer = await sent;
+    expect(answer.status).toBe(200);
+    expect(await read()).toEqual([answer.data]);
+  });
+
+  it("after it is stored, gives the repeated request the response that was lost", async () => {
+    const { share, read } = await prepareShare();
+    const { cluster } = scene;
+    await cluster.gates.close("share_insert");
+    const first = scene.customers.attempt(share.agent, share.path, share.body);
+    await killWriter("share_insert", false);
+    expect(await first).toBeNull();
+    await cluster.heal();
+    const [stored] = await read();
+    const answer = await send(scene, share);
+    expect([answer.status, answer.data]).toEqual([200, stored]);
+    expect(await read()).toEqual([stored]);
+
+    const other = { ...share, body: share.body.replace("a.b.c.d", "a.b.c.e") };
+    const replaced = ok(await send(scene, other)) as { sharedAt: string };
+    expect(await read()).toEqual([replaced]);
+    expect(replaced.sharedAt).not.toBe((stored as typeof replaced).sharedAt);
+  });
+});
+
+/** A share that a party can send to a Backup Agent, and how that agent reads it. */
+async function prepareShare(): Promise<{
+  share: Pick<Action, "agent" | "path" | "body" | "headers">;
+  read(): Promise<unknown[]>;
+}> {
+  const { customers, workers } = scene;
+  const juror = await newJuror(scene);
+  const id = await disputed(scene);
+  ok(await customers.insist(() => customers.attempt(juror, `/v1/contracts/${id}/keys`, "", {}, "GET")));
+  const path = `/v1/contracts/${id}/delivery/shares`;
+  const body = JSON.stringify({ recipient: juror.address, jwe: "e30.a.b.c.d" });
+  return {
+    share: { agent: workers[0] as Agent, path, body, headers: {} },
+    read: async () =>
+      ok(await customers.insist(() => customers.attempt(juror, path, "", {}, "GET"))) as unknown as unknown[],
+  };
+}
+
+/** Sends all actions at once. */
+const start: Start = async (prepare) => {
+  actions = await prepareActions(scene);
+  await prepare();
+  responses = Promise.all(actions.map((action) => send(scene, action)));
+  responses.catch(() => {});
+  return { done: responses };
+};
+
+/** Kills every API process once all actions wait at the gate. If `isLost`, their writes never arrive. */
+async function killApisAt(gate: GateName, isLost: boolean): Promise<void> {
+  const { gates, apis, processAt } = scene.cluster;
+  await start(() => gates.close(gate));
+  const waiting = async () =>
+    (await gates.writers(gate)).filter(({ port }) => apis.includes(processAt(port)));
+  const areThere = async (): Promise<boolean> => (await waiting()).length >= actions.length;
+  await until("all actions wait", areThere, { timeoutMs: 60_000, intervalMs: 20 });
+  const writers = await waiting();
+  await Promise.all(apis.map((one) => one.kill()));
+  if (isLost) await Promise.all(writers.map((writer) => gates.drop(writer)));
+  await gates.open(gate);
+  await Promise.all(apis.map((one) => one.start()));
+}
+
+/** Kills the process that waits at the gate. */
+async function killWriter(gate: GateName, isLost: boolean): Promise<void> {
+  const { gates, processAt } = scene.cluster;
+  const writer = await gates.reached(gate);
+  await processAt(writer.port).kill();
+  if (isLost) await gates.drop(writer);
+  await gates.open(gate);
+}
+
+interface Operation {
+  state: string;
+  data: unknown;
+}
+
+/** The operations of each action, with the result in the first response. */
+const operationsOf = (all: Action[]): Promise<Operation[][]> =>
+  Promise.all(
+    all.map(async ({ kind, agent, escrow }) => {
+      const { rows } = await scene.cluster.pool.query<Operation>(
+        `select state, (response ->> 'body')::jsonb -> 'data' as data from app.operation
+        where kind = $1 and caller = $2 and escrow is not distinct from $3`,
+        [kind, agent.address, escrow],
+      );
+      return rows;
+    }),
+  );
+
+/** Each action was applied once. Its caller got that status, and with 200 the stored response. */
+async function expectOnce(status: 200 | 409): Promise<void> {
+  const got = await responses;
+  expect(got.map((one) => one.status)).toEqual(actions.map(() => status));
+  await expectTruth(scene);
+  for (const [at, operations] of (await operationsOf(actions)).entries()) {
+    expect(operations).toEqual([{ state: "final", data: expect.anything() }]);
+    if (status === 200) expect(got[at]?.data).toEqual(operations[0]?.data);
+  }
+}
