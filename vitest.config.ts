@@ -18,7 +18,7 @@ export default defineConfig({
     sequence: { sequencer: LastFile },
     projects: [
       { test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false, testTimeout: 20_000 } },
-      withStack("integration"),
+      { test: { ...withStack("integration").test, globalSetup: "test/support/database-setup.ts" } },
       withStack("e2e"),
       withStack("nightly"),
       faults(),

@@ -100,13 +100,13 @@ const ATTACKS = [
   [
     "searches look through every text",
     "20,000 rows a page, four searches at a time",
-    "test/integration/list-cost.test.ts",
+    "test/e2e/list-cost.test.ts",
     "a page looks at a bounded number of rows",
   ],
   [
     "strangers open thousands of due escrows",
     "1,000 rows of each kind a round",
-    "test/integration/query-plans.test.ts",
+    "test/e2e/query-plans.test.ts",
     "walks a bounded part of the due escrows of strangers",
   ],
   [

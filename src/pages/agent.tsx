@@ -78,7 +78,7 @@ async function workloadOf(deps: StakeDeps, address: Address): Promise<WorkloadVi
 /** Forms for the agent itself. Hidden until the wallet's script finds that its wallet is connected. */
 function Own({ data: { profile, stake } }: { data: AgentPageData }) {
   return (
-    <section id="own" class="panel act" data-agent={profile.agentId} hidden>
+    <section id="own" data-keep="" class="panel act" data-agent={profile.agentId} hidden>
       <h2>Your profile and stake</h2>
       <form data-action="profile" data-name="Save the profile">
         <label>

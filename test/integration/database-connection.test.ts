@@ -1,9 +1,8 @@
 import { sql } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
 import { createNotifications } from "../../src/db/notifications.js";
 import { startTcpProxy } from "../faults/support/tcp-proxy.js";
-import { sharedStack } from "../support/world.js";
 
 /** The default of poll is one second. */
 const SOON = { timeout: 60_000 };
@@ -14,7 +13,7 @@ describe("a connection to Postgres that breaks", () => {
   let killer: ReturnType<typeof createDatabase>;
 
   beforeAll(() => {
-    const { databaseUrl } = sharedStack();
+    const databaseUrl = inject("databaseUrl");
     opened = createDatabase(databaseUrl, { maxConnections: 2, onError: (error) => errors.push(error) });
     killer = createDatabase(databaseUrl, { maxConnections: 1 });
   });
@@ -48,7 +47,7 @@ describe("a connection to Postgres that breaks", () => {
   });
 
   it("frees its place in the pool if it breaks as a transaction begins", async () => {
-    const url = new URL(sharedStack().databaseUrl);
+    const url = new URL(inject("databaseUrl"));
     const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
     url.port = String(proxy.port);
     const { pool, db } = createDatabase(url.href, { maxConnections: 1 });

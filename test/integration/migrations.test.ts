@@ -3,16 +3,15 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, inject, test } from "vitest";
 import { ConfigError } from "../../src/config.js";
 import { createDatabase, migrate } from "../../src/db/client.js";
 import { ROOT } from "../../src/root.js";
-import { sharedStack } from "../support/world.js";
 
 const NAME = "migrations_test";
-const url = new URL(sharedStack().databaseUrl);
+const url = new URL(inject("databaseUrl"));
 url.pathname = `/${NAME}`;
-const admin = new pg.Client({ connectionString: sharedStack().databaseUrl });
+const admin = new pg.Client({ connectionString: inject("databaseUrl") });
 let database: ReturnType<typeof createDatabase>;
 
 beforeAll(() => admin.connect());

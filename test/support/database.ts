@@ -1,4 +1,4 @@
-/** Databases of a test's own, on the Postgres server of its project's stack. */
+/** Databases of a test's own, on the Postgres server of its project. */
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { inject } from "vitest";
@@ -11,7 +11,7 @@ export interface TestDatabase {
 
 /** Creates an empty one. */
 export async function newDatabase(): Promise<TestDatabase> {
-  const { databaseUrl } = inject("stack");
+  const databaseUrl = inject("databaseUrl");
   const name = `test_${randomBytes(6).toString("hex")}`;
   const asAdmin = async (command: string): Promise<void> => {
     const admin = new pg.Client({ connectionString: databaseUrl });

@@ -11,5 +11,6 @@ declare module "vitest" {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const stack = await startStack();
   project.provide("stack", stack.info);
+  project.provide("databaseUrl", stack.info.databaseUrl);
   return () => stack.stop();
 }

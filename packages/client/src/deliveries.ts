@@ -1,6 +1,6 @@
 /** Deliveries that only the parties, and in a dispute the Backup Agents, can read. */
 import { type Address, ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import { escrowAt, type Node } from "./chain-check.js";
+import type { Node } from "./chain-check.js";
 import { type KeyPair, ownKeysOf, publishKey } from "./encryption-keys.js";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
@@ -59,6 +59,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
   }
 
   const escrowOf = async (id: string, node: Node) => {
+    const { escrowAt } = await import("./chain-check.js");
     const terms = await termsOf(id);
     return escrowAt(node, session.network, { id: id.toLowerCase(), terms });
   };

@@ -6,7 +6,7 @@ import { formatDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amoun
 import type { Permission } from "@working-contracts/protocol/challenge-text";
 import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { paths } from "./api.js";
-import { type Node, requireOnChain } from "./chain-check.js";
+import type { Node } from "./chain-check.js";
 import { ConnectionError, OutcomeUnknown, PaymentRejected, RefusedToSign, ServiceError } from "./errors.js";
 import type { Http, Method, Request, ServiceResponse } from "./http.js";
 import {
@@ -189,7 +189,10 @@ export async function pay<E extends Endpoint, T>(
   const payment = await allow(session, expected);
   const report = (step: PaymentProgress["step"]): void => session.onProgress?.({ step, payment });
   report("quoted");
-  if (session.node !== undefined) await requireOnChain(session.node, network, expected.escrow);
+  if (session.node !== undefined) {
+    const { requireOnChain } = await import("./chain-check.js");
+    await requireOnChain(session.node, network, expected.escrow);
+  }
   const validBefore = Math.min(
     (await session.signingTime()) + VALIDITY_SECONDS,
     expected.deadline ?? Infinity,

@@ -2,7 +2,6 @@
 import { type AgentAction, actionBits } from "@working-contracts/protocol/challenge-text";
 import { actionTypedData } from "@working-contracts/protocol/signed-action";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { signatureNonceAt } from "./chain-check.js";
 import { RefusedToSign, ServiceError } from "./errors.js";
 import {
   call,
@@ -72,6 +71,7 @@ export async function callSigned<E extends Endpoint>(
 /** With a node: a signature for a later nonce would survive the next `cancelSignatures`. */
 async function requireNonce({ node, signer }: Session, contract: string, asked: bigint): Promise<void> {
   if (node === undefined) return;
+  const { signatureNonceAt } = await import("./chain-check.js");
   const nonce = await signatureNonceAt(node, contract, signer.address);
   if (asked !== nonce)
     throw new RefusedToSign("nonce", `the service asks for the nonce ${asked}, the chain has ${nonce}`);

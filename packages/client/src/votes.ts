@@ -7,7 +7,6 @@ import { toHex } from "@working-contracts/protocol/hex";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
 import { findVotes, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { requesterOf } from "./chain-check.js";
 import { ServiceError } from "./errors.js";
 import { pause } from "./http.js";
 import { secretOf } from "./secrets.js";
@@ -66,6 +65,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       throw new Error(`This salt does not open the vote on ${id}; pass the one of the vote`);
     if (session.node !== undefined) {
       const data = encodeCall("openVote(address,uint24,bytes32)", voter, packOutcomes(words), salt);
+      const { requesterOf } = await import("./chain-check.js");
       const rpc = requesterOf(session.node);
       const isDue = await rpc("eth_call", [{ to: id, data }, "latest"]).then(
         () => true,

@@ -38,7 +38,10 @@ function replaceRegions(fresh) {
   const newer = [...fresh.querySelectorAll("[data-region]")];
   const restoreFocus = rememberFocus();
   if (regions.map(({ id }) => id).join() !== newer.map(({ id }) => id).join()) {
+    // What the wallet's script works in stays as it is.
+    const kept = [...main.querySelectorAll("[data-keep]")];
     main.replaceChildren(...fresh.childNodes);
+    for (const element of kept) document.getElementById(element.id)?.replaceWith(element);
   } else {
     for (const [i, region] of regions.entries()) replaceRegion(region, newer[i]);
   }

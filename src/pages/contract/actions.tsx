@@ -5,7 +5,7 @@ import type { ContractPageData } from "./load.js";
 
 export function Actions({ data: { contract } }: { data: ContractPageData }) {
   return (
-    <section id="act" class="panel act" data-contract={contract.id} hidden>
+    <section id="act" class="panel act" data-keep="" data-contract={contract.id} hidden>
       <h2>Your actions</h2>
       <Action action="accept" name="Accept" text="You pay the deposit that the terms name into the escrow." />
       <Action action="decline" name="Decline" text="The initiator gets its deposit back." />

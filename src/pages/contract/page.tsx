@@ -217,7 +217,7 @@ function Deposit({ name, value }: { name: string; value: string | null }) {
 /** The terms that the escrow's address commits to. */
 function Commitment({ data: { terms } }: { data: ContractPageData }) {
   return (
-    <section id="terms" class="panel">
+    <section id="terms" data-keep="" class="panel">
       <h2>Terms on chain</h2>
       <p>
         The escrow's address commits to every word above. Anyone can recompute it from{" "}

@@ -63,8 +63,8 @@ export async function seed(world: World): Promise<Seed> {
     { client, worker },
     {
       title: "Transcribe an interview of forty minutes",
-      withdrawalDeadline: await world.inSeconds(HOUR),
-      deliveryDeadline: await world.inSeconds(HOUR),
+      withdrawalDeadline: await world.inSeconds(HOUR + 60),
+      deliveryDeadline: await world.inSeconds(HOUR + 120),
     },
   );
   await world.increaseTime(DAY);

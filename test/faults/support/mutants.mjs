@@ -144,7 +144,7 @@ export const MUTANTS = [
     file: "src/keeper/keeper.ts",
     edits: [["const CANDIDATES = 1_000;", "const CANDIDATES = 1_000_000;"]],
     project: "integration",
-    tests: "test/integration/query-plans.test.ts",
+    tests: "test/e2e/query-plans.test.ts",
     only: "the due escrows of strangers",
   },
   {
@@ -152,7 +152,7 @@ export const MUTANTS = [
     file: "src/features/contracts/list-contracts.ts",
     edits: [["row_number() over (order by", "0 * row_number() over (order by"]],
     project: "integration",
-    tests: "test/integration/list-cost.test.ts",
+    tests: "test/e2e/list-cost.test.ts",
     only: "a bounded number of rows",
   },
   {
@@ -417,7 +417,7 @@ export const MUTANTS = [
     file: "src/indexer/supervision/index-watch.ts",
     edits: [["if (code === SQLSTATE.crashShutdown) onCrash();", ""]],
     project: "integration",
-    tests: "test/integration/index-watch.test.ts",
+    tests: "test/e2e/index-watch.test.ts",
     only: "reports the crash",
   },
   {
@@ -869,7 +869,7 @@ export const MUTANTS = [
       ],
     ],
     project: "integration",
-    tests: "test/integration/authorization-use.test.ts",
+    tests: "test/e2e/authorization-use.test.ts",
     only: "behind the one",
   },
   {
@@ -877,7 +877,7 @@ export const MUTANTS = [
     file: "src/payments/direct-transfer.ts",
     edits: [["BigInt(deps.config.confirmations);", "1n;"]],
     project: "integration",
-    tests: "test/integration/authorization-use.test.ts",
+    tests: "test/e2e/authorization-use.test.ts",
     only: "before: its payer",
   },
   {
@@ -885,7 +885,7 @@ export const MUTANTS = [
     file: "src/payments/direct-transfer.ts",
     edits: [["(await isCanonical(deps, use.blockNumber, use.blockHash)) === true", "true"]],
     project: "integration",
-    tests: "test/integration/authorization-use.test.ts",
+    tests: "test/e2e/authorization-use.test.ts",
     only: "branch that the chain has left",
   },
   {
