@@ -25,7 +25,7 @@ import { createOutboxWaiter } from "./relayer/outbox-waiter.js";
 import { createCaretaker, createRelayer } from "./relayer/relayer.js";
 import { createWebhookSender } from "./webhooks/sender.js";
 
-const KEEPER_INTERVAL_MS = 1000;
+const KEEPER_INTERVAL_MS = 2000;
 /**
  * Payment headers can hold contract wallets' long signatures; idle connections must outlive the client's own timeout.
  */

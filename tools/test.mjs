@@ -18,9 +18,8 @@ const SUITES = [
   { name: "e2e 1/3" },
   { name: "e2e 2/3" },
   { name: "e2e 3/3" },
-  { name: "integration 1/3", after: "contracts" },
-  { name: "integration 2/3", after: "contracts" },
-  { name: "integration 3/3", after: "contracts" },
+  { name: "integration 1/2", after: "contracts" },
+  { name: "integration 2/2", after: "contracts" },
   { name: "browser" },
   { name: "unit" },
 ];

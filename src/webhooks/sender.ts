@@ -25,7 +25,7 @@ import { signedHeaders } from "./signing.js";
 import { checkTarget, postTo, type TargetPolicy, TargetRefused } from "./target.js";
 
 /** In case a notification is lost, and for retries. */
-const INTERVAL_MS = 500;
+const INTERVAL_MS = 1000;
 const MAX_BACKOFF_MS = 10_000;
 /**
  * Concurrency limits of each lane: targets that hang, however many and whoever's, leave the fast lane to those that

@@ -14,8 +14,8 @@ const sealing = () => import("./sealing.js");
 export interface DeliverOptions {
   /**
    * Whether only the Client, and in a dispute the Backup Agents, can read the reference, and not the service. By default if
-   * the Client has published an encryption key; `true` throws if it has not, or if the service hides it. Who is the Client
-   * of a listing for anyone only the chain proves, so sealing its delivery needs `node`.
+   * the Client has published an encryption key; `true` throws if it has not, or if the service hides it. Only the chain
+   * proves who accepted a listing for anyone, so sealing its delivery needs `node`.
    */
   seal?: boolean;
 }

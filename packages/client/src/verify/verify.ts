@@ -39,7 +39,7 @@ export interface Verification {
   steps: Step[];
 }
 
-/** What it reads from the service, as one agent. */
+/** The agent as which the service is read. */
 export interface Reader
   extends Pick<ReturnType<typeof reads>, "get" | "terms" | "settlement" | "checkpoints"> {
   address: string;
