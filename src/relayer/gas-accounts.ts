@@ -114,27 +114,31 @@ const owedNow = ({ allowance, budget }: GasLimits): SQL => sql`greatest(least(ac
 /**
  * Records a batch's place on chain, and its gas: an operation's share is that of its gas limit, and the keeper's
  * operations count for whoever posted the contract. Fees that contracts paid in it are credited to their agents. After a
- * reorg only the difference in gas is charged, and no fee is credited again.
+ * reorg only the difference in gas is charged, and no fee is credited again. Without a receipt, what was charged is
+ * refunded: the batch is superseded, and never on chain.
  */
 export async function recordBatch(
   tx: Transaction,
-  { id, operationIds, state }: { id: bigint; operationIds: readonly bigint[]; state: "mined" | "final" },
-  receipt: TransactionReceipt,
+  { id, state }: { id: bigint; state: "mined" | "final" | "reverted" | "superseded" },
+  receipt: TransactionReceipt | null,
   limits: GasLimits,
 ): Promise<void> {
-  const { gasUsed, transactionHash, blockNumber, blockHash } = receipt;
-  const fees = creditsIn(receipt, limits);
+  const { transactionHash = null, blockHash = null } = receipt ?? {};
+  const [gasUsed, blockNumber] = [
+    receipt?.gasUsed.toString() ?? null,
+    receipt?.blockNumber.toString() ?? null,
+  ];
+  const fees = receipt === null ? [] : creditsIn(receipt, limits);
   await tx.execute(sql`
-    with before as (select gas_used from app.batch where id = ${id.toString()}::bigint),
+    with before as (select gas_used, operation_ids from app.batch where id = ${id.toString()}::bigint for update),
     recorded as (
       update app.batch set state = ${state}, transaction_hash = ${transactionHash}, block_hash = ${blockHash},
-        block_number = ${blockNumber.toString()}::bigint, gas_used = ${gasUsed.toString()}::bigint, updated_at = now()
+        block_number = ${blockNumber}::bigint, gas_used = ${gasUsed}::bigint, updated_at = now()
       where id = ${id.toString()}::bigint),
     carried as (
       select coalesce(o.caller, t.caller) as address, 0 as earned,
-        (${gasUsed.toString()}::numeric - coalesce(before.gas_used, 0)) * o.gas_limit / sum(o.gas_limit) over () as used
-      from before, app.operation o left join app.terms t on t.id = o.escrow
-      where o.id = any(${sql.param(operationIds.map(String))}::bigint[])),
+        (coalesce(${gasUsed}::numeric, 0) - coalesce(before.gas_used, 0)) * o.gas_limit / sum(o.gas_limit) over () as used
+      from before join app.operation o on o.id = any(before.operation_ids) left join app.terms t on t.id = o.escrow),
     credited as (
       select party.caller as address, fee.gas / count(*) over (partition by fee.escrow) as earned, 0 as used
       from unnest(${sql.param(fees.map(({ escrow }) => escrow))}::text[], ${sql.param(fees.map(({ gas }) => gas))}::numeric[])
@@ -152,14 +156,16 @@ export async function recordBatch(
       union all
       select ${UNEARNED}, sum(spent), 0, sum(spent)
       from (
-        select greatest(0, least(changes.used, coalesce(a.owed, 0) + changes.used)) as spent
+        select case when changes.used < 0 then greatest(changes.used, -greatest(0, coalesce(a.owed, 0)))
+          else greatest(0, least(changes.used, coalesce(a.owed, 0) + changes.used)) end as spent
         from changes left join app.gas_account a using (address)) unearned
-      having sum(spent) > 0)
+      having sum(spent) <> 0)
     insert into app.gas_account as account (address, used, earned, owed)
     select address, round(used), round(earned), round(entries.owed) from entries
     where used <> 0 or earned <> 0 order by address
     on conflict (address) do update set used = account.used + excluded.used, earned = account.earned + excluded.earned,
-      owed = ${owedNow(limits)} + excluded.owed, owed_at = now()`);
+      owed = greatest(${owedNow(limits)} + excluded.owed, case account.address when ${UNEARNED} then 0 end),
+      owed_at = now()`);
 }
 
 /**

@@ -30,7 +30,7 @@ export async function recordReceipt(
   const state = deep ? "final" : "mined";
   const place = placeIn(receipt);
   const counts = await fenced(context, async (tx) => {
-    await recordBatch(tx, { id, operationIds, state }, receipt, context.options.gasLimits);
+    await recordBatch(tx, { id, state }, receipt, context.options.gasLimits);
     const operations = await tx
       .select({
         id: operation.id,
@@ -253,16 +253,7 @@ export async function requeueBatch(
   receipt: TransactionReceipt | null,
 ): Promise<void> {
   const requeued = await fenced(context, async (tx) => {
-    await tx
-      .update(batch)
-      .set({
-        state,
-        transactionHash: receipt?.transactionHash ?? null,
-        blockNumber: receipt?.blockNumber ?? null,
-        blockHash: receipt?.blockHash ?? null,
-        updatedAt: sql`now()`,
-      })
-      .where(eq(batch.id, id));
+    await recordBatch(tx, { id, state }, receipt, context.options.gasLimits);
     const rows = await tx
       .select({ id: operation.id, tries: operation.tries })
       .from(operation)
