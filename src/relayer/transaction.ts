@@ -100,9 +100,12 @@ export function effectiveGasPrice(
   return wanted < maxFeePerGas ? wanted : maxFeePerGas;
 }
 
+const MARKET_MULTIPLE = 8n;
+
 /**
  * Fees of a replacement: 25% more on both fields (nodes require 12.5%), or market fees if those are higher. Null if
- * `cap` leaves no room for an increase that nodes accept.
+ * `cap` leaves no room for an increase that nodes accept, or if the fees are far above the market already: then another
+ * reason keeps the transaction from its block, and its tip would be paid in full.
  */
 export function replacementFees({
   previous,
@@ -113,6 +116,8 @@ export function replacementFees({
   market: Fees | null;
   cap: bigint;
 }): Fees | null {
+  const isDear = (name: keyof Fees) => market !== null && previous[name] >= MARKET_MULTIPLE * market[name];
+  if (isDear("maxFeePerGas") && isDear("maxPriorityFeePerGas")) return null;
   const raise = (fee: bigint) => (fee * 125n + 99n) / 100n + 1n;
   const least = (fee: bigint) => (fee * 1125n + 999n) / 1000n + 1n;
   const max = (a: bigint, b: bigint) => (a > b ? a : b);

@@ -71,6 +71,16 @@ describe("fees", () => {
     expect(replacementFees({ previous, market, cap: 10_000n })).toEqual(market);
   });
 
+  it("ends at a small multiple of the market, because then another reason holds the transaction up", () => {
+    const market = { maxFeePerGas: 1000n, maxPriorityFeePerGas: 100n };
+    let previous = market;
+    for (let tries = 0; tries < 100; tries++)
+      previous = replacementFees({ previous, market, cap: 10n ** 12n }) ?? previous;
+    expect(previous.maxFeePerGas).toBeGreaterThan(4_000n);
+    expect(previous.maxFeePerGas).toBeLessThan(11_000n);
+    expect(previous.maxPriorityFeePerGas).toBeLessThan(1_100n);
+  });
+
   it("never exceeds the cap, and never goes below the increase that nodes accept", () => {
     const fee = fc.bigInt({ min: 1n, max: 10n ** 13n });
     fc.assert(
