@@ -68,10 +68,14 @@ export async function learnCode(
 ): Promise<void> {
   const { memory } = context;
   if (memory.code.head !== head.hash) memory.code = { head: head.hash, of: new Map() };
-  for (const [caller, hasCode] of await readCode(context, callers, head)) memory.code.of.set(caller, hasCode);
+  for (const [caller, hasCode] of await readCode(context, callers, stateOf(head)))
+    memory.code.of.set(caller, hasCode);
 }
 
-/** The caller of each of these operations that is signed by an account with code. */
+/**
+ * The caller of each of these operations that is signed by an account with code. If the node has dropped the state of the
+ * receipt's block, by its newest state: the answer must not keep a receipt from being recorded.
+ */
 export async function walletsAmong(
   context: SignerContext,
   ids: readonly bigint[],
@@ -81,9 +85,10 @@ export async function walletsAmong(
   const { rows } = await context.db.execute<{ id: string; caller: string }>(sql`
     select id::text, caller from app.operation
     where id = any(${sql.param(ids.map(String))}::bigint[]) and caller is not null and ${IS_SIGNED}`);
-  const hasCode = await readCode(context, [...new Set(rows.map(({ caller }) => caller))], {
-    hash: blockHash,
-  });
+  const callers = [...new Set(rows.map(({ caller }) => caller))];
+  const hasCode = await readCode(context, callers, stateOf({ hash: blockHash })).catch(() =>
+    readCode(context, callers, "latest"),
+  );
   return new Map(rows.flatMap(({ id, caller }) => (hasCode.get(caller) ? [[BigInt(id), caller]] : [])));
 }
 
@@ -103,10 +108,10 @@ export async function rejectWaiting(tx: Transaction, caller: string): Promise<bi
 async function readCode(
   { publicClient }: Pick<SignerContext, "publicClient">,
   callers: readonly string[],
-  head: Pick<Head, "hash">,
+  at: ReturnType<typeof stateOf> | "latest",
 ): Promise<Map<string, boolean>> {
   const ask = async (caller: string): Promise<[string, boolean]> => {
-    const params = [caller as Address, stateOf(head)] as const;
+    const params = [caller as Address, at] as const;
     return [caller, (await publicClient.request({ method: "eth_getCode", params: [...params] })) !== "0x"];
   };
   return new Map(await Promise.all(callers.map(ask)));
