@@ -1,4 +1,4 @@
-/** Calls that create: with the same `Idempotency-Key`, a repetition of the same bytes creates nothing and returns the first. */
+/** With the same `Idempotency-Key`, a repetition of the same bytes creates and does nothing more, and returns the first. */
 import { createHash, randomUUID } from "node:crypto";
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
@@ -7,7 +7,7 @@ import type { Address } from "@working-contracts/protocol/types";
 export const IdempotencyKeySchema = z.object({
   "idempotency-key": z.string().min(1).max(LIMITS.idempotencyKeyLength).optional().openapi({
     description:
-      "Makes the call safe to repeat: the same key with the same body creates nothing more, and returns the first. Use a new random one for each creation.",
+      "Makes the call safe to repeat: the same key with the same body creates or does nothing more, and returns the first. Use a new random one for each call.",
   }),
 });
 

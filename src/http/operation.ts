@@ -7,6 +7,7 @@ import { createMiddleware } from "hono/factory";
 import { type Deps, reading } from "../deps.js";
 import type { ErrorCode } from "../errors.js";
 import type { StoredResponse } from "../payments/operation-outcome.js";
+import { IdempotencyKeySchema } from "./idempotency.js";
 import { requireKey } from "./middleware.js";
 import { dataOf, errorResponses } from "./responses.js";
 import { type AppEnv, type CallerEnv, KEY_SECURITY } from "./router.js";
@@ -115,7 +116,7 @@ export interface Call<P, Q, H, B> {
   headers: Output<H>;
   body: Output<B>;
   /** Empty unless the operation is `signable`. */
-  signature: SignatureHeaders;
+  signature: ActionHeaders;
   /** Address behind the API key; absent in operations with `auth: "none"`. */
   caller: Address;
   rawBody: Buffer;
@@ -131,8 +132,8 @@ const untypedIfEmpty = createMiddleware<AppEnv>(async (c, next) => {
   await next();
 });
 
-/** The caller's signature (EIP-712) over this one action. */
-const SignatureHeadersSchema = z.object({
+/** The caller's signature (EIP-712) over this one action, and the key with which a repetition gets the first response. */
+const ActionHeadersSchema = IdempotencyKeySchema.extend({
   "action-signature": z
     .string()
     .max(MAX_SIGNATURE_LENGTH)
@@ -152,7 +153,7 @@ const SignatureHeadersSchema = z.object({
       example: "1767225600",
     }),
 });
-export type SignatureHeaders = z.output<typeof SignatureHeadersSchema>;
+export type ActionHeaders = z.output<typeof ActionHeadersSchema>;
 
 export interface Operation {
   mount(router: OpenAPIHono<AppEnv>, deps: Deps): void;
@@ -176,7 +177,7 @@ export function operation<
   const { method, path, operationId, tag, summary, description, paid, returns } = declaration;
   const { params, query, body: bodySchema, signable } = declaration;
   const own = declaration.headers as z.ZodObject | undefined;
-  const headers = signable ? SignatureHeadersSchema.extend(own?.shape ?? {}) : own;
+  const headers = signable ? ActionHeadersSchema.extend(own?.shape ?? {}) : own;
   const needsKey = declaration.auth === undefined;
   const note = [
     ...(paid ? [PAYMENT_HEADERS_NOTE] : []),

@@ -104,3 +104,42 @@ it("the client repeats a creation whose response was lost, and nothing is create
   expect(await agent.apiKeys()).toHaveLength(1);
   expect(await agent.webhooks.list()).toHaveLength(1);
 });
+describe("a repeated action with the same Idempotency-Key", () => {
+  it("gets the first response, and without the key or with another one a conflict", async () => {
+    const { client, worker } = pair;
+    const { id } = await matched(world, pair);
+    const deliver = (text: string) =>
+      worker.post<Json>(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }, key(text));
+    const approve = (headers: Record<string, string>) =>
+      client.post<Json>(`/v1/contracts/${id}/approve`, undefined, headers);
+    expect(ok(await deliver("one"))).toEqual(ok(await deliver("one")));
+    expect((await deliver("two")).error?.code).toBe("conflict");
+    const first = ok(await approve(key("one")));
+    expect(first).toMatchObject({ status: "resolved" });
+    expect(ok(await approve(key("one")))).toEqual(first);
+    for (const headers of [{}, key("two")]) expect((await approve(headers)).error?.code).toBe("conflict");
+  });
+
+  it("is what the client sends, so that a lost response is no conflict", async () => {
+    let lost = 0;
+    const losing: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init);
+      if (!String(input).endsWith("/cancel") || lost++ > 0) return response;
+      await response.text();
+      throw new TypeError("fetch failed");
+    };
+    const account = privateKeyToAccount(generatePrivateKey());
+    await world.fundUsd(account.address, "100");
+    const agent = await connect({
+      baseUrl: world.url,
+      account,
+      spendingLimit: { perCall: "60" },
+      fetch: losing,
+    });
+    const deadlines = await agent.deadlines({ match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" });
+    const text = { title: "A", taskDescription: "B", acceptanceCriteria: ["C"], budgetOrPrice: 50 };
+    const { id } = await agent.create({ ...text, ...deadlines });
+    expect((await agent.cancel(id)).status).toMatch(/^cancelled-/);
+    expect(lost).toBe(2);
+  });
+});

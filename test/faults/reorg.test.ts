@@ -24,7 +24,7 @@ import {
 const DEEPEST = 10;
 const SERIES = 3;
 const IN_EACH = 4;
-/** What a creation costs. */
+/** The price of a creation. */
 const PRICE = 50_000_000n;
 let scene: Scene;
 

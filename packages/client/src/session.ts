@@ -87,12 +87,16 @@ const NOT_REPEATABLE: ReadonlySet<string> = new Set<Endpoint>([
   "POST /v1/agents/{address}/api-key/revoke",
 ]);
 
-/** Operations that create, and take an `Idempotency-Key`. */
-const CREATING: ReadonlySet<string> = new Set<Endpoint>([
+/** Operations without a payment that create or act, and take an `Idempotency-Key`. */
+const KEYED: ReadonlySet<string> = new Set<Endpoint>([
   "POST /v1/agents/{address}/api-key",
   "POST /v1/contracts/{id}/checkpoint",
   "POST /v1/contracts/{id}/complaints",
   "POST /v1/agents/me/webhooks",
+  "POST /v1/agents/me/unstake",
+  ...(["accept", "approve", "cancel", "delivery", "withdraw"] as const).map(
+    (action) => `POST /v1/contracts/{id}/${action}` as const,
+  ),
 ]);
 
 /**
@@ -138,7 +142,7 @@ export function requestOf(
     path: query.length === 0 ? path : `${path}?${search}`,
     headers: {
       ...(apiKey === "" ? {} : { authorization: `Bearer ${apiKey}` }),
-      ...(CREATING.has(endpoint) ? { "idempotency-key": crypto.randomUUID() } : {}),
+      ...(KEYED.has(endpoint) ? { "idempotency-key": crypto.randomUUID() } : {}),
     },
     ...(input.body === undefined
       ? {}

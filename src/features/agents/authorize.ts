@@ -11,7 +11,7 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { hashTypedData } from "viem";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import type { SignatureHeaders } from "../../http/operation.js";
+import type { ActionHeaders } from "../../http/operation.js";
 import { carrySigned, type NewOperation } from "../../relayer/operations.js";
 import { ensureDelegation } from "./delegation.js";
 import { verifySignature } from "./verify-signature.js";
@@ -27,7 +27,7 @@ const PROPOSED_VALIDITY = 600;
 export async function authorize(
   deps: Deps,
   operation: NewOperation & { caller: Address },
-  { action, headers }: { action: AgentAction; headers: SignatureHeaders },
+  { action, headers }: { action: AgentAction; headers: ActionHeaders },
 ): Promise<NewOperation> {
   const { caller: agent, target: contract, data: call } = operation;
   const signed = await readSignature(deps, { agent, contract, call, headers });
@@ -46,7 +46,7 @@ interface Unsigned {
   agent: Address;
   contract: Address;
   call: Hex;
-  headers: SignatureHeaders;
+  headers: ActionHeaders;
 }
 
 /** The caller's signature, checked as the escrow checks it; null if the call carries none. */

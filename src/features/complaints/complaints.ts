@@ -11,7 +11,7 @@ import { complaint, event } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/draft.js";
-import type { SignatureHeaders } from "../../http/operation.js";
+import type { ActionHeaders } from "../../http/operation.js";
 import { readSignature, signatureMissing } from "../agents/authorize.js";
 import { mayComplain } from "../agents/delegation.js";
 import { loadContractForAction } from "../contracts/load-for-action.js";
@@ -64,7 +64,7 @@ export async function fileComplaint(
     caller: Address;
     complaintId: string;
     evidence: Record<string, unknown>;
-    signature: SignatureHeaders;
+    signature: ActionHeaders;
   },
 ): Promise<ComplaintView> {
   const { db, clock } = deps;
@@ -116,7 +116,7 @@ async function authorizeComplaint(
   {
     evidence,
     ...by
-  }: { agent: Address; contract: Address; evidence: Record<string, unknown>; headers: SignatureHeaders },
+  }: { agent: Address; contract: Address; evidence: Record<string, unknown>; headers: ActionHeaders },
 ) {
   const unsigned = { ...by, call: complaintCall(canonicalize(evidence) ?? "") };
   const signed = await readSignature(deps, unsigned);

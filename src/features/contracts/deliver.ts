@@ -8,7 +8,7 @@ import type { Executor, Transaction } from "../../db/client.js";
 import { delivery, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import type { SignatureHeaders } from "../../http/operation.js";
+import type { ActionHeaders } from "../../http/operation.js";
 import type { StoredResponse } from "../../payments/operation-outcome.js";
 import { deliverOperation, type NewOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
@@ -24,7 +24,7 @@ export interface DeliverCall {
   id: Address;
   caller: Address;
   rawBody: Uint8Array;
-  signature: SignatureHeaders;
+  signature: ActionHeaders;
   /** Reference (hash or URI) to the Worker's output. */
   reference: string;
 }
@@ -39,6 +39,7 @@ export async function deliver(
     subject: { escrow: id },
     caller,
     rawBody,
+    headers: signature,
     store: async (requestHash) => {
       const row = await loadContractForAction(deps.db, id);
       requireWorker(row, caller);

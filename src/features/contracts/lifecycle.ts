@@ -5,7 +5,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import type { Transaction } from "../../db/client.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import type { SignatureHeaders } from "../../http/operation.js";
+import type { ActionHeaders } from "../../http/operation.js";
 import type { StoredResponse } from "../../payments/operation-outcome.js";
 import type { PaidAction } from "../../payments/paid-action.js";
 import { performPaidCall } from "../../payments/paid-call.js";
@@ -68,7 +68,7 @@ export function performLifecycleAction(
     caller,
     rawBody,
     signature,
-  }: { id: Address; caller: Address; rawBody: Uint8Array; signature: SignatureHeaders },
+  }: { id: Address; caller: Address; rawBody: Uint8Array; signature: ActionHeaders },
 ): Promise<StoredResponse> {
   const { requireRole, status, deadline, toOperation } = ACTIONS[name];
   return performAction(deps, {
@@ -76,6 +76,7 @@ export function performLifecycleAction(
     subject: { escrow: id },
     caller,
     rawBody,
+    headers: signature,
     store: async (requestHash) => {
       const row = await loadContractForAction(deps.db, id);
       const now = deps.clock.now();

@@ -6,6 +6,7 @@ import { meaningOf } from "../../chain/errors.js";
 import { operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
+import type { ActionHeaders } from "../../http/operation.js";
 import {
   awaitOutcome,
   type CallIdentity,
@@ -18,6 +19,7 @@ import type { OperationRow } from "../../relayer/outbox.js";
 export interface UnpaidCall extends CallIdentity {
   /** The escrow acted on; for an action on none, the once-key of this very action. */
   subject: { escrow: Address } | { onceKey: string };
+  headers?: ActionHeaders;
   /** Checks the call, ensures the caller's delegation, and stores the operation. Throws to refuse. */
   store(requestHash: string): Promise<{ operation: OperationRow; existing: boolean }>;
   /** Reads the response after the action was applied on chain. */
@@ -26,11 +28,14 @@ export interface UnpaidCall extends CallIdentity {
 
 /**
  * Performs an action through the Relay. A retry after a lost response (503, broken connection) continues with the stored
- * operation. A call after the response is checked from scratch, and so refused if the state has changed.
+ * operation. A call after the response is checked from scratch, and so refused if the state has changed, unless it has
+ * the first one's idempotency key.
  */
 export async function performAction(deps: Deps, call: UnpaidCall): Promise<StoredResponse> {
-  const hash = requestHash(call);
-  const stored = (await findUnanswered(deps, call.subject, hash)) ?? (await storeOperation(deps, call, hash));
+  const key = call.headers?.["idempotency-key"];
+  const hash = requestHash(key === undefined ? call : { ...call, action: `${call.action}\n${key}` });
+  const first = await findOperation(deps, call.subject, { hash, isAnswered: key !== undefined });
+  const stored = first ?? (await storeOperation(deps, call, hash));
   const outcome = await awaitOutcome(deps, stored, call.respond);
   if (outcome.ok) return outcome.response;
 
@@ -68,11 +73,11 @@ async function storeOperation(deps: Deps, call: UnpaidCall, hash: string): Promi
   return stored.operation;
 }
 
-/** The operation of an identical call that has no response yet. */
-async function findUnanswered(
+/** The operation of an identical call: only one without a response yet, or `isAnswered` one with a response, too. */
+async function findOperation(
   deps: Deps,
   subject: UnpaidCall["subject"],
-  hash: string,
+  { hash, isAnswered }: { hash: string; isAnswered: boolean },
 ): Promise<OperationRow | undefined> {
   const [row] = await deps.db
     .select()
@@ -82,7 +87,7 @@ async function findUnanswered(
         "escrow" in subject ? eq(operation.escrow, subject.escrow) : eq(operation.onceKey, subject.onceKey),
         eq(operation.requestHash, hash),
         ne(operation.state, "rejected"),
-        isNull(operation.response),
+        isAnswered ? undefined : isNull(operation.response),
       ),
     )
     .limit(1);

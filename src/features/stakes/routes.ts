@@ -8,7 +8,7 @@ import type { Executor } from "../../db/client.js";
 import { vote, workingContract as w } from "../../db/onchain.js";
 import { operation as relayed } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
-import { data, operation, type SignatureHeaders, stored } from "../../http/operation.js";
+import { type ActionHeaders, data, operation, stored } from "../../http/operation.js";
 import { AddressParamsSchema } from "../../http/schemas.js";
 import type { StoredResponse } from "../../payments/operation-outcome.js";
 import type { PaidAction } from "../../payments/paid-action.js";
@@ -101,7 +101,7 @@ async function newestStake(db: Executor, caller: Address): Promise<bigint> {
 /** Starts the withdrawal of the whole stake. Refuses with 409 if there is none, if the withdrawal has begun, or if a vote is open. */
 export async function requestUnstake(
   deps: StakeDeps,
-  { caller, rawBody, signature }: { caller: Address; rawBody: Uint8Array; signature: SignatureHeaders },
+  { caller, rawBody, signature }: { caller: Address; rawBody: Uint8Array; signature: ActionHeaders },
 ): Promise<StoredResponse> {
   const { db, deployment } = deps;
   const current = await loadStake(db, caller);
@@ -114,6 +114,7 @@ export async function requestUnstake(
     subject: { onceKey },
     caller,
     rawBody,
+    headers: signature,
     store: async (requestHash) => {
       requireBonded(current);
       await requireNoOpenVote(db, caller);

@@ -89,7 +89,7 @@ export const MUTANTS = [
   {
     name: "unanswered-unknown",
     file: "src/features/contracts/perform-action.ts",
-    edits: [["(await findUnanswered(deps, call.subject, hash)) ?? ", ""]],
+    edits: [["first ?? (await storeOperation", "(await storeOperation"]],
     project: "faults",
     tests: "test/faults/actions.test.ts",
     only: "before their responses are stored",
