@@ -40,12 +40,17 @@ async function untilRefused(cycle: () => Promise<Answer>): Promise<Answer> {
   for (let cycles = 0; cycles < 30; cycles += 1) {
     const answer = await cycle();
     if (answer.status === 429) return answer;
-    ok(answer);
+    ok(answer, answer.status === 201 ? 201 : 200);
   }
   throw new Error("the attack is not refused");
 }
 
 const small = { budgetOrPrice: "1.0" };
+
+interface Challenge {
+  challengeId: string;
+  message: string;
+}
 
 describe("gas accounts", { timeout: 300_000 }, () => {
   it("stop an address that creates and cancels in a loop, but not its way out", async () => {
@@ -93,6 +98,33 @@ describe("gas accounts", { timeout: 300_000 }, () => {
     expect(await gasPaid()).toBeLessThan(bound + CYCLE);
 
     expect(await matched(world, earning)).toMatchObject({ status: "matched" });
+  });
+
+  it("stop an address that changes with each sign-in what it delegates", async () => {
+    await world.query("delete from app.gas_account where address = '*'");
+    const agent = await world.newAgent({ usd: "1" });
+    const { id } = await created<{ id: string }>(world, agent, small);
+    ok(await agent.post(`/v1/contracts/${id}/cancel`));
+    const before = await gasPaid();
+    let minutes = 60;
+    const refused = await untilRefused(async () => {
+      await delay(1100);
+      const body = { operatorActions: "all", operatorUntil: await world.inSeconds(60 * minutes++) };
+      const path = `/v1/agents/${agent.address}`;
+      const challenge = await world.call<Challenge>("POST", `${path}/challenge`, { body });
+      const { challengeId, message } = ok(challenge);
+      const signature = await agent.account.signMessage({ message });
+      const answer = await world.call("POST", `${path}/api-key`, { body: { challengeId, signature } });
+      await gasPaid();
+      return answer;
+    });
+    expect(refused.error).toMatchObject({ code: "rate_limited" });
+    expect(minutes).toBeGreaterThan(61);
+    const bound = worstGas(
+      { allowance: ALLOWANCE, budget: BUDGET },
+      { addresses: 1, clients: 1, hours: 0.2, challengesPerMinute: 10_000 },
+    );
+    expect((await gasPaid()) - before).toBeLessThan(bound + CYCLE);
   });
 
   it("let an address without gas delegate once a day, for the contracts that it has", async () => {

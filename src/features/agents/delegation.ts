@@ -41,6 +41,15 @@ export async function ensureDelegation(deps: Deps, agent: Address, action: Agent
   return false;
 }
 
+/** Whether {@link ensureDelegation} has something to rely on: a delegation on chain, or a sign-in to register. */
+export async function isDelegable(deps: Deps, agent: Address, action: AgentAction): Promise<boolean> {
+  const now = deps.clock.now();
+  const grant = await readGrant(deps, agent);
+  if (permits(grant, action, now)) return true;
+  const proof = await newestProof(deps.db, agent, grant.revokedAt);
+  return proof !== null && permits({ ...proof, revokedAt: 0 }, action, now);
+}
+
 function permits({ issuedAt, revokedAt, actions, until }: DelegationGrant, action: AgentAction, now: number) {
   return issuedAt > revokedAt && (actions & actionBits([action])) !== 0 && (until === 0 || now < until);
 }
@@ -54,7 +63,7 @@ export async function mayComplain(
     .select()
     .from(challenge)
     .where(and(eq(challenge.address, agent), eq(challenge.purpose, "issue")))
-    .orderBy(desc(challenge.issuedAt))
+    .orderBy(desc(challenge.issuedAt), desc(challenge.redeemedAt))
     .limit(1);
   return newest === undefined || permits({ ...newest, revokedAt: 0 }, "complain", clock.now());
 }
@@ -74,7 +83,7 @@ async function newestProof(db: Executor, agent: Address, since: number): Promise
         gt(challenge.issuedAt, since),
       ),
     )
-    .orderBy(desc(challenge.issuedAt))
+    .orderBy(desc(challenge.issuedAt), desc(challenge.redeemedAt))
     .limit(1);
   return proof ?? null;
 }

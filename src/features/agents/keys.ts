@@ -2,13 +2,14 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, asc, count, eq, gt, isNotNull, isNull, lt, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, isNotNull, isNull, lte, ne, sql } from "drizzle-orm";
 import type { Executor, Transaction } from "../../db/client.js";
 import { NOTIFICATION_LEASE_MS } from "../../db/notifications.js";
 import { apiKey, challenge, webhook } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { deriveSecret } from "../../master-key.js";
+import { assertDelegable } from "../../payments/relaying-limits.js";
 import { delegateOperation, revokeDelegationOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { createKey } from "./api-key.js";
@@ -26,7 +27,8 @@ export interface IssuedKey {
 /**
  * Redeems a challenge for a new API key. With an idempotency key the same claim gets the same API key for as long as the
  * challenge would be valid: the key is derived from both, because its plain text is not stored. Throws
- * `invalid_challenge` or `invalid_signature`, and `unavailable` while a revocation of the address is pending.
+ * `invalid_challenge` or `invalid_signature`, `unavailable` while a revocation of the address is pending, and
+ * `rate_limited` if the sign-in changes what is delegated and the address has used up its gas.
  */
 export async function issueKey(
   deps: Deps,
@@ -63,6 +65,8 @@ async function storeKey(
   if (proof.issuedAt <= proof.grant.revokedAt) {
     throw invalidChallenge("The address was revoked on chain after this challenge was issued.");
   }
+
+  if (await isReplacing(deps.db, proof)) await assertDelegable(deps, address);
 
   const keyId = randomUUID();
   await deps.db.transaction(async (tx) => {
@@ -146,7 +150,10 @@ async function activeKeys(tx: Transaction, address: Address): Promise<number> {
 }
 
 /** The newest sign-in counts alone: an older one that allows more could still be registered by whoever stole it. */
-async function forgetOlderSignatures(tx: Transaction, { address, issuedAt }: AddressProof): Promise<void> {
+async function forgetOlderSignatures(
+  tx: Transaction,
+  { address, challengeId, issuedAt }: AddressProof,
+): Promise<void> {
   await tx
     .update(challenge)
     .set({ signature: null })
@@ -155,16 +162,24 @@ async function forgetOlderSignatures(tx: Transaction, { address, issuedAt }: Add
         eq(challenge.address, address),
         eq(challenge.purpose, "issue"),
         isNotNull(challenge.signature),
-        lt(challenge.issuedAt, issuedAt),
+        // Of two in one second, the one redeemed last.
+        lte(challenge.issuedAt, issuedAt),
+        ne(challenge.id, challengeId),
       ),
     );
 }
 
-/** Registers a sign-in that allows anything else than what is delegated already: the newest counts alone. */
-async function replaceDelegation(tx: Transaction, deps: Deps, proof: AddressProof): Promise<void> {
+/** Whether a sign-in allows anything else than what is delegated already. */
+async function isReplacing(db: Executor, proof: AddressProof): Promise<boolean> {
   const { grant, permission } = proof;
   const isSame = permission.actions === grant.actions && permission.until === grant.until;
-  if (isSame || !(await isDelegated(tx, proof))) return;
+  return !isSame && (await isDelegated(db, proof));
+}
+
+/** Registers a sign-in that replaces what is delegated: the newest counts alone. */
+async function replaceDelegation(tx: Transaction, deps: Deps, proof: AddressProof): Promise<void> {
+  if (!(await isReplacing(tx, proof))) return;
+  const { permission } = proof;
   await enqueue(
     tx,
     delegateOperation({ deployment: deps.deployment, agent: proof.address, ...proof, ...permission }),
@@ -189,9 +204,9 @@ async function endDelegation(tx: Transaction, { deployment }: Deps, proof: Addre
 }
 
 /** The chain was read before the lock: the outbox shows a delegation that was stored in between. */
-async function isDelegated(tx: Transaction, { address, grant }: AddressProof): Promise<boolean> {
+async function isDelegated(db: Executor, { address, grant }: AddressProof): Promise<boolean> {
   return (
-    grant.issuedAt > grant.revokedAt || (await newestDelegationOperation(tx, address))?.kind === "delegate"
+    grant.issuedAt > grant.revokedAt || (await newestDelegationOperation(db, address))?.kind === "delegate"
   );
 }
 
