@@ -22,7 +22,7 @@ import type { StoredResponse, Success } from "../../payments/operation-outcome.j
 import type { PaidAction } from "../../payments/paid-action.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import { decodePayment, type HeaderReader } from "../../payments/x402.js";
-import { ensureDelegation } from "../agents/delegation.js";
+import { ensureDelegation, isDelegable } from "../agents/delegation.js";
 import { loadContractForAction, requireStatus } from "../contracts/load-for-action.js";
 import { type ContractRow, parametersOf } from "../contracts/view.js";
 import { criterion, shownVotes, toVote, type VoteRow } from "./view.js";
@@ -55,7 +55,7 @@ export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredRes
     rawBody,
     headers,
     check: () => checkVote(deps, call),
-    store: (action, before) => storeVote(deps, action, { id, caller, headers, before }),
+    store: (action, before) => storeVote(deps, action, { ...call, before }),
     respond: () => presentBallot(deps, id, caller),
   });
 }
@@ -108,14 +108,14 @@ function seal(
 async function storeVote(
   deps: Deps,
   { commitment, entrusted }: VoteAction,
-  {
-    id,
-    caller,
-    headers,
-    before,
-  }: Pick<VoteCall, "id" | "caller" | "headers"> & { before: "quote" | "operation" },
+  { id, caller, headers, ballot, before }: VoteCall & { before: "quote" | "operation" },
 ): Promise<void> {
-  if (before === "quote") return;
+  if (before === "quote") {
+    // No payment could sign votes whose salt its payer does not know.
+    const needsDelegation = "votes" in ballot && ballot.salt === undefined;
+    if (needsDelegation && !(await isDelegable(deps, caller, "vote"))) throw votesNotDelegated();
+    return;
+  }
   const decoded = decodePayment(headers);
   const isSigned = decoded?.ok === true && decoded.payment.nonce.toLowerCase() === commitment;
   if (!isSigned && !(await ensureDelegation(deps, caller, "vote"))) throw votesNotDelegated();
