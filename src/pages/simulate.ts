@@ -83,7 +83,10 @@ function outcomesOf({ end, outcomes, ballots }: Scenario): Outcome[] | null {
   if (end === "accepted") return outcomes;
   if (end !== "dispute") return null;
   const packed = ballots.map(packOutcomes);
-  return ballots[0] === undefined ? outcomes : ballots[0].map((_, i) => majority(countVotes(packed, i)));
+  // Without votes the tally leaves every criterion unclear.
+  return ballots[0] === undefined
+    ? outcomes.map(() => "unclear")
+    : ballots[0].map((_, i) => majority(countVotes(packed, i)));
 }
 
 function ending(
