@@ -49,7 +49,10 @@ const MEANINGS: Record<keyof ProtocolView, { kind: Kind; text: string }> = {
     kind: "ratio",
     text: "Share of a criterion's bond that is slashed for an unclear vote against a decisive majority.",
   },
-  tokenMintRewardFull: { kind: "tokens", text: "Minted for each vote in a decisive majority." },
+  tokenMintRewardFull: {
+    kind: "tokens",
+    text: "Minted for each vote in a decisive majority; less if the dispute pays little to the Treasury.",
+  },
   tokenMintRewardReduced: { kind: "tokens", text: "Minted for each vote that matches an unclear result." },
   baEligibilityStake: { kind: "tokens", text: "Stake that a Backup Agent needs to be eligible." },
   baVotingWindow: { kind: "plain", text: "Time in which Backup Agents can vote after a dispute." },

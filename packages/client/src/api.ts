@@ -418,6 +418,8 @@ export interface components {
                 openingWindow: string;
                 /** @description ISO 8601 duration */
                 unstakingDelay: string;
+                /** @description Protocol tokens minted at most by a dispute for each 1.0 that it pays to the Treasury */
+                rewardsPerFee: number;
             };
             events: {
                 /** @description ISO 8601 duration */

@@ -246,7 +246,7 @@ export function verdictOn(
 }
 
 /** Whole tokens that a dispute can mint for 1.0 paid to the Treasury. */
-const REWARD_PER_FEE = 200n;
+export const REWARD_PER_FEE = 200n;
 const STABLECOIN_UNIT = 1_000_000n;
 
 export type Rewards = Pick<Parameters, "tokenMintRewardFull" | "tokenMintRewardReduced">;

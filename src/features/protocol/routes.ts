@@ -1,6 +1,7 @@
 /** Global parameters and limits. */
 import { z } from "@hono/zod-openapi";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
+import { REWARD_PER_FEE } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Parameters } from "@working-contracts/protocol/parameters";
 import { isoDuration } from "@working-contracts/protocol/time";
@@ -72,7 +73,14 @@ export const LimitsSchema = z
       clockSkew: duration,
     }),
     complaints: z.object({ window: duration, perRole: z.number(), evidenceBytes: z.number() }),
-    votes: z.object({ votersPerContract: z.number(), openingWindow: duration, unstakingDelay: duration }),
+    votes: z.object({
+      votersPerContract: z.number(),
+      openingWindow: duration,
+      unstakingDelay: duration,
+      rewardsPerFee: z.number().openapi({
+        description: "Protocol tokens minted at most by a dispute for each 1.0 that it pays to the Treasury",
+      }),
+    }),
     events: z.object({
       deadlineNotice: duration,
       streamsPerAgent: z.number(),
@@ -166,6 +174,7 @@ export function presentLimits(
       votersPerContract: LIMITS.votersPerContract,
       openingWindow: isoDuration(LIMITS.voteOpeningWindow),
       unstakingDelay: isoDuration(LIMITS.unstakingDelay),
+      rewardsPerFee: Number(REWARD_PER_FEE),
     },
     events: {
       deadlineNotice: isoDuration(LIMITS.deadlineNotice),
