@@ -1,4 +1,5 @@
 /** Composition root: builds and connects every part of the service. */
+import { randomUUID } from "node:crypto";
 import type { Server } from "node:http";
 import { serve } from "@hono/node-server";
 import type { Address } from "@working-contracts/protocol/types";
@@ -173,7 +174,7 @@ export async function createService(
 
 function urlTooLong(): Response {
   const error = { code: "invalid_request", message: `The URL is longer than ${MAX_URL_LENGTH} characters.` };
-  return Response.json({ error }, { status: 400 });
+  return Response.json({ error }, { status: 400, headers: { "X-Request-Id": randomUUID() } });
 }
 
 const LISTEN_FAULTS: Record<string, (host: string, port: number) => string> = {
