@@ -105,7 +105,7 @@ interface Walk {
   candidates: SQL;
   alias: string;
   key: { column: string; type: "numeric" | "text" }[];
-  /** What the operation needs of a due row, with the tables that have it. */
+  /** Columns of a due row that the operation needs, with the tables that have them. */
   fields: SQL;
   joins?: SQL;
   isDue: SQL;

@@ -187,8 +187,8 @@ function Form({ query }: { query: SimulatorQuery }) {
         </textarea>
       </label>
       <p class="meta" id="votes-help">
-        One line per Backup Agent, one letter per criterion: m met, n not met, u unclear. Votes replace the
-        outcomes above; without votes, those apply.
+        One line per Backup Agent, one letter per criterion: m met, n not met, u unclear. A dispute without
+        votes leaves every criterion unclear.
       </p>
       <div class="actions">
         <button type="submit">Compute</button>

@@ -1,4 +1,4 @@
-/** What batches charge to the accounts of their operations' agents, as reorgs move them. */
+/** Gas that batches charge to the accounts of their operations' agents, as reorgs move them. */
 import type { TransactionReceipt } from "viem";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createDatabase, migrate } from "../../src/db/client.js";
