@@ -46,7 +46,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     if (session.node !== undefined) return session.node;
     throw new RefusedToSign(
       "delivery",
-      "only the chain proves who may judge: connect with `node` to share a sealed delivery",
+      "only the chain proves who may judge: connect with `node` (wcontract: `--rpc-url`) to share a sealed delivery",
     );
   };
 
@@ -72,7 +72,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     if (session.node !== undefined) return (await escrowOf(id, session.node)).client();
     throw new RefusedToSign(
       "delivery",
-      "only the chain proves who the Client of this listing is: connect with `node`, or deliver with `seal: false` to let the service read the reference",
+      "only the chain proves who the Client of this listing is: connect with `node` (wcontract: `--rpc-url`), or deliver with `seal: false` to let the service read the reference",
     );
   }
 
