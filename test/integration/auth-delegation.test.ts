@@ -40,7 +40,7 @@ async function operationsOf(agent: Address, kind: string) {
 /** The delegation that the agent's newest issued key depends on, as an outbox entry. */
 async function delegationOf(agent: Address) {
   const { rows } = await network.pool.query(
-    "select * from app.challenge where address = $1 and purpose = 'issue' order by issued_at desc limit 1",
+    "select * from app.challenge where address = $1 and purpose = 'issue' order by issued_at desc, redeemed_at desc limit 1",
     [agent],
   );
   const { nonce, issued_at, expires_at, signature } = rows[0];
