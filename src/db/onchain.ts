@@ -26,6 +26,7 @@ export const workingContract = onchain.table("working_contract", {
   workerInitiated: boolean().notNull(),
   computedCriteria: boolean().notNull(),
   price: uint().notNull(),
+  priceBand: integer().notNull(),
   criteriaCount: integer().notNull(),
   matchDeadline: uint().notNull(),
   withdrawalDeadline: uint().notNull(),

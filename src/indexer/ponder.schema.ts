@@ -13,6 +13,8 @@ export const workingContract = onchainTable(
     workerInitiated: t.boolean().notNull(),
     computedCriteria: t.boolean().notNull(),
     price: t.bigint().notNull(),
+    /** See `priceBand`: lists walk the bands that a range of prices touches. */
+    priceBand: t.integer().notNull(),
     criteriaCount: t.integer().notNull(),
     matchDeadline: t.bigint().notNull(),
     withdrawalDeadline: t.bigint().notNull(),
@@ -73,6 +75,14 @@ export const workingContract = onchainTable(
     byWorker: index().on(table.worker, table.createdAt, table.id),
     // One index per sort order of the contract list. The keeper also uses the deadline indexes, to find due work.
     byPhase: index().on(table.phase, table.settled, table.createdAt, table.id, table.price),
+    byPriceBand: index().on(
+      table.phase,
+      table.settled,
+      table.priceBand,
+      table.createdAt,
+      table.id,
+      table.price,
+    ),
     byPrice: index().on(table.phase, table.settled, table.price, table.id),
     byMatchDeadline: index().on(table.phase, table.settled, table.matchDeadline, table.id),
     byDeliveryDeadline: index().on(table.phase, table.settled, table.deliveryDeadline, table.id),

@@ -20,6 +20,8 @@ const MOST_BLOCKS = 400;
 /** Tables of which one row holds the index's progress. */
 const ONE_ROW = /Seq Scan on (_ponder_meta|_ponder_checkpoint|event_log)\b/g;
 const NOW = 2_000_000_000;
+/** 1 to 1,000, of which the newest open contracts have all. */
+const PRICE = "((1 + i::bigint * 7919 % 1000) * 1000000)::numeric";
 const CLIENT = `0x${"c1".repeat(20)}` as const;
 
 let database: LargeDatabase;
@@ -54,7 +56,8 @@ async function fill(count: number): Promise<void> {
     initiator: "'0x'",
     worker_initiated: "false",
     computed_criteria: "false",
-    price: "(1 + i::bigint * 7919 % 1000) * 1000000",
+    price: PRICE,
+    price_band: `1 + floor(log(2, ${PRICE}))`,
     criteria_count: "3",
     match_deadline: String(NOW + 1000),
     withdrawal_deadline: String(NOW + 2000),
@@ -128,9 +131,13 @@ async function cursorInTheMiddle(): Promise<string> {
 }
 
 test(`a page of contracts costs the same at ${FEW} and at ${MANY.toLocaleString("en")} contracts`, async () => {
-  const costs: Record<string, Record<number, Cost>> = {};
-  for (const count of [FEW, MANY]) {
-    await fill(count);
+  const costs: Record<string, Record<string, Cost>> = {};
+  for (const size of ["few", "many", "not vacuumed"] as const) {
+    if (size !== "not vacuumed") await fill(size === "few" ? FEW : MANY);
+    else {
+      await database.pool.query("update onchain.working_contract set updated_block = updated_block");
+      await database.pool.query("analyze onchain.working_contract");
+    }
     const pages: Record<string, Partial<ContractFilter>> = {
       ...Object.fromEntries(SORTS.map((sort) => [`sort=${sort}`, { sort }])),
       "a cursor in the middle": { cursor: await cursorInTheMiddle() },
@@ -140,18 +147,21 @@ test(`a page of contracts costs the same at ${FEW} and at ${MANY.toLocaleString(
       "q=needle": { q: "Needle haystack" },
       "q=needle, open, by price": { q: "needle", statuses: ["created"], sort: "budgetOrPrice" },
       "q=needle 7": { q: "needle 7" },
+      "open, price 190 to 210": { statuses: ["created"], minPrice: 190_000_000n, maxPrice: 210_000_000n },
       "minPrice=100, by price": { minPrice: 100_000_000n, sort: "budgetOrPrice" },
     };
     for (const [name, filter] of Object.entries(pages)) {
       costs[name] ??= {};
-      costs[name][count] = await costOf(filter);
+      costs[name][size] = await costOf(filter);
     }
   }
-  for (const [name, { [FEW]: few, [MANY]: many }] of Object.entries(costs)) {
-    if (SHOWS_PLANS) console.log(`${name}: ${few?.blocks} and ${many?.blocks} blocks\n${many?.plan}\n`);
+  for (const [name, { few, ...more }] of Object.entries(costs)) {
     expect(few?.rows, name).toBeGreaterThan(0);
-    expect(many?.plan.replaceAll(ONE_ROW, ""), name).not.toContain("Seq Scan");
-    expect(many?.blocks, `${name}\n${many?.plan}`).toBeLessThan(MOST_BLOCKS);
+    for (const [size, { blocks, plan }] of Object.entries(more)) {
+      if (SHOWS_PLANS) console.log(`${name}, ${size}: ${few?.blocks} and ${blocks} blocks\n${plan}\n`);
+      expect(plan.replaceAll(ONE_ROW, ""), `${name}, ${size}`).not.toContain("Seq Scan");
+      expect(blocks, `${name}, ${size}\n${plan}`).toBeLessThan(MOST_BLOCKS);
+    }
   }
 }, 1_800_000);
 
@@ -178,6 +188,27 @@ test("a page looks at a bounded number of rows, and the next continues behind th
   const neverMeet = await pagesOf({ q: "even odd" }, { pages: MANY });
   expect(neverMeet.flat()).toEqual([]);
   expect(neverMeet).toHaveLength(Math.ceil((MANY + WALK) / WALK));
+}, 600_000);
+
+test("a range of prices lists the contracts of the range, in their order", async () => {
+  await fill(MANY);
+  for (const [minPrice, maxPrice] of [
+    [1n, 5n],
+    [16n, 17n],
+    [67n, 68n],
+    [200n, 300n],
+    [999n, 5000n],
+    [5n, 4n],
+  ].map((range) => range.map((price) => price * 1_000_000n) as [bigint, bigint])) {
+    const range = { statuses: ["created", "disputed"] as const, minPrice, maxPrice };
+    const { rows } = await database.pool.query<{ id: string }>(
+      `select id from onchain.working_contract where phase in ('created', 'disputed') and price between $1 and $2
+       order by created_at desc, id desc`,
+      [minPrice, maxPrice],
+    );
+    const listed = await pagesOf(range, { pages: MANY });
+    expect(listed.flat(), `${minPrice} to ${maxPrice}`).toEqual(rows.map(({ id }) => id));
+  }
 }, 600_000);
 
 test("a reader's searches wait for each other, 50 of them, and never for long before another reader's", async () => {

@@ -86,7 +86,7 @@ async function seed({ network }: Bed, id: string): Promise<void> {
       await client.query(`update ${copy} set id = ${address}`);
     }
     await client.query(
-      `update mined set price = 1000000 + i * 1000, created_at = created_at - i,
+      `update mined set price = 1000000 + i * 1000, price_band = 1 + floor(log(2, 1000000 + i * 1000)), created_at = created_at - i,
         client = case when i % 1000 = 0 then client else '0x' || substr(encode(sha256((i % 5000)::text::bytea), 'hex'), 1, 40) end`,
     );
     await client.query(

@@ -33,6 +33,11 @@ export function formatDecimal(amount: bigint, decimals = DECIMALS): string {
   return `${digits.slice(0, -decimals)}.${fraction === "" ? "0" : fraction}`;
 }
 
+/** Which band of prices an amount in base units is in: each is twice as wide as the one below, 80 hold all prices. */
+export function priceBand(amount: bigint): number {
+  return amount.toString(2).length;
+}
+
 /** Returns `ratio` basis points of `amount`, rounded down. */
 export function share(amount: bigint, ratio: number): bigint {
   return (amount * BigInt(ratio)) / BASIS_POINTS;

@@ -1,5 +1,6 @@
 /** GET /v1/contracts: filters of docs/rules.md 56, newest first, paged by keyset. */
 
+import { priceBand } from "@working-contracts/protocol/amounts";
 import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, gte, isNotNull, lte, ne, type SQL, sql } from "drizzle-orm";
@@ -53,10 +54,19 @@ export interface ContractPage {
 /** Contracts that a page looks at, in the list's order. Strangers' escrows and rows that a filter drops count too. */
 export const WALK = 20_000;
 
+/** Walks of one page. A range of prices that would need more is searched in all prices. */
+const MOST_WALKS = 24;
+
 /** A contract of the page, or the last that the page looked at, whose columns can be null. */
 type WalkedRow = ShownRow & { walkedKey: string; walkedId: string; matched: boolean | null; ended: boolean };
 
 const value = sql.placeholder;
+/**
+ * In a subquery, the planner does not estimate with the value. A plan for one value would look cheaper than the kept one,
+ * and Postgres would plan each call again, which takes longer than the read.
+ */
+const unseen = (name: "firstBand" | "minPrice" | "maxPrice"): SQL =>
+  sql`(select ${value(name)}::${sql.raw(name === "firstBand" ? "int" : "numeric")})`;
 const statementOf = prepareShapes<WalkedRow>("contract_list");
 
 /**
@@ -77,14 +87,16 @@ export async function listContracts(
   const given = Object.entries({ ...equal, after })
     .filter(([, member]) => member !== undefined)
     .map(([name]) => name);
+  const bands = bandsOf(filter);
 
-  const shape = JSON.stringify([sort, limit, statuses ?? null, search, given]);
+  const shape = JSON.stringify([sort, limit, statuses ?? null, search, given, bands.length]);
   const statement = statementOf(shape, () => listSql({ ...filter, search }));
   const read = () =>
     statement(deps.db, {
       ...equal,
       workerInitiated: filter.initiator === "worker",
       statuses,
+      firstBand: bands[0],
       now,
       words: words && toQuery(words),
       key: after?.key,
@@ -125,10 +137,11 @@ function firstOf(walk: SQL | undefined, filter: ContractFilter & { search: Searc
   const where = and(isNotNull(column), walk, afterCursor(filter, column));
   const priced = priceSql(filter);
   const matched = sql`(${and(priced, isNotNull(terms.id), ne(w.phase, "none"), filterSql(filter))})`;
+  // In a subquery, a limit is unknown to the planner: it expects a tenth of the rows, and then does not sort all of them.
   // The price on its own as well: it is known before the joins, which then see fewer rows.
   return sql`select ${w.id} as id, walked.key, ${matched} as matched, walked.position = ${WALK} as ended
     from (select ${w.id} as id, ${w.price} as price, ${column} as key, row_number() over (order by ${order}) as position
-      from ${w} where ${where} order by ${order} limit ${WALK}) walked
+      from ${w} where ${where} order by ${order} limit (select ${WALK})) walked
     join ${w} on ${w.id} = walked.id left join ${terms} on ${terms.id} = walked.id
     where ((${priced}) or walked.position = ${WALK}) and (${matched} or walked.position = ${WALK})
     order by walked.key ${direction}, walked.id ${direction} limit ${filter.limit + 1}`;
@@ -154,9 +167,21 @@ function walksOf(filter: ContractFilter & { search: Search }): (SQL | undefined)
       : []),
   );
   if (!isWalkedByPhase(filter)) return [walk];
-  return partitionsOf(statuses ?? STATUSES).map(({ phase, settled }) =>
+  const partitions = partitionsOf(statuses ?? STATUSES).map(({ phase, settled }) =>
     and(eq(w.phase, phase), eq(w.settled, settled), walk),
   );
+  const bands = bandsOf(filter);
+  if (bands.length === 0 || partitions.length * bands.length > MOST_WALKS) return partitions;
+  return bands.flatMap((_, i) =>
+    partitions.map((partition) => and(eq(w.priceBand, sql`${unseen("firstBand")} + ${i}`), partition)),
+  );
+}
+
+/** The price bands of a range, in a list by creation, whose index has them. Empty if the range has no end. */
+function bandsOf({ sort, minPrice = 0n, maxPrice }: ContractFilter): number[] {
+  if (fieldOf(sort) !== "createdAt" || maxPrice === undefined) return [];
+  const first = priceBand(minPrice);
+  return Array.from({ length: Math.max(0, priceBand(maxPrice) - first + 1) }, (_, i) => first + i);
 }
 
 const isDescending = (sort: Sort): boolean => sort.startsWith("-");
@@ -202,8 +227,8 @@ const priceSql = ({ minPrice, maxPrice }: ContractFilter): SQL =>
   sql.join(
     [
       sql`true`,
-      ...(minPrice === undefined ? [] : [sql`walked.price >= ${value("minPrice")}`]),
-      ...(maxPrice === undefined ? [] : [sql`walked.price <= ${value("maxPrice")}`]),
+      ...(minPrice === undefined ? [] : [sql`walked.price >= ${unseen("minPrice")}`]),
+      ...(maxPrice === undefined ? [] : [sql`walked.price <= ${unseen("maxPrice")}`]),
     ],
     sql` and `,
   );

@@ -1,6 +1,7 @@
 /** Deployed escrows, and the parameters of future ones. */
 import { ponder } from "ponder:registry";
 import { parameterSet, workingContract } from "ponder:schema";
+import { priceBand } from "@working-contracts/protocol/amounts";
 import { unpackTerms } from "@working-contracts/protocol/terms";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 
@@ -18,6 +19,7 @@ ponder.on("Factory:WorkingContractDeployed", async ({ event, context }) => {
     workerInitiated,
     computedCriteria: terms.computedCriteria,
     price: terms.price,
+    priceBand: priceBand(terms.price),
     criteriaCount: terms.criteriaCount,
     matchDeadline: BigInt(terms.matchDeadline),
     withdrawalDeadline: BigInt(terms.withdrawalDeadline),

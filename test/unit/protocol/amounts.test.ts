@@ -1,7 +1,9 @@
 import {
   formatDecimal,
   MAX_AMOUNT,
+  MAX_PRICE,
   parseDecimal,
+  priceBand,
   share,
   TOKEN_DECIMALS,
 } from "@working-contracts/protocol/amounts";
@@ -58,6 +60,17 @@ describe("parseDecimal", () => {
   ])("refuses %s", (_, text) => {
     expect(parseDecimal(text)).toBeNull();
   });
+});
+
+it.each([
+  [1n, 1],
+  [2n, 2],
+  [3n, 2],
+  [4n, 3],
+  [10_000_000n, 24],
+  [MAX_PRICE, 80],
+])("the price %d is in band %d", (price, band) => {
+  expect(priceBand(price)).toBe(band);
 });
 
 describe("formatDecimal", () => {
