@@ -74,7 +74,7 @@ async function runMutants(names) {
 }
 
 /** Runs the mutant's tests on a copy of the sources. Throws if no test ran, because that proves nothing. */
-async function isKilled({ file, edits, project, tests, only }) {
+async function isKilled({ file, edits, tests, only }) {
   const copy = mkdtempSync(join(tmpdir(), "mutant-"));
   try {
     for (const name of [...COPIED, ...COPIED_FILES].filter((one) => existsSync(join(ROOT, one)))) {
@@ -95,6 +95,8 @@ async function isKilled({ file, edits, project, tests, only }) {
     }
     const report = join(copy, "report.json");
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
+    // A test's folder has its project's name.
+    const [, project] = tests.split("/");
     await vitest(copy, ["--project", project, ...reporters, tests, "-t", only]);
     const { numFailedTests, numPassedTests } = JSON.parse(readFileSync(report, "utf8"));
     if (numFailedTests + numPassedTests === 0) throw new Error("the mutant's tests did not run");
