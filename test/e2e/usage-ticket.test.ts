@@ -1,11 +1,15 @@
 /** The usage ticket: criteria are computed at delivery, and approval keeps them. */
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
+import { connect } from "@working-contracts/client/index";
+import { escrowAbi } from "@working-contracts/protocol/abi";
+import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import canonicalize from "canonicalize";
-import { keccak256, stringToHex } from "viem";
+import { type Address, keccak256, stringToHex, zeroHash } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
+import { mined, walletOf } from "../support/chain.js";
 import { matched, untilStatus } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
 
@@ -91,4 +95,25 @@ test("without any checkpoint meets no criterion", async () => {
   );
   const delivered = await worker.post<ContractView>(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" });
   expect(delivered.data.criteriaMet).toEqual(["not met", "not met", "unclear"]);
+});
+
+test("a Worker that states outcomes on chain is shown by `verify`", async () => {
+  const terms = { application: "usageticket", applicationTerms: { criteria: rules } };
+  const { id } = await matched<{ id: Address }>(world, { client, worker }, terms);
+  const wallet = await walletOf(world, worker);
+  const args = [keccak256(stringToHex("ipfs://x")), zeroHash, packOutcomes(["met", "met", "met"])] as const;
+  const escrow = { address: id, abi: escrowAbi } as const;
+  await mined(world, await wallet.writeContract({ ...escrow, functionName: "deliver", args }));
+  const delivered = await untilStatus<ContractView>(client, id, "under-review");
+  expect(delivered.criteriaMet).toEqual(["met", "met", "met"]);
+
+  const reader = await connect({ baseUrl: world.url, account: client.account });
+  const { equal, fields } = await reader.verify(id, { nodes: [world.info.rpcUrl] });
+  expect(equal).toBe(false);
+  expect(fields.find(({ field }) => field.startsWith("computed criteria"))).toEqual({
+    field: "computed criteria, by the Worker and by the checkpoints",
+    chain: ["met", "met", "met"],
+    api: ["not met", "not met", "not met"],
+    equal: false,
+  });
 });

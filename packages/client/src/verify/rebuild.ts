@@ -26,6 +26,8 @@ export interface Rebuilt {
   deliveryHash: string | null;
   /** Merkle root over the checkpoints; null before delivery. */
   checkpointsRoot: string | null;
+  /** Outcomes of computed criteria, which the Worker states at delivery; null without. */
+  statedOutcomes: string[] | null;
   /** Amounts that the token transferred, beside those that the rules require by now. */
   transfers: { payee: string; moved: string; due: string }[];
 }
@@ -111,6 +113,10 @@ export function rebuild(escrow: EscrowOnChain): Rebuilt {
     },
     deliveryHash: (delivered?.args.deliveryHash as string | undefined) ?? null,
     checkpointsRoot: (delivered?.args.checkpointsRoot as string | undefined) ?? null,
+    statedOutcomes:
+      terms.computedCriteria && delivered !== undefined
+        ? unpackOutcomes(Number(delivered.args.outcomes), terms.criteriaCount)
+        : null,
     transfers: transfersOf(escrow, legs),
   };
 }

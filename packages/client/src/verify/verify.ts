@@ -1,5 +1,6 @@
 /** Checks every response of the service about a contract against the chain. */
 import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
+import { computeCriteria } from "@working-contracts/protocol/criteria";
 import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import type { Address } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
@@ -8,7 +9,7 @@ import { getChainId } from "viem/actions";
 import type { Node } from "../chain-check.js";
 import { ifAllowed } from "../errors.js";
 import type { reads } from "../reads.js";
-import type { Contract, ReferenceField, Settlement, Terms } from "../types.js";
+import type { Checkpoint, Contract, ReferenceField, Settlement, Terms } from "../types.js";
 import { type Step, stepsOf } from "./authority.js";
 import { type EscrowOnChain, type Protocol, readEscrow } from "./read-chain.js";
 import { type Rebuilt, rebuild } from "./rebuild.js";
@@ -103,8 +104,7 @@ interface ApiResponses {
   contract: Contract;
   terms: Terms;
   settlement: Settlement;
-  /** Over the checkpoints that the service shows. */
-  checkpointsRoot: string;
+  checkpoints: Checkpoint[];
   /** The text to which the hash on chain commits; null if there is none or the caller may not read it. */
   delivery: string | null;
   supplementaryMaterials: string | null;
@@ -130,7 +130,7 @@ async function ask(reader: Reader, id: string): Promise<ApiResponses> {
     contract,
     terms,
     settlement,
-    checkpointsRoot: rootOfLeaves(checkpoints.map(checkpointLeaf)),
+    checkpoints,
     delivery,
     supplementaryMaterials,
     isWithheld: contract.client === reader.address && contract.delivery !== null && delivery === null,
@@ -190,8 +190,17 @@ function compare(id: string, escrow: EscrowOnChain, rebuilt: Rebuilt, api: ApiRe
     row("supplementaryMaterials, hash", proven(MATERIALS), hashOf(api.supplementaryMaterials));
   }
   row("has delivery", rebuilt.deliveryHash !== null, contract.delivery !== null);
+  const { checkpoints } = api;
   if (rebuilt.checkpointsRoot !== null)
-    row("checkpoints, root", rebuilt.checkpointsRoot, api.checkpointsRoot);
+    row("checkpoints, root", rebuilt.checkpointsRoot, rootOfLeaves(checkpoints.map(checkpointLeaf)));
+  if (rebuilt.statedOutcomes !== null) {
+    const computed = computeCriteria({
+      criteriaCount: escrow.terms.criteriaCount,
+      applicationTerms: document.applicationTerms as Record<string, unknown> | null,
+      metrics: checkpoints.at(-1)?.data ?? null,
+    });
+    row("computed criteria, by the Worker and by the checkpoints", rebuilt.statedOutcomes, computed);
+  }
   row("delivery withheld by the service", false, api.isWithheld);
   if (delivery !== null) row("delivery, hash", rebuilt.deliveryHash, hashOf(delivery));
   if (api.opens !== null) row("delivery opens with your key", true, api.opens);
