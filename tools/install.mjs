@@ -36,12 +36,14 @@ function startOptions() {
 }
 
 async function install(dir, wanted, options) {
-  console.log(`Installing ${wanted.length} packages (npm ci).`);
+  // `npm ci` empties node_modules first, under a local network that runs from it.
+  const how = isPart(dir, wanted) ? ["install", "--no-save"] : ["ci"];
+  console.log(`Installing ${wanted.length} packages (npm ${how[0]}).`);
   const npm = process.env.npm_execpath;
   const [command, args] = npm?.endsWith(".js") ? [process.execPath, [npm]] : ["npm", []];
   const startedAt = Date.now();
   const seconds = () => Math.round((Date.now() - startedAt) / 1000);
-  const child = spawn(command, [...args, "ci", "--no-audit", "--no-fund", "--loglevel=error", ...options], {
+  const child = spawn(command, [...args, ...how, "--no-audit", "--no-fund", "--loglevel=error", ...options], {
     cwd: dir,
     stdio: ["ignore", "inherit", "inherit"],
   });
@@ -73,6 +75,13 @@ function topLevel(dir) {
 function isInstalled(dir, wanted) {
   const present = Object.fromEntries(packages(join(dir, "node_modules/.package-lock.json")));
   return wanted.every(([path, entry]) => present[path]?.version === entry.version);
+}
+
+/** Whether packages are only missing, as after `npm start`, and none is of another version. */
+function isPart(dir, wanted) {
+  const present = Object.fromEntries(packages(join(dir, "node_modules/.package-lock.json")));
+  const known = wanted.filter(([path]) => present[path] !== undefined);
+  return known.length > 0 && known.every(([path, entry]) => present[path].version === entry.version);
 }
 
 /** Packages for other platforms are optional, and so not among them. */
