@@ -3,6 +3,7 @@ import {
   type Agent,
   connect,
   type Eip1193Provider,
+  OutcomeUnknown,
   type PlannedPayment,
   providerSigner,
 } from "@working-contracts/client/index";
@@ -17,13 +18,21 @@ interface Announced {
 export interface Account {
   /** Calls back with the signed-in agent, now and after each change; with null while there is none. */
   onChange(listener: (agent: Agent | null) => void): void;
-  /** Performs an action and reports its progress and failure in words. Returns whether it succeeded. */
-  perform(what: string, action: (agent: Agent) => Promise<unknown>): Promise<boolean>;
+  /**
+   * Performs an action, then shows its result. Reports progress and failure in words. While the outcome of a signed
+   * payment is unknown, resumes the call with that payment. Returns whether all of it succeeded.
+   */
+  perform<T>(
+    what: string,
+    action: (agent: Agent) => Promise<T>,
+    show?: (result: T, agent: Agent) => unknown,
+  ): Promise<boolean>;
 }
 
 const STORED = "working-contracts";
 /** Practically unlimited: every payment is confirmed by the person. */
 const NO_LIMIT = "10000000000";
+const RESUME_PAUSE_MS = 1000;
 const STEPS = {
   quoted: "Quoted",
   signing: "Waiting for the signature in your wallet",
@@ -121,11 +130,12 @@ export function createAccount(place: HTMLElement): Account {
       listeners.push(listener);
       listener(agent);
     },
-    async perform(what, action) {
+    async perform(what, action, show) {
       if (agent === null) return false;
+      const by = agent;
       try {
         tell(`${what}: working`);
-        await action(agent);
+        await show?.(await toTheEnd(what, () => action(by)), by);
         tell(`${what}: done`);
         return true;
       } catch (error) {
@@ -135,6 +145,31 @@ export function createAccount(place: HTMLElement): Account {
     },
   };
 }
+
+/** Keeps its caller, and so the form, waiting without a time limit: to act again would be to pay again. */
+async function toTheEnd<T>(what: string, action: () => Promise<T>): Promise<T> {
+  let attempt = action;
+  try {
+    for (;;) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (!(error instanceof OutcomeUnknown)) throw error;
+        tell(
+          `${what}: payment signed, outcome not known yet. Keep this page open (${(error.cause as Error).message})`,
+        );
+        attempt = (error as OutcomeUnknown<T>).resume;
+        addEventListener("beforeunload", keepOpen);
+        await new Promise((resolve) => setTimeout(resolve, RESUME_PAUSE_MS));
+      }
+    }
+  } finally {
+    removeEventListener("beforeunload", keepOpen);
+  }
+}
+
+/** The browser asks before it leaves the page: only this page has the signed payment. */
+const keepOpen = (event: Event): void => event.preventDefault();
 
 async function confirmPayment({ decimal, currency, payTo }: PlannedPayment): Promise<void> {
   const unit = currency === "stablecoin" ? "of the stablecoin" : "protocol tokens";

@@ -13,7 +13,7 @@ export function showAgentActions(account: Account): void {
       const fields = new FormData(form);
       const textOf = (name: string) => String(fields.get(name) ?? "").trim();
       form.inert = true;
-      const done = await account.perform(form.dataset.name ?? "Action", (agent) => {
+      const done = await account.perform(form.dataset.name ?? "Action", async (agent) => {
         if (form.dataset.action === "profile")
           return agent.setProfile({ displayName: textOf("displayName") || null, bio: textOf("bio") || null });
         if (form.dataset.action === "unstake") return agent.unstake();

@@ -100,10 +100,11 @@ export function showContractActions(account: Account): void {
       const fields = new FormData(form);
       const field: Fields = (name) => String(fields.get(name) ?? "");
       form.inert = true;
-      await account.perform(form.dataset.name ?? "Action", async (agent) => {
-        await action?.perform(agent, id, field, contract as Contract);
-        await update(agent);
-      });
+      await account.perform(
+        form.dataset.name ?? "Action",
+        async (agent) => action?.perform(agent, id, field, contract as Contract),
+        (_, agent) => update(agent),
+      );
       form.inert = false;
     });
   }

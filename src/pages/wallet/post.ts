@@ -1,5 +1,5 @@
 /** The form that posts a contract: criteria are added and removed, deadlines picked in words, the quote follows the price. */
-import type { Duration } from "@working-contracts/client/index";
+import type { Agent, Duration } from "@working-contracts/client/index";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import type { Account } from "./account.js";
 
@@ -60,13 +60,13 @@ export function showPostForm(account: Account): void {
     const named = fieldOf("counterparty").trim();
     const fields = new FormData(form);
     form.inert = true;
-    await account.perform("Post", async (agent) => {
+    const create = async (agent: Agent) => {
       const after = Object.fromEntries(STAGES.map((stage) => [stage, fieldOf(stage)])) as Record<
         (typeof STAGES)[number],
         Duration
       >;
       const materials = fieldOf("materials").trim();
-      const { id } = await agent.create({
+      return agent.create({
         title: fieldOf("title"),
         taskDescription: fieldOf("task"),
         acceptanceCriteria: fields.getAll("criterion").map(String),
@@ -76,8 +76,8 @@ export function showPostForm(account: Account): void {
         ...(materials !== "" && { supplementaryMaterials: materials }),
         ...(await agent.deadlines(after)),
       });
-      location.assign(`/contracts/${id}`);
-    });
+    };
+    await account.perform("Post", create, ({ id }) => location.assign(`/contracts/${id}`));
     form.inert = false;
   });
 }
