@@ -96,9 +96,10 @@ export function createAccount(place: HTMLElement): Account {
   button.addEventListener("click", async () => {
     try {
       if (agent !== null) {
-        if ((await ask(agent.address, { choices: ["My page", "Disconnect"] })) === "My page")
-          location.assign(`/agents/${agent.address}`);
-        else disconnect();
+        const { address } = agent;
+        const choice = await ask(address, { choices: ["My page", "Disconnect"] });
+        if (choice === "My page") location.assign(`/agents/${address}`);
+        if (choice === "Disconnect") disconnect();
         return;
       }
       const wallet = await choose();
