@@ -7,7 +7,7 @@ import { addMcpCommand } from "./commands/mcp.js";
 import { addVerifyCommand } from "./commands/verify.js";
 import { type Context, createContext } from "./context.js";
 import { EXIT_HELP, exitCodeOf, refusalOf } from "./errors.js";
-import type { CommonOptions, World } from "./settings.js";
+import { type CommonOptions, PATIENCE, type World } from "./settings.js";
 import { plain } from "./terminal.js";
 
 /** Runs one command and returns its exit code. Prints errors to stderr. */
@@ -39,7 +39,10 @@ function createProgram(world: World): Command {
     )
     .option("--max-pay <amount>", "pay up to this much of the stablecoin without asking")
     .option("--yes", "pay whatever the contract's terms require without asking")
-    .option("--patience <duration>", "how long to retry while the service does not respond (default: 20s)")
+    .option(
+      "--patience <duration>",
+      `how long to retry while the service does not respond (default: ${PATIENCE})`,
+    )
     .option("--domain <name>", "the service's name in sign-in challenges, if it is not its host (WC_DOMAIN)")
     .option("--clock <clock>", "`service` trusts the clock of a sandbox that was moved (WC_CLOCK)")
     .option(

@@ -33,7 +33,7 @@ export interface Settings {
   configDir: string;
   keystorePath: string;
   privateKey: `0x${string}` | undefined;
-  /** How long a request is retried while the service does not respond. */
+  /** How long a request is awaited and retried while the service does not respond. */
   patienceMs: number;
   password: string | undefined;
   /** Key that HTTP clients of the MCP server need to write, and to read private data. */
@@ -48,8 +48,11 @@ export interface Settings {
 }
 
 const LOCAL_URL = "http://127.0.0.1:3000";
-/** MCP clients time out after a minute; this stays below. */
-const PATIENCE = "20s";
+/**
+ * MCP clients time out after a minute; this stays below. The service holds a paid call for up to 25 seconds, so it leaves
+ * time for a retry.
+ */
+export const PATIENCE = "55s";
 
 export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "env" | "cwd">): Settings {
   const local = readLocalNetwork(env.DATA_DIR || join(cwd, ".local"));

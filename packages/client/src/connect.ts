@@ -65,7 +65,7 @@ export interface ConnectOptions {
   submitted?: SubmittedCheckpoints;
   /** Label of the new API key. */
   label?: string;
-  /** How long a call is retried while its outcome is unknown; two minutes by default. */
+  /** How long a request is awaited and retried while its outcome is unknown; two minutes by default. */
   patienceMs?: number;
   /** Called before each retry, with the reason. */
   onWaiting?: (reason: string) => void;

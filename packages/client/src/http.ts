@@ -38,13 +38,17 @@ export interface Http {
 export interface HttpOptions {
   baseUrl: string;
   fetch: typeof fetch;
-  /** How long a request is retried while its outcome is unknown, in milliseconds. */
+  /** How long a request is awaited and retried while its outcome is unknown, in milliseconds. */
   patienceMs: number;
   onWaiting?: ((reason: string) => void) | undefined;
   signal?: AbortSignal | undefined;
 }
 
 const DEFAULT_PAUSE_MS = 1000;
+/** The first attempt gets at least this: the service can hold a paid call for 25 seconds. */
+const MIN_ATTEMPT_MS = 30_000;
+/** The longest time that a timer can measure. */
+const MAX_ATTEMPT_MS = 2 ** 31 - 1;
 
 export function createHttp(options: HttpOptions): Http {
   return {
@@ -52,13 +56,15 @@ export function createHttp(options: HttpOptions): Http {
       options.fetch(options.baseUrl + path, { method, headers, redirect: "error", signal }),
     async send(request) {
       const deadline = performance.now() + options.patienceMs;
+      let attemptMs = Math.max(options.patienceMs, MIN_ATTEMPT_MS);
       for (;;) {
-        const attempt = await tryOnce(options, request);
+        const attempt = await tryOnce(options, request, attemptMs);
         if ("response" in attempt) return attempt.response;
         const { error, pauseMs } = attempt;
         if (pauseMs === null || performance.now() + pauseMs > deadline) throw error;
         options.onWaiting?.(error.message);
         await pause(pauseMs, options.signal);
+        attemptMs = Math.max(deadline - performance.now(), 0);
       }
     },
   };
@@ -68,8 +74,13 @@ type Attempt =
   | { response: ServiceResponse }
   | { error: ServiceError | ConnectionError; pauseMs: number | null };
 
-async function tryOnce({ baseUrl, fetch, signal }: HttpOptions, request: Request): Promise<Attempt> {
+async function tryOnce(
+  { baseUrl, fetch, signal }: HttpOptions,
+  request: Request,
+  timeoutMs: number,
+): Promise<Attempt> {
   const { method, path, body, headers = {}, repeatable } = request;
+  const timeout = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), MAX_ATTEMPT_MS));
   let response: Response;
   let text: string;
   try {
@@ -78,7 +89,7 @@ async function tryOnce({ baseUrl, fetch, signal }: HttpOptions, request: Request
       redirect: "error",
       headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
       ...(body === undefined ? {} : { body }),
-      ...(signal === undefined ? {} : { signal }),
+      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
     });
     text = await response.text();
   } catch (cause) {
@@ -97,7 +108,11 @@ async function tryOnce({ baseUrl, fetch, signal }: HttpOptions, request: Request
   };
 }
 
-function refusalOf(response: Response, json: ServiceResponse["json"] | null): ServiceError | ConnectionError {
+/** The error in a response; ConnectionError if something other than the service sent it. */
+export function refusalOf(
+  response: Response,
+  json: ServiceResponse["json"] | null,
+): ServiceError | ConnectionError {
   const { status, headers } = response;
   if (json?.error === undefined)
     return new ConnectionError(`HTTP ${status}: the response is not from the service`);
@@ -133,7 +148,7 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
   });
 }
 
-function parse(text: string): ServiceResponse["json"] | null {
+export function parse(text: string): ServiceResponse["json"] | null {
   try {
     const json: unknown = JSON.parse(text);
     return typeof json === "object" && json !== null ? (json as ServiceResponse["json"]) : null;
@@ -143,7 +158,7 @@ function parse(text: string): ServiceResponse["json"] | null {
 }
 
 /** fetch puts the actual reason in `cause`. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   const { cause, message } = error as { cause?: { message?: string }; message: string };
   return cause?.message ?? message;
 }

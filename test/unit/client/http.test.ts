@@ -1,0 +1,69 @@
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { ConnectionError, ServiceError } from "@working-contracts/client/errors";
+import { createHttp, type HttpOptions } from "@working-contracts/client/http";
+import { call } from "@working-contracts/client/session";
+import { afterEach, describe, expect, it } from "vitest";
+
+let close: (() => void) | undefined;
+afterEach(() => close?.());
+
+/** A server that answers the n-th request, counted from one, as `answer` says, and a client of it. */
+async function httpTo(
+  answer: (response: ServerResponse, count: number) => void,
+  options: Partial<HttpOptions> = {},
+) {
+  let count = 0;
+  const server = createServer((_, response) => answer(response, ++count));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  close = () => {
+    server.close();
+    server.closeAllConnections();
+  };
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const http = createHttp({ baseUrl, fetch, patienceMs: 1000, ...options });
+  return { http, apiKey: "", requests: () => count };
+}
+
+const fail = (response: ServerResponse, status: number): void => {
+  const error = { code: "service_unavailable", message: "Try again later." };
+  response.writeHead(status, { "retry-after": "0" }).end(JSON.stringify({ error }));
+};
+const succeed = (response: ServerResponse): void => void response.end(JSON.stringify({ data: { ok: true } }));
+
+describe("a request", () => {
+  it("is retried after a temporary refusal, and not after another one", async () => {
+    const session = await httpTo((response, count) =>
+      count === 1 ? fail(response, 503) : count === 2 ? succeed(response) : fail(response, 500),
+    );
+    expect(await call(session, "GET /v1/network")).toEqual({ data: { ok: true } });
+    const error = await call(session, "GET /v1/network").catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(ServiceError);
+    expect(session.requests()).toBe(3);
+  });
+
+  it("that hangs ends when patience is over", async () => {
+    const session = await httpTo((response, count) => {
+      if (count === 1) fail(response, 503);
+    });
+    const startedAt = performance.now();
+    const error = await call(session, "GET /v1/network").catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(ConnectionError);
+    expect(error.message).toContain("timeout");
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+    expect(session.requests()).toBe(2);
+  });
+
+  it("ends with the caller's reason if the caller aborts it", async () => {
+    const aborting = new AbortController();
+    const session = await httpTo(() => aborting.abort(new Error("enough")), { signal: aborting.signal });
+    await expect(call(session, "GET /v1/network")).rejects.toThrow("enough");
+  });
+
+  it("is sent once without patience, and may take its time", async () => {
+    const session = await httpTo((response) => void setTimeout(() => succeed(response), 200), {
+      patienceMs: 0,
+    });
+    expect(await call(session, "GET /v1/network")).toEqual({ data: { ok: true } });
+  });
+});
