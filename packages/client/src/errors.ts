@@ -34,6 +34,11 @@ export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
 }
 
+/** Whether the service did not respond, could not, or not yet: the same request can succeed later. */
+export const isOutage = (error: unknown): error is Error =>
+  error instanceof ConnectionError ||
+  (error instanceof ServiceError && (error.status >= 500 || error.status === 429));
+
 /** A quote or a sign-in challenge differs from the request. Nothing was signed. */
 export class RefusedToSign extends Error {
   override readonly name = "RefusedToSign";

@@ -1,5 +1,6 @@
 /** The event log as an async iterator, and webhooks that push the same events. */
-import { pause } from "./http.js";
+import { ConnectionError, isOutage } from "./errors.js";
+import { parse, pause, refusalOf } from "./http.js";
 import { bytesOf } from "./payment.js";
 import { call, dataOf, requestOf, type Session } from "./session.js";
 import type { Event, EventQuery, WebhookChanges, WebhookDraft } from "./types.js";
@@ -14,11 +15,13 @@ const POLL_MS = 2000;
 /** Streams that fail in a row before the log is polled, and polls before a stream is tried again. */
 const STREAM_TRIES = 2;
 const POLLS = 30;
+/** The pause between tries doubles so often: to a minute. */
+const DOUBLINGS = 5;
 
 /**
- * Every event after `after` (by default, from now on), each once and in order. Resumes after each break where it
- * stopped: as a stream, or by polling if streams cannot be kept open. Ends only when `signal` is aborted or the loop is
- * left; throws if the service refuses the request.
+ * Every event after `after` (by default, from now on), each once and in order. Resumes after each break and outage where
+ * it stopped: as a stream, or by polling if streams cannot be kept open. Ends only when `signal` is aborted or the loop is
+ * left; throws ServiceError if the service refuses the request.
  */
 export async function* followEvents(
   session: Session,
@@ -30,17 +33,20 @@ export async function* followEvents(
   while (!isAborted()) {
     let reason = "the stream ended";
     try {
+      // A break before the first position would lose what happened since, so it begins at a known one.
+      position ??= (await call(session, "GET /v1/events", { query: { after: "latest" } })).nextAfter;
       if (failures < STREAM_TRIES) {
-        for await (const { id, data } of openStream(session, { filter, after: position }, signal)) {
+        for await (const { id, data } of openStream(session, { ...filter, after: position }, signal)) {
           position = id;
           failures = 0;
           if (data !== null) yield data;
         }
       } else {
         for (let poll = 0; poll < POLLS; poll++) {
-          const query = { ...filter, after: position ?? "latest" };
+          const query: EventQuery = { ...filter, after: position };
           const page = await call(session, "GET /v1/events", { query });
           position = page.nextAfter;
+          failures = STREAM_TRIES;
           yield* page.data;
           if (!page.hasMore) await pause(POLL_MS, signal);
         }
@@ -49,50 +55,38 @@ export async function* followEvents(
       }
     } catch (error) {
       if (isAborted()) return;
-      if (!(error instanceof StreamError) || error.isFinal) throw error;
+      if (!isOutage(error)) throw error;
       failures += 1;
       reason = error.message;
     }
     onInterruption?.(reason);
-    await pause(failures === 0 ? 0 : POLL_MS, signal).catch(() => {});
+    const doublings = Math.min(Math.max(failures - STREAM_TRIES, 0), DOUBLINGS);
+    await pause(failures === 0 ? 0 : POLL_MS * 2 ** doublings, signal).catch(() => {});
   }
 }
 
-class StreamError extends Error {
-  /** Whether another try would fail again. */
-  readonly isFinal: boolean;
-  constructor(message: string, isFinal: boolean) {
-    super(message);
-    this.isFinal = isFinal;
-  }
-}
+const broken = (cause: Error): never => {
+  throw new ConnectionError(cause.message, { cause });
+};
 
 /** One connection: each event, and heartbeats as a position without an event. */
 async function* openStream(
   session: Session,
-  { filter, after }: { filter: EventQuery; after: string | undefined },
+  query: EventQuery,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<{ id: string; data: Event | null }, void> {
-  // A break before the first position would lose what happened since, so the stream begins at a known one.
-  const from = after ?? (await call(session, "GET /v1/events", { query: { after: "latest" } })).nextAfter;
-  const request = requestOf(session, "GET /v1/events/stream", { query: { ...filter, after: from } });
+  const request = requestOf(session, "GET /v1/events/stream", { query });
   const closing = new AbortController();
   const stop = (): void => closing.abort();
   signal?.addEventListener("abort", stop, { once: true });
   try {
-    const response = await session.http.open(request, closing.signal).catch((error: Error) => {
-      throw new StreamError(error.message, false);
-    });
-    if (!response.ok || response.body === null) {
-      const isFinal = response.status >= 400 && response.status < 500 && response.status !== 429;
-      throw new StreamError(`HTTP ${response.status}: ${await response.text()}`, isFinal);
-    }
+    const response = await session.http.open(request, closing.signal).catch(broken);
+    if (!response.ok || response.body === null)
+      throw refusalOf(response, parse(await response.text().catch(broken)));
     let text = "";
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
-      const { done, value } = await reader.read().catch((error: Error) => {
-        throw new StreamError(error.message, false);
-      });
+      const { done, value } = await reader.read().catch(broken);
       if (done) return;
       text += value;
       const messages = text.split("\n\n");

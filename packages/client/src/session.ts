@@ -7,7 +7,7 @@ import type { Permission } from "@working-contracts/protocol/challenge-text";
 import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { paths } from "./api.js";
 import type { Node } from "./chain-check.js";
-import { ConnectionError, OutcomeUnknown, PaymentRejected, RefusedToSign, ServiceError } from "./errors.js";
+import { isOutage, OutcomeUnknown, PaymentRejected, RefusedToSign } from "./errors.js";
 import type { Http, Method, Request, ServiceResponse } from "./http.js";
 import {
   type Expected,
@@ -238,10 +238,7 @@ async function sendSigned<T>(
     response = await http.send(request);
   } catch (error) {
     // After a 429, an earlier attempt can still have delivered the payment.
-    const isUnknown =
-      error instanceof ConnectionError ||
-      (error instanceof ServiceError && (error.status >= 500 || error.status === 429));
-    if (!isUnknown) throw error;
+    if (!isOutage(error)) throw error;
     const message = `The outcome of ${request.method} ${request.path} is not known yet (${error.message}). Resume this call; do not sign another payment for it.`;
     throw new OutcomeUnknown(message, () => sendSigned(http, request, open), error);
   }

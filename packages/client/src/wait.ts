@@ -1,4 +1,5 @@
 /** Waits for a contract's status, for its payout, or for anything else that can be read. */
+import { isOutage } from "./errors.js";
 import { pause } from "./http.js";
 import type { Contract, Settlement } from "./types.js";
 
@@ -14,7 +15,10 @@ export interface WaitOptions<T> {
 /** A status, a prefix such as `settled-*`, or a list of them. */
 export type StatusPattern = string | readonly string[];
 
-/** Reads until `isDone`, and returns that value. Throws if time runs out. */
+/**
+ * Reads until `isDone`, and returns that value. Continues while the service does not respond. Throws if time runs out, or
+ * what `read` throws for another reason.
+ */
 export async function waitUntil<T>(
   read: () => Promise<T>,
   isDone: (value: T) => boolean,
@@ -29,12 +33,18 @@ export async function waitUntil<T>(
   const deadline = performance.now() + timeoutMs;
   let last: string | undefined;
   for (;;) {
-    const value = await read();
-    const state = stateOf(value);
-    if (state !== last) onChange?.(value);
-    last = state;
-    if (isDone(value)) return value;
-    if (performance.now() + intervalMs > deadline) throw new Error(`Timed out: ${state}`);
+    let failure: Error | undefined;
+    try {
+      const value = await read();
+      const state = stateOf(value);
+      if (state !== last) onChange?.(value);
+      last = state;
+      if (isDone(value)) return value;
+    } catch (error) {
+      if (!isOutage(error)) throw error;
+      failure = error;
+    }
+    if (performance.now() + intervalMs > deadline) throw failure ?? new Error(`Timed out: ${last}`);
     await pause(intervalMs, signal);
   }
 }

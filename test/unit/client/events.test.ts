@@ -1,0 +1,99 @@
+import { followEvents } from "@working-contracts/client/events";
+import { createHttp } from "@working-contracts/client/http";
+import type { Session } from "@working-contracts/client/session";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+afterEach(() => void vi.useRealTimers());
+
+type Responder = (url: URL) => Response;
+
+const refuse =
+  (status: number, code: string): Responder =>
+  () =>
+    Response.json({ error: { code, message: `${code} at the service` } }, { status });
+const drop: Responder = () => {
+  throw new TypeError("fetch failed");
+};
+const page =
+  (nextAfter: string, ...ids: string[]): Responder =>
+  () =>
+    Response.json({ data: ids.map((id) => ({ id })), nextAfter, hasMore: false });
+
+/** A session whose requests get these responses, one after another, and the requested URLs. */
+function scripted(...responses: Responder[]) {
+  const urls: string[] = [];
+  const http = createHttp({
+    baseUrl: "https://service.example",
+    patienceMs: 0,
+    async fetch(input) {
+      urls.push(String(input).replace("https://service.example/v1", ""));
+      const next = responses.shift();
+      if (next === undefined) throw new Error("There is no further response");
+      return next(new URL(String(input)));
+    },
+  });
+  return { session: { http, apiKey: "" } as Session, urls };
+}
+
+/** The ids of the events until there are so many. Time passes as fast as it can. */
+async function idsOf(session: Session, count: number, reasons: string[] = []): Promise<string[]> {
+  const ids: string[] = [];
+  const reading = (async () => {
+    const onInterruption = (reason: string) => reasons.push(reason);
+    for await (const { id } of followEvents(session, { onInterruption })) if (ids.push(id) === count) return;
+  })();
+  let isOver = false;
+  reading.then(
+    () => (isOver = true),
+    () => (isOver = true),
+  );
+  while (!isOver) {
+    await vi.advanceTimersByTimeAsync(1000);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await reading;
+  return ids;
+}
+
+it("survives an outage at any step, and misses nothing", async () => {
+  const { session, urls } = scripted(
+    drop,
+    refuse(503, "service_unavailable"),
+    page("7"),
+    drop,
+    refuse(500, "internal_error"),
+    refuse(429, "rate_limited"),
+    page("9", "8", "9"),
+    drop,
+    () => new Response("<html>", { status: 404 }),
+    page("10", "10"),
+  );
+  const reasons: string[] = [];
+  expect(await idsOf(session, 3, reasons)).toEqual(["8", "9", "10"]);
+  expect(reasons).toHaveLength(7);
+  expect(reasons[1]).toBe("service_unavailable at the service");
+  expect(urls.slice(0, 3)).toEqual(Array(3).fill("/events?after=latest"));
+  expect(urls.slice(-1)).toEqual(["/events?after=9"]);
+});
+
+it("streams before it polls, and resumes a broken stream where it stopped", async () => {
+  const stream = (text: string) => () => new Response(text);
+  const { session, urls } = scripted(
+    page("7"),
+    stream('id: 8\ndata: {"id":"8"}\n\nid: 9\n\nid: 10\ndata: {"id'),
+    stream('id: 10\ndata: {"id":"10"}\n\n'),
+  );
+  expect(await idsOf(session, 2)).toEqual(["8", "10"]);
+  expect(urls.slice(1)).toEqual(["/events/stream?after=7", "/events/stream?after=9"]);
+});
+
+it("ends with the service's error if the service refuses the request", async () => {
+  const { session } = scripted(page("7"), refuse(401, "unauthorized"));
+  await expect(idsOf(session, 1)).rejects.toMatchObject({
+    name: "ServiceError",
+    code: "unauthorized",
+    status: 401,
+    message: "unauthorized at the service",
+  });
+});
