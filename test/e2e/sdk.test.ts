@@ -394,6 +394,28 @@ describe("nothing is signed", () => {
     await expect(asking.create(await draft(asking))).rejects.toThrow("no 50.0 stablecoin");
     expect(account.payments()).toEqual([]);
   });
+
+  it("if its own node is down, and what was not signed counts towards no limit", async () => {
+    let isDown = true;
+    const counted: string[] = [];
+    const client = await newAgent({
+      spendingLimit: { perCall: "60", total: "50" },
+      beforePayment: ({ decimal }) => void counted.push(decimal),
+      node: {
+        async request(call) {
+          if (isDown) throw new Error("the node is down");
+          return world.publicClient.request(call as never);
+        },
+      },
+    });
+    const draft = { ...WORK, ...(await client.deadlines(DEADLINES)), idempotencyKey: "one" };
+    expect(await client.dryRun((dry) => dry.create(draft))).toMatchObject({ decimal: "50.0" });
+    await expect(client.create(draft)).rejects.toThrow("the node is down");
+    expect(counted).toEqual([]);
+    isDown = false;
+    expect(await client.create(draft)).toMatchObject({ status: "created" });
+    expect(counted).toEqual(["50.0"]);
+  });
 });
 
 describe("a malicious service", () => {

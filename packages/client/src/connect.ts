@@ -38,7 +38,7 @@ export interface ConnectOptions {
   account: Signer;
   /** Limits on payments. Without it, no payment is ever signed. */
   spendingLimit?: SpendingLimit;
-  /** Called before each payment is signed. Throw to refuse the payment. */
+  /** Called last before each payment is signed, after every check. Throw to refuse the payment. */
   beforePayment?: (payment: PlannedPayment) => void | Promise<void>;
   /**
    * The pinned addresses of the protocol. If absent, those that this package pins for the service's host; otherwise they
@@ -181,7 +181,11 @@ export async function connect(options: ConnectOptions) {
         ...options,
       }),
 
-    /** Returns the payment that an action would cost, or null if it is paid already. Signs and changes nothing. */
+    /**
+     * Returns the payment that an action would cost, or null if it is paid already. Signs nothing. `create` uses one of the
+     * five unpaid attempts that an address can have, for 30 minutes; posting the same draft needs no second one if the draft
+     * has an `idempotencyKey`.
+     */
     dryRun: (action: (dry: PaidActions) => Promise<unknown>) => dryRun(session, action),
   };
 }
@@ -214,10 +218,10 @@ async function dryRun(
   session: Session,
   action: (dry: PaidActions) => Promise<unknown>,
 ): Promise<PlannedPayment | null> {
-  const beforePayment = (payment: PlannedPayment): never => {
+  const onProgress = ({ payment }: PaymentProgress): never => {
     throw new Quoted(payment);
   };
-  const { create, accept, dispute, vote, stake } = actions({ ...session, beforePayment });
+  const { create, accept, dispute, vote, stake } = actions({ ...session, onProgress });
   const salt: Hex = `0x${"f".repeat(64)}`;
   try {
     await action({ create, accept, dispute, vote: (id, words) => vote(id, words, { salt }), stake });

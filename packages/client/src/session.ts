@@ -190,17 +190,21 @@ export async function pay<E extends Endpoint, T>(
   const quoted = readQuote(first.headers);
   const expected = { ...(await expect(quoted)), resource: network.baseUrl + request.path };
   requireExpected(quoted, expected, network);
-  const payment = await allow(session, expected);
+  const payment = plannedOf(expected);
   const report = (step: PaymentProgress["step"]): void => session.onProgress?.({ step, payment });
   report("quoted");
   if (session.node !== undefined) {
     const { requireOnChain } = await import("./chain-check.js");
     await requireOnChain(session.node, network, expected.escrow);
   }
-  const validBefore = Math.min(
-    (await session.signingTime()) + VALIDITY_SECONDS,
-    expected.deadline ?? Infinity,
-  );
+  const time = await session.signingTime();
+  const readAt = performance.now();
+  // Last, because it counts the payment: whatever can refuse it has done so.
+  await session.beforePayment?.(payment);
+  session.budget.spend(payment);
+  // The caller can have thought about it for a while.
+  const now = time + Math.floor((performance.now() - readAt) / 1000);
+  const validBefore = Math.min(now + VALIDITY_SECONDS, expected.deadline ?? Infinity);
   report("signing");
   const signature = await signPayment(quoted, { signer, network, validBefore, nonce });
   const signed = { ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } };
@@ -212,19 +216,13 @@ export async function pay<E extends Endpoint, T>(
   });
 }
 
-async function allow(
-  { budget, beforePayment }: Session,
-  { amount, currency, resource, payTo, escrow }: Expected,
-): Promise<PlannedPayment> {
+function plannedOf({ amount, currency, resource, payTo, escrow }: Expected): PlannedPayment {
   const decimals = currency === "protocol-token" ? TOKEN_DECIMALS : undefined;
   const decimal = formatDecimal(amount, decimals);
-  const payment: PlannedPayment = {
+  return {
     ...{ currency, amount, decimal, resource, payTo },
     ...(escrow !== undefined && { terms: escrow.terms }),
   };
-  await beforePayment?.(payment);
-  budget.spend(payment);
-  return payment;
 }
 
 /** Once a payment is signed, every retry sends the identical request with that payment. */
