@@ -61,7 +61,8 @@ async function newPerson({ usd = "1000", tokens = 0 } = {}): Promise<Person> {
   };
 }
 
-async function post(by: Person): Promise<string> {
+/** Fills in the form and presses its button. The contract's page opens once the payment succeeded. */
+async function fillAndPay(by: Person): Promise<void> {
   const { page } = by;
   await page.goto("/post");
   await page.getByLabel("Title").fill("Draw a map");
@@ -74,8 +75,12 @@ async function post(by: Person): Promise<string> {
     "You pay 50.0 into the escrow now. The worker stakes 2.5, and receives the price less a fee of 2.5.",
   );
   await by.press("Post and pay", { pay: true });
-  await page.waitForURL(/\/contracts\/0x/);
-  return new URL(page.url()).pathname;
+}
+
+async function post(by: Person): Promise<string> {
+  await fillAndPay(by);
+  await by.page.waitForURL(/\/contracts\/0x/);
+  return new URL(by.page.url()).pathname;
 }
 
 describe.skipIf(isSkipped)("with a browser wallet", () => {
@@ -110,9 +115,47 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     ]);
     expect(steps[3]).toContain(`${worker.address}\tits signed action`);
     await expectAccessible(client.page);
+
+    await worker.page.reload();
+    await worker.page.getByLabel("What happened").fill("Approved, but rude.");
+    await worker.press("File a complaint");
+    await worker.done("File a complaint");
     // A browser logs a quote as a failed request.
     for (const { page } of [client, worker])
       expect(faultsOf(page).filter((fault) => !fault.includes("status of 402"))).toEqual([]);
+  });
+
+  test("a payment whose outcome is unknown is resumed, and no other is signed", async () => {
+    const client = await newPerson();
+    const { page } = client;
+    const payments: (string | undefined)[] = [];
+    await page.route("**/v1/contracts", async (route) => {
+      const payment = route.request().headers()["payment-signature"];
+      if (payment === undefined) return route.continue();
+      payments.push(payment);
+      const response = await route.fetch();
+      if (payments.length > 2) return route.fulfill({ response });
+      const error = { code: "internal_error", message: "The response is lost." };
+      return route.fulfill({ status: 500, json: { error } });
+    });
+    await fillAndPay(client);
+    await page.getByText("Post: payment signed, outcome not known yet").waitFor();
+    expect(await page.locator("form#post").evaluate((form) => form.matches("[inert]"))).toBe(true);
+    await page.waitForURL(/\/contracts\/0x/);
+    expect(payments).toHaveLength(3);
+    expect(new Set(payments).size).toBe(1);
+    expect(await world.usdOf(client.address)).toBe(950_000_000n);
+  });
+
+  test("the account's dialog disconnects the wallet only if asked to", async () => {
+    const { address, page } = await newPerson();
+    const account = page.getByRole("button", { name: `${address.slice(0, 6)}…${address.slice(-4)}` });
+    await account.click();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await account.click();
+    await page.getByRole("button", { name: "Disconnect" }).click();
+    await page.getByRole("button", { name: "Connect wallet" }).waitFor();
   });
 
   test("three voters decide a dispute, and open their votes themselves", async () => {
@@ -160,6 +203,15 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
         .toBe("Open your vote: done");
     }
     await expect.poll(() => world.usdOf(worker.address), { timeout: 60_000 }).toBeGreaterThan(1_000_000_000n);
+
+    const complaint = client.page.getByRole("button", { name: "File a complaint" });
+    await client.page.reload();
+    await complaint.waitFor();
+    // Seven days after the review deadline.
+    await world.increaseTime(11 * 86_400);
+    await client.page.reload();
+    await client.page.getByText("decrypted for you").waitFor();
+    expect(await complaint.isVisible()).toBe(false);
   }, 300_000);
 
   test("what fails is said in words, and a payment that is not confirmed is not signed", async () => {

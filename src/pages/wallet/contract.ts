@@ -1,5 +1,6 @@
 /** The actions of a contract's page: shows those that the connected agent can take now. */
 import type { Agent, Contract, Outcome, ReferenceField } from "@working-contracts/client/index";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Account } from "./account.js";
 import { tell } from "./dialogs.js";
 
@@ -7,7 +8,8 @@ import { tell } from "./dialogs.js";
 type Fields = (name: string) => string;
 
 interface Action {
-  isOpen: (contract: Contract, me: string) => boolean;
+  /** `now` is the chain's time in seconds. */
+  isOpen: (contract: Contract, me: string, now: number) => boolean;
   perform: (agent: Agent, id: string, fields: Fields, contract: Contract) => Promise<unknown>;
 }
 
@@ -15,7 +17,8 @@ const initiatorOf = ({ initiator, client, worker }: Contract) => (initiator === 
 /** The named party of an open contract; null if it is open to anyone. */
 const invitedOf = ({ initiator, client, worker }: Contract) => (initiator === "worker" ? client : worker);
 const isParty = ({ client, worker }: Contract, me: string) => me === client || me === worker;
-const isClosed = ({ status }: Contract) => /^(settled|cancelled)-/.test(status);
+const wasMatched = ({ escrowedFunds, workerStake }: Contract) =>
+  escrowedFunds !== null && workerStake !== null;
 
 /** By the name of the form in src/pages/contract/actions.tsx. */
 const ACTIONS: Record<string, Action> = {
@@ -68,7 +71,9 @@ const ACTIONS: Record<string, Action> = {
     },
   },
   complain: {
-    isOpen: (c, me) => isParty(c, me) && c.client !== null && c.worker !== null && !isClosed(c),
+    // Whatever the status (docs/rules.md 53).
+    isOpen: (c, me, now) =>
+      isParty(c, me) && wasMatched(c) && now < Date.parse(c.reviewDeadline) / 1000 + LIMITS.complaintWindow,
     perform: (agent, id, field) => agent.complain(id, { reason: field("reason") }),
   },
 };
@@ -79,12 +84,14 @@ export function showContractActions(account: Account): void {
   if (section == null || id === undefined) return;
   const forms = [...section.querySelectorAll<HTMLFormElement>("form[data-action]")];
   let contract: Contract | null = null;
+  /** The chain's time when the page was made, plus the time since. */
+  const now = (): number => Number(section.dataset.now) + performance.now() / 1000;
 
   const update = async (agent: Agent | null): Promise<void> => {
     contract = agent === null ? null : await agent.get(id);
     for (const form of forms) {
       const action = ACTIONS[form.dataset.action ?? ""];
-      form.hidden = agent === null || contract === null || action?.isOpen(contract, agent.address) !== true;
+      form.hidden = agent === null || contract === null || !action?.isOpen(contract, agent.address, now());
     }
     section.hidden = forms.every((form) => form.hidden);
     if (agent !== null && contract !== null) await showReferences(agent, contract);
