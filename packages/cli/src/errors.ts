@@ -55,6 +55,12 @@ export interface Refusal {
 }
 
 export function refusalOf(error: Error): Refusal {
-  const { name, message, code, details, hint } = error as Error & Partial<Refusal>;
-  return { code: code ?? name, message, details, hint };
+  const { name, code, details, hint } = error as Error & Partial<Refusal>;
+  const message = messageOf(error);
+  return { code: code ?? name, message, details: message === error.message ? details : undefined, hint };
+}
+
+/** viem's messages and details contain the node's whole URL, and so possibly a key; its short messages do not. */
+export function messageOf({ message, shortMessage = message }: Error & { shortMessage?: string }): string {
+  return shortMessage;
 }

@@ -6,7 +6,7 @@ import { addKeyCommands } from "./commands/key.js";
 import { addMcpCommand } from "./commands/mcp.js";
 import { addVerifyCommand } from "./commands/verify.js";
 import { type Context, createContext } from "./context.js";
-import { EXIT_HELP, exitCodeOf, refusalOf } from "./errors.js";
+import { EXIT_HELP, exitCodeOf, messageOf, refusalOf } from "./errors.js";
 import { type CommonOptions, PATIENCE, type World } from "./settings.js";
 import { plain } from "./terminal.js";
 
@@ -67,7 +67,8 @@ function createProgram(world: World): Command {
 
 /** Formats an error for the terminal, with the service's code and hint if it has them. */
 function describe(error: unknown): string {
-  const { code, message, hint } = error as { code?: string; message: string; hint?: string };
+  const { code, hint } = error as { code?: string; hint?: string };
+  const message = messageOf(error as Error);
   const text = code === undefined ? message : `${code}: ${message}`;
   return plain(hint === undefined ? text : `${text} ${hint}`);
 }

@@ -6,7 +6,8 @@ import { concatHex } from "@working-contracts/protocol/hex";
 import { STATUSES } from "@working-contracts/protocol/status";
 import { packParameters, packTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
-import { RefusedToSign } from "./errors.js";
+import { ConnectionError, RefusedToSign } from "./errors.js";
+import { parse, reasonOf } from "./http.js";
 import type { PinnedNetwork } from "./types.js";
 import type { Eip1193Provider } from "./wallets.js";
 
@@ -38,7 +39,10 @@ export async function requireOnChain(
   if ((await codeAt(network.asset.address)) === "0x")
     throw new RefusedToSign("asset", `there is no code at ${network.asset.address}`);
   const call = { to: network.factory, data: IMPLEMENTATION };
-  const deployed = await rpc<Hex>("eth_call", [call, "latest"]).catch(() => "0x");
+  const deployed = await rpc<Hex>("eth_call", [call, "latest"]).catch((error) => {
+    if (error instanceof ConnectionError) throw error;
+    return "0x";
+  });
   if (`0x${deployed.slice(-40)}` !== network.implementation)
     throw new RefusedToSign("implementation", `the factory ${network.factory} deploys other code`);
 
@@ -95,17 +99,39 @@ export async function signatureNonceAt(node: Node, contract: string, agent: Addr
   return BigInt(await requesterOf(node)<Hex>("eth_call", [{ to: contract, data }, "latest"]));
 }
 
-/** JSON-RPC requests to a node. They throw if the node answers with an error. */
+/**
+ * JSON-RPC requests to a node. They throw if the node responds with an error, and ConnectionError if it does not respond.
+ * No message has the node's whole URL, because it can contain a key.
+ */
 export function requesterOf(node: Node): <T>(method: string, params: unknown[]) => Promise<T> {
   if (typeof node !== "string") return (method, params) => node.request({ method, params });
   return async <T>(method: string, params: unknown[]) => {
-    const response = await fetch(node, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
-    });
-    const { result, error } = (await response.json()) as { result?: T; error?: { message: string } };
-    if (result === undefined) throw new Error(`${method}: ${error?.message ?? `HTTP ${response.status}`}`);
-    return result;
+    const failure = (reason: string) =>
+      new ConnectionError(`${method} at the node ${hostOf(node)}: ${reason}`);
+    let response: Response;
+    let text: string;
+    try {
+      response = await fetch(node, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+      });
+      text = await response.text();
+    } catch (error) {
+      throw failure(reasonOf(error));
+    }
+    const { result, error } = (parse(text) ?? {}) as { result?: T; error?: { message: string } };
+    if (result !== undefined) return result;
+    if (error === undefined) throw failure(`HTTP ${response.status}`);
+    throw new Error(`${method}: ${error.message}`);
   };
+}
+
+/** All of a node's URL that may be shown. */
+export function hostOf(url: string): string {
+  try {
+    return new URL(url).host;
+  } catch {
+    return "without a valid URL";
+  }
 }

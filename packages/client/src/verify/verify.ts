@@ -6,7 +6,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
 import { type Client, createClient, custom, http } from "viem";
 import { getChainId } from "viem/actions";
-import type { Node } from "../chain-check.js";
+import { hostOf, type Node } from "../chain-check.js";
 import { ifAllowed } from "../errors.js";
 import type { reads } from "../reads.js";
 import type { Checkpoint, Contract, ReferenceField, Settlement, Terms } from "../types.js";
@@ -66,7 +66,10 @@ export async function verifyContract(
     const { escrow, steps } = onChain;
     const fields = compare(id, escrow, rebuild(escrow), await ask(reader, id));
     for (const node of others) {
-      const same = await readNode(node, id, network, escrow.blockNumber).then(digestOf, String);
+      const same = await readNode(node, id, network, escrow.blockNumber).then(
+        digestOf,
+        (error: Error) => error.message,
+      );
       const expected = digestOf(onChain);
       fields.push({ field: `node ${nameOf(node)}`, chain: expected, api: same, equal: same === expected });
     }
@@ -82,7 +85,19 @@ interface OnChain {
   steps: Step[];
 }
 
-async function readNode(node: Node, id: Address, network: Protocol, blockNumber?: bigint): Promise<OnChain> {
+/** viem's messages contain the node's whole URL, and so possibly a key; its short ones do not. */
+const withoutUrl =
+  (node: Node) =>
+  (error: Error & { shortMessage?: string }): never => {
+    const { shortMessage } = error;
+    throw shortMessage === undefined ? error : new Error(`The node ${nameOf(node)}: ${shortMessage}`);
+  };
+
+function readNode(...args: Parameters<typeof readChain>): Promise<OnChain> {
+  return readChain(...args).catch(withoutUrl(args[0]));
+}
+
+async function readChain(node: Node, id: Address, network: Protocol, blockNumber?: bigint): Promise<OnChain> {
   const transport = typeof node === "string" ? http(node, { batch: true }) : custom(node);
   const client: Client = createClient({ transport, ccipRead: false });
   const chainId = await getChainId(client);
@@ -92,7 +107,7 @@ async function readNode(node: Node, id: Address, network: Protocol, blockNumber?
   return { escrow, steps: await stepsOf(client, { id, escrow, network }) };
 }
 
-const nameOf = (node: Node): string => (typeof node === "string" ? new URL(node).host : "of the wallet");
+const nameOf = (node: Node): string => (typeof node === "string" ? hostOf(node) : "of the wallet");
 
 /** One hash of all that a node reports about an escrow. */
 function digestOf({ escrow, steps }: OnChain): string {

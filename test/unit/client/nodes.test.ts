@@ -1,0 +1,57 @@
+/** A node's URL can contain a key, so no error shows more of it than the host. */
+import { refusalOf } from "@working-contracts/cli/errors";
+import { requesterOf } from "@working-contracts/client/chain-check";
+import { type Reader, verifyContract } from "@working-contracts/client/verify/verify";
+import { createClient, http } from "viem";
+import { getChainId } from "viem/actions";
+import { afterEach, expect, it } from "vitest";
+import { type FakeNode, json, startFakeNode } from "../chain/node.js";
+
+const KEY = "0123456789abcdef";
+const ID = `0x${"11".repeat(20)}`;
+
+let node: FakeNode | undefined;
+afterEach(() => node?.stop());
+
+const thrown = (call: Promise<unknown>): Promise<Error> =>
+  call.then(
+    () => new Error("none"),
+    (error) => error,
+  );
+/** Nothing listens there. */
+async function deadUrl(): Promise<string> {
+  const { url, stop } = await startFakeNode(() => {});
+  await stop();
+  return `${url}/v2/${KEY}`;
+}
+
+it("names a node that does not respond, by its host alone", async () => {
+  const url = await deadUrl();
+  const error = await thrown(requesterOf(url)("eth_chainId", []));
+  expect(error.name).toBe("ConnectionError");
+  expect(error.message).toContain(`eth_chainId at the node ${new URL(url).host}: connect ECONNREFUSED`);
+  expect(error.message).not.toContain(KEY);
+  expect((await thrown(requesterOf(`node/${KEY}`)("eth_chainId", []))).message).not.toContain(KEY);
+});
+
+it("names a node that responds with something else, and passes a node's own error on", async () => {
+  node = await startFakeNode((response, [call]) => {
+    if (call?.method === "eth_chainId") response.writeHead(401).end("<html>");
+    else json(response, { error: { message: "no such block" } });
+  });
+  const rpc = requesterOf(`${node.url}/${KEY}`);
+  const refused = await thrown(rpc("eth_chainId", []));
+  expect(refused.message).toBe(`eth_chainId at the node ${new URL(node.url).host}: HTTP 401`);
+  expect((await thrown(rpc("eth_call", []))).message).toBe("eth_call: no such block");
+});
+
+it("leaves the URL out of verify's errors, and of those of the command line", async () => {
+  const url = await deadUrl();
+  const reader = { network: { chainId: 1 } } as Reader;
+  const error = await thrown(verifyContract(reader, ID, { nodes: [url] }));
+  expect(error.message).toBe(`The node ${new URL(url).host}: HTTP request failed.`);
+
+  const direct = await thrown(getChainId(createClient({ transport: http(url, { retryCount: 0 }) })));
+  expect(direct.message).toContain(KEY);
+  expect(JSON.stringify(refusalOf(direct))).not.toContain(KEY);
+});
