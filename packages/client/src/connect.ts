@@ -198,7 +198,7 @@ function inMemory(): SubmittedCheckpoints {
   };
 }
 
-/** A wallet that signs differently each time has no key: what is delivered to it is not sealed. */
+/** A wallet that signs differently each time has no key, nor has one without X25519: what it gets is not sealed. */
 function ifNotPossible(error: unknown): void {
   if (!(error instanceof RefusedToSign)) throw error;
 }

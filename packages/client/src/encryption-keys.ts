@@ -5,6 +5,7 @@
 import { encryptionKeyText } from "@working-contracts/protocol/encryption";
 import { hexToBytes } from "@working-contracts/protocol/hex";
 import type { Address } from "@working-contracts/protocol/types";
+import { RefusedToSign } from "./errors.js";
 import { secretOf } from "./secrets.js";
 import { call, dataOf, type Session } from "./session.js";
 
@@ -18,7 +19,7 @@ export interface KeyPair {
   secret: string;
 }
 
-/** The agent's own keys. Throws RefusedToSign if its wallet signs differently each time. */
+/** The agent's own keys. Throws RefusedToSign if its wallet signs differently each time, or if WebCrypto has no X25519. */
 export async function ownKeysOf({ signer, network }: Session): Promise<KeyPair> {
   const secret = await secretOf(signer, {
     purpose: "Make the key with which I read deliveries on Working Contracts.",
@@ -26,7 +27,12 @@ export async function ownKeysOf({ signer, network }: Session): Promise<KeyPair> 
     contract: network.factory as Address,
   });
   const pkcs8 = hexToBytes(`0x${PKCS8_PREFIX}${secret.slice(2)}`);
-  const imported = await crypto.subtle.importKey("pkcs8", pkcs8, { name: "X25519" }, true, ["deriveBits"]);
+  const imported = await crypto.subtle
+    .importKey("pkcs8", pkcs8, { name: "X25519" }, true, ["deriveBits"])
+    .catch((error: Error) => {
+      if (error.name !== "NotSupportedError") throw error;
+      throw new RefusedToSign("secret", "WebCrypto has no X25519 here, so deliveries cannot be sealed");
+    });
   const { x = "", d = "" } = await crypto.subtle.exportKey("jwk", imported);
   return { key: x, secret: d };
 }
