@@ -10,6 +10,7 @@ import type { Database } from "./db/client.js";
 import type { EventFeed } from "./events/feed.js";
 import type { KeyOwners } from "./features/agents/key-owners.js";
 import type { CheckpointTrees } from "./features/checkpoints/checkpoint-trees.js";
+import type { EventStreams } from "./features/events/stream-events.js";
 import type { Metrics } from "./metrics.js";
 import type { OutboxWaiter } from "./relayer/outbox-waiter.js";
 
@@ -26,6 +27,8 @@ export interface Deps {
   outbox: OutboxWaiter;
   feed: EventFeed;
   checkpointTrees: CheckpointTrees;
+  /** Made by createApp: the API and the pages share its limit. */
+  streams: EventStreams;
   logger: Logger;
   /** If absent, as in tests, there is no /metrics. */
   metrics?: Metrics | undefined;

@@ -9,6 +9,7 @@ import { networkOperation } from "../features/discovery/network.js";
 import { discoveryRoutes } from "../features/discovery/routes.js";
 import { encryptionOperations } from "../features/encryption/routes.js";
 import { eventOperations } from "../features/events/routes.js";
+import { createEventStreams } from "../features/events/stream-events.js";
 import { profileOperations } from "../features/profiles/routes.js";
 import { protocolOperations } from "../features/protocol/routes.js";
 import { recordOperations } from "../features/records/read-record.js";
@@ -48,7 +49,12 @@ const OPERATIONS = [
 ];
 
 /** The HTTP service, ready for `app.fetch` or `app.request`. Opens no connections: they are all in `deps`. */
-export function createApp(deps: Deps): OpenAPIHono<AppEnv> {
+export function createApp(given: Omit<Deps, "streams">): OpenAPIHono<AppEnv> {
+  const { config, readDb: db, feed } = given;
+  const deps: Deps = {
+    ...given,
+    streams: createEventStreams({ db, feed }, { maxStreams: config.eventStreams }),
+  };
   const app = createRouter();
   app.onError(onError);
 

@@ -8,7 +8,6 @@ import {
 } from "hono";
 import type { Deps } from "../deps.js";
 import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/schema.js";
-import { createEventStreams } from "../features/events/stream-events.js";
 import { createParameterReader } from "../features/protocol/parameters.js";
 import { rawBody } from "../http/body.js";
 import { sendStream } from "../http/event-stream.js";
@@ -58,9 +57,7 @@ export function pageRoutes(allDeps: Deps, limit: MiddlewareHandler<AppEnv>): Hon
  * `/live`: the event stream of the pages, which have no API key. It carries only public events, and its connections
  * are limited by client IP. Accepts the query of `GET /v1/events/stream`, and throws 400, 429 and 503 in the same cases.
  */
-function streamChanges(deps: Pick<Deps, "db" | "feed" | "config">) {
-  const { config } = deps;
-  const streams = createEventStreams(deps, { maxStreams: config.eventStreams });
+function streamChanges({ config, streams }: Pick<Deps, "config" | "streams">) {
   return (c: Context<AppEnv>): Promise<Response> => {
     const query = EventStreamQuerySchema.safeParse(c.req.query());
     if (!query.success) throw invalidInput(query.error.issues);

@@ -14,7 +14,6 @@ import {
   EventStreamQuerySchema,
   LastEventIdSchema,
 } from "./schema.js";
-import { createEventStreams } from "./stream-events.js";
 
 const tag = "Events";
 
@@ -53,18 +52,16 @@ export const eventOperations = [
       }),
       errors: ["too_many_streams"],
     },
-    (deps) => {
-      const streams = createEventStreams(deps, { maxStreams: deps.config.eventStreams });
-      return ({ query: { after, filter }, headers, caller, c }) => {
-        const client = clientAddress(c, deps.config.trustedProxies);
+    ({ config, keys, streams }) =>
+      ({ query: { after, filter }, headers, caller, c }) => {
+        const client = clientAddress(c, config.trustedProxies);
         const position = headers["last-event-id"] ?? after ?? null;
-        const key = bearerKey(c.req.header("authorization") ?? "", deps.config.environment) ?? "";
-        const isSignedIn = async () => (await deps.keys.ownerOf(key)) === caller;
+        const key = bearerKey(c.req.header("authorization") ?? "", config.environment) ?? "";
+        const isSignedIn = async () => (await keys.ownerOf(key)) === caller;
         return sendStream(c, (signal) =>
           streams.open({ caller, after: position, filter, signal, client, isSignedIn }),
         );
-      };
-    },
+      },
   ),
 ];
 
