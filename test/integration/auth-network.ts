@@ -88,7 +88,7 @@ export async function startAuthNetwork() {
   const outbox = createOutboxWaiter({ pool, notifications });
   const feed = await createEventFeed({ pool, notifications });
   const logs: string[] = [];
-  const deps: Deps = {
+  const deps: Omit<Deps, "streams"> = {
     config: testConfig(database.url, rpcUrl),
     db,
     readDb: db,
