@@ -93,9 +93,12 @@ describe("votes", () => {
 
   test("are not replaced by the operator that carries the bond, if the bond signs them", async () => {
     const [trusting, cautious] = next;
-    const commitment = keccak256("0x01");
+    const [commitment, nonce] = [keccak256("0x01"), keccak256("0x02")];
     const quote = quoteOf(await trusting.post(`/v1/contracts/${id}/votes`, ballot(...WORDS)));
-    const attack = async ({ account }: Pick<Agent, "account">, changes: { nonce?: Hex } = {}) => {
+    const attack = async (
+      { account }: Pick<Agent, "account">,
+      { commitment, ...changes }: { commitment: Hex; nonce?: Hex },
+    ) => {
       const payer = { account, address: account.address } as Agent;
       const { from, signature, nonce, validAfter, validBefore } = await authorize(payer, quote, {
         chainId: world.deployment.chainId,
@@ -105,9 +108,11 @@ describe("votes", () => {
       return operator.relayed(id, encodeFunctionData({ abi: escrowAbi, functionName: "vote", args }));
     };
     await operator.relayed(world.deployment.delegation, await operator.delegationOf(trusting));
-    const results = [await attack(trusting), await attack(cautious, { nonce: keccak256("0x02") })];
+    const results = [await attack(trusting, { commitment }), await attack(cautious, { commitment, nonce })];
     rows.push(["submit other votes with its bond", ...results]);
     expect(results).toEqual(["succeeds", "`NotParty`"]);
+    // A nonce drawn at random, as by a stock client, is no commitment: no one could open such a vote.
+    expect(await attack(cautious, { commitment: nonce, nonce })).toBe("`NotParty`");
   });
 
   test("are read before they are opened only if their voter named them", async () => {

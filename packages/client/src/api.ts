@@ -745,7 +745,7 @@ export interface components {
                 /** @enum {string} */
                 vote: "met" | "not met" | "unclear";
             }[];
-            /** @description With `votes`: seals them, instead of a random salt. If the payment's nonce is their commitment, it signs the votes */
+            /** @description With `votes`: seals them, instead of a random salt. If the payment's nonce is keccak256 of their commitment, it signs the votes */
             salt?: string;
             /** @description Instead of `votes`: keccak256 of the ABI-encoded (chain id, escrow, voter, packed votes, salt). Only the voter can open it, within a day of the window's end */
             commitment?: string;

@@ -5,7 +5,7 @@
 import { encodeCall } from "@working-contracts/protocol/calls";
 import { toHex } from "@working-contracts/protocol/hex";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
-import { findVotes, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
+import { bondNonce, findVotes, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { ServiceError } from "./errors.js";
 import { pause } from "./http.js";
@@ -107,7 +107,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
         path: { id },
         body: JSON.stringify(entrust ? { votes: entriesOf(words), salt: sealing } : { commitment }),
         // The bond then signs the votes: no one can carry it with others.
-        nonce: commitment,
+        nonce: bondNonce(commitment),
         expect,
         open: ({ data }, headers) => ({
           votes: data.map((one) => ({ ...one, vote: words[one.criterionIndex] ?? null })),

@@ -38,7 +38,7 @@ export const VotesBodySchema = z
     salt: Bytes32Schema.optional().openapi({
       type: "string",
       description:
-        "With `votes`: seals them, instead of a random salt. If the payment's nonce is their commitment, it signs the votes",
+        "With `votes`: seals them, instead of a random salt. If the payment's nonce is keccak256 of their commitment, it signs the votes",
     }),
     commitment: Bytes32Schema.refine(isCommitment, "must be a hash; the escrow takes it for opened votes")
       .optional()

@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { type Outcome, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
+import { bondNonce, type Outcome, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { seatsOpenAt, votingClosesAt } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
@@ -102,7 +102,7 @@ function seal(
 }
 
 /**
- * A bond signs the votes if its nonce is their commitment; otherwise the Relay needs the voter's delegation. The votes are
+ * A bond signs the votes if its nonce is the hash of their commitment; otherwise the Relay needs the voter's delegation. The votes are
  * stored before their commitment can reach the chain: a commitment whose votes are lost costs the voter its bond.
  */
 async function storeVote(
@@ -117,7 +117,7 @@ async function storeVote(
     return;
   }
   const decoded = decodePayment(headers);
-  const isSigned = decoded?.ok === true && decoded.payment.nonce.toLowerCase() === commitment;
+  const isSigned = decoded?.ok === true && decoded.payment.nonce.toLowerCase() === bondNonce(commitment);
   if (!isSigned && !(await ensureDelegation(deps, caller, "vote"))) throw votesNotDelegated();
   if (entrusted === undefined) return;
   const row = { contractId: id, backupAgent: caller, commitment, ...entrusted };
@@ -127,7 +127,7 @@ async function storeVote(
 function votesNotDelegated(): AppError {
   return new AppError("forbidden", {
     message:
-      "Your address leaves its votes to no operator, because you signed in so, never signed in, or revoked. Send their commitment, or their salt, and use the commitment as the payment's nonce; or sign in again and leave `vote` to it.",
+      "Your address leaves its votes to no operator, because you signed in so, never signed in, or revoked. Send their commitment, or their salt, and use keccak256 of the commitment as the payment's nonce; or sign in again and leave `vote` to it.",
   });
 }
 

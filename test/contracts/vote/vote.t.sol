@@ -53,12 +53,13 @@ contract VoteTest is BaseTest {
         escrow.vote(agent, COMMITMENT, bond);
     }
 
-    function test_WhenNonceIsTheCommitment() public {
+    function test_WhenNonceIsTheHashOfTheCommitment() public {
         address independent = agents[5];
         _stake(independent, ELIGIBILITY_STAKE);
         vm.warp(_now() + 1);
         escrow = _disputed(_newTerms());
-        Authorization memory bond = _authorizeWith(COMMITMENT, address(usd), independent, address(escrow), VOTE_BOND);
+        bytes32 nonce = keccak256(abi.encode(COMMITMENT));
+        Authorization memory bond = _authorizeWith(nonce, address(usd), independent, address(escrow), VOTE_BOND);
         bytes32 other = keccak256("other votes");
         _expectNotParty(operator, independent);
         vm.prank(operator);
@@ -81,9 +82,13 @@ contract VoteTest is BaseTest {
         vm.warp(_now() + 1);
         escrow = _disputed(_newTerms());
         Authorization memory bond = _authorize(independent, address(escrow), VOTE_BOND);
-        _expectNotParty(operator, independent);
-        vm.prank(operator);
-        escrow.vote(independent, COMMITMENT, bond);
+        // Nor is the nonce itself a commitment that the payer chose.
+        bytes32[2] memory chosen = [COMMITMENT, bond.nonce];
+        for (uint256 i = 0; i < chosen.length; ++i) {
+            _expectNotParty(operator, independent);
+            vm.prank(operator);
+            escrow.vote(independent, chosen[i], bond);
+        }
 
         vm.prank(independent);
         escrow.vote(independent, COMMITMENT, bond);

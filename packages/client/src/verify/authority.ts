@@ -1,5 +1,6 @@
 /** Names the party whose signature allowed each step of a contract, from the chain alone. */
 import { delegationAbi } from "@working-contracts/protocol/abi";
+import { bondNonce } from "@working-contracts/protocol/outcomes";
 import {
   type Address,
   type Client,
@@ -123,7 +124,7 @@ export async function stepsOf(
   async function paidBy(event: EscrowEvent, receipt: TransactionReceipt, party: Address): Promise<string> {
     const paid = paymentIn(receipt, party, event.logIndex);
     const { commitment } = event.args;
-    if (commitment !== undefined && paid?.nonce !== commitment)
+    if (commitment !== undefined && paid?.nonce !== bondNonce(commitment as Hex))
       return `${paid ? PAYMENT : USED_BEFORE}; the votes, ${await actionOf(event, receipt, party)}`;
     if (paid !== null) return paid.nonce === null ? "its own transaction" : PAYMENT;
     return event.name === "WorkingContractCreated" ? openedFromBalance(event) : USED_BEFORE;
