@@ -30,7 +30,7 @@ const authorizationCanceled = toEventSelector(
 
 /** Many nodes answer for some thousand blocks at once, some for ten: a refusal halves the window. */
 const WIDEST_WINDOW = 9_000n;
-/** Two days of two-second blocks: no client keeps a signed payment for longer. */
+/** Two days of two-second blocks: no quote lets a signature be valid for longer. */
 const SEARCHED_BLOCKS = 90_000n;
 const MAX_REQUESTS = 200;
 /** HTTP statuses with which nodes refuse a range that is too wide; others answer with a JSON-RPC error. */
@@ -50,17 +50,30 @@ export function isUsed(
 }
 
 /**
- * The transaction that used this authorization; null if it was cancelled, or used longer ago than is searched. Call it
- * only if {@link isUsed}. Throws 503 `unavailable` if the node shows neither: it can be behind the node that reported
- * the use, and that must not make a taken payment look untaken.
+ * The transaction that used this authorization; null if it was cancelled. Call it only if {@link isUsed}. Searches
+ * `searched` blocks before the newest, or if they are all later, before the authorization expired. Throws 503
+ * `unavailable` if the node shows neither: it can be behind the node that reported the use, and that must not make a taken
+ * payment look untaken.
  */
 export async function findUse(
   deps: UseDeps,
   payment: PaymentAuthorization,
+  { searched = SEARCHED_BLOCKS }: { searched?: bigint } = {},
 ): Promise<TransactionReceipt | null> {
   const { publicClient, deployment } = deps;
+  const start = BigInt(deployment.startBlock);
+  const timeOf = async (blockNumber: bigint) => (await publicClient.getBlock({ blockNumber })).timestamp;
   let toBlock = await publicClient.getBlockNumber({ cacheTime: 0 });
-  const first = later(BigInt(deployment.startBlock), toBlock - SEARCHED_BLOCKS);
+  let first = later(start, toBlock - searched);
+  const isLongAgo = first > start && (await timeOf(first)) >= payment.validBefore;
+  if (isLongAgo) {
+    if ((await timeOf(start)) >= payment.validBefore) return null;
+    toBlock = await lastBlock(
+      { from: start, to: first },
+      async (block) => (await timeOf(block)) < payment.validBefore,
+    );
+    first = later(start, toBlock - searched);
+  }
   let window = WIDEST_WINDOW;
   for (let requests = 0; toBlock >= first; requests++) {
     if (requests === MAX_REQUESTS) throw cannotBeSearched();
@@ -74,12 +87,29 @@ export async function findUse(
       continue;
     }
     if (end !== null) return end.isUse ? receiptOf(deps, end.hash) : null;
-    const { timestamp } = await publicClient.getBlock({ blockNumber: fromBlock });
+    const timestamp = await timeOf(fromBlock);
+    const isSearched = timestamp <= payment.validAfter || fromBlock === start;
+    // A node that knows a block so much later knows all of these.
+    if (isLongAgo && isSearched) return null;
     if (timestamp <= payment.validAfter) throw cannotBeSearched();
     if (fromBlock === first && timestamp >= payment.validBefore) return null;
     toBlock = fromBlock - 1n;
   }
   throw cannotBeSearched();
+}
+
+/** The last block for which `isBefore` holds, as it does for `from`, and for none behind the first for which it does not. */
+async function lastBlock(
+  { from, to }: { from: bigint; to: bigint },
+  isBefore: (block: bigint) => Promise<boolean>,
+): Promise<bigint> {
+  let [low, high] = [from, to];
+  while (high - low > 1n) {
+    const middle = (low + high) / 2n;
+    if (await isBefore(middle)) low = middle;
+    else high = middle;
+  }
+  return low;
 }
 
 async function findInRange(

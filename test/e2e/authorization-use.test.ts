@@ -153,6 +153,19 @@ describe("the transaction that used a payment is found", () => {
     expect(asked.filter((blocks) => blocks <= 64).length).toBeGreaterThan(4);
   });
 
+  test("even if it expired before the newest blocks that are searched", async () => {
+    const { deps } = await provider(64, tooWide["an RPC error"]);
+    const { blockNumber } = await world.publicClient.getTransactionReceipt({ hash: used });
+    const { timestamp } = await world.publicClient.getBlock({ blockNumber });
+    const searched = 50n;
+    const expired = { ...payment, validBefore: timestamp + 1n };
+    expect((await findUse(deps, expired, { searched }))?.transactionHash).toBe(used);
+    const unused = { ...expired, nonce: `0x${randomBytes(32).toString("hex")}` as Hex };
+    expect(await findUse(deps, { ...unused, validAfter: timestamp - 1n }, { searched })).toBeNull();
+    const never = findUse(deps, { ...unused, validAfter: 0n }, { searched: 10n });
+    await expect(never).rejects.toMatchObject({ code: "unavailable" });
+  });
+
   test("but not for a cancelled payment", async () => {
     const cancelled = await signedPayment();
     await cancel(cancelled);
