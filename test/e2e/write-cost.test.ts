@@ -80,7 +80,7 @@ test("a paid accept takes 2 statements to quote and 5 to pay", async () => {
   expect(payment).toHaveLength(5);
 });
 
-test("an approval by a delegated agent takes 8 statements, with the settlement that travels behind it", async () => {
+test("an approval by a delegated agent takes 9 statements, with the settlement that travels behind it", async () => {
   const { id } = await paidCall(client, "/v1/contracts", await draft(world));
   await paidCall(worker, `/v1/contracts/${id}/accept`, { accept: true });
   await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" });
@@ -90,5 +90,5 @@ test("an approval by a delegated agent takes 8 statements, with the settlement t
 
   const { result, sent } = await costOf(() => client.post(`/v1/contracts/${id}/approve`));
   expect(result.status).toBe(200);
-  expect(sent).toHaveLength(8);
+  expect(sent).toHaveLength(9);
 });

@@ -20,10 +20,12 @@ import { enqueue, type NewOperation } from "../../relayer/outbox.js";
 export async function ensureDelegation(deps: Deps, agent: Address, action: AgentAction): Promise<boolean> {
   const grant = await readGrant(deps, agent);
   const now = deps.clock.now();
-  if (permits(grant, action, now)) return true;
   const mayRegister = (proof: Proof | null): proof is Proof =>
     proof !== null && permits({ ...proof, revokedAt: 0 }, action, now);
-  if (!mayRegister(await newestProof(deps.db, agent, grant.revokedAt))) return false;
+  const newest = await newestProof(deps.db, agent, grant.revokedAt);
+  const isRegistered = newest === null || newest.issuedAt <= grant.issuedAt;
+  if (isRegistered && permits(grant, action, now)) return true;
+  if (!mayRegister(newest)) return false;
   await assertDelegable(deps, agent);
 
   const operation = await deps.db.transaction(async (tx) => {
@@ -45,9 +47,9 @@ export async function ensureDelegation(deps: Deps, agent: Address, action: Agent
 export async function isDelegable(deps: Deps, agent: Address, action: AgentAction): Promise<boolean> {
   const now = deps.clock.now();
   const grant = await readGrant(deps, agent);
-  if (permits(grant, action, now)) return true;
   const proof = await newestProof(deps.db, agent, grant.revokedAt);
-  return proof !== null && permits({ ...proof, revokedAt: 0 }, action, now);
+  const deciding = proof !== null && proof.issuedAt > grant.issuedAt ? { ...proof, revokedAt: 0 } : grant;
+  return permits(deciding, action, now);
 }
 
 function permits({ issuedAt, revokedAt, actions, until }: DelegationGrant, action: AgentAction, now: number) {
