@@ -6,6 +6,7 @@ import { sql } from "drizzle-orm";
 import {
   bigint,
   bigserial,
+  boolean,
   customType,
   index,
   integer,
@@ -263,6 +264,8 @@ export const operation = app.table(
     caller: text("caller"),
     target: text("target").notNull(),
     data: text("data").notNull(),
+    /** Whether it carries its caller's signature. */
+    signed: boolean("signed").notNull().default(false),
     gasLimit: integer("gas_limit").notNull(),
     asset: text("asset"),
     payer: text("payer"),
@@ -323,7 +326,7 @@ export const operation = app.table(
     index("operation_signed")
       .on(t.caller, t.id)
       .where(
-        sql`(nonce is not null or kind = 'delegate') and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null))`,
+        sql`signed and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null))`,
       ),
     index("operation_unanswered")
       .on(t.caller, t.kind)

@@ -18,6 +18,7 @@ import { enqueue, findByAuthorization, type OperationRow } from "../relayer/outb
 import { isCanonical } from "../relayer/receipts.js";
 import { findUse, isUsed, type UseDeps } from "./authorization-use.js";
 import { settlementPending } from "./operation-outcome.js";
+import { assertRefundable } from "./relaying-limits.js";
 import type { PaymentAuthorization } from "./x402.js";
 
 const tokenAbi = parseAbi([
@@ -215,7 +216,7 @@ export async function holdsAtLeast(deps: UseDeps, escrow: Address, amount: bigin
 
 /**
  * For a refused paid call: if its money is already at the escrow, stores the operation that refunds it and returns true.
- * An escrow past its match deadline refunds by being opened.
+ * An escrow past its match deadline refunds by being opened. Throws 429 if its payer has no gas for it.
  */
 export async function refundDirectTransfer(
   deps: Deps,
@@ -246,6 +247,7 @@ export async function refundDirectTransfer(
     const onChain = parseStoredTerms(row.escrowTerms);
     const deposit = depositsOf(onChain).initiator;
     if (onChain.initiator !== payment.from || !(await holdsAtLeast(deps, escrow, deposit))) return false;
+    await assertRefundable(deps, payment.from);
     await enqueue(
       db,
       createOperation({
@@ -268,12 +270,13 @@ export async function refundDirectTransfer(
 
 function refundOf(payment: PaymentAuthorization): NewOperation {
   const authorization = { ...payment, signature: withTokenV(payment.signature) };
-  const { from: payer, to: escrow, value: amount } = payment;
-  return refundDirectTransferOperation({ escrow, payer, amount, authorization });
+  const { from: caller, to: escrow, value: amount } = payment;
+  return refundDirectTransferOperation({ escrow, caller, amount, authorization });
 }
 
-async function enqueueRefund({ db }: Deps, payment: PaymentAuthorization): Promise<OperationRow> {
-  return (await enqueue(db, refundOf(payment))).operation;
+async function enqueueRefund(deps: Deps, payment: PaymentAuthorization): Promise<OperationRow> {
+  await assertRefundable(deps, payment.from);
+  return (await enqueue(deps.db, refundOf(payment))).operation;
 }
 
 /** Whether its refund is pending or done. */

@@ -25,8 +25,8 @@ export const throttlingFailure = (caller: Placeholder) => sql`(
     and updated_at > now() - make_interval(secs => ${sql.raw(String(WINDOW_SECONDS))})
   order by updated_at desc offset ${sql.raw(String(MAX_FAILED - 1))} limit 1)`;
 
-const delegationState = prepare<{ failure_age: number | null; gas: GasState; was_today: boolean }>(
-  "delegation_limits",
+const callerState = prepare<{ failure_age: number | null; gas: GasState; was_today: boolean }>(
+  "caller_limits",
   sql`select ${throttlingFailure(sql.placeholder("caller"))} as failure_age, ${gasState(sql.placeholder("caller"))} as gas,
     coalesce((
       select created_at > now() - interval '1 day' from app.operation
@@ -42,10 +42,32 @@ type LimitDeps = Pick<Deps, "config">;
  * today: an agent must be able to act on the contracts that it has, but not to delegate and revoke in a loop.
  */
 export async function assertDelegable(deps: LimitDeps & Pick<Deps, "db">, agent: Address): Promise<void> {
-  const [row] = await delegationState(deps.db, { caller: agent });
+  const [row] = await callerState(deps.db, { caller: agent });
   if (row === undefined) return;
   refuseThrottled(agent, row.failure_age);
   if (row.was_today) refuseIndebted(deps, agent, row.gas);
+}
+
+/** Throws `rate_limited` if the agent's operations keep failing on chain: before an action that it signed. */
+export async function assertNotFailing({ db }: Pick<Deps, "db">, agent: Address): Promise<void> {
+  const [row] = await callerState(db, { caller: agent });
+  if (row !== undefined) refuseThrottled(agent, row.failure_age);
+}
+
+const REFUND_WAITS = {
+  fate: "Your payment reached the escrow by a direct transfer, and is not refunded yet.",
+  hint: "Repeat the identical request then, or take the money back yourself: the escrow's `returnSurplus` takes the same authorization from anyone.",
+};
+
+/**
+ * Throws `rate_limited` unless the payer of a direct transfer can have its refund relayed: strangers can make transfers to
+ * any escrow, as many as they like, and each refund costs gas.
+ */
+export async function assertRefundable(deps: LimitDeps & Pick<Deps, "db">, payer: Address): Promise<void> {
+  const [row] = await callerState(deps.db, { caller: payer });
+  if (row === undefined) return;
+  refuseThrottled(payer, row.failure_age, REFUND_WAITS);
+  refuseIndebted(deps, payer, row.gas, REFUND_WAITS);
 }
 
 /**
@@ -65,17 +87,32 @@ export function assertRelayable(
   if (LIMITED_KINDS.has(kind) && !isDirectTransfer) refuseIndebted(deps, caller, gas);
 }
 
-function refuseThrottled(caller: Address, failureAge: number | null): void {
+const CALL_ENDS = {
+  fate: "This call took no payment.",
+  hint: "Calls on contracts that you already have are still relayed. You can also send this one from your own account and pay its gas: the factory and the escrow take it from anyone.",
+};
+
+function refuseThrottled(
+  caller: Address,
+  failureAge: number | null,
+  { fate, hint }: { fate: string; hint?: string } = { fate: CALL_ENDS.fate },
+): void {
   if (failureAge === null) return;
   const retryAfterSeconds = Math.max(1, Math.ceil(WINDOW_SECONDS - failureAge));
   throw new AppError("rate_limited", {
-    message: `${MAX_FAILED} operations of ${caller} failed on chain within the last hour, though they had passed every check. This call took no payment; retry in ${retryAfterSeconds} s.`,
+    message: `${MAX_FAILED} operations of ${caller} failed on chain within the last hour, though they had passed every check. ${fate} Retry in ${retryAfterSeconds} s.`,
+    ...(hint && { hint }),
     retryable: true,
     retryAfterSeconds,
   });
 }
 
-function refuseIndebted({ config: { gasLimits } }: LimitDeps, caller: Address, gas: GasState): void {
+function refuseIndebted(
+  { config: { gasLimits } }: LimitDeps,
+  caller: Address,
+  gas: GasState,
+  { fate, hint } = CALL_ENDS,
+): void {
   const refusal = gasRefusal(gas, gasLimits);
   if (refusal === null) return;
   const { limit, retryAfterSeconds } = refusal;
@@ -84,8 +121,8 @@ function refuseIndebted({ config: { gasLimits } }: LimitDeps, caller: Address, g
       ? `The gas relayed for ${caller} has reached ${gasLimits.allowance} a day beyond what the fees of its contracts cover.`
       : `The gas relayed for all agents beyond what their fees cover has reached this hour's ${gasLimits.budget}.`;
   throw new AppError("rate_limited", {
-    message: `${what} This call took no payment; retry in ${retryAfterSeconds} s.`,
-    hint: "Calls on contracts that you already have are still relayed. You can also send this one from your own account and pay its gas: the factory and the escrow take it from anyone.",
+    message: `${what} ${fate} Retry in ${retryAfterSeconds} s.`,
+    hint,
     details: { limit, retryAfterSeconds },
     retryable: true,
     retryAfterSeconds,

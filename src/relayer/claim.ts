@@ -11,7 +11,7 @@ import { OPERATION_DONE } from "./outbox-waiter.js";
 import { fenced } from "./ownership.js";
 import { gasBudget } from "./transaction.js";
 import { retryDelay, TOKEN_PAUSED } from "./verdict.js";
-import { crowdedCallers, IS_SIGNED, learnCode, readAllowances } from "./wallets.js";
+import { crowdedCallers, learnCode, readAllowances } from "./wallets.js";
 
 /** A claim lapses after this time; then another signer can claim the operation. */
 const CLAIM_SECONDS = 30;
@@ -98,7 +98,7 @@ async function tryClaim(
       select id::text, kind, escrow, caller, gas_limit, octet_length(data) as data_length, not_after::float8,
         ${head.timestamp} - extract(epoch from now() - created_at)::float8 as created_at,
         case when reason = ${TOKEN_PAUSED} then 0 else tries end as tries, published_at is not null as published,
-        ${IS_SIGNED} as signed
+        signed
       from app.operation
       where state in ('queued', 'held') and (retry_at is null or retry_at <= now())
         and (claimed_until is null or claimed_until < now() or signer = ${signer})

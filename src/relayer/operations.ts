@@ -49,6 +49,8 @@ export interface NewOperation {
   kind: OperationKind;
   /** Null for actions that do not touch an escrow. */
   escrow: Address | null;
+  /** Whether it carries its caller's signature, which a contract wallet judges by its own code. */
+  signed: boolean;
   /** Agent it is done for; null for the keeper's own operations. */
   caller: Address | null;
   target: Address;
@@ -239,9 +241,9 @@ export function claimDeferredOperation(
 
 /** Refunds a direct transfer: money that an authorization moved to the escrow without changing its state. */
 export function refundDirectTransferOperation(
-  action: KeeperAction & { payer: Address; amount: bigint; authorization: AuthorizationArguments },
+  action: EscrowAction & { amount: bigint; authorization: AuthorizationArguments },
 ): NewOperation {
-  const { escrow, payer, amount, authorization } = action;
+  const { escrow, caller: payer, amount, authorization } = action;
   const data = encodeFunctionData({
     abi: escrowAbi,
     functionName: "returnSurplus",
@@ -325,6 +327,7 @@ function build(
   return {
     ...call,
     kind,
+    signed: signature !== "0x",
     gasLimit: GAS_LIMITS[kind] + (signature.length > ORDINARY_SIGNATURE_LENGTH ? CONTRACT_WALLET_GAS : 0),
     requestHash: facts.requestHash,
     onceKey: facts.onceKey ?? call.onceKey,
@@ -344,6 +347,7 @@ export function carrySigned(
   const walletGas = signature.length > ORDINARY_SIGNATURE_LENGTH ? CONTRACT_WALLET_GAS : 0;
   return {
     ...operation,
+    signed: true,
     data: encodeFunctionData({
       abi: escrowAbi,
       functionName: "withSignature",

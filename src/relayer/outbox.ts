@@ -23,10 +23,10 @@ const hasRoom = sql`not exists (
 const insertion = prepare<Record<string, unknown>>(
   "operation_insert",
   sql`
-    insert into app.operation (kind, escrow, caller, target, data, gas_limit, asset, payer, nonce, request_hash,
+    insert into app.operation (kind, escrow, caller, target, data, signed, gas_limit, asset, payer, nonce, request_hash,
       once_key, not_after)
     select ${sql.placeholder("kind")}, ${sql.placeholder("escrow")}, ${sql.placeholder("caller")},
-      ${sql.placeholder("target")}, ${sql.placeholder("data")}, ${sql.placeholder("gasLimit")}::int,
+      ${sql.placeholder("target")}, ${sql.placeholder("data")}, ${sql.placeholder("signed")}::boolean, ${sql.placeholder("gasLimit")}::int,
       ${sql.placeholder("asset")}, ${sql.placeholder("payer")}, ${sql.placeholder("nonce")},
       ${sql.placeholder("requestHash")}, ${sql.placeholder("onceKey")}, ${sql.placeholder("notAfter")}::bigint
     where ${hasRoom}

@@ -140,7 +140,9 @@ async function judge(
       judged.released.push(row);
       continue;
     }
-    if (row.payer !== null || row.caller === null) {
+    // A refund, too, is the service's own work.
+    const fromKeeper = row.caller === null || PAYS_OUT.has(row.kind);
+    if (row.payer !== null || fromKeeper) {
       tokenPaused ??= await isPaused(publicClient, deployment.asset.address, head);
     }
     const isOver = row.notAfter !== null && row.notAfter < head.timestamp;
@@ -148,7 +150,7 @@ async function judge(
     const verdict = judgeFailure({
       reason,
       data: result.data,
-      fromKeeper: row.caller === null,
+      fromKeeper,
       tries: row.tries,
       answered: row.response !== null,
       tokenPaused: tokenPaused === true && (TRANSFER_FAILURES.has(reason) || PAYS_OUT.has(row.kind)),

@@ -12,9 +12,6 @@ import type { Candidate } from "./choose.js";
 import type { Head, SignerContext } from "./context.js";
 import { stateOf } from "./simulate.js";
 
-/** SQL: an operation that carries its caller's signature. */
-export const IS_SIGNED = sql`(nonce is not null or kind = 'delegate')`;
-
 const MAX_ALLOWANCE = 32;
 /** Maximum callers asked about per batch; the others count as wallets. */
 const MAX_ASKED = 200;
@@ -50,7 +47,7 @@ export async function readAllowances(
     select caller, greatest(1, (
       select count(*) filter (where not has_failed)::int from (
         select bool_or(state = 'rejected') over (order by id desc) as has_failed from app.operation
-        where operation.caller = asked.caller and ${IS_SIGNED}
+        where operation.caller = asked.caller and signed
           and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null))
         order by id desc limit ${MAX_ALLOWANCE}) newest)) as allowance
     from unnest(${sql.param(callers)}::text[]) as asked (caller)`);
@@ -84,7 +81,7 @@ export async function walletsAmong(
   if (ids.length === 0) return new Map();
   const { rows } = await context.db.execute<{ id: string; caller: string }>(sql`
     select id::text, caller from app.operation
-    where id = any(${sql.param(ids.map(String))}::bigint[]) and caller is not null and ${IS_SIGNED}`);
+    where id = any(${sql.param(ids.map(String))}::bigint[]) and caller is not null and signed`);
   const callers = [...new Set(rows.map(({ caller }) => caller))];
   const hasCode = await readCode(context, callers, stateOf({ hash: blockHash })).catch(() =>
     readCode(context, callers, "latest"),
@@ -99,7 +96,7 @@ export async function walletsAmong(
 export async function rejectWaiting(tx: Transaction, caller: string): Promise<bigint[]> {
   const { rows } = await tx.execute<{ id: string }>(sql`
     update app.operation set state = 'rejected', reason = 'WalletFailed', retry_at = null, updated_at = now()
-    where state in ('queued', 'held') and caller = ${caller} and ${IS_SIGNED} and published_at is null
+    where state in ('queued', 'held') and caller = ${caller} and signed and published_at is null
       and (claimed_until is null or claimed_until < now())
     returning id::text`);
   return rows.map(({ id }) => BigInt(id));

@@ -3,15 +3,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Hex } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseStoredTerms } from "../../src/db/stored-terms.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { createOperation } from "../../src/relayer/operations.js";
-import type { Agent } from "../support/agent.js";
+import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { cancellationOf, frontRun, mined, walletOf } from "../support/chain.js";
-import { created, draft, HOUR } from "../support/contracts.js";
+import { created, draft, HOUR, ok } from "../support/contracts.js";
 import { authorize, type Quote, quoteOf, type SignedPayment, version2 } from "../support/payment.js";
+import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { openWorld, type World } from "../support/world.js";
 
 let world: World;
@@ -312,6 +314,54 @@ describe("a wallet that signs only for simulations", () => {
     );
     expect(rows).toEqual([{ reason: "PaymentFailed", count: 3 }]);
     expect(await world.usdOf(agent.address)).toBe(100_000_000n);
+  });
+
+  /** Repeats a call until it is refused with 429, and returns the operations that its agent failed on chain with. */
+  async function failuresOf(agent: Agent, call: () => Promise<Answer>): Promise<unknown[]> {
+    let answer = await call();
+    for (let calls = 1; calls < 60 && answer.status !== 429; calls++) {
+      await delay(500);
+      answer = await call();
+    }
+    expect(answer.error?.code).toBe("rate_limited");
+    return world.query(
+      "select kind, count(*)::int as count from app.operation where caller = $1 and state = 'rejected' group by kind",
+      [agent.address],
+    );
+  }
+
+  test("must wait also with actions that it signs", async () => {
+    const account = privateKeyToAccount(generatePrivateKey());
+    await world.fundUsd(account.address, "100");
+    const { chainId } = world.deployment;
+    const agent = await signIn({ url: world.url, chainId, account, permission: { operatorActions: "none" } });
+    const { id } = await created<{ id: string }>(world, agent);
+    const path = `/v1/contracts/${id}/cancel`;
+    const sign = toSign(await agent.post(path));
+    await world.testClient.setCode({ address: agent.address, bytecode: SIGNS_FOR_SIMULATIONS });
+    // Its own key's signature would do without the wallet's code.
+    const headers = await signedHeaders(stranger, sign);
+    const cancel = () => agent.post(path, undefined, headers);
+    expect(await failuresOf(agent, cancel)).toEqual([{ kind: "cancel", count: 3 }]);
+  });
+
+  test("must wait also for the refund of a direct transfer, for which it is charged itself", async () => {
+    const [client, agent] = [await world.newAgent({ usd: "100" }), await world.newAgent({ usd: "10" })];
+    const { id } = await created<{ id: Hex }>(world, client);
+    const path = `/v1/contracts/${id}/accept`;
+    const quote = quoteOf(await agent.post(path, { accept: true }));
+    const payment = await authorize(agent, quote, world);
+    await frontRun(world, stranger, payment);
+    ok(await (await world.newAgent({ usd: "10" })).pay(path, { accept: true }));
+    const charged = async () =>
+      world.query<{ used: string }>("select used from app.gas_account where address = $1", [client.address]);
+    const before = await charged();
+    await world.testClient.setCode({ address: agent.address, bytecode: SIGNS_FOR_SIMULATIONS });
+
+    const accept = () => agent.post(path, { accept: true }, version2(quote, payment));
+    expect(await failuresOf(agent, accept)).toEqual([{ kind: "return-surplus", count: 3 }]);
+    expect(await world.usdOf(id)).toBe(55_000_000n);
+    expect(await charged()).toEqual(before);
   });
 });
 

@@ -193,7 +193,7 @@ it("row 24: gas and returndata bombs cost a hundred other operations nothing", a
   for (const relayer of cluster.relayers) relayer.freeze();
   const database = createDatabase(cluster.postgres.url, { maxConnections: 1 });
   const ids: bigint[] = [];
-  const act = { kind: "claim-deferred", escrow: null, caller: null } as const;
+  const act = { kind: "claim-deferred", escrow: null, caller: null, signed: false } as const;
   for (const [target, bytecode] of bombs) {
     await cluster.testClient.setCode({ address: target, bytecode });
     const bomb: NewOperation = { ...act, target, data: "0x", gasLimit: 100_000, onceKey: `bomb:${target}` };

@@ -211,12 +211,15 @@ export async function startRelayerNetwork() {
   });
 
   /** A paid creation by `client`, not stored yet. */
-  async function creation(client: PrivateKeyAccount, changes: { value?: bigint; validBefore?: number } = {}) {
+  async function creation(
+    client: PrivateKeyAccount,
+    changes: { value?: bigint; validBefore?: number; worker?: Address } = {},
+  ) {
     const now = await chainTime();
     const terms: EscrowTerms = {
       initiator: addressOf(client),
       price: PRICE,
-      counterparty: ZERO_ADDRESS,
+      counterparty: changes.worker ?? ZERO_ADDRESS,
       criteriaCount: 1,
       workerInitiated: false,
       computedCriteria: false,
@@ -315,8 +318,8 @@ export async function startRelayerNetwork() {
       caretaker.start();
     },
     /** A created contract. A relayer must be running. */
-    async created(client: PrivateKeyAccount): Promise<Address> {
-      const act = await creation(client);
+    async created(client: PrivateKeyAccount, changes: { worker?: Address } = {}): Promise<Address> {
+      const act = await creation(client, changes);
       const row = await outcome(await store(act));
       if (row.reason !== null) throw new Error(`create was rejected: ${row.reason}`);
       return act.escrow as Address;

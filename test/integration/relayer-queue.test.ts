@@ -237,7 +237,7 @@ describe("the relayer's queue", () => {
     await setPaused(true);
     const returning = refundDirectTransferOperation({
       escrow,
-      payer: network.addressOf(payer as never),
+      caller: network.addressOf(payer as never),
       amount: STAKE,
       authorization,
     });

@@ -3,6 +3,7 @@ import type { Hex } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { verifyNode } from "../../src/chain/deployment.js";
+import { carrySigned, declineOperation } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
 import { type RelayerNetwork, startRelayerNetwork } from "./relayer-network.js";
 
@@ -67,6 +68,30 @@ describe("a contract wallet", () => {
     expect(gas).toBeGreaterThan(0n);
     expect(gas).toBeLessThan(GAS_OF_ONE);
     expect(await network.balanceOf(liar.address)).toBe(money);
+  });
+
+  it("that signs actions for simulations only costs one operation's gas, too", async () => {
+    const [client] = await network.agents(1);
+    const liar = await wallet(ACCEPTS_AT_BASE_FEE_0);
+    const worker = network.addressOf(liar);
+    network.startRelayer({ signer: network.signer(0) });
+    const escrows = await Promise.all(
+      Array.from({ length: 4 }, () => network.created(client as PrivateKeyAccount, { worker })),
+    );
+    await network.stopRelayers();
+    const signed = {
+      deadline: (await network.chainTime()) + 3600,
+      signature: `0x${"11".repeat(65)}`,
+    } as const;
+    const rows = [];
+    for (const escrow of escrows) {
+      const declining = { ...declineOperation({ escrow, caller: worker }), caller: worker };
+      rows.push(await network.store(carrySigned(declining, signed)));
+    }
+    network.startRelayer({ signer: network.signer(0) });
+    const outcomes = await Promise.all(rows.map((row) => network.outcome(row)));
+    expect(new Set(outcomes.map(({ state }) => state))).toEqual(new Set(["rejected"]));
+    expect(outcomes.filter(({ publishedAt }) => publishedAt !== null)).toHaveLength(1);
   });
 
   it("that is honest gets everything applied", async () => {

@@ -167,6 +167,7 @@ CREATE TABLE "app"."operation" (
 	"caller" text,
 	"target" text NOT NULL,
 	"data" text NOT NULL,
+	"signed" boolean DEFAULT false NOT NULL,
 	"gas_limit" integer NOT NULL,
 	"asset" text,
 	"payer" text,
@@ -315,7 +316,7 @@ CREATE INDEX "operation_open" ON "app"."operation" USING btree ("batch_id") WHER
 CREATE INDEX "operation_by_escrow" ON "app"."operation" USING btree ("escrow","kind");
 CREATE INDEX "operation_by_once_key" ON "app"."operation" USING btree ("once_key","id") WHERE once_key is not null;
 CREATE INDEX "operation_by_batch" ON "app"."operation" USING btree ("batch_id","batch_index") WHERE batch_id is not null;
-CREATE INDEX "operation_signed" ON "app"."operation" USING btree ("caller","id") WHERE (nonce is not null or kind = 'delegate') and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null));
+CREATE INDEX "operation_signed" ON "app"."operation" USING btree ("caller","id") WHERE signed and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null));
 CREATE INDEX "operation_unanswered" ON "app"."operation" USING btree ("caller","kind") WHERE state <> 'rejected' and nonce is not null and response is null;
 CREATE INDEX "operation_stake" ON "app"."operation" USING btree ("caller","id") WHERE kind = 'stake' and state in ('mined', 'final');
 CREATE INDEX "operation_failed" ON "app"."operation" USING btree ("caller","updated_at") WHERE state = 'rejected' and block_number is not null;

@@ -45,6 +45,39 @@ export const MUTANTS = [
     only: "passes every simulation",
   },
   {
+    name: "signature-unnoticed",
+    file: "src/relayer/operations.ts",
+    edits: [["    signed: true,\n", ""]],
+    tests: "test/integration/relayer-wallets.test.ts",
+    only: "signs actions for simulations only",
+  },
+  {
+    name: "signed-action-unthrottled",
+    file: "src/features/agents/authorize.ts",
+    edits: [["    await assertNotFailing(deps, agent);\n", ""]],
+    tests: "test/e2e/contract-payments.test.ts",
+    only: "with actions that it signs",
+  },
+  {
+    name: "refund-unthrottled",
+    file: "src/payments/direct-transfer.ts",
+    edits: [["  await assertRefundable(deps, payment.from);\n  return", "  return"]],
+    tests: "test/e2e/contract-payments.test.ts",
+    only: "for the refund of a direct transfer",
+  },
+  {
+    name: "refund-charged-to-poster",
+    file: "src/relayer/operations.ts",
+    edits: [
+      [
+        '  return onEscrow("return-surplus", action, data,',
+        '  return onEscrow("return-surplus", { ...action, caller: undefined }, data,',
+      ],
+    ],
+    tests: "test/e2e/contract-payments.test.ts",
+    only: "for the refund of a direct transfer",
+  },
+  {
     name: "gas-uncharged",
     file: "src/relayer/gas-accounts.ts",
     edits: [["* o.gas_limit / sum(", "* 0 / sum("]],
@@ -498,7 +531,7 @@ export const MUTANTS = [
   {
     name: "pause-ends-returns",
     file: "src/relayer/send.ts",
-    edits: [[" || PAYS_OUT.has(row.kind)", ""]],
+    edits: [["(TRANSFER_FAILURES.has(reason) || PAYS_OUT.has(row.kind))", "TRANSFER_FAILURES.has(reason)"]],
     tests: "test/integration/relayer-queue.test.ts",
     only: "refund of a direct transfer",
   },
@@ -982,7 +1015,14 @@ export const MUTANTS = [
   {
     name: "bond-signs-any-votes",
     file: "contracts/EscrowJury.sol",
-    edits: [["if (bond.nonce == commitment) _require", "if (bond.nonce != 0) _require"]],
+    edits: [["if (bond.nonce == keccak256(abi.encode(commitment))) _require", "if (bond.nonce != 0) _require"]],
+    tests: "test/e2e/trust-secrets.test.ts",
+    only: "are not replaced by the operator",
+  },
+  {
+    name: "nonce-taken-for-votes",
+    file: "contracts/EscrowJury.sol",
+    edits: [["bond.nonce == keccak256(abi.encode(commitment))", "bond.nonce == commitment"]],
     tests: "test/e2e/trust-secrets.test.ts",
     only: "are not replaced by the operator",
   },
