@@ -136,7 +136,8 @@ export function createAccount(place: HTMLElement): Account {
       const by = agent;
       try {
         tell(`${what}: working`);
-        await show?.(await toTheEnd(what, () => action(by)), by);
+        const result = await toTheEnd(what, () => action(by));
+        await show?.(result, by);
         tell(`${what}: done`);
         return true;
       } catch (error) {
