@@ -95,6 +95,31 @@ test("in a dispute the parties share it with the Backup Agents who ask, and a fa
   expect(await juror.reveal(id, "delivery")).toBe(REFERENCE);
 });
 
+test("parties that start to follow share what was asked for before, in each of their disputes", async () => {
+  const juror = await staked();
+  const ids = await Promise.all([matched(), matched(worker, client)]);
+  await worker.deliver(ids[0], REFERENCE, { seal: true });
+  await client.deliver(ids[1], REFERENCE, { seal: true });
+  await Promise.all([client.dispute(ids[0]), worker.dispute(ids[1])]);
+  for (const id of ids) expect(await juror.reveal(id, "delivery")).toBeNull();
+  // What they asked for is in the log before anyone follows it.
+  for (const id of ids) {
+    const query = { contractId: id, type: "key.released", after: "0" };
+    const askers = async () =>
+      (await worker.call("GET /v1/events", { query })).data.map(({ data }) => data.releasedTo);
+    await expect.poll(askers, { timeout: 60_000 }).toContain(juror.address);
+  }
+  const stopped = new AbortController();
+  const serving = worker.serveJuries({ signal: stopped.signal });
+  try {
+    for (const id of ids)
+      await expect.poll(() => juror.reveal(id, "delivery"), { timeout: 60_000 }).toBe(REFERENCE);
+  } finally {
+    stopped.abort();
+    await serving;
+  }
+});
+
 test("parties that follow the events share as soon as a Backup Agent asks", async () => {
   const juror = await staked();
   const id = await matched();

@@ -7,6 +7,7 @@ import { followEvents } from "./events.js";
 import { call, dataOf, type Session } from "./session.js";
 import { provenTerms } from "./terms.js";
 import type { Contract, ReferenceField } from "./types.js";
+import { waitUntil } from "./wait.js";
 
 /** Loaded with the first use: agents that sign in and pay do not need the cipher. */
 const sealing = () => import("./sealing.js");
@@ -192,17 +193,34 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     shareDelivery: (id: string): Promise<string[]> => share(id),
 
     /**
-     * Shares sealed deliveries with Backup Agents as they are drawn, vote or ask, until `signal` is aborted. Passes each
-     * failure to `onFailure`, and continues with the others. Throws RefusedToSign without `node`.
+     * Shares sealed deliveries with Backup Agents: first those of its own open disputes, then as Backup Agents are drawn,
+     * vote or ask, until `signal` is aborted. Passes each failure to `onFailure`, and continues with the others. Throws
+     * RefusedToSign without `node`.
      */
     async serveJuries({ signal, onFailure }: ServeOptions = {}): Promise<void> {
       nodeForJuries();
       const done = new Set<string>();
-      const follow = { type: JURY_EVENTS, agent: me, ...(signal && { signal }) };
+      const options = { ...(signal && { signal }) };
+      const serve = (id: string) => share(id, done).catch((error: Error) => onFailure?.(error));
+      const patiently = <T>(read: () => Promise<T>) => waitUntil(read, () => true, options);
+      // What happens while the open disputes are served comes after this position.
+      const { nextAfter } = await patiently(() =>
+        call(session, "GET /v1/events", { query: { after: "latest" } }),
+      );
+      for (const role of ["client", "worker"] as const) {
+        let cursor: string | null | undefined;
+        do {
+          const query = { [role]: me, status: "disputed", limit: 200, ...(cursor && { cursor }) };
+          const page = await patiently(() => call(session, "GET /v1/contracts", { query }));
+          for (const { id } of page.data) if (!signal?.aborted) await serve(id);
+          cursor = page.nextCursor;
+        } while (cursor !== null);
+      }
+      const follow = { type: JURY_EVENTS, agent: me, after: nextAfter, ...options };
       for await (const { contractId, type, data } of followEvents(session, follow)) {
         // Sharing reads the caller's own key, which is such an event too.
         if (type === "key.released" && data.role !== "backup-agent") continue;
-        await share(contractId, done).catch((error: Error) => onFailure?.(error));
+        await serve(contractId);
       }
     },
   };
