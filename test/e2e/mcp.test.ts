@@ -51,6 +51,11 @@ interface Refusal {
   resumeId?: string;
 }
 
+interface Listed {
+  items: object[];
+  nextCursor: string | null;
+}
+
 interface Model {
   user: User;
   client: Client;
@@ -185,11 +190,12 @@ describe("the tools", () => {
     expect(await model.call("set_profile", { displayName: "Reader" })).toMatchObject({
       displayName: "Reader",
     });
-    for (const [tool, input] of [
-      ["post_contract", WORK],
-      ["stake", {}],
+    for (const [tool, input, option] of [
+      ["post_contract", WORK, "--max-per-call"],
+      ["stake", {}, "--max-stake"],
     ] as const) {
-      expect(await model.refusal(tool, input)).toMatchObject({ error: "SpendingLimitError" });
+      const message = expect.stringContaining(option);
+      expect(await model.refusal(tool, input)).toMatchObject({ error: "SpendingLimitError", message });
     }
     expect(await world.usdOf(model.user.address)).toBe(100_000_000n);
   });
@@ -247,6 +253,14 @@ describe("a contract by tools", () => {
     });
     const { items } = await client.call<{ items: Vote[] }>("list_votes", at);
     expect(items.map(({ bondOutcome }) => bondOutcome)).toEqual(["returned", "returned"]);
+    for (const list of ["list_votes", "list_key_releases"]) {
+      const whole = await client.call<Listed>(list, at);
+      const first = await client.call<Listed>(list, { ...at, limit: 1 });
+      const { nextCursor } = first;
+      const rest =
+        nextCursor === null ? [] : (await client.call<Listed>(list, { ...at, cursor: nextCursor })).items;
+      expect([...first.items, ...rest]).toEqual(whole.items);
+    }
   });
 });
 

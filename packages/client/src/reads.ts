@@ -8,6 +8,12 @@ export interface Page<T> {
   nextCursor: string | null;
 }
 
+export interface PageQuery {
+  limit?: number;
+  /** `nextCursor` of the page before. */
+  cursor?: string;
+}
+
 export function reads(session: Session) {
   const me = session.signer.address;
 
@@ -30,8 +36,8 @@ export function reads(session: Session) {
         }),
       ),
     /** Releases of the keys of a contract's references; for its parties. */
-    keyReleases: (id: string) =>
-      pageOf(call(session, "GET /v1/contracts/{id}/keys/releases", { path: { id } })),
+    keyReleases: (id: string, query: PageQuery = {}) =>
+      pageOf(call(session, "GET /v1/contracts/{id}/keys/releases", { path: { id }, query })),
     /** Every movement of a contract's money so far. */
     ledger: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/ledger", { path: { id } })),
     complaints: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/complaints", { path: { id } })),

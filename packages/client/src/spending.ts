@@ -49,7 +49,7 @@ export function createBudget(limit: SpendingLimit | undefined): Budget {
     spend({ currency, amount, decimal, resource }) {
       const isStake = currency === "protocol-token";
       const most = isStake ? stake : perCall;
-      const name = isStake ? "stake" : "perCall";
+      const name = isStake ? "stake (wcontract mcp: --max-stake)" : "perCall";
       if (most === null) {
         throw new SpendingLimitError(
           `${resource} costs ${decimal}. Set spendingLimit.${name} to allow such payments.`,
@@ -58,7 +58,7 @@ export function createBudget(limit: SpendingLimit | undefined): Budget {
       if (amount > most) {
         const allowed = formatDecimal(most, isStake ? TOKEN_DECIMALS : undefined);
         throw new SpendingLimitError(
-          `${resource} costs ${decimal}, more than spendingLimit.${name} (${allowed}).`,
+          `${resource} costs ${decimal}, more than ${allowed}, the spendingLimit.${name}.`,
         );
       }
       if (isStake) return;

@@ -29,7 +29,7 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
     .option("--allow-writes", "also offer tools that sign, pay or change something")
     .option("--max-per-call <amount>", "maximum payment of one call, in the stablecoin", "0")
     .option("--max-per-day <amount>", "maximum payment of all calls in a UTC day", "0")
-    .option("--max-stake <amount>", "maximum stake of one call, in protocol tokens")
+    .option("--max-stake <amount>", "maximum stake of one call, in protocol tokens (default: no staking)")
     .option(
       "--http <port>",
       "serve it by HTTP on 127.0.0.1 instead; writing and private tools need WC_MCP_KEY",
@@ -105,7 +105,9 @@ function attend(agent: Agent, out: Output): () => void {
   open();
   const opening = setInterval(open, OPENING_INTERVAL_MS);
   const stopped = new AbortController();
-  const onFailure = (error: Error) => out.progress(`delivery not shared: ${error.message}`);
+  const onFailure = (error: Error) => {
+    if (!stopped.signal.aborted) out.progress(`delivery not shared: ${error.message}`);
+  };
   agent.serveJuries({ signal: stopped.signal, onFailure }).catch(onFailure);
   return () => {
     clearInterval(opening);

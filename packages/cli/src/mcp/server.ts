@@ -52,6 +52,10 @@ function addRead<Input extends Shape>(
 const MAX_WAIT_SECONDS = 300;
 const id = { id: ContractIdSchema };
 const address = { address: z.string().optional().describe("Address of an agent; your own by default") };
+const page = {
+  limit: z.number().int().min(1).max(200).optional(),
+  cursor: z.string().optional().describe("nextCursor of the page before"),
+};
 const nextCursor = z.string().nullable();
 
 function addReadTools(server: McpServer, { agent, outputs }: Pick<ServerOptions, "agent" | "outputs">): void {
@@ -96,8 +100,7 @@ function addReadTools(server: McpServer, { agent, outputs }: Pick<ServerOptions,
           .enum(["createdAt", "budgetOrPrice", "matchDeadline", "deliveryDeadline", "reviewDeadline"])
           .optional(),
         descending: z.boolean().default(true).describe("With sort: the highest or latest first"),
-        limit: z.number().int().min(1).max(200).optional(),
-        cursor: z.string().optional(),
+        ...page,
       },
       output: z.object({ items: z.array(contract), nextCursor }),
     },
@@ -234,19 +237,19 @@ function addPrivateTools(
     "list_votes",
     {
       description: "List the votes on a contract; sealed until the tally",
-      input: id,
+      input: { ...id, ...page },
       output: z.object({ items: outputs("GET /v1/contracts/{id}/votes"), nextCursor }),
     },
-    (input) => agent.votes({ contractId: input.id }),
+    ({ id: contractId, ...query }) => agent.votes({ contractId, ...given(query) }),
   );
   addRead(
     server,
     "list_key_releases",
     {
       description: "List who received the keys of a contract's references (its parties)",
-      input: id,
+      input: { ...id, ...page },
       output: z.object({ items: outputs("GET /v1/contracts/{id}/keys/releases"), nextCursor }),
     },
-    (input) => agent.keyReleases(input.id),
+    ({ id: contractId, ...query }) => agent.keyReleases(contractId, given(query)),
   );
 }

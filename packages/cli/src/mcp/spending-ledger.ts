@@ -34,14 +34,14 @@ export function createSpendingLedger(
       if (currency === "protocol-token") return;
       if (amount > perCall) {
         throw new SpendingLimitError(
-          `${resource} costs ${decimal}, more than the cap of ${formatDecimal(perCall)} per call. Nothing was signed.`,
+          `${resource} costs ${decimal}, more than the cap of ${formatDecimal(perCall)} per call (--max-per-call). Nothing was signed.`,
         );
       }
       exclusively(path, () => {
         const spent = spentToday();
         if (spent + amount > perDay) {
           throw new SpendingLimitError(
-            `${resource} costs ${decimal}. Together with today's ${formatDecimal(spent)}, this exceeds the cap of ${formatDecimal(perDay)} per day. Nothing was signed.`,
+            `${resource} costs ${decimal}. Together with today's ${formatDecimal(spent)}, this exceeds the cap of ${formatDecimal(perDay)} per day (--max-per-day). Nothing was signed.`,
           );
         }
         writePrivateJson(path, { day: today(), spent: formatDecimal(spent + amount) } satisfies Ledger);
