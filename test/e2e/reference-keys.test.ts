@@ -142,6 +142,48 @@ describe("every release", () => {
   });
 });
 
+describe("a release that is repeated", () => {
+  const logOf = async (id: string) => {
+    const { data } = await client.get<KeyReleaseView[]>(`/v1/contracts/${id}/keys/releases`);
+    return data.map(({ field, releasedTo }) => [field, releasedTo]);
+  };
+  const eventsOf = async (id: string) => {
+    const { rowCount } = await world.pool.query(
+      "select from app.event where type = 'key.released' and contract_id = $1",
+      [id],
+    );
+    return rowCount;
+  };
+
+  test("on the same day, even concurrently, adds neither a row nor an event", async () => {
+    const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
+    const reads = Array.from({ length: 8 }, (_, i) => keysOf(i % 2 === 0 ? client : worker, id));
+    for (const { data } of await Promise.all(reads)) expect(data.keys).toHaveLength(1);
+    const materials = [client.address, worker.address].map((reader) => ["supplementaryMaterials", reader]);
+    expect((await logOf(id)).sort()).toEqual(materials.sort());
+    expect(await eventsOf(id)).toBe(2);
+
+    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY })).status).toBe(200);
+    for (const _ of [1, 2]) await keysOf(client, id);
+    const [newest, ...rest] = await logOf(id);
+    expect(newest).toEqual(["delivery", client.address]);
+    expect(rest).toHaveLength(2);
+    expect(await eventsOf(id)).toBe(3);
+  });
+
+  test("on a later day is logged again", async () => {
+    const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
+    await keysOf(client, id);
+    await world.pool.query(
+      "update app.key_release set released_at = date_trunc('day', now(), 'UTC') - interval '1 second' where contract_id = $1",
+      [id],
+    );
+    await keysOf(client, id);
+    expect(await logOf(id)).toHaveLength(2);
+    expect(await eventsOf(id)).toBe(2);
+  });
+});
+
 describe("rotating the master key", () => {
   const current = `0x${"11".repeat(32)}` as const;
   const next = `0x${"22".repeat(32)}` as const;

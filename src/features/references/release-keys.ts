@@ -2,7 +2,7 @@
 import { registryAbi } from "@working-contracts/protocol/abi";
 import { statusOf } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, desc, eq, lt } from "drizzle-orm";
+import { and, desc, eq, gte, lt, sql } from "drizzle-orm";
 import { parseEther } from "viem";
 import { keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
@@ -30,7 +30,7 @@ interface Entitlement {
 }
 
 /**
- * The keys that the caller is entitled to now, of existing references. Every release is logged first. Throws 404, and
+ * The keys that the caller is entitled to now, of existing references. Their release is logged first. Throws 404, and
  * 403 if the caller is entitled to none.
  */
 export async function releaseKeys(
@@ -49,16 +49,34 @@ export async function releaseKeys(
   return keys;
 }
 
-/** Only the parties can read the log of releases. */
+/**
+ * Logs each field once per reader and UTC day: rows and events would otherwise cost their reader nothing. Only the
+ * parties can read the log.
+ */
 async function logRelease(
   { db, clock }: Pick<Deps, "db" | "clock">,
   { row, caller, role, fields }: { row: ContractRow; caller: Address } & Entitlement,
 ): Promise<void> {
   const { id: contractId, client, worker } = row.chain;
   await db.transaction(async (tx) => {
+    const lock = `key-releases:${contractId}:${caller}`;
+    await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`);
+    const today = await tx
+      .select({ field: keyRelease.field })
+      .from(keyRelease)
+      .where(
+        and(
+          eq(keyRelease.contractId, contractId),
+          eq(keyRelease.releasedTo, caller),
+          gte(keyRelease.releasedAt, sql`date_trunc('day', now(), 'UTC')`),
+        ),
+      );
+    const logged = new Set(today.map(({ field }) => field));
+    const unlogged = fields.filter((field) => !logged.has(field));
+    if (unlogged.length === 0) return;
     const releases = await tx
       .insert(keyRelease)
-      .values(fields.map((field) => ({ contractId, field, releasedTo: caller, role })))
+      .values(unlogged.map((field) => ({ contractId, field, releasedTo: caller, role })))
       .returning({ id: keyRelease.id, field: keyRelease.field });
     for (const { id, field } of releases) {
       await stageEvent(tx, {
