@@ -107,6 +107,9 @@ const EnvironmentSchema = z
   .refine(({ ROLES, RELAYER_PRIVATE_KEYS: keys }) => !ROLES?.has("relayer") || keys.length > 0, {
     path: ["RELAYER_PRIVATE_KEYS"],
     error: "is required by the role relayer (keys of accounts that the Relay allows as signers)",
+    // Reported beside other faults, unless one of them is in the two settings.
+    when: ({ issues }) =>
+      issues.every(({ path }) => path?.[0] !== "ROLES" && path?.[0] !== "RELAYER_PRIVATE_KEYS"),
   })
   .transform((env) => ({
     databaseUrl: env.DATABASE_URL,
@@ -184,12 +187,36 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
+type Environment = Record<string, string | undefined>;
+
 /** Parses the settings in `env`; an empty variable counts as absent. Throws a {@link ConfigError} with every fault. */
-export function parseConfig(env: Record<string, string | undefined>): Config {
+export const parseConfig = (env: Environment): Config => parse(EnvironmentSchema, env);
+
+const IndexerEnvironmentSchema = z
+  .object({
+    DATABASE_URL: url("postgres:", "postgresql:"),
+    RPC_URL: url("http:", "https:"),
+    WS_RPC_URL: url("ws:", "wss:").optional(),
+    DEPLOYMENT: z.string(),
+    INDEXER_PORT: wholeNumber(42_069, { max: 65_535 }),
+  })
+  .transform((env) => ({
+    databaseUrl: env.DATABASE_URL,
+    rpcUrl: env.RPC_URL,
+    wsRpcUrl: env.WS_RPC_URL,
+    deploymentPath: env.DEPLOYMENT,
+    port: env.INDEXER_PORT,
+  }));
+
+/** Parses the settings of a separate indexer, as {@link parseConfig} does those of the service. */
+export const parseIndexerConfig = (env: Environment): z.output<typeof IndexerEnvironmentSchema> =>
+  parse(IndexerEnvironmentSchema, env);
+
+function parse<S extends z.ZodType>(schema: S, env: Environment): z.output<S> {
   const given = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ""),
   );
-  const result = EnvironmentSchema.safeParse(given);
+  const result = schema.safeParse(given);
   if (result.success) return result.data;
   throw new ConfigError(
     result.error.issues

@@ -6,6 +6,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { resolve } from "node:path";
+import { parseIndexerConfig } from "../config.js";
 import { watchIndex } from "../indexer/supervision/index-watch.js";
 import {
   dropIndex,
@@ -20,23 +21,15 @@ import { refuse } from "./refuse.js";
 /** Grace period before SIGKILL, for a Ponder that hangs. */
 const KILL_AFTER_MS = 15_000;
 
-const { DATABASE_URL, RPC_URL, WS_RPC_URL, DEPLOYMENT, INDEXER_PORT = "42069" } = process.env;
-if (!DATABASE_URL || !RPC_URL || !DEPLOYMENT) {
-  console.error("DATABASE_URL, RPC_URL and DEPLOYMENT are required.");
-  process.exit(1);
-}
+let config: ReturnType<typeof parseIndexerConfig>;
 let line: IndexerCommand;
 try {
-  line = indexerCommand({
-    databaseUrl: DATABASE_URL,
-    rpcUrl: RPC_URL,
-    wsRpcUrl: WS_RPC_URL || undefined,
-    deploymentPath: resolve(DEPLOYMENT),
-    port: Number(INDEXER_PORT),
-  });
+  config = parseIndexerConfig(process.env);
+  line = indexerCommand({ ...config, deploymentPath: resolve(config.deploymentPath) });
 } catch (error) {
   refuse(error);
 }
+const { databaseUrl, rpcUrl } = config;
 const { command, args, env, schema } = line;
 let child: ChildProcess | undefined;
 let reason:
@@ -56,7 +49,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.on(signal, () => (child === undefined ? process.exit(0) : child.kill(signal)));
 }
 
-await takeIndexerLock(DATABASE_URL, schema, {
+await takeIndexerLock(databaseUrl, schema, {
   onWaiting: () => console.error("Another indexer is writing this index. Standing by to take over."),
   onLost: () => end("database connection lost"),
 }).catch(refuse);
@@ -65,17 +58,17 @@ const guardian = startGuardian();
 child = spawn(command, args, { env, stdio: "inherit" });
 guardian.watch(child.pid ?? 0);
 watchIndex({
-  databaseUrl: DATABASE_URL,
+  databaseUrl,
   schema,
-  rpcUrl: RPC_URL,
+  rpcUrl,
   onDatabaseRestarted: () => end("database restarted"),
   onStandstill: () => end("index stalled"),
   onAbandoned: () => end("reorg too deep"),
 });
 child.on("exit", async (code) => {
   guardian.forget(child?.pid ?? 0);
-  if (reason === "reorg too deep") await dropIndex(DATABASE_URL, schema).catch(() => {});
+  if (reason === "reorg too deep") await dropIndex(databaseUrl, schema).catch(() => {});
   // Without our own lock, Ponder's lock can already belong to another indexer.
-  else if (reason !== "database connection lost") await unlock(DATABASE_URL, schema).catch(() => {});
+  else if (reason !== "database connection lost") await unlock(databaseUrl, schema).catch(() => {});
   process.exit(reason === undefined ? (code ?? 1) : 1);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ConfigError, parseConfig } from "../../src/config.js";
+import { ConfigError, parseConfig, parseIndexerConfig } from "../../src/config.js";
 
 const complete = {
   DATABASE_URL: "postgres://user:password@localhost:5432/db",
@@ -47,6 +47,12 @@ it("counts an empty variable as absent", () => {
   );
 });
 
+it("gives an indexer its default port", () => {
+  const { DATABASE_URL, RPC_URL, DEPLOYMENT } = complete;
+  const expected = { databaseUrl: DATABASE_URL, rpcUrl: RPC_URL, deploymentPath: DEPLOYMENT, port: 42_069 };
+  expect(parseIndexerConfig({ ...complete, INDEXER_PORT: "" })).toEqual(expected);
+});
+
 it("reads lists, flags and numbers", () => {
   const config = parseConfig({
     ...complete,
@@ -64,9 +70,12 @@ it("reads lists, flags and numbers", () => {
 });
 
 describe("a faulty environment", () => {
-  const faultsOf = (env: Record<string, string | undefined>): string[] => {
+  const faultsOf = (
+    env: Record<string, string | undefined>,
+    parse: (given: typeof env) => object = parseConfig,
+  ) => {
     try {
-      parseConfig(env);
+      parse(env);
     } catch (error) {
       expect(error).toBeInstanceOf(ConfigError);
       return (error as Error).message.split("\n");
@@ -76,15 +85,28 @@ describe("a faulty environment", () => {
 
   it("gets every fault reported at once, one per line", () => {
     expect(
-      faultsOf({ PORT: "70000", WC_ENV: "prod", RPC_URL: "localhost", CONFIRMATIONS: "1.5" }).sort(),
+      faultsOf({
+        ...{ PORT: "70000", WC_ENV: "prod", RPC_URL: "localhost", CONFIRMATIONS: "1.5" },
+        ROLES: "relayer",
+      }).sort(),
     ).toEqual([
       "CONFIRMATIONS: must be a whole number",
       "DATABASE_URL: is required",
       "DEPLOYMENT: is required",
       "MASTER_KEY: is required",
       "PORT: Too big: expected number to be <=65535",
+      "RELAYER_PRIVATE_KEYS: is required by the role relayer (keys of accounts that the Relay allows as signers)",
       "RPC_URL: must be a URL starting with http:// or https://",
       "WC_ENV: must be live or test",
+    ]);
+  });
+
+  it("of an indexer gets every fault reported at once, too", () => {
+    expect(faultsOf({ DATABASE_URL: "", INDEXER_PORT: "any" }, parseIndexerConfig).sort()).toEqual([
+      "DATABASE_URL: is required",
+      "DEPLOYMENT: is required",
+      "INDEXER_PORT: must be a whole number",
+      "RPC_URL: is required",
     ]);
   });
 
