@@ -1,4 +1,4 @@
-/** Settings of a command: options take precedence over the environment, and both over defaults. */
+/** Settings of a command: options take precedence over the environment, and both over defaults. An empty variable counts as absent. */
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -55,22 +55,25 @@ const LOCAL_URL = "http://127.0.0.1:3000";
 export const PATIENCE = "55s";
 
 export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "env" | "cwd">): Settings {
-  const local = readLocalNetwork(env.DATA_DIR || join(cwd, ".local"));
+  const running = readLocalNetwork(env.DATA_DIR || join(cwd, ".local"));
+  const url = (options.url ?? (env.WC_URL || running?.baseUrl || LOCAL_URL)).replace(/\/+$/, "");
+  // Another service is on another chain.
+  const local = running?.baseUrl === url ? running : undefined;
   const configDir =
-    env.WC_CONFIG_DIR ?? join(env.XDG_CONFIG_HOME ?? join(homedir(), ".config"), "working-contracts");
+    env.WC_CONFIG_DIR || join(env.XDG_CONFIG_HOME || join(homedir(), ".config"), "working-contracts");
   return {
-    url: (options.url ?? env.WC_URL ?? local?.baseUrl ?? LOCAL_URL).replace(/\/+$/, ""),
+    url,
     configDir,
-    keystorePath: options.keystore ?? env.WC_KEYSTORE ?? join(configDir, "key.json"),
+    keystorePath: options.keystore ?? (env.WC_KEYSTORE || join(configDir, "key.json")),
     patienceMs: secondsOf(options.patience ?? PATIENCE) * 1000,
     privateKey: privateKeyOf(env.WC_PRIVATE_KEY),
     password: passwordOf(env),
     mcpKey: env.WC_MCP_KEY || undefined,
-    domain: options.domain ?? env.WC_DOMAIN,
+    domain: options.domain ?? (env.WC_DOMAIN || undefined),
     clock: oneOf("clock", ["local", "service"], options.clock ?? env.WC_CLOCK),
     operator: oneOf("operator", ["none", "all"], options.operator ?? env.WC_OPERATOR),
-    rpcUrl: options.rpcUrl ?? env.RPC_URL ?? local?.rpcUrl,
-    deploymentPath: options.deployment ?? env.DEPLOYMENT ?? local?.deploymentPath,
+    rpcUrl: options.rpcUrl ?? (env.RPC_URL || local?.rpcUrl),
+    deploymentPath: options.deployment ?? (env.DEPLOYMENT || local?.deploymentPath),
   };
 }
 
@@ -86,9 +89,9 @@ function readLocalNetwork(dataDir: string): LocalNetwork | null {
   return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as LocalNetwork) : null;
 }
 
-/** The named choice; the first one by default. */
-function oneOf<T extends string>(name: string, choices: readonly [T, T], text: string = choices[0]): T {
-  const choice = choices.find((one) => one === text);
+/** The named choice; the first one if none is named. */
+function oneOf<T extends string>(name: string, choices: readonly [T, T], text: string | undefined): T {
+  const choice = choices.find((one) => one === (text || choices[0]));
   if (choice === undefined)
     throw new UsageError(`${text} is not a value of ${name}. Use ${choices.join(" or ")}.`);
   return choice;
@@ -102,8 +105,8 @@ function privateKeyOf(text: string | undefined): `0x${string}` | undefined {
 }
 
 function passwordOf({ WC_PASSWORD, WC_PASSWORD_FILE }: World["env"]): string | undefined {
-  if (WC_PASSWORD !== undefined) return WC_PASSWORD;
-  if (WC_PASSWORD_FILE === undefined) return undefined;
+  if (WC_PASSWORD) return WC_PASSWORD;
+  if (!WC_PASSWORD_FILE) return undefined;
   try {
     return readFileSync(WC_PASSWORD_FILE, "utf8").replace(/\r?\n$/, "");
   } catch (error) {

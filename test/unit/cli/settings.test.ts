@@ -1,0 +1,54 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readSettings } from "@working-contracts/cli/settings";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+const LOCAL = {
+  baseUrl: "http://127.0.0.1:4000",
+  rpcUrl: "http://127.0.0.1:8545",
+  deploymentPath: "/deployment.json",
+};
+
+let cwd: string;
+beforeEach(() => {
+  cwd = mkdtempSync(join(tmpdir(), "settings-"));
+  mkdirSync(join(cwd, ".local"));
+  writeFileSync(join(cwd, ".local/network.json"), JSON.stringify(LOCAL));
+});
+afterEach(() => rmSync(cwd, { recursive: true }));
+
+describe("the local network's node and deployment", () => {
+  const ofLocal = { rpcUrl: LOCAL.rpcUrl, deploymentPath: LOCAL.deploymentPath };
+
+  it("are used with its own service", () => {
+    expect(readSettings({}, { env: {}, cwd })).toMatchObject({ url: LOCAL.baseUrl, ...ofLocal });
+    const env = { WC_URL: `${LOCAL.baseUrl}/` };
+    expect(readSettings({}, { env, cwd })).toMatchObject({ url: LOCAL.baseUrl, ...ofLocal });
+  });
+
+  it("are not used with another service", () => {
+    const env = { WC_URL: "https://contracts.example.com" };
+    const none = { rpcUrl: undefined, deploymentPath: undefined };
+    expect(readSettings({}, { env, cwd })).toMatchObject(none);
+    const given = { rpcUrl: "https://node.example.com", deployment: "other.json" };
+    expect(readSettings(given, { env, cwd })).toMatchObject({
+      rpcUrl: "https://node.example.com",
+      deploymentPath: "other.json",
+    });
+  });
+});
+
+it("an empty variable counts as absent", () => {
+  const names = [
+    "WC_URL",
+    "WC_CONFIG_DIR",
+    "XDG_CONFIG_HOME",
+    "WC_KEYSTORE",
+    "WC_PRIVATE_KEY",
+    "WC_PASSWORD",
+  ];
+  const more = ["WC_PASSWORD_FILE", "WC_MCP_KEY", "WC_DOMAIN", "WC_CLOCK", "WC_OPERATOR", "RPC_URL"];
+  const empty = Object.fromEntries([...names, ...more, "DEPLOYMENT", "DATA_DIR"].map((name) => [name, ""]));
+  expect(readSettings({}, { env: empty, cwd })).toEqual(readSettings({}, { env: {}, cwd }));
+});
