@@ -24,7 +24,8 @@ const hex = z.string().regex(/^[0-9a-f]*$/i);
 
 const KeystoreSchema = z.object({
   version: z.literal(3),
-  address: z.string(),
+  /** Absent in the keystores of `cast wallet`. */
+  address: z.string().optional(),
   crypto: z.object({
     cipher: z.literal("aes-128-ctr"),
     ciphertext: hex,
@@ -82,9 +83,10 @@ export async function readKeystore(path: string, password: string): Promise<Hex>
   return toHex(Buffer.concat([decipher.update(ciphertext), decipher.final()]));
 }
 
-/** Reads the address in a keystore; needs no password. */
-export function addressOf(path: string): Hex {
-  return `0x${parse(path).address.replace(/^0x/, "").toLowerCase()}`;
+/** Reads the address in a keystore; needs no password. Returns null if the file does not say it. */
+export function addressOf(path: string): Hex | null {
+  const { address } = parse(path);
+  return address === undefined ? null : `0x${address.replace(/^0x/, "").toLowerCase()}`;
 }
 
 function parse(path: string) {

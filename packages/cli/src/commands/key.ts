@@ -31,8 +31,8 @@ export function addKeyCommands(program: Command, contextOf: (command: Command) =
     .action(async (_, command: Command) => {
       const { settings, out } = contextOf(command);
       const { privateKey, keystorePath } = settings;
-      const address =
-        privateKey === undefined ? addressOf(keystorePath) : privateKeyToAddress(privateKey).toLowerCase();
+      const stated = privateKey === undefined ? addressOf(keystorePath) : null;
+      const address = stated ?? (await loadAccount(settings)).address.toLowerCase();
       out.result(
         { address, source: privateKey === undefined ? keystorePath : "WC_PRIVATE_KEY" },
         () => address,
@@ -78,7 +78,7 @@ async function save({ settings, out }: Context, privateKey: `0x${string}`): Prom
   const password = settings.password ?? (await newPassword());
   if (password === "") throw new UsageError("The password must not be empty.");
   await writeKeystore(path, privateKey, password);
-  const address = addressOf(path);
+  const address = privateKeyToAddress(privateKey).toLowerCase();
   out.progress(`saved to ${path}; without this file and its password the key is lost`);
   out.result({ address, keystore: path }, () => address);
 }
