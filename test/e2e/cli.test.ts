@@ -173,12 +173,10 @@ describe("a service", () => {
     const { id } = await client.json<Shown>(...POST);
     await client.json("cancel", id);
     const gone = await openMiddle(world, { loses: () => true });
-    const { code, stderr } = await client.run(
-      ...["--url", gone.url, "--patience", "0s", "settle", id, "--on-chain"],
-    );
+    const settled = await client.json(...["--url", gone.url, "settle", id, "--on-chain"]);
     gone.close();
-    expect(stderr).toMatch(/settled (by 0x|already)/);
-    expect(code).toBe(5);
+    const hash = expect.stringMatching(/^0x/);
+    expect([{ settledBy: hash }, { settledBy: null }]).toContainEqual({ settledBy: settled.settledBy });
     expect(await client.json("settle", id)).toMatchObject({ ending: "cancelled" });
   });
 
@@ -429,5 +427,24 @@ describe("the key", () => {
       ...["wallet", "address", "--keystore", keystore, "--password", "correct horse"],
     ]);
     expect(cast.stdout.trim().toLowerCase()).toBe(address);
+  });
+
+  it("is read from a keystore of cast, which does not say its address", async () => {
+    const folder = users.newFolder();
+    const made = await runProcess(join(ROOT, "node_modules/.bin/cast"), [
+      ...["wallet", "new", folder, "from-cast", "--unsafe-password", "correct horse"],
+    ]);
+    const address = /0x[0-9a-fA-F]{40}/.exec(made.stdout)?.[0]?.toLowerCase();
+    const keystore = join(folder, "from-cast");
+    expect(JSON.parse(readFileSync(keystore, "utf8"))).not.toHaveProperty("address");
+    const env = { WC_PRIVATE_KEY: "", WC_KEYSTORE: keystore };
+    const owner = await newUser({ usd: "0", env: { ...env, WC_PASSWORD: "correct horse" } });
+    expect((await owner.run("key", "show")).stdout.trim()).toBe(address);
+    expect((await owner.run("key", "check")).code).toBe(0);
+    const stranger = await newUser({ usd: "0", env });
+    expect(await stranger.run("key", "show")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("WC_PASSWORD"),
+    });
   });
 });

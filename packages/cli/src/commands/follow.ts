@@ -33,14 +33,14 @@ export function addFollowCommands(program: Command, contextOf: (command: Command
   program
     .command("settle <id>")
     .description(
-      "wait until an ended contract is paid out; with --on-chain, settle it yourself if the service does not",
+      "wait until an ended contract is paid out; with --on-chain, settle it yourself without the service",
     )
     .option("--on-chain", "send settle() yourself; needs gas and an RPC URL")
     .option("--claim", "with --on-chain: also claim your own jury payout")
     .option("--timeout <duration>", "maximum time to wait", "5m")
     .action(async (id: string, options: SettleOptions, command: Command) => {
       const context = contextOf(command);
-      if (options.onChain === true) await settleAlone(context, { id, options });
+      if (options.onChain === true) return settleAlone(context, { id, options });
       const agent = await context.agent();
       const settlement = await agent.waitForPayout(id, {
         timeoutMs: secondsOf(options.timeout) * 1000,
@@ -63,9 +63,12 @@ async function settleAlone(
   { id, options }: { id: string; options: SettleOptions },
 ): Promise<void> {
   const own = await ownTransactions(settings);
-  const hash = await settleOnChain(id, own);
-  out.progress(hash === null ? `${id} is settled already` : `settled by ${hash}`);
-  if (options.claim === true) out.progress(`claimed by ${await claimOnChain(id, own.account.address, own)}`);
+  const settledBy = await settleOnChain(id, own);
+  out.progress(settledBy === null ? `${id} is settled already` : `settled by ${settledBy}`);
+  const claimedBy = options.claim === true ? await claimOnChain(id, own.account.address, own) : null;
+  if (claimedBy !== null) out.progress(`claimed by ${claimedBy}`);
+  const hashes = [settledBy, claimedBy].filter((hash) => hash !== null);
+  out.result({ id, settledBy, claimedBy }, () => [`${id} is settled`, ...hashes].join("\n"));
 }
 
 function settlementText({ status, ending, legs }: Settlement): string {
