@@ -1,6 +1,6 @@
 /** `npm start`: the whole service on this machine, supervised. Ctrl-C ends all of it. */
 import { spawnSync } from "node:child_process";
-import { rmSync, writeFileSync } from "node:fs";
+import { renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { destination } from "pino";
 import { ConfigError } from "../../src/config.js";
@@ -16,6 +16,7 @@ import { type Environment, type LocalSettings, readSettings, wantedPort } from "
 const BLOCK_TIME_SECONDS = 1;
 const READY_TIMEOUT_MS = 120_000;
 const LAUNCHER_CHECK_MS = 500;
+const MAX_LOG_BYTES = 10_000_000;
 
 /** Runs until a signal arrives or the start fails. Returns the exit code. */
 export async function run(env: Environment, args: readonly string[]): Promise<number> {
@@ -51,6 +52,7 @@ export async function run(env: Environment, args: readonly string[]): Promise<nu
 
     const wanted = wantedPort(env);
     const logPath = join(settings.dir, "logs", "service.log");
+    setAside(logPath, MAX_LOG_BYTES);
     const logs = destination({ dest: logPath, mkdir: true, sync: false });
     let sandbox: Sandbox | undefined;
     const { port, listening: service } = await listenOnFreePort(
@@ -110,6 +112,12 @@ async function requireGivenPort({ PORT, HOST }: Environment): Promise<void> {
   throw new ConfigError(
     `PORT: ${given} is in use; stop the program that listens there, or choose another port`,
   );
+}
+
+/** Renames a file that is larger than `maxBytes`, in place of the one that was renamed before. */
+export function setAside(path: string, maxBytes: number): void {
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > maxBytes) renameSync(path, `${path}.old`);
 }
 
 /** Writes the network's addresses, for the demo and the commands. Mode 600: the database URL holds its password. */
