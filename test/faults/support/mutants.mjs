@@ -1022,7 +1022,7 @@ export const MUTANTS = [
   {
     name: "nonce-taken-for-votes",
     file: "contracts/EscrowJury.sol",
-    edits: [["bond.nonce == keccak256(abi.encode(commitment))", "bond.nonce == commitment"]],
+    edits: [["if (bond.nonce == keccak", "if (bond.nonce == commitment || bond.nonce == keccak"]],
     tests: "test/e2e/trust-secrets.test.ts",
     only: "are not replaced by the operator",
   },
