@@ -49,6 +49,8 @@ export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<
       BASE_URL: undefined,
       DATABASE_URL: undefined,
       RPC_URL: undefined,
+      DEPLOYMENT: undefined,
+      WS_RPC_URL: undefined,
       npm_lifecycle_event: undefined,
     },
     stdio: ["ignore", "pipe", "inherit"],
@@ -73,16 +75,35 @@ export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<
   };
 }
 
-/**
- * Connects to the network whose data is in `dir`, by default the one that `npm start` runs. BASE_URL, RPC_URL and
- * DEPLOYMENT override its saved addresses.
- */
-export async function connect(dir = RUNNING): Promise<Network> {
+/** The addresses of a network: all undefined if it never ran. */
+interface Addresses {
+  baseUrl?: string | undefined;
+  rpcUrl?: string | undefined;
+  deploymentPath?: string | undefined;
+}
+
+/** The addresses of the network whose data is in `dir`. */
+function writtenIn(dir: string): Addresses {
   const file = join(dir, "network.json");
-  const written = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
-  const baseUrl: string | undefined = process.env.BASE_URL ?? written.baseUrl;
-  const rpcUrl: string | undefined = process.env.RPC_URL ?? written.rpcUrl;
-  const deploymentPath: string | undefined = process.env.DEPLOYMENT ?? written.deploymentPath;
+  return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
+}
+
+/** The network that `npm start` runs. BASE_URL, RPC_URL and DEPLOYMENT override its addresses. */
+function running({ BASE_URL, RPC_URL, DEPLOYMENT } = process.env): Addresses {
+  const written = writtenIn(RUNNING);
+  return {
+    baseUrl: BASE_URL || written.baseUrl,
+    rpcUrl: RPC_URL || written.rpcUrl,
+    deploymentPath: DEPLOYMENT || written.deploymentPath,
+  };
+}
+
+/**
+ * Connects to the network whose data is in `dir`, whatever network the environment names; without `dir` to the running
+ * one. The demo moves its clock.
+ */
+export async function connect(dir?: string): Promise<Network> {
+  const { baseUrl, rpcUrl, deploymentPath } = dir === undefined ? running() : writtenIn(dir);
   if (baseUrl === undefined || rpcUrl === undefined || deploymentPath === undefined) {
     throw new Error("No running network found: run `npm start` in another terminal first.");
   }
