@@ -27,6 +27,7 @@ const envFiles = Object.keys(NETWORKS).map((name) => `deploy/${name}.env`);
 interface ComposeService {
   command?: string[];
   environment?: Record<string, string>;
+  env_file?: (string | { path: string; required: boolean })[];
   deploy?: { replicas: number };
   healthcheck: { test?: string[]; disable?: boolean };
   stop_grace_period: string;
@@ -131,6 +132,18 @@ describe("settings", () => {
     ];
     expect(names).toContain("RELAYER_PRIVATE_KEYS");
     for (const name of names) expect(known).toContain(name);
+  });
+
+  test("Compose passes any other setting on, and earlier master keys, without which old references are lost", () => {
+    for (const [name, service] of Object.entries(compose.services)) {
+      if (name === "postgres") continue;
+      expect(service.env_file, name).toContainEqual({ path: "settings.env", required: false });
+      expect(service.environment, name).toHaveProperty("MASTER_KEYS_OLD");
+    }
+    expect(read(".gitignore").split("\n")).toContain("deploy/settings.env");
+    const settings = { DATABASE_URL: "postgres://somewhere/db", RPC_URL: "https://node.example" };
+    const needed = { ...settings, DEPLOYMENT: "deployment.json", MASTER_KEY: "11".repeat(32) };
+    expect(parseConfig({ ...needed, MASTER_KEYS_OLD: "" }).masterKeysOld).toEqual([]);
   });
 
   test("secrets come from outside", () => {
