@@ -7,7 +7,7 @@ import { toHex } from "@working-contracts/protocol/hex";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
 import { bondNonce, findVotes, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { ServiceError } from "./errors.js";
+import { isOutage, ServiceError } from "./errors.js";
 import { pause } from "./http.js";
 import { secretOf } from "./secrets.js";
 import { call, pay, type Session, type ToEscrow } from "./session.js";
@@ -117,16 +117,25 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     },
 
     /**
-     * Opens each sealed vote of this agent as soon as no one else can vote. By default waits until none is left. Without
+     * Opens each sealed vote of this agent as soon as no one else can vote. By default waits until none is left, also
+     * while the service does not respond. Without
      * its own node (`connect`), it takes the service's word that voting has ended. Returns the contracts.
      */
     async openVotes({ wait = true, intervalMs = INTERVAL_MS, signal, salts, onOpened }: OpenOptions = {}) {
       const opened: string[] = [];
       for (;;) {
-        const left = (await sealedVotes()).filter((id) => !opened.includes(id));
         const failures: unknown[] = [];
         let isWaiting = false;
-        for (const id of left) {
+        const isTemporary = (error: unknown): boolean => {
+          if (!wait || !isOutage(error)) return false;
+          isWaiting = true;
+          return true;
+        };
+        const left = await sealedVotes().catch((error) => {
+          if (isTemporary(error)) return [];
+          throw error;
+        });
+        for (const id of left.filter((one) => !opened.includes(one))) {
           try {
             if (await openOne(id, salts?.[id])) {
               opened.push(id);
@@ -134,7 +143,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
             } else isWaiting = true;
           } catch (error) {
             // One vote must not keep the others closed.
-            failures.push(error);
+            if (!isTemporary(error)) failures.push(error);
           }
         }
         if (!wait || !isWaiting) {

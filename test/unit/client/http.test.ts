@@ -46,11 +46,9 @@ describe("a request", () => {
     const session = await httpTo((response, count) => {
       if (count === 1) fail(response, 503);
     });
-    const startedAt = performance.now();
     const error = await call(session, "GET /v1/network").catch((thrown) => thrown);
     expect(error).toBeInstanceOf(ConnectionError);
     expect(error.message).toContain("timeout");
-    expect(performance.now() - startedAt).toBeLessThan(5000);
     expect(session.requests()).toBe(2);
   });
 
