@@ -1,6 +1,5 @@
 /** Disputes: who can open one, and the payouts that follow from the tally (docs/rules.md 39, 45 to 52). */
 
-import type { Outcome } from "@working-contracts/protocol/outcomes";
 import { formatUnits, parseEther, parseUnits } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
@@ -9,6 +8,13 @@ import type { Agent } from "../support/agent.js";
 import { paidBy, tokensOf } from "../support/chain.js";
 import { DAY, delivered, disputed, newJuror, untilStatus, vote } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
+import {
+  ballotsOf,
+  bondOutcomesOf,
+  outcomesOf,
+  WORKED_RESULTS,
+  type WorkedResult,
+} from "../support/worked-results.js";
 import { openWorld, type World } from "../support/world.js";
 
 let world: World;
@@ -27,148 +33,7 @@ afterAll(() => world.close());
 
 const usd = (amount: string) => parseUnits(amount, 6);
 
-interface Case {
-  name: string;
-  price: string;
-  ballots: Outcome[][];
-  status: string;
-  criteriaMet: Outcome[];
-  /** The payout of each. The Treasury's amount is that of its settlement legs. */
-  client: string;
-  worker: string;
-  treasury: string;
-  jury: string[];
-  tokens: number[];
-}
-
-const M = "met";
-const N = "not met";
-const U = "unclear";
-const MIXED: Outcome[][] = [
-  [M, M, N],
-  [M, M, N],
-  [M, U, M],
-];
-
-const CASES: Case[] = [
-  {
-    name: "all met",
-    price: "50.0",
-    ballots: [
-      [M, M, M],
-      [M, M, M],
-      [N, N, N],
-    ],
-    status: "settled-all-met",
-    criteriaMet: [M, M, M],
-    client: "0",
-    worker: "52.5",
-    treasury: "2.5",
-    jury: ["11.25", "11.25", "0"],
-    tokens: [30, 30, 0],
-  },
-  {
-    name: "none met",
-    price: "50.0",
-    ballots: [
-      [N, N, N],
-      [N, N, N],
-      [U, U, U],
-    ],
-    status: "settled-none-met",
-    criteriaMet: [N, N, N],
-    client: "54.5",
-    worker: "0",
-    treasury: "0.5",
-    jury: ["8.625", "8.625", "5.25"],
-    tokens: [30, 30, 0],
-  },
-  {
-    name: "two of three met",
-    price: "50.0",
-    ballots: MIXED,
-    status: "settled-partial",
-    criteriaMet: [M, M, N],
-    client: "18.166667",
-    worker: "35",
-    treasury: "1.833333",
-    jury: ["9.125", "9.125", "4.25"],
-    tokens: [30, 30, 10],
-  },
-  {
-    name: "two met, one unclear",
-    price: "50.0",
-    ballots: [
-      [M, M, U],
-      [M, M, U],
-      [M, M, M],
-    ],
-    status: "settled-partial",
-    criteriaMet: [M, M, U],
-    client: "9.166668",
-    worker: "43.749999",
-    treasury: "2.083333",
-    jury: ["7.5", "7.5", "7.5"],
-    tokens: [24, 24, 20],
-  },
-  {
-    name: "one met, one not met, one unclear",
-    price: "50.0",
-    ballots: [
-      [M, N, U],
-      [M, N, U],
-      [M, N, U],
-    ],
-    status: "settled-partial",
-    criteriaMet: [M, N, U],
-    client: "27.333333",
-    worker: "26.25",
-    treasury: "1.416667",
-    jury: ["7.5", "7.5", "7.5"],
-    tokens: [24, 24, 24],
-  },
-  {
-    name: "no votes",
-    price: "50.0",
-    ballots: [],
-    status: "settled-partial",
-    criteriaMet: [U, U, U],
-    client: "27.5",
-    worker: "26.25",
-    treasury: "1.25",
-    jury: [],
-    tokens: [],
-  },
-  {
-    name: "a tie",
-    price: "50.0",
-    ballots: [
-      [M, M, M],
-      [N, N, N],
-    ],
-    status: "settled-partial",
-    criteriaMet: [U, U, U],
-    client: "27.5",
-    worker: "26.25",
-    treasury: "1.25",
-    jury: ["7.5", "7.5"],
-    tokens: [0, 0],
-  },
-  {
-    name: "an odd price, two of three met",
-    price: "12.345678",
-    ballots: MIXED,
-    status: "settled-partial",
-    criteriaMet: [M, M, N],
-    client: "4.485595",
-    worker: "8.641974",
-    treasury: "0.452676",
-    jury: ["2.253082", "2.253082", "1.049382"],
-    tokens: [30, 30, 10],
-  },
-];
-
-const bondOf = ({ price }: Case) => usd(price) / 20n;
+const bondOf = ({ price }: WorkedResult) => usd(price) / 20n;
 
 describe("after the tally", () => {
   const played = new Map<string, { id: string; client: Agent; worker: Agent }>();
@@ -176,23 +41,25 @@ describe("after the tally", () => {
 
   beforeAll(async () => {
     dollars = await Promise.all(jury.map(({ address }) => world.usdOf(address)));
-    for (const story of CASES) {
+    for (const story of WORKED_RESULTS) {
       const client = await world.newAgent({ usd: formatUnits(usd(story.price) + bondOf(story), 6) });
       const worker = await world.newAgent({ usd: formatUnits(bondOf(story), 6) });
       const { id } = await disputed(world, { client, worker }, { budgetOrPrice: story.price });
       // One after another: the order of the bonds becomes the order of `backupAgents`.
-      for (const [i, words] of story.ballots.entries()) await vote(jury[i] as Agent, id, ...words);
+      for (const [i, words] of ballotsOf(story).entries()) await vote(jury[i] as Agent, id, ...words);
       played.set(story.name, { id, client, worker });
     }
     await world.increaseTime(DAY);
   });
 
-  test.each(CASES)("$name: everyone is paid what it is due, to the unit", async (story) => {
+  test.each(WORKED_RESULTS)("$name: everyone is paid what it is due, to the unit", async (story) => {
     const { id, client, worker } = played.get(story.name) as { id: string; client: Agent; worker: Agent };
-    const voters = jury.slice(0, story.ballots.length);
+    const ballots = ballotsOf(story);
+    const criteriaMet = outcomesOf(story.criteriaMet);
+    const voters = jury.slice(0, ballots.length);
     const settled = await untilStatus(client, id, story.status);
     expect(settled).toMatchObject({
-      criteriaMet: story.criteriaMet,
+      criteriaMet,
       backupAgents: voters.map(({ address }) => address),
       budgetOrPrice: story.price,
       escrowedFunds: story.price,
@@ -223,15 +90,15 @@ describe("after the tally", () => {
     const { data: votes } = await client.get<VoteView[]>(`/v1/contracts/${id}/votes`);
     for (const [i, { address }] of voters.entries()) {
       const own = votes.filter(({ backupAgent }) => backupAgent === address);
-      expect(own.map((vote) => vote.vote)).toEqual(story.ballots[i]);
-      expect(own.map((vote) => vote.majorityOutcome)).toEqual(story.criteriaMet);
+      expect(own.map((vote) => vote.vote)).toEqual(ballots[i]);
+      expect(own.map((vote) => vote.majorityOutcome)).toEqual(criteriaMet);
       expect(own.reduce((sum, { reward }) => sum + (reward ?? Number.NaN), 0)).toBe(story.tokens[i]);
     }
   });
 
   test("the jury holds all its money and tokens on chain", async () => {
     for (const [i, { address }] of jury.entries()) {
-      const stories = CASES.filter(({ ballots }) => i < ballots.length);
+      const stories = WORKED_RESULTS.filter((story) => i < ballotsOf(story).length);
       const due = stories.reduce((sum, story) => sum + usd(story.jury[i] ?? "0") - 3n * bondOf(story), 0n);
       const tokens = stories.reduce((sum, story) => sum + (story.tokens[i] ?? 0), 0);
       expect(await world.usdOf(address)).toBe((dollars[i] ?? 0n) + due);
@@ -240,24 +107,15 @@ describe("after the tally", () => {
   });
 
   test("a bond outcome follows from vote and majority", async () => {
-    const outcomes = async (name: string) => {
+    for (const { name, bonds } of WORKED_RESULTS) {
+      if (bonds === undefined) continue;
       const { data } = await client.get<VoteView[]>(`/v1/contracts/${played.get(name)?.id}/votes`);
-      return Object.fromEntries(
-        jury.map(({ address }, i) => [
-          "ABC"[i],
-          data.filter(({ backupAgent }) => backupAgent === address).map(({ bondOutcome }) => bondOutcome),
-        ]),
+      const outcomes = jury.map(({ address }) =>
+        data.filter(({ backupAgent }) => backupAgent === address).map(({ bondOutcome }) => bondOutcome),
       );
-    };
-    const [returned, slashed, partly] = ["returned", "slashed", "partially slashed"];
-    const all = (outcome: string | undefined) => [outcome, outcome, outcome];
-    expect(await outcomes("all met")).toEqual({ A: all(returned), B: all(returned), C: all(slashed) });
-    expect(await outcomes("two of three met")).toEqual({
-      A: all(returned),
-      B: all(returned),
-      C: [returned, partly, slashed],
-    });
-    expect(await outcomes("a tie")).toEqual({ A: all(returned), B: all(returned), C: [] });
+      const expected = bondOutcomesOf(bonds);
+      expect(outcomes, name).toEqual(jury.map((_, i) => expected[i] ?? []));
+    }
   });
 });
 

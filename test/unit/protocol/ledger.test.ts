@@ -16,12 +16,18 @@ import { type Outcome, packOutcomes, tallyOutcomes } from "@working-contracts/pr
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import {
+  ballotsOf,
+  bondOutcomesOf,
+  outcomesOf,
+  WORKED_RESULTS,
+  type WorkedResult,
+} from "../../support/worked-results.js";
 import { outcomeArbitrary, parametersArbitrary, priceArbitrary } from "./fixtures.js";
 
 const parameters = DEFAULT_PARAMETERS;
 const M: Outcome = "met";
 const N: Outcome = "not met";
-const U: Outcome = "unclear";
 
 function amount(text: string): bigint {
   const parsed = parseDecimal(text);
@@ -48,6 +54,7 @@ function dispute(price: string, votes: (Outcome[] | null)[]) {
     worker: formatDecimal(payout.worker),
     treasury: formatDecimal(payout.treasury),
     jury: jury.dues.map((due) => `${formatDecimal(due.amount)}, ${due.reward} tokens`),
+    outcomes: jury.outcomes,
     bonds: jury.dues.map((due) => due.criteria.map((criterion) => criterion.bondOutcome)),
   };
 }
@@ -56,7 +63,24 @@ function decimals(payout: { client: bigint; worker: bigint; treasury: bigint }) 
   return [payout.client, payout.worker, payout.treasury].map((amount) => formatDecimal(amount));
 }
 
-describe("worked results of docs/rules.md 52, price 50.0", () => {
+describe("worked results of docs/rules.md 52", () => {
+  it.each(WORKED_RESULTS)("$name", (story) => {
+    const { price, client, worker, treasury, jury, tokens, bonds } = story;
+    expect(dispute(price, ballotsOf(story))).toMatchObject({
+      ...{ outcomes: packOutcomes(outcomesOf(story.criteriaMet)), client, worker, treasury },
+      jury: jury.map((due, i) => `${due}, ${tokens[i]} tokens`),
+      ...(bonds !== undefined && { bonds: bondOutcomesOf(bonds) }),
+    });
+  });
+
+  it("dispute at an odd price pays out exactly what it received", () => {
+    const { client, worker, treasury, jury } = WORKED_RESULTS.at(-1) as WorkedResult;
+    const out = [client, worker, treasury, ...jury].map(amount);
+    expect(formatDecimal(out.reduce((sum, part) => sum + part))).toBe("19.135791");
+  });
+});
+
+describe("other worked results of docs/rules.md 52, price 50.0", () => {
   const approved = (outcomes: Outcome[]) =>
     decimals(
       resolve({
@@ -69,114 +93,6 @@ describe("worked results of docs/rules.md 52, price 50.0", () => {
 
   it("approve, or review time-out", () => {
     expect(approved([M, M, M])).toEqual(["0.0", "50.0", "2.5"]);
-  });
-
-  it("dispute, all met", () => {
-    expect(
-      dispute("50", [
-        [M, M, M],
-        [M, M, M],
-        [N, N, N],
-      ]),
-    ).toMatchObject({
-      client: "0.0",
-      worker: "52.5",
-      treasury: "2.5",
-      jury: ["11.25, 30 tokens", "11.25, 30 tokens", "0.0, 0 tokens"],
-      bonds: [
-        ["returned", "returned", "returned"],
-        ["returned", "returned", "returned"],
-        ["slashed", "slashed", "slashed"],
-      ],
-    });
-  });
-
-  it("dispute, none met", () => {
-    expect(
-      dispute("50", [
-        [N, N, N],
-        [N, N, N],
-        [U, U, U],
-      ]),
-    ).toMatchObject({
-      client: "54.5",
-      worker: "0.0",
-      treasury: "0.5",
-      jury: ["8.625, 30 tokens", "8.625, 30 tokens", "5.25, 0 tokens"],
-      bonds: [
-        ["returned", "returned", "returned"],
-        ["returned", "returned", "returned"],
-        ["partially slashed", "partially slashed", "partially slashed"],
-      ],
-    });
-  });
-
-  it("dispute, 2 of 3 met", () => {
-    expect(
-      dispute("50", [
-        [M, M, N],
-        [M, M, N],
-        [M, U, M],
-      ]),
-    ).toMatchObject({
-      client: "18.166667",
-      worker: "35.0",
-      treasury: "1.833333",
-      jury: ["9.125, 30 tokens", "9.125, 30 tokens", "4.25, 10 tokens"],
-      bonds: [
-        ["returned", "returned", "returned"],
-        ["returned", "returned", "returned"],
-        ["returned", "partially slashed", "slashed"],
-      ],
-    });
-  });
-
-  it("dispute, 2 met and 1 unclear", () => {
-    expect(
-      dispute("50", [
-        [M, M, U],
-        [M, M, U],
-        [M, M, M],
-      ]),
-    ).toMatchObject({
-      client: "9.166668",
-      worker: "43.749999",
-      treasury: "2.083333",
-      jury: ["7.5, 24 tokens", "7.5, 24 tokens", "7.5, 20 tokens"],
-    });
-  });
-
-  it("dispute, 1 met, 1 not met, 1 unclear, all agree", () => {
-    expect(
-      dispute("50", [
-        [M, N, U],
-        [M, N, U],
-        [M, N, U],
-      ]),
-    ).toMatchObject({
-      client: "27.333333",
-      worker: "26.25",
-      treasury: "1.416667",
-      jury: ["7.5, 24 tokens", "7.5, 24 tokens", "7.5, 24 tokens"],
-    });
-  });
-
-  it("dispute, no votes", () => {
-    expect(dispute("50", [])).toMatchObject({ client: "27.5", worker: "26.25", treasury: "1.25", jury: [] });
-  });
-
-  it("dispute, tie", () => {
-    expect(
-      dispute("50", [
-        [M, M, M],
-        [N, N, N],
-      ]),
-    ).toMatchObject({
-      client: "27.5",
-      worker: "26.25",
-      treasury: "1.25",
-      jury: ["7.5, 0 tokens", "7.5, 0 tokens"],
-    });
   });
 
   it("usage ticket approved, 2 of 3 met", () => {
@@ -206,28 +122,6 @@ describe("worked results of docs/rules.md 52, price 50.0", () => {
 
   it("quotes a vote on three criteria at 7500000", () => {
     expect(voteDeposit(amount("50"), 3, parameters)).toBe(7_500_000n);
-  });
-});
-
-describe("price 12.345678, dispute, 2 of 3 met", () => {
-  const result = dispute("12.345678", [
-    [M, M, N],
-    [M, M, N],
-    [M, U, M],
-  ]);
-
-  it("pays the amounts in docs/rules.md", () => {
-    expect(result).toMatchObject({
-      client: "4.485595",
-      worker: "8.641974",
-      treasury: "0.452676",
-      jury: ["2.253082, 30 tokens", "2.253082, 30 tokens", "1.049382, 10 tokens"],
-    });
-  });
-
-  it("pays out exactly what it received", () => {
-    const out = ["4.485595", "8.641974", "0.452676", "2.253082", "2.253082", "1.049382"].map(amount);
-    expect(formatDecimal(out.reduce((sum, part) => sum + part))).toBe("19.135791");
   });
 });
 
