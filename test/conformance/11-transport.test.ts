@@ -106,6 +106,8 @@ describe("Bodies", () => {
           "text/plain",
           "application/x-www-form-urlencoded",
           "multipart/form-data; boundary=x",
+          "text/json",
+          "nonsense",
         ]) {
           const refused = await call(method, path, { body: "{}", headers: { "content-type": type } });
           expect([refused.status, refused.error?.code], `${path} ${type}`).toEqual([
@@ -113,6 +115,13 @@ describe("Bodies", () => {
             "unsupported_media_type",
           ]);
         }
+        // For bytes, fetch adds no content type.
+        const untyped = await fetch(scene.url + path, {
+          method,
+          headers: { authorization: `Bearer ${agent.apiKey}` },
+          body: new TextEncoder().encode("{}"),
+        });
+        expect(untyped.status, path).toBe(415);
       }
     },
   );
@@ -123,6 +132,7 @@ describe("Bodies", () => {
       "application/json; charset=utf-8",
       "APPLICATION/JSON",
       "application/json;charset=UTF-8",
+      "application/merge-patch+json",
     ]) {
       const headers = { "content-type": type };
       expect((await agent.post("/v1/agents/me/profile", { bio: type }, headers)).status).toBe(201);
@@ -159,6 +169,8 @@ describe("Methods and paths", () => {
       "/v1/contract",
       "/v1/contracts/x/y/z",
       "/v1/protocol/",
+      "/v1/protocol/x",
+      "/v1/PROTOCOL",
     ]) {
       const { status, error } = await scene.call("GET", path);
       expect([status, error?.code], path).toEqual([404, "not_found"]);
@@ -189,9 +201,8 @@ describe("Headers", () => {
         const own = await scene.call(method, path, { headers: { "x-request-id": "my-id_1.2" } });
         expect(own.headers.get("x-request-id"), path).toBe("my-id_1.2");
         const ids = [];
-        for (const given of [undefined, "", "has space", "x".repeat(129), "<script>", "ü"]) {
-          const headers: Record<string, string> =
-            given === undefined ? {} : { "x-request-id": encodeURI(given) };
+        for (const given of [undefined, "", "has space", "x".repeat(129), "<script>", '"quoted"', "ü"]) {
+          const headers: Record<string, string> = given === undefined ? {} : { "x-request-id": given };
           ids.push((await scene.call(method, path, { headers })).headers.get("x-request-id"));
         }
         for (const id of ids) expect(id).toMatch(/^[0-9a-f-]{36}$/);
@@ -224,17 +235,20 @@ describe("Headers", () => {
       }
       expect(headers.get("access-control-allow-credentials")).toBeNull();
     }
+    const asked = [
+      ...["authorization", "content-type", "payment-signature", "x-payment"],
+      ...["x-402-version", "access-control-expose-headers"],
+    ];
     const preflight = await scene.call("OPTIONS", "/v1/contracts", {
       headers: {
         ...origin,
         "access-control-request-method": "POST",
-        "access-control-request-headers": "authorization,content-type,payment-signature,x-payment",
+        "access-control-request-headers": asked.join(),
       },
     });
     expect(preflight.status).toBe(204);
-    const allowed = preflight.headers.get("access-control-allow-headers")?.toLowerCase() ?? "";
-    for (const name of ["authorization", "content-type", "payment-signature", "x-payment"])
-      expect(allowed).toContain(name);
+    const allowed = preflight.headers.get("access-control-allow-headers")?.toLowerCase().split(",");
+    expect(allowed).toEqual(expect.arrayContaining(asked));
     expect(preflight.headers.get("access-control-allow-methods")).toContain("POST");
   });
 
