@@ -102,7 +102,7 @@ test("parties that start to follow share what was asked for before, in each of t
   await client.deliver(ids[1], REFERENCE, { seal: true });
   await Promise.all([client.dispute(ids[0]), worker.dispute(ids[1])]);
   for (const id of ids) expect(await juror.reveal(id, "delivery")).toBeNull();
-  // What they asked for is in the log before anyone follows it.
+  // Their requests are in the log before anyone follows it.
   for (const id of ids) {
     const query = { contractId: id, type: "key.released", after: "0" };
     const askers = async () =>

@@ -193,7 +193,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     shareDelivery: (id: string): Promise<string[]> => share(id),
 
     /**
-     * Shares sealed deliveries with Backup Agents: first those of its own open disputes, then as Backup Agents are drawn,
+     * Shares sealed deliveries with Backup Agents: first those of the open disputes, then as Backup Agents are drawn,
      * vote or ask, until `signal` is aborted. Passes each failure to `onFailure`, and continues with the others. Throws
      * RefusedToSign without `node`.
      */
@@ -203,7 +203,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
       const options = { ...(signal && { signal }) };
       const serve = (id: string) => share(id, done).catch((error: Error) => onFailure?.(error));
       const patiently = <T>(read: () => Promise<T>) => waitUntil(read, () => true, options);
-      // What happens while the open disputes are served comes after this position.
+      // Whoever asks while the open disputes are served comes after this position.
       const { nextAfter } = await patiently(() =>
         call(session, "GET /v1/events", { query: { after: "latest" } }),
       );

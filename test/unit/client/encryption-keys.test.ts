@@ -14,7 +14,7 @@ it("makes the same key each time", async () => {
   expect(await ownKeysOf(session)).toEqual(await ownKeysOf(session));
 });
 
-it("refuses where WebCrypto has no X25519, as for a wallet without a key", async () => {
+it("refuses if WebCrypto has no X25519, as for a wallet without a key", async () => {
   const missing = new DOMException("Unrecognized name.", "NotSupportedError");
   vi.spyOn(crypto.subtle, "importKey").mockRejectedValue(missing);
   await expect(ownKeysOf(session)).rejects.toMatchObject({ name: "RefusedToSign", field: "secret" });

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 const refusal = (status: number) =>
   new ServiceError({ code: "internal_error", status, message: `HTTP ${status}` });
 
-/** Throws or returns the given values, one per call, and then the last one for ever. */
+/** Throws or returns the given values, one per call, and then the last one again and again. */
 function readerOf(...outcomes: unknown[]): () => Promise<unknown> {
   return async () => {
     const outcome = outcomes.length > 1 ? outcomes.shift() : outcomes[0];
