@@ -70,14 +70,18 @@ export async function startBed() {
     return { url, pid: child.pid ?? 0, child, end: () => ended(child) };
   }
 
-  const service = await launch("service", "src/commands/serve.ts", {
-    ...serviceEnvironment(network, await freePort()),
-    LOG_LEVEL: "warn",
-    SETTLEMENT_WAIT_MS: "60000",
-  });
-  await until("the service is ready", async () => (await fetch(`${service.url}/ready`)).ok, {
-    timeoutMs: 60_000,
-  });
+  async function launchService(name: string, roles: { ROLES?: string } = {}) {
+    const service = await launch(name, "src/commands/serve.ts", {
+      ...serviceEnvironment(network, await freePort()),
+      LOG_LEVEL: "warn",
+      SETTLEMENT_WAIT_MS: "60000",
+      ...roles,
+    });
+    const isReady = async () => (await fetch(`${service.url}/ready`)).ok;
+    await until(`${name} is ready`, isReady, { timeoutMs: 60_000 });
+    return service;
+  }
+  const service = await launchService("service");
 
   async function mine(mining: Mining): Promise<void> {
     // Each call switches the other mode off.
@@ -110,6 +114,8 @@ export async function startBed() {
         },
       );
     },
+    /** Another process that serves the API alone. */
+    startApi: () => launchService("api", { ROLES: "api" }),
     /** Bare Hono and pg with the service's queries, on the same database. */
     startBare: () => launch("bare", "tools/bench/bare.ts", { DATABASE_URL: network.databaseUrl }),
     /** Signed-in agents with test dollars. */

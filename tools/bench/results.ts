@@ -6,6 +6,7 @@ import { ROOT } from "../../src/root.js";
 import type { Endurance } from "./endurance.js";
 import type { Freshness } from "./freshness.js";
 import { round } from "./load.js";
+import type { ProcessesResult } from "./processes.js";
 import type { ReadResult } from "./read-path.js";
 import type { StartUp } from "./start-up.js";
 import { TABLES } from "./tables.js";
@@ -16,6 +17,7 @@ export interface Results {
   write: WriteResult[];
   /** A fixed number of payments, each tried once, many at the same moment. */
   waves: WriteResult[];
+  processes: ProcessesResult[];
   read: {
     reads: ReadResult[];
     freshness: Freshness;

@@ -1,12 +1,13 @@
 /**
  * `npm run bench`: measures on this machine, prints tables and writes them to docs/benchmarks.md. `-- waves`, `write`,
- * `read`, `start` and `soak` each measure one part; `read` covers Get and List, freshness and memory. `-- --seconds 3`
+ * `processes`, `read`, `start` and `soak` each measure one part; `read` covers Get and List, freshness and memory. `-- --seconds 3`
  * shortens every load, for a first look.
  */
 import { parseArgs } from "node:util";
 import { type Bed, startBed } from "./bed.js";
 import { measureEndurance } from "./endurance.js";
 import { measureFreshness } from "./freshness.js";
+import { measureProcesses } from "./processes.js";
 import { measureReads } from "./read-path.js";
 import { PAGE, PARTS, type Results, tablesOf, writePage } from "./results.js";
 import { measureStartUp } from "./start-up.js";
@@ -30,6 +31,7 @@ if (parts.some((part) => part !== "start" && part !== "soak")) {
     const idle = bed.memory();
     if (parts.includes("waves")) results.waves = await measureWaves(bed, { report });
     if (parts.includes("write")) results.write = await measureWrites(bed, { seconds, report });
+    if (parts.includes("processes")) results.processes = await measureProcesses(bed, { seconds, report });
     if (parts.includes("read")) {
       results.read = { ...(await measureReading(bed)), memory: { idle, loaded: bed.memory() } };
     }

@@ -1,5 +1,5 @@
 /** Results as Markdown tables, the same on the terminal and on the page. */
-import { round } from "./load.js";
+import { type Load, round } from "./load.js";
 import { SEEDED } from "./read-path.js";
 import type { Results } from "./results.js";
 import { CONCURRENCIES, WAVE_PAYMENTS, type WriteResult } from "./write-path.js";
@@ -10,6 +10,7 @@ const SYSTEMS = ["working-contracts", "facilitator", "facilitator + nonce manage
 export const TABLES: { [P in keyof Results]: (results: Results[P]) => string } = {
   write: writeTable,
   waves: waveTable,
+  processes: processesTable,
   read: readTables,
   start: startTable,
   soak: soakTable,
@@ -73,6 +74,16 @@ function cellsOf(results: readonly WriteResult[], describe: (result: WriteResult
     return found === undefined ? "" : describe(found);
   });
   return cells.join(" | ");
+}
+
+function processesTable(results: Results["processes"]): string {
+  const cell = ({ perSecond, failed, latency: { p50, p95 } }: Load) =>
+    `${perSecond}/s, ${failed} failed, ${p50} / ${p95}`;
+  return [
+    `| API processes | Payments, 1 s blocks, ${results[0]?.payments.concurrency} payers | Get, ${results[0]?.gets.concurrency} concurrent |`,
+    "| ---: | --- | --- |",
+    ...results.map(({ processes, payments, gets }) => `| ${processes} | ${cell(payments)} | ${cell(gets)} |`),
+  ].join("\n");
 }
 
 function readTables({

@@ -130,12 +130,16 @@ async function withFacilitator<T>(
 }
 
 /** An agent's whole exchange: quote, signature, paid call. Only the paid call is measured. */
-export async function createContract(bed: Bed, agent: Agent): Promise<Outcome> {
-  return (await prepareContract(bed, agent))();
+export async function createContract(bed: Bed, agent: Agent, service = bed.service.url): Promise<Outcome> {
+  return (await prepareContract(bed, agent, service))();
 }
 
-async function prepareContract(bed: Bed, agent: Agent): ReturnType<Prepare> {
-  const url = `${bed.service.url}/v1/contracts`;
+export async function prepareContract(
+  bed: Bed,
+  agent: Agent,
+  service = bed.service.url,
+): ReturnType<Prepare> {
+  const url = `${service}/v1/contracts`;
   const headers = { authorization: `Bearer ${agent.apiKey}`, "content-type": "application/json" };
   const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
   const body = JSON.stringify({
