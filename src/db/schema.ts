@@ -414,7 +414,7 @@ export const gasAccount = app.table(
   ],
 );
 
-/** Every release of a reference key to a caller. */
+/** Releases of reference keys: the first of a field to a caller on each day. */
 export const keyRelease = app.table(
   "key_release",
   {

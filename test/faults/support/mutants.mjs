@@ -1015,7 +1015,9 @@ export const MUTANTS = [
   {
     name: "bond-signs-any-votes",
     file: "contracts/EscrowJury.sol",
-    edits: [["if (bond.nonce == keccak256(abi.encode(commitment))) _require", "if (bond.nonce != 0) _require"]],
+    edits: [
+      ["if (bond.nonce == keccak256(abi.encode(commitment))) _require", "if (bond.nonce != 0) _require"],
+    ],
     tests: "test/e2e/trust-secrets.test.ts",
     only: "are not replaced by the operator",
   },
