@@ -1,5 +1,6 @@
 /** Sign-in and revocation on the real relayer and indexer. */
 
+import { setTimeout as delay } from "node:timers/promises";
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import { afterAll, expect, inject, it } from "vitest";
@@ -72,6 +73,24 @@ it("revokes on chain when all keys are revoked, and allows a new sign-in at once
     agent = await signIn({ url: stack.url, chainId, account });
     expect(await isDelegated(address)).toBe(false);
   }
+});
+
+it("registers no second sign-in that allows what the chain does, and obeys one that allows less", async () => {
+  const { account, address } = await signIn({ url: stack.url, chainId });
+  await delegate(address);
+  // Challenges are dated in seconds.
+  await delay(1100);
+  await signIn({ url: stack.url, chainId, account });
+  expect(await delegate(address)).toBe(true);
+  const registrations = "select 1 from app.operation where caller = $1 and kind = 'delegate'";
+  expect((await pool.query(registrations, [address])).rowCount).toBe(1);
+
+  // As if its registration had failed: the chain still allows all.
+  const newest =
+    "select id from app.challenge where address = $1 and purpose = 'issue' order by issued_at desc limit 1";
+  await pool.query(`update app.challenge set actions = 0 where id = (${newest})`, [address]);
+  expect(await isDelegated(address)).toBe(true);
+  expect(await delegate(address)).toBe(false);
 });
 
 it("is ready: database, chain and indexer", async () => {

@@ -15,7 +15,8 @@ import { enqueue, type NewOperation } from "../../relayer/outbox.js";
 
 /**
  * Whether the Relay may carry out `action` for `agent` without its signature. If so, returns once the delegation is on
- * chain. The newest sign-in that issued a key after the last revocation decides, registered or not.
+ * chain. The newest sign-in that issued a key after the last revocation decides, registered or not; one that allows the
+ * same as the chain is not registered.
  */
 export async function ensureDelegation(deps: Deps, agent: Address, action: AgentAction): Promise<boolean> {
   const grant = await readGrant(deps, agent);
@@ -23,8 +24,8 @@ export async function ensureDelegation(deps: Deps, agent: Address, action: Agent
   const mayRegister = (proof: Proof | null): proof is Proof =>
     proof !== null && permits({ ...proof, revokedAt: 0 }, action, now);
   const newest = await newestProof(deps.db, agent, grant.revokedAt);
-  const isRegistered = newest === null || newest.issuedAt <= grant.issuedAt;
-  if (isRegistered && permits(grant, action, now)) return true;
+  const isNewer = newest !== null && newest.issuedAt > grant.issuedAt;
+  if (permits(grant, action, now) && (!isNewer || mayRegister(newest))) return true;
   if (!mayRegister(newest)) return false;
   await assertDelegable(deps, agent);
 
