@@ -15,8 +15,9 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const SUITES = [
   { name: "contracts" },
   { name: "conformance" },
-  { name: "e2e 1/2" },
-  { name: "e2e 2/2" },
+  { name: "e2e 1/3" },
+  { name: "e2e 2/3" },
+  { name: "e2e 3/3" },
   { name: "integration 1/2", after: "contracts" },
   { name: "integration 2/2", after: "contracts" },
   { name: "browser" },
