@@ -414,7 +414,7 @@ export const gasAccount = app.table(
   ],
 );
 
-/** Releases of reference keys: the first of a field to a caller on each day. */
+/** Releases of reference keys: the first of a field to a caller in each hour. */
 export const keyRelease = app.table(
   "key_release",
   {

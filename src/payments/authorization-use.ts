@@ -50,8 +50,8 @@ export function isUsed(
 }
 
 /**
- * The transaction that used this authorization; null if it was cancelled. Call it only if {@link isUsed}. Searches
- * `searched` blocks before the newest, or if they are all later, before the authorization expired. Throws 503
+ * The transaction that used this authorization; null if it was cancelled, or used earlier than is searched: in the newest
+ * `searched` blocks or, if it had expired before them, in as many before it expired. Call it only if {@link isUsed}. Throws 503
  * `unavailable` if the node shows neither: it can be behind the node that reported the use, and that must not make a taken
  * payment look untaken.
  */
@@ -88,9 +88,8 @@ export async function findUse(
     }
     if (end !== null) return end.isUse ? receiptOf(deps, end.hash) : null;
     const timestamp = await timeOf(fromBlock);
-    const isSearched = timestamp <= payment.validAfter || fromBlock === start;
     // A node that knows a block so much later knows all of these.
-    if (isLongAgo && isSearched) return null;
+    if (isLongAgo && (timestamp <= payment.validAfter || fromBlock === first)) return null;
     if (timestamp <= payment.validAfter) throw cannotBeSearched();
     if (fromBlock === first && timestamp >= payment.validBefore) return null;
     toBlock = fromBlock - 1n;
@@ -98,7 +97,7 @@ export async function findUse(
   throw cannotBeSearched();
 }
 
-/** The last block for which `isBefore` holds, as it does for `from`, and for none behind the first for which it does not. */
+/** The last block for which `isBefore` holds. It holds for `from`, and once it does not, for no later block. */
 async function lastBlock(
   { from, to }: { from: bigint; to: bigint },
   isBefore: (block: bigint) => Promise<boolean>,

@@ -216,7 +216,8 @@ export async function holdsAtLeast(deps: UseDeps, escrow: Address, amount: bigin
 
 /**
  * For a refused paid call: if its money is already at the escrow, stores the operation that refunds it and returns true.
- * An escrow past its match deadline refunds by being opened. Throws 429 if its payer has no gas for it.
+ * An escrow past its match deadline refunds by being opened. Throws 429 if its payer is a contract wallet
+ * without gas for it.
  */
 export async function refundDirectTransfer(
   deps: Deps,
@@ -261,7 +262,7 @@ export async function refundDirectTransfer(
     );
     return true;
   }
-  if (await isRefunding(deps, payment)) return true;
+  if ((await findRefund(deps, payment)) !== undefined) return true;
   if ((await unbookedBalance(deps, escrow)) < payment.value) return false;
   if (!(await isDirectTransfer(deps, payment))) return false;
   await enqueueRefund(deps, payment);
@@ -275,19 +276,21 @@ function refundOf(payment: PaymentAuthorization): NewOperation {
 }
 
 async function enqueueRefund(deps: Deps, payment: PaymentAuthorization): Promise<OperationRow> {
+  const earlier = await findRefund(deps, payment);
+  if (earlier !== undefined) return earlier;
   await assertRefundable(deps, payment.from);
   return (await enqueue(deps.db, refundOf(payment))).operation;
 }
 
-/** Whether its refund is pending or done. */
-async function isRefunding({ db }: Deps, payment: PaymentAuthorization): Promise<boolean> {
+/** Its refund, pending or done. */
+async function findRefund({ db }: Deps, payment: PaymentAuthorization): Promise<OperationRow | undefined> {
   const key = refundOf(payment).onceKey ?? "";
-  const rows = await db
-    .select({ id: operation.id })
+  const [row] = await db
+    .select()
     .from(operation)
     .where(and(eq(operation.onceKey, key), ne(operation.state, "rejected")))
     .limit(1);
-  return rows.length > 0;
+  return row;
 }
 
 /** Money at an open escrow that its books do not contain. */

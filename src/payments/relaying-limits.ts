@@ -48,22 +48,34 @@ export async function assertDelegable(deps: LimitDeps & Pick<Deps, "db">, agent:
   if (row.was_today) refuseIndebted(deps, agent, row.gas);
 }
 
+const failure = prepare<{ age: number | null }>(
+  "caller_failure",
+  sql`select ${throttlingFailure(sql.placeholder("caller"))} as age`,
+);
+
 /** Throws `rate_limited` if the agent's operations keep failing on chain: before an action that it signed. */
 export async function assertNotFailing({ db }: Pick<Deps, "db">, agent: Address): Promise<void> {
-  const [row] = await callerState(db, { caller: agent });
-  if (row !== undefined) refuseThrottled(agent, row.failure_age);
+  const [row] = await failure(db, { caller: agent });
+  refuseThrottled(agent, row?.age ?? null, {
+    fate: "This action was not relayed.",
+    hint: "You can also send it from your own account: the escrow takes it from its agent.",
+  });
 }
 
 const REFUND_WAITS = {
   fate: "Your payment reached the escrow by a direct transfer, and is not refunded yet.",
-  hint: "Repeat the identical request then, or take the money back yourself: the escrow's `returnSurplus` takes the same authorization from anyone.",
+  hint: "Repeat the identical request then. Later anyone can refund it on chain (docs/rules.md 12).",
 };
 
 /**
- * Throws `rate_limited` unless the payer of a direct transfer can have its refund relayed: strangers can make transfers to
- * any escrow, as many as they like, and each refund costs gas.
+ * Throws `rate_limited` if the payer of a direct transfer is a contract wallet that keeps failing, or has used up its gas:
+ * it could sign refunds for simulations only. An ordinary account's refund is never refused.
  */
-export async function assertRefundable(deps: LimitDeps & Pick<Deps, "db">, payer: Address): Promise<void> {
+export async function assertRefundable(
+  deps: LimitDeps & Pick<Deps, "db" | "publicClient">,
+  payer: Address,
+): Promise<void> {
+  if ((await deps.publicClient.getCode({ address: payer })) === undefined) return;
   const [row] = await callerState(deps.db, { caller: payer });
   if (row === undefined) return;
   refuseThrottled(payer, row.failure_age, REFUND_WAITS);

@@ -28,8 +28,8 @@ const FEE_UNIT = 1_000_000n;
 const UNEARNED = "*";
 
 /**
- * They begin something that costs gas. All other kinds continue it, get money out or protect it, and are never refused;
- * their gas counts as well.
+ * They begin something that costs gas. All other kinds continue it, get money out or protect it, and are not refused,
+ * but for contract wallets that could fail (`assertRefundable`); their gas counts as well.
  */
 export const LIMITED_KINDS: ReadonlySet<OperationKind> = new Set(["create", "accept", "vote", "stake"]);
 

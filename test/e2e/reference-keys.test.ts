@@ -175,7 +175,7 @@ describe("a release that is repeated", () => {
     const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
     await keysOf(client, id);
     await world.pool.query(
-      "update app.key_release set released_at = date_trunc('day', now(), 'UTC') - interval '1 second' where contract_id = $1",
+      "update app.key_release set released_at = date_trunc('hour', now()) - interval '1 second' where contract_id = $1",
       [id],
     );
     await keysOf(client, id);

@@ -25,11 +25,16 @@ export async function measureProcesses(
   const [reader] = agents as [Agent];
   const headers = { authorization: `Bearer ${reader.apiKey}` };
   const urls = [bed.service.url];
+  const further: Awaited<ReturnType<Bed["startApi"]>>[] = [];
   const of = (caller: number) => urls[caller % urls.length] as string;
   const results: ProcessesResult[] = [];
   for (const processes of PROCESSES) {
     await bed.mine("automine");
-    while (urls.length < processes) urls.push((await bed.startApi()).url);
+    while (urls.length < processes) {
+      const api = await bed.startApi();
+      further.push(api);
+      urls.push(api.url);
+    }
     for (const url of urls) {
       for (let i = 0; i < WARM_UP; i++) {
         const { failure } = await createContract(bed, reader, url);
@@ -51,5 +56,6 @@ export async function measureProcesses(
     report(`${processes} processes, Get: ${describeLoad(gets)}`);
     results.push({ processes, payments, gets });
   }
+  await Promise.all(further.map((api) => api.end()));
   return results;
 }

@@ -48,17 +48,14 @@ export interface Settings {
 }
 
 const LOCAL_URL = "http://127.0.0.1:3000";
-/**
- * MCP clients time out after a minute; this stays below. The service holds a paid call for up to 25 seconds, so it leaves
- * time for a retry.
- */
-export const PATIENCE = "55s";
+/** MCP clients time out after a minute. A paid call makes two requests, of which the service holds one for up to 25 seconds. */
+export const PATIENCE = "28s";
 
 export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "env" | "cwd">): Settings {
   const running = readLocalNetwork(env.DATA_DIR || join(cwd, ".local"));
   const url = (options.url ?? (env.WC_URL || running?.baseUrl || LOCAL_URL)).replace(/\/+$/, "");
   // Another service is on another chain.
-  const local = running?.baseUrl === url ? running : undefined;
+  const local = running !== null && originOf(running.baseUrl) === originOf(url) ? running : undefined;
   const configDir =
     env.WC_CONFIG_DIR || join(env.XDG_CONFIG_HOME || join(homedir(), ".config"), "working-contracts");
   return {
@@ -87,6 +84,12 @@ interface LocalNetwork {
 function readLocalNetwork(dataDir: string): LocalNetwork | null {
   const path = join(dataDir, "network.json");
   return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as LocalNetwork) : null;
+}
+
+/** A URL's origin, with one spelling of this machine. */
+function originOf(url: string): string {
+  const { origin } = URL.canParse(url) ? new URL(url) : { origin: url };
+  return origin.replace("//localhost:", "//127.0.0.1:");
 }
 
 /** The named choice; the first one if none is named. */

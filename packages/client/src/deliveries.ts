@@ -154,7 +154,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     async deliver(id: string, reference: string, { seal: wanted }: DeliverOptions = {}): Promise<Contract> {
       if (wanted === false) return deliverText(id, reference);
       const delivery = await sealed(id, reference).catch((error) => {
-        if (wanted === true || !(error instanceof RefusedToSign)) throw error;
+        if (wanted === true || !(error instanceof RefusedToSign) || error.field === "X25519") throw error;
         return reference;
       });
       return deliverText(id, delivery);
@@ -203,24 +203,28 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
       const options = { ...(signal && { signal }) };
       const serve = (id: string) => share(id, done).catch((error: Error) => onFailure?.(error));
       const patiently = <T>(read: () => Promise<T>) => waitUntil(read, () => true, options);
-      // Whoever asks while the open disputes are served comes after this position.
-      const { nextAfter } = await patiently(() =>
-        call(session, "GET /v1/events", { query: { after: "latest" } }),
-      );
-      for (const role of ["client", "worker"] as const) {
-        let cursor: string | null | undefined;
-        do {
-          const query = { [role]: me, status: "disputed", limit: 200, ...(cursor && { cursor }) };
-          const page = await patiently(() => call(session, "GET /v1/contracts", { query }));
-          for (const { id } of page.data) if (!signal?.aborted) await serve(id);
-          cursor = page.nextCursor;
-        } while (cursor !== null);
-      }
-      const follow = { type: JURY_EVENTS, agent: me, after: nextAfter, ...options };
-      for await (const { contractId, type, data } of followEvents(session, follow)) {
-        // Sharing reads the caller's own key, which is such an event too.
-        if (type === "key.released" && data.role !== "backup-agent") continue;
-        await serve(contractId);
+      try {
+        // Whoever asks while the open disputes are served comes after this position.
+        const { nextAfter } = await patiently(() =>
+          call(session, "GET /v1/events", { query: { after: "latest" } }),
+        );
+        for (const role of ["client", "worker"] as const) {
+          let cursor: string | null | undefined;
+          do {
+            const query = { [role]: me, status: "disputed", limit: 200, ...(cursor && { cursor }) };
+            const page = await patiently(() => call(session, "GET /v1/contracts", { query }));
+            for (const { id } of page.data) if (!signal?.aborted) await serve(id);
+            cursor = page.nextCursor;
+          } while (cursor !== null && !signal?.aborted);
+        }
+        const follow = { type: JURY_EVENTS, agent: me, after: nextAfter, ...options };
+        for await (const { contractId, type, data } of followEvents(session, follow)) {
+          // Sharing reads the caller's own key, which is such an event too.
+          if (type === "key.released" && data.role !== "backup-agent") continue;
+          await serve(contractId);
+        }
+      } catch (error) {
+        if (!signal?.aborted) throw error;
       }
     },
   };

@@ -31,7 +31,7 @@ export async function ownKeysOf({ signer, network }: Session): Promise<KeyPair> 
     .importKey("pkcs8", pkcs8, { name: "X25519" }, true, ["deriveBits"])
     .catch((error: Error) => {
       if (error.name !== "NotSupportedError") throw error;
-      throw new RefusedToSign("secret", "WebCrypto has no X25519 here, so deliveries cannot be sealed");
+      throw new RefusedToSign("X25519", "WebCrypto has no X25519 here, so deliveries cannot be sealed");
     });
   const { x = "", d = "" } = await crypto.subtle.exportKey("jwk", imported);
   return { key: x, secret: d };

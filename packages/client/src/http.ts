@@ -47,6 +47,8 @@ export interface HttpOptions {
 const DEFAULT_PAUSE_MS = 1000;
 /** The first attempt gets at least this: the service can hold a paid call for 25 seconds. */
 const MIN_ATTEMPT_MS = 30_000;
+/** Shorter attempts would only hide the error of the one before. */
+const MIN_RETRY_MS = 2_000;
 /** The longest time that a timer can measure. */
 const MAX_ATTEMPT_MS = 2 ** 31 - 1;
 
@@ -64,7 +66,7 @@ export function createHttp(options: HttpOptions): Http {
         if (pauseMs === null || performance.now() + pauseMs > deadline) throw error;
         options.onWaiting?.(error.message);
         await pause(pauseMs, options.signal);
-        attemptMs = Math.max(deadline - performance.now(), 0);
+        attemptMs = Math.max(deadline - performance.now(), MIN_RETRY_MS);
       }
     },
   };

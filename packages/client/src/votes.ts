@@ -118,8 +118,8 @@ export function votes(session: Session, toEscrow: ToEscrow) {
 
     /**
      * Opens each sealed vote of this agent as soon as no one else can vote. By default waits until none is left, also
-     * while the service does not respond. Without
-     * its own node (`connect`), it takes the service's word that voting has ended. Returns the contracts.
+     * while the service does not respond. Without its own node (`connect`), it takes the service's word that voting has
+     * ended. Returns the contracts.
      */
     async openVotes({ wait = true, intervalMs = INTERVAL_MS, signal, salts, onOpened }: OpenOptions = {}) {
       const opened: string[] = [];

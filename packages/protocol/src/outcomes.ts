@@ -71,7 +71,7 @@ export function voteCommitment(ballot: {
   return keccak256(encodeWords(chainId, escrow, voter, votes, salt));
 }
 
-/** The nonce with which the payment of a bond signs the votes, too. A random nonce is that of no commitment that one knows. */
+/** The nonce with which the payment of a bond signs the votes, too. No one can find a commitment for a random nonce. */
 export const bondNonce = (commitment: Hex): Hex => keccak256(commitment);
 
 /** Whether an escrow takes the word for a commitment; smaller words are opened votes and their flags. */

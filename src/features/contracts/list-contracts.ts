@@ -51,7 +51,7 @@ export interface ContractPage {
   nextCursor: string | null;
 }
 
-/** Contracts that a page looks at, in the list's order. Strangers' escrows and rows that a filter drops count too. */
+/** Contracts that a page looks at, in the list's order, over all its walks. Strangers' escrows and rows that a filter drops count too. */
 export const WALK = 20_000;
 
 /** Walks of one page. A range of prices that would need more is searched in all prices. */
@@ -87,7 +87,7 @@ export async function listContracts(
   const given = Object.entries({ ...equal, after })
     .filter(([, member]) => member !== undefined)
     .map(([name]) => name);
-  const bands = bandsOf(filter);
+  const bands = bandsOf({ ...filter, search });
 
   const shape = JSON.stringify([sort, limit, statuses ?? null, search, given, bands.length]);
   const statement = statementOf(shape, () => listSql({ ...filter, search }));
@@ -122,7 +122,9 @@ type Search = "common" | "rare" | null;
 
 function listSql(filter: ContractFilter & { search: Search }): SQL {
   const direction = isDescending(filter.sort) ? sql`desc` : sql`asc`;
-  const pages = walksOf(filter).map((walk) => sql`(${firstOf(walk, filter, direction)})`);
+  const walks = walksOf(filter);
+  const rows = Math.ceil(WALK / walks.length);
+  const pages = walks.map((walk) => sql`(${firstOf({ where: walk, rows }, filter, direction)})`);
   return sql`select page.key as "walkedKey", page.id as "walkedId", page.matched, page.ended, shown.*
     from (${sql.join(pages, sql` union all `)}) page
     left join lateral (${shownContracts(eq(w.id, sql`page.id`))}) shown on page.matched
@@ -130,20 +132,25 @@ function listSql(filter: ContractFilter & { search: Search }): SQL {
 }
 
 /** The first rows of a walk that pass the filter, and the row at which it ended, if it did. */
-function firstOf(walk: SQL | undefined, filter: ContractFilter & { search: Search }, direction: SQL): SQL {
+function firstOf(
+  walk: { where: SQL | undefined; rows: number },
+  filter: ContractFilter & { search: Search },
+  direction: SQL,
+): SQL {
   const column = SORT_COLUMNS[fieldOf(filter.sort)];
   const order = sql`${column} ${direction}, ${w.id} ${direction}`;
   // Indexes keep nulls, of unpaid escrows, before the newest; this condition skips them.
-  const where = and(isNotNull(column), walk, afterCursor(filter, column));
+  const where = and(isNotNull(column), walk.where, afterCursor(filter, column));
+  const isLast = sql`walked.position = ${walk.rows}`;
   const priced = priceSql(filter);
   const matched = sql`(${and(priced, isNotNull(terms.id), ne(w.phase, "none"), filterSql(filter))})`;
   // In a subquery, a limit is unknown to the planner: it expects a tenth of the rows, and then does not sort all of them.
   // The price on its own as well: it is known before the joins, which then see fewer rows.
-  return sql`select ${w.id} as id, walked.key, ${matched} as matched, walked.position = ${WALK} as ended
+  return sql`select ${w.id} as id, walked.key, ${matched} as matched, ${isLast} as ended
     from (select ${w.id} as id, ${w.price} as price, ${column} as key, row_number() over (order by ${order}) as position
-      from ${w} where ${where} order by ${order} limit (select ${WALK})) walked
+      from ${w} where ${where} order by ${order} limit (select ${walk.rows})) walked
     join ${w} on ${w.id} = walked.id left join ${terms} on ${terms.id} = walked.id
-    where ((${priced}) or walked.position = ${WALK}) and (${matched} or walked.position = ${WALK})
+    where ((${priced}) or ${isLast}) and (${matched} or ${isLast})
     order by walked.key ${direction}, walked.id ${direction} limit ${filter.limit + 1}`;
 }
 
@@ -171,17 +178,23 @@ function walksOf(filter: ContractFilter & { search: Search }): (SQL | undefined)
     and(eq(w.phase, phase), eq(w.settled, settled), walk),
   );
   const bands = bandsOf(filter);
-  if (bands.length === 0 || partitions.length * bands.length > MOST_WALKS) return partitions;
+  if (bands.length === 0) return partitions;
   return bands.flatMap((_, i) =>
     partitions.map((partition) => and(eq(w.priceBand, sql`${unseen("firstBand")} + ${i}`), partition)),
   );
 }
 
-/** The price bands of a range, in a list by creation, whose index has them. Empty if the range has no end. */
-function bandsOf({ sort, minPrice = 0n, maxPrice }: ContractFilter): number[] {
-  if (fieldOf(sort) !== "createdAt" || maxPrice === undefined) return [];
+/**
+ * The price bands that a list by creation walks, whose index has them. Empty if the range of prices has no end, or touches
+ * too many.
+ */
+function bandsOf(filter: ContractFilter & { search: Search }): number[] {
+  const { sort, statuses, minPrice = 0n, maxPrice } = filter;
+  if (fieldOf(sort) !== "createdAt" || maxPrice === undefined || !isWalkedByPhase(filter)) return [];
   const first = priceBand(minPrice);
-  return Array.from({ length: Math.max(0, priceBand(maxPrice) - first + 1) }, (_, i) => first + i);
+  const count = priceBand(maxPrice) - first + 1;
+  if (count * partitionsOf(statuses ?? STATUSES).length > MOST_WALKS) return [];
+  return Array.from({ length: Math.max(0, count) }, (_, i) => first + i);
 }
 
 const isDescending = (sort: Sort): boolean => sort.startsWith("-");

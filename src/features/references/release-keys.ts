@@ -50,7 +50,7 @@ export async function releaseKeys(
 }
 
 /**
- * Logs each field once per reader and UTC day: rows and events would otherwise cost their reader nothing. Only the
+ * Logs each field once per reader and hour: rows and events would otherwise cost their reader nothing. Only the
  * parties can read the log.
  */
 async function logRelease(
@@ -61,17 +61,17 @@ async function logRelease(
   await db.transaction(async (tx) => {
     const lock = `key-releases:${contractId}:${caller}`;
     await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`);
-    const today = await tx
+    const recent = await tx
       .select({ field: keyRelease.field })
       .from(keyRelease)
       .where(
         and(
           eq(keyRelease.contractId, contractId),
           eq(keyRelease.releasedTo, caller),
-          gte(keyRelease.releasedAt, sql`date_trunc('day', now(), 'UTC')`),
+          gte(keyRelease.releasedAt, sql`date_trunc('hour', now())`),
         ),
       );
-    const logged = new Set(today.map(({ field }) => field));
+    const logged = new Set(recent.map(({ field }) => field));
     const unlogged = fields.filter((field) => !logged.has(field));
     if (unlogged.length === 0) return;
     const releases = await tx

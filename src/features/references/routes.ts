@@ -59,7 +59,7 @@ export const referenceOperations = [
       tag,
       summary: "Get the keys of the encrypted references that the caller may read",
       description:
-        "Materials: client, named or matched worker. Delivery: worker, and the client from delivery on. Both: eligible Backup Agents while disputed. The first release of a field to a reader on each day (UTC) is logged for the parties.",
+        "Materials: client, named or matched worker. Delivery: worker, and the client from delivery on. Both: eligible Backup Agents while disputed. The first release of a field to a reader in each hour is logged for the parties.",
       params,
       returns: data("A JWK Set; empty if no such reference exists yet", KeySetSchema),
       errors: ["forbidden", "not_found"],

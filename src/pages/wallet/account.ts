@@ -20,7 +20,7 @@ export interface Account {
   onChange(listener: (agent: Agent | null) => void): void;
   /**
    * Performs an action, then shows its result. Reports progress and failure in words. While the outcome of a signed
-   * payment is unknown, resumes the call with that payment. Returns whether all of it succeeded.
+   * payment is unknown, resumes the call with that payment, until it has expired. Returns whether all of it succeeded.
    */
   perform<T>(
     what: string,
@@ -32,7 +32,9 @@ export interface Account {
 const STORED = "working-contracts";
 /** Practically unlimited: every payment is confirmed by the person. */
 const NO_LIMIT = "10000000000";
-const RESUME_PAUSE_MS = 1000;
+/** Longer than the validity of a signed payment. */
+const UNKNOWN_FOR_MS = 15 * 60_000;
+const LONGEST_PAUSE_MS = 30_000;
 const STEPS = {
   quoted: "Quoted",
   signing: "Waiting for the signature in your wallet",
@@ -148,21 +150,24 @@ export function createAccount(place: HTMLElement): Account {
   };
 }
 
-/** Keeps its caller, and so the form, waiting without a time limit: to act again would be to pay again. */
+/** Keeps its caller, and so the form, waiting for as long as a second payment could be one too many. */
 async function toTheEnd<T>(what: string, action: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + UNKNOWN_FOR_MS;
   let attempt = action;
+  let pauseMs = 1000;
   try {
     for (;;) {
       try {
         return await attempt();
       } catch (error) {
-        if (!(error instanceof OutcomeUnknown)) throw error;
+        if (!(error instanceof OutcomeUnknown) || performance.now() > deadline) throw error;
         tell(
           `${what}: payment signed, outcome not known yet. Keep this page open (${(error.cause as Error).message})`,
         );
         attempt = (error as OutcomeUnknown<T>).resume;
         addEventListener("beforeunload", keepOpen);
-        await new Promise((resolve) => setTimeout(resolve, RESUME_PAUSE_MS));
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+        pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
       }
     }
   } finally {
