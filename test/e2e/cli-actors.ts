@@ -125,6 +125,11 @@ export async function openMiddle(
       headers: passed,
       ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
     });
+    // A stream has no end to wait for; without it, the client polls.
+    if (honest.headers.get("content-type")?.startsWith("text/event-stream") === true) {
+      await honest.body?.cancel();
+      return void response.destroy();
+    }
     const body = (await honest.json()) as { data?: Record<string, unknown> };
     if (await loses(request.headers)) return void response.destroy();
     change(request.url ?? "", body.data ?? body);
