@@ -17,7 +17,7 @@ export default defineConfig({
   test: {
     sequence: { sequencer: LastFile },
     projects: [
-      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false, testTimeout: 20_000 } },
+      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false, testTimeout: 60_000 } },
       { test: { ...withStack("integration").test, globalSetup: "test/support/database-setup.ts" } },
       withStack("e2e"),
       withStack("nightly"),

@@ -26,7 +26,7 @@ beforeAll(async () => {
   world = await openWorld();
   payment = await signedPayment();
   used = await send(payment);
-  await world.testClient.mine({ blocks: 300 });
+  await world.testClient.mine({ blocks: 300, interval: 1 });
 });
 afterAll(async () => {
   for (const server of servers) server.close();

@@ -120,7 +120,9 @@ export async function signIn({
 async function untilSettled(input: string | URL | Request, init?: RequestInit): Promise<Response> {
   const deadline = performance.now() + 60_000;
   for (;;) {
-    const response = await fetch(input instanceof Request ? input.clone() : input, init);
+    // A server in this process might have replaced the global Request, so `instanceof` does not work.
+    const again = typeof input === "object" && "clone" in input ? input.clone() : input;
+    const response = await fetch(again, init);
     const isPending =
       response.status === 503 && (await response.clone().text()).includes('"settlement_pending"');
     if (!isPending || performance.now() > deadline) return response;

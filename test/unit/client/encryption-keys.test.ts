@@ -17,5 +17,5 @@ it("makes the same key each time", async () => {
 it("refuses if WebCrypto has no X25519, as for a wallet without a key", async () => {
   const missing = new DOMException("Unrecognized name.", "NotSupportedError");
   vi.spyOn(crypto.subtle, "importKey").mockRejectedValue(missing);
-  await expect(ownKeysOf(session)).rejects.toMatchObject({ name: "RefusedToSign", field: "secret" });
+  await expect(ownKeysOf(session)).rejects.toMatchObject({ name: "RefusedToSign", field: "X25519" });
 });
