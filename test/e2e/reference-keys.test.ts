@@ -155,7 +155,7 @@ describe("a release that is repeated", () => {
     return rowCount;
   };
 
-  test("on the same day, even concurrently, adds neither a row nor an event", async () => {
+  test("within the hour, even concurrently, adds neither a row nor an event", async () => {
     const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
     const reads = Array.from({ length: 8 }, (_, i) => keysOf(i % 2 === 0 ? client : worker, id));
     for (const { data } of await Promise.all(reads)) expect(data.keys).toHaveLength(1);
@@ -171,7 +171,7 @@ describe("a release that is repeated", () => {
     expect(await eventsOf(id)).toBe(3);
   });
 
-  test("on a later day is logged again", async () => {
+  test("in a later hour is logged again", async () => {
     const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
     await keysOf(client, id);
     await world.pool.query(
