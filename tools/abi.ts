@@ -35,10 +35,12 @@ const TARGET = "packages/protocol/src/abi.ts";
 
 const sections = Object.entries(CONTRACTS).map(([name, contract]) => {
   const compiled = JSON.parse(readFileSync(`out/${contract}.sol/${contract}.json`, "utf8")).abi as Item[];
-  const signatures = [...structsOf(compiled), ...compiled.map(signatureOf)];
-  assertComplete(contract, compiled, signatures);
-  const lines = signatures.map((signature) => `  ${JSON.stringify(signature)},\n`).join("");
-  return `export const ${name} = /* @__PURE__ */ parseAbi([\n${lines}]);\n`;
+  assertComplete(contract, compiled, signaturesOf(compiled));
+  const whole = declarationOf(name, compiled);
+  if (name !== "escrowAbi") return whole;
+  // A list of its own: bundles of the client, which reads events alone, can drop the whole.
+  const events = compiled.filter(({ type }) => type === "event");
+  return `${whole}\n${declarationOf("escrowEventsAbi", events)}`;
 });
 const text = `// Generated from contracts/ by \`npm run abi\`.\nimport { parseAbi } from "viem";\n\n${sections.join("\n")}`;
 
@@ -51,6 +53,15 @@ if (process.argv.includes("--check")) {
   }
 } else {
   writeFileSync(TARGET, text);
+}
+
+function signaturesOf(items: Item[]): string[] {
+  return [...structsOf(items), ...items.map(signatureOf)];
+}
+
+function declarationOf(name: string, items: Item[]): string {
+  const lines = signaturesOf(items).map((signature) => `  ${JSON.stringify(signature)},\n`);
+  return `export const ${name} = /* @__PURE__ */ parseAbi([\n${lines.join("")}]);\n`;
 }
 
 function signatureOf({ type, name, inputs, outputs = [], stateMutability }: Item): string {

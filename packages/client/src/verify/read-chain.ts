@@ -1,5 +1,6 @@
 /** Reads everything about one escrow from the chain: its code, its events and the token's transfers out of it. */
 
+import { escrowEventsAbi } from "@working-contracts/protocol/abi";
 import { escrowAddress, unpackTerms } from "@working-contracts/protocol/terms";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { type Address, type Client, getAddress, type Hex, parseAbi, parseEventLogs, size } from "viem";
@@ -15,31 +16,7 @@ export const tokenAbi = parseAbi([
   "event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)",
 ]);
 
-/** The part of the escrow's ABI that is read, a third of the whole. A test compares it with the whole. */
-export const escrowAbi = parseAbi([
-  "struct Payout { uint256 client; uint256 worker; uint256 treasury; }",
-  "function status() view returns (uint8)",
-  "event ActionSigned(address indexed agent)",
-  "event BackupAgentsDrawn(address[] backupAgents)",
-  "event PayoutClaimed(address indexed payee, uint256 amount)",
-  "event PayoutDeferred(address indexed payee, uint256 amount)",
-  "event RewardDeferred(address indexed backupAgent, uint256 reward)",
-  "event SurplusCredited(address indexed payer, bytes32 nonce, uint256 amount)",
-  "event SurplusReturned(address indexed payer, bytes32 nonce, uint256 amount)",
-  "event VoteClaimed(address indexed backupAgent, uint256 amount, uint256 reward)",
-  "event VoteOpened(address indexed backupAgent, uint24 votes)",
-  "event VoteSealed(address indexed backupAgent, bytes32 commitment, uint256 bond)",
-  "event WorkingContractApproved(uint24 outcomes)",
-  "event WorkingContractCancelled()",
-  "event WorkingContractCreated(uint256 deposit)",
-  "event WorkingContractDeclined()",
-  "event WorkingContractDelivered(bytes32 deliveryHash, bytes32 checkpointsRoot, uint24 outcomes)",
-  "event WorkingContractDisputed(uint256 bond, uint40 votingClosesAt)",
-  "event WorkingContractMatched(address indexed counterparty, uint256 deposit)",
-  "event WorkingContractSettled(uint8 indexed status, address client, address worker, address treasury, Payout payout)",
-  "event WorkingContractTallied(uint24 outcomes)",
-  "event WorkingContractWithdrawn()",
-]);
+const statusAbi = parseAbi(["function status() view returns (uint8)"]);
 
 /** The addresses that a verification trusts. */
 export interface Protocol {
@@ -99,7 +76,7 @@ export async function readEscrow(
         toBlock: to,
       }),
     ),
-    readContract(client, { address: id, abi: escrowAbi, functionName: "status", blockNumber: block.number }),
+    readContract(client, { address: id, abi: statusAbi, functionName: "status", blockNumber: block.number }),
   ]);
   const times = await timesOf(client, [...new Set(logs.map(({ blockNumber }) => blockNumber))]);
   const paid = new Map<string, bigint>();
@@ -114,7 +91,7 @@ export async function readEscrow(
       implementation: network.implementation as Address,
       terms,
     }),
-    events: parseEventLogs({ abi: escrowAbi, logs }).map(
+    events: parseEventLogs({ abi: escrowEventsAbi, logs }).map(
       ({ eventName, args, blockNumber, logIndex, transactionHash }) => ({
         name: eventName,
         args: (args ?? {}) as Record<string, unknown>,
