@@ -38,7 +38,7 @@ const sections = Object.entries(CONTRACTS).map(([name, contract]) => {
   assertComplete(contract, compiled, signaturesOf(compiled));
   const whole = declarationOf(name, compiled);
   if (name !== "escrowAbi") return whole;
-  // A list of its own: bundles of the client, which reads events alone, can drop the whole.
+  // A separate list: bundles of the client, which reads events alone, can drop the whole.
   const events = compiled.filter(({ type }) => type === "event");
   return `${whole}\n${declarationOf("escrowEventsAbi", events)}`;
 });

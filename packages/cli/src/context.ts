@@ -5,11 +5,11 @@ import {
   type Agent,
   type ConnectOptions,
   connect,
-  OutcomeUnknown,
   type PinnedNetwork,
   type PlannedPayment,
   ServiceError,
   SpendingLimitError,
+  toTheEnd,
 } from "@working-contracts/client/index";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
@@ -31,9 +31,6 @@ export interface Context {
 
 /** Practically unlimited: `beforePayment` decides whether to pay. */
 const NO_LIMIT = "10000000000";
-/** Longer than the validity of a signed payment. */
-const UNKNOWN_FOR_MS = 15 * 60_000;
-const PAUSE_MS = 1000;
 
 export function createContext(options: CommonOptions, world: World): Context {
   const settings = readSettings(options, world);
@@ -50,23 +47,11 @@ export function createContext(options: CommonOptions, world: World): Context {
       });
       return agent;
     },
-    toTheEnd: (action) => toTheEnd(action, out),
+    toTheEnd: (action) =>
+      toTheEnd(action, {
+        onUnknown: (reason) => out.progress(`payment signed, outcome not known yet: ${reason}`),
+      }),
   };
-}
-
-async function toTheEnd<T>(action: () => Promise<T>, out: Output): Promise<T> {
-  const deadline = performance.now() + UNKNOWN_FOR_MS;
-  let attempt = action;
-  for (;;) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (!(error instanceof OutcomeUnknown) || performance.now() > deadline) throw error;
-      out.progress(`payment signed, outcome not known yet: ${(error.cause as Error).message}`);
-      attempt = (error as OutcomeUnknown<T>).resume;
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    }
-  }
 }
 
 /** Allows an amount that the command line covers; otherwise asks. Throws SpendingLimitError without consent. */

@@ -1,5 +1,5 @@
-/** Waits for a contract's status, for its payout, or for anything else that can be read. */
-import { isOutage } from "./errors.js";
+/** Waits for a contract's status, for its payout, for anything else that can be read, or for a payment's outcome. */
+import { isOutage, OutcomeUnknown } from "./errors.js";
 import { pause } from "./http.js";
 import type { Contract, Settlement } from "./types.js";
 
@@ -82,4 +82,30 @@ export function waitForPayout(
   const isDone = (settlement: Settlement): boolean =>
     settlement.ending !== null && settlement.settledAt !== null && openLegs(settlement) === 0;
   return waitUntil(get, isDone, { ...options, stateOf });
+}
+
+/** Longer than the validity of a signed payment. */
+const UNKNOWN_FOR_MS = 15 * 60_000;
+const LONGEST_PAUSE_MS = 30_000;
+
+/**
+ * Performs an action. While the outcome of its payment is unknown, resumes it with that payment, until that has expired:
+ * to start again could be to pay twice. Throws what the action throws.
+ */
+export async function toTheEnd<T>(
+  action: () => Promise<T>,
+  { onUnknown }: { onUnknown?: (reason: string) => void } = {},
+): Promise<T> {
+  const deadline = performance.now() + UNKNOWN_FOR_MS;
+  let attempt = action;
+  for (let pauseMs = 1000; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof OutcomeUnknown) || performance.now() > deadline) throw error;
+      onUnknown?.((error.cause as Error).message);
+      attempt = (error as OutcomeUnknown<T>).resume;
+      await pause(pauseMs, undefined);
+    }
+  }
 }

@@ -3,9 +3,9 @@ import {
   type Agent,
   connect,
   type Eip1193Provider,
-  OutcomeUnknown,
   type PlannedPayment,
   providerSigner,
+  toTheEnd,
 } from "@working-contracts/client/index";
 import { ask, tell } from "./dialogs.js";
 
@@ -32,9 +32,6 @@ export interface Account {
 const STORED = "working-contracts";
 /** Practically unlimited: every payment is confirmed by the person. */
 const NO_LIMIT = "10000000000";
-/** Longer than the validity of a signed payment. */
-const UNKNOWN_FOR_MS = 15 * 60_000;
-const LONGEST_PAUSE_MS = 30_000;
 const STEPS = {
   quoted: "Quoted",
   signing: "Waiting for the signature in your wallet",
@@ -138,7 +135,13 @@ export function createAccount(place: HTMLElement): Account {
       const by = agent;
       try {
         tell(`${what}: working`);
-        const result = await toTheEnd(what, () => action(by));
+        const onUnknown = (reason: string): void => {
+          tell(`${what}: payment signed, outcome not known yet. Keep this page open (${reason})`);
+          addEventListener("beforeunload", keepOpen);
+        };
+        const result = await toTheEnd(() => action(by), { onUnknown }).finally(() =>
+          removeEventListener("beforeunload", keepOpen),
+        );
         await show?.(result, by);
         tell(`${what}: done`);
         return true;
@@ -148,31 +151,6 @@ export function createAccount(place: HTMLElement): Account {
       }
     },
   };
-}
-
-/** Keeps its caller, and so the form, waiting for as long as a second payment could be one too many. */
-async function toTheEnd<T>(what: string, action: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + UNKNOWN_FOR_MS;
-  let attempt = action;
-  let pauseMs = 1000;
-  try {
-    for (;;) {
-      try {
-        return await attempt();
-      } catch (error) {
-        if (!(error instanceof OutcomeUnknown) || performance.now() > deadline) throw error;
-        tell(
-          `${what}: payment signed, outcome not known yet. Keep this page open (${(error.cause as Error).message})`,
-        );
-        attempt = (error as OutcomeUnknown<T>).resume;
-        addEventListener("beforeunload", keepOpen);
-        await new Promise((resolve) => setTimeout(resolve, pauseMs));
-        pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
-      }
-    }
-  } finally {
-    removeEventListener("beforeunload", keepOpen);
-  }
 }
 
 /** The browser asks before it leaves the page: only this page has the signed payment. */

@@ -1,6 +1,6 @@
-import { ConnectionError, ServiceError } from "@working-contracts/client/errors";
-import { waitUntil } from "@working-contracts/client/wait";
-import { describe, expect, it } from "vitest";
+import { ConnectionError, OutcomeUnknown, ServiceError } from "@working-contracts/client/errors";
+import { toTheEnd, waitUntil } from "@working-contracts/client/wait";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 const refusal = (status: number) =>
   new ServiceError({ code: "internal_error", status, message: `HTTP ${status}` });
@@ -41,5 +41,47 @@ describe("waiting", () => {
       throw new Error("cannot happen any more");
     };
     await expect(waitUntil(readerOf("a"), check)).rejects.toThrow("cannot happen");
+  });
+});
+
+describe("a payment whose outcome is unknown", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "performance"] }));
+  afterEach(() => void vi.useRealTimers());
+
+  /** An action whose outcome stays unknown for so many attempts. It counts how often it was begun, and resumed. */
+  function paid(unknown: number) {
+    const count = { begun: 0, resumed: 0 };
+    const attempt = async (): Promise<string> => {
+      if (count.resumed === unknown) return "paid";
+      throw new OutcomeUnknown(
+        "not known",
+        () => {
+          count.resumed += 1;
+          return attempt();
+        },
+        new ConnectionError("gone"),
+      );
+    };
+    const action = () => {
+      count.begun += 1;
+      return attempt();
+    };
+    return { action, count };
+  }
+
+  it("is resumed, never begun again", async () => {
+    const { action, count } = paid(3);
+    const reasons: string[] = [];
+    const ending = toTheEnd(action, { onUnknown: (reason) => reasons.push(reason) });
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(await ending).toBe("paid");
+    expect(count).toEqual({ begun: 1, resumed: 3 });
+    expect(reasons).toEqual(["gone", "gone", "gone"]);
+  });
+
+  it("ends once the payment has expired", async () => {
+    const ending = toTheEnd(paid(Number.POSITIVE_INFINITY).action).catch((error) => error);
+    await vi.advanceTimersByTimeAsync(20 * 60_000);
+    expect(await ending).toBeInstanceOf(OutcomeUnknown);
   });
 });
