@@ -125,7 +125,9 @@ contract BackupAgentRegistry is IBackupAgentRegistry, AgentSignatures, Reentranc
     /// @inheritdoc IBackupAgentRegistry
     function isEligible(address agent, uint256 required, uint40 before) public view returns (bool) {
         Stake memory s = stakes[agent];
-        return s.amount >= required && s.amount != 0 && s.since < before && s.releasableAt == 0;
+        // Whoever can unstake in an agent's name must not empty the pool of a contract that is already matched.
+        bool stayed = s.releasableAt == 0 || before <= s.releasableAt - UNBONDING_PERIOD;
+        return s.amount >= required && s.amount != 0 && s.since < before && stayed;
     }
 
     /// @inheritdoc IBackupAgentRegistry

@@ -97,8 +97,8 @@ abstract contract EscrowJury is EscrowCustody {
         Facts memory f = _facts;
         Jury memory jury_ = _jury;
         _requireStatus(t, f, Status.Disputed);
-        // A payment whose nonce is the commitment's hash signs the votes too: no one finds a commitment for the nonce of
-        // another payment. For any other the operator, which could choose the votes, needs a delegation.
+        // A payment whose nonce is the commitment's hash signs the votes too: no one finds a commitment for the nonce
+        // of another payment. For any other the operator, which could choose the votes, needs a delegation.
         if (bond.nonce == keccak256(abi.encode(commitment))) _requirePayerOrOperator(backupAgent);
         else _requirePartyOrDelegate(backupAgent, AgentAction.Vote);
         uint40 closesAt = jury_.disputedAt + t.baVotingWindow();

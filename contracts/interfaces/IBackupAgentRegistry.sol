@@ -30,7 +30,8 @@ interface IBackupAgentRegistry is IAgentSignatures {
     /// - With an empty signature, the caller is the agent.
     function stake(address agent, uint256 amount, Authorization calldata authorization) external;
 
-    /// @notice Starts unbonding the whole stake. The agent stops being eligible and leaves the pool at once.
+    /// @notice Starts unbonding the whole stake. The agent leaves the pool at once; until the stake is paid out it can
+    /// vote on contracts that were matched before.
     ///
     /// Requirements:
     /// - The caller is the agent, or the Relay it delegated to, or the agent signed the call ({withSignature}).
@@ -51,8 +52,8 @@ interface IBackupAgentRegistry is IAgentSignatures {
     /// - The agent is eligible: see {isEligible}.
     function lockForVote(address agent, uint256 required, uint40 before, uint40 until) external;
 
-    /// @notice Whether `agent` has a stake of at least `required` tokens that last grew before `before`, and is not
-    /// unbonding.
+    /// @notice Whether `agent` has a stake of at least `required` tokens that last grew before `before`, and did not
+    /// start unbonding before then.
     function isEligible(address agent, uint256 required, uint40 before) external view returns (bool);
 
     /// @notice Number of agents in the pool just before the time `before`.

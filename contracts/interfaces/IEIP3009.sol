@@ -20,4 +20,15 @@ interface IEIP3009 is IERC20 {
         bytes32 nonce,
         bytes memory signature
     ) external;
+
+    /// @dev As `transferWithAuthorization`, but only `to` itself can call.
+    function receiveWithAuthorization(
+        address from,
+        address to,
+        uint256 value,
+        uint256 validAfter,
+        uint256 validBefore,
+        bytes32 nonce,
+        bytes memory signature
+    ) external;
 }

@@ -170,6 +170,7 @@ async function acceptPayment(
     quote: quoteOf(deps, call, action),
     payer: call.caller,
     now: deps.clock.now(),
+    isReceivable: action.kind !== "stake",
   });
   if (result.ok) return { ok: true, authorization: result.payment, isDirectTransfer: false };
   if (result.reason === "unavailable") {

@@ -40,7 +40,17 @@ export interface VerifyPaymentInput {
   payer: Address;
   /** The chain's clock in seconds. */
   now: number;
+  /** Whether the payee can use a `ReceiveWithAuthorization`: escrows can, the registry cannot. */
+  isReceivable: boolean;
 }
+
+/** What the payer can sign (EIP-3009). Anyone can use the first at the token; the second only the payee itself. */
+type AuthorizationKind = "TransferWithAuthorization" | "ReceiveWithAuthorization";
+
+const KINDS: readonly AuthorizationKind[] = ["TransferWithAuthorization", "ReceiveWithAuthorization"];
+const receiveAbi = parseAbi([
+  "function receiveWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
+]);
 
 /** Time to bring a payment on chain; the x402 reference implementation keeps the same margin. */
 const SETTLEMENT_MARGIN_SECONDS = 6;
@@ -72,20 +82,42 @@ async function verify(input: VerifyPaymentInput): Promise<Verification> {
   const mismatch = requirementsFault(payment, quote) ?? payerFault(input);
   if (mismatch) return mismatch;
 
-  const digest = authorizationDigest(payment, quote);
-  const ownSignature = await signatureOfKey(payment, digest);
-  if (ownSignature === null && !(await isWalletSignature(publicClient, payment, digest)))
-    return signatureFault(payment);
+  const found = await findSignature(input);
+  if (found === null) return signatureFault(payment);
 
-  const signed: PaymentAuthorization = { ...payment, signature: ownSignature ?? payment.signature };
+  const { kind, digest, signature } = found;
+  const signed: PaymentAuthorization = { ...payment, signature };
   const fault = authorizationFault(signed, quote);
   if (fault) return fault;
 
   const late = validityFault(signed, Math.floor(input.now));
-  if (!late && (await isAccepted(publicClient, transferCall(signed, quote)))) {
+  if (!late && (await isAccepted(publicClient, transferCall(signed, quote, kind)))) {
     return { ok: true, payment: signed };
   }
   return explain({ input, payment: signed, digest, late });
+}
+
+interface FoundSignature {
+  kind: AuthorizationKind;
+  digest: Hex;
+  /** In the token's form. */
+  signature: Hex;
+}
+
+/** What the payer signed; null if its signature is over neither kind. */
+async function findSignature(input: VerifyPaymentInput): Promise<FoundSignature | null> {
+  const { publicClient, payment, quote, isReceivable } = input;
+  const kinds = isReceivable ? KINDS : KINDS.slice(0, 1);
+  const candidates = kinds.map((kind) => ({ kind, digest: authorizationDigest(payment, quote, kind) }));
+  for (const candidate of candidates) {
+    const signature = await signatureOfKey(payment, candidate.digest);
+    if (signature !== null) return { ...candidate, signature };
+  }
+  for (const candidate of candidates) {
+    const isSigned = await isWalletSignature(publicClient, payment, candidate.digest);
+    if (isSigned) return { ...candidate, signature: payment.signature };
+  }
+  return null;
 }
 
 /** Why the token refuses. `authorization_used` comes first: a used authorization later also looks expired or unfunded. */
@@ -229,13 +261,17 @@ function signatureFault(payment: PaymentAuthorization): Rejection {
   );
 }
 
-function authorizationDigest(payment: PaymentAuthorization, quote: PaymentQuote): Hex {
+function authorizationDigest(
+  payment: PaymentAuthorization,
+  quote: PaymentQuote,
+  kind: AuthorizationKind,
+): Hex {
   const { from, to, value, validAfter, validBefore, nonce } = payment;
   const { address: verifyingContract, name, version } = quote.asset;
   return hashTypedData({
     domain: { name, version, chainId: quote.chainId, verifyingContract },
-    types: authorizationTypes,
-    primaryType: "TransferWithAuthorization",
+    types: { [kind]: authorizationTypes.TransferWithAuthorization },
+    primaryType: kind,
     message: { from, to, value, validAfter, validBefore, nonce },
   });
 }
@@ -285,13 +321,17 @@ interface Call {
 }
 
 /** As on chain: the payee takes the money itself, and a token can refuse everyone else. */
-function transferCall(payment: PaymentAuthorization, { payTo, asset }: PaymentQuote): Call {
+function transferCall(
+  payment: PaymentAuthorization,
+  { payTo, asset }: PaymentQuote,
+  kind: AuthorizationKind,
+): Call {
   const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
-  const data = encodeFunctionData({
-    abi: eip3009ABI,
-    functionName: "transferWithAuthorization",
-    args: [from, to, value, validAfter, validBefore, nonce, signature],
-  });
+  const args = [from, to, value, validAfter, validBefore, nonce, signature] as const;
+  const data =
+    kind === "ReceiveWithAuthorization"
+      ? encodeFunctionData({ abi: receiveAbi, functionName: "receiveWithAuthorization", args })
+      : encodeFunctionData({ abi: eip3009ABI, functionName: "transferWithAuthorization", args });
   return { account: payTo, to: asset.address, data };
 }
 

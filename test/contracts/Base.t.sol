@@ -37,6 +37,9 @@ abstract contract BaseTest is Test {
     bytes32 private constant TRANSFER_TYPEHASH = keccak256(
         "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
     );
+    bytes32 private constant RECEIVE_TYPEHASH = keccak256(
+        "ReceiveWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
+    );
     bytes32 private constant CANCEL_TYPEHASH = keccak256("CancelAuthorization(address authorizer,bytes32 nonce)");
 
     Relay internal relay;
@@ -174,6 +177,17 @@ abstract contract BaseTest is Test {
         authorization.signature = _sign(keyOf[payer], _transferDigest(asset, payer, to, amount, authorization));
     }
 
+    /// @dev An authorization that only `to` itself can use.
+    function _authorizeReceipt(address payer, address to, uint256 amount)
+        internal
+        returns (Authorization memory authorization)
+    {
+        authorization.validBefore = type(uint40).max;
+        authorization.nonce = _unique();
+        bytes32 digest = _digest(RECEIVE_TYPEHASH, address(usd), payer, to, amount, authorization);
+        authorization.signature = _sign(keyOf[payer], digest);
+    }
+
     function _transferDigest(
         address asset,
         address payer,
@@ -181,15 +195,20 @@ abstract contract BaseTest is Test {
         uint256 amount,
         Authorization memory authorization
     ) internal view returns (bytes32) {
+        return _digest(TRANSFER_TYPEHASH, asset, payer, to, amount, authorization);
+    }
+
+    function _digest(
+        bytes32 typehash,
+        address asset,
+        address payer,
+        address to,
+        uint256 amount,
+        Authorization memory authorization
+    ) private view returns (bytes32) {
         bytes32 structHash = keccak256(
             abi.encode(
-                TRANSFER_TYPEHASH,
-                payer,
-                to,
-                amount,
-                authorization.validAfter,
-                authorization.validBefore,
-                authorization.nonce
+                typehash, payer, to, amount, authorization.validAfter, authorization.validBefore, authorization.nonce
             )
         );
         return keccak256(abi.encodePacked("\x19\x01", IEIP3009(asset).DOMAIN_SEPARATOR(), structHash));

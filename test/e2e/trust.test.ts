@@ -1,6 +1,15 @@
 /** An operator that holds the keys of the relayer and the owner acts for others. The results are a table of docs/trust.md. */
 import { readFileSync } from "node:fs";
-import { delegationAbi, escrowAbi, protocolTokenAbi, registryAbi } from "@working-contracts/protocol/abi";
+import { readQuote, signPayment } from "@working-contracts/client/payment";
+import type { PinnedNetwork } from "@working-contracts/client/types";
+import type { Signer } from "@working-contracts/client/wallets";
+import {
+  delegationAbi,
+  escrowAbi,
+  protocolTokenAbi,
+  registryAbi,
+  testUsdAbi,
+} from "@working-contracts/protocol/abi";
 import { actionTypedData } from "@working-contracts/protocol/signed-action";
 import {
   type Address,
@@ -14,9 +23,10 @@ import {
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Agent } from "../support/agent.js";
-import { mined, walletOf } from "../support/chain.js";
-import { created, delivered, disputed, laterThan, matched } from "../support/contracts.js";
+import { cancellationOf, frontRun, mined, walletOf } from "../support/chain.js";
+import { created, delivered, disputed, laterThan, matched, newJuror, vote } from "../support/contracts.js";
 import { markdownOf, type Operator, openOperator } from "../support/operator.js";
+import { authorize, quoteOf } from "../support/payment.js";
 import { openWorld, type World } from "../support/world.js";
 
 const noPayment = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" } as const;
@@ -170,6 +180,62 @@ describe("an operator with a stolen Relay key", () => {
     expect([elsewhere, again]).toEqual(["`InvalidActionSignature`", "`WrongStatus`"]);
   });
 
+  test("can take a stock client's payment for an accomplice, but not one of our client", async () => {
+    const { asset, chainId } = world.deployment;
+    const accomplice = await world.newAgent();
+    /** The accomplice cancels a payment of the same amount, and the operator has it "refunded". */
+    const refundOf = async (escrow: Address, amount: bigint): Promise<string> => {
+      const cancelled = await authorize(accomplice, { ...quote, payTo: escrow }, world);
+      const cancellation = await cancellationOf(world.deployment, accomplice.account, cancelled.nonce);
+      await mined(world, await operator.wallet.sendTransaction(cancellation));
+      const args = [accomplice.address, amount, cancelled] as const;
+      const data = encodeFunctionData({ abi: escrowAbi, functionName: "returnSurplus", args });
+      return operator.relayed(escrow, data);
+    };
+    const [first, second] = [await created<Escrow>(world, client), await created<Escrow>(world, client)];
+    const accept = ({ id }: Escrow) => worker.post(`/v1/contracts/${id}/accept`, { accept: true });
+    const quote = quoteOf(await accept(first));
+    const amount = BigInt(quote.maxAmountRequired);
+    await frontRun(world, accomplice, await authorize(worker, quote, world));
+    const stock = await refundOf(first.id, amount);
+    expect(await world.usdOf(accomplice.address)).toBe(amount);
+
+    const quoted = readQuote((await accept(second)).headers);
+    const network = { chainId, asset: { ...asset, address: asset.address.toLowerCase() } } as PinnedNetwork;
+    const validBefore = Math.floor(Date.now() / 1000) + 600;
+    const header = await signPayment(quoted, { signer: worker.account as Signer, network, validBefore });
+    const { payload } = JSON.parse(Buffer.from(header, "base64").toString("utf8"));
+    const { from, to, value, validAfter, nonce } = payload.authorization;
+    for (const functionName of ["transferWithAuthorization", "receiveWithAuthorization"] as const) {
+      const args = [from, to, value, validAfter, BigInt(validBefore), nonce, payload.signature] as const;
+      const use = { address: asset.address, abi: testUsdAbi, functionName, args } as const;
+      await expect(
+        world.publicClient.simulateContract({ ...use, account: operator.wallet.account }),
+      ).rejects.toThrow("reverted");
+    }
+    const ours = await refundOf(second.id, amount);
+    rows.push(["take a Worker Stake for an accomplice", stock, stock, stock, ours]);
+    expect([stock, ours]).toEqual(["succeeds", "`InsufficientSurplus`"]);
+  });
+
+  test("cannot unstake the jurors of a matched contract in time", async () => {
+    const juror = await newJuror(world);
+    const { registry } = world.deployment;
+    const args = [juror.address] as const;
+    const unstake = encodeFunctionData({ abi: registryAbi, functionName: "requestUnstake", args });
+    const { id } = await matched<Escrow>(world, { client, worker });
+    const strict = await attackedAfterStrictSignIn(registry, juror, unstake);
+    expect(await operator.relayed(world.deployment.delegation, await operator.delegationOf(juror))).toBe(
+      "succeeds",
+    );
+    expect(await operator.relayed(registry, unstake)).toBe("succeeds");
+    await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" });
+    await client.pay(`/v1/contracts/${id}/dispute`);
+    await vote(juror, id, "met", "met", "met");
+    rows.push(["unstake the jurors of a matched contract", strict, "they vote for 48 hours", strict, strict]);
+    expect(strict).toBe("`NotAgentOrOperator`");
+  });
+
   test("cannot forge a delegation", async () => {
     const forged = await operator.delegationOf({
       ...worker,
@@ -204,17 +270,17 @@ describe("an operator with the token owner's key", () => {
     await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" });
     await client.pay(`/v1/contracts/${id}/dispute`);
 
-    const vote = {
+    const voting = {
       abi: [...escrowAbi, ...registryAbi],
       functionName: "vote",
       args: [address, keccak256("0x01"), noPayment],
     } as const;
     await expect(
-      world.publicClient.simulateContract({ address: id, ...vote, account: wallet.account }),
+      world.publicClient.simulateContract({ address: id, ...voting, account: wallet.account }),
     ).rejects.toThrow("NotEligible");
     const later = await disputed<Escrow>(world, { client, worker });
     await expect(
-      world.publicClient.simulateContract({ address: later.id, ...vote, account: wallet.account }),
+      world.publicClient.simulateContract({ address: later.id, ...voting, account: wallet.account }),
     ).rejects.not.toThrow("NotEligible");
     rows.push(["pack the jury of a matched contract", ...Array(4).fill("`NotEligible`")]);
   });

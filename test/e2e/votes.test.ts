@@ -16,6 +16,7 @@ import {
   DAY,
   disputed,
   HOUR,
+  laterThan,
   matched,
   newJuror,
   ok,
@@ -95,10 +96,11 @@ describe("submitting", () => {
     const running = await matched(world, { client, worker });
     const [late, small] = await Promise.all([newJuror(world), newJuror(world, { tokens: 999 })]);
     const leaving = await newJuror(world);
+    await requestUnstake(world, leaving);
+    await laterThan(world, new Date((await world.chainNow()) * 1000).toISOString());
     const other = await disputed(world, { client, worker });
     ok(await worker.post(`/v1/contracts/${running.id}/delivery`, { delivery: "ipfs://output" }));
     ok(await client.pay(`/v1/contracts/${running.id}/dispute`));
-    await requestUnstake(world, leaving);
     await world.indexed();
     for (const [agent, on] of [
       [unstaked, id],

@@ -257,7 +257,14 @@ describe("a payment is rejected, and no money moves, when", () => {
     const decoded = decodePayment(new Headers(payHeaders(payment).headers));
     if (!decoded?.ok) throw new Error("not decoded");
     const now = Number(decoded.payment.validBefore) + 100;
-    const verification = await verifyPayment({ publicClient, ...decoded, quote, payer: payer.address, now });
+    const verification = await verifyPayment({
+      publicClient,
+      ...decoded,
+      quote,
+      payer: payer.address,
+      now,
+      isReceivable: true,
+    });
     expect(verification).toMatchObject({ ok: false, reason: "authorization_used" });
   });
 
@@ -298,6 +305,7 @@ describe("a payment is rejected, and no money moves, when", () => {
       quote,
       payer: payer.address,
       now: head + 10,
+      isReceivable: true,
     });
     expect(verification).toMatchObject({ reason: "invalid_exact_evm_payload_authorization_valid_after" });
   });
@@ -307,7 +315,14 @@ describe("a payment is rejected, and no money moves, when", () => {
     const decoded = decodePayment(new Headers(payHeaders(await sign(payer, {})).headers));
     if (!decoded?.ok) throw new Error("not decoded");
     const now = Math.floor(Date.now() / 1000) + 30 * 86_400 + 60;
-    const verification = await verifyPayment({ publicClient, ...decoded, quote, payer: payer.address, now });
+    const verification = await verifyPayment({
+      publicClient,
+      ...decoded,
+      quote,
+      payer: payer.address,
+      now,
+      isReceivable: true,
+    });
     expect(verification).toMatchObject({
       reason: "invalid_exact_evm_payload_authorization_valid_before",
       message: expect.stringMatching(/clock is 30 days ahead of the real time.*npm start -- --reset/),
@@ -319,7 +334,14 @@ describe("a payment is rejected, and no money moves, when", () => {
     const decoded = decodePayment(new Headers(payHeaders(await sign(payer, {})).headers));
     if (!decoded?.ok) throw new Error("not decoded");
     const unreachable = createPublicClient({ transport: http("http://127.0.0.1:1", { retryCount: 0 }) });
-    const input = { publicClient: unreachable, ...decoded, quote, payer: payer.address, now: clock() };
+    const input = {
+      publicClient: unreachable,
+      ...decoded,
+      quote,
+      payer: payer.address,
+      now: clock(),
+      isReceivable: true,
+    };
     expect(await verifyPayment(input)).toMatchObject({ ok: false, reason: "unavailable", retryable: true });
   });
 });
@@ -338,6 +360,31 @@ describe("a payment is accepted, and settles, when", () => {
     expect(await balanceOf(payer.address)).toBe(0n);
   });
 });
+
+describe("a payment that only its payee can use", () => {
+  it.each([
+    ["is accepted from a key", async () => fundedPayer()],
+    ["is accepted from a contract wallet", async () => fundedWallet()],
+  ])("%s, where the payee can use it", async (_name, create) => {
+    const payer = await create();
+    const decoded = decodePayment(
+      new Headers(payHeaders(await sign(payer, { kind: "ReceiveWithAuthorization" })).headers),
+    );
+    if (!decoded?.ok) throw new Error("not decoded");
+    const input = { publicClient, ...decoded, quote, payer: payer.address, now: clock() };
+    expect(await verifyPayment({ ...input, isReceivable: true })).toMatchObject({ ok: true });
+    expect(await verifyPayment({ ...input, isReceivable: false })).toMatchObject({
+      reason: "invalid_exact_evm_payload_signature",
+    });
+  });
+});
+
+async function fundedWallet(): Promise<Payer> {
+  const signer = privateKeyToAccount(generatePrivateKey());
+  const address = await deploy("ContractWallet", [signer.address]);
+  await write("mint", [address, PRICE]);
+  return { address, signer };
+}
 
 describe("a contract wallet", () => {
   it("pays with its owner's signature (ERC-1271), but not with a stranger's", async () => {
@@ -401,6 +448,7 @@ describe("a contract wallet", () => {
 });
 
 interface PaymentChange {
+  kind?: "TransferWithAuthorization" | "ReceiveWithAuthorization";
   value?: bigint;
   to?: Address;
   validAfter?: number;
@@ -433,12 +481,13 @@ async function sign(payer: Payer, change: PaymentChange) {
     validBefore: change.validBefore ?? BigInt(now + (change.validBeforeIn ?? 60)),
     nonce: generatePrivateKey(),
   };
+  const { kind = "TransferWithAuthorization" } = change;
   const typedData = {
     domain: { ...domain(), chainId: change.chainId ?? CHAIN_ID, name: change.tokenName ?? quote.asset.name },
-    types: authorizationTypes,
-    primaryType: "TransferWithAuthorization",
+    types: { [kind]: authorizationTypes.TransferWithAuthorization },
+    primaryType: kind,
     message,
-  } as const;
+  };
   const signer = "signer" in payer ? payer.signer : payer;
   const signature = await signer.signTypedData(typedData);
   const offered = { scheme: "exact", network: "eip155:84532", amount: PRICE.toString(), payTo: quote.payTo };
@@ -549,7 +598,14 @@ async function startShop(): Promise<string> {
     const decoded = decodePayment(headers);
     const payer = c.req.header("X-Caller") as Address;
     const verification = decoded?.ok
-      ? await verifyPayment({ publicClient, payment: decoded.payment, quote, payer, now: clock() })
+      ? await verifyPayment({
+          publicClient,
+          payment: decoded.payment,
+          quote,
+          payer,
+          now: clock(),
+          isReceivable: true,
+        })
       : decoded;
     if (verification?.ok) {
       const payment = verification.payment;

@@ -112,7 +112,11 @@ function assetOf({ currency }: Expected, { asset, protocolToken }: PinnedNetwork
   return currency === "stablecoin" ? asset.address : protocolToken;
 }
 
-/** Signs a checked quote: returns `PAYMENT-SIGNATURE` with an EIP-3009 authorization, valid until `validBefore`. */
+/**
+ * Signs a checked quote: returns `PAYMENT-SIGNATURE` with an EIP-3009 authorization, valid until `validBefore`. Stablecoins
+ * are paid by an authorization that only the escrow itself can use: whoever gets hold of it cannot bring the money there
+ * outside the escrow's books. The protocol token moves to the registry by the registry's calls alone.
+ */
 export async function signPayment(
   { quote, required }: QuotedPayment,
   {
@@ -122,19 +126,22 @@ export async function signPayment(
     nonce = toHex(crypto.getRandomValues(new Uint8Array(32))),
   }: { signer: Signer; network: PinnedNetwork; validBefore: number; nonce?: Hex | undefined },
 ): Promise<string> {
+  const isReceived = lower(quote.asset) === network.asset.address;
+  const primaryType = isReceived ? "ReceiveWithAuthorization" : "TransferWithAuthorization";
   const message = {
     from: signer.address,
     to: quote.payTo as Address,
     value: BigInt(quote.amount),
-    validAfter: 0n,
+    // By a 1 the escrow knows which kind to try first.
+    validAfter: isReceived ? 1n : 0n,
     validBefore: BigInt(validBefore),
     nonce,
   };
   const { name, version } = quote.extra ?? {};
   const signature = await signer.signTypedData({
     domain: { name, version, chainId: network.chainId, verifyingContract: quote.asset as Address },
-    types: AUTHORIZATION_TYPES,
-    primaryType: "TransferWithAuthorization",
+    types: { [primaryType]: AUTHORIZATION_FIELDS },
+    primaryType,
     message,
   });
   const authorization = {
@@ -149,16 +156,14 @@ export async function signPayment(
 }
 
 /** EIP-3009. */
-const AUTHORIZATION_TYPES = {
-  TransferWithAuthorization: [
-    { name: "from", type: "address" },
-    { name: "to", type: "address" },
-    { name: "value", type: "uint256" },
-    { name: "validAfter", type: "uint256" },
-    { name: "validBefore", type: "uint256" },
-    { name: "nonce", type: "bytes32" },
-  ],
-};
+const AUTHORIZATION_FIELDS = [
+  { name: "from", type: "address" },
+  { name: "to", type: "address" },
+  { name: "value", type: "uint256" },
+  { name: "validAfter", type: "uint256" },
+  { name: "validBefore", type: "uint256" },
+  { name: "nonce", type: "bytes32" },
+];
 
 export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));

@@ -119,7 +119,7 @@ async function entitlementOf(
   });
 }
 
-/** Reads eligibility from the chain: with a late index, a stake that is being withdrawn must not release keys. */
+/** Reads eligibility from the chain: with a late index, a stake that left before the match must not release keys. */
 async function isJuror(
   { clock, publicClient, deployment }: Pick<Deps, "clock" | "publicClient" | "deployment">,
   row: ContractRow,

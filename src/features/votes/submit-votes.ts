@@ -239,10 +239,10 @@ function requireStake({ chain }: ContractRow, matchedAt: bigint, staked: Stake |
     staked.amount > 0n &&
     staked.amount >= parseEther(required.toString()) &&
     staked.since < matchedAt &&
-    staked.releasableAt === null;
+    (staked.releasableAt === null || matchedAt <= staked.releasableAt - BigInt(LIMITS.unstakingDelay));
   if (eligible) return;
   throw new AppError("forbidden", {
-    message: `To vote on this contract you need ${required} protocol tokens staked since before ${isoTime(Number(matchedAt))}, when the parties were matched, and not being withdrawn.`,
+    message: `To vote on this contract you need ${required} protocol tokens staked since before ${isoTime(Number(matchedAt))}, when the parties were matched, and still staked then.`,
   });
 }
 

@@ -249,6 +249,28 @@ contract AcceptTest is BaseTest {
         escrow.returnSurplus(worker, STAKE, deposit);
     }
 
+    function test_WhenOnlyTheEscrowCanReceive() public {
+        Authorization memory deposit = _authorizeReceipt(worker, address(escrow), STAKE);
+        vm.expectRevert();
+        _frontRun(worker, address(escrow), STAKE, deposit);
+        vm.expectRevert();
+        vm.prank(operator);
+        usd.receiveWithAuthorization(
+            worker, address(escrow), STAKE, deposit.validAfter, deposit.validBefore, deposit.nonce, deposit.signature
+        );
+
+        _expectMatched(worker, STAKE);
+        vm.prank(operator);
+        escrow.accept(worker, deposit);
+        _assertMatched();
+
+        vm.expectRevert(
+            abi.encodeWithSelector(IWorkingContractEscrow.InvalidAuthorization.selector, worker, deposit.nonce)
+        );
+        vm.prank(operator);
+        escrow.returnSurplus(worker, STAKE, deposit);
+    }
+
     function test_RevertWhen_FrontRunAndCallerIsPayer() public {
         Authorization memory deposit = _directTransfer(worker, address(escrow), STAKE);
         _expectPaymentFailed(worker, STAKE);

@@ -11,6 +11,10 @@ contract FiatTokenLike {
         "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
     );
 
+    bytes32 private constant RECEIVE_TYPEHASH = keccak256(
+        "ReceiveWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
+    );
+
     bool private _paused;
     mapping(address account => uint256) private _balanceAndBlacklist;
     mapping(address account => mapping(address spender => uint256)) private _allowed;
@@ -61,19 +65,20 @@ contract FiatTokenLike {
         bytes32 nonce,
         bytes memory signature
     ) external {
-        require(block.timestamp > validAfter, "FiatTokenV2: authorization is not yet valid");
-        require(block.timestamp < validBefore, "FiatTokenV2: authorization is expired");
-        require(!_authorizationStates[from][nonce], "FiatTokenV2: authorization is used or canceled");
-        bytes32 structHash = keccak256(abi.encode(TRANSFER_TYPEHASH, from, to, value, validAfter, validBefore, nonce));
-        require(
-            SignatureChecker.isValidSignatureNow(
-                from, MessageHashUtils.toTypedDataHash(DOMAIN_SEPARATOR(), structHash), signature
-            ),
-            "FiatTokenV2: invalid signature"
-        );
-        _authorizationStates[from][nonce] = true;
-        emit AuthorizationUsed(from, nonce);
-        _transfer(from, to, value);
+        _transferWithAuthorization(TRANSFER_TYPEHASH, from, to, value, validAfter, validBefore, nonce, signature);
+    }
+
+    function receiveWithAuthorization(
+        address from,
+        address to,
+        uint256 value,
+        uint256 validAfter,
+        uint256 validBefore,
+        bytes32 nonce,
+        bytes memory signature
+    ) external {
+        require(to == msg.sender, "FiatTokenV2: caller must be the payee");
+        _transferWithAuthorization(RECEIVE_TYPEHASH, from, to, value, validAfter, validBefore, nonce, signature);
     }
 
     /// forge-lint: disable-next-line(mixed-case-function)
@@ -87,6 +92,31 @@ contract FiatTokenLike {
                 address(this)
             )
         );
+    }
+
+    function _transferWithAuthorization(
+        bytes32 typehash,
+        address from,
+        address to,
+        uint256 value,
+        uint256 validAfter,
+        uint256 validBefore,
+        bytes32 nonce,
+        bytes memory signature
+    ) private {
+        require(block.timestamp > validAfter, "FiatTokenV2: authorization is not yet valid");
+        require(block.timestamp < validBefore, "FiatTokenV2: authorization is expired");
+        require(!_authorizationStates[from][nonce], "FiatTokenV2: authorization is used or canceled");
+        bytes32 structHash = keccak256(abi.encode(typehash, from, to, value, validAfter, validBefore, nonce));
+        require(
+            SignatureChecker.isValidSignatureNow(
+                from, MessageHashUtils.toTypedDataHash(DOMAIN_SEPARATOR(), structHash), signature
+            ),
+            "FiatTokenV2: invalid signature"
+        );
+        _authorizationStates[from][nonce] = true;
+        emit AuthorizationUsed(from, nonce);
+        _transfer(from, to, value);
     }
 
     function _transfer(address from, address to, uint256 value) private {

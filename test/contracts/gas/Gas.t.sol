@@ -35,6 +35,13 @@ contract GasTest is GasBaseTest {
         assertLe(total, 457_000, "happy lifecycle within its bound");
     }
 
+    function test_PaymentThatOnlyTheEscrowCanUse() public {
+        address escrow = _created(_terms(3, 5));
+        Authorization memory deposit = _authorizeReceipt(worker, escrow, SHARE);
+        bytes memory accept = abi.encodeCall(IWorkingContractEscrow.accept, (worker.addr, deposit));
+        _measure("accept, payment that only the escrow can use", _operation(escrow, accept));
+    }
+
     function test_OtherEnds() public {
         address withdrawn = _matched(_terms(3, 1));
         _measure("withdraw", _operation(withdrawn, abi.encodeCall(IWorkingContractEscrow.withdraw, ())));

@@ -31,6 +31,10 @@ abstract contract GasBaseTest is Test {
         "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
     );
 
+    bytes32 private constant RECEIVE_TYPEHASH = keccak256(
+        "ReceiveWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
+    );
+
     FiatTokenLike internal usd;
     ProtocolToken internal token;
     Relay internal relay;
@@ -262,13 +266,29 @@ abstract contract GasBaseTest is Test {
 
     function _authorizeAt(address asset, Vm.Wallet memory payer, address to, uint256 value)
         internal
+        returns (Authorization memory)
+    {
+        return _authorizeWith(TRANSFER_TYPEHASH, asset, payer, to, value);
+    }
+
+    /// @dev An authorization that only `to` itself can use.
+    function _authorizeReceipt(Vm.Wallet memory payer, address to, uint256 value)
+        internal
+        returns (Authorization memory)
+    {
+        return _authorizeWith(RECEIVE_TYPEHASH, address(usd), payer, to, value);
+    }
+
+    function _authorizeWith(bytes32 typehash, address asset, Vm.Wallet memory payer, address to, uint256 value)
+        private
         returns (Authorization memory authorization)
     {
+        if (typehash == RECEIVE_TYPEHASH) authorization.validAfter = 1;
         authorization.validBefore = vm.getBlockTimestamp() + 60;
         authorization.nonce = keccak256(abi.encode(_nextNonce++));
         bytes32 structHash = keccak256(
             abi.encode(
-                TRANSFER_TYPEHASH,
+                typehash,
                 payer.addr,
                 to,
                 value,

@@ -55,7 +55,8 @@ contract RequestUnstakeTest is BaseTest {
     }
 
     function _assertOut() private view {
-        assertFalse(registry.isEligible(agent, ELIGIBILITY_STAKE, _now()), "eligible");
+        assertTrue(registry.isEligible(agent, ELIGIBILITY_STAKE, _now()), "eligible where matched before");
+        assertFalse(registry.isEligible(agent, ELIGIBILITY_STAKE, _now() + 1), "eligible where matched later");
         assertEq(registry.poolSize(_now() + 1), 2, "pool");
         assertNotEq(registry.poolAt(0, _now() + 1), agent, "first of the pool");
         assertNotEq(registry.poolAt(1, _now() + 1), agent, "second of the pool");

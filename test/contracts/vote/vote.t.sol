@@ -157,12 +157,28 @@ contract VoteTest is BaseTest {
         }
     }
 
-    function test_RevertGiven_Unbonding() public {
+    function test_RevertGiven_LeftBeforeTheMatch() public {
         vm.prank(agent);
         registry.requestUnstake(agent);
+        vm.warp(_now() + 1);
+        escrow = _disputed(_newTerms());
         _expectNotEligible(agent, ELIGIBILITY_STAKE);
         vm.prank(agent);
         escrow.vote(agent, COMMITMENT, _noAuthorization());
+    }
+
+    /// Otherwise an operator could empty the jury of a running contract: it can unstake for whoever delegated that.
+    function test_GivenLeavingSinceTheMatch() public {
+        vm.prank(operator);
+        registry.requestUnstake(agent);
+        _vote(escrow, agent, ALL_MET);
+
+        (,, uint40 lockedUntil,,) = registry.stakes(agent);
+        vm.warp(lockedUntil - 1);
+        vm.expectRevert(abi.encodeWithSelector(IBackupAgentRegistry.NotReleasable.selector, agent, lockedUntil));
+        registry.withdrawStake(agent);
+        vm.warp(lockedUntil);
+        registry.withdrawStake(agent);
     }
 
     function test_RevertWhen_BondShort() public {

@@ -1022,6 +1022,22 @@ export const MUTANTS = [
     only: "are not replaced by the operator",
   },
   {
+    name: "anyone-can-use-a-payment",
+    file: "packages/client/src/payment.ts",
+    edits: [
+      ["const isReceived = lower(quote.asset) === network.asset.address;", "const isReceived = false;"],
+    ],
+    tests: "test/e2e/trust.test.ts",
+    only: "a stock client's payment",
+  },
+  {
+    name: "leavers-cannot-vote",
+    file: "contracts/BackupAgentRegistry.sol",
+    edits: [[" || before <= s.releasableAt - UNBONDING_PERIOD", ""]],
+    tests: "test/e2e/trust.test.ts",
+    only: "cannot unstake the jurors",
+  },
+  {
     name: "nonce-taken-for-votes",
     file: "contracts/EscrowJury.sol",
     edits: [["if (bond.nonce == keccak", "if (bond.nonce == commitment || bond.nonce == keccak"]],

@@ -1,3 +1,4 @@
+import { LIMITS } from "@working-contracts/protocol/limits";
 import { parseEther } from "viem";
 import { describe, expect, test } from "vitest";
 import { AppError } from "../../../src/errors.js";
@@ -37,6 +38,8 @@ const staked = (changes: Partial<NonNullable<VoterFacts["stake"]>> = {}) => ({
   ...changes,
 });
 
+const releasableFrom = (requestedAt: number) => BigInt(requestedAt + LIMITS.unstakingDelay);
+
 const eligible: VoterFacts = { stake: staked(), drawn: false, voted: false };
 
 function codeOf(
@@ -64,9 +67,14 @@ describe("a Backup Agent", () => {
     ["a unit too little", staked({ amount: parseEther("1000") - 1n })],
     ["a stake made in the second of the match", staked({ since: BigInt(MATCHED_AT) })],
     ["a stake made between match and dispute", staked({ since: BigInt(DISPUTED_AT - 1) })],
-    ["a stake that is being withdrawn", staked({ releasableAt: 1n })],
+    ["a stake that left before the match", staked({ releasableAt: releasableFrom(MATCHED_AT - 1) })],
   ])("is rejected with %s", (_, stake) => {
     expect(codeOf(dispute(), { ...eligible, stake })).toBe("forbidden");
+  });
+
+  test("can vote while its stake is being withdrawn, if it left after the match", () => {
+    const stake = staked({ releasableAt: releasableFrom(MATCHED_AT) });
+    expect(codeOf(dispute(), { ...eligible, stake })).toBe("allowed");
   });
 
   test("cannot be a party, whatever the state", () => {
