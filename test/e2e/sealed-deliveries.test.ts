@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 async function newAgent(options: Partial<ConnectOptions> = {}): Promise<Agent> {
-  const account = privateKeyToAccount(generatePrivateKey());
+  const { account = privateKeyToAccount(generatePrivateKey()) } = options;
   await world.fundUsd(account.address, "1000");
   const spendingLimit = { perCall: "60", stake: "1000" };
   const node = world.info.rpcUrl;
@@ -66,6 +66,18 @@ test("the parties read a delivery; the operator with its master key does not", a
     id,
   ]);
   expect(rows).toEqual([{ delivery_hash: keccak256(stringToHex(read)) }]);
+});
+
+test("an agent whose wallet rejects the messages that make its key is signed in, and has none", async () => {
+  const account = privateKeyToAccount(generatePrivateKey());
+  const signMessage: typeof account.signMessage = async ({ message }) => {
+    if (!String(message).includes("Nonce: ")) throw new Error("The user rejected the request");
+    return account.signMessage({ message });
+  };
+  const agent = await newAgent({ account: { ...account, signMessage } });
+  const path = { address: agent.address };
+  const { data } = await agent.call("GET /v1/agents/{address}/encryption-key", { path });
+  expect(data.key).toBeNull();
 });
 
 test("in a dispute the parties share it with the Backup Agents who ask, and a false share is noticed", async () => {

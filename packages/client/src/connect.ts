@@ -10,7 +10,7 @@ import { actions } from "./actions.js";
 import type { Node } from "./chain-check.js";
 import { deliveries } from "./deliveries.js";
 import { DEPLOYMENTS } from "./deployments.js";
-import { RefusedToSign } from "./errors.js";
+import { ConnectionError, RefusedToSign, ServiceError } from "./errors.js";
 import { type EventOptions, followEvents, webhooks } from "./events.js";
 import { createHttp, type HttpOptions } from "./http.js";
 import type { PaymentProof } from "./payment.js";
@@ -198,9 +198,9 @@ function inMemory(): SubmittedCheckpoints {
   };
 }
 
-/** A wallet that signs differently each time has no key, nor has one without X25519: what it gets is not sealed. */
+/** A wallet that refuses to sign or signs differently each time has no key, nor has one without X25519: what it gets is not sealed. */
 function ifNotPossible(error: unknown): void {
-  if (!(error instanceof RefusedToSign)) throw error;
+  if (error instanceof ServiceError || error instanceof ConnectionError) throw error;
 }
 
 /** The actions that can cost money. */
