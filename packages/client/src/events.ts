@@ -12,6 +12,8 @@ export interface EventOptions extends EventQuery {
 }
 
 const POLL_MS = 2000;
+/** A stream this silent has broken unnoticed: heartbeats come every 15 seconds. */
+const SILENCE_MS = 45_000;
 /** Streams that fail in a row before the log is polled, and polls before a stream is tried again. */
 const STREAM_TRIES = 2;
 const POLLS = 30;
@@ -78,15 +80,22 @@ async function* openStream(
   const request = requestOf(session, "GET /v1/events/stream", { query });
   const closing = new AbortController();
   const stop = (): void => closing.abort();
+  const heard = async <T>(waiting: Promise<T>): Promise<T> => {
+    const timer = setTimeout(
+      () => closing.abort(new Error(`nothing came for ${SILENCE_MS / 1000} seconds`)),
+      SILENCE_MS,
+    );
+    return waiting.catch(broken).finally(() => clearTimeout(timer));
+  };
   signal?.addEventListener("abort", stop, { once: true });
   try {
-    const response = await session.http.open(request, closing.signal).catch(broken);
+    const response = await heard(session.http.open(request, closing.signal));
     if (!response.ok || response.body === null)
       throw refusalOf(response, parse(await response.text().catch(broken)));
     let text = "";
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
-      const { done, value } = await reader.read().catch(broken);
+      const { done, value } = await heard(reader.read());
       if (done) return;
       text += value;
       const messages = text.split("\n\n");

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
 afterEach(() => void vi.useRealTimers());
 
-type Responder = (url: URL) => Response;
+type Responder = (url: URL, signal: AbortSignal | null | undefined) => Response;
 
 const refuse =
   (status: number, code: string): Responder =>
@@ -26,11 +26,11 @@ function scripted(...responses: Responder[]) {
   const http = createHttp({
     baseUrl: "https://service.example",
     patienceMs: 0,
-    async fetch(input) {
+    async fetch(input, { signal } = {}) {
       urls.push(String(input).replace("https://service.example/v1", ""));
       const next = responses.shift();
       if (next === undefined) throw new Error("There is no further response");
-      return next(new URL(String(input)));
+      return next(new URL(String(input)), signal);
     },
   });
   return { session: { http, apiKey: "" } as Session, urls };
@@ -85,6 +85,35 @@ it("streams before it polls, and resumes a broken stream where it stopped", asyn
     stream('id: 10\ndata: {"id":"10"}\n\n'),
   );
   expect(await idsOf(session, 2)).toEqual(["8", "10"]);
+  expect(urls.slice(1)).toEqual(["/events/stream?after=7", "/events/stream?after=9"]);
+});
+
+it("resumes a stream that fell silent, and keeps one with heartbeats", async () => {
+  const silentAfter =
+    (...texts: string[]): Responder =>
+    (_, signal) =>
+      new Response(
+        new ReadableStream({
+          start(controller) {
+            signal?.addEventListener("abort", () => controller.error(signal.reason));
+          },
+          pull(controller) {
+            const text = texts.shift();
+            if (text === undefined) return;
+            return new Promise((resolve) => setTimeout(resolve, 30_000)).then(() =>
+              controller.enqueue(new TextEncoder().encode(text)),
+            );
+          },
+        }),
+      );
+  const { session, urls } = scripted(
+    page("7"),
+    silentAfter("id: 7\n\n", "id: 8\n\n", 'id: 9\ndata: {"id":"9"}\n\n'),
+    silentAfter('id: 10\ndata: {"id":"10"}\n\n'),
+  );
+  const reasons: string[] = [];
+  expect(await idsOf(session, 2, reasons)).toEqual(["9", "10"]);
+  expect(reasons).toEqual(["nothing came for 45 seconds"]);
   expect(urls.slice(1)).toEqual(["/events/stream?after=7", "/events/stream?after=9"]);
 });
 
