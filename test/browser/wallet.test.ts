@@ -1,6 +1,6 @@
 /** A person with a browser wallet plays both sides of a contract and a dispute, without a terminal. */
 import type { Page } from "playwright-core";
-import { type Address, type Hex, hexToString } from "viem";
+import { type Address, type Hex, hexToString, numberToHex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { laterThan } from "../support/contracts.js";
@@ -19,20 +19,48 @@ afterAll(() => world?.close());
 interface Person {
   address: Address;
   page: Page;
+  /** Methods that the pages called on the wallet. */
+  asked: string[];
   /** Clicks the visible button, and the confirmation of a payment if there is one. */
   press(name: string, options?: { pay?: boolean }): Promise<void>;
   /** Waits until the page says that the action is done. */
   done(name: string): Promise<void>;
 }
 
+interface WalletOptions {
+  usd?: string;
+  tokens?: number;
+  /** Rejects every message but the sign-in. */
+  onlySignsIn?: boolean;
+  /** Is on another chain, and does not know the service's. */
+  isElsewhere?: boolean;
+}
+
 /** A person whose wallet announces itself (EIP-6963) and signs with a real key. */
-async function newPerson({ usd = "1000", tokens = 0 } = {}): Promise<Person> {
+async function newPerson(options: WalletOptions = {}): Promise<Person> {
+  const { usd = "1000", tokens = 0, onlySignsIn = false, isElsewhere = false } = options;
   const account = privateKeyToAccount(generatePrivateKey());
   await world.fundUsd(account.address, usd);
   if (tokens > 0) await world.grantTokens(account.address, tokens);
   const page = await surfer.open("/");
+  const asked: string[] = [];
+  const chains = isElsewhere ? ["0x1"] : [numberToHex(world.chainId)];
+  let chain = chains[0];
   await page.context().exposeFunction("walletRequest", async (method: string, params: string[] = []) => {
-    if (method === "personal_sign") return account.signMessage({ message: hexToString(params[0] as Hex) });
+    asked.push(method);
+    const { chainId = "" } = (params[0] ?? {}) as { chainId?: string };
+    if (method === "eth_chainId") return chain;
+    if (method === "wallet_addEthereumChain") return void chains.push(chainId);
+    if (method === "wallet_switchEthereumChain") {
+      if (!chains.includes(chainId)) throw new Error("Unrecognized chain ID");
+      chain = chainId;
+      return null;
+    }
+    if (method === "personal_sign") {
+      const message = hexToString(params[0] as Hex);
+      if (onlySignsIn && !message.includes("Nonce: ")) throw new Error("The user rejected the request");
+      return account.signMessage({ message });
+    }
     if (method === "eth_accounts" || method === "eth_requestAccounts") return [account.address];
     if (method !== "eth_signTypedData_v4")
       return world.publicClient.request({ method, params } as Parameters<
@@ -53,6 +81,7 @@ async function newPerson({ usd = "1000", tokens = 0 } = {}): Promise<Person> {
   return {
     address: account.address.toLowerCase() as Address,
     page,
+    asked,
     async press(name, { pay = false } = {}) {
       await page.getByRole("button", { name, exact: true }).click();
       if (pay) await page.getByRole("dialog").getByRole("button", { name: "Pay", exact: true }).click();
@@ -61,9 +90,7 @@ async function newPerson({ usd = "1000", tokens = 0 } = {}): Promise<Person> {
   };
 }
 
-/** Fills in the form and presses its button. The contract's page opens once the payment succeeded. */
-async function fillAndPay(by: Person): Promise<void> {
-  const { page } = by;
+async function fillIn({ page }: Person): Promise<void> {
   await page.goto("/post");
   await page.getByLabel("Title").fill("Draw a map");
   await page.getByLabel("Task, in full").fill("Of the old town.");
@@ -74,6 +101,11 @@ async function fillAndPay(by: Person): Promise<void> {
   expect(await page.locator("output.quote").innerText()).toBe(
     "You pay 50.0 into the escrow now. The worker stakes 2.5, and receives the price less a fee of 2.5.",
   );
+}
+
+/** Fills in the form and presses its button. The contract's page opens once the payment succeeded. */
+async function fillAndPay(by: Person): Promise<void> {
+  await fillIn(by);
   await by.press("Post and pay", { pay: true });
 }
 
@@ -100,12 +132,24 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await worker.press("Deliver");
     await worker.done("Deliver");
 
-    await client.page.reload();
-    await client.page.getByText("Delivery: decrypted for you").click();
-    expect(await client.page.locator("pre[data-reference=delivery]").innerText()).toBe("ipfs://map");
+    // The open page follows the contract, and asks the wallet for nothing until the delivery is opened.
+    const signed = () => client.asked.filter((method) => method === "personal_sign").length;
+    await client.page.getByRole("button", { name: "Approve", exact: true }).waitFor();
+    const before = signed();
+    await client.page.getByText("Delivery: open to decrypt").click();
+    await client.page.getByText("Delivery: decrypted for you").waitFor();
+    const delivery = client.page.locator("pre[data-reference=delivery]");
+    expect(await delivery.innerText()).toBe("ipfs://map");
+    const after = signed();
+    expect(after).toBeGreaterThan(before);
     await client.press("Approve");
     await client.done("Approve");
     await expect.poll(() => world.usdOf(worker.address), { timeout: 60_000 }).toBe(1_047_500_000n);
+    await client.page.locator("#summary .badge[title=settled-all-met]").waitFor();
+    // The update replaced the task, and shows again what was decrypted.
+    await client.page.locator("#task .badge", { hasText: "met" }).first().waitFor();
+    expect(await delivery.innerText()).toBe("ipfs://map");
+    expect(signed()).toBe(after);
 
     await client.press("Check against the chain");
     await client.page.getByText(/All \d+ facts are what the chain says/).waitFor();
@@ -147,6 +191,52 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(await world.usdOf(client.address)).toBe(950_000_000n);
   });
 
+  test("a declined payment keeps its quote until the form changes", async () => {
+    const client = await newPerson();
+    const { page } = client;
+    const bodies: { idempotencyKey: string; title: string }[] = [];
+    page.on("request", (request) => {
+      if (request.method() === "POST" && new URL(request.url()).pathname === "/v1/contracts")
+        bodies.push(request.postDataJSON());
+    });
+    const decline = async () => {
+      await page.getByRole("dialog").getByRole("button", { name: "Do not pay" }).click();
+      await page.getByRole("alert").getByText("Nothing was signed").waitFor();
+    };
+    await fillIn(client);
+    // One more than the unpaid attempts that an address can have.
+    for (let attempt = 0; attempt < 6; attempt++) {
+      await client.press("Post and pay");
+      await decline();
+    }
+    expect(new Set(bodies.map((body) => JSON.stringify(body))).size).toBe(1);
+    await page.getByLabel("Title").fill("Draw two maps");
+    await client.press("Post and pay", { pay: true });
+    await page.waitForURL(/\/contracts\/0x/);
+    expect(bodies.at(-1)).toMatchObject({ title: "Draw two maps" });
+    expect(new Set(bodies.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(2);
+    expect(await world.usdOf(client.address)).toBe(950_000_000n);
+  });
+
+  test("a wallet on another network is switched before a quote is asked for", async () => {
+    const client = await newPerson({ isElsewhere: true });
+    await post(client);
+    const switching = client.asked.filter((method) => method.startsWith("wallet_"));
+    expect(switching).toEqual([
+      "wallet_switchEthereumChain",
+      "wallet_addEthereumChain",
+      "wallet_switchEthereumChain",
+    ]);
+  });
+
+  test("a wallet that signs in and makes no encryption key is still signed in", async () => {
+    const { address } = await newPerson({ onlySignsIn: true });
+    const served = await fetch(`${world.url}/v1/agents/${address}/encryption-key`, {
+      headers: { authorization: `Bearer ${(await world.newAgent()).apiKey}` },
+    });
+    expect(await served.json()).toMatchObject({ data: { key: null } });
+  });
+
   test("the account's dialog disconnects the wallet only if asked to", async () => {
     const { address, page } = await newPerson();
     const account = page.getByRole("button", { name: `${address.slice(0, 6)}…${address.slice(-4)}` });
@@ -174,7 +264,6 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await worker.page.getByLabel("Hash or URI of your work").fill("ipfs://map");
     await worker.press("Deliver");
     await worker.done("Deliver");
-    await client.page.reload();
     await client.press("Dispute", { pay: true });
     await client.done("Dispute");
 
@@ -210,7 +299,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     // Seven days after the review deadline.
     await world.increaseTime(11 * 86_400);
     await client.page.reload();
-    await client.page.getByText("decrypted for you").waitFor();
+    await client.page.getByText("Delivery: open to decrypt").waitFor();
     expect(await complaint.isVisible()).toBe(false);
   }, 300_000);
 

@@ -12,6 +12,10 @@ const state = document.getElementById("live-state");
 let timer;
 let lastFetch = performance.now();
 let isStale = false;
+/** Each region as the service sent it last: the wallet's script can have changed what it shows. */
+const served = new Map();
+const remember = (regions) => regions.forEach(({ id, innerHTML }) => void served.set(id, innerHTML));
+remember(main.querySelectorAll("[data-region]"));
 
 function schedule() {
   if (document.hidden) return;
@@ -28,6 +32,8 @@ async function refresh() {
     if (!response.ok) return;
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     replaceRegions(fresh.querySelector("main"));
+    // The wallet's script brings what it shows up to date.
+    dispatchEvent(new Event("page-updated"));
   } catch {
     // The next event or minute retries.
   }
@@ -38,10 +44,13 @@ function replaceRegions(fresh) {
   const newer = [...fresh.querySelectorAll("[data-region]")];
   const restoreFocus = rememberFocus();
   if (regions.map(({ id }) => id).join() !== newer.map(({ id }) => id).join()) {
+    remember(newer);
     // What the wallet's script works in stays as it is.
     const kept = [...main.querySelectorAll("[data-keep]")];
+    const reopen = regions.map(rememberOpen);
     main.replaceChildren(...fresh.childNodes);
     for (const element of kept) document.getElementById(element.id)?.replaceWith(element);
+    for (const restore of reopen) restore();
   } else {
     for (const [i, region] of regions.entries()) replaceRegion(region, newer[i]);
   }
@@ -49,21 +58,31 @@ function replaceRegions(fresh) {
 }
 
 function replaceRegion(region, newer) {
-  if (region.innerHTML === newer.innerHTML) return;
-  const open = [...region.querySelectorAll("details")].map((details) => details.open);
+  if (served.get(region.id) === newer.innerHTML) return;
+  remember([newer]);
+  const reopen = rememberOpen(region);
   region.replaceChildren(...newer.childNodes);
-  for (const [i, details] of [...region.querySelectorAll("details")].entries())
-    details.open = open[i] ?? false;
+  reopen();
   if (newer.dataset.announce !== undefined && newer.dataset.announce !== region.dataset.announce) {
     region.dataset.announce = newer.dataset.announce;
     announce(newer.dataset.announce);
   }
 }
 
-/** Returns a function that restores the focus if its region was replaced. */
+/** Returns a function that opens what the reader had opened in a region. */
+function rememberOpen({ id }) {
+  const detailsOf = () => [...(document.getElementById(id)?.querySelectorAll("details") ?? [])];
+  const open = detailsOf().map((details) => details.open);
+  return () => {
+    for (const [i, details] of detailsOf().entries()) details.open = open[i] ?? false;
+  };
+}
+
+/** Returns a function that restores the focus if its region was replaced, or its form was moved. */
 function rememberFocus() {
   const element = document.activeElement;
   const region = element?.closest("[data-region]");
+  if (element?.closest("[data-keep]")) return () => element.focus({ preventScroll: true });
   if (!region) return undefined;
   const selector = "a, button, summary, [tabindex]";
   const index = [...region.querySelectorAll(selector)].indexOf(element);

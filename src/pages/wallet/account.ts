@@ -7,6 +7,7 @@ import {
   providerSigner,
   toTheEnd,
 } from "@working-contracts/client/index";
+import { isLocal, selectChain } from "./chain.js";
 import { ask, tell } from "./dialogs.js";
 
 /** A wallet as it announces itself (EIP-6963). */
@@ -19,8 +20,9 @@ export interface Account {
   /** Calls back with the signed-in agent, now and after each change; with null while there is none. */
   onChange(listener: (agent: Agent | null) => void): void;
   /**
-   * Performs an action, then shows its result. Reports progress and failure in words. While the outcome of a signed
-   * payment is unknown, resumes the call with that payment, until it has expired. Returns whether all of it succeeded.
+   * Performs an action on the service's chain, then shows its result. Reports progress and failure in words. While the
+   * outcome of a signed payment is unknown, resumes the call with that payment, until it has expired. Returns whether all
+   * of it succeeded.
    */
   perform<T>(
     what: string,
@@ -44,6 +46,7 @@ export function createAccount(place: HTMLElement): Account {
   const wallets = new Map<string, Announced>();
   const listeners: ((agent: Agent | null) => void)[] = [];
   let agent: Agent | null = null;
+  let selectOwnChain = async (): Promise<void> => {};
 
   const button = document.createElement("button");
   button.type = "button";
@@ -59,7 +62,6 @@ export function createAccount(place: HTMLElement): Account {
 
   async function signIn({ info, provider }: Announced, apiKey?: string): Promise<void> {
     const signer = await providerSigner(provider);
-    const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
     agent = await connect({
       baseUrl: location.origin,
       account: signer,
@@ -72,6 +74,8 @@ export function createAccount(place: HTMLElement): Account {
       label: "browser",
       ...(apiKey !== undefined && { apiKey }),
     });
+    const { chainId } = agent.network;
+    selectOwnChain = () => selectChain(provider, chainId);
     const stored = { wallet: info.rdns, address: agent.address, apiKey: agent.apiKey };
     sessionStorage.setItem(STORED, JSON.stringify(stored));
     show();
@@ -103,7 +107,9 @@ export function createAccount(place: HTMLElement): Account {
       }
       const wallet = await choose();
       if (wallet === undefined) return;
-      tell("Sign in with your wallet: it costs no gas and moves no money");
+      tell(
+        "Sign in with your wallet: it costs no gas and moves no money. The requests after that make the key with which you read sealed deliveries; you may reject them",
+      );
       await signIn(wallet);
       tell("Signed in");
     } catch (error) {
@@ -135,6 +141,7 @@ export function createAccount(place: HTMLElement): Account {
       const by = agent;
       try {
         tell(`${what}: working`);
+        await selectOwnChain();
         const onUnknown = (reason: string): void => {
           tell(`${what}: payment signed, outcome not known yet. Keep this page open (${reason})`);
           addEventListener("beforeunload", keepOpen);

@@ -83,22 +83,32 @@ export function showContractActions(account: Account): void {
   const id = section?.dataset.contract;
   if (section == null || id === undefined) return;
   const forms = [...section.querySelectorAll<HTMLFormElement>("form[data-action]")];
+  const references = readReferences(id);
   let contract: Contract | null = null;
+  let connected: Agent | null = null;
   /** The chain's time when the page was made, plus the time since. */
   const now = (): number => Number(section.dataset.now) + performance.now() / 1000;
 
   const update = async (agent: Agent | null): Promise<void> => {
-    contract = agent === null ? null : await agent.get(id);
+    const latest = agent === null ? null : await agent.get(id);
+    if (agent !== connected) return;
+    contract = latest;
     for (const form of forms) {
       const action = ACTIONS[form.dataset.action ?? ""];
       form.hidden = agent === null || contract === null || !action?.isOpen(contract, agent.address, now());
     }
     section.hidden = forms.every((form) => form.hidden);
-    if (agent !== null && contract !== null) await showReferences(agent, contract);
+    references.show(agent);
   };
 
   account.onChange((agent) => {
+    connected = agent;
     update(agent).catch((error: Error) => tell(error.message, { isError: true }));
+  });
+  addEventListener("page-updated", () => {
+    references.show(connected);
+    // The next event or minute retries.
+    if (connected !== null) update(connected).catch(() => {});
   });
   for (const form of forms) {
     form.addEventListener("submit", async (event) => {
@@ -117,13 +127,43 @@ export function showContractActions(account: Account): void {
   }
 }
 
-/** Decrypts the references that the connected agent can read, in the place of their encrypted text. */
-async function showReferences(agent: Agent, contract: Contract): Promise<void> {
-  for (const pre of document.querySelectorAll<HTMLElement>("pre[data-reference]")) {
-    const text = await agent.reveal(contract.id, pre.dataset.reference as ReferenceField).catch(() => null);
-    if (text === null) continue;
-    pre.textContent = text;
-    const summary = pre.parentElement?.querySelector("summary");
-    if (summary) summary.textContent = `${summary.dataset.name}: decrypted for you`;
-  }
+/** Decrypts a reference when its reader opens it, and never unasked: the wallet can have to sign for that. */
+function readReferences(id: string) {
+  let reader: Agent | null = null;
+  let isReading = false;
+  const texts = new Map<string | undefined, string>();
+
+  /** Live updates bring the encrypted text back, so what was decrypted is shown again. */
+  const show = (agent: Agent | null): void => {
+    if (agent?.address !== reader?.address) texts.clear();
+    reader = agent;
+    if (agent === null) return;
+    for (const pre of document.querySelectorAll<HTMLElement>("pre[data-reference]")) {
+      const text = texts.get(pre.dataset.reference);
+      if (text !== undefined) pre.textContent = text;
+      const summary = pre.parentElement?.querySelector("summary");
+      const state = text === undefined ? "open to decrypt" : "decrypted for you";
+      if (summary) summary.textContent = `${summary.dataset.name}: ${state}`;
+    }
+  };
+
+  document.addEventListener("click", async ({ target }) => {
+    const details = (target as Element).closest("summary[data-name]")?.parentElement as HTMLDetailsElement;
+    const field = details?.querySelector<HTMLElement>("pre")?.dataset.reference as ReferenceField | undefined;
+    if (field === undefined || details.open || reader === null || isReading || texts.has(field)) return;
+    const agent = reader;
+    isReading = true;
+    try {
+      tell("Decrypt: working");
+      const text = await agent.reveal(id, field);
+      if (text === null) throw new Error("you have no key for it yet; a party has to share it with you");
+      if (reader === agent) texts.set(field, text);
+      show(reader);
+      tell("Decrypt: done");
+    } catch (error) {
+      tell(`Decrypt: ${(error as Error).message}`, { isError: true });
+    }
+    isReading = false;
+  });
+  return { show };
 }

@@ -1,8 +1,10 @@
 /** The form that posts a contract: criteria are added and removed, deadlines picked in words, the quote follows the price. */
-import type { Agent, Duration } from "@working-contracts/client/index";
+import { type Agent, type Draft, type Duration, ServiceError } from "@working-contracts/client/index";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import type { Account } from "./account.js";
 
+/** For so long the service keeps a quote open. */
+const KEPT_MS = 30 * 60_000;
 const STAGES = ["match", "withdrawal", "delivery", "review"] as const;
 
 export function showPostForm(account: Account): void {
@@ -54,28 +56,46 @@ export function showPostForm(account: Account): void {
     for (const note of document.querySelectorAll<HTMLElement>("[data-without-wallet]"))
       note.hidden = agent !== null;
   });
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
+  /** What was asked a quote for last. The same form gets the same quote: an address can have five unpaid ones at a time. */
+  let kept: { form: string; at: number; draft: Draft } | undefined;
+
+  async function draftOf(agent: Agent): Promise<Draft> {
+    const fields = new FormData(form as HTMLFormElement);
+    const filledIn = JSON.stringify([...fields]);
+    if (kept?.form === filledIn && performance.now() - kept.at < KEPT_MS) return kept.draft;
     const isListing = fieldOf("listing") === "on";
     const named = fieldOf("counterparty").trim();
-    const fields = new FormData(form);
+    const materials = fieldOf("materials").trim();
+    const after = Object.fromEntries(STAGES.map((stage) => [stage, fieldOf(stage)])) as Record<
+      (typeof STAGES)[number],
+      Duration
+    >;
+    const draft: Draft = {
+      idempotencyKey: crypto.randomUUID(),
+      title: fieldOf("title"),
+      taskDescription: fieldOf("task"),
+      acceptanceCriteria: fields.getAll("criterion").map(String),
+      budgetOrPrice: fieldOf("price"),
+      ...(isListing && { initiator: "worker" as const }),
+      ...(named !== "" && (isListing ? { client: named } : { worker: named })),
+      ...(materials !== "" && { supplementaryMaterials: materials }),
+      ...(await agent.deadlines(after)),
+    };
+    kept = { form: filledIn, at: performance.now(), draft };
+    return draft;
+  }
+
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
     form.inert = true;
     const create = async (agent: Agent) => {
-      const after = Object.fromEntries(STAGES.map((stage) => [stage, fieldOf(stage)])) as Record<
-        (typeof STAGES)[number],
-        Duration
-      >;
-      const materials = fieldOf("materials").trim();
-      return agent.create({
-        title: fieldOf("title"),
-        taskDescription: fieldOf("task"),
-        acceptanceCriteria: fields.getAll("criterion").map(String),
-        budgetOrPrice: fieldOf("price"),
-        ...(isListing && { initiator: "worker" as const }),
-        ...(named !== "" && (isListing ? { client: named } : { worker: named })),
-        ...(materials !== "" && { supplementaryMaterials: materials }),
-        ...(await agent.deadlines(after)),
-      });
+      try {
+        return await agent.create(await draftOf(agent));
+      } catch (error) {
+        // Refused as it is, so it must not be sent again.
+        if (error instanceof ServiceError) kept = undefined;
+        throw error;
+      }
     };
     await account.perform("Post", create, ({ id }) => location.assign(`/contracts/${id}`));
     form.inert = false;
