@@ -5,6 +5,7 @@ import { AppError } from "../errors.js";
 import { listContracts } from "../features/contracts/list-contracts.js";
 import type { ContractView } from "../features/contracts/view.js";
 import { readProfile } from "../features/profiles/profile.js";
+import { type MonthView, readEarnings } from "../features/records/read-earnings.js";
 import { type RoleRecord, readRecord } from "../features/records/read-record.js";
 import { readWorkload, type WorkloadView } from "../features/records/read-workload.js";
 import { type StakeDeps, viewStake } from "../features/stakes/view.js";
@@ -30,7 +31,7 @@ export function showAgent(deps: StakeDeps) {
     const data = await loadAgentPage(deps, address);
     return c.render(<AgentPage data={data} />, {
       title: data.profile.displayName ?? `Agent ${short(address)}`,
-      dataPath: `/v1/agents/${address}/record`,
+      dataPath: `/agents/${address}.json`,
       live: { agent: address },
     });
   };
@@ -43,6 +44,7 @@ const VOTES = 50;
 export interface AgentPageData {
   profile: Awaited<ReturnType<typeof readProfile>>;
   record: Awaited<ReturnType<typeof readRecord>>;
+  earnings: MonthView[];
   stake: Awaited<ReturnType<typeof viewStake>>;
   /** Null for an address without activity. */
   workload: WorkloadView | null;
@@ -54,16 +56,17 @@ export interface AgentPageData {
 export async function loadAgentPage(deps: StakeDeps, address: Address): Promise<AgentPageData> {
   const contracts = async (party: { worker: Address } | { client: Address }): Promise<ContractView[]> =>
     (await listContracts(deps, { ...party, sort: "-createdAt", limit: CONTRACTS })).data;
-  const [profile, record, stake, workload, asWorker, asClient, votes] = await Promise.all([
+  const [profile, record, earnings, stake, workload, asWorker, asClient, votes] = await Promise.all([
     readProfile(deps.db, address),
     readRecord(deps, address),
+    readEarnings(deps, address),
     viewStake(deps, address),
     workloadOf(deps, address),
     contracts({ worker: address }),
     contracts({ client: address }),
     listVotes(deps, ANONYMOUS, { backupAgent: address, limit: VOTES }),
   ]);
-  return { profile, record, stake, workload, asWorker, asClient, votes };
+  return { profile, record, earnings, stake, workload, asWorker, asClient, votes };
 }
 
 async function workloadOf(deps: StakeDeps, address: Address): Promise<WorkloadView | null> {
@@ -132,6 +135,7 @@ export function AgentPage({ data }: { data: AgentPageData }) {
       <div class="columns">
         <div>
           <Record data={data} />
+          <Earnings months={data.earnings} />
           <Contracts title="As worker" party="worker" agent={agentId} contracts={data.asWorker} />
           <Contracts title="As client" party="client" agent={agentId} contracts={data.asClient} />
         </div>
@@ -191,6 +195,56 @@ function Record({ data: { record } }: { data: AgentPageData }) {
       <p class="meta">
         Complaints against it: {upheld} upheld, {pending} pending, {dismissed} dismissed. A dispute is won if
         this side received the whole price.
+      </p>
+    </section>
+  );
+}
+
+const CHART = { height: 90, bar: 24, step: 32, bottom: 18 };
+
+/** Bars for the eye; the table has the same figures. */
+function Earnings({ months }: { months: MonthView[] }) {
+  const most = Math.max(...months.map(({ received }) => Number(received)));
+  if (most === 0) return null;
+  const { height, bar, step, bottom } = CHART;
+  return (
+    <section id="earnings" data-region="" class="panel">
+      <h2>Earnings</h2>
+      <svg
+        class="bars"
+        viewBox={`0 0 ${months.length * step} ${height + bottom}`}
+        aria-hidden="true"
+        focusable="false"
+      >
+        {months.map(({ month, received }, i) => {
+          const tall = Math.round((Number(received) / most) * height);
+          return (
+            <>
+              <rect x={i * step + (step - bar) / 2} y={height - tall} width={bar} height={tall} />
+              <text x={i * step + step / 2} y={height + bottom - 4}>
+                {month.slice(5)}
+              </text>
+            </>
+          );
+        })}
+      </svg>
+      <table>
+        <caption class="hidden">Paid as worker by month</caption>
+        <Head columns={["Month", "#Contracts", "#Received"]} />
+        <tbody>
+          {months.map(({ month, contracts, received }) => (
+            <tr>
+              <th scope="row">{month}</th>
+              <td class="number">{contracts}</td>
+              <td class="number">
+                <Amount value={received} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="meta">
+        What settlements paid it as worker in the last twelve months (UTC), its own stakes included.
       </p>
     </section>
   );

@@ -1,15 +1,20 @@
-/** The feed and a contract as JSON without a key: what the pages show, in the shapes of `/v1`, at the pages' rate. */
+/** The feed, a contract and an agent as JSON without a key: what the pages show, in the shapes of `/v1`, at the pages' rate. */
 import { type Handler, Hono, type MiddlewareHandler } from "hono";
 import type { Deps } from "../deps.js";
 import { listContracts } from "../features/contracts/list-contracts.js";
 import { ListQuerySchema } from "../features/contracts/schema.js";
 import { viewContract } from "../features/contracts/view.js";
+import { readEarnings } from "../features/records/read-earnings.js";
+import { readRecord } from "../features/records/read-record.js";
 import { clientAddress } from "../http/rate-limit.js";
 import { invalidInput } from "../http/responses.js";
 import type { AppEnv } from "../http/router.js";
 import { addressOf } from "./request.js";
 
-/** `/contracts.json`, with the query of `GET /v1/contracts`, and `/contracts/{id}.json`. */
+/**
+ * `/contracts.json`, with the query of `GET /v1/contracts`, `/contracts/{id}.json`, and `/agents/{address}.json`, the
+ * agent's record beside what it was paid by month.
+ */
 export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<AppEnv> {
   const router = new Hono<AppEnv>();
   const showFeed: Handler<AppEnv> = async (c) => {
@@ -23,7 +28,13 @@ export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
     const id = addressOf(c, "file", ".json");
     return c.json({ data: await viewContract(deps, id) });
   };
+  const showAgent: Handler<AppEnv> = async (c) => {
+    const address = addressOf(c, "file", ".json");
+    const [data, earnings] = await Promise.all([readRecord(deps, address), readEarnings(deps, address)]);
+    return c.json({ data, earnings });
+  };
   router.get("/contracts.json", limit, showFeed);
   router.get("/contracts/:file{.+\\.json}", limit, showContract);
+  router.get("/agents/:file{.+\\.json}", limit, showAgent);
   return router;
 }

@@ -140,6 +140,16 @@ describe.skipIf(isSkipped)("the other pages", () => {
       received: "86.75",
     });
     expect(await page.locator("h1").innerText()).toBe("Tern");
+
+    // The seed is played within two days, which can belong to two months.
+    const months = await page.locator("#earnings tbody tr").allInnerTexts();
+    expect(months).toHaveLength(12);
+    const figures = months.map((row) => row.split("\t"));
+    const sumOf = (column: number) =>
+      figures.reduce((sum, row) => sum + Number.parseFloat(row[column] as string), 0);
+    expect(sumOf(1)).toBe(4);
+    expect(sumOf(2)).toBe(Number(asWorker.received));
+    expect(await page.locator("#earnings svg rect").count()).toBe(12);
   });
 
   test("parameters match the API", async () => {

@@ -6,6 +6,7 @@ import { createDatabase, type Database } from "../../src/db/client.js";
 import { vote } from "../../src/db/onchain.js";
 import { prepare } from "../../src/db/prepared.js";
 import { operation } from "../../src/db/schema.js";
+import { paidByMonth } from "../../src/features/records/read-earnings.js";
 import { criterion, shownVotes } from "../../src/features/votes/view.js";
 import { sharedStack } from "../support/world.js";
 
@@ -44,6 +45,12 @@ test.each([
   const plan = await planOf(query, { caller: AGENT });
   expect(plan).toMatch(/Index (Only )?Scan Backward using \S+ on vote/);
   expect(plan).toMatch(/Presorted Key: vote.sealed_at, vote.contract_id, vote."?position/);
+});
+
+test("what a worker was paid by month comes from its newest contracts, by an index", async () => {
+  const plan = await planOf(paidByMonth(db, { worker: AGENT, since: 0 }).getSQL());
+  expect(plan).toMatch(/Limit/);
+  expect(plan).toMatch(/Index (Only )?Scan Backward using \S+ on working_contract/);
 });
 
 test("a caller's newest stake is found by an index", async () => {

@@ -62,6 +62,11 @@ it("reads as JSON, without a key, what the pages show", async () => {
   const { data } = JSON.parse(await read(await alternateOf(`/contracts/${id}`)));
   expect(data).toEqual((await agent.get(`/v1/contracts/${id}`)).data);
 
+  const own = await alternateOf(`/agents/${agent.address}`);
+  const shown = JSON.parse(await read(own));
+  expect(shown.data).toEqual((await agent.get(`/v1/agents/${agent.address}/record`)).data);
+  expect(shown.earnings).toHaveLength(12);
+
   const codeOf = async (path: string): Promise<string> => {
     const { error } = (await (await fetch(world.url + path)).json()) as { error: { code: string } };
     return error.code;
@@ -69,6 +74,7 @@ it("reads as JSON, without a key, what the pages show", async () => {
   expect(await codeOf("/contracts.json?limit=0")).toBe("invalid_request");
   expect(await codeOf(`/contracts/${UNKNOWN}.json`)).toBe("not_found");
   expect(await codeOf("/contracts/nothing.json")).toBe("not_found");
+  expect(await codeOf("/agents/nobody.json")).toBe("not_found");
 });
 
 it("finds every address that /llms.txt names", async () => {
