@@ -8,7 +8,7 @@ import type { Logger } from "pino";
 import { privateKeyToAccount } from "viem/accounts";
 import { createChainClients } from "./chain/clients.js";
 import { createChainClock } from "./chain/clock.js";
-import { readDeployment, verifyDeployment, verifyNode } from "./chain/deployment.js";
+import { readDeployment, verifyChain, verifyDeployment, verifyNode } from "./chain/deployment.js";
 import { type Config, ConfigError } from "./config.js";
 import { createDatabase, databaseOn, migrate } from "./db/client.js";
 import { createNotifications } from "./db/notifications.js";
@@ -62,10 +62,7 @@ export async function createService(
     const { chainId } = deployment;
     const { publicClient } = createChainClients({ rpcUrl: config.rpcUrl, chainId });
     const accounts = config.relayerPrivateKeys.map((key) => privateKeyToAccount(key));
-    await publicClient.getChainId().catch((cause: Error) => {
-      // The cause can contain the URL, and with it a key.
-      throw new ConfigError("RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC", { cause });
-    });
+    await verifyChain({ publicClient, deployment });
     await verifyNode(publicClient);
     await verifyDeployment({ publicClient, deployment, signers: accounts.map(({ address }) => address) });
 

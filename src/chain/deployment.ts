@@ -62,6 +62,24 @@ export async function verifyNode(publicClient: PublicClient<Transport, Chain>): 
   );
 }
 
+/** Throws ConfigError if the node does not respond, or serves another chain than the deployment's. */
+export async function verifyChain({
+  publicClient,
+  deployment,
+}: {
+  publicClient: PublicClient<Transport, Chain>;
+  deployment: Pick<Deployment, "chainId">;
+}): Promise<void> {
+  const chainId = await publicClient.getChainId().catch((cause: Error) => {
+    // The cause can contain the URL, and with it a key.
+    throw new ConfigError("RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC", { cause });
+  });
+  if (chainId === deployment.chainId) return;
+  throw new ConfigError(
+    `DEPLOYMENT: is for chain ${deployment.chainId}, but the node at RPC_URL serves chain ${chainId}`,
+  );
+}
+
 /**
  * Checks on chain that every immutable in a deployment has the expected value and that `signers` are allowed to send
  * batches. Throws ConfigError with one line per fault.
@@ -75,13 +93,8 @@ export async function verifyDeployment({
   deployment: Deployment;
   signers: readonly Address[];
 }): Promise<void> {
-  const chainId = await publicClient.getChainId();
-  if (chainId !== deployment.chainId) {
-    throw new ConfigError(
-      `DEPLOYMENT: is for chain ${deployment.chainId}, but the node at RPC_URL serves chain ${chainId}`,
-    );
-  }
-  const { factory, implementation, relay, delegation, registry, protocolToken, asset } = deployment;
+  await verifyChain({ publicClient, deployment });
+  const { chainId, factory, implementation, relay, delegation, registry, protocolToken, asset } = deployment;
   for (const address of [
     factory,
     implementation,

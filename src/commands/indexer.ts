@@ -5,8 +5,12 @@
  * can follow.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { createServer } from "node:net";
 import { resolve } from "node:path";
-import { parseIndexerConfig } from "../config.js";
+import { setTimeout as delay } from "node:timers/promises";
+import { createChainClients } from "../chain/clients.js";
+import { readDeployment, verifyChain } from "../chain/deployment.js";
+import { ConfigError, parseIndexerConfig } from "../config.js";
 import { watchIndex } from "../indexer/supervision/index-watch.js";
 import {
   dropIndex,
@@ -20,17 +24,22 @@ import { refuse } from "./refuse.js";
 
 /** Grace period before SIGKILL, for a Ponder that hangs. */
 const KILL_AFTER_MS = 15_000;
+/** A former indexer that was killed can hold the port a little longer than the lock. */
+const PORT_PATIENCE_MS = 5_000;
 
 let config: ReturnType<typeof parseIndexerConfig>;
 let line: IndexerCommand;
 try {
   config = parseIndexerConfig(process.env);
   line = indexerCommand({ ...config, deploymentPath: resolve(config.deploymentPath) });
+  const deployment = readDeployment(config.deploymentPath);
+  const { publicClient } = createChainClients({ ...config, chainId: deployment.chainId });
+  await verifyChain({ publicClient, deployment });
 } catch (error) {
   refuse(error);
 }
-const { databaseUrl, rpcUrl } = config;
-const { command, args, env, schema } = line;
+const { databaseUrl, rpcUrl, port } = config;
+const { command, args, env, host, schema } = line;
 let child: ChildProcess | undefined;
 let reason:
   | "database connection lost"
@@ -53,6 +62,7 @@ await takeIndexerLock(databaseUrl, schema, {
   onWaiting: () => console.error("Another indexer is writing this index. Standing by to take over."),
   onLost: () => end("database connection lost"),
 }).catch(refuse);
+await requireFreePort().catch(refuse);
 // The guardian ends Ponder if this process is killed: the next indexer must not find it still writing.
 const guardian = startGuardian();
 child = spawn(command, args, { env, stdio: "inherit" });
@@ -72,3 +82,23 @@ child.on("exit", async (code) => {
   else if (reason !== "database connection lost") await unlock(databaseUrl, schema).catch(() => {});
   process.exit(reason === undefined ? (code ?? 1) : 1);
 });
+
+/** Throws ConfigError if another program has the port: Ponder would take the next one, where no probe looks. */
+async function requireFreePort(): Promise<void> {
+  const deadline = performance.now() + PORT_PATIENCE_MS;
+  for (;;) {
+    const fault = await new Promise<string | undefined>((resolve) => {
+      const server = createServer();
+      server.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code ?? ""));
+      server.listen(port, host, () => server.close(() => resolve(undefined)));
+    });
+    if (fault === undefined) return;
+    if (fault !== "EADDRINUSE")
+      throw new ConfigError(`INDEXER_PORT: cannot listen on ${host}:${port} (${fault})`);
+    if (performance.now() > deadline)
+      throw new ConfigError(
+        `INDEXER_PORT: ${port} is in use; stop the program that listens there, or choose another port`,
+      );
+    await delay(500);
+  }
+}

@@ -9,9 +9,9 @@ import { parseEventLogs } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
 import { createChainClients, createSigningClient } from "../chain/clients.js";
-import { readDeployment } from "../chain/deployment.js";
-import { hex32, hex32List } from "../config.js";
-import { createDatabase, type Database } from "../db/client.js";
+import { readDeployment, verifyChain } from "../chain/deployment.js";
+import { ConfigError, hex32, hex32List } from "../config.js";
+import { createDatabase, type Database, hasSqlState, SQLSTATE } from "../db/client.js";
 import {
   COMPLAINT_STATUSES,
   type ComplaintRow,
@@ -21,6 +21,7 @@ import {
   toComplaint,
 } from "../features/complaints/complaints.js";
 import { type RotationReport, rotateMasterKey } from "../features/references/vault.js";
+import { describeError } from "../logger.js";
 import type { MasterKeys } from "../master-key.js";
 import { ROOT } from "../root.js";
 import { rotateWebhookSecrets } from "../webhooks/signing.js";
@@ -80,9 +81,19 @@ if (command === undefined) {
 try {
   await command(words.slice(length));
 } catch (error) {
-  const isUsage = (error as { code?: string }).code?.startsWith("ERR_PARSE_ARGS") === true;
-  console.error(error instanceof OperatorError || isUsage ? (error as Error).message : error);
+  console.error(lineOf(error));
   process.exitCode = 1;
+}
+
+/** Says what to change; of an error from elsewhere, only what is safe to print. */
+function lineOf(error: unknown): string {
+  const isUsage = (error as { code?: string }).code?.startsWith("ERR_PARSE_ARGS") === true;
+  if (error instanceof OperatorError || error instanceof ConfigError || isUsage)
+    return (error as Error).message;
+  if (hasSqlState(error, SQLSTATE.undefinedTable))
+    return "DATABASE_URL: this database has no tables of the service; run npm run migrate first";
+  const { name, message } = describeError(error);
+  return `${name}: ${message}`;
 }
 
 /** `complaint list`: prints one JSON object per line, oldest first. */
@@ -146,7 +157,7 @@ async function grant(args: string[]): Promise<void> {
     throw new OperatorError("Usage: grant <address> <tokens>");
   }
   const to = address.toLowerCase() as `0x${string}`;
-  const { publicClient, wallet, token } = openToken();
+  const { publicClient, wallet, token } = await openToken();
   const owner = await publicClient.readContract({ ...token, functionName: "owner" });
   if (owner.toLowerCase() !== wallet.account.address.toLowerCase()) {
     throw new OperatorError(
@@ -167,7 +178,7 @@ async function grant(args: string[]): Promise<void> {
 async function mintGrant(args: string[]): Promise<void> {
   const [id = "", ...rest] = args;
   if (!/^[1-9]\d{0,15}$/.test(id) || rest.length > 0) throw new OperatorError("Usage: mint-grant <id>");
-  const { publicClient, wallet, token } = openToken();
+  const { publicClient, wallet, token } = await openToken();
   const call = { ...token, functionName: "mintGrant", args: [BigInt(id)] } as const;
   await publicClient.simulateContract({ ...call, account: wallet.account }).catch(() => {
     throw new OperatorError(`Grant ${id} cannot be minted: it is unknown, already minted, or not due yet.`);
@@ -178,10 +189,12 @@ async function mintGrant(args: string[]): Promise<void> {
   console.log(`Grant ${id} is minted (${hash}).`);
 }
 
-function openToken() {
+async function openToken() {
   const { rpcUrl, deploymentPath, account } = ownerSettings();
-  const { chainId, protocolToken } = readDeployment(deploymentPath);
+  const deployment = readDeployment(deploymentPath);
+  const { chainId, protocolToken } = deployment;
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId });
+  await verifyChain({ publicClient, deployment });
   const wallet = createSigningClient({ rpcUrl, chain, account });
   return { publicClient, wallet, token: { address: protocolToken, abi: protocolTokenAbi } as const };
 }
@@ -237,6 +250,10 @@ async function rotate(args: string[]): Promise<void> {
 export async function withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
   const { db, pool } = createDatabase(databaseUrl(), { maxConnections: 2 });
   try {
+    const connection = await pool.connect().catch(({ message }: Error) => {
+      throw new OperatorError(`DATABASE_URL: cannot connect to the database (${message})`);
+    });
+    connection.release();
     return await work(db);
   } finally {
     await pool.end();

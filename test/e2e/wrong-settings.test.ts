@@ -9,6 +9,8 @@ import { writeDeployment } from "../../src/chain/deployment.js";
 import { ConfigError, parseConfig } from "../../src/config.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
+import { bundled, runOperator } from "../support/programs.js";
+import { runProcess } from "../support/run-process.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
 
@@ -86,4 +88,64 @@ test.each<[what: string, settings: () => Record<string, string>, line: () => str
   );
   expect(fault).toBeInstanceOf(ConfigError);
   expect((fault as Error).message).toBe(line());
+});
+
+const NOWHERE = "http://127.0.0.1:1";
+
+test.each<[what: string, settings: () => Record<string, string>, line: () => string]>([
+  [
+    "another chain",
+    () => ({ DEPLOYMENT: deploymentWith({ chainId: 1 }) }),
+    () => `DEPLOYMENT: is for chain 1, but the node at RPC_URL serves chain ${world.chainId}`,
+  ],
+  [
+    "no node",
+    () => ({ RPC_URL: NOWHERE }),
+    () => "RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC",
+  ],
+  [
+    "a port in use",
+    // Another start block: the index of the stack has an indexer.
+    () => ({
+      DEPLOYMENT: deploymentWith({ startBlock: world.deployment.startBlock + 1 }),
+      INDEXER_PORT: String(busyPort()),
+    }),
+    () =>
+      `INDEXER_PORT: ${busyPort()} is in use; stop the program that listens there, or choose another port`,
+  ],
+])("a start of the indexer with %s ends with a line that says so", async (_, settings, line) => {
+  const env = { ...serviceEnvironment(world.info, 0), ...settings() };
+  const { code, stderr } = await runProcess(process.execPath, [await bundled("indexer")], { env });
+  expect({ code, stderr }).toEqual({ code: 1, stderr: `${line()}\n` });
+});
+
+test.each<[what: string, args: string[], settings: () => Record<string, string>, line: () => string]>([
+  [
+    "an unknown database",
+    ["complaint", "list"],
+    () => ({ DATABASE_URL: databaseWith({ pathname: "/none" }) }),
+    () => 'DATABASE_URL: cannot connect to the database (database "none" does not exist)',
+  ],
+  [
+    "the database of another program",
+    ["complaint", "list"],
+    () => ({ DATABASE_URL: databaseWith({ pathname: "/postgres" }) }),
+    () => "DATABASE_URL: this database has no tables of the service; run npm run migrate first",
+  ],
+  [
+    "no node",
+    ["grant", EMPTY, "1"],
+    () => ({ RPC_URL: NOWHERE }),
+    () => "RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC",
+  ],
+  [
+    "another chain",
+    ["grant", EMPTY, "1"],
+    () => ({ DEPLOYMENT: deploymentWith({ chainId: 1 }) }),
+    () => `DEPLOYMENT: is for chain 1, but the node at RPC_URL serves chain ${world.chainId}`,
+  ],
+])("an operator's command with %s ends with a line that says so", async (_, args, settings, line) => {
+  const env = { ...serviceEnvironment(world.info, 0), OWNER_PRIVATE_KEY: STRANGER, ...settings() };
+  const { code, stderr } = await runOperator(args, env);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: `${line()}\n` });
 });

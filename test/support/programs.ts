@@ -29,7 +29,7 @@ const sourceUrls: Plugin = {
 };
 
 /** The command and all that it imports as one file, to be run by Node alone; gone with this process. */
-export function bundled(command: "operator" | "serve"): Promise<string> {
+export function bundled(command: "indexer" | "operator" | "serve"): Promise<string> {
   let bundle = bundles.get(command);
   if (bundle === undefined) {
     bundle = bundleCommand(command);

@@ -29,6 +29,8 @@ export interface IndexerCommand {
   args: string[];
   /** Complete: the current environment plus the indexer's settings. */
   env: Record<string, string | undefined>;
+  /** The address on which Ponder listens. */
+  host: string;
   /** Postgres schema of this release; the views in `onchain` point at it once it has caught up. */
   schema: string;
 }
@@ -41,6 +43,7 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
   const schema = releaseSchema(options.deploymentPath);
   const ponder = join(ROOT, "node_modules/ponder/dist/esm/bin/ponder.js");
   const root = join(ROOT, "src/indexer");
+  const host = process.env.INDEXER_HOST || "127.0.0.1";
   return {
     command: process.execPath,
     args: [
@@ -49,7 +52,7 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
       ponder,
       ...["--root", root, "--log-format", "json", "--log-level", process.env.PONDER_LOG_LEVEL ?? "warn"],
       ...["start", "--schema", schema, "--views-schema", "onchain"],
-      ...["--hostname", process.env.INDEXER_HOST || "127.0.0.1"],
+      ...["--hostname", host],
     ],
     env: {
       ...process.env,
@@ -61,6 +64,7 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
       PORT: String(options.port),
       PONDER_TELEMETRY_DISABLED: "true",
     },
+    host,
     schema,
   };
 }
