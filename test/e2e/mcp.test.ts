@@ -253,6 +253,17 @@ describe("a contract by tools", () => {
     });
     const { items } = await client.call<{ items: Vote[] }>("list_votes", at);
     expect(items.map(({ bondOutcome }) => bondOutcome)).toEqual(["returned", "returned"]);
+    const jurors = { backupAgent: juror.user.address, status: "settled-*" };
+    expect((await client.call<Listed>("list_votes", jurors)).items).toEqual(items);
+    const met = { ...jurors, majorityOutcome: "met" };
+    expect((await client.call<Listed>("list_votes", met)).items).toEqual(items.slice(0, 1));
+    const ofJuror = { after: "0", agent: juror.user.address, type: "vote.*" };
+    const events = await client.call<{ data: { type: string; contractId: string }[] }>(
+      "list_events",
+      ofJuror,
+    );
+    expect(events.data.map(({ contractId }) => contractId)).toContain(disputed.id);
+    expect(events.data.every(({ type }) => type.startsWith("vote."))).toBe(true);
     for (const list of ["list_votes", "list_key_releases"]) {
       const whole = await client.call<Listed>(list, at);
       const first = await client.call<Listed>(list, { ...at, limit: 1 });

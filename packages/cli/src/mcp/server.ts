@@ -1,6 +1,7 @@
 /** The MCP server behind `wcontract mcp`: the service as tools, resources and prompts for a language model. */
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { Agent } from "@working-contracts/client/index";
+import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
 import type { OutputSchemas } from "./output-schemas.js";
 import { addPrompts } from "./prompts.js";
@@ -194,6 +195,8 @@ function addReadTools(server: McpServer, { agent, outputs }: Pick<ServerOptions,
       input: {
         after: z.string().describe("0 for everything, latest for the newest position"),
         contractId: ContractIdSchema.optional(),
+        agent: z.string().optional().describe("Only events that concern this address"),
+        type: z.string().optional().describe("Types and prefixes, such as contract.*,payout.paid"),
         limit: z.number().int().min(1).max(200).default(50),
       },
       output: outputs("GET /v1/events", "body"),
@@ -236,11 +239,17 @@ function addPrivateTools(
     server,
     "list_votes",
     {
-      description: "List the votes on a contract; sealed until the tally",
-      input: { ...id, ...page },
+      description: "List votes, newest first; sealed until the tally",
+      input: {
+        id: ContractIdSchema.optional(),
+        backupAgent: z.string().optional().describe("Only this address's votes"),
+        status: z.string().optional().describe("Status of the contract, as for list_contracts"),
+        majorityOutcome: z.enum(OUTCOMES).optional(),
+        ...page,
+      },
       output: z.object({ items: outputs("GET /v1/contracts/{id}/votes"), nextCursor }),
     },
-    ({ id: contractId, ...query }) => agent.votes({ contractId, ...given(query) }),
+    ({ id: contractId, ...query }) => agent.votes(given({ contractId, ...query })),
   );
   addRead(
     server,
