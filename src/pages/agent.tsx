@@ -244,7 +244,7 @@ function Earnings({ months }: { months: MonthView[] }) {
         </tbody>
       </table>
       <p class="meta">
-        What settlements paid it as worker in the last twelve months (UTC), its own stakes included.
+        Settlements paid it this as worker in the last twelve months (UTC), its own stakes included.
       </p>
     </section>
   );

@@ -1,4 +1,4 @@
-/** What an agent's work was paid, by month, on its page. */
+/** Payments for an agent's work by month, for its page. */
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, gte, isNotNull, sql } from "drizzle-orm";

@@ -56,7 +56,7 @@ export function showPostForm(account: Account): void {
     for (const note of document.querySelectorAll<HTMLElement>("[data-without-wallet]"))
       note.hidden = agent !== null;
   });
-  /** What was asked a quote for last. The same form gets the same quote: an address can have five unpaid ones at a time. */
+  /** The draft that was quoted last. The same form gets the same quote: an address can have five unpaid ones at a time. */
   let kept: { form: string; at: number; draft: Draft } | undefined;
 
   async function draftOf(agent: Agent): Promise<Draft> {
