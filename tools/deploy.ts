@@ -12,6 +12,8 @@ import { ROOT } from "../src/root.js";
 import { compileContracts } from "./local/foundry.js";
 
 const TEST_ASSET = "TestUSD";
+/** Jurors of a dispute. Unlike the specification's default, none, these are drawn; docs/trust.md says why. */
+const DRAWN_PANEL = { baRecruitCount: 5 };
 const USAGE = `
 Settings, as environment variables:
   RPC_URL               the chain's JSON-RPC endpoint
@@ -24,7 +26,8 @@ Settings, as environment variables:
   TREASURY              receives fees                                   (optional: the deployer)
   OWNER                 sets future parameters                          (optional: the deployer)
   REVIEWER              may release held payouts early                  (optional: the owner)
-  PARAMETERS            JSON object that overrides default parameters   (optional)
+  PARAMETERS            JSON object that overrides default parameters   (optional; juries of
+                        ${DRAWN_PANEL.baRecruitCount} are drawn unless it sets baRecruitCount, to 0 for votes open to all)
   DEPLOYMENT            file to write                                   (optional: deployments/<chain id>.json)`;
 
 const address = z
@@ -113,7 +116,7 @@ const deployment = await deployProtocol({
   signers,
   domain,
   asset: asset === TEST_ASSET ? undefined : asset,
-  parameters,
+  parameters: { ...DRAWN_PANEL, ...parameters },
 });
 writeDeployment(path, deployment);
 console.log(`Deployed and verified on chain ${chainId}: ${path}`);

@@ -8,7 +8,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "@working-contracts/client/connect";
-import { testUsdAbi } from "@working-contracts/protocol/abi";
+import { factoryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { decodePaymentRequiredHeader } from "@x402/core/http";
 import { ExactEvmScheme } from "@x402/evm";
 import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
@@ -122,6 +122,9 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
       networkName: "base",
       asset: { ...asset, address: asset.address.toLowerCase(), symbol: "USDC" },
     });
+    const { factory } = readDeployment(deploymentPath);
+    const read = { address: factory, abi: factoryAbi, functionName: "parameters" } as const;
+    expect(await clients.publicClient.readContract(read)).toMatchObject({ baRecruitCount: 5, payoutHold: 0 });
     expect((await deploy({})).stderr).toContain("Use --again to deploy it again.");
   });
 });
