@@ -104,9 +104,19 @@ function writePackage(name, to, entries) {
   const from = join(PACKAGES, name);
   const manifest = JSON.parse(readFileSync(join(from, "package.json"), "utf8"));
   for (const field of ["private", "devDependencies", "exports"]) delete manifest[field];
-  writeFileSync(join(to, "package.json"), `${JSON.stringify({ ...manifest, ...entries }, null, 2)}\n`);
+  const whole = { ...manifest, ...entries, ...repositoryOf(name) };
+  writeFileSync(join(to, "package.json"), `${JSON.stringify(whole, null, 2)}\n`);
   for (const text of ["README.md", "CHANGELOG.md"]) copyFileSync(join(from, text), join(to, text));
   copyFileSync(join(ROOT, "LICENSE"), join(to, "LICENSE"));
+}
+
+/** npm attests where a package comes from only if its manifest names the repository whose CI publishes it. */
+function repositoryOf(name) {
+  const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: repository } = process.env;
+  if (repository === undefined) return {};
+  return {
+    repository: { type: "git", url: `git+${server}/${repository}.git`, directory: `packages/${name}` },
+  };
 }
 
 /** Declarations of the client and of what it uses of the protocol; imports between the two become relative. */
