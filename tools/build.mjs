@@ -38,8 +38,7 @@ const BUNDLES = [
     ...PACKAGE,
     splitting: true,
     format: "esm",
-    minifyWhitespace: true,
-    minifySyntax: true,
+    minify: true,
   },
   { entry: join(PACKAGES, "cli/src/main.ts"), outfile: join(PACKAGES, "cli/dist/main.js"), ...PACKAGE },
   {
