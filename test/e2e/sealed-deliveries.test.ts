@@ -175,7 +175,8 @@ describe("the service", () => {
     };
     const deceived = await newAgent({ fetch: lying });
     const id = await matched(client, deceived);
-    await expect(deceived.deliver(id, REFERENCE, { seal: true })).rejects.toThrow("no encryption key");
+    await expect(deceived.deliver(id, REFERENCE, { seal: true })).rejects.toThrow("did not sign");
+    await expect(deceived.deliver(id, REFERENCE)).rejects.toThrow("did not sign");
   });
 });
 

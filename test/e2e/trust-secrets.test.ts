@@ -4,10 +4,12 @@ import { join } from "node:path";
 import {
   type ConnectOptions,
   connect,
+  type DeliverOptions,
   openVoteOnChain,
   type Agent as StrictAgent,
   settleOnChain,
 } from "@working-contracts/client/index";
+import { seal } from "@working-contracts/client/sealing";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Address, encodeFunctionData, type Hex, keccak256, zeroHash } from "viem";
@@ -57,21 +59,44 @@ async function strict(options: Partial<ConnectOptions> = {}): Promise<Strict> {
   return { account, ...(await connect({ baseUrl: world.url, account, spendingLimit, node, ...options })) };
 }
 
-async function strictJuror(): Promise<Strict> {
-  const juror = await strict();
-  await world.grantTokens(juror.address as Address, 1000);
-  await laterThan(world, (await juror.stake()).stakedSince as string);
+async function strictJuror(options: Partial<ConnectOptions> = {}): Promise<Strict> {
+  const juror = await strict(options);
+  await eligible(juror);
   return juror;
 }
 
 /** A contract between the two that do not trust the service. */
-async function strictlyMatched(by = strictClient, to = strictWorker): Promise<Address> {
-  const { id } = await by.create((await draft(world)) as never);
+async function strictlyMatched(
+  by: StrictAgent = strictClient,
+  to: StrictAgent = strictWorker,
+  overrides: object = {},
+): Promise<Address> {
+  const { id } = await by.create((await draft(world, overrides)) as never);
   await to.accept(id);
   return id as Address;
 }
 
 const refusal = (error: Error): string => `\`${error.name}\``;
+/** The agent's own client without a node: it takes the service's word. */
+const NO_NODE = { node: undefined as never };
+
+/** A service that answers some requests falsely; null passes the request on. */
+function lying(
+  answer: (path: string, init: RequestInit) => Response | Promise<Response> | null,
+): typeof fetch {
+  return async (url, init = {}) => (await answer(new URL(String(url)).pathname, init)) ?? fetch(url, init);
+}
+
+async function encryptionKeyOf({ address }: StrictAgent): Promise<string> {
+  const path = { address };
+  const { data } = await strictWorker.call("GET /v1/agents/{address}/encryption-key", { path });
+  return data.key as string;
+}
+
+async function eligible(agent: StrictAgent): Promise<void> {
+  await world.grantTokens(agent.address as Address, 1000);
+  await laterThan(world, (await agent.stake()).stakedSince as string);
+}
 
 describe("votes", () => {
   let id: Address;
@@ -80,9 +105,24 @@ describe("votes", () => {
   let plainSalt: Hex;
   let carefulSalt: Hex;
   let next: [Agent, Strict];
+  /** Everything that the careful voter sent to its node. */
+  const asked: string[] = [];
+  let isHiding = false;
+  let hidden: typeof fetch;
 
   beforeAll(async () => {
-    [plain, careful] = [await newJuror(world), await strictJuror()];
+    const node = {
+      request: (request: never) => {
+        asked.push(JSON.stringify(request));
+        return world.publicClient.request(request);
+      },
+    };
+    hidden = lying((path, { method }) => {
+      if (!isHiding) return null;
+      if (path === "/v1/votes") return Response.json({ data: [], nextCursor: null });
+      return method === "POST" && path.endsWith("/votes/open") ? Response.json({ data: [] }) : null;
+    });
+    [plain, careful] = [await newJuror(world), await strictJuror({ node, fetch: hidden })];
     next = [await newJuror(world), await strictJuror()];
     ({ id } = await matched<{ id: Address }>(world, { client, worker }));
     ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: REFERENCE }));
@@ -130,6 +170,8 @@ describe("votes", () => {
     const stored = (salt: Hex) => (places.includes(salt.slice(2)) ? "succeeds" : "finds nothing");
     const results = [stored(plainSalt), stored(carefulSalt)];
     rows.push(["read its vote before it is opened", ...results]);
+    expect(await careful.openVotes({ wait: false })).toEqual([]);
+    expect(asked.join()).not.toContain(carefulSalt.slice(2));
     expect(results).toEqual(["succeeds", "finds nothing"]);
     const { data } = await client.get<{ vote: unknown }[]>(`/v1/contracts/${id}/votes`);
     expect(data.every((one) => one.vote === null)).toBe(true);
@@ -146,6 +188,17 @@ describe("votes", () => {
     rows.push(["open its vote with other votes", ...changed]);
     expect(changed).toEqual(["`CommitmentMismatch`", "`CommitmentMismatch`"]);
 
+    const forgetful = await connect({ baseUrl: world.url, account: careful.account, fetch: hidden });
+    const noticed = (agent: StrictAgent) =>
+      agent.openVotes({ wait: false }).then(
+        () => "succeeds",
+        ({ message }: Error) => (message.includes("still sealed") ? "it notices" : message),
+      );
+    isHiding = true;
+    const results = [await noticed(forgetful), await noticed(careful)];
+    rows.push(["hide its vote until the bond is lost", ...results]);
+    expect(results).toEqual(["succeeds", "it notices"]);
+
     await openOnChain(world, plain, { id, packed: packOutcomes(WORDS), salt: plainSalt });
     await world.testClient.setBalance({ address: careful.address as Address, value: 10n ** 18n });
     await openVoteOnChain(id, { rpcUrl: world.info.rpcUrl, account: careful.account });
@@ -156,6 +209,41 @@ describe("votes", () => {
     });
     expect(opened).toBe(2n);
     rows.push(["withhold the opening of its vote", ...Array(2).fill("it opens on chain")]);
+  });
+});
+
+describe("a payment", () => {
+  test("of a vote is not used to accept a contract in the voter's name", async () => {
+    const attack = async (options: Partial<ConnectOptions>) => {
+      const { id } = await strictClient.create(
+        (await draft(world, { acceptanceCriteria: ["One"] })) as never,
+      );
+      let signed: string | null = null;
+      // With one criterion, a bond is as high as the Worker Stake.
+      const fetching = lying(async (path, init) => {
+        if (init.method !== "POST" || !path.endsWith("/votes")) return null as never;
+        const headers = new Headers(init.headers);
+        signed = headers.get("payment-signature");
+        if (signed !== null) return Response.json({ data: [] });
+        const accept = { ...init, headers, body: JSON.stringify({ accept: true }) };
+        const quoted = await fetch(`${world.url}/v1/contracts/${id}/accept`, accept);
+        const text = atob(quoted.headers.get("payment-required") as string).replaceAll("/accept", "/votes");
+        return new Response("{}", { status: 402, headers: { "payment-required": btoa(text) } });
+      });
+      const voter = await strict({ fetch: fetching, ...options });
+      const refused = await voter.vote(id, ["met"]).then(() => "succeeds", refusal);
+      if (signed === null) return refused;
+      const { signature, authorization } = JSON.parse(atob(signed)).payload;
+      const { from, validAfter, validBefore, nonce } = authorization;
+      const args = [from, { validAfter, validBefore, nonce, signature }] as const;
+      return operator.relayed(
+        id as Address,
+        encodeFunctionData({ abi: escrowAbi, functionName: "accept", args }),
+      );
+    };
+    const results = [await attack(NO_NODE), await attack({})];
+    rows.push(["accept a contract with the payment of its vote", ...results]);
+    expect(results).toEqual(["succeeds", "`RefusedToSign`"]);
   });
 });
 
@@ -173,31 +261,29 @@ describe("a delivery", () => {
     expect(results).toEqual(["succeeds", "finds nothing"]);
   });
 
-  test("is not made by a Worker that insists on sealing if the Client's key is false", async () => {
-    const { key } = (await strictWorker
-      .call("GET /v1/agents/{address}/encryption-key", {
-        path: { address: strictWorker.address },
-      })
-      .then(({ data }) => data)) as { key: string };
-    const deceived = await strict({
-      fetch: async (url, init) => {
-        const response = await fetch(url, init);
-        if (!String(url).endsWith(`${strictClient.address}/encryption-key`)) return response;
-        const { data } = (await response.json()) as { data: object };
-        return Response.json({ data: { ...data, key } });
-      },
-    });
-    const [first, second] = [
-      await strictlyMatched(strictClient, deceived),
-      await strictlyMatched(strictClient, deceived),
-    ];
-    await deceived.deliver(first, REFERENCE);
-    const results = [
-      await readable(first),
-      await deceived.deliver(second, REFERENCE, { seal: true }).then(() => "succeeds", refusal),
-    ];
+  test("is not sealed to a false key, nor made by a Worker that insists if there is none", async () => {
+    const shownKey = (shown: { key: string | null; signature?: null }) =>
+      strict({
+        fetch: async (url, init) => {
+          const response = await fetch(url, init);
+          if (!String(url).endsWith(`${strictClient.address}/encryption-key`)) return response;
+          const { data } = (await response.json()) as { data: object };
+          return Response.json({ data: { ...data, ...shown } });
+        },
+      });
+    const attack = async (by: Strict, options: DeliverOptions) => {
+      const id = await strictlyMatched(strictClient, by);
+      return by.deliver(id, REFERENCE, options).then(() => readable(id), refusal);
+    };
+    const hidden = await shownKey({ key: null, signature: null });
+    const none = [await attack(hidden, {}), await attack(hidden, { seal: true })];
+    rows.push(["hide the encryption key of the Client", ...none]);
+    expect(none).toEqual(["succeeds", "`RefusedToSign`"]);
+    const falsified = await shownKey({ key: await encryptionKeyOf(strictWorker) });
+    const results = [await attack(falsified, { seal: false }), await attack(falsified, { seal: true })];
     rows.push(["name a false encryption key of the Client", ...results]);
     expect(results).toEqual(["succeeds", "`RefusedToSign`"]);
+    expect(await attack(falsified, {})).toBe("`RefusedToSign`");
   });
 
   test("is read by no accomplice that the service names as the Client or a Backup Agent", async () => {
@@ -222,7 +308,31 @@ describe("a delivery", () => {
         return Response.json({ data: { ...data, ...(!isDisputed && { client: accomplice.address }) } });
       },
     });
+    const { id: plain } = await matched<{ id: Address }>(world, { client, worker });
     const id = await strictlyMatched(strictClient, deceived);
+    // Too late to vote on these, but a stake like any other.
+    await eligible(accomplice);
+    ok(await worker.post(`/v1/contracts/${plain}/delivery`, { delivery: REFERENCE }));
+    /** The service releases a key by its index, which the operator changes. */
+    const releasedIf = async (change: string) => {
+      const index = await world.pool.connect();
+      const update = (columns: string, ...values: unknown[]) =>
+        index.query(`update onchain.working_contract set ${columns} where id = $1`, [plain, ...values]);
+      try {
+        // Without the indexer's triggers.
+        await index.query("set session_replication_role = replica");
+        const found = await index.query(
+          "select client, matched_at from onchain.working_contract where id = $1",
+          [plain],
+        );
+        await update(change);
+        const read = await accomplice.reveal(plain, "delivery").catch(() => null);
+        await update("client = $2, matched_at = $3", found.rows[0].client, found.rows[0].matched_at);
+        return read === REFERENCE ? "succeeds" : "finds nothing";
+      } finally {
+        index.release(true);
+      }
+    };
     await deceived.deliver(id, REFERENCE, { seal: true });
     expect(await strictClient.reveal(id, "delivery")).toBe(REFERENCE);
     const stolen = async () =>
@@ -230,16 +340,80 @@ describe("a delivery", () => {
       JSON.parse(await operator.readDelivery(id)).recipients[0].header.kid === accomplice.address
         ? "succeeds"
         : "finds nothing";
-    rows.push(["name an accomplice as the Client", "succeeds", await stolen()]);
+    const asClient = [await releasedIf(`client = '${accomplice.address}'`), await stolen()];
+    rows.push(["name an accomplice as the Client", ...asClient]);
+    ok(await client.pay(`/v1/contracts/${plain}/dispute`));
     await strictClient.dispute(id);
     expect(await deceived.shareDelivery(id)).toEqual([]);
-    rows.push(["name an accomplice as a Backup Agent", "succeeds", await stolen()]);
-    expect(rows.slice(-2).map((row) => row.at(-1))).toEqual(["finds nothing", "finds nothing"]);
+    const asJuror = [await releasedIf(`matched_at = ${2 ** 40 - 1}`), await stolen()];
+    rows.push(["name an accomplice as a Backup Agent", ...asJuror]);
+    for (const results of [asClient, asJuror]) expect(results).toEqual(["succeeds", "finds nothing"]);
+  });
+
+  test("is shared with an agent that was not drawn only once it may vote", async () => {
+    const jurors = [await strictJuror(), await strictJuror()];
+    await recruit(world, 1);
+    const id = await strictlyMatched().finally(() => recruit(world, 0));
+    await strictWorker.deliver(id, REFERENCE, { seal: true });
+    await strictClient.dispute(id);
+    const at = { address: id, abi: escrowAbi } as const;
+    const jury = () => world.publicClient.readContract({ ...at, functionName: "jury" });
+    await expect.poll(async () => (await jury()).drawn, { timeout: 60_000 }).toBe(true);
+    for (const juror of jurors) await juror.reveal(id, "delivery");
+    const drawn: string[] = [];
+    for (const { address } of jurors) {
+      const args = [address as Address] as const;
+      if (await world.publicClient.readContract({ ...at, functionName: "isDrawn", args }))
+        drawn.push(address);
+    }
+    const shared = new Set<string>();
+    const share = async () => {
+      for (const one of await strictWorker.shareDelivery(id)) shared.add(one);
+      // Another one can be drawn as well.
+      return jurors.map(({ address }) => address).filter((one) => shared.has(one));
+    };
+    const { data: released } = await strictWorker.call("GET /v1/contracts/{id}/keys/releases", {
+      path: { id },
+    });
+    expect(released.map(({ releasedTo }) => releasedTo)).toEqual(
+      expect.arrayContaining(jurors.map(({ address }) => address)),
+    );
+    await expect.poll(share, { timeout: 60_000 }).toEqual(drawn);
+    await world.increaseTime(DAY / 2);
+    const all = jurors.map(({ address }) => address);
+    await expect.poll(share, { timeout: 60_000 }).toEqual(all);
+  });
+
+  test("that the service replaced is noticed by Client and Backup Agent with a node", async () => {
+    const parties = { Client: [await strict(NO_NODE), strictClient], Juror: [] as Strict[] };
+    parties.Juror = [await strictJuror(NO_NODE), await strictJuror()];
+    const replaced = async (id: string, reader: Strict, isSealed: boolean) => {
+      const recipient = { address: reader.address, key: await encryptionKeyOf(reader) };
+      await operator.replaceDelivery(id, isSealed ? await seal("ipfs://false", [recipient]) : "ipfs://false");
+      return reader.reveal(id, "delivery").then(
+        (text) => (text === "ipfs://false" ? "succeeds" : String(text)),
+        ({ message }: Error) => (message.includes("shows another text") ? "it notices" : message),
+      );
+    };
+    const ids = [await strictlyMatched(parties.Client[0]), await strictlyMatched()] as const;
+    for (const id of ids) await strictWorker.deliver(id, REFERENCE, { seal: true });
+    for (const name of ["Client", "Juror"] as const) {
+      if (name === "Juror") for (const [i, id] of ids.entries()) await parties.Client[i]?.dispute(id);
+      for (const isSealed of [false, true]) {
+        const results = [];
+        for (const [i, id] of ids.entries())
+          results.push(await replaced(id, parties[name][i] as Strict, isSealed));
+        const reader = name === "Client" ? "its Client" : "a Backup Agent";
+        const how = isSealed ? "by another one, sealed to" : "by a plain one, shown to";
+        rows.push([`replace a sealed delivery ${how} ${reader}`, ...results]);
+        expect(results).toEqual(["succeeds", "it notices"]);
+      }
+    }
   });
 
   test("of a listing for anyone is sealed only to the Client that the chain names", async () => {
     const listing = { ...(await draft(world)), initiator: "worker" as const };
-    const without = await strict({ node: undefined as never });
+    const without = await strict(NO_NODE);
     for (const seller of [strictWorker, without]) {
       const { id } = await seller.create(listing as never);
       await strictClient.accept(id);
@@ -250,7 +424,7 @@ describe("a delivery", () => {
   });
 
   test("is not confused with another one by a Backup Agent if it is sealed", async () => {
-    const juror = await strictJuror();
+    const [trusting, juror] = [await strictJuror(NO_NODE), await strictJuror()];
     const [{ id }, sealed, other] = [
       await matched<{ id: Address }>(world, { client, worker }),
       await strictlyMatched(),
@@ -270,12 +444,12 @@ describe("a delivery", () => {
        where contract_id = $2`,
       [sealed, other],
     );
-    const shown = (one: string) =>
-      juror.reveal(one, "delivery").then(
+    const shown = (by: Strict, one: string) =>
+      by.reveal(one, "delivery").then(
         () => "succeeds",
         ({ message }: Error) => (message.includes("not the reference") ? "it notices" : message),
       );
-    const results = [await shown(id), await shown(sealed)];
+    const results = [await shown(trusting, id), await shown(juror, sealed)];
     rows.push(["show a Backup Agent a false delivery", ...results]);
     expect(results).toEqual(["succeeds", "it notices"]);
   });

@@ -133,7 +133,7 @@ export async function signedIn(
     account,
     clock,
     operator,
-    submitted: submittedIn(join(settings.configDir, "checkpoints", account.address.toLowerCase())),
+    submitted: submittedIn(join(settings.configDir, "submitted", account.address.toLowerCase())),
     ...(domain !== undefined && { domain }),
     ...(rpcUrl !== undefined && { node: rpcUrl }),
     ...(saved && { network: saved.network }),

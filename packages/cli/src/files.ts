@@ -1,4 +1,4 @@
-/** Private files: API keys, spending and submitted checkpoints. */
+/** Private files: API keys, spending, submitted checkpoints and votes. */
 import {
   appendFileSync,
   chmodSync,
@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import type { SubmittedCheckpoints } from "@working-contracts/client/index";
+import type { Submitted } from "@working-contracts/client/index";
 
 const LOCK_TRIES = 200;
 const LOCK_PAUSE_MS = 10;
@@ -42,17 +42,17 @@ export function writePrivateJson(path: string, value: unknown): void {
   renameSync(draft, path);
 }
 
-/** Keeps hashes of submitted checkpoints in one file for each contract. */
-export function submittedIn(dir: string): SubmittedCheckpoints {
-  const fileOf = (contractId: string): string => join(dir, `${encodeURIComponent(contractId)}.txt`);
+/** Keeps what was submitted: hashes of checkpoints in one file for each contract, and the contracts voted on in another. */
+export function submittedIn(dir: string): Submitted {
+  const fileOf = (key: string): string => join(dir, `${encodeURIComponent(key)}.txt`);
   return {
-    read(contractId) {
-      if (!existsSync(fileOf(contractId))) return [];
-      return readFileSync(fileOf(contractId), "utf8").trim().split("\n") as `0x${string}`[];
+    read(key) {
+      if (!existsSync(fileOf(key))) return [];
+      return readFileSync(fileOf(key), "utf8").trim().split("\n") as `0x${string}`[];
     },
-    add(contractId, leaf) {
+    add(key, value) {
       mkdirSync(dir, { recursive: true, mode: 0o700 });
-      appendFileSync(fileOf(contractId), `${leaf}\n`, { mode: 0o600 });
+      appendFileSync(fileOf(key), `${value}\n`, { mode: 0o600 });
     },
   };
 }

@@ -24,9 +24,15 @@ export function actions(session: Session) {
   const caller = signer.address.toLowerCase() as Address;
   const servedTerms = (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/terms", { path: { id } }));
   /** Expects a payment to the contract's own escrow, of an amount computed from its proven terms. */
-  const toEscrow: ToEscrow = (id, dueOf) => async () => {
+  const toEscrow: ToEscrow = (id, status, dueOf) => async () => {
     const terms = provenTerms(id, await servedTerms(id), network);
-    return { payTo: id.toLowerCase(), currency: "stablecoin", ...dueOf(terms), escrow: { id, terms } };
+    return {
+      payTo: id.toLowerCase(),
+      currency: "stablecoin",
+      status,
+      ...dueOf(terms),
+      escrow: { id, terms },
+    };
   };
   const act = (action: "approve" | "cancel" | "withdraw", id: string) => {
     const signing = { action, contract: id, calldata: calldataOf(action) };
@@ -81,7 +87,7 @@ export function actions(session: Session) {
 
     /** Accepts a contract: pays the Worker Stake, or the price of a listing. */
     async accept(id: string): Promise<Contract> {
-      const expect = toEscrow(id, (terms) => ({
+      const expect = toEscrow(id, "created", (terms) => ({
         amount: depositsOf(terms).acceptor,
         deadline: terms.matchDeadline,
       }));
@@ -124,7 +130,7 @@ export function actions(session: Session) {
 
     /** Rejects the delivery and pays the Dispute Bond; Backup Agents decide. */
     async dispute(id: string): Promise<Contract> {
-      const expect = toEscrow(id, ({ price, parameters, reviewDeadline }) => ({
+      const expect = toEscrow(id, "under-review", ({ price, parameters, reviewDeadline }) => ({
         amount: disputeBond(price, parameters),
         deadline: reviewDeadline,
       }));

@@ -1,10 +1,10 @@
-/** Checks on chain, with the caller's own node, that a payment goes to a real escrow of the deployment. */
+/** Checks on chain, with the caller's own node, that a payment goes to a real escrow, and what the service says of one. */
 
 import { TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { encodeCall, selectorOf } from "@working-contracts/protocol/calls";
-import { concatHex } from "@working-contracts/protocol/hex";
-import { STATUSES } from "@working-contracts/protocol/status";
-import { packParameters, packTerms } from "@working-contracts/protocol/terms";
+import { concatHex, keccak256, size, sliceHex, stringToHex } from "@working-contracts/protocol/hex";
+import { isVotingClosed, STATUSES, type Status, seatsOpenAt } from "@working-contracts/protocol/status";
+import { escrowAddress, packParameters, unpackTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { ConnectionError, RefusedToSign } from "./errors.js";
 import { parse, reasonOf } from "./http.js";
@@ -14,17 +14,24 @@ import type { Eip1193Provider } from "./wallets.js";
 /** A node: its JSON-RPC URL, or an EIP-1193 provider. */
 export type Node = string | Eip1193Provider;
 
+type Rpc = <T>(method: string, params: unknown[]) => Promise<T>;
+
 const IMPLEMENTATION = selectorOf("IMPLEMENTATION()");
+/** Length of an EIP-1167 proxy; the escrow's terms follow it. */
+const PROXY_BYTES = 45;
+/** Most nodes return the events of this many blocks. */
+const LOG_BLOCKS = 10_000;
 
 /**
  * Throws RefusedToSign if the node is on another chain, the factory does not deploy this implementation, or a contract
- * of the deployment has no code. With `escrow`, also unless that address holds exactly the proxy with these terms, or
- * for a new one, unless the factory accepts its parameters now.
+ * of the deployment has no code. With `escrow`, also unless there is one at that address and has the status, or for a
+ * new one, unless the factory accepts its parameters now.
  */
 export async function requireOnChain(
   node: Node,
   network: PinnedNetwork,
   escrow?: { id: string; terms: EscrowTerms; isNew?: boolean },
+  status?: Status,
 ): Promise<void> {
   const rpc = requesterOf(node);
   const codeAt = (address: string) => rpc<Hex>("eth_getCode", [address, "latest"]);
@@ -47,50 +54,92 @@ export async function requireOnChain(
     throw new RefusedToSign("implementation", `the factory ${network.factory} deploys other code`);
 
   if (escrow === undefined) return;
-  if (escrow.isNew) {
-    const data = concatHex([
-      selectorOf("parametersValidUntil(bytes29)"),
-      packParameters(escrow.terms.parameters),
-      "0x000000",
-    ]);
-    const validUntil = Number(await rpc<Hex>("eth_call", [{ to: network.factory, data }, "latest"]));
-    const { timestamp } = await rpc<{ timestamp: Hex }>("eth_getBlockByNumber", ["latest", false]);
-    if (validUntil <= Number(timestamp))
-      throw new RefusedToSign("parameters", `the factory ${network.factory} does not accept them`);
+  if (!escrow.isNew) {
+    const actual = await (await factsOf(rpc, network, escrow.id)).status();
+    if (actual !== status)
+      throw new RefusedToSign("status", `the escrow ${escrow.id} is ${actual}, not ${status}`);
     return;
   }
-  const proxy = concatHex([
-    "0x363d3d373d3d3d363d73",
-    network.implementation as Address,
-    "0x5af43d82803e903d91602b57fd5bf3",
-    packTerms(escrow.terms),
+  const data = concatHex([
+    selectorOf("parametersValidUntil(bytes29)"),
+    packParameters(escrow.terms.parameters),
+    "0x000000",
   ]);
-  if ((await codeAt(escrow.id)).toLowerCase() !== proxy.toLowerCase())
-    throw new RefusedToSign("payTo", `there is no escrow with these terms at ${escrow.id}`);
+  const validUntil = Number(await rpc<Hex>("eth_call", [{ to: network.factory, data }, "latest"]));
+  if (validUntil <= (await timeOf(rpc, "latest")))
+    throw new RefusedToSign("parameters", `the factory ${network.factory} does not accept them`);
 }
 
-/** Facts of an escrow, read at the caller's own node. Throws RefusedToSign unless it is one with these terms. */
-export async function escrowAt(
-  node: Node,
-  network: PinnedNetwork,
-  escrow: { id: string; terms: EscrowTerms },
-) {
-  await requireOnChain(node, network, escrow);
-  const rpc = requesterOf(node);
-  const read = (data: Hex, to = escrow.id) => rpc<Hex>("eth_call", [{ to, data }, "latest"]);
+/** Facts of an escrow, read at the caller's own node. Throws RefusedToSign unless it is one of the deployment. */
+export async function escrowAt(node: Node, network: PinnedNetwork, contractId: string) {
+  await requireOnChain(node, network);
+  return factsOf(requesterOf(node), network, contractId);
+}
+
+async function factsOf(rpc: Rpc, network: PinnedNetwork, contractId: string) {
+  const id = contractId.toLowerCase();
+  const { factory, implementation } = network as { factory: Address; implementation: Address };
+  const code = await rpc<Hex>("eth_getCode", [id, "latest"]);
+  // The address commits to the code, and so to the terms.
+  const terms = size(code) > PROXY_BYTES ? unpackTerms(sliceHex(code, PROXY_BYTES)) : undefined;
+  if (terms === undefined || escrowAddress({ factory, implementation, terms }) !== id)
+    throw new RefusedToSign("payTo", `the node has no escrow of this deployment at ${id}`);
+  const { parameters } = terms;
+  const read = (data: Hex, to: string = id) => rpc<Hex>("eth_call", [{ to, data }, "latest"]);
   const holds = async (data: Hex, to?: string): Promise<boolean> => BigInt(await read(data, to)) !== 0n;
-  const { baEligibilityStake } = escrow.terms.parameters;
-  const required = BigInt(baEligibilityStake) * 10n ** BigInt(TOKEN_DECIMALS);
+  const required = BigInt(parameters.baEligibilityStake) * 10n ** BigInt(TOKEN_DECIMALS);
+
+  /** An event that an escrow emits once. Searches from the newest block backwards. */
+  async function emitted(signature: string): Promise<{ data: Hex; blockNumber: Hex }> {
+    const topics = [keccak256(stringToHex(signature))];
+    let to = Number(await rpc<Hex>("eth_blockNumber", []));
+    for (; to >= network.startBlock; to -= LOG_BLOCKS) {
+      const [fromBlock, toBlock] = [Math.max(to - LOG_BLOCKS + 1, 0), to].map((n) => `0x${n.toString(16)}`);
+      const filter = { address: id, topics, fromBlock, toBlock };
+      const [log] = await rpc<{ data: Hex; blockNumber: Hex }[]>("eth_getLogs", [filter]);
+      if (log !== undefined) return log;
+    }
+    throw new Error(`The node has no event ${signature} of ${id}`);
+  }
+
+  /** Meaningful once disputed. `now` is the time of the newest block. */
+  async function dispute() {
+    const jury = await read(encodeCall("jury()"));
+    const word = (i: number) => BigInt(sliceHex(jury, 32 * i, 32 * i + 32));
+    const now = await timeOf(rpc, "latest");
+    return { ...parameters, disputedAt: word(0), sealedVotes: Number(word(2)), now };
+  }
+
   return {
+    status: async () => STATUSES[Number(await read(encodeCall("status()"))) - 1],
     /** Lower case; zero if no one has accepted a listing. */
     client: async () => `0x${(await read(encodeCall("client()"))).slice(-40)}`,
-    isDisputed: async () => STATUSES[Number(await read(encodeCall("status()"))) - 1] === "disputed",
-    /** Whether an agent was drawn, has voted, or has the stake to vote. */
-    mayVote: async (agent: Address): Promise<boolean> =>
-      (await holds(encodeCall("ballotOf(address)", agent))) ||
-      (await holds(encodeCall("isDrawn(address)", agent))) ||
-      holds(encodeCall("isEligible(address,uint256,uint40)", agent, required, 2 ** 40 - 1), network.registry),
+    deliveryHash: async () =>
+      sliceHex((await emitted("WorkingContractDelivered(bytes32,bytes32,uint24)")).data, 0, 32),
+    /** 32 bytes; zero without a vote. */
+    ballotOf: (agent: Address) => read(encodeCall("ballotOf(address)", agent)),
+    dispute,
+    /** Whether an agent was drawn, has voted, or can vote now. */
+    async mayVote(agent: Address): Promise<boolean> {
+      for (const mapping of ["ballotOf", "isDrawn"])
+        if (await holds(encodeCall(`${mapping}(address)`, agent))) return true;
+      const open = await dispute();
+      if (isVotingClosed(open, open.now)) return false;
+      if (open.baRecruitCount > 0 && open.now < seatsOpenAt(open)) return false;
+      // A stake counts only if it was there before the match.
+      const { blockNumber } = await emitted("WorkingContractMatched(address,uint256)");
+      const before = await timeOf(rpc, blockNumber);
+      return holds(
+        encodeCall("isEligible(address,uint256,uint40)", agent, required, before),
+        network.registry,
+      );
+    },
   };
+}
+
+/** In seconds. */
+async function timeOf(rpc: Rpc, block: Hex | "latest"): Promise<number> {
+  return Number((await rpc<{ timestamp: Hex }>("eth_getBlockByNumber", [block, false])).timestamp);
 }
 
 /** The nonce that the agent's signed actions need at an escrow or the registry. */
@@ -103,7 +152,7 @@ export async function signatureNonceAt(node: Node, contract: string, agent: Addr
  * JSON-RPC requests to a node. They throw if the node responds with an error, and ConnectionError if it does not respond.
  * No message has the node's whole URL, because it can contain a key.
  */
-export function requesterOf(node: Node): <T>(method: string, params: unknown[]) => Promise<T> {
+export function requesterOf(node: Node): Rpc {
   if (typeof node !== "string") return (method, params) => node.request({ method, params });
   return async <T>(method: string, params: unknown[]) => {
     const failure = (reason: string) =>

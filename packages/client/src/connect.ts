@@ -22,7 +22,7 @@ import {
   type InputArguments,
   type ResponseOf,
   type Session,
-  type SubmittedCheckpoints,
+  type Submitted,
 } from "./session.js";
 import { CLOCK_TOLERANCE, requireOwnDomain, signChallenge } from "./sign-in.js";
 import { createBudget, type PaymentProgress, type PlannedPayment, type SpendingLimit } from "./spending.js";
@@ -61,8 +61,8 @@ export interface ConnectOptions {
   operator?: OperatorPermission;
   /** API key of an earlier sign-in. If absent, the agent signs in now. */
   apiKey?: string;
-  /** Keeps the hashes of submitted checkpoints; by default in memory, which ends with the program. */
-  submitted?: SubmittedCheckpoints;
+  /** Keeps what was submitted, to notice what the service hides; by default in memory, which ends with the program. */
+  submitted?: Submitted;
   /** Label of the new API key. */
   label?: string;
   /** How long a request is awaited and retried while its outcome is unknown; two minutes by default. */
@@ -190,11 +190,11 @@ export async function connect(options: ConnectOptions) {
   };
 }
 
-function inMemory(): SubmittedCheckpoints {
-  const leaves = new Map<string, Hex[]>();
+function inMemory(): Submitted {
+  const values = new Map<string, Hex[]>();
   return {
-    read: (id) => leaves.get(id) ?? [],
-    add: (id, leaf) => void leaves.set(id, [...(leaves.get(id) ?? []), leaf]),
+    read: (key) => values.get(key) ?? [],
+    add: (key, value) => void values.set(key, [...(values.get(key) ?? []), value]),
   };
 }
 
@@ -221,7 +221,11 @@ async function dryRun(
   const onProgress = ({ payment }: PaymentProgress): never => {
     throw new Quoted(payment);
   };
-  const { create, accept, dispute, vote, stake } = actions({ ...session, onProgress });
+  const { create, accept, dispute, vote, stake } = actions({
+    ...session,
+    onProgress,
+    submitted: inMemory(),
+  });
   const salt: Hex = `0x${"f".repeat(64)}`;
   try {
     await action({ create, accept, dispute, vote: (id, words) => vote(id, words, { salt }), stake });

@@ -1,4 +1,6 @@
 /** Deliveries that only the parties, and in a dispute the Backup Agents, can read. */
+import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
+import type { TermsDocument } from "@working-contracts/protocol/terms";
 import { type Address, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Node } from "./chain-check.js";
 import { type KeyPair, ownKeysOf, publishKey } from "./encryption-keys.js";
@@ -41,7 +43,11 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
 
   const termsOf = async (id: string) => {
     const served = await dataOf(call(session, "GET /v1/contracts/{id}/terms", { path: { id } }));
-    return provenTerms(id, served, session.network);
+    return { ...provenTerms(id, served, session.network), document: served.document as TermsDocument };
+  };
+  const escrowOf = async (id: string, node: Node) => {
+    const { escrowAt } = await import("./chain-check.js");
+    return escrowAt(node, session.network, id);
   };
   const nodeForJuries = (): Node => {
     if (session.node !== undefined) return session.node;
@@ -51,7 +57,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     );
   };
 
-  async function committed(id: string, field: ReferenceField): Promise<string | null> {
+  async function served(id: string, field: ReferenceField): Promise<string | null> {
     const { [field]: jwe } = await get(id);
     if (jwe === null) return null;
     const { keys } = await dataOf(call(session, "GET /v1/contracts/{id}/keys", { path: { id } }));
@@ -59,11 +65,16 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     return key === undefined ? null : (await sealing()).openReference(jwe, key);
   }
 
-  const escrowOf = async (id: string, node: Node) => {
-    const { escrowAt } = await import("./chain-check.js");
-    const terms = await termsOf(id);
-    return escrowAt(node, session.network, { id: id.toLowerCase(), terms });
-  };
+  async function committed(id: string, field: ReferenceField): Promise<string | null> {
+    const text = await served(id, field);
+    if (text === null) return null;
+    const { node } = session;
+    let hash: string | null | undefined;
+    if (field !== "delivery") hash = (await termsOf(id)).document.supplementaryMaterialsHash;
+    else if (node !== undefined) hash = await (await escrowOf(id, node)).deliveryHash();
+    if (hash === undefined || hash === keccak256(stringToHex(text))) return text;
+    throw new Error(`${field}: the service shows another text than the one whose hash is on chain`);
+  }
 
   /** By the contract's terms, or for a listing for anyone by the chain: the service could name an accomplice. */
   async function clientOf(id: string): Promise<string> {
@@ -121,7 +132,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     const missing = [...named].filter((recipient) => !done.has(`${id} ${recipient}`));
     if (missing.length === 0) return [];
     const escrow = await escrowOf(id, node);
-    if (!(await escrow.isDisputed())) return [];
+    if ((await escrow.status()) !== "disputed") return [];
     const { parseSealed, plainTextOf, publishedKey, shareWith } = await sealing();
     const text = await committed(id, "delivery");
     const jwe = text === null ? null : parseSealed(text);
@@ -130,7 +141,8 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     const shared: string[] = [];
     for (const recipient of missing) {
       if (!(await escrow.mayVote(recipient as Address))) continue;
-      const key = await publishedKey(session, recipient);
+      // A key that another did not sign must not keep it from the others.
+      const key = await publishedKey(session, recipient).catch(() => null);
       if (key === null) continue;
       const body = { recipient, jwe: await shareWith(key, plain) };
       await call(session, "POST /v1/contracts/{id}/delivery/shares", { path: { id }, body });
@@ -143,9 +155,12 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
   return {
     /**
      * The text of a reference to which its hash on chain commits: the reference, or its sealed form. Returns null if it is not
-     * set or the caller has no key for it.
+     * set or the caller has no key for it. Throws if the service shows another text; for a delivery, this needs `node`.
      */
     committed,
+
+    /** The same as the service shows it, compared with nothing. */
+    served,
 
     /** Publishes the key to which others seal deliveries. Signs, unless it is published already. */
     publishKey: async (): Promise<void> => publishKey(session, await ownKeys()),
@@ -154,7 +169,9 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     async deliver(id: string, reference: string, { seal: wanted }: DeliverOptions = {}): Promise<Contract> {
       if (wanted === false) return deliverText(id, reference);
       const delivery = await sealed(id, reference).catch((error) => {
-        if (wanted === true || !(error instanceof RefusedToSign) || error.field === "X25519") throw error;
+        // Never if the service shows something false.
+        const isMissing = error instanceof RefusedToSign && ["delivery", "secret"].includes(error.field);
+        if (wanted === true || !isMissing) throw error;
         return reference;
       });
       return deliverText(id, delivery);

@@ -37,9 +37,11 @@ export async function ownKeysOf({ signer, network }: Session): Promise<KeyPair> 
   return { key: x, secret: d };
 }
 
-/** Publishes the agent's key, unless the service serves it already. */
+/** Publishes the agent's key, unless the service serves it already. Throws RefusedToSign for a contract wallet. */
 export async function publishKey(session: Session, { key }: KeyPair): Promise<void> {
   const { signer } = session;
+  if (signer.isContract)
+    throw new RefusedToSign("wallet", "who seals to a contract wallet cannot check its signature");
   if ((await servedKey(session, signer.address)).key === key) return;
   const signature = await signer.signMessage({ message: keyText(session, signer.address, key) });
   await call(session, "POST /v1/agents/me/encryption-key", { body: { key, signature } });

@@ -19,7 +19,7 @@ export {
 } from "./errors.js";
 export { type EventOptions, verifyWebhook } from "./events.js";
 export type { PaymentProof } from "./payment.js";
-export type { SubmittedCheckpoints } from "./session.js";
+export type { Submitted } from "./session.js";
 export type { PaymentProgress, PlannedPayment, SpendingLimit } from "./spending.js";
 export { provenTerms } from "./terms.js";
 export type * from "./types.js";

@@ -16,18 +16,20 @@ import {
 } from "jose";
 import { verifyMessage } from "viem/utils";
 import { type KeyPair, keyText, servedKey } from "./encryption-keys.js";
+import { RefusedToSign } from "./errors.js";
 import type { Session } from "./session.js";
 import type { ReferenceKey } from "./types.js";
 
 const ALG = "ECDH-ES+A256KW";
 const TYPE = "wc-sealed";
-/** The agent's published key; null if there is none, or none that the agent's own signature proves. */
+/** The agent's published key; null if there is none. Throws RefusedToSign if the agent did not sign the one that is shown. */
 export async function publishedKey(session: Session, address: string): Promise<string | null> {
   const { key, signature } = await servedKey(session, address);
   if (key === null) return null;
   const message = keyText(session, address, key);
   const claim = { address: address as Address, message, signature: signature as Hex };
-  return (await verifyMessage(claim)) ? key : null;
+  if (await verifyMessage(claim)) return key;
+  throw new RefusedToSign("key", `the service shows an encryption key that ${address} did not sign`);
 }
 
 export interface Recipient {

@@ -4,6 +4,7 @@
  */
 import { formatDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import type { Permission } from "@working-contracts/protocol/challenge-text";
+import type { Status } from "@working-contracts/protocol/status";
 import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { paths } from "./api.js";
 import type { Node } from "./chain-check.js";
@@ -22,11 +23,14 @@ import type { Budget, PaymentProgress, PlannedPayment } from "./spending.js";
 import type { PinnedNetwork } from "./types.js";
 import type { Signer } from "./wallets.js";
 
-/** Hashes of the checkpoints that an agent submitted, by contract: with them it notices one that the service hides. */
-export interface SubmittedCheckpoints {
+/**
+ * What an agent submitted, to notice what the service hides: by contract the hashes of its checkpoints, and by the text
+ * `votes-` with the factory's address the contracts on which it cast sealed votes.
+ */
+export interface Submitted {
   /** In the order in which they were added. */
-  read(contractId: string): Promise<readonly Hex[]> | readonly Hex[];
-  add(contractId: string, leaf: Hex): Promise<void> | void;
+  read(key: string): Promise<readonly Hex[]> | readonly Hex[];
+  add(key: string, value: Hex): Promise<void> | void;
 }
 
 export interface Session {
@@ -44,7 +48,7 @@ export interface Session {
   node?: Node | undefined;
   /** Called before a payment is signed. Throw to refuse the payment. */
   beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
-  submitted: SubmittedCheckpoints;
+  submitted: Submitted;
   /** Actions that the sign-in leaves to the operator; the agent signs every other one. */
   permission: Permission;
   apiKey: string;
@@ -155,11 +159,15 @@ export function requestOf(
 const VALIDITY_SECONDS = 600;
 
 /** The only payment that a call expects, without the URL that is paid for. */
-export type ExpectedPayment = Omit<Expected, "resource">;
+export interface ExpectedPayment extends Omit<Expected, "resource"> {
+  /** Status of the escrow in which the payment is for this call; in another, the service could use it for another. */
+  status?: Status;
+}
 
 /** Makes the check of a payment to a contract's own escrow, from what its proven terms say is due. */
 export type ToEscrow = (
   id: string,
+  status: Status,
   dueOf: (terms: EscrowTerms) => { amount: bigint; deadline?: number },
 ) => () => Promise<ExpectedPayment>;
 
@@ -195,7 +203,7 @@ export async function pay<E extends Endpoint, T>(
   report("quoted");
   if (session.node !== undefined) {
     const { requireOnChain } = await import("./chain-check.js");
-    await requireOnChain(session.node, network, expected.escrow);
+    await requireOnChain(session.node, network, expected.escrow, expected.status);
   }
   const time = await session.signingTime();
   const readAt = performance.now();

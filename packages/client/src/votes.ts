@@ -2,16 +2,24 @@
  * Votes that the service cannot read: the voter sends a commitment, and opens it once no one else can vote. The salt
  * comes from a signature, and the votes from the salt and the commitment, so there is nothing to keep.
  */
-import { encodeCall } from "@working-contracts/protocol/calls";
 import { toHex } from "@working-contracts/protocol/hex";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
-import { bondNonce, findVotes, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
+import {
+  bondNonce,
+  findVotes,
+  isCommitment,
+  packOutcomes,
+  voteCommitment,
+} from "@working-contracts/protocol/outcomes";
+import { isVotingClosed, votingClosesAt } from "@working-contracts/protocol/status";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { isOutage, ServiceError } from "./errors.js";
+import type { escrowAt, Node } from "./chain-check.js";
+import { isOutage, RefusedToSign, ServiceError } from "./errors.js";
 import { pause } from "./http.js";
 import { secretOf } from "./secrets.js";
-import { call, pay, type Session, type ToEscrow } from "./session.js";
+import { call, dataOf, pay, type Session, type ToEscrow } from "./session.js";
 import type { Outcome, Vote } from "./types.js";
+import { waitUntil } from "./wait.js";
 import type { Signer } from "./wallets.js";
 
 export interface VoteOptions {
@@ -26,6 +34,8 @@ export interface OpenOptions {
   wait?: boolean;
   intervalMs?: number;
   signal?: AbortSignal;
+  /** Opens the vote on this contract alone. */
+  id?: string;
   /** Salts that were passed to `vote`, by contract id. */
   salts?: Record<string, Hex>;
   /** Called for each vote that is opened. */
@@ -33,46 +43,91 @@ export interface OpenOptions {
 }
 
 const INTERVAL_MS = 15_000;
+/** How long the node is asked whether a vote is open on chain, after the service said so. */
+const CONFIRMATION_MS = 10_000;
+/** Seconds after the voting window in which a vote that is not open yet can be the service's delay. */
+const GRACE = 3600;
+const ALONE = "open it yourself (openVoteOnChain, wcontract open-votes --on-chain)";
 
 export function votes(session: Session, toEscrow: ToEscrow) {
   const { network, signer } = session;
   const voter = signer.address.toLowerCase() as Address;
   const ballotOf = (id: string) => ({ chainId: network.chainId, escrow: id.toLowerCase() as Address, voter });
 
-  /** Contracts on which only the caller can open its vote. */
-  async function sealedVotes(): Promise<string[]> {
-    const sealed = new Set<string>();
+  const contractOf = (id: string) => dataOf(call(session, "GET /v1/contracts/{id}", { path: { id } }));
+  const kept = `votes-${network.factory}`;
+  /** Contracts on which nothing is left to open. */
+  const done = new Set<string>();
+  const escrows = new Map<string, Awaited<ReturnType<typeof escrowAt>>>();
+
+  /** The caller's votes in disputes, as the service lists them: whether only the caller can open them, by contract. */
+  async function listed(): Promise<Map<string, boolean>> {
+    const isSealed = new Map<string, boolean>();
     let cursor: string | null | undefined;
     do {
       const query = { backupAgent: voter, status: "disputed", limit: 200, ...(cursor && { cursor }) };
       const page = await call(session, "GET /v1/votes", { query });
-      for (const { contractId, vote } of page.data) if (vote === null) sealed.add(contractId);
+      for (const { contractId, vote } of page.data) isSealed.set(contractId, vote === null);
       cursor = page.nextCursor;
     } while (cursor !== null);
-    return [...sealed];
+    return isSealed;
   }
 
-  /** Opens one vote if it is due. With a node, the chain says whether it is; otherwise the service's event log does. */
-  async function openOne(id: string, given?: Hex): Promise<boolean> {
+  /** Opens one vote if it is due, as the service says. Throws if it does not list a vote in a dispute. */
+  async function openListed(id: string, list: Map<string, boolean> | null, given?: Hex): Promise<boolean> {
+    if (list !== null && !list.get(id)) {
+      if (!list.has(id) && (await contractOf(id)).status === "disputed")
+        throw new Error(`The service does not list your vote on ${id}: ${ALONE}`);
+      done.add(id);
+      return false;
+    }
     const query = { contractId: id, agent: voter, type: "vote.sealed,deadline.approaching" };
     const { data: events } = await call(session, "GET /v1/events", { query });
+    if (!events.some(({ data }) => data.deadline === "openingDeadline")) return false;
     const commitment = events.findLast(({ type }) => type === "vote.sealed")?.data.commitment as Hex;
-    const isAnnounced = events.some(({ data }) => data.deadline === "openingDeadline");
-    if (session.node === undefined && !isAnnounced) return false;
+    return send(id, commitment, given);
+  }
+
+  /** Opens one vote if it is due, as the chain says. Throws if the service should have opened it, and has not. */
+  async function openProven(
+    id: string,
+    node: Node,
+    { wait, given }: { wait: boolean; given?: Hex | undefined },
+  ) {
+    const escrow = escrows.get(id) ?? (await (await import("./chain-check.js")).escrowAt(node, network, id));
+    escrows.set(id, escrow);
+    const ballot = await escrow.ballotOf(voter);
+    const dispute = await escrow.dispute();
+    const isSealed = isCommitment(ballot);
+    const isOpened = !isSealed && BigInt(ballot) !== 0n;
+    const isLate = dispute.now >= votingClosesAt(dispute) + GRACE;
+    if (isOpened || (isLate && !isSealed) || (await escrow.status()) !== "disputed") {
+      done.add(id);
+      return false;
+    }
+    // A payment that was signed can become a vote until no one else can vote.
+    if (!isSealed || !isVotingClosed(dispute, dispute.now)) return false;
+    const stateOf = () => `Your vote on ${id} is still sealed at the node: ${ALONE}`;
+    try {
+      if (!(await send(id, ballot, given)) && wait && !isLate) return false;
+    } catch (error) {
+      if (isLate && isOutage(error)) throw new Error(`${stateOf()}: ${error.message}`);
+      throw error;
+    }
+    const timeoutMs = CONFIRMATION_MS;
+    await waitUntil(
+      () => escrow.ballotOf(voter),
+      (word) => !isCommitment(word),
+      { timeoutMs, stateOf },
+    );
+    return true;
+  }
+
+  async function send(id: string, commitment: Hex, given?: Hex): Promise<boolean> {
     const salt = given ?? (await voteSalt(signer, ballotOf(id)));
     const words = findVotes(commitment, { ...ballotOf(id), salt });
     if (words === null)
       throw new Error(`This salt does not open the vote on ${id}; pass the one of the vote`);
-    if (session.node !== undefined) {
-      const data = encodeCall("openVote(address,uint24,bytes32)", voter, packOutcomes(words), salt);
-      const { requesterOf } = await import("./chain-check.js");
-      const rpc = requesterOf(session.node);
-      const isDue = await rpc("eth_call", [{ to: id, data }, "latest"]).then(
-        () => true,
-        () => false,
-      );
-      if (!isDue) return false;
-    }
     const body = { votes: entriesOf(words), salt };
     try {
       await call(session, "POST /v1/contracts/{id}/votes/open", { path: { id }, body });
@@ -97,13 +152,16 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       const random = () => toHex(crypto.getRandomValues(new Uint8Array(32)));
       const sealing = salt ?? (entrust ? random() : await voteSalt(signer, ballotOf(id)));
       const commitment = voteCommitment({ ...ballotOf(id), votes: packOutcomes(words), salt: sealing });
-      const expect = toEscrow(id, ({ price, parameters, criteriaCount }) => {
+      const expect = toEscrow(id, "disputed", ({ price, parameters, criteriaCount }) => {
         // A commitment to another number of outcomes could never be opened.
         if (words.length !== criteriaCount)
           throw new RangeError(`${words.length} outcomes for ${criteriaCount} criteria`);
         return { amount: voteDeposit(price, criteriaCount, parameters) };
       });
-      return pay(session, "POST /v1/contracts/{id}/votes", {
+      const keep = () => session.submitted.add(kept, id.toLowerCase() as Hex);
+      // Before it is signed, because the service could hide that it was used; the chain will tell.
+      if (session.node !== undefined && !entrust) await keep();
+      const result = await pay(session, "POST /v1/contracts/{id}/votes", {
         path: { id },
         body: JSON.stringify(entrust ? { votes: entriesOf(words), salt: sealing } : { commitment }),
         // The bond then signs the votes: no one can carry it with others.
@@ -114,14 +172,25 @@ export function votes(session: Session, toEscrow: ToEscrow) {
           salt: (headers.get("vote-salt") as Hex | null) ?? sealing,
         }),
       });
+      if (session.node === undefined && !entrust) await keep();
+      return result;
     },
 
     /**
      * Opens each sealed vote of this agent as soon as no one else can vote. By default waits until none is left, also
-     * while the service does not respond. Without its own node (`connect`), it takes the service's word that voting has
-     * ended. Returns the contracts.
+     * while the service does not respond. With a node (`connect`), the chain says which votes are sealed, whether voting has
+     * ended and whether they were opened; otherwise the service does. Throws if the service hides a vote that this
+     * agent remembers, or does not open it. Returns the contracts.
      */
-    async openVotes({ wait = true, intervalMs = INTERVAL_MS, signal, salts, onOpened }: OpenOptions = {}) {
+    async openVotes({
+      wait = true,
+      intervalMs = INTERVAL_MS,
+      signal,
+      salts,
+      onOpened,
+      id: only,
+    }: OpenOptions = {}) {
+      const { node } = session;
       const opened: string[] = [];
       for (;;) {
         const failures: unknown[] = [];
@@ -131,19 +200,30 @@ export function votes(session: Session, toEscrow: ToEscrow) {
           isWaiting = true;
           return true;
         };
-        const left = await sealedVotes().catch((error) => {
-          if (isTemporary(error)) return [];
-          throw error;
+        const list = await listed().catch((error) => {
+          if (!isTemporary(error)) failures.push(error);
+          return null;
         });
-        for (const id of left.filter((one) => !opened.includes(one))) {
+        const ids = new Set<string>(await session.submitted.read(kept));
+        for (const [id, isSealed] of list ?? []) if (isSealed) ids.add(id);
+        for (const id of ids) {
+          if (done.has(id) || (only !== undefined && id !== only.toLowerCase())) continue;
+          const given = salts?.[id];
           try {
-            if (await openOne(id, salts?.[id])) {
+            const isOpened =
+              node === undefined
+                ? await openListed(id, list, given)
+                : await openProven(id, node, { wait, given });
+            if (isOpened) {
+              done.add(id);
               opened.push(id);
               onOpened?.(id);
-            } else isWaiting = true;
+            } else isWaiting ||= !done.has(id);
           } catch (error) {
+            // A record of another chain.
+            if (error instanceof RefusedToSign && error.field === "payTo") done.add(id);
             // One vote must not keep the others closed.
-            if (!isTemporary(error)) failures.push(error);
+            else if (!isTemporary(error)) failures.push(error);
           }
         }
         if (!wait || !isWaiting) {

@@ -6,6 +6,8 @@ import { RefusedToSign } from "./errors.js";
 /** A viem account, or anything that signs like one. Private keys stay inside. */
 export interface Signer {
   address: Address;
+  /** Others cannot check its signatures without a node, so it publishes no encryption key. */
+  isContract?: boolean;
   signMessage(message: { message: string }): Promise<Hex>;
   // biome-ignore lint/suspicious/noExplicitAny: viem's own type is generic over the typed data.
   signTypedData(typedData: any): Promise<Hex>;
@@ -65,6 +67,7 @@ export function contractWallet(address: string, sign: (hash: Hex) => Promise<Hex
   };
   return {
     address: address as Address,
+    isContract: true,
     signMessage: async ({ message }) => deployed((await hashes()).messageHash(message)),
     signTypedData: async (typedData) => deployed((await hashes()).typedDataHash(typedData)),
   };
