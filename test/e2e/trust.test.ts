@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { readQuote, signPayment } from "@working-contracts/client/payment";
 import type { PinnedNetwork } from "@working-contracts/client/types";
+import { verifyContract } from "@working-contracts/client/verify/verify";
 import type { Signer } from "@working-contracts/client/wallets";
 import {
   delegationAbi,
@@ -10,12 +11,15 @@ import {
   registryAbi,
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
+import { challengeText, FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import { actionTypedData } from "@working-contracts/protocol/signed-action";
 import {
   type Address,
+  concat,
   encodeFunctionData,
   type Hex,
   keccak256,
+  pad,
   parseEther,
   stringToHex,
   zeroHash,
@@ -283,6 +287,65 @@ describe("an operator with the token owner's key", () => {
       world.publicClient.simulateContract({ address: later.id, ...voting, account: wallet.account }),
     ).rejects.not.toThrow("NotEligible");
     rows.push(["pack the jury of a matched contract", ...Array(4).fill("`NotEligible`")]);
+  });
+});
+
+describe("verify", () => {
+  /** Calls the address in its first word with the rest of its input. */
+  const FORWARDS = "0x6020360360205f375f5f602036035f5f5f355af100";
+
+  async function allowedBy(id: Address): Promise<string | undefined> {
+    const options = { nodes: [world.info.rpcUrl], network: world.deployment };
+    const { steps } = await verifyContract(new Error("No service"), id, options);
+    return steps.find(({ step }) => step === "Withdrawn")?.allowedBy;
+  }
+
+  /** A third party to which the Worker leaves actions. */
+  async function registered(delegate: Agent, permission = FULL_PERMISSION): Promise<Hex> {
+    const { delegation, domain, factory, chainId } = world.deployment;
+    const issuedAt = await world.chainNow();
+    const granted = {
+      ...{ agent: worker.address, operator: delegate.address, ...permission },
+      ...{ nonce: zeroHash, issuedAt, expiresAt: issuedAt + 300 },
+    };
+    const message = challengeText({ domain, factory, chainId, ...granted });
+    const args = [granted, await worker.account.signMessage({ message })] as const;
+    const wallet = await walletOf(world, delegate);
+    const register = { address: delegation, abi: delegationAbi, functionName: "register", args } as const;
+    return mined(world, await wallet.writeContract(register));
+  }
+
+  test("attributes a call to the operator that sent it, not to the one that was registered last", async () => {
+    const { id } = await matched<Escrow>(world, { client, worker });
+    const delegate = await world.newAgent();
+    const hash = await registered(delegate);
+    const strict = await operator.delegationOf(worker, { actions: 0, until: 0 });
+    expect(await operator.relayed(world.deployment.delegation, strict)).toBe("succeeds");
+    const wallet = await walletOf(world, delegate);
+    await mined(world, await wallet.writeContract({ address: id, abi: escrowAbi, functionName: "withdraw" }));
+    expect(await allowedBy(id)).toBe(`its delegation to ${delegate.address}, registered in ${hash}`);
+  });
+
+  test("attributes what the operator carried to the delegation that allowed it", async () => {
+    const { id } = await matched<Escrow>(world, { client, worker });
+    await operator.relayed(world.deployment.delegation, await operator.delegationOf(worker));
+    expect(await operator.relayed(id, call("withdraw"))).toBe("succeeds");
+    expect(await allowedBy(id)).toMatch(/^its delegation to the operator, registered in 0x/);
+  });
+
+  test("does not attribute a contract wallet's own call to a delegation that does not allow it", async () => {
+    const { id } = await matched<Escrow>(world, { client, worker });
+    const sender = await world.newAgent();
+    await registered(sender, { actions: 1, until: 0 });
+    const strict = await operator.delegationOf(worker, { actions: 0, until: 0 });
+    expect(await operator.relayed(world.deployment.delegation, strict)).toBe("succeeds");
+    await world.testClient.setCode({ address: worker.address, bytecode: FORWARDS });
+    const wallet = await walletOf(world, sender);
+    const data = concat([pad(id), call("withdraw")]);
+    // An estimate would do without the inner call.
+    const gas = 500_000n;
+    await mined(world, await wallet.sendTransaction({ to: worker.address, data, gas }));
+    expect(await allowedBy(id)).toBe("a call by its own contract");
   });
 });
 

@@ -20,13 +20,15 @@ export function showVerification(account: Account): void {
   });
 }
 
-function reportOf({ equal, fields, steps }: Verification): HTMLElement[] {
-  const differing = fields.filter((field) => !field.equal);
+function reportOf({ equal, fields, notCompared, steps }: Verification): HTMLElement[] {
+  const compared = fields.filter((field) => field.equal !== null);
+  const differing = compared.filter((field) => !field.equal);
   const summary = document.createElement("p");
   summary.className = equal ? "notice good" : "notice bad";
   summary.textContent = equal
-    ? `All ${fields.length} facts are what the chain says.`
-    : `${differing.length} of ${fields.length} facts differ from the chain.`;
+    ? `All ${compared.length} facts are what the chain says.`
+    : `${differing.length} of ${compared.length} facts differ from the chain.`;
+  if (notCompared.length > 0) summary.append(` Not compared: ${notCompared.join("; ")}.`);
   return [
     summary,
     ...(equal

@@ -1,5 +1,7 @@
 /** Names the party whose signature allowed each step of a contract, from the chain alone. */
 import { delegationAbi } from "@working-contracts/protocol/abi";
+import { encodeWords } from "@working-contracts/protocol/calls";
+import { type AgentAction, actionBits } from "@working-contracts/protocol/challenge-text";
 import { bondNonce } from "@working-contracts/protocol/outcomes";
 import {
   type Address,
@@ -9,7 +11,7 @@ import {
   parseEventLogs,
   type TransactionReceipt,
 } from "viem";
-import { getContractEvents, getTransactionReceipt } from "viem/actions";
+import { getContractEvents, getTransaction, getTransactionReceipt } from "viem/actions";
 import {
   type EscrowEvent,
   type EscrowOnChain,
@@ -43,12 +45,12 @@ export async function stepsOf(
   const [agentClient, worker] = terms.workerInitiated
     ? [acceptor, terms.initiator]
     : [terms.initiator, acceptor];
-  const actors: Record<string, Address> = {
-    WorkingContractCancelled: terms.initiator,
-    WorkingContractDeclined: acceptor,
-    WorkingContractWithdrawn: worker,
-    WorkingContractDelivered: worker,
-    WorkingContractApproved: agentClient,
+  const actors: Record<string, [Address, AgentAction]> = {
+    WorkingContractCancelled: [terms.initiator, "cancel"],
+    WorkingContractDeclined: [acceptor, "decline"],
+    WorkingContractWithdrawn: [worker, "withdraw"],
+    WorkingContractDelivered: [worker, "deliver"],
+    WorkingContractApproved: [agentClient, "approve"],
   };
   const payers: Record<string, Address> = {
     WorkingContractCreated: terms.initiator,
@@ -57,30 +59,58 @@ export async function stepsOf(
   };
 
   /** The escrow accepts a signature, a call by the party or by whom it delegated to; an event shows the first. */
-  async function actionOf(event: EscrowEvent, { from, to }: TransactionReceipt, party: Address) {
-    const { blockNumber, logIndex } = event;
+  async function actionOf(
+    event: EscrowEvent,
+    { from, to }: TransactionReceipt,
+    [party, action]: [Address, AgentAction],
+  ): Promise<string> {
+    const { blockNumber, logIndex, timestamp } = event;
     const before = events.find((one) => one.blockNumber === blockNumber && one.logIndex === logIndex - 1);
     if (before?.name === "ActionSigned" && lower(before.args.agent) === party) return "its signed action";
-    if (isAddressEqual(from, party) && to !== null && isAddressEqual(to, id)) return "its own transaction";
-    const ofParty = {
+    const isDirect = to !== null && isAddressEqual(to, id);
+    if (isDirect && isAddressEqual(from, party)) return "its own transaction";
+    /** Who called the escrow, unless the party's own contract did. */
+    const operator = lower(isDirect ? from : (to ?? party)) as Address;
+    const granted = await grantOf(party, operator, event);
+    const isGranted =
+      granted !== null &&
+      (granted.actions & actionBits([action])) !== 0 &&
+      (granted.until === 0 || timestamp < granted.until);
+    if (!isGranted) return "a call by its own contract";
+    const name = operator === lower(network.relay) ? "the operator" : operator;
+    return `its delegation to ${name}, registered in ${granted.transactionHash}`;
+  }
+
+  /** What the party had left to an operator before an event, from the text that it signed; null if nothing. */
+  async function grantOf(agent: Address, operator: Address, { blockNumber, logIndex }: EscrowEvent) {
+    const ofBoth = {
       address: network.delegation as Address,
       abi: delegationAbi,
-      args: { agent: party },
+      args: { agent, operator },
     } as const;
     const changes = await Promise.all(
       (["DelegationRegistered", "DelegationRevoked"] as const).map((eventName) =>
         inRanges(range(blockNumber), ({ from, to }) =>
-          getContractEvents(client, { ...ofParty, eventName, fromBlock: from, toBlock: to }),
+          getContractEvents(client, { ...ofBoth, eventName, fromBlock: from, toBlock: to }),
         ),
       ),
     );
-    const last = changes
+    const earlier = changes
       .flat()
       .filter((one) => one.blockNumber < blockNumber || one.logIndex < logIndex)
-      .sort((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex)
-      .at(-1);
-    if (last?.eventName !== "DelegationRegistered") return "a call by its own contract";
-    return `its delegation to the operator, registered in ${last.transactionHash}`;
+      .sort((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
+    const since = earlier.slice(earlier.findLastIndex((one) => one.eventName === "DelegationRevoked") + 1);
+    // The escrows go by the newest text, in whatever order the texts were registered.
+    const issuedAt = Math.max(...since.map(({ args }) => ("issuedAt" in args && args.issuedAt) || 0));
+    const last = since.find(({ args }) => "issuedAt" in args && args.issuedAt === issuedAt);
+    if (last === undefined) return null;
+    const { transactionHash } = last;
+    const { input } = await getTransaction(client, { hash: transactionHash });
+    // The words of `Delegation` after these two: actions, until, nonce, issuedAt.
+    const [, ...texts] = input.split(encodeWords(agent, operator).slice(2));
+    const wordOf = (text: string, i: number) => Number(`0x${text.slice(64 * i, 64 * (i + 1))}`);
+    const text = texts.find((one) => wordOf(one, 3) === issuedAt);
+    return text === undefined ? null : { actions: wordOf(text, 0), until: wordOf(text, 1), transactionHash };
   }
 
   /** The first transfer from the party to this escrow after the event, and the nonce of its authorization if it has one. */
@@ -125,7 +155,7 @@ export async function stepsOf(
     const paid = paymentIn(receipt, party, event.logIndex);
     const { commitment } = event.args;
     if (commitment !== undefined && paid?.nonce !== bondNonce(commitment as Hex))
-      return `${paid ? PAYMENT : USED_BEFORE}; the votes, ${await actionOf(event, receipt, party)}`;
+      return `${paid ? PAYMENT : USED_BEFORE}; the votes, ${await actionOf(event, receipt, [party, "vote"])}`;
     if (paid !== null) return paid.nonce === null ? "its own transaction" : PAYMENT;
     return event.name === "WorkingContractCreated" ? openedFromBalance(event) : USED_BEFORE;
   }
@@ -137,7 +167,7 @@ export async function stepsOf(
       return { step: name.replace("WorkingContract", ""), party: lower(party), allowedBy, transactionHash };
     };
     const actor = actors[name];
-    if (actor !== undefined) return by(actor, await actionOf(event, receipt, actor));
+    if (actor !== undefined) return by(actor[0], await actionOf(event, receipt, actor));
     const payer = name === "VoteSealed" ? (lower(args.backupAgent) as Address) : payers[name];
     if (payer !== undefined) return by(payer, await paidBy(event, receipt, payer));
     if (name.startsWith("Surplus")) return by(args.payer, USED_BEFORE);

@@ -25,6 +25,7 @@ export interface Protocol {
   startBlock: number;
   factory: string;
   implementation: string;
+  relay: string;
   delegation: string;
   asset: { address: string };
 }

@@ -1,4 +1,4 @@
-/** Checks every response of the service about a contract against the chain. */
+/** Rebuilds a contract from the chain, and checks every response of the service about it, as far as it answers. */
 import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
 import { computeCriteria } from "@working-contracts/protocol/criteria";
 import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
@@ -28,14 +28,17 @@ export interface Comparison {
   field: string;
   chain: unknown;
   api: unknown;
-  equal: boolean;
+  /** Null if the service did not show the fact, or its proof. */
+  equal: boolean | null;
 }
 
 export interface Verification {
   id: string;
-  /** Whether all fields are. */
+  /** Whether no field differs. */
   equal: boolean;
   fields: Comparison[];
+  /** What the service did not show, each with the reason. */
+  notCompared: string[];
   /** The party whose signature allowed each step. */
   steps: Step[];
 }
@@ -45,7 +48,7 @@ export interface Reader
   extends Pick<ReturnType<typeof reads>, "get" | "terms" | "settlement" | "checkpoints"> {
   address: string;
   network: Protocol;
-  committed(id: string, field: ReferenceField): Promise<string | null>;
+  served(id: string, field: ReferenceField): Promise<string | null>;
   reveal(id: string, field: ReferenceField): Promise<string | null>;
 }
 
@@ -53,10 +56,11 @@ export interface Reader
 const TRIES = 4;
 const PAUSE_MS = 1500;
 
+/** With an error in the place of `reader`, the contract is rebuilt without the service. */
 export async function verifyContract(
-  reader: Reader,
+  reader: Reader | Error,
   given: string,
-  { nodes, network = reader.network, onRetry }: VerifyOptions,
+  { nodes, network = (reader as Reader).network, onRetry }: VerifyOptions,
 ): Promise<Verification> {
   const id = given.toLowerCase() as Address;
   const [first, ...others] = nodes;
@@ -64,7 +68,8 @@ export async function verifyContract(
   for (let attempt = 1; ; attempt++) {
     const onChain = await readNode(first, id, network);
     const { escrow, steps } = onChain;
-    const fields = compare(id, escrow, rebuild(escrow), await ask(reader, id));
+    const api = await ask(reader, id);
+    const fields = compare(id, escrow, rebuild(escrow), api);
     for (const node of others) {
       const same = await readNode(node, id, network, escrow.blockNumber).then(
         digestOf,
@@ -73,8 +78,8 @@ export async function verifyContract(
       const expected = digestOf(onChain);
       fields.push({ field: `node ${nameOf(node)}`, chain: expected, api: same, equal: same === expected });
     }
-    const equal = fields.every((one) => one.equal);
-    if (equal || attempt === TRIES) return { id, equal, fields, steps };
+    const equal = fields.every((one) => one.equal !== false);
+    if (equal || attempt === TRIES) return { id, equal, fields, notCompared: api.notCompared, steps };
     onRetry?.();
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
@@ -115,41 +120,48 @@ function digestOf({ escrow, steps }: OnChain): string {
   return keccak256(stringToHex(JSON.stringify({ ...escrow, paid: [...escrow.paid], steps }, plainOf)));
 }
 
+/** Undefined if the service did not respond with it. */
 interface ApiResponses {
-  contract: Contract;
-  terms: Terms;
-  settlement: Settlement;
-  checkpoints: Checkpoint[];
-  /** The text to which the hash on chain commits; null if there is none or the caller may not read it. */
-  delivery: string | null;
-  supplementaryMaterials: string | null;
+  contract: Contract | undefined;
+  terms: Terms | undefined;
+  settlement: Settlement | undefined;
+  checkpoints: Checkpoint[] | undefined;
+  /** The text to which the hash on chain should commit; null if there is none or the caller may not read it. */
+  delivery: string | null | undefined;
+  supplementaryMaterials: string | null | undefined;
   /** Whether the caller is the Client of a delivered contract, and yet cannot read the delivery. */
   isWithheld: boolean;
   /** Whether the delivery opens with the caller's key; null if the caller is not meant to read it. */
   opens: boolean | null;
+  notCompared: string[];
 }
 
-async function ask(reader: Reader, id: string): Promise<ApiResponses> {
-  const [contract, terms, settlement, checkpoints] = await Promise.all([
-    reader.get(id),
-    reader.terms(id),
-    reader.settlement(id),
-    reader.checkpoints(id),
+async function ask(reader: Reader | Error, id: string): Promise<ApiResponses> {
+  const notCompared: string[] = [];
+  const attempt = async <T>(what: string, read: (from: Reader) => Promise<T>): Promise<T | undefined> => {
+    try {
+      if (reader instanceof Error) throw reader;
+      return await read(reader);
+    } catch (error) {
+      notCompared.push(`${what}: ${(error as Error).message}`);
+      return undefined;
+    }
+  };
+  const [contract, terms, settlement, checkpoints, delivery, supplementaryMaterials] = await Promise.all([
+    attempt("contract", (from) => from.get(id)),
+    attempt("terms", (from) => from.terms(id)),
+    attempt("settlement", (from) => from.settlement(id)),
+    attempt("checkpoints", (from) => from.checkpoints(id)),
+    attempt("delivery", (from) => ifAllowed(() => from.served(id, "delivery"))),
+    attempt("supplementaryMaterials", (from) => ifAllowed(() => from.served(id, "supplementaryMaterials"))),
   ]);
-  const [delivery, supplementaryMaterials] = await Promise.all([
-    ifAllowed(() => reader.committed(id, "delivery")),
-    ifAllowed(() => reader.committed(id, "supplementaryMaterials")),
-  ]);
-  const isReader = contract.client === reader.address || contract.worker === reader.address;
+  const { address } = reader as Reader;
+  const isClient = contract?.client === address;
+  const isReader = isClient || contract?.worker === address;
   return {
-    contract,
-    terms,
-    settlement,
-    checkpoints,
-    delivery,
-    supplementaryMaterials,
-    isWithheld: contract.client === reader.address && contract.delivery !== null && delivery === null,
-    opens: isReader && delivery !== null ? await canOpen(reader, id) : null,
+    ...{ contract, terms, settlement, checkpoints, delivery, supplementaryMaterials, notCompared },
+    isWithheld: isClient && contract?.delivery !== null && delivery === null,
+    opens: isReader && delivery ? await canOpen(reader as Reader, id) : null,
   };
 }
 
@@ -174,58 +186,82 @@ const TEXT_FIELDS = [
 const MATERIALS = "supplementaryMaterialsHash";
 const UNPROVEN = "(the text behind termsHash is unknown)";
 
-/** Returns one row for each fact that both the chain and the API state. */
+/** Returns one row for each fact that the chain states, or proves. */
 function compare(id: string, escrow: EscrowOnChain, rebuilt: Rebuilt, api: ApiResponses): Comparison[] {
-  const { contract, terms, settlement, delivery } = api;
+  const { contract, terms, settlement, checkpoints, delivery } = api;
   const rows: Comparison[] = [];
-  const row = (field: string, chain: unknown, served: unknown): void => {
+  function row<T>(
+    field: string,
+    chain: unknown,
+    response: T | undefined,
+    pick: (response: T) => unknown,
+  ): void {
+    if (response === undefined) return void rows.push({ field, chain, api: null, equal: null });
+    let served: unknown;
+    try {
+      served = pick(response);
+    } catch {
+      // A response in another form than the documented one differs.
+    }
     rows.push({ field, chain, api: served, equal: canonicalize(chain) === canonicalize(served) });
-  };
+  }
 
   const { statusOnChain, ...fields } = rebuilt.contract;
-  row("address of the terms", fields.id, id);
-  row("status reported by the escrow", statusOnChain, fields.status);
-  for (const [field, value] of Object.entries(fields)) row(field, value, contract[field as keyof Contract]);
-  row("acceptanceCriteria, count", escrow.terms.criteriaCount, contract.acceptanceCriteria.length);
+  row("address of the terms", fields.id, id, (address) => address);
+  row("status reported by the escrow", statusOnChain, fields.status, (status) => status);
+  for (const [field, value] of Object.entries(fields))
+    row(field, value, contract, (served) => served[field as keyof Contract]);
+  const { criteriaCount } = escrow.terms;
+  row("acceptanceCriteria, count", criteriaCount, contract, (served) => served.acceptanceCriteria.length);
 
-  const served = terms.escrowTerms as Record<string, unknown>;
   for (const [field, value] of Object.entries(escrow.terms)) {
-    row(`terms.${field}`, typeof value === "bigint" ? String(value) : value, served[field]);
-  }
-  const textHash = keccak256(stringToHex(terms.canonicalDocument));
-  row("text of the terms, hash", escrow.terms.termsHash, textHash);
-  const isProven = textHash === escrow.terms.termsHash;
-  const document = JSON.parse(terms.canonicalDocument) as Record<string, unknown>;
-  const proven = (name: string): unknown => (isProven ? document[name] : UNPROVEN);
-  for (const field of TEXT_FIELDS) row(`${field} in the terms`, proven(field), contract[field]);
-  const hashOf = (plain: string): string => keccak256(stringToHex(plain));
-  const hasMaterials = isProven ? document[MATERIALS] !== null : UNPROVEN;
-  row("has supplementaryMaterials", hasMaterials, contract.supplementaryMaterials !== null);
-  if (api.supplementaryMaterials !== null) {
-    row("supplementaryMaterials, hash", proven(MATERIALS), hashOf(api.supplementaryMaterials));
-  }
-  row("has delivery", rebuilt.deliveryHash !== null, contract.delivery !== null);
-  const { checkpoints } = api;
-  if (rebuilt.checkpointsRoot !== null)
-    row("checkpoints, root", rebuilt.checkpointsRoot, rootOfLeaves(checkpoints.map(checkpointLeaf)));
-  if (rebuilt.statedOutcomes !== null) {
-    const computed = computeCriteria({
-      criteriaCount: escrow.terms.criteriaCount,
-      applicationTerms: document.applicationTerms as Record<string, unknown> | null,
-      metrics: checkpoints.at(-1)?.data ?? null,
+    row(`terms.${field}`, typeof value === "bigint" ? String(value) : value, terms, ({ escrowTerms }) => {
+      return (escrowTerms as Record<string, unknown>)[field];
     });
-    row("computed criteria, by the Worker and by the checkpoints", rebuilt.statedOutcomes, computed);
   }
-  row("delivery withheld by the service", false, api.isWithheld);
-  if (delivery !== null) row("delivery, hash", rebuilt.deliveryHash, hashOf(delivery));
-  if (api.opens !== null) row("delivery opens with your key", true, api.opens);
+  const hashOf = (plain: string): string => keccak256(stringToHex(plain));
+  const text = String(terms?.canonicalDocument);
+  row("text of the terms, hash", escrow.terms.termsHash, terms, () => hashOf(text));
+  const isProven = hashOf(text) === escrow.terms.termsHash;
+  const document: Record<string, unknown> = isProven ? JSON.parse(text) : {};
+  const proven = (name: string): unknown => (isProven ? document[name] : UNPROVEN);
+  // Without the text of the terms nothing proves these.
+  const provable = terms && contract;
+  for (const field of TEXT_FIELDS)
+    row(`${field} in the terms`, proven(field), provable, (served) => served[field]);
+  const hasMaterials = isProven ? document[MATERIALS] !== null : UNPROVEN;
+  row("has supplementaryMaterials", hasMaterials, provable, (one) => one.supplementaryMaterials !== null);
+  const materials = terms && api.supplementaryMaterials;
+  if (materials !== null) row("supplementaryMaterials, hash", proven(MATERIALS), materials, hashOf);
+  row("has delivery", rebuilt.deliveryHash !== null, contract, (one) => one.delivery !== null);
+  if (rebuilt.checkpointsRoot !== null)
+    row("checkpoints, root", rebuilt.checkpointsRoot, checkpoints, (served) =>
+      rootOfLeaves(served.map(checkpointLeaf)),
+    );
+  if (rebuilt.statedOutcomes !== null) {
+    row(
+      "computed criteria, by the Worker and by the checkpoints",
+      rebuilt.statedOutcomes,
+      terms && checkpoints,
+      (served) =>
+        computeCriteria({
+          criteriaCount,
+          applicationTerms: document.applicationTerms as Record<string, unknown> | null,
+          metrics: served.at(-1)?.data ?? null,
+        }),
+    );
+  }
+  row("delivery withheld by the service", false, contract, () => api.isWithheld);
+  if (delivery !== null) row("delivery, hash", rebuilt.deliveryHash, delivery, hashOf);
+  if (api.opens !== null) row("delivery opens with your key", true, api.opens, (opens) => opens);
 
   const { legs, ...ends } = rebuilt.settlement;
-  for (const [field, value] of Object.entries(ends)) {
-    row(`settlement.${field}`, value, settlement[field as keyof Settlement]);
-  }
-  row("settlement.legs, count", legs.length, settlement.legs.length);
-  for (const [i, leg] of legs.entries()) row(`settlement.${leg.name} to ${leg.to}`, leg, settlement.legs[i]);
-  for (const { payee, moved, due } of rebuilt.transfers) row(`transferred to ${payee}`, moved, due);
+  for (const [field, value] of Object.entries(ends))
+    row(`settlement.${field}`, value, settlement, (served) => served[field as keyof Settlement]);
+  row("settlement.legs, count", legs.length, settlement, (served) => served.legs.length);
+  for (const [i, leg] of legs.entries())
+    row(`settlement.${leg.name} to ${leg.to}`, leg, settlement, (served) => served.legs[i]);
+  for (const { payee, moved, due } of rebuilt.transfers)
+    row(`transferred to ${payee}`, moved, due, (value) => value);
   return rows;
 }
