@@ -126,6 +126,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await worker.press("Accept", { pay: true });
     await worker.done("Accept");
     await worker.page.getByLabel("Hash or URI of your work").fill("ipfs://map");
+    await worker.page.getByLabel("Do not deliver if the service could read it").check();
     await expectAccessible(worker.page);
     await worker.page.setViewportSize(PHONE);
     await expectNoSidewaysScroll(worker.page);

@@ -98,7 +98,7 @@ describe("a contract by command line", () => {
     await worker.json("deliver", id, "ipfs://summary");
     expect((await client.json<Shown>("--yes", "dispute", id)).status).toBe("disputed");
     await Promise.all([
-      juror.json("--yes", "vote", id, "met", "not-met"),
+      juror.json("--yes", "vote", "--no-wait", id, "met", "not-met"),
       other.json("--yes", "vote", "--entrust", id, "met", "unclear"),
     ]);
     await expectVerified(client, id);
@@ -119,6 +119,34 @@ describe("a contract by command line", () => {
         ["VoteClaimed", expect.any(String), byAnyone],
       ]),
     );
+  });
+
+  it("is judged by a vote that waits, and opens itself although the service lists none", async () => {
+    const hiding = await openMiddle(world, {
+      change(path, data) {
+        if (path.startsWith("/v1/votes?") && Array.isArray(data)) data.length = 0;
+      },
+    });
+    const [client, worker, juror] = await Promise.all([newUser(), newUser(), newUser()]);
+    await world.grantTokens(juror.address, 1000);
+    await juror.json("--yes", "stake");
+    const { id } = await client.json<Shown>(...POST);
+    await worker.json("--yes", "accept", id);
+    await worker.json("deliver", id, "ipfs://summary");
+    await client.json("--yes", "dispute", id);
+    const at = { address: id as Address, abi: escrowAbi } as const;
+    const opened = () => world.publicClient.readContract({ ...at, functionName: "openedVotes" });
+    const voting = juror.run("--url", hiding.url, "--yes", "vote", id, "met", "not-met");
+    const sealed = async () =>
+      (await world.publicClient.readContract({ ...at, functionName: "jury" })).sealedVotes;
+    await expect.poll(sealed, { timeout: 60_000 }).toBe(1);
+    expect(await juror.json("open-votes", "--now")).toEqual({ opened: [] });
+    await world.increaseTime(86_400);
+    const { code, stderr } = await voting;
+    hiding.close();
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain("waiting until voting has ended");
+    expect(await opened()).toBe(1n);
   });
 
   it("is withdrawn, declined or cancelled", async () => {
@@ -158,7 +186,7 @@ describe("a service", () => {
     await worker.json("--yes", "accept", id);
     await worker.json("deliver", id, "ipfs://summary");
     await client.json("--yes", "dispute", id);
-    await juror.json("--yes", "vote", id, "met", "not-met");
+    await juror.json("--yes", "vote", "--no-wait", id, "met", "not-met");
     await world.testClient.setBalance({ address: juror.address, value: 10n ** 18n });
     await world.increaseTime(86_400);
     const gone = await openMiddle(world, { loses: () => true });
@@ -264,6 +292,37 @@ describe("verify", () => {
     expect(fields.filter(({ equal }) => !equal).map(({ field }) => field)).toEqual([
       "delivery withheld by the service",
     ]);
+  });
+
+  it("needs no service and no key, and says what it could not compare", async () => {
+    const client = await newUser();
+    const { id } = await client.json<Shown>(...POST);
+    const alone = await newUser({ usd: "0", env: { WC_PRIVATE_KEY: "" } });
+    const gone = await openMiddle(world, { loses: () => true });
+    for (const user of [alone, client]) {
+      const verifying = user.run("--url", gone.url, "--patience", "1s", "--json", "verify", id);
+      const { code, stdout, stderr } = await verifying;
+      expect(code, stderr).toBe(0);
+      const { equal, fields, notCompared, steps } = JSON.parse(stdout);
+      expect(equal).toBe(true);
+      expect(fields).toContainEqual({ field: "status", chain: "created", api: null, equal: null });
+      expect(notCompared.length).toBeGreaterThan(3);
+      expect(steps).toMatchObject([{ step: "Created", party: client.address }]);
+      expect(stderr).toContain("not compared: settlement: ");
+    }
+    gone.close();
+    const { stdout } = await alone.run("verify", id);
+    expect(stdout).toMatch(/not compared\s+status\s+created/);
+
+    const refusing = await openMiddle(world, {
+      change(path, data) {
+        if (path.endsWith("/settlement")) for (const key of Object.keys(data)) delete data[key];
+      },
+    });
+    const differing = await client.run("--url", refusing.url, "verify", id);
+    refusing.close();
+    expect(differing.code).toBe(1);
+    expect(differing.stdout).toMatch(/DIFFERS\s+settlement.legs, count/);
   });
 
   it("points out a node that hides an event", async () => {

@@ -13,6 +13,7 @@ import type { Contract, Settlement, Stake, Vote } from "@working-contracts/clien
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
 import { clockOptions } from "../support/chain-time.js";
+import { created } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
 import { openMiddle, openUsers, type User, type Users, WC } from "./cli-actors.js";
 
@@ -223,7 +224,7 @@ describe("a contract by tools", () => {
     expect(await worker.call("accept_contract", { id })).toMatchObject({ status: "matched" });
     const materials = { id, field: "supplementaryMaterials" };
     expect(await worker.call("read_reference", materials)).toEqual({ reference: "ipfs://paper" });
-    await worker.call("deliver", { id, reference: "ipfs://summary" });
+    await worker.call("deliver", { id, reference: "ipfs://summary", seal: true });
     const delivery = { reference: "ipfs://summary" };
     expect(await client.call("read_reference", { id, field: "delivery" })).toEqual(delivery);
     await client.call("approve_delivery", { id });
@@ -234,6 +235,11 @@ describe("a contract by tools", () => {
     expect(legs).toContainEqual(
       expect.objectContaining({ name: "worker-pay", address: worker.user.address, amount: "47.5" }),
     );
+
+    const { id: unsealed } = await created(world, await world.newAgent({ usd: "100" }));
+    await worker.call("accept_contract", { id: unsealed });
+    const insisting = { id: unsealed, reference: "ipfs://summary", seal: true };
+    expect(await worker.refusal("deliver", insisting)).toMatchObject({ error: "RefusedToSign" });
 
     const disputed = await client.call<Contract>("post_contract", WORK);
     const at = { id: disputed.id };

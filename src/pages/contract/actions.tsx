@@ -18,6 +18,9 @@ export function Actions({ data: { contract, now } }: { data: ContractPageData })
         <label>
           Hash or URI of your work <input name="reference" required maxlength={4096} />
         </label>
+        <label>
+          <input type="checkbox" name="seal" /> Do not deliver if the service could read it
+        </label>
       </Action>
       <Action action="withdraw" name="Withdraw" text="You give up the work and part of your stake." />
       <Action action="approve" name="Approve" text="The worker is paid. This is final." />

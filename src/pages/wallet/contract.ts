@@ -37,7 +37,8 @@ const ACTIONS: Record<string, Action> = {
   },
   deliver: {
     isOpen: (c, me) => c.status === "matched" && me === c.worker,
-    perform: (agent, id, field) => agent.deliver(id, field("reference")),
+    perform: (agent, id, field) =>
+      agent.deliver(id, field("reference"), field("seal") === "" ? {} : { seal: true }),
   },
   withdraw: {
     isOpen: (c, me) => c.status === "matched" && me === c.worker,

@@ -12,6 +12,7 @@ import { describeContract, fields, plain, table } from "../terminal.js";
 
 interface VoteOptions {
   entrust?: boolean;
+  wait: boolean;
 }
 
 interface OpenOptions {
@@ -161,9 +162,13 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
 
   program
     .command("vote <id> <outcomes...>")
-    .description(`vote on a disputed contract: ${OUTCOMES.join(", ")} for each criterion; pay the bond`)
+    .description(
+      `vote on a disputed contract: ${OUTCOMES.join(", ")} for each criterion; pay the bond, wait until voting has ended, and open the vote`,
+    )
     .option("--entrust", "let the service open your vote; it can read it before the tally")
-    .action(async (id: string, words: string[], { entrust = false }: VoteOptions, command: Command) => {
+    .option("--no-wait", "do not wait: open it later, with open-votes")
+    .action(async (id: string, words: string[], options: VoteOptions, command: Command) => {
+      const { entrust = false, wait } = options;
       const context = contextOf(command);
       const outcomes = words.map(outcomeOf);
       const agent = await context.agent();
@@ -176,9 +181,16 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
           ),
           entrust
             ? `The service opens it. If it does not, you can, with this salt:\n${salt}`
-            : "Only you can open it: run `wcontract open-votes` now, or within a day of the end of voting.",
+            : "Only you can open it, within a day of the end of voting.",
         ].join("\n"),
       );
+      if (entrust) return;
+      if (!wait) return context.out.progress("Run `wcontract open-votes` then, or now: it waits.");
+      context.out.progress(
+        "waiting until voting has ended, to open the vote; if this ends before, run `wcontract open-votes`",
+      );
+      const opened = await agent.openVotes({ id });
+      context.out.progress(opened.length === 0 ? "nothing was left to open" : "opened the vote");
     });
 
   program

@@ -42,10 +42,17 @@ export function addWriteTools(server: McpServer, { agent, outputs, unfinished }:
     "deliver",
     {
       description: "Deliver a reference (a hash or URI), sealed to the client's key if it has published one",
-      inputSchema: { id: ContractIdSchema, reference: z.string() },
+      inputSchema: {
+        id: ContractIdSchema,
+        reference: z.string(),
+        seal: z
+          .boolean()
+          .optional()
+          .describe("true: refuse to deliver if the service could read the reference; false: do not seal it"),
+      },
       outputSchema: contract,
     },
-    ({ id, reference }) => agent.deliver(id, reference),
+    ({ id, reference, ...options }) => agent.deliver(id, reference, given(options)),
   );
   tool(
     "submit_checkpoint",
