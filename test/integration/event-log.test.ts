@@ -1,12 +1,14 @@
-/** The event log on a chain with reorgs, with an indexer that restarts, and with several writers. */
+/** Index and event log on a chain with reorgs, with an indexer that restarts, and with several writers. */
 import { asc, eq, isNotNull } from "drizzle-orm";
-import type { Address, Hex } from "viem";
+import { type Address, type Hex, keccak256 } from "viem";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { migrate } from "../../src/db/client.js";
-import { indexProgress, waitForIndexed } from "../../src/db/index-position.js";
+import { type IndexedTarget, indexProgress, waitForIndexed } from "../../src/db/index-position.js";
 import { createNotifications, type Notifications } from "../../src/db/notifications.js";
+import * as onchain from "../../src/db/onchain.js";
 import { event } from "../../src/db/schema.js";
 import { createLogWriter, writeLog } from "../../src/events/log-writer.js";
+import { respondFrom } from "../../src/payments/operation-outcome.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { holdTerms } from "./held-terms.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
@@ -61,11 +63,28 @@ const createKnown = (title: string): Promise<Address> =>
   });
 
 const headNumber = () => network.publicClient.getBlockNumber({ cacheTime: 0 });
-const indexed = async (blockNumber?: bigint) =>
-  waitForIndexed(network.db, {
-    blockNumber: blockNumber ?? (await headNumber()),
-    timeoutMs: INDEXING_MS,
-  });
+const reach = (target: Omit<IndexedTarget, "timeoutMs">, timeoutMs = INDEXING_MS) =>
+  waitForIndexed(network.db, { ...target, timeoutMs });
+const indexed = async (blockNumber?: bigint) => reach({ blockNumber: blockNumber ?? (await headNumber()) });
+
+const addressOf = (wallet: Wallet) => wallet.account.address.toLowerCase() as Address;
+async function rowOf(escrow: Address) {
+  const [row] = await network.db
+    .select()
+    .from(onchain.workingContract)
+    .where(eq(onchain.workingContract.id, escrow));
+  return row;
+}
+
+async function namesOf(escrow: Address) {
+  const { escrowEvent } = onchain;
+  const rows = await network.db
+    .select()
+    .from(escrowEvent)
+    .where(eq(escrowEvent.contractId, escrow))
+    .orderBy(escrowEvent.id);
+  return rows.map(({ name }) => name);
+}
 
 const logOf = (escrow: Address) =>
   network.db.select().from(event).where(eq(event.contractId, escrow)).orderBy(asc(event.position));
@@ -85,7 +104,11 @@ async function expectWhole(): Promise<void> {
   expect(rows.map(({ position }) => position)).toEqual(rows.map((_, i) => BigInt(i + 1)));
 }
 
-/** Replaces the newest blocks, down to and including `from`, with empty ones; see indexer-reorg.test.ts. */
+/**
+ * Replaces the newest blocks, down to and including `from`, with empty ones. The indexer is idle meanwhile: if it is
+ * just requesting the logs of a removed block, Ponder repeats that request for a minute before it looks at the next
+ * block.
+ */
 async function removeBlocks(from: bigint): Promise<void> {
   await pauseBlocks(network.testClient);
   let head: bigint;
@@ -112,13 +135,30 @@ const rawOf = (hash: Hex): Promise<Hex> =>
   });
 
 describe("the event log", () => {
-  it("corrects events that a reorg removed, and reports those that replaced them", async () => {
+  it("undoes a match, corrects the events that a reorg removed, and reports those that replaced them", async () => {
     startWriter();
     const escrow = await createKnown("contested");
     const lost = await actors.accept(worker, escrow);
+    const target = { ...lost, escrow, timeoutMs: INDEXING_MS };
+    expect(await waitForIndexed(network.db, target), "first match is visible").toBe(true);
+    expect(await rowOf(escrow)).toMatchObject({ phase: "matched", worker: addressOf(worker) });
+    expect(await respondFrom(network.db, target, () => rowOf(escrow))).toMatchObject({ phase: "matched" });
     await untilTypes(escrow, ["contract.created", "contract.accepted"]);
 
-    await removeBlocks(lost.blockNumber);
+    const overtaken = respondFrom(network.db, target, async () => {
+      await removeBlocks(lost.blockNumber);
+      await until(async () => (await rowOf(escrow))?.phase === "created");
+    });
+    await expect(overtaken, "a response built from a removed block").rejects.toMatchObject({
+      code: "settlement_pending",
+    });
+    expect(await rowOf(escrow)).toMatchObject({
+      worker: null,
+      matchedAt: null,
+      updatedBlock: expect.any(BigInt),
+    });
+    expect(await namesOf(escrow)).toEqual(["WorkingContractCreated"]);
+    expect(await reach({ ...lost, escrow }, 200), "the lost block counts as not indexed").toBe(false);
     await untilTypes(escrow, ["contract.created", "contract.accepted", "event.reverted"]);
     const [, accepted, reverted] = await logOf(escrow);
     expect(reverted).toMatchObject({
@@ -129,6 +169,13 @@ describe("the event log", () => {
     expect(accepted?.revertedBy).toBe(reverted?.position);
 
     const won = await actors.accept(rival, escrow);
+    expect(await reach({ ...won, escrow }), "second match is visible").toBe(true);
+    expect(await rowOf(escrow)).toMatchObject({
+      phase: "matched",
+      worker: addressOf(rival),
+      updatedBlockHash: won.blockHash,
+    });
+    expect(await namesOf(escrow)).toEqual(["WorkingContractCreated", "WorkingContractMatched"]);
     await untilTypes(escrow, [
       "contract.created",
       "contract.accepted",
@@ -137,23 +184,26 @@ describe("the event log", () => {
     ]);
     expect((await logOf(escrow)).at(-1)).toMatchObject({
       blockHash: won.blockHash,
-      data: { worker: rival.account.address.toLowerCase() },
+      data: { worker: addressOf(rival) },
     });
     await expectWhole();
   });
 
-  it("undoes the newest events first, and reports again those that are mined in another block", async () => {
+  it("undoes a whole Working Contract, the newest events first, and finds it again in its new block", async () => {
     startWriter();
     const before = await headNumber();
     const escrow = await createKnown("moved");
     const accepted = await actors.accept(worker, escrow);
     await untilTypes(escrow, ["contract.created", "contract.accepted"]);
+    const row = await rowOf(escrow);
     const raw: Hex[] = [];
     for (let number = before + 1n; number <= accepted.blockNumber; number++) {
       const { transactions } = await network.publicClient.getBlock({ blockNumber: number });
       for (const hash of transactions) raw.push(await rawOf(hash));
     }
     await removeBlocks(before + 1n);
+    await until(async () => (await rowOf(escrow)) === undefined);
+    expect(await namesOf(escrow)).toEqual([]);
     const undone = ["contract.created", "contract.accepted", "event.reverted", "event.reverted"];
     await untilTypes(escrow, undone);
     const log = await logOf(escrow);
@@ -161,6 +211,14 @@ describe("the event log", () => {
 
     await mineAgain(raw);
     await untilTypes(escrow, [...undone, "contract.created", "contract.accepted"]);
+    const again = await rowOf(escrow);
+    const changed = { createdAt: 0n, matchedAt: 0n, updatedBlock: 0n, updatedBlockHash: "0x" };
+    expect({ ...again, ...changed }).toEqual({ ...row, ...changed });
+    expect(again?.updatedBlockHash).not.toBe(row?.updatedBlockHash);
+
+    // Events of an escrow that was deployed, removed by a reorg and deployed again must still be followed.
+    const delivery = await actors.deliver(worker, escrow);
+    expect(await reach({ ...delivery, escrow })).toBe(true);
     await expectWhole();
   });
 
@@ -373,5 +431,59 @@ describe("the event log", () => {
     const undone = (await logOf(escrow)).slice(5).map(({ data }) => data.type);
     expect(undone).toEqual(["contract.absent", "contract.accepted", "contract.created"]);
     await expectWhole();
+  });
+});
+
+describe("a reorg", () => {
+  it("restores a deleted stake", async () => {
+    const agent = network.wallet(4);
+    const staker = addressOf(agent);
+    const staked = await actors.stake(agent, ELIGIBILITY_STAKE);
+    expect(await reach({ ...staked, staker }), "the stake is visible").toBe(true);
+    const unbonding = await actors.requestUnstake(agent);
+    expect(await reach({ ...unbonding, staker }), "its withdrawal is visible").toBe(true);
+    const elsewhere = { ...unbonding, blockHash: keccak256(unbonding.blockHash), staker };
+    expect(await reach(elsewhere, 200), "another branch's withdrawal counts as not indexed").toBe(false);
+    const stakeOf = () =>
+      network.db
+        .select()
+        .from(onchain.stake)
+        .where(eq(onchain.stake.agent, addressOf(agent)));
+    await reach({ blockNumber: await headNumber() });
+    const before = await stakeOf();
+    expect(before).toMatchObject([{ amount: ELIGIBILITY_STAKE, releasableAt: expect.any(BigInt) }]);
+
+    await network.testClient.increaseTime({ seconds: 48 * 3600 });
+    const { blockNumber } = await actors.withdrawStake(agent);
+    await reach({ blockNumber });
+    expect(await stakeOf()).toEqual([]);
+    expect(await reach({ ...unbonding, staker }, 200), "a deleted row may not have been inserted yet").toBe(
+      false,
+    );
+
+    await removeBlocks(blockNumber);
+    await until(async () => (await stakeOf()).length === 1);
+    expect(await stakeOf()).toEqual(before);
+  });
+});
+
+describe("a new block", () => {
+  it("is usually visible within a quarter of a second", async () => {
+    const delayOfNextBlock = async (): Promise<number> => {
+      const blockNumber = (await headNumber()) + 1n;
+      const visible = reach({ blockNumber });
+      await until(async () => (await headNumber()) >= blockNumber);
+      const startedAt = performance.now();
+      expect(await visible).toBe(true);
+      return performance.now() - startedAt;
+    };
+    let delays: number[] = [];
+    const median = () => delays.toSorted((a, b) => a - b)[delays.length / 2];
+    // While the machine is busy, the newest ten can all be late.
+    await until(async () => {
+      delays = [...delays, await delayOfNextBlock()].slice(-10);
+      return delays.length === 10 && Number(median()) < 250;
+    }).catch(() => undefined);
+    expect(median()).toBeLessThan(250);
   });
 });

@@ -193,7 +193,7 @@ export const MUTANTS = [
     name: "answer-of-what-is-gone",
     file: "src/payments/operation-outcome.ts",
     edits: [["if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 })))", "if (target.timeoutMs < 0)"]],
-    tests: "test/integration/indexer-reorg.test.ts",
+    tests: "test/integration/event-log.test.ts",
     only: "undoes a match",
   },
   {
