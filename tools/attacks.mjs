@@ -40,13 +40,13 @@ const ATTACKS = [
   [
     "one address creates and cancels in a loop",
     "its allowance of gas a day",
-    "test/e2e/gas-accounts.test.ts",
+    "test/e2e/contract-interrupted.test.ts",
     "stop an address that creates and cancels in a loop",
   ],
   [
     "new addresses create, delegate, decline and revoke in a loop",
     "the gas budget of an hour",
-    "test/e2e/gas-accounts.test.ts",
+    "test/e2e/contract-interrupted.test.ts",
     "stop new addresses that delegate, decline and revoke in a loop",
   ],
   [

@@ -1,20 +1,43 @@
-/** Calls whose outcome is not known in time return 503, never a fresh quote, and the outcome on repetition. */
+/**
+ * A service that is interrupted, restarted and at its limits. Calls whose outcome is not known in time return 503, never
+ * a fresh quote, and the outcome on repetition. Attacks at the operator's gas end at the limits. Without the service the
+ * parties still get every unit out of the escrows.
+ */
 
-import { relayAbi, testUsdAbi } from "@working-contracts/protocol/abi";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { escrowAbi, registryAbi, relayAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
+import { type Address, parseEther, parseUnits } from "viem";
+import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import { createSigningClient } from "../../src/chain/clients.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { StakeView } from "../../src/features/stakes/view.js";
 import { localAccount } from "../../tools/local/network.js";
-import type { Agent } from "../support/agent.js";
+import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
-import { draft, matched } from "../support/contracts.js";
+import { mined, openOnChain, tokensOf, walletOf } from "../support/chain.js";
+import {
+  created,
+  DAY,
+  delivered,
+  disputed,
+  draft,
+  eventually,
+  matched,
+  newJuror,
+  newPair,
+  ok,
+  signedChallenge,
+  vote,
+} from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { type Stack, startStack } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
+import { worstGas } from "../support/worst-gas.js";
 
-/** Short, as calls wait this long while the chain is stopped. Long enough for all other calls on a busy machine. */
-const WAIT_MS = "4000";
+/** Short, as calls wait this long while the chain is stopped. On a busy machine other calls repeat themselves. */
+const WAIT_MS = "2000";
+/** For tests in which the chain never stops. */
+const PATIENT_MS = "25000";
 let stack: Stack;
 let world: World;
 let client: Agent;
@@ -295,54 +318,206 @@ test("a price whose stakes and bonds round down to zero works with payments of z
   expect(disputed.data).toMatchObject({ status: "disputed", disputeBond: "0.0" });
 });
 
-test.each([
-  ["acceptance", "accept", [200, "created"]],
-  ["creation", "create", [404, undefined]],
-])("no one is refused because a reorg removed the contract's %s", async (_, kind, shown) => {
-  await stack.restartService({ CONFIRMATIONS: "40" });
-  const rival = await world.newAgent({ usd: "1000" });
-  const { id } = await matched(world, { client, worker });
-  const path = `/v1/contracts/${id}`;
-  await withoutBlocks(async () => {
-    const { rows } = await world.pool.query<{ block: string }>(
-      "select block_number as block from app.operation where escrow = $1 and kind = $2",
-      [id, kind],
-    );
-    const head = await world.publicClient.getBlockNumber({ cacheTime: 0 });
-    const depth = Number(head - BigInt(rows[0]?.block ?? 0)) + 1;
-    await world.testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
-    const read = async () => {
-      const { status, data } = await client.get<ContractView>(path);
-      return [status, data?.status];
+describe("while failures wait for 40 confirmations", () => {
+  beforeAll(() => stack.restartService({ CONFIRMATIONS: "40" }));
+
+  test.each([
+    ["acceptance", "accept", [200, "created"]],
+    ["creation", "create", [404, undefined]],
+  ])("no one is refused because a reorg removed the contract's %s", async (_, kind, shown) => {
+    const rival = await world.newAgent({ usd: "1000" });
+    const { id } = await matched(world, { client, worker });
+    await world.indexed();
+    const path = `/v1/contracts/${id}`;
+    await withoutBlocks(async () => {
+      const { rows } = await world.pool.query<{ block: string }>(
+        "select block_number as block from app.operation where escrow = $1 and kind = $2",
+        [id, kind],
+      );
+      const head = await world.publicClient.getBlockNumber({ cacheTime: 0 });
+      const depth = Number(head - BigInt(rows[0]?.block ?? 0)) + 1;
+      await world.testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
+      const read = async () => {
+        const { status, data } = await client.get<ContractView>(path);
+        return [status, data?.status];
+      };
+      await expect.poll(read, { timeout: 60_000 }).toEqual(shown);
+      const answers = [
+        await worker.post(`${path}/delivery`, { delivery: "ipfs://x" }),
+        await worker.post(`${path}/withdraw`),
+        await worker.post(`${path}/complaints`, { evidence: { late: true } }),
+        await worker.get(`${path}/keys`),
+        await worker.get(`${path}/keys/releases`),
+        await client.post(`${path}/cancel`),
+        await rival.post(`${path}/accept`, { accept: true }),
+      ];
+      const outcomes = answers.map(({ status, error }) => [status, error?.code]);
+      expect(outcomes).toEqual(answers.map(() => [503, "unavailable"]));
+    });
+    const statuses: number[] = [];
+    const deliver = async () => {
+      const { status } = await worker.post(`${path}/delivery`, { delivery: "ipfs://x" });
+      return statuses.push(status) && status;
     };
-    await expect.poll(read, { timeout: 60_000 }).toEqual(shown);
-    const answers = [
-      await worker.post(`${path}/delivery`, { delivery: "ipfs://x" }),
-      await worker.post(`${path}/withdraw`),
-      await worker.post(`${path}/complaints`, { evidence: { late: true } }),
-      await worker.get(`${path}/keys`),
-      await worker.get(`${path}/keys/releases`),
-      await client.post(`${path}/cancel`),
-      await rival.post(`${path}/accept`, { accept: true }),
-    ];
-    const outcomes = answers.map(({ status, error }) => [status, error?.code]);
-    expect(outcomes).toEqual(answers.map(() => [503, "unavailable"]));
+    await expect.poll(deliver, { timeout: 60_000 }).toBe(200);
+    expect(statuses.filter((status) => status !== 503)).toEqual([200]);
+    expect((await rival.post(`${path}/accept`, { accept: true })).error?.code).toBe("conflict");
   });
-  const statuses: number[] = [];
-  const deliver = async () => {
-    const { status } = await worker.post(`${path}/delivery`, { delivery: "ipfs://x" });
-    return statuses.push(status) && status;
-  };
-  await expect.poll(deliver, { timeout: 60_000 }).toBe(200);
-  expect(statuses.filter((status) => status !== 503)).toEqual([200]);
-  expect((await rival.post(`${path}/accept`, { accept: true })).error?.code).toBe("conflict");
 });
+
+const ALLOWANCE = 1_200_000;
+const BUDGET = 2_400_000;
+/** A lifecycle with a delegation and its revocation: what can follow once the last operation was let through. */
+const CYCLE = 500_000;
+const PRICE = 1_000_000n;
+
+/** Gas that the operator has paid so far, once everything that is due has been relayed. */
+async function gasPaid(): Promise<number> {
+  const pending = `select count(*)::int as n from app.operation where state in ('queued', 'held', 'sent')`;
+  await eventually(async () => (await world.query<{ n: number }>(pending))[0]?.n, 0);
+  const [row] = await world.query<{ gas: number }>(
+    "select coalesce(sum(gas_used), 0)::float8 as gas from app.batch",
+  );
+  return row?.gas ?? 0;
+}
+
+/** Runs the loop until it is refused, and returns the refusal. */
+async function untilRefused(cycle: () => Promise<Answer>): Promise<Answer> {
+  for (let cycles = 0; cycles < 30; cycles += 1) {
+    const answer = await cycle();
+    if (answer.status === 429) return answer;
+    ok(answer, answer.status === 201 ? 201 : 200);
+  }
+  throw new Error("the attack is not refused");
+}
+
+const small = { budgetOrPrice: "1.0" };
+
+interface Challenge {
+  challengeId: string;
+  message: string;
+}
+
+describe("gas accounts", { timeout: 300_000 }, () => {
+  beforeAll(async () => {
+    const limits = { GAS_ALLOWANCE: String(ALLOWANCE), GAS_BUDGET: String(BUDGET) };
+    await stack.restartService({ ...limits, SETTLEMENT_WAIT_MS: PATIENT_MS });
+    await gasPaid();
+    await world.query("delete from app.gas_account");
+  });
+
+  it("stop an address that creates and cancels in a loop, but not its way out", async () => {
+    const attacker = await world.newAgent({ usd: "100" });
+    const { id: open } = await created(world, attacker, small);
+    const before = await gasPaid();
+    const refused = await untilRefused(async () => {
+      const answer = await attacker.pay<{ id: string }>("/v1/contracts", await draft(world, small));
+      return answer.status === 200 ? attacker.post(`/v1/contracts/${answer.data.id}/cancel`) : answer;
+    });
+    expect(refused.error).toMatchObject({ code: "rate_limited", details: { limit: "allowance" } });
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(JSON.stringify(refused.body)).toContain("pay its gas");
+    const bound = worstGas(
+      { allowance: ALLOWANCE, budget: BUDGET },
+      { addresses: 1, clients: 1, hours: 0.1, challengesPerMinute: 10_000 },
+    );
+    expect((await gasPaid()) - before).toBeLessThan(bound + CYCLE);
+
+    expect((await attacker.post(`/v1/contracts/${open}/cancel`)).status).toBe(200);
+    await eventually(() => world.usdOf(attacker.address), 100n * PRICE);
+  });
+
+  it("stop new addresses that delegate, decline and revoke in a loop, but not an agent that earns its gas", async () => {
+    const before = await gasPaid();
+    const earning = await newPair(world);
+    const { id } = await matched(world, earning);
+    ok(await earning.worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
+    ok(await earning.client.post(`/v1/contracts/${id}/approve`));
+    await gasPaid();
+
+    const refused = await untilRefused(async () => {
+      const [client, worker] = await Promise.all([world.newAgent({ usd: "1" }), world.newAgent()]);
+      const reserved = { ...small, awardMethod: "direct_award", worker: worker.address };
+      const answer = await client.pay<{ id: string }>("/v1/contracts", await draft(world, reserved));
+      if (answer.status !== 200) return answer;
+      ok(await worker.post(`/v1/contracts/${answer.data.id}/accept`, { accept: false }));
+      await gasPaid();
+      return revokeAll(worker);
+    });
+    expect(refused.error).toMatchObject({ code: "rate_limited", details: { limit: "budget" } });
+    const bound = worstGas(
+      { allowance: ALLOWANCE, budget: BUDGET },
+      { addresses: 1000, clients: 1000, hours: 0.2, challengesPerMinute: 10_000 },
+    );
+    expect((await gasPaid()) - before).toBeLessThan(bound + CYCLE);
+
+    expect(await matched(world, earning)).toMatchObject({ status: "matched" });
+  });
+
+  it("stop an address that changes with each sign-in what it delegates", async () => {
+    await world.query("delete from app.gas_account where address = '*'");
+    const agent = await world.newAgent({ usd: "1" });
+    const { id } = await created<{ id: string }>(world, agent, small);
+    ok(await agent.post(`/v1/contracts/${id}/cancel`));
+    const before = await gasPaid();
+    let minutes = 60;
+    const refused = await untilRefused(async () => {
+      await world.moveTime(2);
+      const body = { operatorActions: "all", operatorUntil: await world.inSeconds(60 * minutes++) };
+      const path = `/v1/agents/${agent.address}`;
+      const challenge = await world.call<Challenge>("POST", `${path}/challenge`, { body });
+      const { challengeId, message } = ok(challenge);
+      const signature = await agent.account.signMessage({ message });
+      const answer = await world.call("POST", `${path}/api-key`, { body: { challengeId, signature } });
+      await gasPaid();
+      return answer;
+    });
+    expect(refused.error).toMatchObject({ code: "rate_limited" });
+    expect(minutes).toBeGreaterThan(61);
+    const bound = worstGas(
+      { allowance: ALLOWANCE, budget: BUDGET },
+      { addresses: 1, clients: 1, hours: 0.2, challengesPerMinute: 10_000 },
+    );
+    expect((await gasPaid()) - before).toBeLessThan(bound + CYCLE);
+  });
+
+  it("let an address without gas delegate once a day, for the contracts that it has", async () => {
+    let worker = await world.newAgent();
+    await world.query("insert into app.gas_account (address, used, earned, owed) values ($1, $2, 0, $2)", [
+      worker.address,
+      10 * ALLOWANCE,
+    ]);
+    await world.query("delete from app.gas_account where address = '*'");
+    const decline = async () => {
+      const client = await world.newAgent({ usd: "1" });
+      const reserved = { ...small, awardMethod: "direct_award", worker: worker.address };
+      const { id } = await created<{ id: string }>(world, client, reserved);
+      return worker.post(`/v1/contracts/${id}/accept`, { accept: false });
+    };
+    expect((await decline()).status).toBe(200);
+    ok(await revokeAll(worker));
+    await gasPaid();
+    worker = await again(worker);
+    expect((await decline()).error).toMatchObject({ code: "rate_limited", details: { limit: "allowance" } });
+  });
+});
+
+async function revokeAll(agent: Agent): Promise<Answer> {
+  const proof = await signedChallenge(world, agent);
+  return world.call("POST", `/v1/agents/${agent.address}/api-key/revoke`, { body: proof });
+}
+
+/** The same address with a new key. */
+async function again(agent: Agent): Promise<Agent> {
+  await world.moveTime(2);
+  return signIn({ url: world.url, chainId: world.chainId, account: agent.account });
+}
 
 test("reads that hang take no connection from payments, and end with 503", async () => {
   await stack.restartService({
     DATABASE_READ_CONNECTIONS: "2",
     STATEMENT_TIMEOUT_MS: "3000",
-    SETTLEMENT_WAIT_MS: "25000",
+    SETTLEMENT_WAIT_MS: PATIENT_MS,
   });
   const blocker = await world.pool.connect();
   try {
@@ -359,4 +534,95 @@ test("reads that hang take no connection from payments, and end with 503", async
   } finally {
     blocker.release(true);
   }
+});
+
+/** The agent's own transaction to an escrow. */
+async function act(
+  agent: Agent,
+  id: string,
+  call:
+    | { functionName: "cancel" | "tally" | "settle"; args?: [] }
+    | { functionName: "claim"; args: [Address] },
+): Promise<void> {
+  const wallet = await walletOf(world, agent);
+  await mined(world, await wallet.writeContract({ address: id as Address, abi: escrowAbi, ...call }));
+}
+
+async function withdrawStake(juror: Agent): Promise<void> {
+  const wallet = await walletOf(world, juror);
+  const registry = { address: world.deployment.registry, abi: registryAbi, args: [juror.address] } as const;
+  await mined(
+    world,
+    await wallet.writeContract({ ...registry, functionName: "requestUnstake", gas: 400_000n }),
+  );
+  await pass(2 * DAY);
+  await mined(world, await wallet.writeContract({ ...registry, functionName: "withdrawStake" }));
+}
+
+/** Moves the chain's time; there is no index to wait for. */
+async function pass(seconds: number): Promise<void> {
+  await world.testClient.increaseTime({ seconds });
+  await world.testClient.mine({ blocks: 1 });
+}
+
+const usd = (amount: string) => parseUnits(amount, 6);
+
+// Last, because it ends everything but the chain.
+test("if the service ends for good, parties and voters finish a dispute, a review and an open tender on chain, to the unit", async () => {
+  const client = await world.newAgent({ usd: "152.5" });
+  const worker = await world.newAgent({ usd: "5" });
+  const jury = await Promise.all([1, 2, 3].map(() => newJuror(world, { usd: "7.5" })));
+  const ballots: Outcome[][] = [
+    ["met", "met", "not met"],
+    ["met", "met", "not met"],
+    ["met", "unclear", "met"],
+  ];
+  const tender = await created(world, client);
+  const reviewed = await delivered(world, { client, worker });
+  const judged = await disputed(world, { client, worker });
+  const voters = await Promise.all(
+    jury.map(async (juror, i) => {
+      const words = ballots[i] as Outcome[];
+      const { salt } = await vote(juror, judged.id, ...words);
+      return { juror, packed: packOutcomes(words), salt };
+    }),
+  );
+  const escrows = [tender.id, reviewed.id, judged.id] as Address[];
+  const treasury = localAccount(9).address;
+  const before = await world.usdOf(treasury);
+  const holdings = () => Promise.all(escrows.map((escrow) => world.usdOf(escrow)));
+  expect(await holdings()).toEqual([usd("50"), usd("52.5"), usd("77.5")]);
+
+  const { indexer, postgres } = stack.network.parts;
+  await stack.service.stop();
+  await indexer.stop();
+  await postgres?.stop();
+  await expect(fetch(`${world.url}/health`)).rejects.toThrow();
+
+  await act(client, tender.id, { functionName: "cancel" });
+  await act(client, tender.id, { functionName: "settle" });
+  await pass(DAY);
+  for (const { juror, packed, salt } of voters) {
+    await openOnChain(world, juror, { id: judged.id, packed, salt });
+  }
+  await act(worker, judged.id, { functionName: "tally" });
+  await act(worker, judged.id, { functionName: "settle" });
+  for (const { juror } of voters) {
+    await act(juror, judged.id, { functionName: "claim", args: [juror.address] });
+  }
+  await pass(3 * DAY);
+  await act(worker, reviewed.id, { functionName: "settle" });
+
+  expect(await holdings()).toEqual([0n, 0n, 0n]);
+  expect(await world.usdOf(client.address)).toBe(usd("50") + usd("18.166667"));
+  expect(await world.usdOf(worker.address)).toBe(usd("50") + usd("35"));
+  expect((await world.usdOf(treasury)) - before).toBe(usd("2.5") + usd("1.833333"));
+  expect(await Promise.all(jury.map(({ address }) => world.usdOf(address)))).toEqual(
+    ["9.125", "9.125", "4.25"].map(usd),
+  );
+
+  for (const juror of jury) await withdrawStake(juror);
+  expect(await Promise.all(jury.map(({ address }) => tokensOf(world, address)))).toEqual(
+    [1030, 1030, 1010].map((tokens) => parseEther(String(tokens))),
+  );
 });
