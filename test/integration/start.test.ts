@@ -1,14 +1,32 @@
-/** Runs `npm start` as a user does, and checks its output, its data, its errors and its leftovers. */
+/**
+ * Runs `npm start` as a user does, and checks its output, its data, its errors and its leftovers. Beside it, the
+ * documented programs run unchanged: unmodified x402 clients with default settings, and readers of the event log.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connect, generatePrivateKey, privateKeyToAccount } from "@working-contracts/client/index";
 import { createTestClient, http, publicActions } from "viem";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { ROOT } from "../../src/root.js";
+// @ts-expect-error A plain module: it runs before anything is installed.
+import { ensureClients } from "../../tools/install.mjs";
+import { freePort } from "../../tools/local/ports.js";
+import { DEFAULT_URL, documentedPrograms, STOCK_CLIENTS, stockProgram } from "../../tools/packages.js";
 import { type Agent, signIn } from "../support/agent.js";
+import { type Finished, runProcess } from "../support/run-process.js";
 
 const parent = mkdtempSync(join(tmpdir(), "start-test-"));
 chmodSync(parent, 0o755);
@@ -33,10 +51,7 @@ async function stopAll(): Promise<void> {
   }
 }
 
-afterAll(async () => {
-  await stopAll();
-  rmSync(parent, { recursive: true, force: true });
-});
+afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
 /** Nothing else of this process's environment. */
 const { PATH, HOME } = process.env;
@@ -70,12 +85,13 @@ async function ready(run: Run, dir: string): Promise<Addresses> {
   return JSON.parse(readFileSync(join(dir, "network.json"), "utf8"));
 }
 
-/** Processes that have the folder in their command line, as all children of a network have. */
-function childrenOf(dir: string): string[] {
+/** Processes that have one of the folders in their command line, as all children of a network have. */
+function childrenOf(folders: (string | undefined)[]): string[] {
   const entries = existsSync("/proc") ? readdirSync("/proc") : [];
   return entries.filter((pid) => {
     try {
-      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(dir);
+      const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+      return folders.some((folder) => folder !== undefined && command.includes(folder));
     } catch {
       return false;
     }
@@ -87,10 +103,20 @@ function chainOf(rpcUrl: string) {
 }
 
 describe("npm start", { timeout: 300_000 }, () => {
-  const dir = join(parent, "kept");
+  const dir = join(parent, "closed", "kept");
+  /** Where Postgres keeps its data if this runs as root. */
+  let place: string | undefined;
   let run: Run;
+  let baseUrl: string;
+  let rpcUrl: string;
   let agent: Agent;
   let seen: { number: bigint; timestamp: bigint };
+
+  beforeAll(() => mkdirSync(join(parent, "closed"), { mode: 0o700 }));
+  afterAll(async () => {
+    await stopAll();
+    if (place !== undefined) rmSync(place, { recursive: true, force: true });
+  });
 
   /** The data of the previous run is kept: the agent's key, and a chain at least as long and as late as before. */
   async function expectKept({ baseUrl, rpcUrl }: Addresses): Promise<void> {
@@ -102,7 +128,7 @@ describe("npm start", { timeout: 300_000 }, () => {
   }
 
   async function expectNothingLeft(): Promise<void> {
-    await until("no process of the network is left", async () => childrenOf(dir).length === 0, {
+    await until("no process of the network is left", async () => childrenOf([dir, place]).length === 0, {
       timeoutMs: 60_000,
     });
     expect(existsSync(join(dir, "network.json"))).toBe(false);
@@ -120,12 +146,10 @@ describe("npm start", { timeout: 300_000 }, () => {
     );
     busy.close();
 
-    run = start(dir);
-    const { baseUrl, rpcUrl } = await ready(run, dir);
+    // Stock clients do not repeat a call that is still pending, so on a slow machine they wait longer.
+    run = start(dir, { SETTLEMENT_WAIT_MS: "100000" });
+    ({ baseUrl, rpcUrl } = await ready(run, dir));
     agent = await signIn({ url: baseUrl, chainId: 84_532 });
-    await chainOf(rpcUrl).increaseTime({ seconds: 100_000 });
-    await chainOf(rpcUrl).mine({ blocks: 3 });
-    seen = await chainOf(rpcUrl).getBlock();
 
     const other = start(dir);
     expect(await other.exited).toBe(1);
@@ -134,10 +158,114 @@ describe("npm start", { timeout: 300_000 }, () => {
     );
   });
 
+  /** The programs of docs/x402.md and docs/events.md unchanged; and a linter of the OpenAPI document. */
+  describe("serves the documented programs:", () => {
+    let folder: string;
+
+    beforeAll(async () => {
+      await ensureClients();
+      // Inside the folder of the clients, so that Node finds them.
+      const cache = join(ROOT, "test/clients/node_modules/.cache");
+      mkdirSync(cache, { recursive: true });
+      folder = mkdtempSync(join(cache, "program-"));
+    }, 600_000);
+    afterAll(() => {
+      if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+    });
+
+    async function runStock(client: string): Promise<Finished> {
+      const file = join(folder, `${client.replace("/", "-")}.mjs`);
+      writeFileSync(file, stockProgram(client, baseUrl));
+      return runProcess("node", [file], { cwd: folder, timeoutMs: 240_000 });
+    }
+
+    describe("the event log", () => {
+      const [follow = "", receive = ""] = documentedPrograms("docs/events.md");
+
+      test.each([
+        ["is followed by the documented iterator", follow],
+        ["reaches the documented webhook receiver", receive],
+      ])("%s", { timeout: 300_000 }, async (_title, program) => {
+        const key = generatePrivateKey();
+        const port = await freePort();
+        const file = join(folder, `events-${port}.mjs`);
+        writeFileSync(file, program.replaceAll(DEFAULT_URL, baseUrl).replaceAll("4000", String(port)));
+        const child = spawn("node", [file], { cwd: folder, env: { ...process.env, AGENT_KEY: key } });
+        let output = "";
+        for (const stream of [child.stdout, child.stderr]) {
+          stream.setEncoding("utf8").on("data", (text: string) => {
+            output += text;
+          });
+        }
+        try {
+          const account = privateKeyToAccount(key);
+          const agent = await connect({ baseUrl, account, spendingLimit: { perCall: "1" } });
+          await fetch(`${baseUrl}/sandbox/faucet`, {
+            method: "POST",
+            headers: { "content-type": "application/json" },
+            body: JSON.stringify({ address: account.address, usd: "1" }),
+          });
+          const isListening = () =>
+            program === follow || agent.webhooks.list().then(({ length }) => length === 1);
+          await expect.poll(isListening, { timeout: 60_000 }).toBe(true);
+          const { id } = await agent.create({
+            title: "Summarise a paper",
+            taskDescription: "One page.",
+            acceptanceCriteria: ["One page"],
+            budgetOrPrice: 1,
+            ...(await agent.deadlines({ match: "1d", withdrawal: "2d", delivery: "3d", review: "4d" })),
+          });
+          await expect
+            .poll(() => output, { timeout: 60_000 })
+            .toMatch(new RegExp(`^\\d+ contract.created ${id}$`, "m"));
+        } finally {
+          child.kill();
+        }
+      });
+    });
+
+    test("the OpenAPI document passes a linter without a warning", { timeout: 300_000 }, async () => {
+      const clients = join(ROOT, "test/clients");
+      const redocly = join(clients, "node_modules/@redocly/cli/bin/cli.js");
+      const args = [redocly, "lint", `${baseUrl}/openapi.json`, "--config=redocly.yaml", "--format=json"];
+      const env = { REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
+      const { stdout } = await runProcess("node", args, { cwd: clients, env, timeoutMs: 240_000 });
+      expect(JSON.parse(stdout).problems).toEqual([]);
+    });
+
+    describe("a stock client with default settings", () => {
+      test.each(STOCK_CLIENTS)("%s posts a contract", { timeout: 300_000 }, async (client) => {
+        const { code, stdout, stderr } = await runStock(client);
+        expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+        expect(stdout).toMatch(/^200 .*"status":"created"/);
+      });
+
+      // Last, because the clock never goes back.
+      test("is refused after the sandbox's clock was moved", { timeout: 300_000 }, async () => {
+        const moved = await fetch(`${baseUrl}/sandbox/clock`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ advanceSeconds: 600 }),
+        });
+        expect(moved.status).toBe(200);
+        const { stdout } = await runStock("@x402/fetch");
+        expect(stdout).toMatch(/^402 .*clock is \d+ minutes ahead of the real time, as in a sandbox/);
+      });
+    });
+  });
+
+  it.runIf(process.getuid?.() === 0)("runs in a folder that Postgres's own user cannot enter", () => {
+    [, place] = /Its data is in (\S+)\.\n/.exec(run.output()) ?? [];
+    expect(existsSync(join(place ?? "", "data", "PG_VERSION"))).toBe(true);
+  });
+
   it("keeps keys, chain and time over a Ctrl-C, and leaves no process behind", async () => {
+    await chainOf(rpcUrl).increaseTime({ seconds: 100_000 });
+    await chainOf(rpcUrl).mine({ blocks: 3 });
+    seen = await chainOf(rpcUrl).getBlock();
     run.child.kill("SIGINT");
     expect(await run.exited).toBe(0);
-    expect(childrenOf(dir)).toEqual([]);
+    expect(childrenOf([dir, place])).toEqual([]);
     expect(existsSync(join(dir, "network.json"))).toBe(false);
 
     run = start(dir);
@@ -155,34 +283,13 @@ describe("npm start", { timeout: 300_000 }, () => {
     run.child.kill("SIGTERM");
     await expectNothingLeft();
     run = launch("npm", ["start", "--", "--reset"], { DATA_DIR: dir, PORT: "0" });
-    const { baseUrl } = await ready(run, dir);
+    ({ baseUrl } = await ready(run, dir));
     expect(await keysOf(agent, baseUrl)).toBe(401);
   });
 
   it("stops everything when npm ends by SIGKILL", async () => {
     run.child.kill("SIGKILL");
     await expectNothingLeft();
-  });
-
-  it("reports every invalid setting in one line each, and starts nothing", async () => {
-    const faulty = join(parent, "faulty");
-    const refused = start(faulty, { MASTER_KEY: "short", LOG_LEVEL: "loud" });
-    expect(await refused.exited).toBe(1);
-    expect(refused.output()).toBe("MASTER_KEY: must be 32 bytes in hex\nLOG_LEVEL: must be a pino level\n");
-    expect(existsSync(faulty)).toBe(false);
-  });
-
-  it.runIf(process.getuid?.() === 0)("runs in a folder that Postgres's own user cannot enter", async () => {
-    const closed = join(parent, "closed");
-    mkdirSync(closed, { mode: 0o700 });
-    const inside = join(closed, "data");
-    const hidden = start(inside);
-    await ready(hidden, inside);
-    const place = /Its data is in (\S+)\.\n/.exec(hidden.output())?.[1] ?? "";
-    expect(existsSync(join(place, "data", "PG_VERSION"))).toBe(true);
-    hidden.child.kill("SIGTERM");
-    await hidden.exited;
-    rmSync(place, { recursive: true });
   });
 });
 

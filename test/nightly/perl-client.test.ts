@@ -15,7 +15,7 @@ import { openWorld, type World } from "../support/world.js";
 
 /**
  * Perl's validator looks up the schema of OpenAPI 3.1 on the internet. A linter checks the document against it
- * (test/e2e/stock-clients), so that this one can accept everything.
+ * (test/integration/start), so that this one can accept everything.
  */
 const META_SCHEMA = "https://spec.openapis.org/oas/3.1/schema/2021-05-20";
 const cache = mkdtempSync(join(tmpdir(), "perl-client-"));
