@@ -1,10 +1,9 @@
 /** The MCP server as language models use it: the official client, over stdio and HTTP, on the real service. */
 import { spawn } from "node:child_process";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { readFileSync } from "node:fs";
 import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -44,6 +43,23 @@ const WORK = {
   acceptanceCriteria: ["One page", "Names the method"],
   price: "50",
 };
+
+/** Holds the first response to a paid call until it is opened. */
+function holdPaidResponses() {
+  const gate = new EventEmitter();
+  return {
+    /** Resolves once a response waits. */
+    reached: once(gate, "reached"),
+    open: () => gate.emit("open"),
+    async loses(headers: Record<string, unknown>) {
+      if (headers["payment-signature"] === undefined || gate.listenerCount("open") > 0) return false;
+      const opened = once(gate, "open");
+      gate.emit("reached");
+      await opened;
+      return false;
+    },
+  };
+}
 
 /** A tool's error. */
 interface Refusal {
@@ -349,12 +365,8 @@ describe("by HTTP", () => {
   });
 
   it("a call whose connection broke is resumed in another session, and paid once", async () => {
-    const middle = await openMiddle(world, {
-      async loses(headers) {
-        if (headers["payment-signature"] !== undefined) await delay(4_000);
-        return false;
-      },
-    });
+    const gate = holdPaidResponses();
+    const middle = await openMiddle(world, { loses: gate.loses });
     const user = await users.newUser({ usd: "100", env: { WC_URL: middle.url } });
     const { connect } = await serveByHttp(user, [
       "--allow-writes",
@@ -366,11 +378,13 @@ describe("by HTTP", () => {
     const first = await connect(KEY);
     const lost = first.client.callTool({ name: "post_contract", arguments: WORK });
     const broken = expect(lost).rejects.toThrow();
-    await delay(2_000);
+    await gate.reached;
     await first.close();
     await broken;
     const second = await connect(KEY);
-    expect(await second.call<Contract>("post_contract", WORK)).toMatchObject({ status: "created" });
+    const resumed = second.call<Contract>("post_contract", WORK);
+    gate.open();
+    expect(await resumed).toMatchObject({ status: "created" });
     middle.close();
     expect(await world.usdOf(user.address)).toBe(50_000_000n);
   });
@@ -433,17 +447,21 @@ describe("the caps", () => {
   });
 
   it("are charged once if a slow call is abandoned and the same one is repeated", async () => {
-    const middle = await openMiddle(world, {
-      async loses(headers) {
-        if (headers["payment-signature"] !== undefined) await delay(8_000);
-        return false;
-      },
-    });
+    const gate = holdPaidResponses();
+    const middle = await openMiddle(world, { loses: gate.loses });
     const user = await users.newUser({ usd: "100", env: { WC_URL: middle.url } });
     const model = await openModel(caps("50", "100"), user);
     const call = { name: "post_contract", arguments: WORK };
-    await expect(model.client.callTool(call, undefined, { timeout: 6_000 })).rejects.toThrow("timed out");
-    const { id } = await model.call<Contract>("post_contract", WORK);
+    const patience = new AbortController();
+    const abandoned = expect(
+      model.client.callTool(call, undefined, { signal: patience.signal }),
+    ).rejects.toThrow();
+    await gate.reached;
+    patience.abort();
+    await abandoned;
+    const repeated = model.call<Contract>("post_contract", WORK);
+    gate.open();
+    const { id } = await repeated;
     expect(await model.call("get_contract", { id })).toMatchObject({ status: "created" });
     await model.close();
     middle.close();

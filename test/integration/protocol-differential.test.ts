@@ -37,6 +37,7 @@ import { CHAIN_ID, startAnvil } from "./protocol-differential/node.js";
 
 const RUNS = 250;
 const LIVES = 320;
+const HARNESS = new URL("../../out/SettlementHarness.sol/SettlementHarness.json", import.meta.url);
 const SECONDS_IN_2100 = 4_102_444_800;
 /** anvil's first unlocked account. Its key is public, and it holds nothing of value anywhere. */
 const DEPLOYER = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
@@ -45,6 +46,7 @@ let stopAnvil: (() => Promise<void>) | undefined;
 let client: PublicClient<Transport, Chain>;
 let deployment: Deployment;
 let harness: Address;
+let harnessArtifact: { abi: Abi; bytecode: { object: Hex } };
 
 beforeAll(async () => {
   const anvil = await startAnvil();
@@ -64,20 +66,16 @@ beforeAll(async () => {
   });
   const nonce = await client.getTransactionCount({ address: DEPLOYER.address });
   harness = getContractAddress({ from: DEPLOYER.address, nonce: BigInt(nonce) });
-  const hash = await walletClient.sendTransaction({ data: harnessArtifact().bytecode.object });
+  harnessArtifact = JSON.parse(readFileSync(HARNESS, "utf8"));
+  const hash = await walletClient.sendTransaction({ data: harnessArtifact.bytecode.object });
   await client.waitForTransactionReceipt({ hash });
 });
 
 afterAll(() => stopAnvil?.());
 
-function harnessArtifact(): { abi: Abi; bytecode: { object: Hex } } {
-  const path = new URL("../../out/SettlementHarness.sol/SettlementHarness.json", import.meta.url);
-  return JSON.parse(readFileSync(path, "utf8"));
-}
-
 /** Result of a library function, through the test harness. */
 function library(functionName: string, args: readonly unknown[]): Promise<unknown> {
-  return client.readContract({ address: harness, abi: harnessArtifact().abi, functionName, args });
+  return client.readContract({ address: harness, abi: harnessArtifact.abi, functionName, args });
 }
 
 const lowerCased = (terms: EscrowTerms): EscrowTerms => ({
@@ -247,11 +245,12 @@ describe("random lifecycles of real escrows", () => {
       fromBlock: 0n,
     });
     expect(deployed.length).toBeGreaterThanOrEqual(200);
-    for (const { args } of deployed) {
+    const checks = deployed.map(async ({ args }) => {
       const address = args.escrow as Address;
       const terms = await client.readContract({ address, abi: escrowAbi, functionName: "terms" });
       expect(packTerms(terms)).toBe(args.packedTerms);
       expect(escrowAddress({ ...deployment, terms })).toBe(address.toLowerCase());
-    }
+    });
+    await Promise.all(checks);
   }, 300_000);
 });
