@@ -141,38 +141,6 @@ describe("pending attempts", () => {
   });
 });
 
-describe("a race of eight for one tender", () => {
-  test("matches one, and no loser's authorization is ever used", async () => {
-    const { id } = await created(world, client);
-    const racers = await Promise.all(Array.from({ length: 8 }, () => world.newAgent({ usd: "10" })));
-    const path = `/v1/contracts/${id}/accept`;
-    const entries = await Promise.all(
-      racers.map(async (racer) => {
-        const quote = quoteOf(await racer.post(path, { accept: true }));
-        return { racer, quote, payment: await authorize(racer, quote, world) };
-      }),
-    );
-    const answers = await Promise.all(
-      entries.map(({ racer, quote, payment }) =>
-        racer.post<ContractView>(path, { accept: true }, version2(quote, payment)),
-      ),
-    );
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
-    expect(answers.filter(({ error }) => error?.code === "conflict")).toHaveLength(7);
-
-    const used = await Promise.all(entries.map(({ payment }) => isUsed(payment)));
-    expect(used.filter(Boolean)).toHaveLength(1);
-    const winner = entries[used.indexOf(true)]?.racer;
-    expect(answers.find(({ status }) => status === 200)?.data.worker).toBe(winner?.address);
-    const balances = await Promise.all(racers.map(({ address }) => world.usdOf(address)));
-    expect(balances.filter((balance) => balance === 10_000_000n)).toHaveLength(7);
-    expect(balances.filter((balance) => balance === 7_500_000n)).toHaveLength(1);
-    expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
-    const late = await world.newAgent({ usd: "10" });
-    expect((await late.post(path, { accept: true })).error?.code).toBe("conflict");
-  });
-});
-
 describe("an authorization that a stranger submits to the token first", () => {
   test("still creates the contract", async () => {
     const body = JSON.stringify(await draft(world));

@@ -1,4 +1,4 @@
-/** The sandbox as a newcomer's agent uses it. A service for the public does not have it. */
+/** The sandbox as a newcomer's agent uses it. A service for the public loads none of it (test/unit/production-modules.test.ts). */
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseConfig } from "../../src/config.js";
@@ -11,7 +11,6 @@ import { createSandbox, type Sandbox } from "../../tools/local/sandbox/sandbox.j
 import type { Agent } from "../support/agent.js";
 import { created, DAY, ok, untilStatus } from "../support/contracts.js";
 import { eventually } from "../support/event-log.js";
-import { type ServiceProcess, startServiceProcess } from "../support/programs.js";
 import { openWorld, type World } from "../support/world.js";
 
 let world: World;
@@ -203,24 +202,5 @@ describe("the sandbox", () => {
     const answers = await Promise.all(moves.map((body) => call("POST", "/sandbox/clock", body)));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
     expect((await at()) - before).toBeGreaterThanOrEqual(600);
-  });
-});
-
-describe("src/commands/serve.ts", () => {
-  let process: ServiceProcess;
-  afterAll(() => process?.stop());
-
-  test("has no sandbox", async () => {
-    process = await startServiceProcess({ ...environment(), LOG_LEVEL: "silent" });
-    for (const [method, path] of [
-      ["GET", "/sandbox"],
-      ["POST", "/sandbox/faucet"],
-      ["GET", "/sandbox/clock"],
-      ["POST", "/sandbox/clock"],
-      ["POST", "/sandbox/counterparties"],
-      ["GET", "/sandbox/counterparties/1"],
-    ] as const) {
-      expect((await fetch(`${process.url}${path}`, { method })).status, `${method} ${path}`).toBe(404);
-    }
   });
 });

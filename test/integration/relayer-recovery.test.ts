@@ -64,7 +64,6 @@ describe("the relayer under faults", () => {
   const crashPoints = [
     "before_claim",
     "after_simulation",
-    "after_signing",
     "after_commit",
     "after_broadcast",
     "after_receipt",
