@@ -41,14 +41,15 @@ describe("after the tally", () => {
 
   beforeAll(async () => {
     dollars = await Promise.all(jury.map(({ address }) => world.usdOf(address)));
-    for (const story of WORKED_RESULTS) {
+    const plays = WORKED_RESULTS.map(async (story) => {
       const client = await world.newAgent({ usd: formatUnits(usd(story.price) + bondOf(story), 6) });
       const worker = await world.newAgent({ usd: formatUnits(bondOf(story), 6) });
       const { id } = await disputed(world, { client, worker }, { budgetOrPrice: story.price });
       // One after another: the order of the bonds becomes the order of `backupAgents`.
       for (const [i, words] of ballotsOf(story).entries()) await vote(jury[i] as Agent, id, ...words);
       played.set(story.name, { id, client, worker });
-    }
+    });
+    await Promise.all(plays);
     await world.increaseTime(DAY);
   });
 
