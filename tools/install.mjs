@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/** Unmodified x402 clients that tests run, with the wallet kits that they bring: a separate folder. */
+/** Unmodified x402 clients that tests run, without the wallet kits that only their web page loads: a separate folder. */
 const CLIENTS = join(ROOT, "test/clients");
 /** What `npm start` needs: not the command line, which users install on its own. */
 const START = ["", "packages/protocol", "packages/client", "tools"];
