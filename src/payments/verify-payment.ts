@@ -44,7 +44,7 @@ export interface VerifyPaymentInput {
   isReceivable: boolean;
 }
 
-/** What the payer can sign (EIP-3009). Anyone can use the first at the token; the second only the payee itself. */
+/** A payer's two ways to authorize a transfer (EIP-3009). Anyone can use the first at the token; the second only the payee itself. */
 type AuthorizationKind = "TransferWithAuthorization" | "ReceiveWithAuthorization";
 
 const KINDS: readonly AuthorizationKind[] = ["TransferWithAuthorization", "ReceiveWithAuthorization"];
@@ -110,7 +110,7 @@ interface FoundSignature {
   signature: Hex;
 }
 
-/** What the payer signed; null if its signature is over neither kind. */
+/** Finds the kind that the payer signed; null if its signature is over neither. */
 async function findSignature(input: VerifyPaymentInput): Promise<FoundSignature | null> {
   const { publicClient, payment, quote, isReceivable } = input;
   const kinds = isReceivable ? KINDS : KINDS.slice(0, 1);
