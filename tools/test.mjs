@@ -10,16 +10,17 @@ import { ensureClients, ensureInstalled } from "./install.mjs";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /**
  * In the order in which they start, several side by side: longest first. A suite's part is a share of its files.
- * `after` names what has to have ended: the integration tests deploy contracts of the tests' own from `out/`.
+ * `after` names what has to have ended: the integration tests deploy contracts of the tests' own from `out/`, and one of
+ * them runs the stock x402 clients.
  */
 const SUITES = [
-  { name: "contracts" },
+  { name: "contracts", after: ["contract checks"] },
   { name: "conformance" },
   { name: "e2e 1/3" },
   { name: "e2e 2/3" },
   { name: "e2e 3/3" },
-  { name: "integration 1/2", after: "contracts" },
-  { name: "integration 2/2", after: "contracts" },
+  { name: "integration 1/2", after: ["contracts", "clients"] },
+  { name: "integration 2/2", after: ["contracts", "clients"] },
   { name: "browser" },
   { name: "unit" },
 ];
@@ -29,21 +30,23 @@ const PLACES = availableParallelism() + 1;
 /** Lines of each failure's message that are repeated at the end of the run. */
 const MESSAGE_LINES = 12;
 
-/** Runs all suites, then lists the failures. A suite that crashes counts as one more failure. */
-export async function runTests() {
-  // Before the suites, which run side by side.
-  await ensureClients();
+/**
+ * Runs all suites, then lists the failures. A suite that crashes counts as one more failure. `before` holds promises of
+ * other work that suites wait for, by the names in their `after`.
+ */
+export async function runTests(before = {}) {
   const waiting = [...SUITES];
-  const running = new Map();
+  const running = new Map(Object.entries({ ...before, clients: ensureClients() }));
+  const results = [];
   const place = async () => {
     for (let suite = waiting.shift(); suite !== undefined; suite = waiting.shift()) {
-      await running.get(suite.after);
-      running.set(suite.name, runSuite(suite.name));
-      await running.get(suite.name);
+      const { name, after = [] } = suite;
+      const result = Promise.all(after.map((other) => running.get(other))).then(() => runSuite(name));
+      running.set(name, result);
+      results.push(await result);
     }
   };
   await Promise.all(Array.from({ length: PLACES }, place));
-  const results = await Promise.all(running.values());
   const failures = results.flatMap((result) => result.failures);
   if (failures.length > 0) console.log(`\n== failed\n${failures.join("\n")}`);
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);

@@ -1,10 +1,12 @@
-/** `npm run verify`: the checks, then the tests. A failed check counts as a failure in the closing line. */
-import { runChecks } from "./check.mjs";
+/** `npm run verify`: the checks and the tests. A failed check counts as a failure in the closing line. */
+import { startChecks } from "./check.mjs";
 import { ensureInstalled } from "./install.mjs";
 import { closingLine, runTests } from "./test.mjs";
 
 await ensureInstalled();
-const failedChecks = await runChecks();
-const { passed, failed } = await runTests();
-console.log(`\n${closingLine({ passed, failed: failed + failedChecks })}`);
-process.exit(failed + failedChecks === 0 ? 0 : 1);
+const checks = startChecks();
+const tests = runTests({ "contract checks": checks.contracts });
+const [total, ...failedChecks] = await Promise.all([tests, ...Object.values(checks)]);
+total.failed += failedChecks.reduce((sum, count) => sum + count, 0);
+console.log(`\n${closingLine(total)}`);
+process.exit(total.failed === 0 ? 0 : 1);
