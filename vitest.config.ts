@@ -6,16 +6,57 @@ const SETUP_FILES = ["test/support/wall-clock.ts", "test/support/checked-fetch.t
 /** Moves the chain's time, on which the figures of the other pages depend. */
 const isLast = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith("test/browser/wallet.test.ts");
 
-class LastFile extends BaseSequencer {
+/** Seconds of the files that take longest, among suites that run side by side. */
+const SECONDS: Record<string, number> = {
+  "e2e/packages": 170,
+  "e2e/contract-interrupted": 150,
+  "e2e/cli": 115,
+  "e2e/readme": 110,
+  "e2e/mcp": 85,
+  "e2e/votes": 85,
+  "e2e/restore": 60,
+  "e2e/trust-secrets": 60,
+  "e2e/sdk": 50,
+  "e2e/shutdown": 50,
+  "e2e/webhooks": 50,
+  "integration/start": 230,
+  "integration/base-dry-run": 190,
+  "integration/indexer-lifecycle": 135,
+  "integration/relayer-truth": 105,
+  "integration/soak": 85,
+  "integration/event-log": 60,
+  "integration/protocol-differential": 55,
+};
+const OTHER_SECONDS = 20;
+
+class Suites extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
     return [...sorted.filter((file) => !isLast(file)), ...sorted.filter(isLast)];
   }
+
+  /** Parts that take about as long as each other: the longest file goes to the part that has least so far. */
+  override async shard(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const { index, count } = this.ctx.config.shard ?? { index: 1, count: 1 };
+    const parts = Array.from({ length: count }, () => ({ seconds: 0, files: [] as TestSpecification[] }));
+    const byPath = files.toSorted((a, b) => (a.moduleId < b.moduleId ? -1 : 1));
+    for (const file of byPath.toSorted((a, b) => secondsOf(b) - secondsOf(a))) {
+      const part = parts.reduce((least, one) => (one.seconds < least.seconds ? one : least));
+      part.seconds += secondsOf(file);
+      part.files.push(file);
+    }
+    return parts[index - 1]?.files ?? [];
+  }
+}
+
+function secondsOf({ moduleId }: TestSpecification): number {
+  const [, name = ""] = /test\/(.*)\.test\.ts$/.exec(moduleId) ?? [];
+  return SECONDS[name] ?? OTHER_SECONDS;
 }
 
 export default defineConfig({
   test: {
-    sequence: { sequencer: LastFile },
+    sequence: { sequencer: Suites },
     projects: [
       { test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false, testTimeout: 60_000 } },
       { test: { ...withStack("integration").test, globalSetup: "test/support/database-setup.ts" } },
