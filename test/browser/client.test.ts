@@ -43,7 +43,7 @@ let loaded: Set<string>;
 beforeAll(async () => {
   if (isSkipped) return;
   world = await openWorld();
-  const packed = await packPackages();
+  const packed = await packPackages({ declarations: false });
   project = await newProject(packed.client);
   packed.remove();
   const { metafile, outputFiles, warnings } = await build({
