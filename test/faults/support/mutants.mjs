@@ -1054,7 +1054,7 @@ export const MUTANTS = [
   {
     name: "encryption-key-unproven",
     file: "packages/client/src/sealing.ts",
-    edits: [["(await verifyMessage(claim)) ?", '(await verifyMessage(claim)) || key !== "" ?']],
+    edits: [["if (await verifyMessage(claim))", 'if ((await verifyMessage(claim)) || key !== "")']],
     tests: "test/e2e/sealed-deliveries.test.ts",
     only: "cannot put its own key",
   },
