@@ -3,7 +3,7 @@
 import { TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { encodeCall, selectorOf } from "@working-contracts/protocol/calls";
 import { concatHex, keccak256, size, sliceHex, stringToHex } from "@working-contracts/protocol/hex";
-import { isVotingClosed, STATUSES, type Status, seatsOpenAt } from "@working-contracts/protocol/status";
+import { isVotingClosed, STATUSES, type Status, seatsOpenAt, votingClosesAt } from "@working-contracts/protocol/status";
 import { escrowAddress, packParameters, unpackTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { ConnectionError, RefusedToSign } from "./errors.js";
@@ -107,7 +107,8 @@ async function factsOf(rpc: Rpc, network: PinnedNetwork, contractId: string) {
     const jury = await read(encodeCall("jury()"));
     const word = (i: number) => BigInt(sliceHex(jury, 32 * i, 32 * i + 32));
     const now = await timeOf(rpc, "latest");
-    return { ...parameters, disputedAt: word(0), sealedVotes: Number(word(2)), now };
+    const facts = { ...parameters, disputedAt: word(0), sealedVotes: Number(word(2)) };
+    return { ...facts, now, closesAt: votingClosesAt(facts), isClosed: isVotingClosed(facts, now) };
   }
 
   return {
@@ -124,7 +125,7 @@ async function factsOf(rpc: Rpc, network: PinnedNetwork, contractId: string) {
       for (const mapping of ["ballotOf", "isDrawn"])
         if (await holds(encodeCall(`${mapping}(address)`, agent))) return true;
       const open = await dispute();
-      if (isVotingClosed(open, open.now)) return false;
+      if (open.isClosed) return false;
       if (open.baRecruitCount > 0 && open.now < seatsOpenAt(open)) return false;
       // A stake counts only if it was there before the match.
       const { blockNumber } = await emitted("WorkingContractMatched(address,uint256)");

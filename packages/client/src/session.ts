@@ -24,7 +24,7 @@ import type { PinnedNetwork } from "./types.js";
 import type { Signer } from "./wallets.js";
 
 /**
- * An agent's submissions, to notice those that the service hides: by contract the hashes of its checkpoints, and by the text
+ * Records of what an agent submitted, to notice what the service hides: by contract the hashes of its checkpoints, and by the text
  * `votes-` with the factory's address the contracts on which it cast sealed votes.
  */
 export interface Submitted {

@@ -11,7 +11,6 @@ import {
   packOutcomes,
   voteCommitment,
 } from "@working-contracts/protocol/outcomes";
-import { isVotingClosed, votingClosesAt } from "@working-contracts/protocol/status";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import type { escrowAt, Node } from "./chain-check.js";
 import { isOutage, RefusedToSign, ServiceError } from "./errors.js";
@@ -100,13 +99,13 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     const dispute = await escrow.dispute();
     const isSealed = isCommitment(ballot);
     const isOpened = !isSealed && BigInt(ballot) !== 0n;
-    const isLate = dispute.now >= votingClosesAt(dispute) + GRACE;
+    const isLate = dispute.now >= dispute.closesAt + GRACE;
     if (isOpened || (isLate && !isSealed) || (await escrow.status()) !== "disputed") {
       done.add(id);
       return false;
     }
     // A payment that was signed can become a vote until no one else can vote.
-    if (!isSealed || !isVotingClosed(dispute, dispute.now)) return false;
+    if (!isSealed || !dispute.isClosed) return false;
     const stateOf = () => `Your vote on ${id} is still sealed at the node: ${ALONE}`;
     try {
       if (!(await send(id, ballot, given)) && wait && !isLate) return false;

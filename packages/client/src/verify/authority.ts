@@ -69,7 +69,7 @@ export async function stepsOf(
     if (before?.name === "ActionSigned" && lower(before.args.agent) === party) return "its signed action";
     const isDirect = to !== null && isAddressEqual(to, id);
     if (isDirect && isAddressEqual(from, party)) return "its own transaction";
-    /** The escrow's caller, unless the party's own contract called. */
+    /** The escrow's caller, unless the party's own contract did. */
     const operator = lower(isDirect ? from : (to ?? party)) as Address;
     const granted = await grantOf(party, operator, event);
     const isGranted =
@@ -81,7 +81,7 @@ export async function stepsOf(
     return `its delegation to ${name}, registered in ${granted.transactionHash}`;
   }
 
-  /** The actions that the party had left to an operator before an event, from its signed text; null if none. */
+  /** The actions that the party had left to an operator before an event, from the text that it signed; null if nothing. */
   async function grantOf(agent: Address, operator: Address, { blockNumber, logIndex }: EscrowEvent) {
     const ofBoth = {
       address: network.delegation as Address,

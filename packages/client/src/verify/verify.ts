@@ -37,7 +37,7 @@ export interface Verification {
   /** Whether no field differs. */
   equal: boolean;
   fields: Comparison[];
-  /** Facts that the service did not show, each with the reason. */
+  /** Parts that the service did not show, each with the reason. */
   notCompared: string[];
   /** The party whose signature allowed each step. */
   steps: Step[];
