@@ -16,8 +16,8 @@ import { call, dataOf, pay, type Session, type ToEscrow } from "./session.js";
 import { callSigned } from "./sign-action.js";
 import { signChallenge } from "./sign-in.js";
 import { ownTerms, type Posted, provenTerms } from "./terms.js";
-import type { Checkpoint, CheckpointDraft, Contract, Draft, Stake } from "./types.js";
-import { votes } from "./votes.js";
+import type { Checkpoint, CheckpointDraft, Contract, Draft, Outcome, Stake } from "./types.js";
+import type { OpenOptions, VoteOptions, Voting } from "./votes.js";
 
 export function actions(session: Session) {
   const { network, signer } = session;
@@ -33,6 +33,12 @@ export function actions(session: Session) {
       ...dueOf(terms),
       escrow: { id, terms },
     };
+  };
+  let voting: Promise<Voting> | undefined;
+  /** Few agents vote. */
+  const loadVoting = (): Promise<Voting> => {
+    voting ??= import("./votes.js").then(({ votes }) => votes(session, toEscrow));
+    return voting;
   };
   const act = (action: "approve" | "cancel" | "withdraw", id: string) => {
     const signing = { action, contract: id, calldata: calldataOf(action) };
@@ -141,7 +147,20 @@ export function actions(session: Session) {
       });
     },
 
-    ...votes(session, toEscrow),
+    /**
+     * Votes on a disputed contract, one outcome per criterion, sealed even to the service. Open it with `openVotes` within
+     * a day of the end of the voting window: a vote that is not opened forfeits its bond.
+     */
+    vote: async (id: string, words: readonly Outcome[], options?: VoteOptions) =>
+      (await loadVoting()).vote(id, words, options),
+
+    /**
+     * Opens each sealed vote of this agent as soon as no one else can vote. By default waits until none is left, also
+     * while the service does not respond. With a node (`connect`), the chain says which votes are sealed, whether voting has
+     * ended and whether they were opened; otherwise the service does. Throws if the service hides a vote that this
+     * agent remembers, or does not open it. Returns the contracts.
+     */
+    openVotes: async (options?: OpenOptions) => (await loadVoting()).openVotes(options),
 
     /** Reports progress of continuous work. */
     async checkpoint(id: string, body: CheckpointDraft): Promise<Checkpoint> {

@@ -3,7 +3,13 @@
 import { TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { encodeCall, selectorOf } from "@working-contracts/protocol/calls";
 import { concatHex, keccak256, size, sliceHex, stringToHex } from "@working-contracts/protocol/hex";
-import { isVotingClosed, STATUSES, type Status, seatsOpenAt, votingClosesAt } from "@working-contracts/protocol/status";
+import {
+  isVotingClosed,
+  STATUSES,
+  type Status,
+  seatsOpenAt,
+  votingClosesAt,
+} from "@working-contracts/protocol/status";
 import { escrowAddress, packParameters, unpackTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { ConnectionError, RefusedToSign } from "./errors.js";

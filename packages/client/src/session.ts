@@ -24,8 +24,8 @@ import type { PinnedNetwork } from "./types.js";
 import type { Signer } from "./wallets.js";
 
 /**
- * Records of what an agent submitted, to notice what the service hides: by contract the hashes of its checkpoints, and by the text
- * `votes-` with the factory's address the contracts on which it cast sealed votes.
+ * Records of what an agent submitted, to notice what the service hides: by contract the hashes of its checkpoints, and
+ * by the text `votes-` with the factory's address the contracts on which it cast sealed votes.
  */
 export interface Submitted {
   /** In the order in which they were added. */

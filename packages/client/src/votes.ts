@@ -48,6 +48,9 @@ const CONFIRMATION_MS = 10_000;
 const GRACE = 3600;
 const ALONE = "open it yourself (openVoteOnChain, wcontract open-votes --on-chain)";
 
+export type Voting = ReturnType<typeof votes>;
+
+/** An agent's votes; actions.ts documents the two calls. */
 export function votes(session: Session, toEscrow: ToEscrow) {
   const { network, signer } = session;
   const voter = signer.address.toLowerCase() as Address;
@@ -139,10 +142,6 @@ export function votes(session: Session, toEscrow: ToEscrow) {
   }
 
   return {
-    /**
-     * Votes on a disputed contract, one outcome per criterion, sealed even to the service. Open it with `openVotes` within
-     * a day of the end of the voting window: a vote that is not opened forfeits its bond.
-     */
     async vote(
       id: string,
       words: readonly Outcome[],
@@ -175,12 +174,6 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       return result;
     },
 
-    /**
-     * Opens each sealed vote of this agent as soon as no one else can vote. By default waits until none is left, also
-     * while the service does not respond. With a node (`connect`), the chain says which votes are sealed, whether voting has
-     * ended and whether they were opened; otherwise the service does. Throws if the service hides a vote that this
-     * agent remembers, or does not open it. Returns the contracts.
-     */
     async openVotes({
       wait = true,
       intervalMs = INTERVAL_MS,
