@@ -9,8 +9,7 @@ import { writeDeployment } from "../../src/chain/deployment.js";
 import { ConfigError, parseConfig } from "../../src/config.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
-import { bundled, runOperator } from "../support/programs.js";
-import { runProcess } from "../support/run-process.js";
+import { runOperator, runProgram } from "../support/programs.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
 
@@ -115,7 +114,7 @@ test.each<[what: string, settings: () => Record<string, string>, line: () => str
   ],
 ])("a start of the indexer with %s ends with a line that says so", async (_, settings, line) => {
   const env = { ...serviceEnvironment(world.info, 0), ...settings() };
-  const { code, stderr } = await runProcess(process.execPath, [await bundled("indexer")], { env });
+  const { code, stderr } = await runProgram("src/commands/indexer.ts", [], env);
   expect({ code, stderr }).toEqual({ code: 1, stderr: `${line()}\n` });
 });
 

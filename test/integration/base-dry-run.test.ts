@@ -26,7 +26,7 @@ import { placeStablecoin } from "../../tools/local/stablecoin.js";
 import { BLOCK_SECONDS } from "../support/blocks.js";
 import { newDatabase } from "../support/database.js";
 import { type Image, unpackImage } from "../support/image.js";
-import { runProcess } from "../support/run-process.js";
+import { runProgram } from "../support/programs.js";
 
 const { chainId, asset } = NETWORKS.base;
 const dir = mkdtempSync(join(tmpdir(), "base-dry-run-"));
@@ -62,16 +62,14 @@ const place = (identity: { name: string; version: string }) =>
 
 /** `npm run deploy`. */
 const deploy = (env: Record<string, string>) =>
-  runProcess(join(ROOT, "node_modules/.bin/tsx"), ["tools/deploy.ts"], {
-    env: {
-      NETWORK: "base",
-      RPC_URL: node.rpcUrl,
-      DEPLOYER_PRIVATE_KEY: toHex(deployer.getHdKey().privateKey as Uint8Array),
-      SIGNERS: [1, 2].map((index) => localAccount(index).address).join(),
-      DOMAIN: "contracts.example",
-      DEPLOYMENT: deploymentPath,
-      ...env,
-    },
+  runProgram("tools/deploy.ts", [], {
+    NETWORK: "base",
+    RPC_URL: node.rpcUrl,
+    DEPLOYER_PRIVATE_KEY: toHex(deployer.getHdKey().privateKey as Uint8Array),
+    SIGNERS: [1, 2].map((index) => localAccount(index).address).join(),
+    DOMAIN: "contracts.example",
+    DEPLOYMENT: deploymentPath,
+    ...env,
   });
 
 describe("npm run deploy", { timeout: 300_000 }, () => {

@@ -1,12 +1,9 @@
 /** Which databases a release accepts at start. */
-import { execFile } from "node:child_process";
-import { join } from "node:path";
-import { promisify } from "node:util";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from "vitest";
 import { ConfigError } from "../../src/config.js";
 import { createDatabase, migrate } from "../../src/db/client.js";
-import { ROOT } from "../../src/root.js";
+import { runProgram } from "../support/programs.js";
 
 const NAME = "migrations_test";
 const url = new URL(inject("databaseUrl"));
@@ -52,12 +49,9 @@ test.each([
 
 test("npm run migrate says what is wrong and fails", async () => {
   await database.pool.query("update app.migration set hash = 'other'");
-  const run = promisify(execFile)(join(ROOT, "node_modules/.bin/tsx"), ["src/commands/migrate.ts"], {
-    cwd: ROOT,
-    env: { ...process.env, DATABASE_URL: url.href },
-  });
+  const finished = await runProgram("src/commands/migrate.ts", [], { DATABASE_URL: url.href });
 
-  await expect(run).rejects.toMatchObject({
+  expect(finished).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/^DATABASE_URL: .* Use a new, empty database.*\n$/),
   });

@@ -1,8 +1,8 @@
-/** Commands of `src/commands` in processes of their own, each bundled once: that starts in a fifth of the time. */
+/** Programs in processes of their own, each bundled once: that starts in a fifth of the time. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build, type Plugin } from "esbuild";
 import { until } from "../../src/indexer/supervision/processes.js";
@@ -10,7 +10,6 @@ import { ROOT } from "../../src/root.js";
 import { freePort } from "../../tools/local/ports.js";
 import { type Finished, runProcess } from "./run-process.js";
 
-const SOURCES = join(ROOT, "src/");
 const CACHE = join(ROOT, "node_modules/.cache/programs");
 const START_TIMEOUT_MS = 120_000;
 const bundles = new Map<string, Promise<string>>();
@@ -20,7 +19,7 @@ const sourceUrls: Plugin = {
   name: "source-urls",
   setup({ onLoad }) {
     onLoad({ filter: /\.ts$/ }, async ({ path }) => {
-      if (!path.startsWith(SOURCES)) return;
+      if (path.includes("node_modules")) return;
       const source = await readFile(path, "utf8");
       const url = JSON.stringify(pathToFileURL(path).href);
       return { contents: source.replaceAll("import.meta.url", url), loader: "ts" };
@@ -28,23 +27,23 @@ const sourceUrls: Plugin = {
   },
 };
 
-/** The command and all that it imports as one file, to be run by Node alone; gone with this process. */
-export function bundled(command: "indexer" | "operator" | "serve"): Promise<string> {
-  let bundle = bundles.get(command);
+/** The module and all that it imports as one file, to be run by Node alone; gone with this process. */
+export function bundled(entry: string): Promise<string> {
+  let bundle = bundles.get(entry);
   if (bundle === undefined) {
-    bundle = bundleCommand(command);
-    bundles.set(command, bundle);
+    bundle = bundleProgram(entry);
+    bundles.set(entry, bundle);
   }
   return bundle;
 }
 
-async function bundleCommand(command: string): Promise<string> {
+async function bundleProgram(entry: string): Promise<string> {
   mkdirSync(CACHE, { recursive: true });
-  const dir = mkdtempSync(join(CACHE, `${command}-`));
+  const dir = mkdtempSync(join(CACHE, `${basename(entry, ".ts")}-`));
   process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
   const outfile = join(dir, "main.mjs");
   await build({
-    entryPoints: [join(SOURCES, `commands/${command}.ts`)],
+    entryPoints: [join(ROOT, entry)],
     outfile,
     bundle: true,
     platform: "node",
@@ -53,7 +52,7 @@ async function bundleCommand(command: string): Promise<string> {
     keepNames: true,
     // CommonJS packages in an ES module.
     banner: {
-      js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);',
+      js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);',
     },
     plugins: [sourceUrls],
     logLevel: "error",
@@ -61,13 +60,20 @@ async function bundleCommand(command: string): Promise<string> {
   return outfile;
 }
 
+/** Runs a program of this repository to its end. */
+export async function runProgram(
+  entry: string,
+  args: readonly string[],
+  env: Record<string, string | undefined> = {},
+): Promise<Finished> {
+  return runProcess(process.execPath, [await bundled(entry), ...args], { env });
+}
+
 /** Runs an operator's command to its end. */
-export async function runOperator(
+export const runOperator = (
   args: readonly string[],
   env: Record<string, string | undefined>,
-): Promise<Finished> {
-  return runProcess(process.execPath, [await bundled("operator"), ...args], { env });
-}
+): Promise<Finished> => runProgram("src/commands/operator.ts", args, env);
 
 export interface ServiceProcess {
   url: string;
@@ -85,7 +91,7 @@ export async function startServiceProcess(
   settings: Record<string, string | undefined>,
   { port, logPath }: { port?: number; logPath?: string } = {},
 ): Promise<ServiceProcess> {
-  const script = await bundled("serve");
+  const script = await bundled("src/commands/serve.ts");
   const listening = port ?? (await freePort());
   const { PATH, HOME } = process.env;
   const child = spawn(process.execPath, [script], {

@@ -98,7 +98,7 @@ export async function startCluster({
       database: "faults",
       logPath: log("postgres"),
     }),
-    bundled("serve"),
+    bundled("src/commands/serve.ts"),
   ]);
   const { publicClient, chain } = createChainClients({ rpcUrl: node.rpcUrl, chainId: LOCAL_CHAIN_ID });
   const testClient = createTestClient({ chain, mode: "anvil", transport: http(node.rpcUrl) });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createSpendingLedger } from "@working-contracts/cli/mcp/spending-ledger";
 import { SpendingLimitError } from "@working-contracts/client/index";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { runProcess } from "../../support/run-process.js";
+import { runProgram } from "../../support/programs.js";
 
 let dir: string;
 let path: string;
@@ -82,9 +82,8 @@ it("allows nothing while another process holds its lock", () => {
 });
 
 it("enforces the day's cap across many processes at once", { timeout: 120_000 }, async () => {
-  const spender = join(import.meta.dirname, "spender.ts");
   const outputs = await Promise.all(
-    Array.from({ length: 3 }, () => runProcess(process.execPath, ["--import", "tsx", spender, path])),
+    Array.from({ length: 3 }, () => runProgram("test/unit/mcp/spender.ts", [path])),
   );
   const counted = outputs.map(({ stdout, stderr }) => {
     expect(stderr).toBe("");
