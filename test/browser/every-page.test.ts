@@ -47,7 +47,6 @@ describe.skipIf(isSkipped)("every page", () => {
       rules: ["color-contrast", "scrollable-region-focusable", "target-size"],
     });
     expect(faultsOf(page).filter((fault) => !fault.includes("status of 404"))).toEqual([]);
-    await page.context().close();
   });
 
   test("follows the system's colours", async () => {

@@ -1,7 +1,13 @@
 /** One browser for a test file, and the checks for each of its pages. */
 import axe from "axe-core";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { afterAll, beforeAll, expect, inject } from "vitest";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject } from "vitest";
 
 export const PHONE = { width: 360, height: 740 };
 export const DESKTOP = { width: 1280, height: 900 };
@@ -10,13 +16,14 @@ export const DESKTOP = { width: 1280, height: 900 };
 const PATIENCE_MS = 60_000;
 
 export interface Surfer {
-  /** Opens a page of the service in a separate context. Errors in its scripts fail the test at `close`. */
+  /** Opens a page of the service in a separate context, which ends with the test that opened it. */
   open(path: string, options?: BrowserContextOptions): Promise<Page>;
 }
 
 /** Starts the browser for the file, and closes it and all its pages afterwards. */
 export function useBrowser(): Surfer {
   let browser: Browser;
+  let opened: BrowserContext[] = [];
   beforeAll(async () => {
     const executablePath = inject("chromium");
     if (executablePath === null) return;
@@ -24,6 +31,14 @@ export function useBrowser(): Surfer {
     browser = await chromium.launch({ executablePath, args: ["--no-sandbox"], timeout: 2 * PATIENCE_MS });
   });
   afterAll(() => browser?.close());
+  // Contexts of the file itself stay open.
+  beforeEach(() => {
+    opened = [];
+  });
+  // Open pages keep polling and drawing.
+  afterEach(async () => {
+    await Promise.all(opened.map((context) => context.close()));
+  });
   return {
     async open(path, options = {}) {
       const context = await browser.newContext({
@@ -31,6 +46,7 @@ export function useBrowser(): Surfer {
         baseURL: inject("stack").url,
         ...options,
       });
+      opened.push(context);
       context.setDefaultTimeout(PATIENCE_MS);
       const page = await context.newPage();
       page.on("console", (message) => {
@@ -59,7 +75,7 @@ export async function leadOn(page: Page, act: () => Promise<void>): Promise<void
 
 /** Checks all of axe's rules (WCAG 2 A and AA, and best practice), or only the named ones. */
 export async function expectAccessible(page: Page, { rules }: { rules?: string[] } = {}): Promise<void> {
-  await page.evaluate(axe.source);
+  if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(axe.source);
   const violations = await page.evaluate(async (runOnly) => {
     const { axe } = globalThis as unknown as { axe: typeof import("axe-core") };
     const { violations } = await axe.run(runOnly === undefined ? {} : { runOnly });
