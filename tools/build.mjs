@@ -40,7 +40,14 @@ const BUNDLES = [
     format: "esm",
     minify: true,
   },
-  { entry: join(PACKAGES, "cli/src/main.ts"), outfile: join(PACKAGES, "cli/dist/main.js"), ...PACKAGE },
+  {
+    entry: join(PACKAGES, "cli/src/main.ts"),
+    outfile: join(PACKAGES, "cli/dist/main.js"),
+    ...PACKAGE,
+    // Otherwise what one command imports from other packages is loaded with every command.
+    splitting: true,
+    format: "esm",
+  },
   {
     entry: join(PAGES, "wallet/main.ts"),
     outfile: join(PAGES, "dist/wallet.js"),
@@ -91,10 +98,10 @@ export async function writePackages(to, { declarations = true } = {}) {
   cpSync(join(PACKAGES, "client/dist"), client, { recursive: true });
   if (declarations) writeTypes(join(client, "types"));
   writePackage("cli", cli, {
-    files: ["main.js", "wcontract.mjs", "CHANGELOG.md"],
+    files: ["*.js", "wcontract.mjs", "CHANGELOG.md"],
     bin: { wcontract: "wcontract.mjs" },
   });
-  copyFileSync(join(PACKAGES, "cli/dist/main.js"), join(cli, "main.js"));
+  cpSync(join(PACKAGES, "cli/dist"), cli, { recursive: true });
   const bin = readFileSync(join(PACKAGES, "cli/bin/wcontract.mjs"), "utf8");
   writeFileSync(join(cli, "wcontract.mjs"), bin.replace("../dist/", "./"), { mode: 0o755 });
 }

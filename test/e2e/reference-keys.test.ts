@@ -8,7 +8,7 @@ import { readReferenceKey } from "../../src/features/references/vault.js";
 import type { MasterKeys } from "../../src/master-key.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { requestUnstake } from "../support/chain.js";
-import { created, DAY, matched, newJuror, ok, untilStatus } from "../support/contracts.js";
+import { created, DAY, laterThan, matched, newJuror, ok, untilStatus } from "../support/contracts.js";
 import { runOperator } from "../support/programs.js";
 import { openWorld, type World } from "../support/world.js";
 
@@ -83,7 +83,9 @@ describe("the keys of a contract", () => {
   });
 
   test("go to eligible Backup Agents while the contract is disputed", async () => {
-    const [eligible, leaving] = [await newJuror(world), await newJuror(world)];
+    const [eligible, leaving, left] = [await newJuror(world), await newJuror(world), await newJuror(world)];
+    await requestUnstake(world, left);
+    await laterThan(world, new Date((await world.chainNow()) * 1000).toISOString());
     const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
     const late = await newJuror(world);
     expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY })).status).toBe(200);
@@ -95,9 +97,10 @@ describe("the keys of a contract", () => {
     expect(await readable(leaving, id)).toEqual(both);
     expect(await readable(late, id)).toBe(403);
     expect(await readable(stranger, id)).toBe(403);
+    expect(await readable(left, id)).toBe(403);
     await requestUnstake(world, leaving);
     await world.indexed();
-    expect(await readable(leaving, id)).toBe(403);
+    expect(await readable(leaving, id)).toEqual(both);
 
     await world.increaseTime(DAY + 60);
     await untilStatus(client, id, "settled-partial");

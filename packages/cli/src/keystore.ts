@@ -10,7 +10,8 @@ import {
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { type Hex, keccak256, toHex } from "viem";
+import { keccak256, toHex } from "@working-contracts/protocol/hex";
+import type { Hex } from "@working-contracts/protocol/types";
 import { privateKeyToAddress } from "viem/accounts";
 import { z } from "zod";
 import { UsageError } from "./errors.js";
@@ -111,5 +112,5 @@ function keyOf(
 }
 
 function macOf(key: Buffer, ciphertext: Buffer): string {
-  return keccak256(Buffer.concat([key.subarray(16, 32), ciphertext])).slice(2);
+  return keccak256(toHex(Buffer.concat([key.subarray(16, 32), ciphertext]))).slice(2);
 }

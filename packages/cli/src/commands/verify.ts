@@ -1,7 +1,6 @@
 /** `wcontract verify`: rebuilds a contract from the chain, and checks every response of the service against it. */
 import { readFileSync } from "node:fs";
 import type { Verification } from "@working-contracts/client/index";
-import { verifyContract } from "@working-contracts/client/verify/verify";
 import { parseDeployment } from "@working-contracts/protocol/deployment";
 import type { Command } from "commander";
 import type { Context } from "../context.js";
@@ -23,6 +22,7 @@ export function addVerifyCommand(program: Command, contextOf: (command: Command)
       if (rpcUrl === undefined) throw new UsageError("verify needs --rpc-url or RPC_URL.");
       if (deploymentPath === undefined) throw new UsageError("verify needs --deployment or DEPLOYMENT.");
       const network = parseDeployment(readFileSync(deploymentPath, "utf8"), deploymentPath);
+      const { verifyContract } = await import("@working-contracts/client/verify/verify");
       const reader = await agent().catch((error: Error) => error);
       const result = await verifyContract(reader, id, {
         network,
