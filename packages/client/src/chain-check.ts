@@ -27,6 +27,8 @@ const IMPLEMENTATION = selectorOf("IMPLEMENTATION()");
 const PROXY_BYTES = 45;
 /** Most nodes return the events of this many blocks. */
 const LOG_BLOCKS = 10_000;
+/** A node that has not responded by then does not respond. */
+const NODE_TIMEOUT_MS = 20_000;
 
 /**
  * Throws RefusedToSign if the node is on another chain, the factory does not deploy this implementation, or a contract
@@ -171,6 +173,7 @@ export function requesterOf(node: Node): Rpc {
         method: "POST",
         headers: { "content-type": "application/json" },
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+        signal: AbortSignal.timeout(NODE_TIMEOUT_MS),
       });
       text = await response.text();
     } catch (error) {

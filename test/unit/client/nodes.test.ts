@@ -4,7 +4,7 @@ import { requesterOf } from "@working-contracts/client/chain-check";
 import { type Reader, verifyContract } from "@working-contracts/client/verify/verify";
 import { createClient, http } from "viem";
 import { getChainId } from "viem/actions";
-import { afterEach, expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { type FakeNode, json, startFakeNode } from "../chain/node.js";
 
 const KEY = "0123456789abcdef";
@@ -32,6 +32,14 @@ it("names a node that does not respond, by its host alone", async () => {
   expect(error.message).toContain(`eth_chainId at the node ${new URL(url).host}: connect ECONNREFUSED`);
   expect(error.message).not.toContain(KEY);
   expect((await thrown(requesterOf(`node/${KEY}`)("eth_chainId", []))).message).not.toContain(KEY);
+});
+
+it("gives up on a node that accepts a request and does not respond", async () => {
+  node = await startFakeNode(() => {});
+  const timeout = AbortSignal.timeout;
+  vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms / 1000));
+  const error = await thrown(requesterOf(node.url)("eth_chainId", [])).finally(() => vi.restoreAllMocks());
+  expect(error.name).toBe("ConnectionError");
 });
 
 it("names a node that responds with something else, and passes a node's own error on", async () => {
