@@ -79,10 +79,16 @@ async function* openStream(
 ): AsyncGenerator<{ id: string; data: Event | null }, void> {
   const request = requestOf(session, "GET /v1/events/stream", { query });
   const closing = new AbortController();
-  const stop = (): void => closing.abort();
+  let reader: ReadableStreamDefaultReader<string> | undefined;
+  const close = (reason?: Error): void => {
+    closing.abort(reason);
+    // Node.js loses the abort of a response whose request was collected as garbage.
+    reader?.cancel().catch(() => {});
+  };
+  const stop = (): void => close();
   const heard = async <T>(waiting: Promise<T>): Promise<T> => {
     const timer = setTimeout(
-      () => closing.abort(new Error(`nothing came for ${SILENCE_MS / 1000} seconds`)),
+      () => close(new Error(`nothing came for ${SILENCE_MS / 1000} seconds`)),
       SILENCE_MS,
     );
     return waiting.catch(broken).finally(() => clearTimeout(timer));
@@ -93,9 +99,10 @@ async function* openStream(
     if (!response.ok || response.body === null)
       throw refusalOf(response, parse(await response.text().catch(broken)));
     let text = "";
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
       const { done, value } = await heard(reader.read());
+      if (closing.signal.aborted) broken(closing.signal.reason);
       if (done) return;
       text += value;
       const messages = text.split("\n\n");

@@ -117,6 +117,23 @@ it("resumes a stream that fell silent, and keeps one with heartbeats", async () 
   expect(urls.slice(1)).toEqual(["/events/stream?after=7", "/events/stream?after=9"]);
 });
 
+it("ends when it is aborted, also if the stream does not notice", async () => {
+  const deaf = (): Responder => () =>
+    new Response(
+      new ReadableStream({
+        start: (controller) => controller.enqueue(new TextEncoder().encode('id: 8\ndata: {"id":"8"}\n\n')),
+      }),
+    );
+  const { session } = scripted(page("7"), deaf());
+  const stopped = new AbortController();
+  const ids: string[] = [];
+  for await (const { id } of followEvents(session, { signal: stopped.signal })) {
+    ids.push(id);
+    setImmediate(() => stopped.abort());
+  }
+  expect(ids).toEqual(["8"]);
+});
+
 it("ends with the service's error if the service refuses the request", async () => {
   const { session } = scripted(page("7"), refuse(401, "unauthorized"));
   await expect(idsOf(session, 1)).rejects.toMatchObject({
