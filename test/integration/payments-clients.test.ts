@@ -254,18 +254,8 @@ describe("a payment is rejected, and no money moves, when", () => {
     const payer = await fundedPayer();
     const payment = await sign(payer, {});
     expect((await callAs(payer)(url, payHeaders(payment))).status).toBe(200);
-    const decoded = decodePayment(new Headers(payHeaders(payment).headers));
-    if (!decoded?.ok) throw new Error("not decoded");
-    const now = Number(decoded.payment.validBefore) + 100;
-    const verification = await verifyPayment({
-      publicClient,
-      ...decoded,
-      quote,
-      payer: payer.address,
-      now,
-      isReceivable: true,
-    });
-    expect(verification).toMatchObject({ ok: false, reason: "authorization_used" });
+    const now = Number(payment.payload.authorization.validBefore) + 100;
+    expect(await verify(payment, { now })).toMatchObject({ ok: false, reason: "authorization_used" });
   });
 
   it("its nonce has been cancelled", async () => {
@@ -297,17 +287,9 @@ describe("a payment is rejected, and no money moves, when", () => {
     const payer = await fundedPayer();
     const head = Number((await publicClient.getBlock()).timestamp);
     const payment = await sign(payer, { validAfter: head + 5 });
-    const decoded = decodePayment(new Headers(payHeaders(payment).headers));
-    if (!decoded?.ok) throw new Error("not decoded");
-    const verification = await verifyPayment({
-      publicClient,
-      ...decoded,
-      quote,
-      payer: payer.address,
-      now: head + 10,
-      isReceivable: true,
+    expect(await verify(payment, { now: head + 10 })).toMatchObject({
+      reason: "invalid_exact_evm_payload_authorization_valid_after",
     });
-    expect(verification).toMatchObject({ reason: "invalid_exact_evm_payload_authorization_valid_after" });
   });
 
   it.each([
@@ -321,17 +303,7 @@ describe("a payment is rejected, and no money moves, when", () => {
       const payer = await fundedPayer();
       const now = Math.floor(Date.now() / 1000) + ahead;
       const expired = await sign(payer, { validBefore: BigInt(now - 60) });
-      const decoded = decodePayment(new Headers(payHeaders(expired).headers));
-      if (!decoded?.ok) throw new Error("not decoded");
-      const verification = await verifyPayment({
-        publicClient,
-        ...decoded,
-        quote,
-        payer: payer.address,
-        now,
-        isReceivable: true,
-      });
-      expect(verification).toMatchObject({
+      expect(await verify(expired, { now })).toMatchObject({
         reason: "invalid_exact_evm_payload_authorization_valid_before",
         message: expect.stringMatching(
           new RegExp(`clock is ${words} ahead of the real time.*npm start -- --reset`),
@@ -342,18 +314,9 @@ describe("a payment is rejected, and no money moves, when", () => {
 
   it("the node does not respond: this is not a rejection, and the error says that a retry can help", async () => {
     const payer = await fundedPayer();
-    const decoded = decodePayment(new Headers(payHeaders(await sign(payer, {})).headers));
-    if (!decoded?.ok) throw new Error("not decoded");
     const unreachable = createPublicClient({ transport: http("http://127.0.0.1:1", { retryCount: 0 }) });
-    const input = {
-      publicClient: unreachable,
-      ...decoded,
-      quote,
-      payer: payer.address,
-      now: clock(),
-      isReceivable: true,
-    };
-    expect(await verifyPayment(input)).toMatchObject({ ok: false, reason: "unavailable", retryable: true });
+    const verification = await verify(await sign(payer, {}), { publicClient: unreachable });
+    expect(verification).toMatchObject({ ok: false, reason: "unavailable", retryable: true });
   });
 });
 
@@ -378,24 +341,13 @@ describe("a payment that only its payee can use", () => {
     ["is accepted from a contract wallet", async () => fundedWallet()],
   ])("%s, where the payee can use it", async (_name, create) => {
     const payer = await create();
-    const decoded = decodePayment(
-      new Headers(payHeaders(await sign(payer, { kind: "ReceiveWithAuthorization" })).headers),
-    );
-    if (!decoded?.ok) throw new Error("not decoded");
-    const input = { publicClient, ...decoded, quote, payer: payer.address, now: clock() };
-    expect(await verifyPayment({ ...input, isReceivable: true })).toMatchObject({ ok: true });
-    expect(await verifyPayment({ ...input, isReceivable: false })).toMatchObject({
+    const payment = await sign(payer, { kind: "ReceiveWithAuthorization" });
+    expect(await verify(payment, { isReceivable: true })).toMatchObject({ ok: true });
+    expect(await verify(payment, { isReceivable: false })).toMatchObject({
       reason: "invalid_exact_evm_payload_signature",
     });
   });
 });
-
-async function fundedWallet(): Promise<Payer> {
-  const signer = privateKeyToAccount(generatePrivateKey());
-  const address = await deploy("ContractWallet", [signer.address]);
-  await write("mint", [address, PRICE]);
-  return { address, signer };
-}
 
 describe("a contract wallet", () => {
   it("pays with its owner's signature (ERC-1271), but not with a stranger's", async () => {
@@ -479,6 +431,25 @@ async function expectRefused(payer: Payer, change: PaymentChange, reason: string
   const response = await callAs(payer)(url, payHeaders(await sign(payer, change)));
   expect([response.status, refusal(response)]).toEqual([402, reason]);
   expect(await balanceOf(payer.address)).toBe(before);
+}
+
+/** Verifies a payment by its own payer, without the shop. */
+function verify(
+  payment: Awaited<ReturnType<typeof sign>>,
+  changes: Partial<Parameters<typeof verifyPayment>[0]>,
+) {
+  const decoded = decodePayment(new Headers(payHeaders(payment).headers));
+  if (!decoded?.ok) throw new Error("not decoded");
+  const payer = decoded.payment.from;
+  const usual = { publicClient, quote, payer, now: clock(), isReceivable: true };
+  return verifyPayment({ ...usual, payment: decoded.payment, ...changes });
+}
+
+async function fundedWallet(): Promise<Payer> {
+  const signer = privateKeyToAccount(generatePrivateKey());
+  const address = await deploy("ContractWallet", [signer.address]);
+  await write("mint", [address, PRICE]);
+  return { address, signer };
 }
 
 /** A version 2 payment built by hand, so that any part of it can be wrong and still be signed. */
