@@ -19,15 +19,17 @@ export async function ensureInstalled({ development = true } = {}) {
     process.exit(1);
   }
   const wanted = wantedPackages(development);
-  if (!isInstalled(ROOT, wanted)) await install(ROOT, wanted, development ? [] : startOptions());
+  const options = development ? [] : startOptions();
+  if (!isInstalled(ROOT, wanted) && !(await install(ROOT, wanted, options))) process.exit(1);
   const { ensureBuilt } = await import("./build.mjs");
   await ensureBuilt();
 }
 
-/** Installs the stock x402 clients. */
+/** Installs the stock x402 clients. Throws if npm fails. */
 export async function ensureClients() {
   const wanted = packages(join(CLIENTS, "package-lock.json")).filter(([, entry]) => entry.optional !== true);
-  if (!isInstalled(CLIENTS, wanted)) await install(CLIENTS, wanted, ["--ignore-scripts"]);
+  if (isInstalled(CLIENTS, wanted) || (await install(CLIENTS, wanted, ["--ignore-scripts"]))) return;
+  throw new Error("The stock x402 clients could not be installed; npm's own message is above.");
 }
 
 function startOptions() {
@@ -35,6 +37,7 @@ function startOptions() {
   return ["--omit=dev", "--include-workspace-root", ...workspaces];
 }
 
+/** Resolves to whether npm succeeded. */
 async function install(dir, wanted, options) {
   // `npm ci` empties node_modules first, under a local network that runs from it.
   const how = isPart(dir, wanted) ? ["install", "--no-save"] : ["ci"];
@@ -58,8 +61,8 @@ async function install(dir, wanted, options) {
     child.once("close", resolve);
   });
   clearInterval(progress);
-  if (status !== 0) process.exit(1);
-  console.log(`Installed in ${seconds()} s.`);
+  if (status === 0) console.log(`Installed in ${seconds()} s.`);
+  return status === 0;
 }
 
 /** Packages in the folder so far. */

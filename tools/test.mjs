@@ -36,7 +36,11 @@ const MESSAGE_LINES = 12;
  */
 export async function runTests(before = {}) {
   const waiting = [...SUITES];
-  const running = new Map(Object.entries({ ...before, clients: ensureClients() }));
+  const clients = ensureClients().then(
+    () => null,
+    (error) => error.message,
+  );
+  const running = new Map(Object.entries({ ...before, clients }));
   const results = [];
   const place = async () => {
     for (let suite = waiting.shift(); suite !== undefined; suite = waiting.shift()) {
@@ -47,6 +51,9 @@ export async function runTests(before = {}) {
     }
   };
   await Promise.all(Array.from({ length: PLACES }, place));
+  const notInstalled = await clients;
+  if (notInstalled !== null)
+    results.push({ passed: 0, failed: 1, failures: [`   clients: ${notInstalled}`] });
   const failures = results.flatMap((result) => result.failures);
   if (failures.length > 0) console.log(`\n== failed\n${failures.join("\n")}`);
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);

@@ -135,7 +135,9 @@ describe("a matched contract", () => {
     const text = await whole.text();
     expect(text.length).toBeLessThanOrEqual(maximum + 2 * count + 100);
     const listed = (JSON.parse(text) as { data: CheckpointView[] }).data;
-    expect(listed).toHaveLength(count);
+    expect(listed.map(({ fromSequence }) => fromSequence)).toEqual(
+      Array.from({ length: count }, (_, i) => i + 1),
+    );
 
     const paged: CheckpointView[] = [];
     let cursor: string | null | undefined;

@@ -1,4 +1,5 @@
 /** Settings that only the database, the chain or the machine can refuse: each start ends with one line. */
+import { rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -25,15 +26,18 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   busy.close();
+  rmSync(folder, { recursive: true, force: true });
   await world.pool.query("drop role without_rights");
   await world.close();
 });
 
 const busyPort = () => (busy.address() as AddressInfo).port;
 
+const folder = join(tmpdir(), `wrong settings ${process.pid}`);
+
 /** The deployment with other content, in a path with a space. */
 function deploymentWith(changes: object): string {
-  const path = join(tmpdir(), `wrong settings ${process.pid}`, "deployment.json");
+  const path = join(folder, "deployment.json");
   writeDeployment(path, { ...world.deployment, ...changes });
   return path;
 }

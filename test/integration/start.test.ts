@@ -112,7 +112,14 @@ describe("npm start", { timeout: 300_000 }, () => {
   let agent: Agent;
   let seen: { number: bigint; timestamp: bigint };
 
-  beforeAll(() => mkdirSync(join(parent, "closed"), { mode: 0o700 }));
+  beforeAll(async () => {
+    mkdirSync(join(parent, "closed"), { mode: 0o700 });
+    // Stock clients do not repeat a call that is still pending, so on a slow machine they wait longer.
+    run = start(dir, { SETTLEMENT_WAIT_MS: "100000" });
+    ({ baseUrl, rpcUrl } = await ready(run, dir));
+    [, place] = /Its data is in (\S+)\.\n/.exec(run.output()) ?? [];
+    agent = await signIn({ url: baseUrl, chainId: 84_532 });
+  }, 300_000);
   afterAll(async () => {
     await stopAll();
     if (place !== undefined) rmSync(place, { recursive: true, force: true });
@@ -146,11 +153,6 @@ describe("npm start", { timeout: 300_000 }, () => {
     );
     busy.close();
 
-    // Stock clients do not repeat a call that is still pending, so on a slow machine they wait longer.
-    run = start(dir, { SETTLEMENT_WAIT_MS: "100000" });
-    ({ baseUrl, rpcUrl } = await ready(run, dir));
-    agent = await signIn({ url: baseUrl, chainId: 84_532 });
-
     const other = start(dir);
     expect(await other.exited).toBe(1);
     expect(other.output()).toBe(
@@ -158,7 +160,6 @@ describe("npm start", { timeout: 300_000 }, () => {
     );
   });
 
-  /** The programs of docs/x402.md and docs/events.md unchanged; and a linter of the OpenAPI document. */
   describe("serves the documented programs:", () => {
     let folder: string;
 
@@ -255,7 +256,6 @@ describe("npm start", { timeout: 300_000 }, () => {
   });
 
   it.runIf(process.getuid?.() === 0)("runs in a folder that Postgres's own user cannot enter", () => {
-    [, place] = /Its data is in (\S+)\.\n/.exec(run.output()) ?? [];
     expect(existsSync(join(place ?? "", "data", "PG_VERSION"))).toBe(true);
   });
 

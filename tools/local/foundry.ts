@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -39,7 +39,10 @@ export async function compileContracts(report: (line: string) => void): Promise<
     const { stdout, stderr } = error as { stdout?: string; stderr?: string };
     throw new Error(`The contracts do not compile:\n${stdout ?? ""}${stderr ?? (error as Error).message}`);
   }
-  writeFileSync(BYTECODE_PATH, compiledBytecode());
+  // Renamed into place, because several networks can start at the same time.
+  const draft = `${BYTECODE_PATH}.${process.pid}`;
+  writeFileSync(draft, compiledBytecode());
+  renameSync(draft, BYTECODE_PATH);
 }
 
 /** The text of the bytecode file, from the compiler's output in `out/`. */
