@@ -244,7 +244,8 @@ function Earnings({ months }: { months: MonthView[] }) {
         </tbody>
       </table>
       <p class="meta">
-        Settlements paid it this as worker in the last twelve months (UTC), its own stakes included.
+        Paid out to this agent as a worker in the last twelve months (UTC), returned stakes included, from its
+        newest 10,000 contracts.
       </p>
     </section>
   );

@@ -133,25 +133,39 @@ function readReferences(id: string) {
   let reader: Agent | null = null;
   let isReading = false;
   const texts = new Map<string | undefined, string>();
+  /** The elements as the service sent them. */
+  const originals = new Map<Element, string | null>();
+  const replaceText = (element: Element, text: string): void => {
+    if (!originals.has(element)) originals.set(element, element.textContent);
+    element.textContent = text;
+  };
 
-  /** Live updates bring the encrypted text back, so what was decrypted is shown again. */
+  /** Live updates bring the encrypted text back, so what was decrypted is shown again; to another reader it is not. */
   const show = (agent: Agent | null): void => {
-    if (agent?.address !== reader?.address) texts.clear();
+    if (agent?.address !== reader?.address) {
+      texts.clear();
+      for (const [element, text] of originals) element.textContent = text;
+      originals.clear();
+    }
+    for (const element of originals.keys()) if (!element.isConnected) originals.delete(element);
     reader = agent;
     if (agent === null) return;
     for (const pre of document.querySelectorAll<HTMLElement>("pre[data-reference]")) {
       const text = texts.get(pre.dataset.reference);
-      if (text !== undefined) pre.textContent = text;
+      if (text !== undefined) replaceText(pre, text);
       const summary = pre.parentElement?.querySelector("summary");
-      const state = text === undefined ? "open to decrypt" : "decrypted for you";
-      if (summary) summary.textContent = `${summary.dataset.name}: ${state}`;
+      const isOpen = pre.closest("details")?.open === true;
+      const toDecrypt = isOpen ? "close and open to decrypt" : "open to decrypt";
+      const state = text === undefined ? toDecrypt : "decrypted for you";
+      if (summary) replaceText(summary, `${summary.dataset.name}: ${state}`);
     }
   };
 
   document.addEventListener("click", async ({ target }) => {
     const details = (target as Element).closest("summary[data-name]")?.parentElement as HTMLDetailsElement;
     const field = details?.querySelector<HTMLElement>("pre")?.dataset.reference as ReferenceField | undefined;
-    if (field === undefined || details.open || reader === null || isReading || texts.has(field)) return;
+    if (field === undefined || details.open || reader === null || texts.has(field)) return;
+    if (isReading) return tell("Decrypt: still working on the other reference");
     const agent = reader;
     isReading = true;
     try {

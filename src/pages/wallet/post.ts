@@ -90,7 +90,10 @@ export function showPostForm(account: Account): void {
     form.inert = true;
     const create = async (agent: Agent) => {
       try {
-        return await agent.create(await draftOf(agent));
+        const created = await agent.create(await draftOf(agent));
+        // A page that is shown again by the back button would post the same draft.
+        kept = undefined;
+        return created;
       } catch (error) {
         // Refused as it is, so it must not be sent again.
         if (error instanceof ServiceError) kept = undefined;
