@@ -81,7 +81,7 @@ export async function ensureBuilt() {
 /** Removes imports of chunks for their side effects. They have none, and users' bundlers warn of each. */
 function dropBareImports(dir) {
   for (const file of filesIn(dir))
-    writeFileSync(file, readFileSync(file, "utf8").replaceAll(/import "\.\/[^"]+";\n?/g, ""));
+    writeFileSync(file, readFileSync(file, "utf8").replaceAll(/import ?"\.\/[^"]+";\n?/g, ""));
 }
 
 /**

@@ -25,7 +25,7 @@ import { refuse } from "./refuse.js";
 /** Grace period before SIGKILL, for a Ponder that hangs. */
 const KILL_AFTER_MS = 15_000;
 /** A former indexer that was killed can hold the port a little longer than the lock. */
-const PORT_PATIENCE_MS = 5_000;
+const PORT_PATIENCE_MS = KILL_AFTER_MS + 5_000;
 
 let config: ReturnType<typeof parseIndexerConfig>;
 let line: IndexerCommand;
@@ -33,7 +33,8 @@ try {
   config = parseIndexerConfig(process.env);
   line = indexerCommand({ ...config, deploymentPath: resolve(config.deploymentPath) });
   const deployment = readDeployment(config.deploymentPath);
-  const { publicClient } = createChainClients({ ...config, chainId: deployment.chainId });
+  const rpcUrl = process.env.PONDER_RPC_URL || config.rpcUrl;
+  const { publicClient } = createChainClients({ rpcUrl, chainId: deployment.chainId });
   await verifyChain({ publicClient, deployment });
 } catch (error) {
   refuse(error);
