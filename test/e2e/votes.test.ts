@@ -413,12 +413,16 @@ describe("a panel of two", () => {
     expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
     expect(refused.error?.message).toContain("not drawn");
     expect(await world.usdOf(outsider.address)).toBe(before);
+    const member = [a, b, c].find(({ address }) => chosen.has(address)) as Agent;
+    const readsKeys = async (agent: Agent) => (await agent.get(`/v1/contracts/${id}/keys`)).status;
+    expect([await readsKeys(member), await readsKeys(outsider)]).toEqual([200, 403]);
 
     await world.increaseTime(12 * HOUR);
     // The service learns the new time with the next head.
     const status = async () => (await outsider.post(votesPath(id), GOOD)).status;
     await expect.poll(status, { timeout: 60_000 }).toBe(402);
-    const second = others[0] ?? ([a, b, c].find(({ address }) => chosen.has(address)) as Agent);
+    expect(await readsKeys(outsider)).toBe(200);
+    const second = others[0] ?? member;
     const third = [a, b, c].find((agent) => agent !== outsider && agent !== second) as Agent;
     await vote(outsider, id, "met", "met", "met");
     await vote(second, id, "met", "met", "met");

@@ -198,9 +198,13 @@ function inMemory(): Submitted {
   };
 }
 
-/** A wallet that refuses to sign or signs differently each time has no key, nor has one without X25519: what it gets is not sealed. */
+/**
+ * A wallet that refuses to sign or signs differently each time has no key, nor has a contract wallet, or an agent without
+ * X25519: what it gets is not sealed.
+ */
 function ifNotPossible(error: unknown): void {
-  if (error instanceof ServiceError || error instanceof ConnectionError) throw error;
+  const isRefused = error instanceof ServiceError && error.code === "invalid_signature";
+  if ((error instanceof ServiceError && !isRefused) || error instanceof ConnectionError) throw error;
 }
 
 /** The actions that can cost money. */

@@ -142,7 +142,10 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     for (const recipient of missing) {
       if (!(await escrow.mayVote(recipient as Address))) continue;
       // A key that another did not sign must not keep it from the others.
-      const key = await publishedKey(session, recipient).catch(() => null);
+      const key = await publishedKey(session, recipient).catch((error) => {
+        if (error instanceof RefusedToSign) return null;
+        throw error;
+      });
       if (key === null) continue;
       const body = { recipient, jwe: await shareWith(key, plain) };
       await call(session, "POST /v1/contracts/{id}/delivery/shares", { path: { id }, body });

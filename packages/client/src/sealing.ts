@@ -29,7 +29,10 @@ export async function publishedKey(session: Session, address: string): Promise<s
   const message = keyText(session, address, key);
   const claim = { address: address as Address, message, signature: signature as Hex };
   if (await verifyMessage(claim)) return key;
-  throw new RefusedToSign("key", `the service shows an encryption key that ${address} did not sign`);
+  throw new RefusedToSign(
+    "key",
+    `the service shows an encryption key that ${address} did not sign; with \`seal: false\` the service can read the delivery`,
+  );
 }
 
 export interface Recipient {

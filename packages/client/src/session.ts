@@ -179,6 +179,8 @@ export interface PaidCall<E extends Endpoint, T> {
   nonce?: Hex | undefined;
   /** Computes the expected quote. Throws RefusedToSign if the quote cannot be right. */
   expect: (quoted: QuotedPayment) => Promise<ExpectedPayment>;
+  /** Called once nothing can refuse the payment but the signer. */
+  beforeSigning?: () => Promise<void> | void;
   /** Extracts the result from a success response. */
   open: (json: ResponseOf<E>, headers: Headers) => T;
 }
@@ -187,7 +189,7 @@ export interface PaidCall<E extends Endpoint, T> {
 export async function pay<E extends Endpoint, T>(
   session: Session,
   endpoint: E,
-  { path, body, nonce, expect, open }: PaidCall<E, T>,
+  { path, body, nonce, expect, beforeSigning, open }: PaidCall<E, T>,
 ): Promise<T> {
   const request = requestOf(session, endpoint, { ...(path && { path }), body });
   const openResponse = ({ json, headers }: ServiceResponse): T => open(json as ResponseOf<E>, headers);
@@ -213,6 +215,7 @@ export async function pay<E extends Endpoint, T>(
   // The caller can have thought about it for a while.
   const now = time + Math.floor((performance.now() - readAt) / 1000);
   const validBefore = Math.min(now + VALIDITY_SECONDS, expected.deadline ?? Infinity);
+  await beforeSigning?.();
   report("signing");
   const signature = await signPayment(quoted, { signer, network, validBefore, nonce });
   const signed = { ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } };

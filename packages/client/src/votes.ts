@@ -39,6 +39,8 @@ export interface OpenOptions {
   salts?: Record<string, Hex>;
   /** Called for each vote that is opened. */
   onOpened?: (id: string) => void;
+  /** Called at once, and once, for each vote that cannot be opened, while others are waited for. */
+  onFailure?: (error: Error, id: string) => void;
 }
 
 const INTERVAL_MS = 15_000;
@@ -46,7 +48,13 @@ const INTERVAL_MS = 15_000;
 const CONFIRMATION_MS = 10_000;
 /** Seconds after the voting window in which a vote that is not open yet can be the service's delay. */
 const GRACE = 3600;
+/** Seconds after the voting window in which a vote can be opened. */
+const OPENING = 86_400;
+const BEFORE_DISPUTE = ["created", "matched", "under-review", undefined];
 const ALONE = "open it yourself (openVoteOnChain, wcontract open-votes --on-chain)";
+
+/** A vote of which only the voter can learn more. */
+class NotOpened extends Error {}
 
 export type Voting = ReturnType<typeof votes>;
 
@@ -79,7 +87,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
   async function openListed(id: string, list: Map<string, boolean> | null, given?: Hex): Promise<boolean> {
     if (list !== null && !list.get(id)) {
       if (!list.has(id) && (await contractOf(id)).status === "disputed")
-        throw new Error(`The service does not list your vote on ${id}: ${ALONE}`);
+        throw new NotOpened(`The service does not list your vote on ${id}: ${ALONE}`);
       done.add(id);
       return false;
     }
@@ -103,9 +111,16 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     const isSealed = isCommitment(ballot);
     const isOpened = !isSealed && BigInt(ballot) !== 0n;
     const isLate = dispute.now >= dispute.closesAt + GRACE;
-    if (isOpened || (isLate && !isSealed) || (await escrow.status()) !== "disputed") {
+    const status = await escrow.status();
+    // A node can lag behind the service.
+    if (BEFORE_DISPUTE.includes(status)) return false;
+    if (isOpened || (isLate && !isSealed) || status !== "disputed") {
       done.add(id);
       return false;
+    }
+    if (dispute.now >= dispute.closesAt + OPENING) {
+      done.add(id);
+      throw new NotOpened(`Your vote on ${id} was not opened in time, and can no longer be`);
     }
     // A payment that was signed can become a vote until no one else can vote.
     if (!isSealed || !dispute.isClosed) return false;
@@ -113,15 +128,15 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     try {
       if (!(await send(id, ballot, given)) && wait && !isLate) return false;
     } catch (error) {
-      if (isLate && isOutage(error)) throw new Error(`${stateOf()}: ${error.message}`);
+      if (isLate && isOutage(error)) throw new NotOpened(`${stateOf()}: ${error.message}`);
       throw error;
     }
     const timeoutMs = CONFIRMATION_MS;
-    await waitUntil(
-      () => escrow.ballotOf(voter),
-      (word) => !isCommitment(word),
-      { timeoutMs, stateOf },
-    );
+    const isConfirmed = (word: Hex) => !isCommitment(word);
+    await waitUntil(() => escrow.ballotOf(voter), isConfirmed, { timeoutMs }).catch((error) => {
+      if (isOutage(error)) throw error;
+      throw new NotOpened(stateOf());
+    });
     return true;
   }
 
@@ -129,7 +144,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     const salt = given ?? (await voteSalt(signer, ballotOf(id)));
     const words = findVotes(commitment, { ...ballotOf(id), salt });
     if (words === null)
-      throw new Error(`This salt does not open the vote on ${id}; pass the one of the vote`);
+      throw new NotOpened(`This salt does not open the vote on ${id}; pass the one of the vote`);
     const body = { votes: entriesOf(words), salt };
     try {
       await call(session, "POST /v1/contracts/{id}/votes/open", { path: { id }, body });
@@ -157,14 +172,14 @@ export function votes(session: Session, toEscrow: ToEscrow) {
         return { amount: voteDeposit(price, criteriaCount, parameters) };
       });
       const keep = () => session.submitted.add(kept, id.toLowerCase() as Hex);
-      // Before it is signed, because the service could hide that it was used; the chain will tell.
-      if (session.node !== undefined && !entrust) await keep();
       const result = await pay(session, "POST /v1/contracts/{id}/votes", {
         path: { id },
         body: JSON.stringify(entrust ? { votes: entriesOf(words), salt: sealing } : { commitment }),
         // The bond then signs the votes: no one can carry it with others.
         nonce: bondNonce(commitment),
         expect,
+        // With a node before it is signed: the service could hide that it was used, and the chain will tell.
+        ...(session.node !== undefined && !entrust && { beforeSigning: keep }),
         open: ({ data }, headers) => ({
           votes: data.map((one) => ({ ...one, vote: words[one.criterionIndex] ?? null })),
           salt: (headers.get("vote-salt") as Hex | null) ?? sealing,
@@ -180,26 +195,31 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       signal,
       salts,
       onOpened,
+      onFailure,
       id: only,
     }: OpenOptions = {}) {
       const { node } = session;
       const opened: string[] = [];
+      const failures = new Map<string, unknown>();
+      const fail = (error: unknown, id: string): void => {
+        if (!failures.has(id)) onFailure?.(error as Error, id);
+        failures.set(id, error);
+      };
       for (;;) {
-        const failures: unknown[] = [];
         let isWaiting = false;
-        const isTemporary = (error: unknown): boolean => {
-          if (!wait || !isOutage(error)) return false;
-          isWaiting = true;
-          return true;
-        };
+        /** A node's errors pass, as outages do. What the service or the voter has to change does not. */
+        const isTemporary = (error: unknown): boolean =>
+          wait && ![ServiceError, RefusedToSign, NotOpened].some((kind) => error instanceof kind);
         const list = await listed().catch((error) => {
-          if (!isTemporary(error)) failures.push(error);
+          if (!wait || !isOutage(error)) throw error;
+          isWaiting = true;
           return null;
         });
         const ids = new Set<string>(await session.submitted.read(kept));
         for (const [id, isSealed] of list ?? []) if (isSealed) ids.add(id);
         for (const id of ids) {
-          if (done.has(id) || (only !== undefined && id !== only.toLowerCase())) continue;
+          const isOther = only !== undefined && id !== only.toLowerCase();
+          if (isOther || done.has(id) || failures.has(id)) continue;
           const given = salts?.[id];
           try {
             const isOpened =
@@ -213,13 +233,14 @@ export function votes(session: Session, toEscrow: ToEscrow) {
             } else isWaiting ||= !done.has(id);
           } catch (error) {
             // A record of another chain.
-            if (error instanceof RefusedToSign && error.field === "payTo") done.add(id);
+            if (error instanceof RefusedToSign && error.field === "payTo" && !list?.get(id)) done.add(id);
+            else if (isTemporary(error)) isWaiting = true;
             // One vote must not keep the others closed.
-            else if (!isTemporary(error)) failures.push(error);
+            else fail(error, id);
           }
         }
         if (!wait || !isWaiting) {
-          if (failures.length > 0) throw failures[0];
+          for (const error of failures.values()) throw error;
           return opened;
         }
         await pause(intervalMs, signal);

@@ -3,6 +3,7 @@ import { encryptionKeyText } from "@working-contracts/protocol/encryption";
 import type { Address } from "@working-contracts/protocol/types";
 import { eq } from "drizzle-orm";
 import { hashMessage } from "viem";
+import { verifyMessage } from "viem/utils";
 import { encryptionKey } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -31,6 +32,12 @@ export async function publishKey(
     throw new AppError("invalid_signature", {
       message: "The signature is not that of your address over the text that publishes this key.",
       details: { message },
+    });
+  }
+  // Whoever seals a delivery checks the signature without a node, as it cannot do for a contract wallet (ERC-1271).
+  if (!(await verifyMessage({ address: caller, message, signature: verdict.signature }))) {
+    throw new AppError("invalid_signature", {
+      message: "Contract wallets cannot publish encryption keys: senders cannot check their signatures.",
     });
   }
   const row = { key, signature: verdict.signature, publishedAt: new Date() };

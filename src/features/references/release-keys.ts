@@ -1,6 +1,6 @@
 /** Releases the keys of encrypted references to those who may read them, and logs it (docs/rules.md 34). */
-import { registryAbi } from "@working-contracts/protocol/abi";
-import { statusOf } from "@working-contracts/protocol/status";
+import { escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
+import { seatsOpenAt, statusOf } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, gte, lt, sql } from "drizzle-orm";
 import { parseEther } from "viem";
@@ -115,7 +115,7 @@ async function entitlementOf(
   }
   throw new AppError("forbidden", {
     message:
-      "The keys are for the contract's client and worker, and for eligible Backup Agents while the contract is disputed.",
+      "The keys are for the contract's client and worker, and for Backup Agents who can vote while the contract is disputed.",
   });
 }
 
@@ -125,8 +125,13 @@ async function isJuror(
   row: ContractRow,
   caller: Address,
 ): Promise<boolean> {
-  const { baEligibilityStake, matchedAt } = row.chain;
-  if (statusOf(factsOf(row), clock.now()) !== "disputed" || matchedAt === null) return false;
+  const { id, baEligibilityStake, baRecruitCount, matchedAt } = row.chain;
+  const now = clock.now();
+  if (statusOf(factsOf(row), now) !== "disputed" || matchedAt === null) return false;
+  if (baRecruitCount > 0 && now < seatsOpenAt(row.chain)) {
+    const escrow = { address: id, abi: escrowAbi } as const;
+    return publicClient.readContract({ ...escrow, functionName: "isDrawn", args: [caller] });
+  }
   return publicClient.readContract({
     address: deployment.registry,
     abi: registryAbi,

@@ -189,7 +189,9 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       context.out.progress(
         "waiting until voting has ended, to open the vote; if this ends before, run `wcontract open-votes`",
       );
-      const opened = await agent.openVotes({ id });
+      const opened = await agent.openVotes({ id }).catch(({ message }: Error) => {
+        throw new Error(`voted, but not opened: ${message}. Run \`wcontract open-votes\``);
+      });
       context.out.progress(opened.length === 0 ? "nothing was left to open" : "opened the vote");
     });
 
@@ -207,7 +209,8 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       }
       const agent = await context.agent();
       const onOpened = (id: string) => context.out.progress(`opened the vote on ${id}`);
-      const opened = await agent.openVotes({ wait: !now, onOpened });
+      const onFailure = ({ message }: Error) => context.out.progress(message);
+      const opened = await agent.openVotes({ wait: !now, onOpened, onFailure });
       context.out.result({ opened }, () => `${opened.length} votes opened`);
     });
 

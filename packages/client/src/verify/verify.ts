@@ -7,7 +7,7 @@ import canonicalize from "canonicalize";
 import { type Client, createClient, custom, http } from "viem";
 import { getChainId } from "viem/actions";
 import { hostOf, type Node } from "../chain-check.js";
-import { ifAllowed } from "../errors.js";
+import { ConnectionError, ifAllowed } from "../errors.js";
 import type { reads } from "../reads.js";
 import type { Checkpoint, Contract, ReferenceField, Settlement, Terms } from "../types.js";
 import { type Step, stepsOf } from "./authority.js";
@@ -131,7 +131,7 @@ interface ApiResponses {
   supplementaryMaterials: string | null | undefined;
   /** Whether the caller is the Client of a delivered contract, and yet cannot read the delivery. */
   isWithheld: boolean;
-  /** Whether the delivery opens with the caller's key; null if the caller is not meant to read it. */
+  /** Whether the delivery opens with the caller's key; null if the caller is not meant to read it, or cannot now. */
   opens: boolean | null;
   notCompared: string[];
 }
@@ -156,7 +156,7 @@ async function ask(reader: Reader | Error, id: string): Promise<ApiResponses> {
     attempt("supplementaryMaterials", (from) => ifAllowed(() => from.served(id, "supplementaryMaterials"))),
   ]);
   const { address } = reader as Reader;
-  const isClient = contract?.client === address;
+  const isClient = contract !== undefined && contract.client === address;
   const isReader = isClient || contract?.worker === address;
   return {
     ...{ contract, terms, settlement, checkpoints, delivery, supplementaryMaterials, notCompared },
@@ -166,10 +166,10 @@ async function ask(reader: Reader | Error, id: string): Promise<ApiResponses> {
 }
 
 /** A delivery can be sealed, and not open with the caller's key: the jury then decides on it. */
-function canOpen(reader: Reader, id: string): Promise<boolean> {
+function canOpen(reader: Reader, id: string): Promise<boolean | null> {
   return reader.reveal(id, "delivery").then(
     (reference) => reference !== null,
-    () => false,
+    (error) => (error instanceof ConnectionError ? null : false),
   );
 }
 
