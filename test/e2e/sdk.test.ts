@@ -7,17 +7,16 @@ import {
   connect,
   type Network,
   OutcomeUnknown,
+  onChain,
   type PaymentProof,
   PaymentRejected,
   RefusedToSign,
   ServiceError,
   SpendingLimitError,
-  settleOnChain,
 } from "@working-contracts/client/index";
 import { escrowAddress } from "@working-contracts/protocol/terms";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { decodePaymentRequiredHeader, encodePaymentRequiredHeader } from "@x402/core/http";
-import { compactVerify, importJWK, type JWK } from "jose";
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -97,25 +96,40 @@ describe("a contract", () => {
     const proofs: PaymentProof[] = [];
     const client = await newAgent({ onReceipt: (proof) => proofs.push(proof) });
     const { id } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
-    const response = await fetch(`${world.url}/.well-known/did.json`);
-    const { verificationMethod } = (await response.json()) as {
-      verificationMethod: { id: string; publicKeyJwk: JWK }[];
-    };
-    const read = async (jws: string | null | undefined) => {
-      const { payload } = await compactVerify(jws ?? "", async ({ kid }) => {
-        const method = verificationMethod.find((one) => one.id === kid);
-        return importJWK(method?.publicKeyJwk as JWK, "EdDSA");
-      });
-      return JSON.parse(new TextDecoder().decode(payload));
-    };
     const [proof] = proofs;
+    expect(proof?.fault).toBeNull();
+    const read = (jws: string | null | undefined) => {
+      const [, payload = ""] = (jws ?? "").split(".");
+      return JSON.parse(Buffer.from(payload, "base64url").toString());
+    };
     const offer = { scheme: "exact", payTo: id, amount: "50000000", asset: world.deployment.asset.address };
     const resourceUrl = `${world.url}/v1/contracts`;
-    expect(await read(proof?.offer)).toMatchObject({ version: 1, resourceUrl, ...offer });
-    const receipt = await read(proof?.receipt);
+    expect(read(proof?.offer)).toMatchObject({ version: 1, resourceUrl, ...offer });
+    const receipt = read(proof?.receipt);
     expect(receipt).toMatchObject({ version: 1, resourceUrl, payer: client.address });
     const { status } = await world.publicClient.getTransactionReceipt({ hash: receipt.transaction });
     expect(status).toBe("success");
+  });
+
+  it("notices an offer and a receipt that prove nothing", async () => {
+    const faults: (string | null)[] = [];
+    const without: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init);
+      const headers = new Headers(response.headers);
+      headers.delete("payment-response");
+      return new Response(response.body, { status: response.status, headers });
+    };
+    const foreign: typeof fetch = async (input, init) =>
+      String(input).endsWith("did.json") ? Response.json({ verificationMethod: [] }) : fetch(input, init);
+    for (const lying of [without, foreign]) {
+      const client = await newAgent({ fetch: lying, onReceipt: ({ fault }) => faults.push(fault) });
+      const { status } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
+      expect(status).toBe("created");
+    }
+    expect(faults).toEqual([
+      "the service signed no receipt",
+      "the service does not publish the key of its offer",
+    ]);
   });
 
   it("is disputed, judged by staked Backup Agents and paid by their votes", async () => {
@@ -183,15 +197,38 @@ describe("a contract", () => {
       .not.toBeNull();
     const stranger = privateKeyToAccount(generatePrivateKey());
     await world.testClient.setBalance({ address: stranger.address, value: 10n ** 18n });
-    const settling = settleOnChain(id, {
-      rpcUrl: world.info.rpcUrl,
-      account: stranger,
-    });
-    expect(await settling).toBeNull();
+    const own = await onChain({ rpcUrl: world.info.rpcUrl, account: stranger });
+    expect(await own.settle(id)).toBeNull();
+    await expect(own.tally(id)).rejects.toMatchObject({ name: "Reverted", errorName: "WrongStatus" });
+    await expect(own.accept(id)).rejects.toThrow("needs `network`");
+    const elsewhere = await onChain({ rpcUrl: "http://127.0.0.1:9/secret", account: stranger });
+    await expect(elsewhere.settle(id)).rejects.toThrow(/^(?!.*secret).*127\.0\.0\.1:9/s);
   });
 });
 
 describe("an agent", () => {
+  it("whose gas is not paid creates and stakes with its own transactions", async () => {
+    const account = privateKeyToAccount(generatePrivateKey());
+    const agent = await newAgent({ account });
+    await world.testClient.setBalance({ address: account.address, value: 10n ** 18n });
+    await world.grantTokens(account.address, 1000);
+    const draft = { ...WORK, ...(await agent.deadlines(DEADLINES)), idempotencyKey: "own-transaction" };
+    const planned = await agent.dryRun(({ create }) => create(draft));
+    const own = await onChain({ rpcUrl: world.info.rpcUrl, account, network: agent.network });
+    await own.create(planned?.terms as EscrowTerms);
+    await own.stake("1000");
+    const id = planned?.payTo as string;
+    const { status, title } = (await agent.waitUntil(
+      () => agent.get(id).catch(() => null),
+      (contract) => contract?.status === "created",
+      { timeoutMs: 60_000 },
+    )) as Contract;
+    expect([status, title.trim()]).toEqual(["created", WORK.title.trim()]);
+    expect(await world.usdOf(account.address)).toBe(50_000_000n);
+    const { staked } = await agent.waitUntil(agent.stakeOf, ({ staked }) => staked !== "0.0");
+    expect(staked).toBe("1000.0");
+  });
+
   it("keeps its key for later, and revokes it", async () => {
     const account = privateKeyToAccount(generatePrivateKey());
     const first = await newAgent({ account, label: "first" }, "0");

@@ -1,12 +1,11 @@
 /** Agents that leave nothing, or not everything, to the operator: each action carries their own signature. */
-import { connect, RefusedToSign } from "@working-contracts/client/index";
-import { delegationAbi, escrowAbi } from "@working-contracts/protocol/abi";
+import { connect, onChain, RefusedToSign } from "@working-contracts/client/index";
+import { delegationAbi } from "@working-contracts/protocol/abi";
 import { actionBits } from "@working-contracts/protocol/challenge-text";
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Agent, signIn } from "../support/agent.js";
-import { mined, walletOf } from "../support/chain.js";
 import { created, delivered, eventually, type Json, matched, newJuror, ok } from "../support/contracts.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { openWorld, type World } from "../support/world.js";
@@ -138,9 +137,9 @@ describe("an agent that leaves nothing to the operator", () => {
   test("ends signatures that it has not used", async () => {
     const { id } = await underReview();
     const headers = await signedHeaders(client, toSign(await client.post(approval(id))));
-    const wallet = await walletOf(world, client);
-    const escrow = { address: id, abi: escrowAbi } as const;
-    await mined(world, await wallet.writeContract({ ...escrow, functionName: "cancelSignatures" }));
+    await world.testClient.setBalance({ address: client.address, value: 10n ** 18n });
+    const own = await onChain({ rpcUrl: world.info.rpcUrl, account: client.account });
+    await own.cancelSignatures(id);
 
     const cancelled = await client.post(approval(id), undefined, headers);
     expect(cancelled).toMatchObject({ status: 401, error: { code: "invalid_signature" } });

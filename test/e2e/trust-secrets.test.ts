@@ -5,9 +5,8 @@ import {
   type ConnectOptions,
   connect,
   type DeliverOptions,
-  openVoteOnChain,
+  onChain,
   type Agent as StrictAgent,
-  settleOnChain,
 } from "@working-contracts/client/index";
 import { seal } from "@working-contracts/client/sealing";
 import { escrowAbi } from "@working-contracts/protocol/abi";
@@ -16,8 +15,8 @@ import { type Address, encodeFunctionData, type Hex, keccak256, zeroHash } from 
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Agent } from "../support/agent.js";
-import { mined, openOnChain, recruit, walletOf } from "../support/chain.js";
-import { ballot, DAY, draft, laterThan, matched, newJuror, ok, vote } from "../support/contracts.js";
+import { openOnChain, recruit, tokensOf } from "../support/chain.js";
+import { ballot, DAY, draft, laterThan, matched, newJuror, ok, posted, vote } from "../support/contracts.js";
 import { markdownOf, type Operator, openOperator } from "../support/operator.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { openWorld, type World } from "../support/world.js";
@@ -85,6 +84,19 @@ function lying(
   answer: (path: string, init: RequestInit) => Response | Promise<Response> | null,
 ): typeof fetch {
   return async (url, init = {}) => (await answer(new URL(String(url)).pathname, init)) ?? fetch(url, init);
+}
+
+/** The agent's own transactions, with gas for them. */
+async function alone({ account }: Pick<Agent, "account">) {
+  await world.testClient.setBalance({ address: account.address, value: 10n ** 18n });
+  return onChain({ rpcUrl: world.info.rpcUrl, account, network: world.deployment });
+}
+
+/** The keeper of the running service can do the same at the same time. */
+async function unlessDone(errorName: string, act: Promise<unknown>): Promise<void> {
+  await act.catch((error: { errorName?: string }) => {
+    if (error.errorName !== errorName) throw error;
+  });
 }
 
 async function encryptionKeyOf({ address }: StrictAgent): Promise<string> {
@@ -200,8 +212,7 @@ describe("votes", () => {
     expect(results).toEqual(["succeeds", "it notices"]);
 
     await openOnChain(world, plain, { id, packed: packOutcomes(WORDS), salt: plainSalt });
-    await world.testClient.setBalance({ address: careful.address as Address, value: 10n ** 18n });
-    await openVoteOnChain(id, { rpcUrl: world.info.rpcUrl, account: careful.account });
+    await (await alone(careful)).openVote(id);
     const opened = await world.publicClient.readContract({
       address: id,
       abi: escrowAbi,
@@ -213,6 +224,30 @@ describe("votes", () => {
 });
 
 describe("a payment", () => {
+  test("is not taken if the operator carries another action before it", async () => {
+    const reordered = async (payer: Agent, contract: { id: string }, cancel: () => Promise<unknown>) => {
+      const id = contract.id as Address;
+      const before = await world.usdOf(payer.address);
+      const quote = quoteOf(await payer.post(`/v1/contracts/${id}/accept`, { accept: true }));
+      const { chainId } = world.deployment;
+      const { from, signature, nonce, validAfter, validBefore } = await authorize(payer, quote, { chainId });
+      await cancel();
+      const args = [from, { validAfter, validBefore, nonce, signature }] as const;
+      const data = encodeFunctionData({ abi: escrowAbi, functionName: "accept", args });
+      const result = await operator.relayed(id, data);
+      expect(await world.usdOf(payer.address)).toBe(before);
+      return result;
+    };
+    const { contract } = await posted<{ id: string }>(world, client);
+    const sealed = await strictClient.create((await draft(world)) as never);
+    const results = [
+      await reordered(worker, contract, () => client.post(`/v1/contracts/${contract.id}/cancel`)),
+      await reordered(worker, sealed, () => strictClient.cancel(sealed.id)),
+    ];
+    rows.push(["carry another action before a payment", ...results]);
+    expect(results).toEqual(["`WrongStatus`", "`WrongStatus`"]);
+  });
+
   test("of a vote is not used to accept a contract in the voter's name", async () => {
     const attack = async (options: Partial<ConnectOptions>) => {
       const { id } = await strictClient.create(
@@ -478,22 +513,53 @@ describe("terms", () => {
 
 describe("an operator that vanishes", () => {
   test("leaves agents that finish on chain with their own transactions", async () => {
-    const { id } = await matched<{ id: Address }>(world, { client, worker });
-    const sealed = await strictlyMatched();
-    const finish = async (escrow: Address, [by, to]: [Agent["account"], Agent["account"]]) => {
-      const before = await world.usdOf(to.address);
-      const contract = { address: escrow, abi: escrowAbi } as const;
-      const wallet = await walletOf(world, { account: to, address: to.address });
-      const args = [keccak256("0x01"), zeroHash, 0] as const;
-      await mined(world, await wallet.writeContract({ ...contract, functionName: "deliver", args }));
-      const approver = await walletOf(world, { account: by, address: by.address });
-      await mined(world, await approver.writeContract({ ...contract, functionName: "approve" }));
-      await settleOnChain(escrow, { rpcUrl: world.info.rpcUrl, account: to });
-      return (await world.usdOf(to.address)) - before;
+    const finish = async (by: Pick<Agent, "account">, to: Pick<Agent, "account">, { id }: { id: string }) => {
+      const [buyer, seller] = [await alone(by), await alone(to)];
+      const before = await world.usdOf(to.account.address);
+      await seller.accept(id);
+      await seller.deliver(id, REFERENCE);
+      await buyer.approve(id);
+      await seller.settle(id);
+      return (await world.usdOf(to.account.address)) - before;
     };
-    expect(await finish(id, [client.account, worker.account])).toBe(50_000_000n);
-    expect(await finish(sealed, [strictClient.account, strictWorker.account])).toBe(50_000_000n);
+    const { contract } = await posted<{ id: string }>(world, client);
+    const open = await strictClient.create((await draft(world)) as never);
+    expect(await finish(client, worker, contract)).toBe(47_500_000n);
+    expect(await finish(strictClient, strictWorker, open)).toBe(47_500_000n);
     rows.push(["vanish", ...Array(2).fill("it finishes on chain")]);
+  });
+
+  test("does not stall a dispute: its parties draw, and Backup Agents vote, open and are paid", async () => {
+    const juror = await strictJuror();
+    await recruit(world, 1);
+    const { id } = await strictClient.create((await draft(world)) as never).finally(() => recruit(world, 0));
+    const [buyer, seller, voter] = [await alone(strictClient), await alone(strictWorker), await alone(juror)];
+    const before = await world.usdOf(juror.address as Address);
+    await seller.accept(id);
+    await seller.deliver(id, REFERENCE);
+    await buyer.dispute(id);
+    const escrow = { address: id as Address, abi: escrowAbi } as const;
+    const isDrawn = async () => {
+      // Possible once the seed's block is over.
+      await unlessDone("NoDraw", buyer.draw(id));
+      return (await world.publicClient.readContract({ ...escrow, functionName: "jury" })).drawn;
+    };
+    await expect.poll(isDrawn, { timeout: 60_000 }).toBe(true);
+    // Whether or not it was drawn.
+    await world.increaseTime(DAY / 2);
+    await voter.vote(id, WORDS);
+    await voter.openVote(id);
+    await unlessDone("WrongStatus", buyer.tally(id));
+    await buyer.settle(id);
+    await unlessDone("NothingToClaim", voter.claim(id));
+    expect(await world.usdOf(juror.address as Address)).toBe(before);
+    expect(await world.usdOf(id as Address)).toBe(0n);
+    await voter.unstake();
+    await expect(voter.withdrawStake()).rejects.toMatchObject({ errorName: "NotReleasable" });
+    await world.increaseTime(2 * DAY);
+    await unlessDone("NotStaked", voter.withdrawStake());
+    expect(await tokensOf(world, juror.address as Address)).toBeGreaterThanOrEqual(1000n * 10n ** 18n);
+    rows.push(["stall a dispute", "", "it finishes on chain"]);
   });
 });
 

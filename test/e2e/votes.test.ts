@@ -1,14 +1,16 @@
 /** Votes: who can cast one, what stays sealed until the tally, and what happens if no one opens them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { verifyContract } from "@working-contracts/client/verify/verify";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
-import { type Address, parseUnits } from "viem";
+import { type Address, encodeEventTopics, parseUnits, type RpcLog } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { VotePage } from "../../src/features/votes/list-votes.js";
 import type { VoteView } from "../../src/features/votes/view.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { frontRun, openOnChain, paidBy, recruit, requestUnstake, tokensOf } from "../support/chain.js";
 import {
@@ -382,28 +384,60 @@ test("a usage ticket keeps its computed outcomes until the votes replace them", 
   expect((await untilStatus(client, id, "settled-all-met")).criteriaMet).toEqual(["met", "met", "met"]);
 });
 
+/** How the draw compares with its rule, at a node whose events can be changed. */
+async function juryVerified(id: string, change: (logs: RpcLog[]) => void = () => {}) {
+  const node = {
+    async request(request: { method: string }) {
+      const result = await world.publicClient.request(request as never);
+      if (request.method === "eth_getLogs") change(result);
+      return result;
+    },
+  };
+  const network = world.deployment;
+  const { fields } = await verifyContract(new Error("no service"), id, { network, nodes: [node] });
+  return fields.find(({ field }) => field === "jury drawn, by the rule");
+}
+
+/** Names the second drawn agent as the first one too. */
+function hideFirst(logs: RpcLog[]): void {
+  const [topic] = encodeEventTopics({ abi: escrowAbi, eventName: "BackupAgentsDrawn" });
+  for (const log of logs.filter(({ topics }) => topics[0] === topic)) {
+    const words = log.data.slice(2).match(/.{64}/g) ?? [];
+    log.data = `0x${[...words.slice(0, 2), words[3], words[3]].join("")}`;
+  }
+}
+
 describe("a panel of two", () => {
   let id: string;
+  let chosen: Set<string>;
+
+  async function drawnFor(contractId: string): Promise<Set<string>> {
+    const read = () =>
+      world.pool.query<{ agent: Address }>(
+        "select backup_agent as agent from onchain.draw where contract_id = $1",
+        [contractId],
+      );
+    const isDrawn = async () => (await read()).rows.length > 0;
+    await until("the jury is drawn", isDrawn, { timeoutMs: 60_000 });
+    return new Set((await read()).rows.map(({ agent }) => agent));
+  }
 
   beforeAll(async () => {
     await recruit(world, 2);
     try {
-      ({ id } = await disputed(world, { client, worker }));
+      // Agents of other tests are in the pool too.
+      do {
+        ({ id } = await disputed(world, { client, worker }));
+        chosen = await drawnFor(id);
+      } while (![a, b, c].some(({ address }) => chosen.has(address)));
     } finally {
       await recruit(world, 0);
     }
   });
 
-  test("is drawn on chain; others wait until half of the window has passed", async () => {
-    const drawn = async () =>
-      (
-        await world.pool.query<{ agent: Address }>(
-          "select backup_agent as agent from onchain.draw where contract_id = $1",
-          [id],
-        )
-      ).rows;
-    await expect.poll(async () => (await drawn()).length, { timeout: 60_000 }).toBeGreaterThan(0);
-    const chosen = new Set((await drawn()).map(({ agent }) => agent));
+  test("is drawn on chain, by the rule; others wait until half of the window has passed", async () => {
+    expect(await juryVerified(id)).toMatchObject({ equal: true });
+    expect(await juryVerified(id, hideFirst)).toMatchObject({ equal: false });
     const [outsider, ...others] = [a, b, c].filter(({ address }) => !chosen.has(address)) as [
       Agent,
       ...Agent[],

@@ -1,10 +1,12 @@
 /** Everything that a command needs, above all the signed-in agent. Its API key is saved for later commands. */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   type Agent,
   type ConnectOptions,
   connect,
+  onChain,
+  type PaymentProof,
   type PinnedNetwork,
   type PlannedPayment,
   ServiceError,
@@ -12,19 +14,28 @@ import {
   toTheEnd,
 } from "@working-contracts/client/index";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
+import { type Deployment, parseDeployment } from "@working-contracts/protocol/deployment";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
 import { UsageError } from "./errors.js";
-import { exclusively, readPrivateJson, submittedIn, writePrivateJson } from "./files.js";
+import { appendPrivateLine, exclusively, readPrivateJson, submittedIn, writePrivateJson } from "./files.js";
 import { readKeystore } from "./keystore.js";
 import { type CommonOptions, readSettings, type Settings, type World } from "./settings.js";
 import { askSecret, confirm, createOutput, isInteractive, type Output } from "./terminal.js";
 
+/** Amounts that the command line names. */
+interface Consent {
+  stablecoin?: string;
+  tokens?: string;
+}
+
 export interface Context {
   settings: Settings;
   out: Output;
-  /** Signs in. `consent` is the amount that the command line names, if any; up to it, payments need no confirmation. */
-  agent(consent?: { stablecoin?: string; tokens?: string }): Promise<Agent>;
+  /** Signs in. Up to the amount of `consent`, payments need no confirmation. */
+  agent(consent?: Consent): Promise<Agent>;
+  /** Actions with the account's own transactions, for which the service is not needed. Throws UsageError without a node. */
+  onChain(consent?: Consent): ReturnType<typeof onChain>;
   /** Performs a paid action. While its outcome is unknown and can still change, resumes it with the same payment. */
   toTheEnd<T>(action: () => Promise<T>): Promise<T>;
 }
@@ -44,8 +55,19 @@ export function createContext(options: CommonOptions, world: World): Context {
         beforePayment: (payment) => allow(payment, { options, consent, out }),
         patienceMs: settings.patienceMs,
         onWaiting: (reason) => out.progress(`waiting: ${reason}`),
+        onReceipt({ fault }) {
+          if (fault !== null) out.progress(`paid, but the service's receipt proves nothing: ${fault}`);
+        },
       });
       return agent;
+    },
+    async onChain(consent = {}) {
+      const { rpcUrl } = settings;
+      if (rpcUrl === undefined) throw new UsageError("on-chain needs --rpc-url or RPC_URL.");
+      const account = await loadAccount(settings);
+      const network = deploymentOf(settings) ?? savedSignIn(settings, account).saved?.network;
+      const beforePayment = (payment: PlannedPayment) => allow(payment, { options, consent, out });
+      return onChain({ rpcUrl, account, network, beforePayment });
     },
     toTheEnd: (action) =>
       toTheEnd(action, {
@@ -57,11 +79,7 @@ export function createContext(options: CommonOptions, world: World): Context {
 /** Allows an amount that the command line covers; otherwise asks. Throws SpendingLimitError without consent. */
 async function allow(
   { amount, decimal, currency, resource }: PlannedPayment,
-  {
-    options,
-    consent,
-    out,
-  }: { options: CommonOptions; consent: { stablecoin?: string; tokens?: string }; out: Output },
+  { options, consent, out }: { options: CommonOptions; consent: Consent; out: Output },
 ): Promise<void> {
   const isToken = currency === "protocol-token";
   const unit = isToken ? "protocol tokens" : "of the stablecoin";
@@ -97,11 +115,9 @@ export async function loadAccount(settings: Settings): Promise<PrivateKeyAccount
   return privateKeyToAccount(await readKeystore(keystorePath, given));
 }
 
-/** The account and its node, for transactions without the service. Throws UsageError if either is missing. */
-export async function ownTransactions(settings: Settings) {
-  const { rpcUrl } = settings;
-  if (rpcUrl === undefined) throw new UsageError("--on-chain needs --rpc-url or RPC_URL.");
-  return { rpcUrl, account: await loadAccount(settings) };
+/** The addresses to trust, from the deployment file if there is one. */
+export function deploymentOf({ deploymentPath: path }: Settings): Deployment | undefined {
+  return path === undefined ? undefined : parseDeployment(readFileSync(path, "utf8"), path);
 }
 
 const ApiKeysSchema = z.record(z.string(), z.unknown()).nullable();
@@ -113,7 +129,7 @@ const SignInSchema = z.object({
 });
 
 /**
- * Signs in once per service and address, and saves the API key for later commands. The network is pinned at the first
+ * Signs in once per service and address, and saves the API key for later commands and the receipt of each payment. The network is pinned at the first
  * sign-in, so nothing is signed for another network that the service names later.
  */
 export async function signedIn(
@@ -121,11 +137,7 @@ export async function signedIn(
   options: Omit<ConnectOptions, "baseUrl" | "account" | "apiKey">,
 ): Promise<{ agent: Agent; account: PrivateKeyAccount }> {
   const account = await loadAccount(settings);
-  const path = join(settings.configDir, "api-keys.json");
-  const entry = `${settings.url} ${account.address.toLowerCase()}`;
-  const keys = () => ApiKeysSchema.parse(readPrivateJson(path));
-  // An entry in another format, as from an earlier release, is replaced.
-  const saved = SignInSchema.safeParse(keys()?.[entry]).data;
+  const { saved, save } = savedSignIn(settings, account);
   const { url: baseUrl, clock, operator, domain, rpcUrl } = settings;
   const common = {
     ...options,
@@ -133,6 +145,11 @@ export async function signedIn(
     account,
     clock,
     operator,
+    onReceipt(proof: PaymentProof) {
+      const kept = { at: new Date().toISOString(), service: baseUrl, ...proof };
+      appendPrivateLine(join(settings.configDir, "receipts.jsonl"), JSON.stringify(kept));
+      options.onReceipt?.(proof);
+    },
     submitted: submittedIn(join(settings.configDir, "submitted", account.address.toLowerCase())),
     ...(domain !== undefined && { domain }),
     ...(rpcUrl !== undefined && { node: rpcUrl }),
@@ -144,8 +161,20 @@ export async function signedIn(
   }
   const agent = await connect({ ...common, label: "wcontract" });
   const { apiKey, network } = agent;
-  exclusively(path, () => writePrivateJson(path, { ...keys(), [entry]: { apiKey, operator, network } }));
+  save({ apiKey, operator, network });
   return { agent, account };
+}
+
+function savedSignIn({ configDir, url }: Settings, { address }: PrivateKeyAccount) {
+  const path = join(configDir, "api-keys.json");
+  const entry = `${url} ${address.toLowerCase()}`;
+  const keys = () => ApiKeysSchema.parse(readPrivateJson(path));
+  return {
+    // An entry in another format, as from an earlier release, is replaced.
+    saved: SignInSchema.safeParse(keys()?.[entry]).data,
+    save: (signIn: z.infer<typeof SignInSchema>) =>
+      exclusively(path, () => writePrivateJson(path, { ...keys(), [entry]: signIn })),
+  };
 }
 
 /** A saved key can be revoked, or belong to a database that was reset. */

@@ -50,11 +50,13 @@ export function submittedIn(dir: string): Submitted {
       if (!existsSync(fileOf(key))) return [];
       return readFileSync(fileOf(key), "utf8").trim().split("\n") as `0x${string}`[];
     },
-    add(key, value) {
-      mkdirSync(dir, { recursive: true, mode: 0o700 });
-      appendFileSync(fileOf(key), `${value}\n`, { mode: 0o600 });
-    },
+    add: (key, value) => appendPrivateLine(fileOf(key), value),
   };
+}
+
+export function appendPrivateLine(path: string, line: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  appendFileSync(path, `${line}\n`, { mode: 0o600 });
 }
 
 /**

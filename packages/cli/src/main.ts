@@ -4,6 +4,7 @@ import { addContractCommands } from "./commands/contracts.js";
 import { addFollowCommands } from "./commands/follow.js";
 import { addKeyCommands } from "./commands/key.js";
 import { addMcpCommand } from "./commands/mcp.js";
+import { addOnChainCommands } from "./commands/on-chain.js";
 import { addVerifyCommand } from "./commands/verify.js";
 import { type Context, createContext } from "./context.js";
 import { EXIT_HELP, exitCodeOf, messageOf, refusalOf } from "./errors.js";
@@ -60,6 +61,7 @@ function createProgram(world: World): Command {
   addKeyCommands(program, contextOf);
   addContractCommands(program, contextOf);
   addFollowCommands(program, contextOf);
+  addOnChainCommands(program, contextOf);
   addVerifyCommand(program, contextOf);
   addMcpCommand(program, contextOf);
   return program;

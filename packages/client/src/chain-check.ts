@@ -14,7 +14,7 @@ import { escrowAddress, packParameters, unpackTerms } from "@working-contracts/p
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { ConnectionError, RefusedToSign } from "./errors.js";
 import { parse, reasonOf } from "./http.js";
-import type { PinnedNetwork } from "./types.js";
+import type { Addresses } from "./types.js";
 import type { Eip1193Provider } from "./wallets.js";
 
 /** A node: its JSON-RPC URL, or an EIP-1193 provider. */
@@ -37,7 +37,7 @@ const NODE_TIMEOUT_MS = 20_000;
  */
 export async function requireOnChain(
   node: Node,
-  network: PinnedNetwork,
+  network: Addresses,
   escrow?: { id: string; terms: EscrowTerms; isNew?: boolean },
   status?: Status,
 ): Promise<void> {
@@ -62,12 +62,7 @@ export async function requireOnChain(
     throw new RefusedToSign("implementation", `the factory ${network.factory} deploys other code`);
 
   if (escrow === undefined) return;
-  if (!escrow.isNew) {
-    const actual = await (await factsOf(rpc, network, escrow.id)).status();
-    if (actual !== status)
-      throw new RefusedToSign("status", `the escrow ${escrow.id} is ${actual}, not ${status}`);
-    return;
-  }
+  if (!escrow.isNew) return (await factsOf(rpc, network, escrow.id)).requireStatus(status);
   const data = concatHex([
     selectorOf("parametersValidUntil(bytes29)"),
     packParameters(escrow.terms.parameters),
@@ -79,12 +74,12 @@ export async function requireOnChain(
 }
 
 /** Facts of an escrow, read at the caller's own node. Throws RefusedToSign unless it is one of the deployment. */
-export async function escrowAt(node: Node, network: PinnedNetwork, contractId: string) {
+export async function escrowAt(node: Node, network: Addresses, contractId: string) {
   await requireOnChain(node, network);
   return factsOf(requesterOf(node), network, contractId);
 }
 
-async function factsOf(rpc: Rpc, network: PinnedNetwork, contractId: string) {
+async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
   const id = contractId.toLowerCase();
   const { factory, implementation } = network as { factory: Address; implementation: Address };
   const code = await rpc<Hex>("eth_getCode", [id, "latest"]);
@@ -119,8 +114,17 @@ async function factsOf(rpc: Rpc, network: PinnedNetwork, contractId: string) {
     return { ...facts, now, closesAt: votingClosesAt(facts), isClosed: isVotingClosed(facts, now) };
   }
 
+  const status = async () => STATUSES[Number(await read(encodeCall("status()"))) - 1];
+
   return {
-    status: async () => STATUSES[Number(await read(encodeCall("status()"))) - 1],
+    terms,
+    status,
+    /** Throws RefusedToSign in another status. */
+    async requireStatus(expected: Status | undefined): Promise<void> {
+      const actual = await status();
+      if (actual !== expected)
+        throw new RefusedToSign("status", `the escrow ${id} is ${actual}, not ${expected}`);
+    },
     /** Lower case; zero if no one has accepted a listing. */
     client: async () => `0x${(await read(encodeCall("client()"))).slice(-40)}`,
     deliveryHash: async () =>
@@ -185,6 +189,14 @@ export function requesterOf(node: Node): Rpc {
     throw new Error(`${method}: ${error.message}`);
   };
 }
+
+/** Throws the error again. viem's messages contain the node's whole URL, and so possibly a key; its short ones do not. */
+export function withoutUrl(node: Node, error: Error & { shortMessage?: string }): never {
+  const { shortMessage } = error;
+  throw shortMessage === undefined ? error : new Error(`The node ${nameOf(node)}: ${shortMessage}`);
+}
+
+export const nameOf = (node: Node): string => (typeof node === "string" ? hostOf(node) : "of the wallet");
 
 /** All of a node's URL that may be shown. */
 export function hostOf(url: string): string {

@@ -26,7 +26,7 @@ import {
 } from "./session.js";
 import { CLOCK_TOLERANCE, requireOwnDomain, signChallenge } from "./sign-in.js";
 import { createBudget, type PaymentProgress, type PlannedPayment, type SpendingLimit } from "./spending.js";
-import type { Contract, Draft, Network, PinnedNetwork, Settlement } from "./types.js";
+import type { Addresses, Contract, Draft, Network, PinnedNetwork, Settlement } from "./types.js";
 import type { Verification, VerifyOptions } from "./verify/verify.js";
 import { type StatusPattern, type WaitOptions, waitForPayout, waitForStatus, waitUntil } from "./wait.js";
 import type { Signer } from "./wallets.js";
@@ -71,7 +71,7 @@ export interface ConnectOptions {
   onWaiting?: (reason: string) => void;
   /** Called at each step of a payment. */
   onProgress?: (progress: PaymentProgress) => void;
-  /** Called with the service's signed offer and receipt of each payment: proof of what was quoted and paid. */
+  /** Called with the service's signed offer and receipt of each payment, checked: proof of what was quoted and paid. */
   onReceipt?: (proof: PaymentProof) => void;
   fetch?: typeof fetch;
   signal?: AbortSignal;
@@ -303,7 +303,7 @@ async function signIn(session: Session, label: string | undefined): Promise<stri
 }
 
 /** A hand-written network can contain addresses in mixed case. */
-function lowerCase(network: PinnedNetwork): PinnedNetwork {
+export function lowerCase<N extends Addresses>(network: N): N {
   const addresses = [
     "factory",
     "implementation",

@@ -37,6 +37,16 @@ export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
 }
 
+/** A contract refused a transaction of one's own; `errorName` is the error that it declares. */
+export class Reverted extends Error {
+  override readonly name = "Reverted";
+  readonly errorName: string | undefined;
+  constructor(message: string, errorName: string | undefined) {
+    super(message);
+    this.errorName = errorName;
+  }
+}
+
 /** Whether the service did not respond, could not, or not yet: the same request can succeed later. */
 export const isOutage = (error: unknown): error is Error =>
   error instanceof ConnectionError ||

@@ -74,9 +74,11 @@ interface OfferReceipt {
 export interface PaymentProof {
   offer: string | null;
   receipt: string | null;
+  /** Why they do not prove this payment; null if they do. */
+  fault: string | null;
 }
 
-export function proofOf({ required }: QuotedPayment, headers: Headers): PaymentProof {
+export function proofOf({ required }: QuotedPayment, headers: Headers): Omit<PaymentProof, "fault"> {
   const response = headers.get("payment-response");
   const settled: { extensions?: OfferReceipt } =
     response === null ? {} : JSON.parse(new TextDecoder().decode(bytesOf(response)));
@@ -108,14 +110,15 @@ export function requireExpected(
   }
 }
 
-function assetOf({ currency }: Expected, { asset, protocolToken }: PinnedNetwork): string {
+export function assetOf({ currency }: Expected, { asset, protocolToken }: PinnedNetwork): string {
   return currency === "stablecoin" ? asset.address : protocolToken;
 }
 
+/** Leaves time for an operation that has to queue: once this has passed, the service does not retry it. */
+export const VALIDITY_SECONDS = 600;
+
 /**
- * Signs a checked quote: returns `PAYMENT-SIGNATURE` with an EIP-3009 authorization, valid until `validBefore`. Stablecoins
- * are paid by an authorization that only the escrow itself can use: whoever gets hold of it cannot bring the money there
- * outside the escrow's books. The protocol token moves to the registry by the registry's calls alone.
+ * Signs a checked quote: returns `PAYMENT-SIGNATURE` with an EIP-3009 authorization, valid until `validBefore`.
  */
 export async function signPayment(
   { quote, required }: QuotedPayment,
@@ -123,26 +126,14 @@ export async function signPayment(
     signer,
     network,
     validBefore,
-    nonce = toHex(crypto.getRandomValues(new Uint8Array(32))),
+    nonce,
   }: { signer: Signer; network: PinnedNetwork; validBefore: number; nonce?: Hex | undefined },
 ): Promise<string> {
-  const isReceived = lower(quote.asset) === network.asset.address;
-  const primaryType = isReceived ? "ReceiveWithAuthorization" : "TransferWithAuthorization";
-  const message = {
-    from: signer.address,
-    to: quote.payTo as Address,
-    value: BigInt(quote.amount),
-    // By a 1 the escrow knows which kind to try first.
-    validAfter: isReceived ? 1n : 0n,
-    validBefore: BigInt(validBefore),
-    nonce,
-  };
-  const { name, version } = quote.extra ?? {};
-  const signature = await signer.signTypedData({
-    domain: { name, version, chainId: network.chainId, verifyingContract: quote.asset as Address },
-    types: { [primaryType]: AUTHORIZATION_FIELDS },
-    primaryType,
-    message,
+  const { message, signature } = await signAuthorization(signer, network, {
+    asset: { ...quote.extra, address: quote.asset },
+    payTo: quote.payTo,
+    amount: BigInt(quote.amount),
+    ...{ validBefore, nonce },
   });
   const authorization = {
     ...message,
@@ -153,6 +144,49 @@ export async function signPayment(
   const payload = { signature, authorization };
   const signed = { x402Version: 2, resource: required.resource, accepted: quote, payload };
   return btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(signed))));
+}
+
+/**
+ * Signs an EIP-3009 authorization. Stablecoins are paid by one that only the payee, the escrow, can use: whoever gets hold
+ * of it cannot bring the money there outside the escrow's books. The protocol token moves to the registry by the
+ * registry's calls alone.
+ */
+export async function signAuthorization(
+  signer: Signer,
+  { chainId, asset: stablecoin }: Pick<PinnedNetwork, "chainId" | "asset">,
+  {
+    asset: { address, name, version },
+    payTo,
+    amount,
+    validBefore,
+    nonce = toHex(crypto.getRandomValues(new Uint8Array(32))),
+  }: {
+    asset: { address: string; name?: string; version?: string };
+    payTo: string;
+    amount: bigint;
+    /** Seconds. */
+    validBefore: number;
+    nonce?: Hex | undefined;
+  },
+) {
+  const isReceived = lower(address) === stablecoin.address;
+  const primaryType = isReceived ? "ReceiveWithAuthorization" : "TransferWithAuthorization";
+  const message = {
+    from: signer.address,
+    to: payTo as Address,
+    value: amount,
+    // By a 1 the escrow knows which kind to try first.
+    validAfter: isReceived ? 1n : 0n,
+    validBefore: BigInt(validBefore),
+    nonce,
+  };
+  const signature = await signer.signTypedData({
+    domain: { name, version, chainId, verifyingContract: address as Address },
+    types: { [primaryType]: AUTHORIZATION_FIELDS },
+    primaryType,
+    message,
+  });
+  return { message, signature };
 }
 
 /** EIP-3009. */

@@ -18,6 +18,7 @@ import {
   readQuote,
   requireExpected,
   signPayment,
+  VALIDITY_SECONDS,
 } from "./payment.js";
 import type { Budget, PaymentProgress, PlannedPayment } from "./spending.js";
 import type { PinnedNetwork } from "./types.js";
@@ -155,9 +156,6 @@ export function requestOf(
   };
 }
 
-/** Leaves time for an operation that has to queue: once this has passed, the service does not retry it. */
-const VALIDITY_SECONDS = 600;
-
 /** The only payment that a call expects, without the URL that is paid for. */
 export interface ExpectedPayment extends Omit<Expected, "resource"> {
   /** Status of the escrow in which the payment is for this call; in another, the service could use it for another. */
@@ -220,14 +218,21 @@ export async function pay<E extends Endpoint, T>(
   const signature = await signPayment(quoted, { signer, network, validBefore, nonce });
   const signed = { ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } };
   report("sent");
-  return sendSigned(session.http, signed, (response) => {
+  return sendSigned(session.http, signed, async (response) => {
     report("paid");
-    session.onReceipt?.(proofOf(quoted, response.headers));
+    if (session.onReceipt !== undefined) {
+      const proof = proofOf(quoted, response.headers);
+      const { faultOf } = await import("./receipts.js");
+      session.onReceipt({
+        ...proof,
+        fault: await faultOf(session, proof, { ...expected, asset: quoted.quote.asset }),
+      });
+    }
     return openResponse(response);
   });
 }
 
-function plannedOf({ amount, currency, resource, payTo, escrow }: Expected): PlannedPayment {
+export function plannedOf({ amount, currency, resource, payTo, escrow }: Expected): PlannedPayment {
   const decimals = currency === "protocol-token" ? TOKEN_DECIMALS : undefined;
   const decimal = formatDecimal(amount, decimals);
   return {
@@ -240,7 +245,7 @@ function plannedOf({ amount, currency, resource, payTo, escrow }: Expected): Pla
 async function sendSigned<T>(
   http: Http,
   request: Request,
-  open: (response: ServiceResponse) => T,
+  open: (response: ServiceResponse) => Promise<T>,
 ): Promise<T> {
   let response: ServiceResponse;
   try {

@@ -20,7 +20,7 @@ export interface PlannedPayment {
   amount: bigint;
   /** The amount as a decimal. */
   decimal: string;
-  /** URL of the request that is paid for. */
+  /** URL of the request that is paid for; the escrow's address of a payment without the service. */
   resource: string;
   /** The contract's escrow, or the registry of stakes. */
   payTo: string;

@@ -25,6 +25,8 @@ export type ReferenceField = ReferenceKey["field"];
 export type Network = Schemas["Network"];
 /** The part that never changes, so a payer can pin it. */
 export type PinnedNetwork = Omit<Network, "time">;
+/** The part that a deployment file has too. */
+export type Addresses = Omit<PinnedNetwork, "baseUrl" | "network">;
 
 export type Event = Schemas["Event"];
 export type Webhook = Schemas["Webhook"];

@@ -51,7 +51,7 @@ const GRACE = 3600;
 /** Seconds after the voting window in which a vote can be opened. */
 const OPENING = 86_400;
 const BEFORE_DISPUTE = ["created", "matched", "under-review", undefined];
-const ALONE = "open it yourself (openVoteOnChain, wcontract open-votes --on-chain)";
+const ALONE = "open it yourself (onChain of the client, wcontract on-chain open-vote)";
 
 /** A vote of which only the voter can learn more. */
 class NotOpened extends Error {}

@@ -1,23 +1,23 @@
 /** Commands for a contract's parties and Backup Agents. */
 
 import { ifAllowed } from "@working-contracts/client/errors";
-import type { Agent, Contract, Draft, Duration, Outcome } from "@working-contracts/client/index";
-import { openVoteOnChain } from "@working-contracts/client/index";
+import {
+  type Agent,
+  type Contract,
+  type Draft,
+  type Duration,
+  type Outcome,
+  ServiceError,
+} from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { type Command, Option } from "commander";
 import type { Context } from "../context.js";
-import { ownTransactions } from "../context.js";
 import { UsageError } from "../errors.js";
 import { describeContract, fields, plain, table } from "../terminal.js";
 
 interface VoteOptions {
   entrust?: boolean;
   wait: boolean;
-}
-
-interface OpenOptions {
-  now?: boolean;
-  onChain?: string;
 }
 
 interface PostOptions {
@@ -28,6 +28,7 @@ interface PostOptions {
   worker?: string;
   client?: string;
   listing?: boolean;
+  onChain?: boolean;
   materials?: string;
   match: Duration;
   withdrawal: Duration;
@@ -54,6 +55,7 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
     .option("--listing", "offer work: you are the worker and pay the stake")
     .option("--client <address>", "with --listing: reserve it for this Buyer")
     .option("--materials <reference>", "hash or URI of supporting data; it is encrypted")
+    .option("--on-chain", "send your own transaction after the quote; needs gas and an RPC URL")
     .option("--match <duration>", "time from now to accept", "1d")
     .option("--withdrawal <duration>", "time from now in which the worker may withdraw", "2d")
     .option("--delivery <duration>", "time from now to deliver", "3d")
@@ -62,7 +64,11 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       const context = contextOf(command);
       const agent = await context.agent({ stablecoin: options.price });
       const draft = await draftOf(agent, options);
-      showContract(context, await context.toTheEnd(() => agent.create(draft)), "posted");
+      const contract =
+        options.onChain === true
+          ? await postAlone(context, agent, draft)
+          : await context.toTheEnd(() => agent.create(draft));
+      showContract(context, contract, "posted");
     });
 
   program
@@ -199,14 +205,8 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
     .command("open-votes")
     .description("wait until voting has ended, then open each of your sealed votes")
     .option("--now", "open only those that can be opened now")
-    .option("--on-chain <id>", "open one vote with your own transaction; needs gas and an RPC URL")
-    .action(async ({ now = false, onChain }: OpenOptions, command: Command) => {
+    .action(async ({ now = false }: { now?: boolean }, command: Command) => {
       const context = contextOf(command);
-      if (onChain !== undefined) {
-        const hash = await openVoteOnChain(onChain, await ownTransactions(context.settings));
-        context.out.result({ hash }, () => `opened by ${hash}`);
-        return;
-      }
       const agent = await context.agent();
       const onOpened = (id: string) => context.out.progress(`opened the vote on ${id}`);
       const onFailure = ({ message }: Error) => context.out.progress(message);
@@ -232,6 +232,24 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       const stake = await (await context.agent()).unstake();
       context.out.result(stake, () => `releasable at ${stake.releasableAt}`);
     });
+}
+
+/** Posts with a transaction of one's own, and waits until the service has read it. */
+async function postAlone({ onChain, settings }: Context, agent: Agent, draft: Draft): Promise<Contract> {
+  const planned = await agent.dryRun(({ create }) => create(draft));
+  if (planned?.terms === undefined) throw new Error("The service quoted no contract.");
+  const { payTo: id, terms } = planned;
+  const own = await onChain({ stablecoin: String(draft.budgetOrPrice) });
+  const hash = await own.create(terms);
+  const read = () =>
+    agent.get(id).catch((error) => {
+      if (error instanceof ServiceError && error.code === "not_found") return null;
+      throw error;
+    });
+  const isRead = (contract: Contract | null) => contract !== null;
+  const contract = await agent.waitUntil(read, isRead, { timeoutMs: settings.patienceMs });
+  if (contract === null) throw new Error(`${hash} created ${id}, which the service does not show yet`);
+  return contract;
 }
 
 function showContract({ out }: Context, contract: Contract, done: string): void {
@@ -275,7 +293,7 @@ function listText(contracts: readonly Contract[], nextCursor: string | null): st
   return [table(["id", "status", "price", "title"], rows), ...more].join("\n");
 }
 
-function outcomeOf(word: string): Outcome {
+export function outcomeOf(word: string): Outcome {
   const found = OUTCOMES.find((outcome) => outcome === word.replace("-", " "));
   if (found === undefined)
     throw new UsageError(`${word} is not an outcome. Use one of ${OUTCOMES.join(", ")} (or not-met).`);

@@ -1,9 +1,7 @@
 /** `wcontract verify`: rebuilds a contract from the chain, and checks every response of the service against it. */
-import { readFileSync } from "node:fs";
 import type { Verification } from "@working-contracts/client/index";
-import { parseDeployment } from "@working-contracts/protocol/deployment";
 import type { Command } from "commander";
-import type { Context } from "../context.js";
+import { type Context, deploymentOf } from "../context.js";
 import { UsageError } from "../errors.js";
 import { plain, table } from "../terminal.js";
 
@@ -18,10 +16,10 @@ export function addVerifyCommand(program: Command, contextOf: (command: Command)
     .option("--also-rpc <url...>", "other nodes, which have to report the same as the first")
     .action(async (id: string, { alsoRpc = [] }: { alsoRpc?: string[] }, command: Command) => {
       const { settings, agent, out } = contextOf(command);
-      const { rpcUrl, deploymentPath } = settings;
+      const { rpcUrl } = settings;
       if (rpcUrl === undefined) throw new UsageError("verify needs --rpc-url or RPC_URL.");
-      if (deploymentPath === undefined) throw new UsageError("verify needs --deployment or DEPLOYMENT.");
-      const network = parseDeployment(readFileSync(deploymentPath, "utf8"), deploymentPath);
+      const network = deploymentOf(settings);
+      if (network === undefined) throw new UsageError("verify needs --deployment or DEPLOYMENT.");
       const { verifyContract } = await import("@working-contracts/client/verify/verify");
       const reader = await agent().catch((error: Error) => error);
       const result = await verifyContract(reader, id, {

@@ -41,6 +41,7 @@ export async function stepsOf(
   const { terms, events } = escrow;
   const range = (to: bigint) => ({ from: BigInt(network.startBlock), to });
   const matched = events.find(({ name }) => name === "WorkingContractMatched");
+  const disputedIn = events.find(({ name }) => name === "WorkingContractDisputed")?.blockNumber ?? 0n;
   const acceptor = lower(matched?.args.counterparty ?? terms.counterparty) as Address;
   const [agentClient, worker] = terms.workerInitiated
     ? [acceptor, terms.initiator]
@@ -172,7 +173,9 @@ export async function stepsOf(
     if (payer !== undefined) return by(payer, await paidBy(event, receipt, payer));
     if (name.startsWith("Surplus")) return by(args.payer, USED_BEFORE);
     if (name === "VoteOpened") return by(args.backupAgent, `its sealed vote, opened by ${receipt.from}`);
-    return by(receipt.from, "no one: anyone can send it");
+    const isLate = name === "BackupAgentsDrawn" && escrow.drawBlock !== disputedIn + 1n;
+    const seed = isLate ? `, by the hash of block ${escrow.drawBlock}: the first was out of reach` : "";
+    return by(receipt.from, `no one: anyone can send it${seed}`);
   }
 
   return Promise.all(events.filter(({ name }) => !NO_STEPS.has(name)).map(stepOf));

@@ -16,7 +16,11 @@ export const tokenAbi = parseAbi([
   "event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)",
 ]);
 
-const statusAbi = parseAbi(["function status() view returns (uint8)"]);
+const stateAbi = parseAbi([
+  "struct Jury { uint40 disputedAt; uint40 drawBlock; uint16 sealedVotes; bool drawn; uint96 held; }",
+  "function status() view returns (uint8)",
+  "function jury() view returns (Jury)",
+]);
 
 /** The addresses that a verification trusts. */
 export interface Protocol {
@@ -27,6 +31,7 @@ export interface Protocol {
   implementation: string;
   relay: string;
   delegation: string;
+  registry: string;
   asset: { address: string };
 }
 
@@ -49,6 +54,8 @@ export interface EscrowOnChain {
   paid: Map<string, bigint>;
   /** Index of the status that the escrow itself reports. */
   status: number;
+  /** The block whose hash is the seed of the draw; zero before a dispute. */
+  drawBlock: bigint;
   blockNumber: bigint;
   /** The block's time, in seconds. */
   now: number;
@@ -66,7 +73,8 @@ export async function readEscrow(
   }
   const terms = unpackTerms(`0x${code.slice(2 + 2 * PROXY_BYTES)}`);
   const range = { from: BigInt(network.startBlock), to: block.number };
-  const [logs, transfers, status] = await Promise.all([
+  const state = { address: id, abi: stateAbi, blockNumber: block.number } as const;
+  const [logs, transfers, status, jury] = await Promise.all([
     inRanges(range, ({ from, to }) => getLogs(client, { address: id, fromBlock: from, toBlock: to })),
     inRanges(range, ({ from, to }) =>
       getLogs(client, {
@@ -77,7 +85,8 @@ export async function readEscrow(
         toBlock: to,
       }),
     ),
-    readContract(client, { address: id, abi: statusAbi, functionName: "status", blockNumber: block.number }),
+    readContract(client, { ...state, functionName: "status" }),
+    readContract(client, { ...state, functionName: "jury" }),
   ]);
   const times = await timesOf(client, [...new Set(logs.map(({ blockNumber }) => blockNumber))]);
   const paid = new Map<string, bigint>();
@@ -104,6 +113,7 @@ export async function readEscrow(
     ),
     paid,
     status,
+    drawBlock: BigInt(jury.drawBlock),
     blockNumber: block.number,
     now: Number(block.timestamp),
   };

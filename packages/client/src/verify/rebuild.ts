@@ -28,6 +28,8 @@ export interface Rebuilt {
   checkpointsRoot: string | null;
   /** Outcomes of computed criteria, which the Worker states at delivery; null without. */
   statedOutcomes: string[] | null;
+  /** The agents that were drawn, in order. */
+  drawn: string[];
   /** Amounts that the token transferred, beside those that the rules require by now. */
   transfers: { payee: string; moved: string; due: string }[];
 }
@@ -117,6 +119,7 @@ export function rebuild(escrow: EscrowOnChain): Rebuilt {
       terms.computedCriteria && delivered !== undefined
         ? unpackOutcomes(Number(delivered.args.outcomes), terms.criteriaCount)
         : null,
+    drawn: ((named("BackupAgentsDrawn")[0]?.args.backupAgents ?? []) as string[]).map(lower),
     transfers: transfersOf(escrow, legs),
   };
 }

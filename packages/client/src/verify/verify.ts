@@ -6,11 +6,12 @@ import type { Address } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
 import { type Client, createClient, custom, http } from "viem";
 import { getChainId } from "viem/actions";
-import { hostOf, type Node } from "../chain-check.js";
+import { type Node, nameOf, withoutUrl } from "../chain-check.js";
 import { ConnectionError, ifAllowed } from "../errors.js";
 import type { reads } from "../reads.js";
 import type { Checkpoint, Contract, ReferenceField, Settlement, Terms } from "../types.js";
 import { type Step, stepsOf } from "./authority.js";
+import { juryByRule } from "./jury.js";
 import { type EscrowOnChain, type Protocol, readEscrow } from "./read-chain.js";
 import { type Rebuilt, rebuild } from "./rebuild.js";
 
@@ -69,7 +70,7 @@ export async function verifyContract(
     const onChain = await readNode(first, id, network);
     const { escrow, steps } = onChain;
     const api = await ask(reader, id);
-    const fields = compare(id, escrow, rebuild(escrow), api);
+    const fields = compare(id, onChain, rebuild(escrow), api);
     for (const node of others) {
       const same = await readNode(node, id, network, escrow.blockNumber).then(
         digestOf,
@@ -88,18 +89,12 @@ export async function verifyContract(
 interface OnChain {
   escrow: EscrowOnChain;
   steps: Step[];
+  /** The jury that the rule of the draw gives; null without a draw. */
+  jury: string[] | null;
 }
 
-/** viem's messages contain the node's whole URL, and so possibly a key; its short ones do not. */
-const withoutUrl =
-  (node: Node) =>
-  (error: Error & { shortMessage?: string }): never => {
-    const { shortMessage } = error;
-    throw shortMessage === undefined ? error : new Error(`The node ${nameOf(node)}: ${shortMessage}`);
-  };
-
 function readNode(...args: Parameters<typeof readChain>): Promise<OnChain> {
-  return readChain(...args).catch(withoutUrl(args[0]));
+  return readChain(...args).catch((error) => withoutUrl(args[0], error));
 }
 
 async function readChain(node: Node, id: Address, network: Protocol, blockNumber?: bigint): Promise<OnChain> {
@@ -109,15 +104,17 @@ async function readChain(node: Node, id: Address, network: Protocol, blockNumber
   if (chainId !== network.chainId)
     throw new Error(`The node is on chain ${chainId}, the contract on ${network.chainId}.`);
   const escrow = await readEscrow(client, { id, network, blockNumber });
-  return { escrow, steps: await stepsOf(client, { id, escrow, network }) };
+  const [steps, jury] = await Promise.all([
+    stepsOf(client, { id, escrow, network }),
+    juryByRule(client, { escrow, network }),
+  ]);
+  return { escrow, steps, jury };
 }
 
-const nameOf = (node: Node): string => (typeof node === "string" ? hostOf(node) : "of the wallet");
-
 /** One hash of all that a node reports about an escrow. */
-function digestOf({ escrow, steps }: OnChain): string {
+function digestOf({ escrow, ...derived }: OnChain): string {
   const plainOf = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value);
-  return keccak256(stringToHex(JSON.stringify({ ...escrow, paid: [...escrow.paid], steps }, plainOf)));
+  return keccak256(stringToHex(JSON.stringify({ ...escrow, paid: [...escrow.paid], ...derived }, plainOf)));
 }
 
 /** Undefined if the service did not respond with it. */
@@ -187,7 +184,7 @@ const MATERIALS = "supplementaryMaterialsHash";
 const UNPROVEN = "(the text behind termsHash is unknown)";
 
 /** Returns one row for each fact that the chain states, or proves. */
-function compare(id: string, escrow: EscrowOnChain, rebuilt: Rebuilt, api: ApiResponses): Comparison[] {
+function compare(id: string, { escrow, jury }: OnChain, rebuilt: Rebuilt, api: ApiResponses): Comparison[] {
   const { contract, terms, settlement, checkpoints, delivery } = api;
   const rows: Comparison[] = [];
   function row<T>(
@@ -261,6 +258,7 @@ function compare(id: string, escrow: EscrowOnChain, rebuilt: Rebuilt, api: ApiRe
   row("settlement.legs, count", legs.length, settlement, (served) => served.legs.length);
   for (const [i, leg] of legs.entries())
     row(`settlement.${leg.name} to ${leg.to}`, leg, settlement, (served) => served.legs[i]);
+  if (jury !== null) row("jury drawn, by the rule", rebuilt.drawn, jury, (agents) => agents);
   for (const { payee, moved, due } of rebuilt.transfers)
     row(`transferred to ${payee}`, moved, due, (value) => value);
   return rows;

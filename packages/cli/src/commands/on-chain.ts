@@ -1,0 +1,69 @@
+/** `wcontract on-chain`: each action with a transaction of one's own, without the service. */
+import type { onChain } from "@working-contracts/client/index";
+import type { Command } from "commander";
+import type { Context } from "../context.js";
+import { outcomeOf } from "./contracts.js";
+
+type OnChain = Awaited<ReturnType<typeof onChain>>;
+
+/** By command and arguments. */
+const ACTIONS: Record<
+  string,
+  [description: string, act: (own: OnChain, ...args: string[]) => Promise<string | null>]
+> = {
+  "accept <id>": ["pay the Worker Stake, or the price of a listing", (own, id) => own.accept(id)],
+  "decline <id>": ["decline a direct award or a reserved listing", (own, id) => own.decline(id)],
+  "cancel <id>": ["cancel a contract that no one has accepted", (own, id) => own.cancel(id)],
+  "withdraw <id>": ["abandon the work, at the cost of part of the stake", (own, id) => own.withdraw(id)],
+  "deliver <id> <reference>": [
+    "commit to a reference, of a contract without checkpoints; give it to the Client in another way",
+    (own, id, reference) => own.deliver(id, reference),
+  ],
+  "approve <id>": ["accept the delivery; the worker is paid", (own, id) => own.approve(id)],
+  "dispute <id>": ["reject the delivery: pay the Dispute Bond", (own, id) => own.dispute(id)],
+  "draw <id>": ["draw the jury of a dispute", (own, id) => own.draw(id)],
+  "open-vote <id>": [
+    "open your sealed vote, once voting has ended and for a day",
+    (own, id) => own.openVote(id),
+  ],
+  "tally <id>": ["count the votes of a dispute", (own, id) => own.tally(id)],
+  "settle <id>": ["pay the parties of an ended contract", (own, id) => own.settle(id)],
+  "claim <id>": ["pay your bond, your share and your reward for a vote", (own, id) => own.claim(id)],
+  "claim-deferred <id>": ["pay you what the token refused to transfer", (own, id) => own.claimDeferred(id)],
+  unstake: ["start to withdraw your whole stake", (own) => own.unstake()],
+  "withdraw-stake": ["pay out your stake, 48 hours later", (own) => own.withdrawStake()],
+  "cancel-signatures [contract]": [
+    "end your signed actions that were not used: for a contract, or without one for your stake",
+    (own, id) => own.cancelSignatures(id),
+  ],
+};
+
+export function addOnChainCommands(program: Command, contextOf: (command: Command) => Context): void {
+  const group = program
+    .command("on-chain")
+    .description("act with your own transactions, without the service: needs gas and an RPC URL");
+  const show = ({ out }: Context, hash: string | null) =>
+    out.result({ transactionHash: hash }, () => hash ?? "done already");
+  for (const [usage, [description, act]] of Object.entries(ACTIONS)) {
+    const run = async function (this: Command, ...given: unknown[]) {
+      const context = contextOf(this);
+      const args = given.filter((one) => typeof one === "string");
+      show(context, await act(await context.onChain(), ...args));
+    };
+    group.command(usage).description(description).action(run);
+  }
+  group
+    .command("vote <id> <outcomes...>")
+    .description("vote on a disputed contract and pay the bond; open the vote once voting has ended")
+    .action(async (id: string, words: string[], _: unknown, command: Command) => {
+      const context = contextOf(command);
+      show(context, await (await context.onChain()).vote(id, words.map(outcomeOf)));
+    });
+  group
+    .command("stake <amount>")
+    .description("stake protocol tokens as a Backup Agent")
+    .action(async (amount: string, _: unknown, command: Command) => {
+      const context = contextOf(command);
+      show(context, await (await context.onChain({ tokens: amount })).stake(amount));
+    });
+}
