@@ -1024,9 +1024,7 @@ export const MUTANTS = [
   {
     name: "anyone-can-use-a-payment",
     file: "packages/client/src/payment.ts",
-    edits: [
-      ["const isReceived = lower(quote.asset) === network.asset.address;", "const isReceived = false;"],
-    ],
+    edits: [["const isReceived = lower(address) === stablecoin.address;", "const isReceived = false;"]],
     tests: "test/e2e/trust.test.ts",
     only: "a stock client's payment",
   },
