@@ -12,7 +12,7 @@ import type { Contract, Settlement, Stake, Vote } from "@working-contracts/clien
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
 import { clockOptions } from "../support/chain-time.js";
-import { created } from "../support/contracts.js";
+import { created, DAY, type Json } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
 import { openMiddle, openUsers, type User, type Users, WC } from "./cli-actors.js";
 
@@ -42,6 +42,43 @@ const WORK = {
   taskDescription: "One page.",
   acceptanceCriteria: ["One page", "Names the method"],
   price: "50",
+};
+
+/** Operations whose options the tools take. */
+const OPERATIONS: Record<string, string> = {
+  list_contracts: "listContracts",
+  list_checkpoints: "listCheckpoints",
+  list_complaints: "listComplaints",
+  list_events: "listEvents",
+  list_votes: "listVotes",
+  list_key_releases: "listKeyReleases",
+  post_contract: "createContract",
+  accept_contract: "acceptContract",
+  deliver: "submitDelivery",
+  submit_checkpoint: "submitCheckpoint",
+  vote: "submitVotes",
+  open_votes: "openVote",
+  stake: "stake",
+  file_complaint: "fileComplaint",
+  set_profile: "updateProfile",
+};
+/** Options that a tool names otherwise; null if it computes them, or if there is no choice. */
+const RENAMED: Record<string, Record<string, string | null>> = {
+  list_votes: { contractId: "id" },
+  post_contract: {
+    initiator: "listing",
+    budgetOrPrice: "price",
+    contractType: null,
+    awardMethod: null,
+    matchDeadline: "match",
+    withdrawalDeadline: "withdrawal",
+    deliveryDeadline: "delivery",
+    reviewDeadline: "review",
+  },
+  accept_contract: { accept: null },
+  deliver: { delivery: "reference" },
+  vote: { votes: "outcomes", commitment: null },
+  open_votes: { votes: null, salt: "salts" },
 };
 
 /** Holds the first response to a paid call until it is opened. */
@@ -218,6 +255,27 @@ describe("the tools", () => {
   });
 });
 
+it("the tools take every option of their operations", async () => {
+  const model = await openModel(["--allow-writes"]);
+  const { tools } = await model.client.listTools();
+  const inputsOf = (name: string) =>
+    Object.keys(tools.find((tool) => tool.name === name)?.inputSchema.properties ?? {});
+  const { paths, components } = (await (await fetch(`${world.url}/openapi.json`)).json()) as Json;
+  const operations = Object.values(paths).flatMap((path) => Object.values(path as Json)) as Json[];
+  for (const [tool, operationId] of Object.entries(OPERATIONS)) {
+    const operation = operations.find((one) => one.operationId === operationId);
+    const body = operation?.requestBody?.content["application/json"].schema.$ref.split("/").at(-1);
+    const query = (operation?.parameters ?? []).filter((one: Json) => one.in === "query");
+    const options = [
+      ...query.map(({ name }: Json) => name),
+      ...Object.keys(components.schemas[body]?.properties ?? {}),
+    ];
+    expect(options, tool).not.toEqual([]);
+    const renamed = options.map((name) => (name in (RENAMED[tool] ?? {}) ? RENAMED[tool]?.[name] : name));
+    expect(inputsOf(tool)).toEqual(expect.arrayContaining(renamed.filter((name) => name !== null)));
+  }
+});
+
 describe("a contract by tools", () => {
   it("goes from post to payout, and another through a dispute", async () => {
     const [client, worker, juror] = await Promise.all([
@@ -228,10 +286,19 @@ describe("a contract by tools", () => {
     await world.grantTokens(juror.user.address, 1000);
     expect(await juror.call<Stake>("stake")).toMatchObject({ staked: "1000.0", eligible: true });
 
-    const { id } = await client.call<Contract>("post_contract", {
+    const [match, withdrawal, delivery, review] = await Promise.all(
+      [1, 2, 3, 4].map((n) => world.inSeconds(n * DAY)),
+    );
+    const paper = {
       ...WORK,
       supplementaryMaterials: "ipfs://paper",
-    });
+      idempotencyKey: "only once",
+      ...{ match, withdrawal, delivery, review },
+    };
+    const { id, matchDeadline } = await client.call<Contract>("post_contract", paper);
+    expect(matchDeadline).toBe(match);
+    expect(await client.refusal("post_contract", paper)).toMatchObject({ error: "duplicate_contract" });
+    expect(await world.usdOf(client.user.address)).toBe(150_000_000n);
     const found = await worker.call<{ items: Contract[] }>("list_contracts", {
       status: "open",
       client: client.user.address,
@@ -241,8 +308,8 @@ describe("a contract by tools", () => {
     const materials = { id, field: "supplementaryMaterials" };
     expect(await worker.call("read_reference", materials)).toEqual({ reference: "ipfs://paper" });
     await worker.call("deliver", { id, reference: "ipfs://summary", seal: true });
-    const delivery = { reference: "ipfs://summary" };
-    expect(await client.call("read_reference", { id, field: "delivery" })).toEqual(delivery);
+    const delivered = { reference: "ipfs://summary" };
+    expect(await client.call("read_reference", { id, field: "delivery" })).toEqual(delivered);
     await client.call("approve_delivery", { id });
     expect(await worker.call("wait_for_status", { id, status: "settled-*" })).toMatchObject({
       status: "settled-all-met",
@@ -262,11 +329,15 @@ describe("a contract by tools", () => {
     await worker.call("accept_contract", at);
     await worker.call("deliver", { ...at, reference: "ipfs://summary" });
     expect(await client.call("dispute_delivery", at)).toMatchObject({ disputeBond: "2.5" });
-    const { votes } = await juror.call<{ votes: Vote[] }>("vote", { ...at, outcomes: ["met", "not met"] });
+    for (const party of [client, worker])
+      await party.call("file_complaint", { ...at, evidence: { late: true } });
+    const salt = `0x${"5a".repeat(32)}`;
+    const ballot = { ...at, outcomes: ["met", "not met"], salt };
+    const { votes } = await juror.call<{ votes: Vote[] }>("vote", ballot);
     expect(votes.map(({ vote }) => vote)).toEqual(["met", "not met"]);
-    await world.increaseTime(86_400);
+    await world.increaseTime(DAY);
     await expect
-      .poll(() => juror.call("open_votes", {}), { timeout: 60_000 })
+      .poll(() => juror.call("open_votes", { ...at, salts: { [disputed.id]: salt } }), { timeout: 60_000 })
       .toEqual({ opened: [disputed.id] });
 
     expect(await worker.call("wait_for_status", { ...at, status: "settled-*" })).toMatchObject({
@@ -286,7 +357,12 @@ describe("a contract by tools", () => {
     );
     expect(events.data.map(({ contractId }) => contractId)).toContain(disputed.id);
     expect(events.data.every(({ type }) => type.startsWith("vote."))).toBe(true);
-    for (const list of ["list_votes", "list_key_releases"]) {
+    const between = { client: client.user.address, worker: worker.user.address };
+    expect((await client.call<Listed>("list_votes", between)).items).toEqual(items);
+    const reversed = { client: between.worker, worker: between.client };
+    expect((await client.call<Listed>("list_votes", reversed)).items).toEqual([]);
+    expect((await client.call<Listed>("list_complaints", at)).items).toHaveLength(2);
+    for (const list of ["list_votes", "list_key_releases", "list_complaints"]) {
       const whole = await client.call<Listed>(list, at);
       const first = await client.call<Listed>(list, { ...at, limit: 1 });
       const { nextCursor } = first;

@@ -135,18 +135,28 @@ function addReadTools(server: McpServer, { agent, outputs }: Pick<ServerOptions,
     outputs("GET /v1/contracts/{id}/ledger"),
     agent.ledger,
   );
-  byContract(
-    "list_checkpoints",
-    "List the worker's progress reports",
-    z.object({ items: outputs("GET /v1/contracts/{id}/checkpoints") }),
-    async (contractId) => ({ items: await agent.checkpoints(contractId) }),
-  );
-  byContract(
-    "list_complaints",
-    "List the complaints about a contract's parties",
-    z.object({ items: outputs("GET /v1/contracts/{id}/complaints") }),
-    async (contractId) => ({ items: await agent.complaints(contractId) }),
-  );
+  for (const [list, description] of [
+    ["checkpoints", "List the worker's progress reports, oldest first"],
+    ["complaints", "List the complaints about a contract's parties, oldest first"],
+  ] as const) {
+    const endpoint = `GET /v1/contracts/{id}/${list}` as const;
+    addRead(
+      server,
+      `list_${list}`,
+      {
+        description: `${description}; all of them without limit and cursor`,
+        input: { ...id, ...page },
+        output: z.object({ items: outputs(endpoint), nextCursor }),
+      },
+      async ({ id: contractId, ...query }) => {
+        const { data, nextCursor = null } = await agent.call(endpoint, {
+          path: { id: contractId },
+          query: given(query),
+        });
+        return { items: data, nextCursor };
+      },
+    );
+  }
   addRead(
     server,
     "prove_checkpoint",
@@ -242,6 +252,8 @@ function addPrivateTools(
       description: "List votes, newest first; sealed until the tally",
       input: {
         id: ContractIdSchema.optional(),
+        client: z.string().optional(),
+        worker: z.string().optional(),
         backupAgent: z.string().optional().describe("Only this address's votes"),
         status: z.string().optional().describe("Status of the contract, as for list_contracts"),
         majorityOutcome: z.enum(OUTCOMES).optional(),

@@ -1,5 +1,6 @@
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
+import { secondsOf } from "@working-contracts/client/connect";
 import { type Agent, type Contract, OutcomeUnknown } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
@@ -8,12 +9,13 @@ import { ContractIdSchema, given, refusal, toolResult } from "./tool-result.js";
 import { once, type UnfinishedCall, type UnfinishedCalls } from "./unfinished-calls.js";
 
 const CHANGES = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
-const duration = (fallback: string) =>
+const DURATION = /^\d+(\.\d+)?[smhd]$/;
+const deadline = (fallback: string) =>
   z
-    .string()
-    .regex(/^\d+(\.\d+)?[smhd]$/)
+    .union([z.string().regex(DURATION), z.iso.datetime({ offset: true })])
     .default(fallback)
-    .describe("Time from now, such as 90m, 36h or 2d");
+    .describe("Time from now, such as 90m, 36h or 2d, or an ISO 8601 time");
+const SaltSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-f]{64}$/)]);
 
 export interface WriteOptions {
   agent: Agent;
@@ -82,22 +84,29 @@ export function addWriteTools(server: McpServer, { agent, outputs, unfinished }:
         id: ContractIdSchema,
         outcomes: z.array(z.enum(OUTCOMES)).min(1).max(10),
         entrust: z.boolean().default(false).describe("Lets the service read the vote, and open it"),
+        salt: SaltSchema.optional().describe("32 random bytes to keep; by default derived from your key"),
       },
       outputSchema: z.object({
         votes: outputs("POST /v1/contracts/{id}/votes"),
         salt: z.string().nullable(),
       }),
     },
-    ({ id, outcomes, entrust }) => agent.vote(id, outcomes, { entrust }),
+    ({ id, outcomes, ...options }) => agent.vote(id, outcomes, given(options)),
   );
   tool(
     "open_votes",
     {
       description: "Open each of your sealed votes that can be opened now",
-      inputSchema: {},
+      inputSchema: {
+        id: ContractIdSchema.optional().describe("Only the vote on this contract"),
+        salts: z
+          .record(z.string(), SaltSchema)
+          .optional()
+          .describe("Salts that were passed to vote, by contract id"),
+      },
       outputSchema: z.object({ opened: z.array(z.string()).describe("Contract ids") }),
     },
-    async () => ({ opened: await agent.openVotes({ wait: false }) }),
+    async (options) => ({ opened: await agent.openVotes({ ...given(options), wait: false }) }),
   );
   const stake = outputs("GET /v1/agents/{address}/stake");
   tool(
@@ -215,20 +224,31 @@ function addPost(tool: AddTool, { agent, contract }: { agent: Agent; contract: z
         application: z.enum(["usageticket"]).optional().describe("Continuous work, reported by checkpoints"),
         applicationTerms: z.record(z.string(), z.unknown()).optional(),
         verificationMode: z.enum(["privacy-preserving"]).optional(),
-        match: duration("1d"),
-        withdrawal: duration("2d"),
-        delivery: duration("3d"),
-        review: duration("4d"),
+        idempotencyKey: z
+          .string()
+          .optional()
+          .describe(
+            "With the same key, options and ISO 8601 times, only one contract is posted; by default random",
+          ),
+        match: deadline("1d"),
+        withdrawal: deadline("2d"),
+        delivery: deadline("3d"),
+        review: deadline("4d"),
       },
       outputSchema: contract,
     },
     async ({ price, listing, match, withdrawal, delivery, review, ...rest }) => {
-      const after = { match, withdrawal, delivery, review } as Parameters<Agent["deadlines"]>[0];
+      const now = await agent.now();
+      const at = (time: string): string =>
+        DURATION.test(time) ? new Date((now + secondsOf(time)) * 1000).toISOString() : time;
       return agent.create({
         ...given(rest),
         budgetOrPrice: price,
         ...(listing ? { initiator: "worker" as const } : {}),
-        ...(await agent.deadlines(after)),
+        matchDeadline: at(match),
+        withdrawalDeadline: at(withdrawal),
+        deliveryDeadline: at(delivery),
+        reviewDeadline: at(review),
       });
     },
   );
