@@ -99,6 +99,7 @@ const EnvironmentSchema = z
     EXPLORER_URL: url("http:", "https:")
       .transform((text) => text.replace(/\/+$/, ""))
       .optional(),
+    WALLET_NODE_URL: url("http:", "https:").optional(),
     OPERATOR_KEY: z.string().min(16, "must have at least 16 characters").optional(),
     LOG_LEVEL: z
       .enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"], "must be a pino level")
@@ -175,6 +176,8 @@ const EnvironmentSchema = z
     readiness: { maxHeadAge: env.READY_MAX_HEAD_AGE, maxIndexLag: env.READY_MAX_INDEX_LAG },
     /** Block explorer that pages link to, without a trailing slash; if absent, hashes are not links. */
     explorerUrl: env.EXPLORER_URL,
+    /** Node that the pages offer to a wallet that does not have the chain; if absent, they only name the chain. */
+    walletNodeUrl: env.WALLET_NODE_URL,
     /** Grants access to the operator's page; if absent, the page does not exist. */
     operatorKey: env.OPERATOR_KEY,
     logLevel: env.LOG_LEVEL,

@@ -103,7 +103,11 @@ function Own({ data: { profile, stake } }: { data: AgentPageData }) {
         </label>
         <button type="submit">Stake</button>
       </form>
-      <form data-action="unstake" data-name="Unstake" hidden={stake.staked === "0.0"}>
+      <form
+        data-action="unstake"
+        data-name="Unstake"
+        hidden={stake.staked === "0.0" || stake.releasableAt !== null}
+      >
         <button type="submit">Unstake</button> <small>All of it, after 48 hours.</small>
       </form>
     </section>

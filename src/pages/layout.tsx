@@ -15,6 +15,8 @@ export interface Site {
   symbol: string;
   /** Block explorer without a trailing slash. */
   explorerUrl: string | undefined;
+  /** Node for a browser wallet that does not have the chain. */
+  walletNodeUrl: string | undefined;
 }
 
 const SiteContext = createContext<Site | null>(null);
@@ -72,6 +74,7 @@ export function pageRenderer({ deployment, config }: Pick<Deps, "deployment" | "
     chainId: deployment.chainId,
     symbol: deployment.asset.symbol,
     explorerUrl: config.explorerUrl,
+    walletNodeUrl: config.walletNodeUrl,
   };
   return jsxRenderer(({ children, title, section, dataPath, live }, c) => {
     c.header("Content-Security-Policy", POLICY);
@@ -121,7 +124,7 @@ function Layout({ site, title, section, dataPath, live, children }: LayoutProps)
               ))}
             </ul>
           </nav>
-          <div id="account" class="account" hidden />
+          <div id="account" class="account" data-node={site.walletNodeUrl} hidden />
         </header>
         <main
           id="main"

@@ -67,6 +67,7 @@ export function serviceEnvironment(
     RPC_URL: network.rpcUrl,
     WS_RPC_URL: network.wsRpcUrl,
     DEPLOYMENT: network.deploymentPath,
+    WALLET_NODE_URL: network.rpcUrl,
     PORT: String(port),
   };
 }

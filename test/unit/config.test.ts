@@ -36,6 +36,7 @@ it("needs four settings, and has a default for every other", () => {
     trustedProxies: 0,
     readiness: { maxHeadAge: 120, maxIndexLag: 30 },
     explorerUrl: undefined,
+    walletNodeUrl: undefined,
     operatorKey: undefined,
     logLevel: "info",
   });

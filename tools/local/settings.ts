@@ -58,6 +58,7 @@ export function readSettings(env: Environment): LocalSettings {
     serviceConfig: (found) =>
       parseConfig({
         ...defaults,
+        ...(rpcUrl === undefined && { WALLET_NODE_URL: found.rpcUrl }),
         ...given,
         DATABASE_URL: found.databaseUrl,
         RPC_URL: found.rpcUrl,

@@ -7,7 +7,7 @@ import {
   providerSigner,
   toTheEnd,
 } from "@working-contracts/client/index";
-import { isLocal, selectChain } from "./chain.js";
+import { selectChain } from "./chain.js";
 import { ask, tell } from "./dialogs.js";
 
 /** A wallet as it announces itself (EIP-6963). */
@@ -20,17 +20,19 @@ export interface Account {
   /** Calls back with the signed-in agent, now and after each change; with null while there is none. */
   onChange(listener: (agent: Agent | null) => void): void;
   /**
-   * Performs an action on the service's chain, then shows its result. Reports progress and failure in words. While the
+   * Performs an action, then shows its result. Selects the service's chain first, unless the action needs none. Reports progress and failure in words. While the
    * outcome of a signed payment is unknown, resumes the call with that payment, until it has expired. Returns whether all
    * of it succeeded.
    */
   perform<T>(
     what: string,
     action: (agent: Agent) => Promise<T>,
-    show?: (result: T, agent: Agent) => unknown,
+    options?: { show?: (result: T, agent: Agent) => unknown; isOffChain?: boolean },
   ): Promise<boolean>;
 }
 
+/** The clock of a sandbox on this machine can be moved. */
+const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
 const STORED = "working-contracts";
 /** Practically unlimited: every payment is confirmed by the person. */
 const NO_LIMIT = "10000000000";
@@ -69,13 +71,12 @@ export function createAccount(place: HTMLElement): Account {
       spendingLimit: { perCall: NO_LIMIT, stake: NO_LIMIT },
       beforePayment: confirmPayment,
       onProgress: ({ step }) => tell(STEPS[step]),
-      // The clock of a local sandbox can be moved.
       clock: isLocal ? "service" : "local",
       label: "browser",
       ...(apiKey !== undefined && { apiKey }),
     });
-    const { chainId } = agent.network;
-    selectOwnChain = () => selectChain(provider, chainId);
+    const { network } = agent;
+    selectOwnChain = () => selectChain(provider, network, place.dataset.node);
     const stored = { wallet: info.rdns, address: agent.address, apiKey: agent.apiKey };
     sessionStorage.setItem(STORED, JSON.stringify(stored));
     show();
@@ -136,12 +137,12 @@ export function createAccount(place: HTMLElement): Account {
       listeners.push(listener);
       listener(agent);
     },
-    async perform(what, action, show) {
+    async perform(what, action, { show, isOffChain = false } = {}) {
       if (agent === null) return false;
       const by = agent;
       try {
         tell(`${what}: working`);
-        await selectOwnChain();
+        if (!isOffChain) await selectOwnChain();
         const onUnknown = (reason: string): void => {
           tell(`${what}: payment signed, outcome not known yet. Keep this page open (${reason})`);
           addEventListener("beforeunload", keepOpen);

@@ -1,4 +1,5 @@
 /** The actions of an agent's own page: profile and stake. */
+import type { Agent } from "@working-contracts/client/index";
 import type { Account } from "./account.js";
 
 export function showAgentActions(account: Account): void {
@@ -13,12 +14,14 @@ export function showAgentActions(account: Account): void {
       const fields = new FormData(form);
       const textOf = (name: string) => String(fields.get(name) ?? "").trim();
       form.inert = true;
-      const done = await account.perform(form.dataset.name ?? "Action", async (agent) => {
-        if (form.dataset.action === "profile")
+      const isOffChain = form.dataset.action === "profile";
+      const perform = async (agent: Agent): Promise<unknown> => {
+        if (isOffChain)
           return agent.setProfile({ displayName: textOf("displayName") || null, bio: textOf("bio") || null });
         if (form.dataset.action === "unstake") return agent.unstake();
         return agent.stake(textOf("amount") || undefined);
-      });
+      };
+      const done = await account.perform(form.dataset.name ?? "Action", perform, { isOffChain });
       form.inert = false;
       if (done) location.reload();
     });

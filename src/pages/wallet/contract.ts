@@ -54,7 +54,10 @@ const ACTIONS: Record<string, Action> = {
   },
   share: {
     isOpen: (c, me) => c.status === "disputed" && isParty(c, me),
-    perform: (agent, id) => agent.shareDelivery(id),
+    async perform(agent, id) {
+      const shared = await agent.shareDelivery(id);
+      if (shared.length === 0) throw new Error("no Backup Agent has asked for it, or it is not sealed");
+    },
   },
   vote: {
     isOpen: (c, me) => c.status === "disputed" && !isParty(c, me) && !c.backupAgents.includes(me),
@@ -121,7 +124,7 @@ export function showContractActions(account: Account): void {
       await account.perform(
         form.dataset.name ?? "Action",
         async (agent) => action?.perform(agent, id, field, contract as Contract),
-        (_, agent) => update(agent),
+        { show: (_, agent) => update(agent) },
       );
       form.inert = false;
     });

@@ -100,7 +100,9 @@ export function showPostForm(account: Account): void {
         throw error;
       }
     };
-    await account.perform("Post", create, ({ id }) => location.assign(`/contracts/${id}`));
+    await account.perform("Post", create, {
+      show: ({ id }) => location.assign(`/contracts/${id}`),
+    });
     form.inert = false;
   });
 }

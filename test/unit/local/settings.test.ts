@@ -21,6 +21,7 @@ describe("the settings of npm start", () => {
     const config = settings.serviceConfig(found);
     expect(config.relayerPrivateKeys).toHaveLength(2);
     expect(config.baseUrl).toBe("http://127.0.0.1:3001");
+    expect(config.walletNodeUrl).toBe(found.rpcUrl);
     expect(settings.remoteChain).toBeUndefined();
     expect(statSync(join(dir, "secret")).mode & 0o777).toBe(0o600);
     expect(readSettings({ DATA_DIR: dir }).serviceConfig(found).masterKey).toBe(config.masterKey);
@@ -76,6 +77,7 @@ describe("the settings of npm start", () => {
       MASTER_KEY: "22".repeat(32),
     });
     expect(settings.databaseUrl).toBe("postgres://db.example/x");
+    expect(settings.serviceConfig(found).walletNodeUrl).toBeUndefined();
     expect(settings.remoteChain).toEqual({
       rpcUrl: "https://rpc.example",
       wsRpcUrl: undefined,
