@@ -1,11 +1,19 @@
 /** A person with a browser wallet plays both sides of a contract and a dispute, without a terminal. */
+import { protocolTokenAbi } from "@working-contracts/protocol/abi";
 import type { Page } from "playwright-core";
-import { type Address, type Hex, hexToString, numberToHex } from "viem";
+import { type Address, type Hex, hexToString, numberToHex, parseEther } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { laterThan } from "../support/contracts.js";
+import { type Json, laterThan } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
-import { expectAccessible, expectNoSidewaysScroll, faultsOf, PHONE, useBrowser } from "./support/browser.js";
+import {
+  expectAccessible,
+  expectNoSidewaysScroll,
+  faultsOf,
+  leadOn,
+  PHONE,
+  useBrowser,
+} from "./support/browser.js";
 
 const isSkipped = inject("chromium") === null;
 const surfer = useBrowser();
@@ -32,30 +40,38 @@ interface WalletOptions {
   tokens?: number;
   /** Rejects every message but the sign-in. */
   onlySignsIn?: boolean;
-  /** Is on another chain, and does not know the service's. */
-  isElsewhere?: boolean;
+  /** Is on this chain at a node of another network, and does not know the service's. */
+  elsewhere?: Hex;
+}
+
+interface Asked {
+  chainId?: Hex;
+  rpcUrls?: string[];
 }
 
 /** A person whose wallet announces itself (EIP-6963) and signs with a real key. */
 async function newPerson(options: WalletOptions = {}): Promise<Person> {
-  const { usd = "1000", tokens = 0, onlySignsIn = false, isElsewhere = false } = options;
+  const { usd = "1000", tokens = 0, onlySignsIn = false, elsewhere } = options;
   const account = privateKeyToAccount(generatePrivateKey());
   await world.fundUsd(account.address, usd);
   if (tokens > 0) await world.grantTokens(account.address, tokens);
   const page = await surfer.open("/");
   const asked: string[] = [];
-  const chains = isElsewhere ? ["0x1"] : [numberToHex(world.chainId)];
-  let chain = chains[0];
+  const own = numberToHex(world.chainId);
+  let chain = elsewhere ?? own;
+  /** Node by chain. */
+  const nodes = new Map([[chain, elsewhere === undefined ? world.info.rpcUrl : "https://another.example"]]);
   await page.context().exposeFunction("walletRequest", async (method: string, params: string[] = []) => {
     asked.push(method);
-    const { chainId = "" } = (params[0] ?? {}) as { chainId?: string };
+    const { chainId = own, rpcUrls: [node = ""] = [] } = (params[0] ?? {}) as Asked;
     if (method === "eth_chainId") return chain;
-    if (method === "wallet_addEthereumChain") return void chains.push(chainId);
+    if (method === "wallet_addEthereumChain") return void nodes.set(chainId, node);
     if (method === "wallet_switchEthereumChain") {
-      if (!chains.includes(chainId)) throw new Error("Unrecognized chain ID");
+      if (!nodes.has(chainId)) throw new Error("Unrecognized chain ID");
       chain = chainId;
       return null;
     }
+    if (method === "eth_getCode" && nodes.get(chain) !== world.info.rpcUrl) return "0x";
     if (method === "personal_sign") {
       const message = hexToString(params[0] as Hex);
       if (onlySignsIn && !message.includes("Nonce: ")) throw new Error("The user rejected the request");
@@ -90,30 +106,61 @@ async function newPerson(options: WalletOptions = {}): Promise<Person> {
   };
 }
 
-async function fillIn({ page }: Person): Promise<void> {
+interface PostOptions {
+  listing?: boolean;
+  counterparty?: Address;
+  materials?: string;
+}
+
+async function fillIn({ page }: Person, options: PostOptions = {}): Promise<void> {
+  const { listing = false, counterparty, materials } = options;
   await page.goto("/post");
   await page.getByLabel("Title").fill("Draw a map");
   await page.getByLabel("Task, in full").fill("Of the old town.");
   await page.getByLabel("Criterion 1").fill("Names the streets");
   await page.getByRole("button", { name: "Add a criterion" }).click();
-  await page.getByLabel("Criterion 2").fill("Shows the river");
+  await page.getByLabel("Criterion 2").fill("Is in colour");
+  await page.getByRole("button", { name: "Add a criterion" }).click();
+  await page.getByLabel("Criterion 3").fill("Shows the river");
+  await page.getByRole("button", { name: "Remove" }).nth(1).click();
   await page.getByLabel("Price in").fill("50");
+  if (listing) await page.getByLabel("I offer work").check();
+  if (counterparty !== undefined) await page.getByLabel("Only for this address").fill(counterparty);
+  if (materials !== undefined) await page.getByLabel("supporting data").fill(materials);
   expect(await page.locator("output.quote").innerText()).toBe(
-    "You pay 50.0 into the escrow now. The worker stakes 2.5, and receives the price less a fee of 2.5.",
+    listing
+      ? "You pay a stake of 2.5 now, and get it back with the price, less a fee of 2.5, when the work is accepted."
+      : "You pay 50.0 into the escrow now. The worker stakes 2.5, and receives the price less a fee of 2.5.",
   );
 }
 
 /** Fills in the form and presses its button. The contract's page opens once the payment succeeded. */
-async function fillAndPay(by: Person): Promise<void> {
-  await fillIn(by);
+async function fillAndPay(by: Person, options?: PostOptions): Promise<void> {
+  await fillIn(by, options);
   await by.press("Post and pay", { pay: true });
 }
 
-async function post(by: Person): Promise<string> {
-  await fillAndPay(by);
+async function post(by: Person, options?: PostOptions): Promise<string> {
+  await fillAndPay(by, options);
   await by.page.waitForURL(/\/contracts\/0x/);
   return new URL(by.page.url()).pathname;
 }
+
+/** Opens a contract's page, and accepts there. */
+async function accept(by: Person, path: string): Promise<void> {
+  await by.page.goto(path);
+  await by.press("Accept", { pay: true });
+  await by.done("Accept");
+}
+
+/** The data that the page at the path names. */
+async function dataOf(path: string): Promise<Json> {
+  return (await world.call<Json>("GET", `${path}.json`)).data;
+}
+
+/** Waits until exactly so many millionths of a dollar are there. */
+const expectUsd = ({ address }: Person, amount: bigint) =>
+  expect.poll(() => world.usdOf(address), { timeout: 60_000 }).toBe(amount);
 
 describe.skipIf(isSkipped)("with a browser wallet", () => {
   test("two people agree, deliver, read and approve", async () => {
@@ -122,9 +169,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await client.page.getByRole("button", { name: "Cancel", exact: true }).waitFor();
     expect(await client.page.getByRole("button", { name: "Accept", exact: true }).isVisible()).toBe(false);
 
-    await worker.page.goto(path);
-    await worker.press("Accept", { pay: true });
-    await worker.done("Accept");
+    await accept(worker, path);
     await worker.page.getByLabel("Hash or URI of your work").fill("ipfs://map");
     await worker.page.getByLabel("Do not deliver if the service could read it").check();
     await expectAccessible(worker.page);
@@ -145,7 +190,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(after).toBeGreaterThan(before);
     await client.press("Approve");
     await client.done("Approve");
-    await expect.poll(() => world.usdOf(worker.address), { timeout: 60_000 }).toBe(1_047_500_000n);
+    await expectUsd(worker, 1_047_500_000n);
     await client.page.locator("#summary .badge[title=settled-all-met]").waitFor();
     // The update replaced the task, and shows again what was decrypted.
     await client.page.locator("#task .badge", { hasText: "met" }).first().waitFor();
@@ -168,6 +213,34 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     // A browser logs a quote as a failed request.
     for (const { page } of [client, worker])
       expect(faultsOf(page).filter((fault) => !fault.includes("status of 402"))).toEqual([]);
+  });
+
+  test("the named worker declines an award, and withdraws from another", async () => {
+    const [client, worker] = await Promise.all([newPerson(), newPerson()]);
+    const award = { counterparty: worker.address };
+    await worker.page.goto(await post(client, award));
+    await worker.press("Decline");
+    await worker.done("Decline");
+    await worker.page.locator("#summary .badge[title=cancelled-unmatched]").waitFor();
+    await expectUsd(client, 1_000_000_000n);
+
+    const path = await post(client, { ...award, materials: "ipfs://streets" });
+    await accept(worker, path);
+    await worker.page.getByText("Supplementary materials: open to decrypt").click();
+    await worker.page.getByText("Supplementary materials: decrypted for you").waitFor();
+    expect(await worker.page.locator("pre[data-reference=supplementaryMaterials]").innerText()).toBe(
+      "ipfs://streets",
+    );
+    await worker.press("Withdraw");
+    await worker.done("Withdraw");
+    await worker.page.locator("#summary .badge[title=cancelled-withdrawn]").waitFor();
+    await Promise.all([expectUsd(client, 1_000_750_000n), expectUsd(worker, 999_250_000n)]);
+    expect(await dataOf(path)).toMatchObject({
+      status: "cancelled-withdrawn",
+      awardMethod: "direct_award",
+      worker: worker.address,
+      acceptanceCriteria: ["Names the streets", "Shows the river"],
+    });
   });
 
   test("a payment whose outcome is unknown is resumed, and no other is signed", async () => {
@@ -219,11 +292,25 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(await world.usdOf(client.address)).toBe(950_000_000n);
   });
 
-  test("a wallet on another network is switched before a quote is asked for", async () => {
-    const client = await newPerson({ isElsewhere: true });
-    await post(client);
-    const switching = client.asked.filter((method) => method.startsWith("wallet_"));
-    expect(switching).toEqual([
+  test.each([
+    ["another chain", () => "0x1" as const],
+    ["a public chain with the same id", () => numberToHex(world.chainId)],
+  ])("a wallet on %s gets the service's, but not to edit the profile", async (_, elsewhere) => {
+    const person = await newPerson({ elsewhere: elsewhere() });
+    const { address, page } = person;
+    const switching = () => person.asked.filter((method) => method.startsWith("wallet_"));
+    await page.getByRole("button", { name: `${address.slice(0, 6)}…` }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "My page" }).click();
+    await page.getByLabel("Name").fill("Ada");
+    await page.getByLabel("About you").fill("Draws maps.");
+    await leadOn(page, () => person.press("Save the profile"));
+    await page.getByRole("heading", { level: 1, name: "Ada" }).waitFor();
+    const { data } = await (await world.newAgent()).get(`/v1/agents/${address}/profile`);
+    expect(data).toMatchObject({ displayName: "Ada", bio: "Draws maps." });
+    expect(switching()).toEqual([]);
+
+    await post(person);
+    expect(switching()).toEqual([
       "wallet_switchEthereumChain",
       "wallet_addEthereumChain",
       "wallet_switchEthereumChain",
@@ -238,7 +325,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(await served.json()).toMatchObject({ data: { key: null } });
   });
 
-  test("the account's dialog disconnects the wallet only if asked to", async () => {
+  test("the account's dialog disconnects the wallet only if asked to, and of several wallets one is chosen", async () => {
     const { address, page } = await newPerson();
     const account = page.getByRole("button", { name: `${address.slice(0, 6)}…${address.slice(-4)}` });
     await account.click();
@@ -246,7 +333,11 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await account.click();
     await page.getByRole("button", { name: "Disconnect" }).click();
-    await page.getByRole("button", { name: "Connect wallet" }).waitFor();
+    await page.evaluate(`dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail: {
+      info: { uuid: "2", name: "Other Wallet", rdns: "other.wallet" }, provider: {} } }))`);
+    await page.getByRole("button", { name: "Connect wallet" }).click();
+    await page.getByRole("dialog", { name: "Which wallet?" }).getByText("Test Wallet").click();
+    await account.waitFor();
   });
 
   test("three voters decide a dispute, and open their votes themselves", async () => {
@@ -258,15 +349,28 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     }
     await laterThan(world, new Date((await world.chainNow()) * 1000).toISOString());
     const [client, worker] = await Promise.all([newPerson(), newPerson()]);
-    const path = await post(client);
-    await worker.page.goto(path);
-    await worker.press("Accept", { pay: true });
-    await worker.done("Accept");
+    const path = await post(worker, { listing: true });
+    await accept(client, path);
     await worker.page.getByLabel("Hash or URI of your work").fill("ipfs://map");
     await worker.press("Deliver");
     await worker.done("Deliver");
     await client.press("Dispute", { pay: true });
     await client.done("Dispute");
+
+    await worker.press("Share the delivery");
+    await worker.page.getByRole("alert").getByText("no Backup Agent has asked for it").waitFor();
+    const [reader] = voters as [Person];
+    await reader.page.goto(path);
+    const delivery = reader.page.locator("summary[data-name=Delivery]");
+    await delivery.getByText("open to decrypt").click();
+    await reader.page.getByText("a party has to share it with you").waitFor();
+    await worker.press("Share the delivery");
+    await worker.done("Share the delivery");
+    // Closes it, and opens it again.
+    await delivery.click();
+    await delivery.click();
+    await delivery.getByText("decrypted for you").waitFor();
+    expect(await reader.page.locator("pre[data-reference=delivery]").innerText()).toBe("ipfs://map");
 
     for (const voter of voters) {
       await voter.page.goto(path);
@@ -292,7 +396,16 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
         )
         .toBe("Open your vote: done");
     }
-    await expect.poll(() => world.usdOf(worker.address), { timeout: 60_000 }).toBeGreaterThan(1_000_000_000n);
+    await expectUsd(worker, 1_023_750_000n);
+    await expect
+      .poll(() => dataOf(path), { timeout: 60_000 })
+      .toMatchObject({ status: "settled-partial", initiator: "worker", criteriaMet: ["met", "not met"] });
+
+    const page = `/agents/${reader.address}`;
+    await reader.page.goto(page);
+    await leadOn(reader.page, () => reader.press("Unstake"));
+    await reader.page.getByText("being withdrawn").waitFor();
+    expect(await reader.page.getByRole("button", { name: "Unstake" }).isVisible()).toBe(false);
 
     const complaint = client.page.getByRole("button", { name: "File a complaint" });
     await client.page.reload();
@@ -302,6 +415,20 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await client.page.reload();
     await client.page.getByText("Delivery: open to decrypt").waitFor();
     expect(await complaint.isVisible()).toBe(false);
+
+    // The stake, and the reward for votes with the majority.
+    const { tokens } = (await dataOf(page)).asBackupAgent;
+    expect(tokens).toBeGreaterThan(0);
+    const tokensOf = (args: [Address]) =>
+      world.publicClient.readContract({
+        address: world.deployment.protocolToken,
+        abi: protocolTokenAbi,
+        functionName: "balanceOf",
+        args,
+      });
+    await expect
+      .poll(() => tokensOf([reader.address]), { timeout: 60_000 })
+      .toBe(parseEther(String(1000 + tokens)));
   }, 300_000);
 
   test("what fails is said in words, and a payment that is not confirmed is not signed", async () => {
@@ -317,6 +444,6 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
 
     await client.press("Cancel");
     await client.done("Cancel");
-    await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(1_000_000_000n);
+    await expectUsd(client, 1_000_000_000n);
   });
 });
