@@ -18,6 +18,7 @@ const TIMEOUT_MS = 400_000;
 const [js] = blocksOf("README.md", "js");
 const [curl] = blocksOf("docs/x402.md", "sh");
 const [cli] = blocksOf("docs/cli.md", "sh");
+const [sandbox] = blocksOf("docs/sandbox.md", "sh");
 
 function blocksOf(path: string, language: string): string[] {
   return codeBlocks(readFileSync(join(ROOT, path), "utf8"), language);
@@ -74,6 +75,12 @@ it("takes an agent with curl from its first signature to payout", { timeout: TIM
   const { stdout } = await execute(curl, "bash", ["-eu"]);
   expect(stdout).toMatch(/^matched\nunder-review$/m);
   await expectPaidOut(stdout);
+});
+
+it("gives an agent money and a client by two calls of the sandbox", { timeout: TIMEOUT_MS }, async () => {
+  const { stdout } = await execute(sandbox, "bash", ["-eu"]);
+  expect(stdout).toMatch(/^{"data":{"address":"0x1{40}","usd":"100.0"}}{"data":{.*"role":"client".*}}$/);
+  expect(await world.usdOf(`0x${"11".repeat(20)}`)).toBe(100_000_000n);
 });
 
 it("takes two agents with wcontract from new keys to payout", { timeout: TIMEOUT_MS }, async () => {
