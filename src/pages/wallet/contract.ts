@@ -41,7 +41,8 @@ const ACTIONS: Record<string, Action> = {
       agent.deliver(id, field("reference"), field("seal") === "" ? {} : { seal: true }),
   },
   withdraw: {
-    isOpen: (c, me) => c.status === "matched" && me === c.worker,
+    isOpen: (c, me, now) =>
+      c.status === "matched" && me === c.worker && now < Date.parse(c.withdrawalDeadline) / 1000,
     perform: (agent, id) => agent.withdraw(id),
   },
   approve: {
