@@ -71,7 +71,7 @@ const ACTIONS: Record<string, Action> = {
   "open-vote": {
     isOpen: (c, me) => c.status === "disputed" && c.backupAgents.includes(me),
     async perform(agent, id) {
-      const opened = await agent.openVotes({ wait: false });
+      const opened = await agent.openVotes({ wait: false, id });
       if (!opened.includes(id)) throw new Error("it cannot be opened yet, or is open already");
     },
   },
