@@ -90,7 +90,13 @@ async function newPerson(options: WalletOptions = {}): Promise<Person> {
     const info = { uuid: "1", name: "Test Wallet", rdns: "test.wallet", icon: "data:," };
     const announce = () => dispatchEvent(
       new CustomEvent("eip6963:announceProvider", { detail: Object.freeze({ info, provider }) }));
-    addEventListener("eip6963:requestProvider", announce);`);
+    addEventListener("eip6963:requestProvider", announce);
+    // Everything that the page has told, in order.
+    globalThis.told = [];
+    new MutationObserver(() => {
+      const text = document.getElementById("told")?.textContent;
+      if (text !== told.at(-1)) told.push(text);
+    }).observe(document, { childList: true, subtree: true, characterData: true });`);
   await page.reload();
   await page.getByRole("button", { name: "Connect wallet" }).click();
   await page.getByText("Signed in").waitFor();
@@ -170,6 +176,14 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(await client.page.getByRole("button", { name: "Accept", exact: true }).isVisible()).toBe(false);
 
     await accept(worker, path);
+    expect(await worker.page.evaluate("told")).toEqual([
+      "Accept: working",
+      "Quoted",
+      "Waiting for the signature in your wallet",
+      "Signed; waiting for the chain",
+      "Paid",
+      "Accept: done",
+    ]);
     await worker.page.getByLabel("Hash or URI of your work").fill("ipfs://map");
     await worker.page.getByLabel("Do not deliver if the service could read it").check();
     await expectAccessible(worker.page);
