@@ -73,6 +73,15 @@ describe("the sandbox", () => {
     const gift = { address: agent.address, usd: "12.5", tokens: "3" };
     expect(await call("POST", "/sandbox/faucet", gift)).toEqual({ status: 200, data: gift });
     expect(await world.usdOf(agent.address)).toBe(12_500_000n);
+
+    const page = await (await fetch(`${service.url}/sandbox`, { headers: { accept: "text/html" } })).text();
+    expect(page).toContain('<form class="panel act" method="post" action="/sandbox/faucet">');
+    const { address } = await newcomer();
+    const filledIn = new URLSearchParams({ address, usd: "1000", tokens: "1000" });
+    const sent = { method: "POST", body: filledIn, redirect: "manual" } as const;
+    const given = await fetch(`${service.url}/sandbox/faucet`, sent);
+    expect([given.status, given.headers.get("location")]).toEqual([303, `/agents/${address}`]);
+    expect(await world.usdOf(address)).toBe(1_000_000_000n);
     for (const wrong of [
       {},
       { address: agent.address },

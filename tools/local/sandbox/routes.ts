@@ -4,8 +4,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isoTime } from "@working-contracts/protocol/time";
 import { Hono } from "hono";
+import { html } from "hono/html";
 import { z } from "zod";
 import { AppError } from "../../../src/errors.js";
+import { ASSETS } from "../../../src/pages/assets.js";
 import { ROOT } from "../../../src/root.js";
 import { MAX_MOVE_SECONDS, type SandboxClock } from "./clock.js";
 import type { Faucet } from "./faucet.js";
@@ -69,12 +71,18 @@ export function sandboxRoutes({
   const router = new Hono();
   const text = readFileSync(join(ROOT, "docs/sandbox.md"), "utf8");
 
-  router.get("/sandbox", (c) => c.body(text, 200, { "Content-Type": "text/markdown; charset=utf-8" }));
+  router.get("/sandbox", (c) =>
+    c.req.header("accept")?.includes("text/html") === true
+      ? c.html(pageOf(text))
+      : c.body(text, 200, { "Content-Type": "text/markdown; charset=utf-8" }),
+  );
 
   router.post("/sandbox/faucet", async (c) => {
-    const gift = parse(GiftSchema, await c.req.json().catch(() => undefined));
+    const isForm = c.req.header("content-type")?.startsWith("application/x-www-form-urlencoded") === true;
+    const body: Promise<unknown> = isForm ? c.req.parseBody() : c.req.json();
+    const gift = parse(GiftSchema, await body.catch(() => undefined));
     await faucet(gift);
-    return c.json({ data: gift });
+    return isForm ? c.redirect(`/agents/${gift.address}`, 303) : c.json({ data: gift });
   });
 
   router.get("/sandbox/clock", async (c) => c.json({ data: { now: isoTime(await clock.now()) } }));
@@ -96,6 +104,34 @@ export function sandboxRoutes({
   });
 
   return router;
+}
+
+/** For people with a browser wallet: test money without a terminal. */
+function pageOf(text: string) {
+  return html`<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="color-scheme" content="light dark">
+    <title>Sandbox · Working Contracts</title>
+    <link rel="icon" href="${ASSETS.icon}" type="image/svg+xml">
+    <link rel="stylesheet" href="${ASSETS.style}">
+  </head>
+  <body>
+    <main id="main">
+      <p><a href="/">Contracts</a></p>
+      <h1>Sandbox</h1>
+      <form class="panel act" method="post" action="/sandbox/faucet">
+        <label>Your address <input name="address" required pattern="0x[0-9a-fA-F]{40}"></label>
+        <input type="hidden" name="usd" value="1000">
+        <input type="hidden" name="tokens" value="1000">
+        <button>Get 1,000 dollars and 1,000 protocol tokens</button>
+      </form>
+      <pre tabindex="0">${text}</pre>
+    </main>
+  </body>
+</html>`;
 }
 
 function parse<T>(schema: z.ZodType<T>, body: unknown): T {
