@@ -185,7 +185,7 @@ describe("a service", () => {
   it("that is gone is not needed to open a vote on chain", async () => {
     const [client, worker, juror] = await Promise.all([newUser(), newUser(), newUser()]);
     await world.grantTokens(juror.address, 1000);
-    await juror.json("--yes", "stake");
+    await laterThan(world, (await juror.json<{ stakedSince: string }>("--yes", "stake")).stakedSince);
     const { id } = await client.json<Shown>(...POST);
     await worker.json("--yes", "accept", id);
     await worker.json("deliver", id, "ipfs://summary");

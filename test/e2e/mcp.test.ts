@@ -77,8 +77,8 @@ const RENAMED: Record<string, Record<string, string | null>> = {
   },
   accept_contract: { accept: null },
   deliver: { delivery: "reference" },
-  vote: { votes: "outcomes", commitment: null },
-  open_votes: { votes: null, salt: "salts" },
+  vote: { votes: "outcomes", commitment: null, salt: null },
+  open_votes: { votes: null, salt: null },
 };
 
 /** Holds the first response to a paid call until it is opened. */
@@ -331,13 +331,12 @@ describe("a contract by tools", () => {
     expect(await client.call("dispute_delivery", at)).toMatchObject({ disputeBond: "2.5" });
     for (const party of [client, worker])
       await party.call("file_complaint", { ...at, evidence: { late: true } });
-    const salt = `0x${"5a".repeat(32)}`;
-    const ballot = { ...at, outcomes: ["met", "not met"], salt };
+    const ballot = { ...at, outcomes: ["met", "not met"] };
     const { votes } = await juror.call<{ votes: Vote[] }>("vote", ballot);
     expect(votes.map(({ vote }) => vote)).toEqual(["met", "not met"]);
     await world.increaseTime(DAY);
     await expect
-      .poll(() => juror.call("open_votes", { ...at, salts: { [disputed.id]: salt } }), { timeout: 60_000 })
+      .poll(() => juror.call("open_votes", at), { timeout: 60_000 })
       .toEqual({ opened: [disputed.id] });
 
     expect(await worker.call("wait_for_status", { ...at, status: "settled-*" })).toMatchObject({

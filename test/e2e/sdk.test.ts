@@ -20,6 +20,7 @@ import { decodePaymentRequiredHeader, encodePaymentRequiredHeader } from "@x402/
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { BROKEN, RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
 import { laterThan } from "../support/contracts.js";
 import { openWorld, type World } from "../support/world.js";
 
@@ -121,15 +122,37 @@ describe("a contract", () => {
     };
     const foreign: typeof fetch = async (input, init) =>
       String(input).endsWith("did.json") ? Response.json({ verificationMethod: [] }) : fetch(input, init);
-    for (const lying of [without, foreign]) {
-      const client = await newAgent({ fetch: lying, onReceipt: ({ fault }) => faults.push(fault) });
-      const { status } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
-      expect(status).toBe("created");
+    let first: string | undefined;
+    const replaying: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init);
+      const headers = new Headers(response.headers);
+      first ??= headers.get("payment-response") ?? undefined;
+      if (first !== undefined && response.ok) headers.set("payment-response", first);
+      return new Response(response.body, { status: response.status, headers });
+    };
+    const onReceipt = ({ fault }: PaymentProof) => faults.push(fault);
+    for (const lying of [without, foreign, replaying]) {
+      const client = await newAgent({ fetch: lying, onReceipt });
+      const pay = async () => client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
+      expect((await pay()).status).toBe("created");
+      if (lying !== replaying) continue;
+      await world.increaseTime(120);
+      await pay();
     }
     expect(faults).toEqual([
       "the service signed no receipt",
       "the service does not publish the key of its offer",
+      null,
+      "the receipt is older than the payment",
     ]);
+    const throwing = await newAgent({
+      onReceipt() {
+        throw new Error("no room to keep it");
+      },
+    });
+    expect(await throwing.create({ ...WORK, ...(await throwing.deadlines(DEADLINES)) })).toMatchObject({
+      status: "created",
+    });
   });
 
   it("is disputed, judged by staked Backup Agents and paid by their votes", async () => {
@@ -216,7 +239,6 @@ describe("an agent", () => {
     const planned = await agent.dryRun(({ create }) => create(draft));
     const own = await onChain({ rpcUrl: world.info.rpcUrl, account, network: agent.network });
     await own.create(planned?.terms as EscrowTerms);
-    await own.stake("1000");
     const id = planned?.payTo as string;
     const { status, title } = (await agent.waitUntil(
       () => agent.get(id).catch(() => null),
@@ -225,8 +247,24 @@ describe("an agent", () => {
     )) as Contract;
     expect([status, title.trim()]).toEqual(["created", WORK.title.trim()]);
     expect(await world.usdOf(account.address)).toBe(50_000_000n);
+
+    // The node sends the transaction on, and then no longer responds.
+    const node = await startRpcProxy(world.info.rpcUrl);
+    node.setRule(async ({ method }, forward) => {
+      if (method === "eth_getTransactionReceipt") return BROKEN;
+      if (method !== "eth_sendRawTransaction") return forward();
+      await forward();
+      return RESET;
+    });
+    const lost = await onChain({ rpcUrl: node.url, account, network: agent.network });
+    const unknown = await lost.stake("400").catch((error) => error);
+    expect(unknown).toBeInstanceOf(OutcomeUnknown);
+    node.setRule(null);
+    const hash = await unknown.resume();
+    expect(unknown.message).toContain(hash);
+    await node.stop();
     const { staked } = await agent.waitUntil(agent.stakeOf, ({ staked }) => staked !== "0.0");
-    expect(staked).toBe("1000.0");
+    expect(staked).toBe("400.0");
   });
 
   it("keeps its key for later, and revokes it", async () => {

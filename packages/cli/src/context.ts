@@ -11,6 +11,7 @@ import {
   type PlannedPayment,
   ServiceError,
   SpendingLimitError,
+  type Submitted,
   toTheEnd,
 } from "@working-contracts/client/index";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
@@ -34,8 +35,11 @@ export interface Context {
   out: Output;
   /** Signs in. Up to the amount of `consent`, payments need no confirmation. */
   agent(consent?: Consent): Promise<Agent>;
-  /** Actions with the account's own transactions, for which the service is not needed. Throws UsageError without a node. */
-  onChain(consent?: Consent): ReturnType<typeof onChain>;
+  /**
+   * Actions with the account's own transactions, for which the service is not needed, by default on the network of the
+   * deployment file or of the last sign-in. Throws UsageError without a node.
+   */
+  onChain(consent?: Consent, network?: PinnedNetwork): ReturnType<typeof onChain>;
   /** Performs a paid action. While its outcome is unknown and can still change, resumes it with the same payment. */
   toTheEnd<T>(action: () => Promise<T>): Promise<T>;
 }
@@ -61,13 +65,15 @@ export function createContext(options: CommonOptions, world: World): Context {
       });
       return agent;
     },
-    async onChain(consent = {}) {
-      const { rpcUrl } = settings;
+    async onChain(consent = {}, network) {
+      const { rpcUrl, clock } = settings;
       if (rpcUrl === undefined) throw new UsageError("on-chain needs --rpc-url or RPC_URL.");
       const account = await loadAccount(settings);
-      const network = deploymentOf(settings) ?? savedSignIn(settings, account).saved?.network;
-      const beforePayment = (payment: PlannedPayment) => allow(payment, { options, consent, out });
-      return onChain({ rpcUrl, account, network, beforePayment });
+      return onChain({
+        ...{ rpcUrl, account, clock, submitted: submittedBy(settings, account) },
+        network: network ?? deploymentOf(settings) ?? savedSignIn(settings, account).saved?.network,
+        beforePayment: (payment) => allow(payment, { options, consent, out }),
+      });
     },
     toTheEnd: (action) =>
       toTheEnd(action, {
@@ -120,6 +126,9 @@ export function deploymentOf({ deploymentPath: path }: Settings): Deployment | u
   return path === undefined ? undefined : parseDeployment(readFileSync(path, "utf8"), path);
 }
 
+const submittedBy = ({ configDir }: Settings, { address }: PrivateKeyAccount): Submitted =>
+  submittedIn(join(configDir, "submitted", address.toLowerCase()));
+
 const ApiKeysSchema = z.record(z.string(), z.unknown()).nullable();
 /** A saved sign-in. The network is not validated further, because only this program writes the file. */
 const SignInSchema = z.object({
@@ -147,10 +156,10 @@ export async function signedIn(
     operator,
     onReceipt(proof: PaymentProof) {
       const kept = { at: new Date().toISOString(), service: baseUrl, ...proof };
-      appendPrivateLine(join(settings.configDir, "receipts.jsonl"), JSON.stringify(kept));
       options.onReceipt?.(proof);
+      appendPrivateLine(join(settings.configDir, "receipts.jsonl"), JSON.stringify(kept));
     },
-    submitted: submittedIn(join(settings.configDir, "submitted", account.address.toLowerCase())),
+    submitted: submittedBy(settings, account),
     ...(domain !== undefined && { domain }),
     ...(rpcUrl !== undefined && { node: rpcUrl }),
     ...(saved && { network: saved.network }),

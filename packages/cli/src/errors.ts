@@ -1,5 +1,6 @@
 /** Errors: exit codes for scripts, listed by `wcontract --help`, and errors as data. */
 
+import { shortOf } from "@working-contracts/client/chain-check";
 import {
   ConnectionError,
   OutcomeUnknown,
@@ -56,11 +57,6 @@ export interface Refusal {
 
 export function refusalOf(error: Error): Refusal {
   const { name, code, details, hint } = error as Error & Partial<Refusal>;
-  const message = messageOf(error);
+  const message = shortOf(error);
   return { code: code ?? name, message, details: message === error.message ? details : undefined, hint };
-}
-
-/** viem's messages and details contain the node's whole URL, and so possibly a key; its short messages do not. */
-export function messageOf({ message, shortMessage = message }: Error & { shortMessage?: string }): string {
-  return shortMessage;
 }

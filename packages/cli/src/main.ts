@@ -1,4 +1,5 @@
 /** Entry point of `wcontract`. */
+import { shortOf } from "@working-contracts/client/chain-check";
 import { Command, CommanderError } from "commander";
 import { addContractCommands } from "./commands/contracts.js";
 import { addFollowCommands } from "./commands/follow.js";
@@ -7,7 +8,7 @@ import { addMcpCommand } from "./commands/mcp.js";
 import { addOnChainCommands } from "./commands/on-chain.js";
 import { addVerifyCommand } from "./commands/verify.js";
 import { type Context, createContext } from "./context.js";
-import { EXIT_HELP, exitCodeOf, messageOf, refusalOf } from "./errors.js";
+import { EXIT_HELP, exitCodeOf, refusalOf } from "./errors.js";
 import { type CommonOptions, PATIENCE, type World } from "./settings.js";
 import { plain } from "./terminal.js";
 
@@ -70,7 +71,7 @@ function createProgram(world: World): Command {
 /** Formats an error for the terminal, with the service's code and hint if it has them. */
 function describe(error: unknown): string {
   const { code, hint } = error as { code?: string; hint?: string };
-  const message = messageOf(error as Error);
+  const message = shortOf(error as Error);
   const text = code === undefined ? message : `${code}: ${message}`;
   return plain(hint === undefined ? text : `${text} ${hint}`);
 }

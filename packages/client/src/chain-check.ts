@@ -167,15 +167,16 @@ export async function signatureNonceAt(node: Node, contract: string, agent: Addr
  */
 export function requesterOf(node: Node): Rpc {
   if (typeof node !== "string") return (method, params) => node.request({ method, params });
+  const { url, headers } = withoutCredentials(node);
   return async <T>(method: string, params: unknown[]) => {
     const failure = (reason: string) =>
       new ConnectionError(`${method} at the node ${hostOf(node)}: ${reason}`);
     let response: Response;
     let text: string;
     try {
-      response = await fetch(node, {
+      response = await fetch(url, {
         method: "POST",
-        headers: { "content-type": "application/json" },
+        headers: { ...headers, "content-type": "application/json" },
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
         signal: AbortSignal.timeout(NODE_TIMEOUT_MS),
       });
@@ -190,10 +191,24 @@ export function requesterOf(node: Node): Rpc {
   };
 }
 
-/** Throws the error again. viem's messages contain the node's whole URL, and so possibly a key; its short ones do not. */
+/** `fetch` takes no URL with a name and a password, and repeats it in its message. */
+function withoutCredentials(node: string): { url: string; headers: Record<string, string> } {
+  if (!URL.canParse(node)) return { url: node, headers: {} };
+  const url = new URL(node);
+  const { username, password } = url;
+  if (username === "") return { url: node, headers: {} };
+  url.username = url.password = "";
+  const pair = [username, password].map(decodeURIComponent).join(":");
+  return { url: url.href, headers: { authorization: `Basic ${btoa(pair)}` } };
+}
+
+/** viem's messages contain the node's whole URL, and so possibly a key; its short ones do not. */
+export const shortOf = ({ message, shortMessage = message }: Error & { shortMessage?: string }): string =>
+  shortMessage;
+
+/** Throws the error again, without the node's whole URL. */
 export function withoutUrl(node: Node, error: Error & { shortMessage?: string }): never {
-  const { shortMessage } = error;
-  throw shortMessage === undefined ? error : new Error(`The node ${nameOf(node)}: ${shortMessage}`);
+  throw error.shortMessage === undefined ? error : new Error(`The node ${nameOf(node)}: ${shortOf(error)}`);
 }
 
 export const nameOf = (node: Node): string => (typeof node === "string" ? hostOf(node) : "of the wallet");

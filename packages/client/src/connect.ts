@@ -71,7 +71,7 @@ export interface ConnectOptions {
   onWaiting?: (reason: string) => void;
   /** Called at each step of a payment. */
   onProgress?: (progress: PaymentProgress) => void;
-  /** Called with the service's signed offer and receipt of each payment, checked: proof of what was quoted and paid. */
+  /** Called with the service's signed offer and receipt of each payment, checked. Whatever it throws is ignored: the money is paid. */
   onReceipt?: (proof: PaymentProof) => void;
   fetch?: typeof fetch;
   signal?: AbortSignal;
@@ -268,12 +268,12 @@ function readNetwork(http: Session["http"]): Promise<Network> {
   return dataOf(call({ http, apiKey: "" }, "GET /v1/network"));
 }
 
-/** A service with a wrong clock could ask for signatures that stay valid for years. */
-function requireNotAhead(time: number): void {
+/** With a wrong clock it could ask for signatures that stay valid for years. */
+export function requireNotAhead(time: number, teller = "the service"): void {
   if (time <= Date.now() / 1000 + CLOCK_TOLERANCE) return;
   throw new RefusedToSign(
     "clock",
-    `the service says that it is ${new Date(time * 1000).toISOString()}, but here it is ${new Date().toISOString()}. If it is a sandbox whose clock was moved, connect with \`clock: "service"\``,
+    `${teller} says that it is ${new Date(time * 1000).toISOString()}, but here it is ${new Date().toISOString()}. If it is a sandbox whose clock was moved, connect with \`clock: "service"\``,
   );
 }
 

@@ -11,41 +11,49 @@ import { escrowAddress, packTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms } from "@working-contracts/protocol/types";
 import {
   type Abi,
-  type Account,
   BaseError,
   ContractFunctionRevertedError,
   createClient,
-  erc20Abi,
+  encodeFunctionData,
   type Hex,
   http,
-  zeroHash,
+  type LocalAccount,
+  RpcRequestError,
+  type TransactionSerializable,
 } from "viem";
 import {
   getBlock,
   getChainId,
   getCode,
+  getEip712Domain,
+  prepareTransactionRequest,
   readContract,
+  sendRawTransaction,
+  simulateContract,
   waitForTransactionReceipt,
-  writeContract,
 } from "viem/actions";
-import { escrowAt, hostOf, requireOnChain, withoutUrl } from "./chain-check.js";
-import { lowerCase } from "./connect.js";
-import { Reverted } from "./errors.js";
+import { escrowAt, hostOf, requireOnChain, shortOf, withoutUrl } from "./chain-check.js";
+import { lowerCase, requireNotAhead } from "./connect.js";
+import { OutcomeUnknown, Reverted } from "./errors.js";
 import { signAuthorization, VALIDITY_SECONDS } from "./payment.js";
-import { plannedOf } from "./session.js";
+import { plannedOf, type Submitted } from "./session.js";
 import type { PlannedPayment } from "./spending.js";
 import type { Addresses, Checkpoint, Outcome } from "./types.js";
-import { voteSalt } from "./votes.js";
+import { voteSalt, votesKey } from "./votes.js";
 import type { Signer } from "./wallets.js";
 
 export interface OnChainOptions {
   rpcUrl: string;
   /** Signs, and pays the gas. */
-  account: Account;
+  account: LocalAccount;
   /** The pinned addresses of the protocol: payments and stakes need them. */
   network?: Addresses | undefined;
   /** Called before each payment is signed. Throw to refuse the payment. */
   beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
+  /** Remembers the contracts on which the account votes, as with `connect`. */
+  submitted?: Submitted | undefined;
+  /** As with `connect`; here of the node's clock. */
+  clock?: "local" | "service" | undefined;
 }
 
 export interface DeliverOnChainOptions {
@@ -55,8 +63,24 @@ export interface DeliverOnChainOptions {
   outcomes?: readonly Outcome[];
 }
 
-export function onChainActions({ rpcUrl, account, network, beforePayment }: OnChainOptions) {
-  const client = createClient({ account, transport: http(rpcUrl) });
+const POLLING_MS = 1_000;
+
+export function onChainActions(options: OnChainOptions) {
+  const actions = unguarded(options);
+  const guarded = Object.entries(actions).map(([name, act]) => {
+    const perform = act as (...args: unknown[]) => Promise<unknown>;
+    return [
+      name,
+      (...args: unknown[]) => perform(...args).catch((error) => withoutUrl(options.rpcUrl, error)),
+    ];
+  });
+  return Object.fromEntries(guarded) as typeof actions;
+}
+
+function unguarded({ rpcUrl, account, network, beforePayment, submitted, clock }: OnChainOptions) {
+  const client = createClient({ account, transport: http(rpcUrl), pollingInterval: POLLING_MS });
+  /** A node that is asked again after a lost answer refuses the transaction that it has. */
+  const sender = createClient({ transport: http(rpcUrl, { retryCount: 0 }) });
   const me = account.address.toLowerCase() as Address;
   const signer = account as unknown as Signer;
   const pinned = (): Addresses => {
@@ -64,67 +88,102 @@ export function onChainActions({ rpcUrl, account, network, beforePayment }: OnCh
     throw new TypeError("This needs `network`, the addresses of the protocol");
   };
 
+  /** Throws OutcomeUnknown once the transaction is signed and sent: resuming it sends no other one. */
   async function transact(address: string, abi: Abi, functionName: string, args: readonly unknown[] = []) {
     const to = address.toLowerCase() as Address;
-    try {
-      // A call to an address without code would succeed and do nothing.
-      if ((await getCode(client, { address: to })) === undefined)
-        throw new Error(`No contract at ${to} on the chain of ${hostOf(rpcUrl)}`);
-      const hash = await writeContract(client, {
-        address: to,
-        abi,
-        functionName,
-        args,
-        account,
-        chain: null,
+    // A call to an address without code would succeed and do nothing.
+    if ((await getCode(client, { address: to })) === undefined)
+      throw new Error(`No contract at ${to} on the chain of ${hostOf(rpcUrl)}`);
+    const call = { address: to, abi, functionName, args, account };
+    const requireAccepted = () => simulateContract(client, call).catch((error) => refuse(call, error));
+    await requireAccepted();
+    const data = encodeFunctionData(call);
+    const request = await prepareTransactionRequest(client, { account, to, data, chain: null });
+    const serializedTransaction = await account.signTransaction(request as TransactionSerializable);
+    const hash = keccak256(serializedTransaction);
+    const send = () => sendRawTransaction(sender, { serializedTransaction });
+
+    async function outcome(): Promise<Hex> {
+      const { status, transactionHash } = await waitForTransactionReceipt(client, { hash }).catch((error) => {
+        const reason = new Error(shortOf(error));
+        const message = `The outcome of the transaction ${hash} is not known yet (${reason.message})`;
+        // A node that has it says so.
+        throw new OutcomeUnknown(message, () => send().then(outcome, outcome), reason);
       });
-      const { status, transactionHash } = await waitForTransactionReceipt(client, { hash });
       if (transactionHash !== hash)
         throw new Error(`The transaction ${hash} was replaced by ${transactionHash}`);
-      if (status !== "success") throw new Error(`The transaction ${hash} reverted`);
-      return hash;
-    } catch (error) {
-      const cause =
-        error instanceof BaseError ? error.walk((one) => one instanceof ContractFunctionRevertedError) : null;
-      if (cause instanceof ContractFunctionRevertedError) {
-        const { data, shortMessage } = cause;
-        const reason = data === undefined ? shortMessage : `${data.errorName}(${data.args ?? ""})`;
-        throw new Reverted(`${functionName} at ${to}: ${reason}`, data?.errorName);
-      }
-      return withoutUrl(rpcUrl, error as Error);
+      if (status === "success") return hash;
+      await requireAccepted();
+      throw new Reverted(`The transaction ${hash} reverted`, undefined);
     }
-  }
-  const call = (functionName: string) => (id: string) => transact(id, escrowAbi, functionName);
 
-  /** Signs a payment that only this escrow can use. */
-  async function depositOf(
-    id: string,
-    terms: EscrowTerms,
-    { amount, nonce }: { amount: bigint; nonce?: Hex },
+    await send().catch((error) => {
+      // Without an answer, the node can have it.
+      if (error instanceof BaseError && error.walk((one) => one instanceof RpcRequestError)) throw error;
+    });
+    return outcome();
+  }
+
+  /** Throws Reverted with the reason why the contract refuses the call. */
+  function refuse(
+    { address, functionName }: { address: string; functionName: string },
+    error: unknown,
+  ): never {
+    const cause =
+      error instanceof BaseError ? error.walk((one) => one instanceof ContractFunctionRevertedError) : null;
+    if (!(cause instanceof ContractFunctionRevertedError)) throw error;
+    const { data, shortMessage } = cause;
+    const reason = data === undefined ? shortMessage : `${data.errorName}(${data.args ?? ""})`;
+    throw new Reverted(`${functionName} at ${address}: ${reason}`, data?.errorName);
+  }
+
+  const call = (functionName: string) => (id: string) => transact(id, escrowAbi, functionName);
+  async function callRegistry(functionName: string, args: readonly unknown[]): Promise<Hex> {
+    await requireOnChain(rpcUrl, pinned());
+    return transact(pinned().registry, registryAbi, functionName, args);
+  }
+
+  /** Signs a payment to the escrow or the registry, which only that contract can use. */
+  async function sign(
+    payment: Omit<Parameters<typeof plannedOf>[0], "resource">,
+    {
+      asset,
+      nonce,
+    }: { asset: { address: string; name?: string; version?: string }; nonce?: Hex | undefined },
   ) {
-    const { asset } = pinned();
-    const escrow = { id, terms };
-    await beforePayment?.(plannedOf({ payTo: id, amount, currency: "stablecoin", resource: id, escrow }));
-    const { timestamp } = await getBlock(client);
-    const validBefore = Number(timestamp) + VALIDITY_SECONDS;
-    const authorization = { asset, payTo: id, amount, nonce, validBefore };
-    const { message, signature } = await signAuthorization(signer, pinned(), authorization);
+    const { payTo, amount, deadline = Number.POSITIVE_INFINITY } = payment;
+    await beforePayment?.(plannedOf({ ...payment, resource: payTo }));
+    const time = Number((await getBlock(client)).timestamp);
+    if (clock !== "service") requireNotAhead(time, "the node");
+    const validBefore = Math.min(time + VALIDITY_SECONDS, deadline);
+    const { message, signature } = await signAuthorization(signer, pinned(), {
+      ...{ asset, payTo, amount, nonce, validBefore },
+    });
     return { ...message, signature };
   }
 
+  /** An amount that an escrow takes, until a deadline in seconds. */
+  interface Due {
+    amount: bigint;
+    nonce?: Hex;
+    deadline?: number;
+  }
+
+  function depositOf(id: string, terms: EscrowTerms, { nonce, ...due }: Due) {
+    const payment = { payTo: id, currency: "stablecoin", escrow: { id, terms }, ...due } as const;
+    return sign(payment, { asset: pinned().asset, nonce });
+  }
+
   /** Throws RefusedToSign unless the escrow is one of the deployment and has the status. */
-  async function pay(
-    id: string,
-    status: Status,
-    dueOf: (terms: EscrowTerms) => { amount: bigint; nonce?: Hex },
-  ) {
+  async function pay(id: string, status: Status, dueOf: (terms: EscrowTerms) => Due) {
     const escrow = await escrowAt(rpcUrl, pinned(), id);
     await escrow.requireStatus(status);
     return depositOf(id, escrow.terms, dueOf(escrow.terms));
   }
 
   async function ballotOf(id: string, salt?: Hex) {
-    const ballot = { chainId: await getChainId(client), escrow: id.toLowerCase() as Address, voter: me };
+    const chainId = network?.chainId ?? (await getChainId(client));
+    const ballot = { chainId, escrow: id.toLowerCase() as Address, voter: me };
     return { ...ballot, salt: salt ?? (await voteSalt(signer, ballot)) };
   }
 
@@ -136,12 +195,16 @@ export function onChainActions({ rpcUrl, account, network, beforePayment }: OnCh
       const { factory, implementation } = pinned() as { factory: Address; implementation: Address };
       const id = escrowAddress({ factory, implementation, terms });
       await requireOnChain(rpcUrl, pinned(), { id, terms, isNew: true });
-      const deposit = await depositOf(id, terms, { amount: depositsOf(terms).initiator });
+      const due = { amount: depositsOf(terms).initiator, deadline: terms.matchDeadline };
+      const deposit = await depositOf(id, terms, due);
       return transact(factory, factoryAbi, "create", [packTerms(terms), deposit]);
     },
     /** Pays the Worker Stake, or the price of a listing. */
     async accept(id: string): Promise<Hex> {
-      const deposit = await pay(id, "created", (terms) => ({ amount: depositsOf(terms).acceptor }));
+      const deposit = await pay(id, "created", (terms) => ({
+        amount: depositsOf(terms).acceptor,
+        deadline: terms.matchDeadline,
+      }));
       return transact(id, escrowAbi, "accept", [me, deposit]);
     },
     decline: call("decline"),
@@ -156,8 +219,9 @@ export function onChainActions({ rpcUrl, account, network, beforePayment }: OnCh
     approve: call("approve"),
     /** Pays the Dispute Bond. */
     async dispute(id: string): Promise<Hex> {
-      const bond = await pay(id, "under-review", ({ price, parameters }) => ({
+      const bond = await pay(id, "under-review", ({ price, parameters, reviewDeadline }) => ({
         amount: disputeBond(price, parameters),
+        deadline: reviewDeadline,
       }));
       return transact(id, escrowAbi, "dispute", [bond]);
     },
@@ -170,6 +234,7 @@ export function onChainActions({ rpcUrl, account, network, beforePayment }: OnCh
           throw new RangeError(`${words.length} outcomes for ${criteriaCount} criteria`);
         return { amount: voteDeposit(price, criteriaCount, parameters), nonce: bondNonce(commitment) };
       });
+      await submitted?.add(votesKey(pinned()), id.toLowerCase() as Hex);
       return transact(id, escrowAbi, "vote", [me, commitment, bond]);
     },
     /** Opens the account's own vote, once voting has ended and for a day. Throws if the salt does not open it. */
@@ -196,23 +261,24 @@ export function onChainActions({ rpcUrl, account, network, beforePayment }: OnCh
     claim: (id: string, backupAgent: string = me) => transact(id, escrowAbi, "claim", [backupAgent]),
     /** Pays what the token refused to transfer before. */
     claimDeferred: (id: string, payee: string = me) => transact(id, escrowAbi, "claimDeferred", [payee]),
-    /** Stakes protocol tokens, given as a decimal, in two transactions: the registry may take them, and does. */
+    /** Stakes protocol tokens, given as a decimal. */
     async stake(amount: string): Promise<Hex> {
       const { protocolToken, registry } = pinned();
       const units = parseDecimal(amount, TOKEN_DECIMALS);
       if (units === null) throw new RangeError(`${amount} is not an amount of protocol tokens`);
-      await beforePayment?.(
-        plannedOf({ payTo: registry, amount: units, currency: "protocol-token", resource: registry }),
-      );
-      await transact(protocolToken, erc20Abi, "approve", [registry, units]);
-      const unsigned = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" };
-      return transact(registry, registryAbi, "stake", [me, units, unsigned]);
+      await requireOnChain(rpcUrl, pinned());
+      const { domain } = await getEip712Domain(client, { address: protocolToken as Address });
+      const { name = "", version = "" } = domain;
+      const payment = { payTo: registry, amount: units, currency: "protocol-token" } as const;
+      const authorization = await sign(payment, { asset: { address: protocolToken, name, version } });
+      return transact(registry, registryAbi, "stake", [me, units, authorization]);
     },
     /** Starts to withdraw the whole stake. */
-    unstake: () => transact(pinned().registry, registryAbi, "requestUnstake", [me]),
+    unstake: () => callRegistry("requestUnstake", [me]),
     /** Pays out the stake, 48 hours after `unstake` and once its votes can no longer be opened. */
-    withdrawStake: () => transact(pinned().registry, registryAbi, "withdrawStake", [me]),
+    withdrawStake: () => callRegistry("withdrawStake", [me]),
     /** Ends every signed action for an escrow, by default those for the registry, that was not used yet. */
-    cancelSignatures: (id: string = pinned().registry) => transact(id, escrowAbi, "cancelSignatures"),
+    cancelSignatures: (id?: string) =>
+      id === undefined ? callRegistry("cancelSignatures", []) : transact(id, escrowAbi, "cancelSignatures"),
   };
 }

@@ -66,7 +66,7 @@ export function readQuote(headers: Headers): QuotedPayment & { error: string; me
 }
 
 /** The x402 extension `offer-receipt`: JWS that the key in the service's `did:web` document signed. */
-interface OfferReceipt {
+export interface OfferReceipt {
   "offer-receipt"?: { info: { offers?: { signature: string }[]; receipt?: { signature: string } } };
 }
 
@@ -76,16 +76,6 @@ export interface PaymentProof {
   receipt: string | null;
   /** Why they do not prove this payment; null if they do. */
   fault: string | null;
-}
-
-export function proofOf({ required }: QuotedPayment, headers: Headers): Omit<PaymentProof, "fault"> {
-  const response = headers.get("payment-response");
-  const settled: { extensions?: OfferReceipt } =
-    response === null ? {} : JSON.parse(new TextDecoder().decode(bytesOf(response)));
-  return {
-    offer: required.extensions?.["offer-receipt"]?.info.offers?.[0]?.signature ?? null,
-    receipt: settled.extensions?.["offer-receipt"]?.info.receipt?.signature ?? null,
-  };
 }
 
 /** Throws RefusedToSign at the first difference between the quote and the expected payment. */

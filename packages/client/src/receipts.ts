@@ -1,6 +1,12 @@
-/** Checks the signed offer and receipt of a payment (x402 extension `offer-receipt`) with the service's published key. */
+/** The signed offer and receipt of a payment (x402 extension `offer-receipt`), checked with the service's published key. */
 import { compactVerify, importJWK, type JWK } from "jose";
-import type { Expected, PaymentProof } from "./payment.js";
+import {
+  bytesOf,
+  type Expected,
+  type OfferReceipt,
+  type PaymentProof,
+  type QuotedPayment,
+} from "./payment.js";
 import type { Session } from "./session.js";
 
 /** The part of a `did:web` document that is read. */
@@ -8,35 +14,72 @@ interface DidDocument {
   verificationMethod: { id: string; publicKeyJwk: JWK }[];
 }
 
-const TIMEOUT_MS = 10_000;
+/** A response's header `PAYMENT-RESPONSE`. */
+interface Settled {
+  transaction: string;
+  extensions?: OfferReceipt;
+}
 
-/** Why a proof does not show that the service quoted this payment and received it; null if it does. Never throws. */
-export async function faultOf(
-  { http, signer, network }: Pick<Session, "http" | "signer" | "network">,
-  { offer, receipt }: Omit<PaymentProof, "fault">,
-  { asset, payTo, amount, resource }: Expected & { asset: string },
-): Promise<string | null> {
+type Facts = Record<string, unknown>;
+
+const TIMEOUT_MS = 3_000;
+/** The service's clock can be ahead of the next block. */
+const TOLERANCE_SECONDS = 60;
+
+/**
+ * Whether the service quoted this payment, and received it in the transaction that it names, after it was signed. Never
+ * throws. `signedAt` in seconds of the chain's time.
+ */
+export async function proofOf(
+  session: Pick<Session, "http" | "signer" | "network">,
+  { required, quote }: QuotedPayment,
+  { headers, expected, signedAt }: { headers: Headers; expected: Expected; signedAt: number },
+): Promise<PaymentProof> {
+  const proof: PaymentProof = { offer: null, receipt: null, fault: null };
+  const { network, signer } = session;
   try {
-    const request = { method: "GET", path: "/.well-known/did.json", repeatable: true } as const;
-    const response = await http.open(request, AbortSignal.timeout(TIMEOUT_MS));
-    const { verificationMethod } = (await response.json()) as DidDocument;
-    const requireSigned = async (name: string, jws: string | null, facts: Record<string, string>) => {
-      if (jws === null) throw new Error(`the service signed no ${name}`);
-      const { payload } = await compactVerify(jws, async ({ kid }) => {
-        const method = verificationMethod.find(({ id }) => id === kid);
-        if (method === undefined) throw new Error(`the service does not publish the key of its ${name}`);
-        return importJWK(method.publicKeyJwk, "EdDSA");
-      });
-      const signed = JSON.parse(new TextDecoder().decode(payload)) as Record<string, unknown>;
-      for (const [field, value] of Object.entries(facts))
-        if (String(signed[field]).toLowerCase() !== value.toLowerCase())
-          throw new Error(`the ${name} says ${field} ${signed[field]}, not ${value}`);
-    };
-    const call = { network: `eip155:${network.chainId}`, resourceUrl: resource };
-    await requireSigned("offer", offer, { ...call, scheme: "exact", asset, payTo, amount: String(amount) });
-    await requireSigned("receipt", receipt, { ...call, payer: signer.address });
-    return null;
+    proof.offer = required.extensions?.["offer-receipt"]?.info.offers?.[0]?.signature ?? null;
+    const header = bytesOf(headers.get("payment-response") ?? "");
+    const settled: Settled | null = header.length === 0 ? null : JSON.parse(new TextDecoder().decode(header));
+    proof.receipt = settled?.extensions?.["offer-receipt"]?.info.receipt?.signature ?? null;
+    const [offer, receipt] = await signedBy(session, proof);
+    const call = { network: `eip155:${network.chainId}`, resourceUrl: expected.resource };
+    const { payTo, amount } = expected;
+    const quoted = { ...call, scheme: "exact", asset: quote.asset, payTo, amount: String(amount) };
+    requireSame("offer", offer, quoted);
+    requireSame("receipt", receipt, { ...call, payer: signer.address, transaction: settled?.transaction });
+    if (!(Number(offer.validUntil) >= signedAt)) throw new Error("the offer had ended");
+    if (!(Number(receipt.issuedAt) >= signedAt - TOLERANCE_SECONDS))
+      throw new Error("the receipt is older than the payment");
   } catch (error) {
-    return (error as Error).message;
+    proof.fault = (error as Error).message;
   }
+  return proof;
+}
+
+/** The facts in the offer and in the receipt. Throws unless the service's own key signed them. */
+async function signedBy(
+  { http, network }: Pick<Session, "http" | "network">,
+  { offer, receipt }: PaymentProof,
+): Promise<[offer: Facts, receipt: Facts]> {
+  const request = { method: "GET", path: "/.well-known/did.json", repeatable: true } as const;
+  const response = await http.open(request, AbortSignal.timeout(TIMEOUT_MS));
+  const { verificationMethod } = (await response.json()) as DidDocument;
+  const did = `did:web:${encodeURIComponent(new URL(network.baseUrl).host)}`;
+  const factsOf = async (name: string, jws: string | null): Promise<Facts> => {
+    if (jws === null) throw new Error(`the service signed no ${name}`);
+    const { payload } = await compactVerify(jws, async ({ kid = "" }) => {
+      const method = verificationMethod.find(({ id }) => id === kid && kid.startsWith(`${did}#`));
+      if (method === undefined) throw new Error(`the service does not publish the key of its ${name}`);
+      return importJWK(method.publicKeyJwk, "EdDSA");
+    });
+    return JSON.parse(new TextDecoder().decode(payload)) as Facts;
+  };
+  return [await factsOf("offer", offer), await factsOf("receipt", receipt)];
+}
+
+function requireSame(name: string, signed: Facts, expected: Record<string, string | undefined>): void {
+  for (const [field, value] of Object.entries(expected))
+    if (String(signed[field]).toLowerCase() !== String(value).toLowerCase())
+      throw new Error(`the ${name} says ${field} ${signed[field]}, not ${value}`);
 }

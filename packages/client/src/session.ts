@@ -13,16 +13,18 @@ import type { Http, Method, Request, ServiceResponse } from "./http.js";
 import {
   type Expected,
   type PaymentProof,
-  proofOf,
   type QuotedPayment,
   readQuote,
   requireExpected,
   signPayment,
   VALIDITY_SECONDS,
 } from "./payment.js";
+import type { proofOf } from "./receipts.js";
 import type { Budget, PaymentProgress, PlannedPayment } from "./spending.js";
 import type { PinnedNetwork } from "./types.js";
 import type { Signer } from "./wallets.js";
+
+type ProofArguments = Parameters<typeof proofOf> extends [unknown, ...infer Rest] ? Rest : never;
 
 /**
  * Records of what an agent submitted, to notice what the service hides: by contract the hashes of its checkpoints, and
@@ -220,16 +222,18 @@ export async function pay<E extends Endpoint, T>(
   report("sent");
   return sendSigned(session.http, signed, async (response) => {
     report("paid");
-    if (session.onReceipt !== undefined) {
-      const proof = proofOf(quoted, response.headers);
-      const { faultOf } = await import("./receipts.js");
-      session.onReceipt({
-        ...proof,
-        fault: await faultOf(session, proof, { ...expected, asset: quoted.quote.asset }),
-      });
-    }
+    await prove(session, quoted, { headers: response.headers, expected, signedAt: time });
     return openResponse(response);
   });
+}
+
+/** The payment is made, so nothing that goes wrong with its proof may hide the result. */
+async function prove(session: Session, ...payment: ProofArguments): Promise<void> {
+  if (session.onReceipt === undefined) return;
+  try {
+    const { proofOf } = await import("./receipts.js");
+    session.onReceipt(await proofOf(session, ...payment));
+  } catch {}
 }
 
 export function plannedOf({ amount, currency, resource, payTo, escrow }: Expected): PlannedPayment {

@@ -17,7 +17,7 @@ import { isOutage, RefusedToSign, ServiceError } from "./errors.js";
 import { pause } from "./http.js";
 import { secretOf } from "./secrets.js";
 import { call, dataOf, pay, type Session, type ToEscrow } from "./session.js";
-import type { Outcome, Vote } from "./types.js";
+import type { Outcome, PinnedNetwork, Vote } from "./types.js";
 import { waitUntil } from "./wait.js";
 import type { Signer } from "./wallets.js";
 
@@ -53,6 +53,9 @@ const OPENING = 86_400;
 const BEFORE_DISPUTE = ["created", "matched", "under-review", undefined];
 const ALONE = "open it yourself (onChain of the client, wcontract on-chain open-vote)";
 
+/** The key of `Submitted` for the contracts on which an agent cast sealed votes. */
+export const votesKey = ({ factory }: Pick<PinnedNetwork, "factory">): string => `votes-${factory}`;
+
 /** A vote of which only the voter can learn more. */
 class NotOpened extends Error {}
 
@@ -65,7 +68,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
   const ballotOf = (id: string) => ({ chainId: network.chainId, escrow: id.toLowerCase() as Address, voter });
 
   const contractOf = (id: string) => dataOf(call(session, "GET /v1/contracts/{id}", { path: { id } }));
-  const kept = `votes-${network.factory}`;
+  const kept = votesKey(network);
   /** Contracts on which nothing is left to open. */
   const done = new Set<string>();
   const escrows = new Map<string, Awaited<ReturnType<typeof escrowAt>>>();
@@ -201,6 +204,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       const { node } = session;
       const opened: string[] = [];
       const failures = new Map<string, unknown>();
+      const givenSalts = new Map(Object.entries(salts ?? {}).map(([id, salt]) => [id.toLowerCase(), salt]));
       const fail = (error: unknown, id: string): void => {
         if (!failures.has(id)) onFailure?.(error as Error, id);
         failures.set(id, error);
@@ -220,7 +224,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
         for (const id of ids) {
           const isOther = only !== undefined && id !== only.toLowerCase();
           if (isOther || done.has(id) || failures.has(id)) continue;
-          const given = salts?.[id];
+          const given = givenSalts.get(id);
           try {
             const isOpened =
               node === undefined

@@ -18,7 +18,8 @@ export async function selectChain(
   // A sandbox has the id of a public chain, on which its contracts do not exist.
   const isSelected = async (): Promise<boolean> =>
     Number(await provider.request({ method: "eth_chainId" })) === id &&
-    (await provider.request({ method: "eth_getCode", params: [factory, "latest"] })) !== "0x";
+    (await provider.request({ method: "eth_getCode", params: [factory, "latest"] }).catch(() => "0x")) !==
+      "0x";
   if (await isSelected()) return;
   const name = node === undefined ? `chain ${id}` : `chain ${id} at the node ${node}`;
   const chainId = `0x${id.toString(16)}`;

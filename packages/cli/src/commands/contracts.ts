@@ -64,11 +64,8 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       const context = contextOf(command);
       const agent = await context.agent({ stablecoin: options.price });
       const draft = await draftOf(agent, options);
-      const contract =
-        options.onChain === true
-          ? await postAlone(context, agent, draft)
-          : await context.toTheEnd(() => agent.create(draft));
-      showContract(context, contract, "posted");
+      if (options.onChain === true) return postAlone(context, agent, draft);
+      showContract(context, await context.toTheEnd(() => agent.create(draft)), "posted");
     });
 
   program
@@ -234,22 +231,27 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
     });
 }
 
-/** Posts with a transaction of one's own, and waits until the service has read it. */
-async function postAlone({ onChain, settings }: Context, agent: Agent, draft: Draft): Promise<Contract> {
+/** Posts with a transaction of one's own, and waits a while until the service shows the contract. */
+async function postAlone(context: Context, agent: Agent, draft: Draft): Promise<void> {
+  const { out, settings } = context;
   const planned = await agent.dryRun(({ create }) => create(draft));
   if (planned?.terms === undefined) throw new Error("The service quoted no contract.");
   const { payTo: id, terms } = planned;
-  const own = await onChain({ stablecoin: String(draft.budgetOrPrice) });
-  const hash = await own.create(terms);
-  const read = () =>
-    agent.get(id).catch((error) => {
-      if (error instanceof ServiceError && error.code === "not_found") return null;
-      throw error;
-    });
-  const isRead = (contract: Contract | null) => contract !== null;
-  const contract = await agent.waitUntil(read, isRead, { timeoutMs: settings.patienceMs });
-  if (contract === null) throw new Error(`${hash} created ${id}, which the service does not show yet`);
-  return contract;
+  const own = await context.onChain({ stablecoin: String(draft.budgetOrPrice) }, agent.network);
+  const transactionHash = await context.toTheEnd(() => own.create(terms));
+  out.progress(`created ${id} by ${transactionHash}`);
+  const wait = { timeoutMs: settings.patienceMs };
+  const isShown = (contract: Contract | null): boolean => contract !== null;
+  const contract = await agent
+    .waitUntil(() => agent.get(id).catch(ifNotFound), isShown, wait)
+    .catch(() => null);
+  if (contract !== null) return showContract(context, contract, "posted");
+  out.result({ id, transactionHash }, () => `posted: ${id}, which the service does not show yet`);
+}
+
+function ifNotFound(error: Error): null {
+  if (error instanceof ServiceError && error.code === "not_found") return null;
+  throw error;
 }
 
 function showContract({ out }: Context, contract: Contract, done: string): void {

@@ -48,7 +48,8 @@ export function addOnChainCommands(program: Command, contextOf: (command: Comman
     const run = async function (this: Command, ...given: unknown[]) {
       const context = contextOf(this);
       const args = given.filter((one) => typeof one === "string");
-      show(context, await act(await context.onChain(), ...args));
+      const own = await context.onChain();
+      show(context, await context.toTheEnd(() => act(own, ...args)));
     };
     group.command(usage).description(description).action(run);
   }
@@ -57,13 +58,15 @@ export function addOnChainCommands(program: Command, contextOf: (command: Comman
     .description("vote on a disputed contract and pay the bond; open the vote once voting has ended")
     .action(async (id: string, words: string[], _: unknown, command: Command) => {
       const context = contextOf(command);
-      show(context, await (await context.onChain()).vote(id, words.map(outcomeOf)));
+      const own = await context.onChain();
+      show(context, await context.toTheEnd(() => own.vote(id, words.map(outcomeOf))));
     });
   group
     .command("stake <amount>")
     .description("stake protocol tokens as a Backup Agent")
     .action(async (amount: string, _: unknown, command: Command) => {
       const context = contextOf(command);
-      show(context, await (await context.onChain({ tokens: amount })).stake(amount));
+      const own = await context.onChain({ tokens: amount });
+      show(context, await context.toTheEnd(() => own.stake(amount)));
     });
 }

@@ -15,7 +15,6 @@ const deadline = (fallback: string) =>
     .union([z.string().regex(DURATION), z.iso.datetime({ offset: true })])
     .default(fallback)
     .describe("Time from now, such as 90m, 36h or 2d, or an ISO 8601 time");
-const SaltSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-f]{64}$/)]);
 
 export interface WriteOptions {
   agent: Agent;
@@ -84,14 +83,13 @@ export function addWriteTools(server: McpServer, { agent, outputs, unfinished }:
         id: ContractIdSchema,
         outcomes: z.array(z.enum(OUTCOMES)).min(1).max(10),
         entrust: z.boolean().default(false).describe("Lets the service read the vote, and open it"),
-        salt: SaltSchema.optional().describe("32 random bytes to keep; by default derived from your key"),
       },
       outputSchema: z.object({
         votes: outputs("POST /v1/contracts/{id}/votes"),
         salt: z.string().nullable(),
       }),
     },
-    ({ id, outcomes, ...options }) => agent.vote(id, outcomes, given(options)),
+    ({ id, outcomes, entrust }) => agent.vote(id, outcomes, { entrust }),
   );
   tool(
     "open_votes",
@@ -99,10 +97,6 @@ export function addWriteTools(server: McpServer, { agent, outputs, unfinished }:
       description: "Open each of your sealed votes that can be opened now",
       inputSchema: {
         id: ContractIdSchema.optional().describe("Only the vote on this contract"),
-        salts: z
-          .record(z.string(), SaltSchema)
-          .optional()
-          .describe("Salts that were passed to vote, by contract id"),
       },
       outputSchema: z.object({ opened: z.array(z.string()).describe("Contract ids") }),
     },

@@ -24,15 +24,15 @@ export async function juryByRule(
   const before = match.timestamp;
   const required = BigInt(terms.parameters.baEligibilityStake) * 10n ** BigInt(TOKEN_DECIMALS);
 
+  const changes = await inRanges({ from: BigInt(network.startBlock), to: draw.blockNumber }, (range) =>
+    getContractEvents(client, { ...registry, fromBlock: range.from, toBlock: range.to }),
+  );
+
   /** As `isEligible` of the registry was then: few nodes still serve the state of that block. */
-  async function wasEligible(agent: Address): Promise<boolean> {
-    const changes = await inRanges(
-      { from: BigInt(network.startBlock), to: draw?.blockNumber ?? 0n },
-      (range) =>
-        getContractEvents(client, { ...registry, args: { agent }, fromBlock: range.from, toBlock: range.to }),
-    );
+  async function wasEligible(agent: string): Promise<boolean> {
     const stake = { amount: 0n, since: 0, leftAt: Number.POSITIVE_INFINITY };
     for (const { eventName, args, ...at } of changes) {
+      if (!("agent" in args) || lower(args.agent) !== agent) continue;
       if (at.blockNumber === draw?.blockNumber && at.logIndex > draw.logIndex) break;
       if (eventName === "Staked") {
         stake.amount = args.total ?? 0n;
@@ -55,7 +55,7 @@ export async function juryByRule(
   for (let i = 0; i < seats * TRIES_PER_SEAT && chosen.size < seats && pool !== 0n; i++) {
     const slot = BigInt(keccak256(encodeWords(seed, i))) % pool;
     const place = { functionName: "poolAt", args: [slot, before], blockNumber } as const;
-    const candidate = lower(await readContract(client, { ...registry, ...place })) as Address;
+    const candidate = lower(await readContract(client, { ...registry, ...place }));
     if (parties.includes(candidate) || chosen.has(candidate)) continue;
     if (await wasEligible(candidate)) chosen.add(candidate);
   }

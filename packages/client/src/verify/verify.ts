@@ -6,7 +6,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
 import { type Client, createClient, custom, http } from "viem";
 import { getChainId } from "viem/actions";
-import { type Node, nameOf, withoutUrl } from "../chain-check.js";
+import { type Node, nameOf, shortOf, withoutUrl } from "../chain-check.js";
 import { ConnectionError, ifAllowed } from "../errors.js";
 import type { reads } from "../reads.js";
 import type { Checkpoint, Contract, ReferenceField, Settlement, Terms } from "../types.js";
@@ -80,6 +80,7 @@ export async function verifyContract(
       fields.push({ field: `node ${nameOf(node)}`, chain: expected, api: same, equal: same === expected });
     }
     const equal = fields.every((one) => one.equal !== false);
+    if (onChain.jury instanceof Error) api.notCompared.push(`jury: ${shortOf(onChain.jury)}`);
     if (equal || attempt === TRIES) return { id, equal, fields, notCompared: api.notCompared, steps };
     onRetry?.();
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
@@ -89,8 +90,8 @@ export async function verifyContract(
 interface OnChain {
   escrow: EscrowOnChain;
   steps: Step[];
-  /** The jury that the rule of the draw gives; null without a draw. */
-  jury: string[] | null;
+  /** The jury that the rule of the draw gives; null without a draw, and an error if the node does not show enough. */
+  jury: string[] | Error | null;
 }
 
 function readNode(...args: Parameters<typeof readChain>): Promise<OnChain> {
@@ -106,15 +107,15 @@ async function readChain(node: Node, id: Address, network: Protocol, blockNumber
   const escrow = await readEscrow(client, { id, network, blockNumber });
   const [steps, jury] = await Promise.all([
     stepsOf(client, { id, escrow, network }),
-    juryByRule(client, { escrow, network }),
+    juryByRule(client, { escrow, network }).catch((error: Error) => error),
   ]);
   return { escrow, steps, jury };
 }
 
 /** One hash of all that a node reports about an escrow. */
-function digestOf({ escrow, ...derived }: OnChain): string {
+function digestOf({ escrow, steps }: OnChain): string {
   const plainOf = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value);
-  return keccak256(stringToHex(JSON.stringify({ ...escrow, paid: [...escrow.paid], ...derived }, plainOf)));
+  return keccak256(stringToHex(JSON.stringify({ ...escrow, paid: [...escrow.paid], steps }, plainOf)));
 }
 
 /** Undefined if the service did not respond with it. */
@@ -258,7 +259,13 @@ function compare(id: string, { escrow, jury }: OnChain, rebuilt: Rebuilt, api: A
   row("settlement.legs, count", legs.length, settlement, (served) => served.legs.length);
   for (const [i, leg] of legs.entries())
     row(`settlement.${leg.name} to ${leg.to}`, leg, settlement, (served) => served.legs[i]);
-  if (jury !== null) row("jury drawn, by the rule", rebuilt.drawn, jury, (agents) => agents);
+  if (jury !== null)
+    row(
+      "jury drawn, by the rule",
+      rebuilt.drawn,
+      jury instanceof Error ? undefined : jury,
+      (agents) => agents,
+    );
   for (const { payee, moved, due } of rebuilt.transfers)
     row(`transferred to ${payee}`, moved, due, (value) => value);
   return rows;
