@@ -73,7 +73,7 @@ export function chooseOperations({
    * on the same escrow wait behind it, because they can be its rivals.
    */
   promised?: ReadonlySet<string>;
-  /** Maximum signed operations per batch of each caller that might be a contract wallet. */
+  /** Maximum signed operations per batch, of each caller that has several. */
   allowances?: ReadonlyMap<string, number>;
   gasBudget: number;
   maxOperations: number;

@@ -11,7 +11,7 @@ import { OPERATION_DONE } from "./outbox-waiter.js";
 import { fenced } from "./ownership.js";
 import { gasBudget } from "./transaction.js";
 import { retryDelay, TOKEN_PAUSED } from "./verdict.js";
-import { crowdedCallers, learnCode, readAllowances } from "./wallets.js";
+import { readAllowances } from "./wallets.js";
 
 /** A claim lapses after this time; then another signer can claim the operation. */
 const CLAIM_SECONDS = 30;
@@ -61,7 +61,7 @@ export async function endExpired(context: SignerContext, head: Head): Promise<vo
   const { signer, logger, metrics } = context;
   const ids = await fenced(context, async (tx) => {
     const { rows } = await tx.execute<{ id: string }>(sql`
-      update app.operation set state = 'rejected', reason = 'Expired', retry_at = null, updated_at = now()
+      update app.operation set state = 'rejected', reason = 'Expired', data = '0x', retry_at = null, updated_at = now()
       where id in (
         select id from app.operation where state in ('queued', 'held') and not_after < ${head.timestamp}
           and published_at is null and (claimed_until is null or claimed_until < now() or signer = ${signer})
@@ -78,20 +78,7 @@ export async function endExpired(context: SignerContext, head: Head): Promise<vo
 
 /** Claims the next batch. Tries that failed because the token was paused do not count against an operation. */
 export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
-  const first = await tryClaim(context, head, true);
-  if (first.unknown.length === 0) return first;
-  await learnCode(context, first.unknown, head);
-  return tryClaim(context, head, false);
-}
-
-/** With `ask`, claims nothing and returns the callers whose code decides the choice, if any are unknown. */
-async function tryClaim(
-  context: SignerContext,
-  head: Head,
-  ask: boolean,
-): Promise<Claim & { unknown: string[] }> {
   const { signer, options } = context;
-  let unknown: string[] = [];
   const { rows, standsOn } = await fenced(context, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.choice})`);
     const candidates = await tx.execute<CandidateRow>(sql`
@@ -106,13 +93,10 @@ async function tryClaim(
     const none = { rows: [], standsOn: [] };
     if (candidates.rows.length === 0) return none;
     const waiting = candidates.rows.map(candidateOf);
-    const crowded = crowdedCallers(context, waiting, head);
-    if (ask) unknown = crowded.unknown;
-    if (unknown.length > 0) return none;
     const surroundings = await readSurroundings(tx, signer);
     const ids = chooseOperations({
       candidates: waiting,
-      allowances: await readAllowances(tx, crowded.wallets),
+      allowances: await readAllowances(tx, waiting),
       busy: surroundings.filter((row) => row.role === "busy"),
       promised: new Set(surroundings.flatMap((row) => (row.role === "promised" ? [row.escrow] : []))),
       gasBudget: gasBudget(head),
@@ -126,7 +110,7 @@ async function tryClaim(
       .returning();
     return { rows: claimed, standsOn: blocksUnder(claimed, surroundings) };
   });
-  return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), standsOn, unknown };
+  return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), standsOn };
 }
 
 /** Inputs to a choice other than the candidates. */
@@ -201,7 +185,7 @@ export async function storeUnsent(context: SignerContext, unsent: Unsent): Promi
     for (const { row, reason, data } of rejected) {
       await tx.execute(sql`
         update app.operation set state = 'rejected', reason = ${reason}, reason_data = ${data}, retry_at = null,
-          claimed_until = null, updated_at = now()
+          data = case when published_at is null then '0x' else operation.data end, claimed_until = null, updated_at = now()
         where id = ${row.id.toString()}::bigint and state in ('queued', 'held') and signer = ${signer}`);
     }
     for (const { row, reason, data } of held) {

@@ -97,8 +97,6 @@ export interface SignerMemory {
   gap: { nonce: number; since: bigint } | null;
   /** Consecutive rounds in which the chain knew fewer of the signer's transactions than we do. */
   shortNonces: number;
-  /** Which callers have code at the block `head`. */
-  code: { head: Hex | null; of: Map<string, boolean> };
   /** Nothing new is sent before this wall-clock time (milliseconds). */
   pausedUntil: number;
   /** When each alarm was last logged (milliseconds). */
@@ -127,7 +125,6 @@ export function createMemory(): SignerMemory {
     searchedTo: new Map(),
     gap: null,
     shortNonces: 0,
-    code: { head: null, of: new Map() },
     pausedUntil: 0,
     alarmedAt: new Map(),
   };

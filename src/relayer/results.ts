@@ -11,7 +11,7 @@ import { recordBatch } from "./gas-accounts.js";
 import { fenced } from "./ownership.js";
 import { findReceipt, isTrusted, placeOf } from "./receipts.js";
 import { ANSWERED_TRIES, FAILED_TRIES, failureReason, retryDelay } from "./verdict.js";
-import { rejectWaiting, walletsAmong } from "./wallets.js";
+import { rejectWaiting, signersAtFault } from "./wallets.js";
 
 /**
  * Records which of the batch's operations were applied and which failed. A failure here does not count for an operation
@@ -26,7 +26,7 @@ export async function recordReceipt(
 ): Promise<void> {
   const { metrics, logger, signer } = context;
   const failures = failuresIn(context, receipt);
-  const wallets = await walletsAmong(context, idsAt(operationIds, failures), receipt);
+  const atFault = await signersAtFault(context, byId(operationIds, failures), receipt);
   const state = deep ? "final" : "mined";
   const place = placeIn(receipt);
   const counts = await fenced(context, async (tx) => {
@@ -75,7 +75,7 @@ export async function recordReceipt(
           "operation failed on chain after it was reported as applied; queued again",
         );
       } else if (isHere && deep && row.state === "sent") {
-        if (await endFailed(context, tx, { ...row, batchId: id }, { data, place, wallets })) failed += 1;
+        if (await endFailed(context, tx, { ...row, batchId: id }, { data, place, atFault })) failed += 1;
       }
     }
     if (ordinary.length > 0) {
@@ -111,7 +111,7 @@ export async function recordFailures(
   receipt: TransactionReceipt,
 ): Promise<void> {
   const failures = failuresIn(context, receipt);
-  const wallets = await walletsAmong(context, idsAt(operationIds, failures), receipt);
+  const atFault = await signersAtFault(context, byId(operationIds, failures), receipt);
   const place = placeIn(receipt);
   const failed = await fenced(context, async (tx) => {
     const open = await tx
@@ -123,7 +123,7 @@ export async function recordFailures(
     for (const row of open) {
       const data = failures.get(operationIds.indexOf(row.id));
       if (data === undefined) continue;
-      if (await endFailed(context, tx, { ...row, batchId: id }, { data, place, wallets })) count += 1;
+      if (await endFailed(context, tx, { ...row, batchId: id }, { data, place, atFault })) count += 1;
     }
     await notifyDone(tx, operationIds);
     return count;
@@ -132,19 +132,19 @@ export async function recordFailures(
 }
 
 /**
- * Requeues a failed operation, or rejects it after {@link FAILED_TRIES} tries; at once if a contract wallet signed it,
- * which could pass every simulation and fail again. Returns whether it was rejected.
+ * Requeues a failed operation, or rejects it after {@link FAILED_TRIES} tries; at once if its signer is at fault, which
+ * could pass every simulation and fail again. Returns whether it was rejected.
  */
 async function endFailed(
   { logger, signer }: SignerContext,
   tx: Transaction,
   row: { id: bigint; batchId: bigint; tries: number },
-  { data, place, wallets }: { data: Hex; place: Place; wallets: ReadonlyMap<bigint, string> },
+  { data, place, atFault }: { data: Hex; place: Place; atFault: ReadonlyMap<bigint, string> },
 ): Promise<boolean> {
   const reason = failureReason(data, false);
-  const wallet = wallets.get(row.id);
-  const isRejected = wallet !== undefined || row.tries >= FAILED_TRIES;
-  if (wallet !== undefined) await notifyDone(tx, await rejectWaiting(tx, wallet));
+  const liar = atFault.get(row.id);
+  const isRejected = liar !== undefined || row.tries >= FAILED_TRIES;
+  if (liar !== undefined) await notifyDone(tx, await rejectWaiting(tx, liar));
   await tx
     .update(operation)
     .set(
@@ -167,8 +167,10 @@ function failuresIn({ deployment }: SignerContext, receipt: TransactionReceipt):
   return new Map(failed.map(({ args }) => [Number(args.index), args.reason]));
 }
 
-const idsAt = (operationIds: readonly bigint[], failures: ReadonlyMap<number, Hex>): bigint[] =>
-  operationIds.filter((_, index) => failures.has(index));
+const byId = (operationIds: readonly bigint[], failures: ReadonlyMap<number, Hex>): Map<bigint, Hex> =>
+  new Map(
+    [...failures].flatMap(([index, data]) => operationIds.slice(index, index + 1).map((id) => [id, data])),
+  );
 
 type Place = ReturnType<typeof placeIn>;
 

@@ -1,15 +1,7 @@
 /** From the queue to the node: claim, simulate, sign, commit, broadcast, strictly in this order. */
 
-import type { Hex } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
-import {
-  BaseError,
-  ContractFunctionZeroDataError,
-  keccak256,
-  parseAbi,
-  type TransactionSerializableEIP1559,
-} from "viem";
-import { failedExecution } from "../chain/errors.js";
+import { keccak256, type TransactionSerializableEIP1559 } from "viem";
 import type { BatchAttempt } from "../db/schema.js";
 import { batch } from "../db/schema.js";
 import { claimOperations, hasWaiting, storeUnsent, type Unsent } from "./claim.js";
@@ -18,7 +10,7 @@ import type { OperationRow } from "./outbox.js";
 import { fenced } from "./ownership.js";
 import { isCanonical, isTrusted } from "./receipts.js";
 import { recordGivenUp } from "./results.js";
-import { simulateOperations, stateOf } from "./simulate.js";
+import { isPaused, simulateOperations, stateOf } from "./simulate.js";
 import { batchGas, encodeBatch, estimateFees, type Fees } from "./transaction.js";
 import { failureReason, judgeFailure, TOKEN_PAUSED } from "./verdict.js";
 
@@ -31,8 +23,6 @@ const MAX_KNOWN_NONCES = 1000;
 const TRANSFER_FAILURES: ReadonlySet<string> = new Set(["PaymentFailed", "SafeERC20FailedOperation"]);
 /** For these kinds the token's own error comes through, under any name. */
 const PAYS_OUT: ReadonlySet<string> = new Set(["return-surplus", "claim-deferred"]);
-
-const pausableAbi = parseAbi(["function paused() view returns (bool)"]);
 
 /**
  * Blocks deeper than this are not checked. The owner or caretaker resends a batch that lost its block long before; if
@@ -143,7 +133,7 @@ async function judge(
     // A refund, too, is the service's own work.
     const fromKeeper = row.caller === null || PAYS_OUT.has(row.kind);
     if (row.payer !== null || fromKeeper) {
-      tokenPaused ??= await isPaused(publicClient, deployment.asset.address, head);
+      tokenPaused ??= await isPaused(publicClient, deployment.asset.address, stateOf(head));
     }
     const isOver = row.notAfter !== null && row.notAfter < head.timestamp;
     const reason = isOver ? "Expired" : failureReason(result.data, result.outOfGas);
@@ -167,28 +157,6 @@ async function judge(
     head,
   );
   return judged;
-}
-
-/** Whether the token is paused at `head`. A token without `paused()` counts as not paused; node errors are thrown. */
-async function isPaused(
-  publicClient: SignerContext["publicClient"],
-  asset: Hex,
-  head: Head,
-): Promise<boolean> {
-  try {
-    return await publicClient.readContract({
-      address: asset,
-      abi: pausableAbi,
-      functionName: "paused",
-      ...stateOf(head),
-    });
-  } catch (error) {
-    const isEmpty =
-      error instanceof BaseError &&
-      error.walk((cause) => cause instanceof ContractFunctionZeroDataError) !== null;
-    if (isEmpty || failedExecution(error) !== null) return false;
-    throw error;
-  }
 }
 
 /**

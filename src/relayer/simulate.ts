@@ -2,7 +2,15 @@
 
 import { relayAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
-import { BaseError, type Hex, type PublicClient, parseEventLogs, toHex } from "viem";
+import {
+  BaseError,
+  ContractFunctionZeroDataError,
+  type Hex,
+  type PublicClient,
+  parseAbi,
+  parseEventLogs,
+  toHex,
+} from "viem";
 import { failedExecution } from "../chain/errors.js";
 import type { Head } from "./context.js";
 import type { OperationRow } from "./outbox.js";
@@ -120,6 +128,30 @@ async function callOneByOne({
     results.push(...(await Promise.all(operations.slice(start, start + PARALLEL_CALLS).map(ask))));
   }
   return results;
+}
+
+const pausableAbi = parseAbi(["function paused() view returns (bool)"]);
+
+/** Whether the token refuses all transfers. One without `paused()` does not; node errors are thrown. */
+export async function isPaused(
+  publicClient: PublicClient,
+  token: Address,
+  at: ReturnType<typeof stateOf> | { blockTag: "latest" },
+): Promise<boolean> {
+  try {
+    return await publicClient.readContract({
+      address: token,
+      abi: pausableAbi,
+      functionName: "paused",
+      ...at,
+    });
+  } catch (error) {
+    const isEmpty =
+      error instanceof BaseError &&
+      error.walk((cause) => cause instanceof ContractFunctionZeroDataError) !== null;
+    if (isEmpty || failedExecution(error) !== null) return false;
+    throw error;
+  }
 }
 
 function isMethodMissing(error: unknown): boolean {

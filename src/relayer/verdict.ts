@@ -29,6 +29,20 @@ export const ANSWERED_TRIES = 34;
  */
 export const FAILED_TRIES = 2;
 
+/**
+ * Failures that a signer can cause after its signature passed every simulation: it is refused, the money is gone, or a
+ * contract wallet used up the gas.
+ */
+export const SIGNATURE_FAULTS: ReadonlySet<string> = new Set([
+  "PaymentFailed",
+  "InvalidAuthorization",
+  "InvalidActionSignature",
+  "InvalidDelegationSignature",
+  "Reverted",
+  "OutOfGas",
+  "UnknownError",
+]);
+
 /** Error of a call inside `withSurplus` that failed without a reason. */
 const WITHOUT_REASON = "FailedCall";
 

@@ -1,11 +1,11 @@
 /** Contract wallets that accept a signature in simulations and not on chain, and those that are honest. */
-import type { Hex } from "viem";
+import { type Hex, zeroAddress } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { verifyNode } from "../../src/chain/deployment.js";
-import { carrySigned, declineOperation } from "../../src/relayer/operations.js";
+import { acceptOperation, carrySigned, declineOperation } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
-import { type RelayerNetwork, startRelayerNetwork } from "./relayer-network.js";
+import { PRICE, type RelayerNetwork, STAKE, startRelayerNetwork } from "./relayer-network.js";
 
 /** Returns the magic value of ERC-1271. */
 const ACCEPT = "631626ba7e60e01b5f5260205ff3";
@@ -15,6 +15,8 @@ const acceptsAtZero = (opcode: string): Hex => `0x${opcode}156009575b6005565b${A
 const ACCEPTS_AT_GAS_PRICE_0 = acceptsAtZero("3a");
 /** anvil simulates at a base fee of zero, whatever is asked for. */
 const ACCEPTS_AT_BASE_FEE_0 = acceptsAtZero("48");
+/** Loops until the gas is gone. */
+const BURNS_ALL: Hex = "0x5b5f56";
 const BURST = 12;
 const GAS_OF_ONE = 500_000n;
 
@@ -26,12 +28,17 @@ beforeAll(async () => {
 afterEach(() => network.stopRelayers());
 afterAll(() => network?.stop());
 
+async function account(): Promise<PrivateKeyAccount> {
+  const [agent] = await network.agents(1);
+  if (agent === undefined) throw new Error("no agent");
+  return agent;
+}
+
 /** An account at whose address this code is. */
 async function wallet(bytecode: Hex): Promise<PrivateKeyAccount> {
-  const [account] = await network.agents(1);
-  if (account === undefined) throw new Error("no agent");
-  await network.testClient.setCode({ address: account.address, bytecode });
-  return account;
+  const owner = await account();
+  await network.testClient.setCode({ address: owner.address, bytecode });
+  return owner;
 }
 
 /** A burst of creations by one wallet, through one relayer, and the gas that it cost. */
@@ -57,6 +64,8 @@ describe("a contract wallet", () => {
     const { outcomes, gas } = await burst(await wallet(ACCEPTS_AT_GAS_PRICE_0));
     expect(new Set(outcomes.map(({ state }) => state))).toEqual(new Set(["rejected"]));
     expect(gas).toBe(0n);
+    // Its signatures, of any length, are not kept.
+    expect(new Set(outcomes.map(({ data }) => data))).toEqual(new Set(["0x"]));
   });
 
   it("that passes every simulation and fails on chain costs one operation's gas, and no money moves", async () => {
@@ -99,10 +108,115 @@ describe("a contract wallet", () => {
     expect(outcomes.map(({ reason }) => reason)).toEqual(outcomes.map(() => null));
   });
 
-  it("does not slow down an ordinary account, whose burst is one batch", async () => {
-    const [client] = await network.agents(1);
-    const { outcomes } = await burst(client as PrivateKeyAccount);
-    expect(new Set(outcomes.map(({ batchId }) => batchId)).size).toBe(1);
+  it("does not slow down an account whose operations were applied: its burst is one batch", async () => {
+    const client = await account();
+    const first = await burst(client);
+    expect(batchesIn(first.outcomes)).toEqual([1, 2, 4, 5]);
+    expect(batchesIn((await burst(client)).outcomes)).toEqual([BURST]);
+  });
+});
+
+/** Sizes of the batches, in their order. */
+function batchesIn(outcomes: OperationRow[]): number[] {
+  const ids = outcomes.map(({ batchId }) => batchId);
+  return [...new Set(ids)].map((id) => ids.filter((other) => other === id).length);
+}
+
+describe("an account that is a contract wallet only while its batch is executed (EIP-7702)", () => {
+  it("costs one operation's gas, and gets no second try", async () => {
+    const { publicClient, testClient } = network;
+    const [client, sponsor] = [await account(), await account()];
+    const delegate = network.addressOf(await wallet(BURNS_ALL));
+    const { chainId } = network.deployment;
+    /** Sets or clears the account's code, ahead of the batch or behind it. */
+    const setCode = async (address: Hex, at: number, maxFeePerGas: bigint) => {
+      const authorization = await client.signAuthorization({ contractAddress: address, chainId, nonce: at });
+      const raw = await sponsor.signTransaction({
+        chainId,
+        type: "eip7702",
+        to: sponsor.address,
+        nonce: at,
+        gas: 100_000n,
+        maxFeePerGas,
+        maxPriorityFeePerGas: 1n,
+        authorizationList: [authorization],
+      });
+      await publicClient.sendRawTransaction({ serializedTransaction: raw });
+    };
+    await testClient.setBalance({ address: sponsor.address, value: 10n ** 18n });
+    const rows = [];
+    for (let i = 0; i < BURST; i += 1) rows.push(await network.store(await network.creation(client)));
+    const signer = network.signer(1);
+    let flips = 0;
+    network.startRelayer({
+      signer,
+      intercept: async (method) => {
+        if (method !== "eth_sendRawTransaction") return;
+        const at = 2 * flips;
+        flips += 1;
+        await network.producer.pause();
+        // anvil orders a block by its transactions' maximum fees.
+        const { baseFeePerGas } = await publicClient.getBlock();
+        await setCode(delegate, at, 10n ** 12n);
+        await setCode(zeroAddress, at + 1, 2n * (baseFeePerGas ?? 0n));
+        setTimeout(() => network.producer.resume(), 300);
+      },
+    });
+    const outcomes = await Promise.all(rows.map((row) => network.outcome(row)));
+    expect(await publicClient.getCode({ address: client.address })).toBeUndefined();
+    expect(outcomes.filter(({ publishedAt }) => publishedAt !== null)).toHaveLength(1);
+    expect(new Set(outcomes.map(({ state }) => state))).toEqual(new Set(["rejected"]));
+    expect(await network.batchesOf(signer)).toHaveLength(1);
+  });
+});
+
+describe("an ordinary account", () => {
+  it("does not suffer for a payment that someone else used ahead of its batch", async () => {
+    const { owner, usd, publicClient } = network;
+    const [client, worker] = await network.agents(2);
+    if (client === undefined || worker === undefined) throw new Error("no agents");
+    const first = network.startRelayer({ signer: network.signer(2) });
+    const escrow = await network.created(client);
+    await first.stop();
+    const { from, to, value, validAfter, validBefore, nonce, signature } = {
+      ...(await network.authorize(worker, escrow, STAKE)),
+      from: worker.address,
+      to: escrow,
+      value: STAKE,
+    };
+    const authorization = { validAfter, validBefore, nonce, signature };
+    const caller = network.addressOf(worker);
+    const acceptance = await network.store(
+      acceptOperation({ deployment: network.deployment, escrow, caller, authorization }),
+    );
+    const others = [
+      await network.store(await network.creation(worker)),
+      await network.store(await network.creation(worker)),
+    ];
+    let isUsed = false;
+    network.startRelayer({
+      signer: network.signer(2),
+      intercept: async (method) => {
+        if (method !== "eth_sendRawTransaction" || isUsed) return;
+        isUsed = true;
+        await network.producer.pause();
+        const hash = await owner.writeContract({
+          ...usd,
+          functionName: "transferWithAuthorization",
+          args: [from, to, value, validAfter, validBefore, nonce, signature],
+          gas: 200_000n,
+          maxFeePerGas: 10n ** 12n,
+        });
+        expect(hash).toMatch(/^0x/);
+        network.producer.resume();
+      },
+    });
+    const { state, publishedAt, blockNumber } = await network.outcome(acceptance);
+    expect([state, publishedAt !== null, blockNumber]).toEqual(["rejected", true, null]);
+    for (const other of others) expect((await network.outcome(other)).reason).toBeNull();
+    expect(await publicClient.readContract({ ...usd, functionName: "balanceOf", args: [escrow] })).toBe(
+      PRICE + STAKE,
+    );
   });
 });
 
