@@ -82,6 +82,10 @@ const EnvironmentSchema = z
     X402_V1_BODIES: flag,
     CONFIRMATIONS: wholeNumber(1, { min: 1, max: 1000 }),
     MAX_FEE_PER_GAS_GWEI: wholeNumber(500, { min: 1, max: 1_000_000 }),
+    MAX_PRIORITY_FEE_GWEI: z
+      .string()
+      .regex(/^(?=.*[1-9])\d{1,6}(\.\d{1,9})?$/, "must be a decimal above 0 with at most 9 decimals")
+      .default("2"),
     SETTLEMENT_WAIT_MS: wholeNumber(25_000, { max: 600_000 }),
     RATE_LIMIT_READS: wholeNumber(300),
     RATE_LIMIT_WRITES: wholeNumber(60),
@@ -154,6 +158,8 @@ const EnvironmentSchema = z
     confirmations: env.CONFIRMATIONS,
     /** Maximum fee per gas in wei; operations queue while the market is above it. */
     maxFeePerGas: parseGwei(String(env.MAX_FEE_PER_GAS_GWEI)),
+    /** Maximum tip per gas in wei that the node can name. It is paid in full, unlike the maximum fee. */
+    maxPriorityFeePerGas: parseGwei(env.MAX_PRIORITY_FEE_GWEI),
     /** How long a request waits for its operation before it responds 503 settlement_pending. */
     settlementWaitMs: env.SETTLEMENT_WAIT_MS,
     /** Requests per minute; 0 disables a limit. */

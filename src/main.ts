@@ -96,7 +96,7 @@ export async function createService(
         ? primaryReadDb
         : databaseOn(readsFrom(connect(reading, databaseReadUrl).pool, readPool));
     const pools = { work: pool, api: serving.pool, read: readPool };
-    const { confirmations, maxFeePerGas, gasLimits, roles } = config;
+    const { confirmations, maxFeePerGas, maxPriorityFeePerGas, gasLimits, roles } = config;
     const metrics = createMetrics({ db, pools, publicClient, signers, maxFeePerGas, gasLimits });
     if (roles.has("relayer")) {
       const caretaker = createCaretaker({
@@ -123,7 +123,7 @@ export async function createService(
         notifications,
         logger,
         metrics: metrics.relayer,
-        options: { maxFeePerGas, gasLimits },
+        options: { maxFeePerGas, maxPriorityFeePerGas, gasLimits },
       });
       closing.push(() => relayer.stop());
       relayer.start();

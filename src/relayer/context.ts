@@ -55,6 +55,8 @@ export interface RelayerOptions {
   replaceAfterBlocks: number;
   /** Maximum fee per gas in wei. */
   maxFeePerGas: bigint;
+  /** Maximum tip per gas in wei of a new transaction. */
+  maxPriorityFeePerGas: bigint;
   gasLimits: GasLimits;
 }
 

@@ -266,8 +266,8 @@ async function replaceIfStuck(context: SignerContext, one: Batch, head: Head): P
 
   const fees = replacementFees({
     previous: feesOf(last),
-    market: await estimateFees(publicClient, head, options.maxFeePerGas),
-    cap: options.maxFeePerGas,
+    market: await estimateFees(publicClient, head, options),
+    caps: options,
   });
   if (fees === null) {
     if (memory.broadcastAt.get(one.id) !== head.number) {

@@ -30,6 +30,7 @@ export const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
   maxBatchSize: 150,
   replaceAfterBlocks: 3,
   maxFeePerGas: 500_000_000_000n,
+  maxPriorityFeePerGas: 2_000_000_000n,
   gasLimits: { allowance: 0, budget: 0, perFee: 0 },
 };
 

@@ -36,7 +36,7 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   if (Date.now() < memory.pausedUntil || !(await hasWaiting(context))) return false;
 
   const { publicClient, options } = context;
-  const fees = await estimateFees(publicClient, head, options.maxFeePerGas);
+  const fees = await estimateFees(publicClient, head, options);
   if (fees === null) {
     raiseAlarm(context, "fee_cap_reached", { baseFeePerGas: head.baseFeePerGas.toString() });
     memory.pausedUntil = Date.now() + PAUSE_MS;
@@ -167,7 +167,7 @@ export async function fillGap(context: SignerContext, head: Head): Promise<void>
   const { publicClient, options, memory } = context;
   const nonce = memory.gap?.nonce;
   memory.gap = null;
-  const fees = await estimateFees(publicClient, head, options.maxFeePerGas);
+  const fees = await estimateFees(publicClient, head, options);
   if (fees === null) raiseAlarm(context, "fee_cap_reached", { baseFeePerGas: head.baseFeePerGas.toString() });
   else if (!(await canPay(context, batchGas([]), fees))) return;
   else if (await signAndSend(context, [], fees, head, nonce)) raiseAlarm(context, "foreign_nonce", { nonce });

@@ -65,15 +65,21 @@ export function byteLength(data: string): number {
   return (data.length - 2) / 2;
 }
 
-/** Fees for a new transaction in wei; null if `cap` does not cover the next block's base fee and the tip. */
+/**
+ * Fees for a new transaction in wei; null if the cap does not cover the next block's base fee and the tip. A node that
+ * lies about the base fee costs nothing, because blocks charge the real one. The tip is paid in full, so it has a cap.
+ */
 export async function estimateFees(
-  publicClient: PublicClient,
-  head: Pick<Head, "baseFeePerGas">,
-  cap: bigint,
+  publicClient: Pick<PublicClient, "estimateMaxPriorityFeePerGas">,
+  { baseFeePerGas }: Pick<Head, "baseFeePerGas">,
+  caps: Fees,
 ): Promise<Fees | null> {
   const suggested = await publicClient.estimateMaxPriorityFeePerGas().catch(() => FALLBACK_PRIORITY_FEE);
-  return cappedFees({ baseFeePerGas: head.baseFeePerGas, tip: suggested > 0n ? suggested : 1n, cap });
+  const tip = min(suggested > 0n ? suggested : 1n, caps.maxPriorityFeePerGas);
+  return cappedFees({ baseFeePerGas, tip, cap: caps.maxFeePerGas });
 }
+
+const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 
 /** Twice the base fee plus tip, so that about six full blocks in a row do not price it out. */
 export function cappedFees({
@@ -103,30 +109,30 @@ export function effectiveGasPrice(
 const MARKET_MULTIPLE = 8n;
 
 /**
- * Fees of a replacement: 25% more on both fields (nodes require 12.5%), or market fees if those are higher. Null if
- * `cap` leaves no room for an increase that nodes accept, or if the fees are far above the market already: then another
- * reason keeps the transaction from its block, and its tip would be paid in full.
+ * Fees of a replacement: 25% more on both fields (nodes require 12.5%), or market fees if those are higher. Null if the
+ * caps leave no room for an increase that nodes accept, or if the fees are far above the market already: then another
+ * reason keeps the transaction from its block, and its tip would be paid in full. The tip's cap does not depend on the
+ * market, which a node can name as it likes.
  */
 export function replacementFees({
   previous,
   market,
-  cap,
+  caps,
 }: {
   previous: Fees;
   market: Fees | null;
-  cap: bigint;
+  caps: Fees;
 }): Fees | null {
   const isDear = (name: keyof Fees) => market !== null && previous[name] >= MARKET_MULTIPLE * market[name];
   if (isDear("maxFeePerGas") && isDear("maxPriorityFeePerGas")) return null;
   const raise = (fee: bigint) => (fee * 125n + 99n) / 100n + 1n;
   const least = (fee: bigint) => (fee * 1125n + 999n) / 1000n + 1n;
   const max = (a: bigint, b: bigint) => (a > b ? a : b);
-  const min = (a: bigint, b: bigint) => (a < b ? a : b);
 
-  const maxFeePerGas = min(max(raise(previous.maxFeePerGas), market?.maxFeePerGas ?? 0n), cap);
+  const maxFeePerGas = min(max(raise(previous.maxFeePerGas), market?.maxFeePerGas ?? 0n), caps.maxFeePerGas);
   if (maxFeePerGas < least(previous.maxFeePerGas)) return null;
   const tip = max(raise(previous.maxPriorityFeePerGas), market?.maxPriorityFeePerGas ?? 0n);
-  const maxPriorityFeePerGas = min(tip, maxFeePerGas);
+  const maxPriorityFeePerGas = min(tip, min(maxFeePerGas, MARKET_MULTIPLE * caps.maxPriorityFeePerGas));
   if (maxPriorityFeePerGas < least(previous.maxPriorityFeePerGas)) return null;
   return { maxFeePerGas, maxPriorityFeePerGas };
 }

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   batchGas,
   cappedFees,
+  estimateFees,
   gasBudget,
   operationGas,
   replacementFees,
@@ -43,6 +44,32 @@ describe("a batch's gas", () => {
 });
 
 describe("fees", () => {
+  const caps = { maxFeePerGas: 10_000n, maxPriorityFeePerGas: 1_000n };
+  /** A node that names this tip. */
+  const nodeOf = (tip: bigint) => ({ estimateMaxPriorityFeePerGas: async () => tip });
+
+  it("never tip more than their cap, whatever the node says", async () => {
+    expect(await estimateFees(nodeOf(9_999n), { baseFeePerGas: 0n }, caps)).toEqual({
+      maxFeePerGas: 1_000n,
+      maxPriorityFeePerGas: 1_000n,
+    });
+    expect(await estimateFees(nodeOf(3n), { baseFeePerGas: 100n }, caps)).toEqual({
+      maxFeePerGas: 203n,
+      maxPriorityFeePerGas: 3n,
+    });
+  });
+
+  it("end at eight times the tip's cap if a node shows no block and a base fee without end", () => {
+    const lie = { maxFeePerGas: 10n ** 9n, maxPriorityFeePerGas: 1_000n };
+    let previous = lie;
+    for (let tries = 0; tries < 100; tries++) {
+      const fees = { ...caps, maxFeePerGas: 10n ** 12n };
+      previous =
+        replacementFees({ previous, market: { ...lie, maxFeePerGas: 10n ** 12n }, caps: fees }) ?? previous;
+    }
+    expect(previous.maxPriorityFeePerGas).toBeLessThanOrEqual(8_000n);
+  });
+
   it("offers the doubled base fee and the tip, or the cap if that is less", () => {
     expect(cappedFees({ baseFeePerGas: 100n, tip: 10n, cap: 1000n })).toEqual({
       maxFeePerGas: 210n,
@@ -60,7 +87,7 @@ describe("fees", () => {
 
   it("replaces with at least a quarter more in both fields", () => {
     const previous = { maxFeePerGas: 1000n, maxPriorityFeePerGas: 100n };
-    const fees = replacementFees({ previous, market: null, cap: 10_000n });
+    const fees = replacementFees({ previous, market: null, caps });
     expect(fees?.maxFeePerGas).toBeGreaterThanOrEqual(1250n);
     expect(fees?.maxPriorityFeePerGas).toBeGreaterThanOrEqual(125n);
   });
@@ -68,14 +95,19 @@ describe("fees", () => {
   it("follows the market if it asks for more", () => {
     const previous = { maxFeePerGas: 1000n, maxPriorityFeePerGas: 100n };
     const market = { maxFeePerGas: 5000n, maxPriorityFeePerGas: 300n };
-    expect(replacementFees({ previous, market, cap: 10_000n })).toEqual(market);
+    expect(replacementFees({ previous, market, caps })).toEqual(market);
   });
 
   it("ends at a small multiple of the market, because then another reason holds the transaction up", () => {
     const market = { maxFeePerGas: 1000n, maxPriorityFeePerGas: 100n };
     let previous = market;
     for (let tries = 0; tries < 100; tries++)
-      previous = replacementFees({ previous, market, cap: 10n ** 12n }) ?? previous;
+      previous =
+        replacementFees({
+          previous,
+          market,
+          caps: { maxFeePerGas: 10n ** 12n, maxPriorityFeePerGas: 10n ** 12n },
+        }) ?? previous;
     expect(previous.maxFeePerGas).toBeGreaterThan(4_000n);
     expect(previous.maxFeePerGas).toBeLessThan(11_000n);
     expect(previous.maxPriorityFeePerGas).toBeLessThan(1_100n);
@@ -87,9 +119,11 @@ describe("fees", () => {
       fc.property(fee, fee, fee, (max, tip, cap) => {
         fc.pre(tip <= max);
         const previous = { maxFeePerGas: max, maxPriorityFeePerGas: tip };
-        const fees = replacementFees({ previous, market: null, cap });
+        const caps = { maxFeePerGas: cap, maxPriorityFeePerGas: cap / 8n };
+        const fees = replacementFees({ previous, market: null, caps });
         if (fees === null) return;
         expect(fees.maxFeePerGas <= cap).toBe(true);
+        expect(fees.maxPriorityFeePerGas <= cap).toBe(true);
         expect(fees.maxPriorityFeePerGas <= fees.maxFeePerGas).toBe(true);
         expect(fees.maxFeePerGas * 1000n >= previous.maxFeePerGas * 1125n).toBe(true);
         expect(fees.maxPriorityFeePerGas * 1000n >= previous.maxPriorityFeePerGas * 1125n).toBe(true);
