@@ -419,7 +419,7 @@ describe("gas accounts", { timeout: 300_000 }, () => {
     expect(JSON.stringify(refused.body)).toContain("pay its gas");
     const bound = worstGas(
       { allowance: ALLOWANCE, budget: BUDGET },
-      { addresses: 1, clients: 1, hours: 0.1, challengesPerMinute: 10_000 },
+      { addresses: 1, hours: 0.1 },
     );
     expect((await gasPaid()) - before).toBeLessThan(bound + CYCLE);
 
@@ -447,7 +447,7 @@ describe("gas accounts", { timeout: 300_000 }, () => {
     expect(refused.error).toMatchObject({ code: "rate_limited", details: { limit: "budget" } });
     const bound = worstGas(
       { allowance: ALLOWANCE, budget: BUDGET },
-      { addresses: 1000, clients: 1000, hours: 0.2, challengesPerMinute: 10_000 },
+      { addresses: 1000, hours: 0.2 },
     );
     expect((await gasPaid()) - before).toBeLessThan(bound + CYCLE);
 
@@ -476,7 +476,7 @@ describe("gas accounts", { timeout: 300_000 }, () => {
     expect(minutes).toBeGreaterThan(61);
     const bound = worstGas(
       { allowance: ALLOWANCE, budget: BUDGET },
-      { addresses: 1, clients: 1, hours: 0.2, challengesPerMinute: 10_000 },
+      { addresses: 1, hours: 0.2 },
     );
     expect((await gasPaid()) - before).toBeLessThan(bound + CYCLE);
   });

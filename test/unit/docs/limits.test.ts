@@ -1,9 +1,20 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Deployment } from "@working-contracts/protocol/deployment";
 import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 import { expect, it } from "vitest";
 import { parseConfig } from "../../../src/config.js";
 import * as schema from "../../../src/db/schema.js";
+import {
+  carrySigned,
+  delegateOperation,
+  deliverOperation,
+  disputeOperation,
+  drawOperation,
+  revokeDelegationOperation,
+  settleOperation,
+  tallyOperation,
+} from "../../../src/relayer/operations.js";
 import { ROOT } from "../../../src/root.js";
 import { worstGas } from "../../support/worst-gas.js";
 
@@ -17,25 +28,65 @@ const rowsUnder = (heading: string): string[][] =>
 const number = (text = ""): number => Number(text.replaceAll(",", ""));
 
 it("the page about limits says what an attacker can cost at the default settings", () => {
-  const { gasLimits, rateLimits } = parseConfig({
+  const { gasLimits } = parseConfig({
     DATABASE_URL: "postgres://localhost",
     RPC_URL: "http://localhost",
     DEPLOYMENT: "deployment.json",
     MASTER_KEY: "11".repeat(32),
   });
-  const rows = rowsUnder("addresses a minute.\n\n");
+  const rows = rowsUnder("first period counts twice.\n\n");
   expect(rows.length).toBeGreaterThan(3);
-  for (const [, addresses, clients, gas, cost] of rows) {
-    const worst = worstGas(gasLimits, {
-      addresses: number(addresses),
-      clients: number(clients),
-      hours: 24,
-      challengesPerMinute: rateLimits.challenges,
-    });
-    expect([addresses, clients, number(gas)]).toEqual([addresses, clients, worst]);
+  for (const [, addresses, gas, cost] of rows) {
+    const worst = worstGas(gasLimits, { addresses: number(addresses), hours: 24 });
+    expect([addresses, number(gas)]).toEqual([addresses, worst]);
     expect(number(cost)).toBeCloseTo(worst * 0.01e-9 * 3000, 2);
   }
   for (const limit of Object.values(gasLimits)) expect(page).toContain(limit.toLocaleString("en"));
+});
+
+it("the page about limits says what can follow an operation that was within the limits, as measured", () => {
+  const file = join(ROOT, "test/contracts/snapshots/operations-alone.json");
+  const measured: Record<string, string> = JSON.parse(readFileSync(file, "utf8"));
+  const gasOf = (...names: string[]) => names.reduce((sum, name) => sum + Number(measured[name]), 0);
+  const delegations = ["delegate", "delegate", "revoke-delegation", "revoke-delegation"];
+  const ordinary = gasOf(
+    ...delegations,
+    "deliver",
+    "dispute",
+    "draw, three seats",
+    "tally",
+    "settle, tallied",
+  );
+
+  /** Longer than a key's signature. */
+  const signature = `0x${"11".repeat(100)}` as const;
+  const [escrow, caller] = [`0x${"22".repeat(20)}`, `0x${"33".repeat(20)}`] as const;
+  const hash = `0x${"44".repeat(32)}` as const;
+  const deployment = { relay: caller, delegation: caller, asset: { address: caller } } as Deployment;
+  const authorization = { validAfter: 0n, validBefore: 0n, nonce: hash, signature };
+  const delivery = { deliveryHash: hash, checkpointsRoot: hash, outcomes: 0, escrow, caller };
+  const times = { until: 0, issuedAt: 1, expiresAt: 2 };
+  const delegation = delegateOperation({
+    deployment,
+    agent: caller,
+    actions: 1,
+    nonce: hash,
+    signature,
+    ...times,
+  });
+  const revocation = revokeDelegationOperation({ deployment, agent: caller, challengeId: "" });
+  const burnt = [
+    ...[delegation, delegation, revocation, revocation],
+    carrySigned({ ...deliverOperation(delivery), caller }, { deadline: 1, signature }),
+    disputeOperation({ deployment, escrow, caller, authorization }),
+    drawOperation({ escrow, onceKey: "" }),
+    tallyOperation({ escrow }),
+    settleOperation({ escrow }),
+  ].reduce((sum, { gasLimit }) => sum + gasLimit, 0);
+
+  const rows = rowsUnder("earlier days began, and left open.\n\n").map(([, , gas]) => number(gas));
+  expect(rows).toEqual([ordinary, burnt, gasOf("open-vote, first", "claim")]);
+  expect(page).toContain(`${gasOf("create").toLocaleString("en")} gas for a creation`);
 });
 
 it("the page about limits has every table of the service, and no other", () => {
