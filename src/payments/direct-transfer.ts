@@ -18,7 +18,7 @@ import { enqueue, findByAuthorization, type OperationRow } from "../relayer/outb
 import { isCanonical } from "../relayer/receipts.js";
 import { findUse, isUsed, type UseDeps } from "./authorization-use.js";
 import { settlementPending } from "./operation-outcome.js";
-import { assertRefundable } from "./relaying-limits.js";
+import { limitsOfDirectTransfer } from "./relaying-limits.js";
 import type { PaymentAuthorization } from "./x402.js";
 
 const tokenAbi = parseAbi([
@@ -248,18 +248,16 @@ export async function refundDirectTransfer(
     const onChain = parseStoredTerms(row.escrowTerms);
     const deposit = depositsOf(onChain).initiator;
     if (onChain.initiator !== payment.from || !(await holdsAtLeast(deps, escrow, deposit))) return false;
-    await assertRefundable(deps, payment.from);
-    await enqueue(
-      db,
-      createOperation({
-        deployment,
-        escrow,
-        caller: payment.from,
-        terms: onChain,
-        authorization: { ...payment, signature: withTokenV(payment.signature) },
-        requestHash: hash,
-      }),
-    );
+    const gasLimits = await limitsOfDirectTransfer(deps, payment.from);
+    const opening = createOperation({
+      deployment,
+      escrow,
+      caller: payment.from,
+      terms: onChain,
+      authorization: { ...payment, signature: withTokenV(payment.signature) },
+      requestHash: hash,
+    });
+    await enqueue(db, { ...opening, gasLimits });
     return true;
   }
   if ((await findRefund(deps, payment)) !== undefined) return true;
@@ -278,8 +276,8 @@ function refundOf(payment: PaymentAuthorization): NewOperation {
 async function enqueueRefund(deps: Deps, payment: PaymentAuthorization): Promise<OperationRow> {
   const earlier = await findRefund(deps, payment);
   if (earlier !== undefined) return earlier;
-  await assertRefundable(deps, payment.from);
-  return (await enqueue(deps.db, refundOf(payment))).operation;
+  const gasLimits = await limitsOfDirectTransfer(deps, payment.from);
+  return (await enqueue(deps.db, { ...refundOf(payment), gasLimits })).operation;
 }
 
 /** Its refund, pending or done. */

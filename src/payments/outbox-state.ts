@@ -3,7 +3,7 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import type { Executor } from "../db/client.js";
 import { prepare } from "../db/prepared.js";
-import { type GasState, gasState } from "../relayer/gas-accounts.js";
+import { type GasLimits, type GasRefusal, gasRefusal } from "../relayer/gas-accounts.js";
 import type { OperationKind } from "../relayer/operations.js";
 import { MAX_QUEUED } from "../relayer/outbox.js";
 import { throttlingFailure } from "./relaying-limits.js";
@@ -13,9 +13,9 @@ export interface OutboxState {
   earlier: bigint | null;
   /** The caller's own paid operation for this action that has no response yet: a second payment would be one too many. */
   unanswered: bigint | null;
-  /** For `assertRelayed`. */
+  /** Both for `assertRelayable`. */
   failureAge: number | null;
-  gas: GasState;
+  gasRefusal: GasRefusal | null;
   /** Whether `enqueue` accepts new work. */
   hasRoom: boolean;
 }
@@ -24,7 +24,7 @@ const statement = prepare<{
   earlier: string | null;
   unanswered: string | null;
   failure_age: number | null;
-  gas: GasState;
+  refusal: GasRefusal | null;
   has_room: boolean;
 }>(
   "outbox_state",
@@ -37,7 +37,7 @@ const statement = prepare<{
        and (request_hash = ${sql.placeholder("requestHash")} or escrow = ${sql.placeholder("escrow")})
        and state <> 'rejected' and nonce is not null and response is null) as unanswered,
     ${throttlingFailure(sql.placeholder("caller"))} as failure_age,
-    ${gasState(sql.placeholder("caller"))} as gas,
+    ${gasRefusal} as refusal,
     not exists (
       select 1 from app.operation where state in ('queued', 'held') offset ${sql.raw(String(MAX_QUEUED - 1))} limit 1
     ) as has_room`,
@@ -47,22 +47,24 @@ export async function readOutboxState(
   db: Executor,
   {
     caller,
+    limits: { allowance, budget },
     authorization,
     action,
   }: {
     caller: Address;
+    limits: GasLimits;
     authorization?: { asset: Address; payer: Address; nonce: Hex };
     action?: { kind: OperationKind; requestHash: string; escrow: Address };
   },
 ): Promise<OutboxState> {
   const nothing = { asset: null, payer: null, nonce: null, kind: null, requestHash: null, escrow: null };
-  const [row] = await statement(db, { ...nothing, caller, ...authorization, ...action });
+  const [row] = await statement(db, { ...nothing, caller, allowance, budget, ...authorization, ...action });
   if (row === undefined) throw new Error("A select without a table returned no row");
   return {
     earlier: idOf(row.earlier),
     unanswered: idOf(row.unanswered),
     failureAge: row.failure_age,
-    gas: row.gas,
+    gasRefusal: row.refusal,
     hasRoom: row.has_room,
   };
 }

@@ -8,6 +8,7 @@ import { meaningOf } from "../chain/errors.js";
 import { operation, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
+import type { GasLimits } from "../relayer/gas-accounts.js";
 import {
   enqueue,
   type NewOperation,
@@ -40,7 +41,12 @@ import {
   toOperation,
 } from "./paid-action.js";
 import { offerExtension, receiptExtension } from "./receipts.js";
-import { assertRelayable, type RelayingState } from "./relaying-limits.js";
+import {
+  assertRelayable,
+  limitsOfDirectTransfer,
+  limitsOfSigned,
+  type RelayingState,
+} from "./relaying-limits.js";
 import { verifyPayment } from "./verify-payment.js";
 import {
   createQuote,
@@ -68,7 +74,9 @@ export async function performPaidCall<Action extends PaidAction>(
   const { payment } = decoded;
   try {
     const authorization = authorizationKey(deps, call, payment);
-    const { earlier, ...relaying } = await readOutboxState(deps.db, { caller: call.caller, authorization });
+    const { gasLimits: limits } = deps.config;
+    const caller = { caller: call.caller, limits };
+    const { earlier, ...relaying } = await readOutboxState(deps.db, { ...caller, authorization });
     if (earlier === null) return await pay(deps, { call, payment, relaying });
     return await resume(deps, { call, payment, earlier: await readOperation(deps.db, earlier) });
   } catch (error) {
@@ -87,10 +95,10 @@ async function pay(
   const accepted = await acceptPayment(deps, { call, payment, action });
   if (!accepted.ok) return refusePayment(deps, { call, payment, action, rejection: accepted });
 
-  const { isDirectTransfer } = accepted;
-  assertRelayable(deps, { caller: call.caller, kind: action.kind, isDirectTransfer }, relaying);
+  const gasLimits = await limitsOf(deps, { call, action, accepted, relaying });
   await call.store?.(action, "operation");
-  const stored = await storeOperation(deps, { action, fresh: toOperation(deps, { call, action, accepted }) });
+  const fresh = { ...toOperation(deps, { call, action, accepted }), gasLimits };
+  const stored = await storeOperation(deps, { action, fresh });
   if (stored.existing) return resume(deps, { call, payment, earlier: stored.operation });
 
   const outcome = await awaitOutcome(deps, stored.operation, call.respond, { isNew: true });
@@ -105,6 +113,18 @@ async function pay(
   const verdict = await acceptPayment(deps, { call, payment, action: checkedAgain });
   if (!verdict.ok) return refusePayment(deps, { call, payment, action: checkedAgain, rejection: verdict });
   throw notPerformed(rejected, verdict);
+}
+
+/** Throws `rate_limited` if the operation exceeds them. */
+async function limitsOf(
+  deps: Deps,
+  paid: { call: PaidCall; action: PaidAction; accepted: AcceptedPayment; relaying: RelayingState },
+): Promise<GasLimits | undefined> {
+  const { caller } = paid.call;
+  if (paid.accepted.isDirectTransfer) return limitsOfDirectTransfer(deps, caller);
+  return (
+    assertRelayable(deps, { caller, kind: paid.action.kind }, paid.relaying) ?? limitsOfSigned(deps, caller)
+  );
 }
 
 /** Continues with the operation that this payment was stored in, whatever its state. */
@@ -139,6 +159,7 @@ async function offerQuote(
   const { kind, payTo: escrow } = action;
   const state = await readOutboxState(deps.db, {
     caller: call.caller,
+    limits: deps.config.gasLimits,
     action: { kind, requestHash: requestHash(call), escrow },
   });
   if (state.unanswered !== null) {

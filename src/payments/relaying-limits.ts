@@ -1,141 +1,154 @@
 /** Relaying is free for agents, so an agent that costs the operator too much gas is refused, with the reason and a way out. */
 
 import type { Address } from "@working-contracts/protocol/types";
-import { type Placeholder, sql } from "drizzle-orm";
+import { type Placeholder, type SQL, sql } from "drizzle-orm";
 import { prepare } from "../db/prepared.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
-import { type GasState, gasRefusal, gasState, LIMITED_KINDS } from "../relayer/gas-accounts.js";
+import {
+  type GasLimits,
+  type GasRefusal,
+  gasExhausted,
+  gasRefusal,
+  LIMITED_KINDS,
+} from "../relayer/gas-accounts.js";
 import type { OperationKind } from "../relayer/operations.js";
+import { SIGNATURE_FAULTS } from "../relayer/verdict.js";
 
 /** Operations of one agent that can fail on chain within the window: a wallet can sign so that only simulations pass. */
 const MAX_FAILED = 3;
+/** Signatures of one agent that the relayer's simulation can refuse within the window: each had passed the same check. */
+const MAX_REFUSED = 30;
 const WINDOW_SECONDS = 3600;
 
 export interface RelayingState {
-  /** Seconds since the oldest of {@link MAX_FAILED} failures within the window; null if there were fewer. */
+  /** Seconds since the failure that makes the agent wait; null if it need not. */
   failureAge: number | null;
-  gas: GasState;
+  gasRefusal: GasRefusal | null;
 }
+
+const rejectionAge = (caller: Placeholder, isCounted: SQL, most: number) => sql`(
+  select extract(epoch from now() - updated_at)::float8 from app.operation
+  where caller = ${caller} and state = 'rejected' and ${isCounted}
+    and updated_at > now() - make_interval(secs => ${WINDOW_SECONDS})
+  order by updated_at desc offset ${most - 1} limit 1)`;
 
 /** SQL: {@link RelayingState.failureAge} */
-export const throttlingFailure = (caller: Placeholder) => sql`(
-  select extract(epoch from now() - updated_at)::float8 from app.operation
-  where caller = ${caller} and state = 'rejected' and block_number is not null
-    and updated_at > now() - make_interval(secs => ${sql.raw(String(WINDOW_SECONDS))})
-  order by updated_at desc offset ${sql.raw(String(MAX_FAILED - 1))} limit 1)`;
+export const throttlingFailure = (caller: Placeholder) => sql`least(
+  ${rejectionAge(caller, sql`block_number is not null`, MAX_FAILED)},
+  ${rejectionAge(caller, sql`reason in ${[...SIGNATURE_FAULTS]}`, MAX_REFUSED)})`;
 
-const callerState = prepare<{ failure_age: number | null; gas: GasState; was_today: boolean }>(
-  "caller_limits",
-  sql`select ${throttlingFailure(sql.placeholder("caller"))} as failure_age, ${gasState(sql.placeholder("caller"))} as gas,
+const caller = sql.placeholder("caller");
+const readSignerState = prepare<{
+  failure_age: number | null;
+  refusal: GasRefusal | null;
+  is_proven: boolean;
+  was_today: boolean;
+}>(
+  "signer_state",
+  sql`select ${throttlingFailure(caller)} as failure_age, ${gasRefusal} as refusal,
     coalesce((
-      select created_at > now() - interval '1 day' from app.operation
-      where caller = ${sql.placeholder("caller")} and kind in ('delegate', 'revoke-delegation') and state <> 'rejected'
-        and kind = 'delegate'
-      order by id desc limit 1), false) as was_today`,
+      select state <> 'rejected' from app.operation
+      where caller = ${caller} and signed
+        and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null))
+      order by id desc limit 1), false) as is_proven,
+    exists (
+      select 1 from app.operation
+      where caller = ${caller} and kind in ('delegate', 'revoke-delegation') and kind = 'delegate'
+        and (state <> 'rejected' or block_number is not null) and created_at > now() - interval '1 day') as was_today`,
 );
 
-type LimitDeps = Pick<Deps, "config">;
+type LimitDeps = Pick<Deps, "config" | "db" | "publicClient">;
 
-/**
- * Throws `rate_limited` if the agent's operations keep failing on chain, or if it has used up its gas and has delegated
- * today: an agent must be able to act on the contracts that it has, but not to delegate and revoke in a loop.
- */
-export async function assertDelegable(deps: LimitDeps & Pick<Deps, "db">, agent: Address): Promise<void> {
-  const [row] = await callerState(deps.db, { caller: agent });
-  if (row === undefined) return;
-  refuseThrottled(agent, row.failure_age);
-  if (row.was_today) refuseIndebted(deps, agent, row.gas);
+interface Refusal {
+  fate: string;
+  hint: string;
 }
 
-const failure = prepare<{ age: number | null }>(
-  "caller_failure",
-  sql`select ${throttlingFailure(sql.placeholder("caller"))} as age`,
-);
-
-/** Throws `rate_limited` if the agent's operations keep failing on chain: before an action that it signed. */
-export async function assertNotFailing({ db }: Pick<Deps, "db">, agent: Address): Promise<void> {
-  const [row] = await failure(db, { caller: agent });
-  refuseThrottled(agent, row?.age ?? null, {
-    fate: "This action was not relayed.",
-    hint: "You can also send it from your own account: the escrow takes it from its agent.",
-  });
-}
-
-const REFUND_WAITS = {
+const ACTION_WAITS: Refusal = {
+  fate: "This action was not relayed.",
+  hint: "You can also send it from your own account: the escrow takes it from its agent.",
+};
+const REFUND_WAITS: Refusal = {
   fate: "Your payment reached the escrow by a direct transfer, and is not refunded yet.",
   hint: "Repeat the identical request then. Later anyone can refund it on chain (docs/rules.md 12).",
 };
 
 /**
- * Throws `rate_limited` if the payer of a direct transfer is a contract wallet that keeps failing, or has used up its gas:
- * it could sign refunds for simulations only. An ordinary account's refund is never refused.
+ * The limits under which an operation that carries the agent's signature is stored, if it is not one of
+ * {@link LIMITED_KINDS}. None for an ordinary account, or if its newest signature was applied: it must be able to act on
+ * the contracts that it has. A contract wallet can accept its signature in simulations only, so any other has to stay
+ * within the limits. Throws `rate_limited` if it does not, or if its operations keep failing.
  */
-export async function assertRefundable(
-  deps: LimitDeps & Pick<Deps, "db" | "publicClient">,
-  payer: Address,
-): Promise<void> {
-  if ((await deps.publicClient.getCode({ address: payer })) === undefined) return;
-  const [row] = await callerState(deps.db, { caller: payer });
-  if (row === undefined) return;
-  refuseThrottled(payer, row.failure_age, REFUND_WAITS);
-  refuseIndebted(deps, payer, row.gas, REFUND_WAITS);
+export async function limitsOfSigned(
+  deps: LimitDeps,
+  agent: Address,
+  refusal = ACTION_WAITS,
+): Promise<GasLimits | undefined> {
+  const state = await readState(deps, agent, refusal);
+  if (state.is_proven || !(await isContract(deps, agent))) return undefined;
+  return requireGas(deps, agent, state, refusal);
+}
+
+/** As {@link limitsOfSigned}, for the refund or the credit of a direct transfer. */
+export const limitsOfDirectTransfer = (deps: LimitDeps, payer: Address): Promise<GasLimits | undefined> =>
+  limitsOfSigned(deps, payer, REFUND_WAITS);
+
+/** As {@link limitsOfSigned}, for a delegation. A second one within a day has to stay within the limits, whoever signs. */
+export async function limitsOfDelegation(deps: LimitDeps, agent: Address): Promise<GasLimits | undefined> {
+  const state = await readState(deps, agent, ACTION_WAITS);
+  if (!state.was_today && (state.is_proven || !(await isContract(deps, agent)))) return undefined;
+  return requireGas(deps, agent, state, ACTION_WAITS);
+}
+
+async function readState({ db, config }: LimitDeps, caller: Address, refusal: Refusal) {
+  const { allowance, budget } = config.gasLimits;
+  const [state] = await readSignerState(db, { caller, allowance, budget });
+  if (state === undefined) throw new Error("A select without a table returned no row");
+  refuseThrottled(caller, state.failure_age, refusal);
+  return state;
+}
+
+/** Whether the address has code, a delegated key (EIP-7702) included. */
+async function isContract({ publicClient }: LimitDeps, address: Address): Promise<boolean> {
+  return (await publicClient.getCode({ address })) !== undefined;
+}
+
+function requireGas(
+  { config: { gasLimits } }: LimitDeps,
+  agent: Address,
+  { refusal }: { refusal: GasRefusal | null },
+  texts: Refusal,
+): GasLimits {
+  if (refusal !== null) throw gasExhausted(agent, refusal, gasLimits, texts);
+  return gasLimits;
 }
 
 /**
- * Throws `rate_limited` if the agent's operations keep failing on chain, or if the kind costs gas that it does not have,
- * unless its money is at the escrow already.
+ * The limits under which a paid operation of one of {@link LIMITED_KINDS} is stored. Throws `rate_limited` if the agent
+ * exceeds them, or if the agent's operations, of whatever kind, keep failing.
  */
 export function assertRelayable(
-  deps: LimitDeps,
-  {
-    caller,
-    kind,
-    isDirectTransfer = false,
-  }: { caller: Address; kind: OperationKind; isDirectTransfer?: boolean },
-  { failureAge, gas }: RelayingState,
-): void {
-  refuseThrottled(caller, failureAge);
-  if (LIMITED_KINDS.has(kind) && !isDirectTransfer) refuseIndebted(deps, caller, gas);
+  { config: { gasLimits } }: Pick<Deps, "config">,
+  { caller, kind }: { caller: Address; kind: OperationKind },
+  { failureAge, gasRefusal: refusal }: RelayingState,
+): GasLimits | undefined {
+  refuseThrottled(caller, failureAge, { fate: "This call took no payment." });
+  if (!LIMITED_KINDS.has(kind)) return undefined;
+  if (refusal !== null) throw gasExhausted(caller, refusal, gasLimits);
+  return gasLimits;
 }
-
-const CALL_ENDS = {
-  fate: "This call took no payment.",
-  hint: "Calls on contracts that you already have are still relayed. You can also send this one from your own account and pay its gas: the factory and the escrow take it from anyone.",
-};
 
 function refuseThrottled(
   caller: Address,
   failureAge: number | null,
-  { fate, hint }: { fate: string; hint?: string } = { fate: CALL_ENDS.fate },
+  { fate, hint }: { fate: string; hint?: string },
 ): void {
   if (failureAge === null) return;
   const retryAfterSeconds = Math.max(1, Math.ceil(WINDOW_SECONDS - failureAge));
   throw new AppError("rate_limited", {
-    message: `${MAX_FAILED} operations of ${caller} failed on chain within the last hour, though they had passed every check. ${fate} Retry in ${retryAfterSeconds} s.`,
+    message: `Operations of ${caller} keep failing though they passed every check: at most ${MAX_FAILED} an hour on chain, or ${MAX_REFUSED} before they are sent. ${fate} Retry in ${retryAfterSeconds} s.`,
     ...(hint && { hint }),
-    retryable: true,
-    retryAfterSeconds,
-  });
-}
-
-function refuseIndebted(
-  { config: { gasLimits } }: LimitDeps,
-  caller: Address,
-  gas: GasState,
-  { fate, hint } = CALL_ENDS,
-): void {
-  const refusal = gasRefusal(gas, gasLimits);
-  if (refusal === null) return;
-  const { limit, retryAfterSeconds } = refusal;
-  const what =
-    limit === "allowance"
-      ? `The gas relayed for ${caller} has reached ${gasLimits.allowance} a day beyond what the fees of its contracts cover.`
-      : `The gas relayed for all agents beyond what their fees cover has reached this hour's ${gasLimits.budget}.`;
-  throw new AppError("rate_limited", {
-    message: `${what} ${fate} Retry in ${retryAfterSeconds} s.`,
-    hint,
-    details: { limit, retryAfterSeconds },
     retryable: true,
     retryAfterSeconds,
   });

@@ -8,6 +8,8 @@ import type { Address } from "@working-contracts/protocol/types";
 import { type Placeholder, type SQL, sql } from "drizzle-orm";
 import { parseEventLogs, type TransactionReceipt } from "viem";
 import type { Executor, Transaction } from "../db/client.js";
+import { prepare } from "../db/prepared.js";
+import { AppError } from "../errors.js";
 import type { OperationKind } from "./operations.js";
 
 /** Gas; a limit of 0 disables it. */
@@ -27,63 +29,79 @@ const FEE_UNIT = 1_000_000n;
 /** The account of the gas that no address had earned. */
 const UNEARNED = "*";
 
-/**
- * They begin something that costs gas. All other kinds continue it, get money out or protect it, and are not refused,
- * but for contract wallets that could fail (`assertRefundable`); their gas counts as well.
- */
+/** They begin something that costs gas. Other kinds are limited only if their caller's signature could burn gas. */
 export const LIMITED_KINDS: ReadonlySet<OperationKind> = new Set(["create", "accept", "vote", "stake"]);
 
-export interface GasState {
-  /** Gas relayed for the address that neither time nor fees have covered; negative if it has gas to spare. */
-  owed: number;
-  /** Seconds since `owed` was true. */
-  age: number;
-  /** Gas limits of the address's operations in the queue. */
-  queued: number;
-  unearned: { owed: number; age: number; queued: number };
+/** Which limit refuses an address another operation now, and for how long. */
+export interface GasRefusal {
+  limit: "allowance" | "budget";
+  retryAfterSeconds: number;
 }
 
-/** SQL: the {@link GasState} of an address, as JSON. */
-export const gasState = (caller: Placeholder): SQL => sql`(
-  with queue as (
+const limits = { allowance: sql.placeholder("allowance"), budget: sql.placeholder("budget") };
+const caller = sql.placeholder("caller");
+
+/**
+ * SQL: the {@link GasRefusal} of the placeholder `caller` under the limits `allowance` and `budget`, as JSON; null if there
+ * is none. The gas limits of pending operations count. An address with gas to spare does not use the common budget.
+ */
+export const gasRefusal: SQL = sql`(
+  with pending as (
     select o.caller, o.gas_limit, coalesce(a.owed, 0) >= 0 as is_unearned
-    from app.operation o left join app.gas_account a on a.address = o.caller
-    where o.state in ('queued', 'held') and o.caller is not null)
-  select json_build_object(
-    'owed', coalesce(max(owed) filter (where address <> ${UNEARNED}), 0),
-    'age', coalesce(max(age) filter (where address <> ${UNEARNED}), 0),
-    'queued', (select coalesce(sum(gas_limit), 0) from queue where queue.caller = ${caller}),
-    'unearned', json_build_object(
-      'owed', coalesce(max(owed) filter (where address = ${UNEARNED}), 0),
-      'age', coalesce(max(age) filter (where address = ${UNEARNED}), 0),
-      'queued', (select coalesce(sum(gas_limit), 0) from queue where is_unearned)))
-  from (
-    select address, owed, extract(epoch from now() - owed_at)::float8 as age
-    from app.gas_account where address in (${caller}, ${UNEARNED})) accounts)`;
+    from (
+      select caller, gas_limit from app.operation where state in ('queued', 'held')
+      union all select caller, gas_limit from app.operation where state = 'sent') o
+    left join app.gas_account a on a.address = o.caller where o.caller is not null),
+  limits (name, address, most, seconds, pending) as (
+    values ('allowance', ${caller}, ${limits.allowance}::float8, ${ALLOWANCE_SECONDS}::float8,
+        (select coalesce(sum(gas_limit), 0) from pending where pending.caller = ${caller})),
+      ('budget', ${UNEARNED}, ${limits.budget}::float8, ${BUDGET_SECONDS}::float8,
+        (select coalesce(sum(gas_limit), 0) from pending where is_unearned))),
+  accounts as (
+    select limits.*, coalesce(account.owed, 0) + limits.pending as used,
+      coalesce(${owedNow(limits)}, 0) + limits.pending - most as excess
+    from limits left join app.gas_account account using (address))
+  select json_build_object('limit', name, 'retryAfterSeconds', greatest(1, ceil(excess * seconds / most)))
+  from accounts
+  where most > 0 and excess >= 0
+    and (name = 'allowance' or exists (select 1 from accounts own where own.name = 'allowance' and own.used >= 0))
+  order by name limit 1)`;
 
-/** Which limit refuses the address another operation now, and for how long; null if none does. */
-export function gasRefusal(
-  { unearned, ...own }: GasState,
+const refusalOf = prepare<{ refusal: GasRefusal | null }>(
+  "gas_refusal",
+  sql`select ${gasRefusal} as refusal`,
+);
+
+const CALL_ENDS = {
+  fate: "This call took no payment.",
+  hint: "Calls on contracts that you already have are still relayed. You can also send this one from your own account and pay its gas: the factory and the escrow take it from anyone.",
+};
+
+/** `rate_limited`, with when to retry and a way out. */
+export function gasExhausted(
+  caller: string,
+  { limit, retryAfterSeconds }: GasRefusal,
   { allowance, budget }: GasLimits,
-): { limit: "allowance" | "budget"; retryAfterSeconds: number } | null {
-  const ownExcess = excess(own, allowance, ALLOWANCE_SECONDS);
-  if (ownExcess > 0) return { limit: "allowance", retryAfterSeconds: ownExcess };
-  if (own.owed + own.queued < 0) return null;
-  const sharedExcess = excess(unearned, budget, BUDGET_SECONDS);
-  return sharedExcess > 0 ? { limit: "budget", retryAfterSeconds: sharedExcess } : null;
+  { fate, hint } = CALL_ENDS,
+): AppError {
+  const reason =
+    limit === "allowance"
+      ? `The gas relayed for ${caller} has reached ${allowance} a day beyond what the fees of its contracts cover.`
+      : `The gas relayed for all agents beyond what their fees cover has reached this hour's ${budget}.`;
+  return new AppError("rate_limited", {
+    message: `${reason} ${fate} Retry in ${retryAfterSeconds} s.`,
+    hint,
+    details: { limit, retryAfterSeconds },
+    retryable: true,
+    retryAfterSeconds,
+  });
 }
 
-/** Seconds until the account is below the limit, which time pays back once per period; 0 if it is. */
-function excess(
-  { owed, age, queued }: { owed: number; age: number; queued: number },
-  limit: number,
-  periodSeconds: number,
-): number {
-  if (limit === 0) return 0;
-  const perSecond = limit / periodSeconds;
-  const left = owed > 0 ? Math.max(0, owed - age * perSecond) : owed;
-  const over = left + queued - limit;
-  return over < 0 ? 0 : Math.max(1, Math.ceil(over / perSecond));
+/** Throws {@link gasExhausted} if the address cannot have another operation relayed now. */
+export async function assertGas(db: Executor, caller: string, limits: GasLimits): Promise<void> {
+  const { allowance, budget } = limits;
+  const [row] = await refusalOf(db, { caller, allowance, budget });
+  if (row?.refusal) throw gasExhausted(caller, row.refusal, limits);
 }
 
 /** Gas of the common budget that is in use now. */
@@ -107,9 +125,11 @@ export async function readDebtors(
 }
 
 /** SQL: what an account owes now. */
-const owedNow = ({ allowance, budget }: GasLimits): SQL => sql`greatest(least(account.owed, 0),
-  account.owed - extract(epoch from now() - account.owed_at)
-    * case account.address when ${UNEARNED} then ${budget / BUDGET_SECONDS}::float8 else ${allowance / ALLOWANCE_SECONDS}::float8 end)`;
+function owedNow({ allowance, budget }: Record<"allowance" | "budget", number | Placeholder>): SQL {
+  return sql`greatest(least(account.owed, 0),
+    account.owed - extract(epoch from now() - account.owed_at) * case account.address
+      when ${UNEARNED} then ${budget}::float8 / ${BUDGET_SECONDS} else ${allowance}::float8 / ${ALLOWANCE_SECONDS} end)`;
+}
 
 /**
  * Records a batch's place on chain, and its gas: an operation's share is that of its gas limit, and the keeper's

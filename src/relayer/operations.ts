@@ -8,6 +8,7 @@ import type { Deployment } from "@working-contracts/protocol/deployment";
 import { packTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { encodeFunctionData } from "viem";
+import type { GasLimits } from "./gas-accounts.js";
 
 /**
  * Gas limits the Relay enforces per kind of operation. Upper bounds, about twice the costliest ordinary call
@@ -61,6 +62,8 @@ export interface NewOperation {
   onceKey?: string | undefined;
   /** Unix seconds on the chain's clock after which it cannot succeed. */
   notAfter?: number | undefined;
+  /** It is not stored if its caller exceeds them. */
+  gasLimits?: GasLimits | undefined;
 }
 
 /** The fields of a payer's EIP-3009 authorization that an escrow cannot derive. */

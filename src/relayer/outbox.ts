@@ -4,6 +4,7 @@ import type { Executor } from "../db/client.js";
 import { prepare, rowOf } from "../db/prepared.js";
 import { operation } from "../db/schema.js";
 import { AppError } from "../errors.js";
+import { assertGas, gasRefusal } from "./gas-accounts.js";
 import type { NewOperation } from "./operations.js";
 import type { OperationRow } from "./outbox-waiter.js";
 
@@ -29,7 +30,7 @@ const insertion = prepare<Record<string, unknown>>(
       ${sql.placeholder("target")}, ${sql.placeholder("data")}, ${sql.placeholder("signed")}::boolean, ${sql.placeholder("gasLimit")}::int,
       ${sql.placeholder("asset")}, ${sql.placeholder("payer")}, ${sql.placeholder("nonce")},
       ${sql.placeholder("requestHash")}, ${sql.placeholder("onceKey")}, ${sql.placeholder("notAfter")}::bigint
-    where ${hasRoom}
+    where ${hasRoom} and (not ${sql.placeholder("isLimited")}::boolean or ${gasRefusal} is null)
     on conflict do nothing
     returning *`,
 );
@@ -39,7 +40,8 @@ const room = prepare<{ has_room: boolean }>("operation_room", sql`select ${hasRo
 /**
  * Stores an action for the relayer, in one statement. If the outbox already has a row with the same authorization or
  * once-key that is not rejected, returns that row with `existing: true`; compare its `requestHash`, `nonce` or `data`
- * before you treat it as your own. Throws `unavailable` (503, Retry-After), without storing anything, if the queue is full.
+ * before you treat it as your own. Throws, without storing anything, `unavailable` (503, Retry-After) if the queue is full,
+ * and `rate_limited` if its caller exceeds the operation's gas limits, all operations that are stored by then included.
  */
 export async function enqueue(
   db: Executor,
@@ -52,6 +54,8 @@ export async function enqueue(
     const existing = await findExisting(db, newOperation);
     if (existing !== undefined) return { operation: existing, existing: true };
     await assertQueueCapacity(db, { maxQueued });
+    const { caller, gasLimits } = newOperation;
+    if (caller !== null && gasLimits !== undefined) await assertGas(db, caller, gasLimits);
   }
   throw new AppError("unavailable", {
     message: "Another attempt at the same action is just ending. Retry in a second.",
@@ -114,9 +118,11 @@ async function findExisting(
 }
 
 function valuesOf(newOperation: NewOperation): Record<string, unknown> {
-  const { payment, requestHash = null, onceKey = null, notAfter = null, ...fields } = newOperation;
+  const { payment, requestHash = null, onceKey = null, notAfter = null, gasLimits, ...fields } = newOperation;
   const { asset, payer, nonce } = payment ?? { asset: null, payer: null, nonce: null };
-  return { ...fields, asset, payer, nonce, requestHash, onceKey, notAfter };
+  const { allowance, budget } = gasLimits ?? { allowance: 0, budget: 0 };
+  const isLimited = allowance + budget > 0;
+  return { ...fields, asset, payer, nonce, requestHash, onceKey, notAfter, isLimited, allowance, budget };
 }
 
 export function queueFull(): AppError {

@@ -7,6 +7,7 @@
 import { escrowAbi, registryAbi, relayAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Address, parseEther, parseUnits } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import { createSigningClient } from "../../src/chain/clients.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
@@ -30,6 +31,7 @@ import {
   vote,
 } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
+import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { type Stack, startStack } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
 import { worstGas } from "../support/worst-gas.js";
@@ -417,10 +419,7 @@ describe("gas accounts", { timeout: 300_000 }, () => {
     expect(refused.error).toMatchObject({ code: "rate_limited", details: { limit: "allowance" } });
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(JSON.stringify(refused.body)).toContain("pay its gas");
-    const bound = worstGas(
-      { allowance: ALLOWANCE, budget: BUDGET },
-      { addresses: 1, hours: 0.1 },
-    );
+    const bound = worstGas({ allowance: ALLOWANCE, budget: BUDGET }, { addresses: 1, hours: 0.1 });
     expect((await gasPaid()) - before).toBeLessThan(bound + CYCLE);
 
     expect((await attacker.post(`/v1/contracts/${open}/cancel`)).status).toBe(200);
@@ -445,10 +444,7 @@ describe("gas accounts", { timeout: 300_000 }, () => {
       return revokeAll(worker);
     });
     expect(refused.error).toMatchObject({ code: "rate_limited", details: { limit: "budget" } });
-    const bound = worstGas(
-      { allowance: ALLOWANCE, budget: BUDGET },
-      { addresses: 1000, hours: 0.2 },
-    );
+    const bound = worstGas({ allowance: ALLOWANCE, budget: BUDGET }, { addresses: 1000, hours: 0.2 });
     expect((await gasPaid()) - before).toBeLessThan(bound + CYCLE);
 
     expect(await matched(world, earning)).toMatchObject({ status: "matched" });
@@ -474,10 +470,7 @@ describe("gas accounts", { timeout: 300_000 }, () => {
     });
     expect(refused.error).toMatchObject({ code: "rate_limited" });
     expect(minutes).toBeGreaterThan(61);
-    const bound = worstGas(
-      { allowance: ALLOWANCE, budget: BUDGET },
-      { addresses: 1, hours: 0.2 },
-    );
+    const bound = worstGas({ allowance: ALLOWANCE, budget: BUDGET }, { addresses: 1, hours: 0.2 });
     expect((await gasPaid()) - before).toBeLessThan(bound + CYCLE);
   });
 
@@ -499,6 +492,83 @@ describe("gas accounts", { timeout: 300_000 }, () => {
     await gasPaid();
     worker = await again(worker);
     expect((await decline()).error).toMatchObject({ code: "rate_limited", details: { limit: "allowance" } });
+  });
+});
+
+/** ERC-1271: accepts every signature as long as its gas price or the base fee is zero, as in simulations. */
+const SIGNS_FOR_SIMULATIONS = "0x631626ba7e60e01b3a480215025f5260205ff3";
+
+describe("gas limits that are reached", { timeout: 300_000 }, () => {
+  /** Spends the common budget, so that agents that earned nothing are at the limit. */
+  async function spendBudget(): Promise<void> {
+    await gasPaid();
+    await world.query("delete from app.gas_account");
+    await world.query("insert into app.gas_account (address, used, earned, owed) values ('*', 0, 0, $1)", [
+      2 * BUDGET,
+    ]);
+  }
+  const toLiar = ({ address }: Agent) =>
+    world.testClient.setCode({ address, bytecode: SIGNS_FOR_SIMULATIONS });
+  const operationsOf = async ({ address }: Agent, kind: string) =>
+    (await world.query(`select 1 from app.operation where caller = $1 and kind = $2`, [address, kind]))
+      .length;
+
+  it("refuse a contract wallet whose newest signature failed what it signs, but no one else", async () => {
+    const newSigner = async (): Promise<Agent> => {
+      const account = privateKeyToAccount(generatePrivateKey());
+      await world.fundUsd(account.address, "10");
+      const permission = { operatorActions: "none" } as const;
+      return signIn({ url: world.url, chainId: world.chainId, account, permission });
+    };
+    const [liar, honest, other] = [await newSigner(), await newSigner(), await world.newAgent()];
+    const cancelling = async (agent: Agent, signer: Pick<Agent, "account"> = agent) => {
+      const { id } = await created<{ id: string }>(world, agent, small);
+      const path = `/v1/contracts/${id}/cancel`;
+      const headers = await signedHeaders(signer, toSign(await agent.post(path)));
+      return () => agent.post(path, undefined, headers);
+    };
+    await world.query("delete from app.gas_account");
+    const [lie, cancel, cancelLater] = [
+      await cancelling(liar, other),
+      await cancelling(honest),
+      await cancelling(honest),
+    ];
+    await toLiar(liar);
+    await spendBudget();
+    // Its payment was applied.
+    expect((await lie()).status).not.toBe(429);
+    await eventually(() => operationsOf(liar, "cancel"), 1);
+    const refused = await lie();
+    expect(refused.error).toMatchObject({ code: "rate_limited", details: { limit: "budget" } });
+    expect(await operationsOf(liar, "cancel")).toBe(1);
+    expect((await cancel()).status).toBe(200);
+    expect((await cancelLater()).status).toBe(200);
+  });
+
+  it("refuse a second delegation of the day, also if the first one failed or was registered on chain", async () => {
+    await world.query("delete from app.gas_account");
+    const agent = await world.newAgent({ usd: "1" });
+    const { id } = await created<{ id: string }>(world, agent, small);
+    ok(await agent.post(`/v1/contracts/${id}/cancel`));
+    // As if it had registered its delegation itself.
+    await world.query("update app.operation set created_at = now() - interval '2 days' where caller = $1", [
+      agent.address,
+    ]);
+    await toLiar(agent);
+    await spendBudget();
+    let minutes = 60;
+    const change = async () => {
+      await world.moveTime(2);
+      const body = { operatorActions: "all", operatorUntil: await world.inSeconds(60 * minutes++) };
+      const path = `/v1/agents/${agent.address}`;
+      const { challengeId, message } = ok(await world.call<Challenge>("POST", `${path}/challenge`, { body }));
+      const signature = await agent.account.signMessage({ message });
+      return world.call("POST", `${path}/api-key`, { body: { challengeId, signature } });
+    };
+    expect((await change()).status).toBe(201);
+    await gasPaid();
+    const refused = await change();
+    expect(refused.error).toMatchObject({ code: "rate_limited", details: { limit: "budget" } });
   });
 });
 

@@ -1,18 +1,23 @@
 /** Gas that batches charge to the accounts of their operations' agents, as reorgs move them. */
 import type { TransactionReceipt } from "viem";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, migrate } from "../../src/db/client.js";
-import { recordBatch } from "../../src/relayer/gas-accounts.js";
+import type { AppError } from "../../src/errors.js";
+import { limitsOfSigned } from "../../src/payments/relaying-limits.js";
+import { assertGas, type GasLimits, recordBatch } from "../../src/relayer/gas-accounts.js";
+import { enqueue } from "../../src/relayer/outbox.js";
 import { newDatabase, type TestDatabase } from "../support/database.js";
 
 const LIMITS = { allowance: 0, budget: 0, perFee: 0 };
 const AGENTS = ["0xa1", "0xa2"];
 let own: TestDatabase;
 let database: ReturnType<typeof createDatabase>;
+/** Statements that run at the same time do not see each other's rows. */
+const CONNECTIONS = 5;
 
 beforeAll(async () => {
   own = await newDatabase();
-  database = createDatabase(own.url);
+  database = createDatabase(own.url, { maxConnections: CONNECTIONS });
   await migrate(database.pool);
 });
 afterAll(async () => {
@@ -85,4 +90,85 @@ test("a batch whose nonce someone else used is refunded, and the one that replac
 test("a batch that reverts costs what it used", async () => {
   await record(1n, "reverted", 200n);
   expect(await charged()).toEqual({ "0xa1": 100, "0xa2": 100, "*": 200 });
+});
+
+test("an agent whose signatures the relayer's simulation refuses 30 times an hour has to wait", async () => {
+  const deps = { db: database.db, config: { gasLimits: LIMITS }, publicClient: {} } as never;
+  const refuse = (count: number) =>
+    database.pool.query(
+      `insert into app.operation (kind, caller, target, data, gas_limit, signed, state, reason)
+      select 'create', '0xa1', '0x', '0x', 1, true, 'rejected', 'PaymentFailed' from generate_series(1, $1)`,
+      [count],
+    );
+  await database.pool.query("update app.operation set signed = true, state = 'final' where caller = '0xa1'");
+  await refuse(29);
+  expect(await limitsOfSigned(deps, "0xa1")).toBeUndefined();
+  await refuse(1);
+  await expect(limitsOfSigned(deps, "0xa1")).rejects.toMatchObject({ code: "rate_limited" });
+});
+
+describe("gas limits", () => {
+  beforeEach(() => database.pool.query("truncate app.operation restart identity"));
+
+  const GAS = 100;
+  const operationOf = (caller: string, gasLimits: GasLimits) =>
+    ({
+      kind: "create",
+      escrow: null,
+      signed: true,
+      caller,
+      target: "0x",
+      data: "0x",
+      gasLimit: GAS,
+      gasLimits,
+    }) as never;
+  const store = (caller: string, gasLimits: GasLimits) =>
+    enqueue(database.db, operationOf(caller, gasLimits)).then(
+      () => true,
+      (error: AppError) => error.options.details as unknown,
+    );
+  const owe = (address: string, owed: number) =>
+    database.pool.query("insert into app.gas_account (address, used, earned, owed) values ($1, 0, 0, $2)", [
+      address,
+      owed,
+    ]);
+
+  test("hold for addresses that all pay at the same moment", async () => {
+    const limits = { allowance: 1_000, budget: 10 * GAS, perFee: 0 };
+    const outcomes = await Promise.all(
+      Array.from({ length: 100 }, (_, index) => store(`0x${index}`, limits)),
+    );
+    const stored = outcomes.filter((outcome) => outcome === true).length;
+    expect(stored).toBeGreaterThanOrEqual(10);
+    expect(stored).toBeLessThan(10 + CONNECTIONS);
+    expect(outcomes).toContainEqual({ limit: "budget", retryAfterSeconds: expect.any(Number) });
+  });
+
+  test("count operations until their batch is recorded", async () => {
+    const limits = { allowance: 2 * GAS, budget: 0, perFee: 0 };
+    expect(await store("0xa1", limits)).toBe(true);
+    expect(await store("0xa1", limits)).toBe(true);
+    await database.pool.query("update app.operation set state = 'sent'");
+    expect(await store("0xa1", limits)).toEqual({ limit: "allowance", retryAfterSeconds: 1 });
+    await database.pool.query("update app.operation set state = 'final'");
+    expect(await store("0xa1", limits)).toBe(true);
+  });
+
+  test("are paid back by time, and leave those out who earned their gas", async () => {
+    const limits = { allowance: 86_400, budget: 3_600, perFee: 0 };
+    const waitOf = (address: string) =>
+      assertGas(database.db, address, limits).then(
+        () => null,
+        (error: AppError) => error.options.details,
+      );
+    await owe("0xa1", 86_400 + 10);
+    expect(await waitOf("0xa1")).toEqual({ limit: "allowance", retryAfterSeconds: 10 });
+    await owe("*", 3_600 + 20);
+    expect(await waitOf("0xa2")).toEqual({ limit: "budget", retryAfterSeconds: 20 });
+    await database.pool.query("update app.gas_account set owed_at = now() - interval '21 seconds'");
+    expect([await waitOf("0xa1"), await waitOf("0xa2")]).toEqual([null, null]);
+    await database.pool.query("update app.gas_account set owed_at = now()");
+    await owe("0xa2", -GAS);
+    expect(await waitOf("0xa2")).toBeNull();
+  });
 });

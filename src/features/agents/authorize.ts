@@ -12,7 +12,7 @@ import { hashTypedData } from "viem";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import type { ActionHeaders } from "../../http/operation.js";
-import { assertNotFailing } from "../../payments/relaying-limits.js";
+import { limitsOfSigned } from "../../payments/relaying-limits.js";
 import { carrySigned, type NewOperation } from "../../relayer/operations.js";
 import { ensureDelegation } from "./delegation.js";
 import { verifySignature } from "./verify-signature.js";
@@ -23,7 +23,7 @@ const PROPOSED_VALIDITY = 600;
 /**
  * The operation as its caller allowed it: carried by the caller's signature, or as it is once the caller's delegation is
  * on chain. Throws 403 with the typed data to sign if there is neither, 401 if the signature is wrong, 400 if its
- * deadline is, and 429 if the caller's operations keep failing on chain.
+ * deadline is, and 429 if the caller's operations keep failing on chain, or its wallet could burn gas that it does not have.
  */
 export async function authorize(
   deps: Deps,
@@ -33,8 +33,8 @@ export async function authorize(
   const { caller: agent, target: contract, data: call } = operation;
   const signed = await readSignature(deps, { agent, contract, call, headers });
   if (signed !== null) {
-    await assertNotFailing(deps, agent);
-    return carrySigned(operation, signed);
+    const gasLimits = await limitsOfSigned(deps, agent);
+    return { ...carrySigned(operation, signed), gasLimits };
   }
   if (await ensureDelegation(deps, agent, action)) return operation;
   throw await signatureMissing(deps, { agent, contract, call, headers });

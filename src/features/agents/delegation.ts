@@ -9,7 +9,7 @@ import { challenge, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { settlementPending } from "../../payments/operation-outcome.js";
-import { assertDelegable } from "../../payments/relaying-limits.js";
+import { limitsOfDelegation } from "../../payments/relaying-limits.js";
 import { delegateOperation } from "../../relayer/operations.js";
 import { enqueue, type NewOperation } from "../../relayer/outbox.js";
 
@@ -27,14 +27,14 @@ export async function ensureDelegation(deps: Deps, agent: Address, action: Agent
   const isNewer = newest !== null && newest.issuedAt > grant.issuedAt;
   if (permits(grant, action, now) && (!isNewer || mayRegister(newest))) return true;
   if (!mayRegister(newest)) return false;
-  await assertDelegable(deps, agent);
+  const gasLimits = await limitsOfDelegation(deps, agent);
 
   const operation = await deps.db.transaction(async (tx) => {
     // A revocation of all keys takes the same lock: it either deletes the proof first, or finds our operation.
     await lockAddress(tx, agent);
     const proof = await newestProof(tx, agent, grant.revokedAt);
     if (!mayRegister(proof)) return null;
-    return (await enqueue(tx, registration(deps, proof))).operation;
+    return (await enqueue(tx, { ...registration(deps, proof), gasLimits })).operation;
   });
   if (operation === null) return false;
   const done = await deps.outbox.waitFor(operation.id, { timeoutMs: deps.config.settlementWaitMs });

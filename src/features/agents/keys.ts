@@ -9,7 +9,8 @@ import { apiKey, challenge, webhook } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { deriveSecret } from "../../master-key.js";
-import { assertDelegable } from "../../payments/relaying-limits.js";
+import { limitsOfDelegation } from "../../payments/relaying-limits.js";
+import type { GasLimits } from "../../relayer/gas-accounts.js";
 import { delegateOperation, revokeDelegationOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { createKey } from "./api-key.js";
@@ -66,7 +67,9 @@ async function storeKey(
     throw invalidChallenge("The address was revoked on chain after this challenge was issued.");
   }
 
-  if (await isReplacing(deps.db, proof)) await assertDelegable(deps, address);
+  const gasLimits = (await isReplacing(deps.db, proof))
+    ? await limitsOfDelegation(deps, address)
+    : deps.config.gasLimits;
 
   const keyId = randomUUID();
   await deps.db.transaction(async (tx) => {
@@ -75,7 +78,7 @@ async function storeKey(
     await redeem(tx, proof, "issue");
     await forgetOlderSignatures(tx, proof);
     await tx.insert(apiKey).values({ id: keyId, address, hash: key.hash, label });
-    await replaceDelegation(tx, deps, proof);
+    await replaceDelegation(tx, deps, { proof, gasLimits });
   });
   return { address, apiKey: key.apiKey, keyId, label };
 }
@@ -177,13 +180,14 @@ async function isReplacing(db: Executor, proof: AddressProof): Promise<boolean> 
 }
 
 /** Registers a sign-in that replaces what is delegated: the newest counts alone. */
-async function replaceDelegation(tx: Transaction, deps: Deps, proof: AddressProof): Promise<void> {
+async function replaceDelegation(
+  tx: Transaction,
+  { deployment }: Deps,
+  { proof, gasLimits }: { proof: AddressProof; gasLimits: GasLimits | undefined },
+): Promise<void> {
   if (!(await isReplacing(tx, proof))) return;
-  const { permission } = proof;
-  await enqueue(
-    tx,
-    delegateOperation({ deployment: deps.deployment, agent: proof.address, ...proof, ...permission }),
-  );
+  const delegation = { deployment, agent: proof.address, ...proof, ...proof.permission };
+  await enqueue(tx, { ...delegateOperation(delegation), gasLimits });
 }
 
 async function endDelegation(tx: Transaction, { deployment }: Deps, proof: AddressProof): Promise<void> {

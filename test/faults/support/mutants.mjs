@@ -31,16 +31,14 @@ export const MUTANTS = [
   {
     name: "wallets-unbounded",
     file: "src/relayer/claim.ts",
-    edits: [
-      ["allowances: await readAllowances(tx, crowded.wallets)", "allowances: await readAllowances(tx, [])"],
-    ],
+    edits: [["allowances: await readAllowances(tx, waiting)", "allowances: await readAllowances(tx, [])"]],
     tests: "test/integration/relayer-wallets.test.ts",
     only: "passes every simulation",
   },
   {
     name: "wallet-retried",
     file: "src/relayer/results.ts",
-    edits: [["wallet !== undefined || row.tries >= FAILED_TRIES", "row.tries >= FAILED_TRIES"]],
+    edits: [["liar !== undefined || row.tries >= FAILED_TRIES", "row.tries >= FAILED_TRIES"]],
     tests: "test/integration/relayer-wallets.test.ts",
     only: "passes every simulation",
   },
@@ -54,16 +52,37 @@ export const MUTANTS = [
   {
     name: "signed-action-unthrottled",
     file: "src/features/agents/authorize.ts",
-    edits: [["    await assertNotFailing(deps, agent);\n", ""]],
+    edits: [["const gasLimits = await limitsOfSigned(deps, agent);", "const gasLimits = undefined;"]],
     tests: "test/e2e/contract-payments.test.ts",
     only: "with actions that it signs",
   },
   {
     name: "refund-unthrottled",
     file: "src/payments/direct-transfer.ts",
-    edits: [["  await assertRefundable(deps, payment.from);\n  return", "  return"]],
+    edits: [
+      [
+        "  const gasLimits = await limitsOfDirectTransfer(deps, payment.from);\n  return",
+        "  const gasLimits = undefined;\n  return",
+      ],
+    ],
     tests: "test/e2e/contract-payments.test.ts",
     only: "for the refund of a direct transfer",
+  },
+  {
+    name: "liar-unlimited",
+    file: "src/payments/relaying-limits.ts",
+    edits: [
+      ["if (state.is_proven || !(await isContract", "if (state.is_proven !== null || !(await isContract"],
+    ],
+    tests: "test/e2e/contract-interrupted.test.ts",
+    only: "refuse a contract wallet whose newest signature failed",
+  },
+  {
+    name: "gas-unreserved",
+    file: "src/relayer/outbox.ts",
+    edits: [["const isLimited = allowance + budget > 0;", "const isLimited = allowance + budget < 0;"]],
+    tests: "test/integration/gas-accounts.test.ts",
+    only: "pay at the same moment",
   },
   {
     name: "refund-charged-to-poster",
