@@ -31,7 +31,7 @@ const PURGES: ((now: number) => SQL)[] = [
     purge(
       "operation",
       "id",
-      sql`state = 'rejected' and published_at is null and updated_at < now() - interval '30 days'`,
+      sql`state = 'rejected' and published_at is null and updated_at < now() - interval '1 day'`,
     ),
   () => sql`
     with gone as (${purge("webhook", "id", sql`disabled_at < now() - interval '90 days'`)}),

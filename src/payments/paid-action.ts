@@ -26,9 +26,9 @@ export interface PaidCall<Action extends PaidAction = PaidAction> extends CallId
   check(): Promise<Action>;
   /**
    * Stores what the database must hold before the caller gets a quote, or the relayer the operation. Throws to refuse
-   * that step.
+   * that step. A credited payment is a direct transfer.
    */
-  store?(action: Action, before: "quote" | "operation"): Promise<void>;
+  store?(action: Action, before: "quote" | "operation" | "credit"): Promise<void>;
   /** Reads the response after the action was applied on chain. */
   respond(mined: Pick<OperationRow, "escrow">): Promise<Success>;
 }

@@ -96,7 +96,7 @@ async function pay(
   if (!accepted.ok) return refusePayment(deps, { call, payment, action, rejection: accepted });
 
   const gasLimits = await limitsOf(deps, { call, action, accepted, relaying });
-  await call.store?.(action, "operation");
+  await call.store?.(action, accepted.isDirectTransfer ? "credit" : "operation");
   const fresh = { ...toOperation(deps, { call, action, accepted }), gasLimits };
   const stored = await storeOperation(deps, { action, fresh });
   if (stored.existing) return resume(deps, { call, payment, earlier: stored.operation });

@@ -117,8 +117,15 @@ describe("pending attempts", () => {
       Array.from({ length: 6 }, async () => JSON.stringify(await draft(world))),
     );
     const quotes: Quote[] = [];
-    for (const body of bodies.slice(0, 5)) quotes.push(quoteOf(await payer.post("/v1/contracts", body)));
     const sixth = bodies[5] as string;
+    const forgotten = quoteOf(await payer.post("/v1/contracts", sixth));
+    await world.pool.query("delete from app.terms where id = $1", [forgotten.payTo]);
+    for (const body of bodies.slice(0, 5)) quotes.push(quoteOf(await payer.post("/v1/contracts", body)));
+    // A wallet can sign payments that are never taken.
+    const unquoted = version2(forgotten, await authorize(payer, forgotten, world));
+    expect((await payer.post("/v1/contracts", sixth, unquoted)).error?.code).toBe(
+      "too_many_pending_attempts",
+    );
     const refused = await payer.post("/v1/contracts", sixth);
     expect(refused.error?.code).toBe("too_many_pending_attempts");
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(1700);

@@ -86,14 +86,18 @@ async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction
   };
 }
 
-/** Readers see the terms from the first quote on. An attempt that is paid without a quote needs no slot. */
+/**
+ * Readers see the terms from the first quote on. One that is paid without a quote takes a slot as well, unless its money
+ * is at the escrow already: a wallet can sign payments that are never taken.
+ */
 async function storeCreation(
   deps: Deps,
   attempt: CreationAttempt,
-  before: "quote" | "operation",
+  before: "quote" | "operation" | "credit",
 ): Promise<void> {
-  if (before === "operation") {
-    if (!attempt.isStored) await storeAttempt(deps, attempt, { needsSlot: false });
+  if (before !== "quote") {
+    const needsSlot = before === "operation" && !attempt.known;
+    if (!attempt.isStored) await storeAttempt(deps, attempt, { needsSlot });
     return;
   }
   if (attempt.known) await requireQuotable(deps, attempt);

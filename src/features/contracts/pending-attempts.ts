@@ -92,7 +92,7 @@ const storing = prepare<{
 );
 
 /**
- * Stores the terms of an attempt. With `needsSlot`, for a quote, it takes one of the caller's slots, or throws 429
+ * Stores the terms of an attempt. With `needsSlot`, it takes one of the caller's slots, or throws 429
  * `too_many_pending_attempts`; a repetition within the 30 minutes keeps its slot and start, later it takes a new one.
  */
 export async function storeAttempt(

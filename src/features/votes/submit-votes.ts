@@ -108,7 +108,7 @@ function seal(
 async function storeVote(
   deps: Deps,
   { commitment, entrusted }: VoteAction,
-  { id, caller, headers, ballot, before }: VoteCall & { before: "quote" | "operation" },
+  { id, caller, headers, ballot, before }: VoteCall & { before: "quote" | "operation" | "credit" },
 ): Promise<void> {
   if (before === "quote") {
     // No payment could sign votes whose salt its payer does not know.
