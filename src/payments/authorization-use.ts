@@ -1,4 +1,6 @@
 /** Finds the transaction that used an EIP-3009 authorization, whoever sent it. */
+
+import type { Address } from "@working-contracts/protocol/types";
 import {
   BaseError,
   type Hex,
@@ -33,6 +35,11 @@ const WIDEST_WINDOW = 9_000n;
 /** Two days of two-second blocks: no quote lets a signature be valid for longer. */
 const SEARCHED_BLOCKS = 90_000n;
 const MAX_REQUESTS = 200;
+/** A payer whose search found no use after more than one window waits this long for the next. */
+const PAUSE_MS = 30_000;
+const MAX_PAUSES = 10_000;
+/** When the pause of each payer ends, by the node that is asked. */
+const pauses = new WeakMap<object, Map<Address, number>>();
 /** HTTP statuses with which nodes refuse a range that is too wide; others answer with a JSON-RPC error. */
 const TOO_MUCH_ASKED: ReadonlySet<number | undefined> = new Set([400, 413, 422]);
 
@@ -53,7 +60,8 @@ export function isUsed(
  * The transaction that used this authorization; null if it was cancelled, or used earlier than is searched: in the newest
  * `searched` blocks or, if it had expired before them, in as many before it expired. Call it only if {@link isUsed}. Throws 503
  * `unavailable` if the node shows neither: it can be behind the node that reported the use, and that must not make a taken
- * payment look untaken.
+ * payment look untaken. A payer can cancel payments to have the node searched, so long searches run one at a time for
+ * each payer, with a pause after those that found no use; others throw the same.
  */
 export async function findUse(
   deps: UseDeps,
@@ -67,6 +75,7 @@ export async function findUse(
   let first = later(start, toBlock - searched);
   const isLongAgo = first > start && (await timeOf(first)) >= payment.validBefore;
   if (isLongAgo) {
+    beginLongSearch(deps, payment);
     if ((await timeOf(start)) >= payment.validBefore) return null;
     toBlock = await lastBlock(
       { from: start, to: first },
@@ -77,6 +86,7 @@ export async function findUse(
   let window = WIDEST_WINDOW;
   for (let requests = 0; toBlock >= first; requests++) {
     if (requests === MAX_REQUESTS) throw cannotBeSearched();
+    if (requests === 1 && !isLongAgo) beginLongSearch(deps, payment);
     const fromBlock = later(first, toBlock - window + 1n);
     const end = await findInRange(deps, payment, { fromBlock, toBlock }).catch((error) => {
       if (window === 1n || !isTooWide(error)) throw error;
@@ -86,6 +96,7 @@ export async function findUse(
       window /= 2n;
       continue;
     }
+    if (end?.isUse) pauses.get(publicClient)?.delete(payment.from);
     if (end !== null) return end.isUse ? receiptOf(deps, end.hash) : null;
     const timestamp = await timeOf(fromBlock);
     // A node that knows a block so much later knows all of these.
@@ -95,6 +106,19 @@ export async function findUse(
     toBlock = fromBlock - 1n;
   }
   throw cannotBeSearched();
+}
+
+function beginLongSearch({ publicClient }: UseDeps, { from }: PaymentAuthorization): void {
+  const ends = pauses.get(publicClient) ?? new Map<Address, number>();
+  pauses.set(publicClient, ends);
+  const now = performance.now();
+  if ((ends.get(from) ?? 0) > now) throw cannotBeSearched();
+  ends.delete(from);
+  ends.set(from, now + PAUSE_MS);
+  for (const oldest of ends.keys()) {
+    if (ends.size <= MAX_PAUSES) return;
+    ends.delete(oldest);
+  }
 }
 
 /** The last block for which `isBefore` holds. It holds for `from`, and once it does not, for no later block. */

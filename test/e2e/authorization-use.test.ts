@@ -162,7 +162,8 @@ describe("the transaction that used a payment is found", () => {
     expect((await findUse(deps, expired, { searched }))?.transactionHash).toBe(used);
     const unused = { ...expired, nonce: `0x${randomBytes(32).toString("hex")}` as Hex };
     expect(await findUse(deps, { ...unused, validAfter: timestamp - 1n }, { searched })).toBeNull();
-    expect(await findUse(deps, { ...unused, validAfter: 0n }, { searched: 10n })).toBeNull();
+    const { deps: again } = await provider(64, tooWide["an RPC error"]);
+    expect(await findUse(again, { ...unused, validAfter: 0n }, { searched: 10n })).toBeNull();
   });
 
   test("but not for a cancelled payment", async () => {
@@ -171,6 +172,26 @@ describe("the transaction that used a payment is found", () => {
     const { deps } = await provider(64, tooWide["an RPC error"]);
     expect(await findUse(deps, cancelled)).toBeNull();
   });
+});
+
+test("a payer's long searches that find no use run one at a time, with a pause behind each", async () => {
+  const cancelled = await signedPayment();
+  await cancel(cancelled);
+  await world.testClient.mine({ blocks: 300, interval: 1 });
+  const { deps, asked } = await provider(64, tooWide["an RPC error"]);
+  // The cancellation is older than what is searched, as it would be after two days.
+  const search = () =>
+    findUse(deps, { ...cancelled, validAfter: 0n, validBefore: 2n ** 256n - 1n }, { searched: 200n });
+  const unavailable = { status: "rejected", reason: expect.objectContaining({ code: "unavailable" }) };
+  const first = await Promise.allSettled(Array.from({ length: 10 }, search));
+  expect(first).toEqual(first.map(() => unavailable));
+  const { length } = asked;
+  await expect(search()).rejects.toMatchObject({ code: "unavailable" });
+  expect(asked.length - length).toBeLessThanOrEqual(1);
+  // Ten first windows, and the rest of one search.
+  expect(length).toBeLessThan(30);
+  // Others are searched, and so is a payment of the same payer that is found at once.
+  expect((await findUse(deps, payment))?.transactionHash).toBe(used);
 });
 
 describe("a direct transfer by the same authorization", () => {
