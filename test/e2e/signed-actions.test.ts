@@ -2,7 +2,7 @@
 import { connect, onChain, RefusedToSign } from "@working-contracts/client/index";
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import { actionBits } from "@working-contracts/protocol/challenge-text";
-import type { Address } from "viem";
+import { type Address, concat } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Agent, signIn } from "../support/agent.js";
@@ -49,6 +49,15 @@ async function underReview(): Promise<{ id: Address }> {
   ok(await worker.post(path, body, await signedHeaders(worker, sign)));
   return { id };
 }
+
+test("the key of an account that runs code without ERC-1271 (EIP-7702) can sign its actions, as on chain", async () => {
+  const agent = await strict();
+  const path = `/v1/contracts/${(await created(world, agent)).id}/cancel`;
+  const headers = await signedHeaders(agent, toSign(await agent.post(path)));
+  const bytecode = concat(["0xef0100", world.deployment.factory]);
+  await world.testClient.setCode({ address: agent.address, bytecode });
+  ok(await agent.post(path, undefined, headers));
+});
 
 describe("an agent that leaves nothing to the operator", () => {
   const paths: [string, () => Promise<{ path: string; body?: Json; agent: Agent; status?: number }>][] = [

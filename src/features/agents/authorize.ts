@@ -15,7 +15,7 @@ import type { ActionHeaders } from "../../http/operation.js";
 import { limitsOfSigned } from "../../payments/relaying-limits.js";
 import { carrySigned, type NewOperation } from "../../relayer/operations.js";
 import { ensureDelegation } from "./delegation.js";
-import { verifySignature } from "./verify-signature.js";
+import { verifyActionSignature } from "./verify-signature.js";
 
 /** Seconds that a deadline proposed by the service is ahead. */
 const PROPOSED_VALIDITY = 600;
@@ -71,7 +71,7 @@ export async function readSignature(deps: Deps, unsigned: Unsigned): Promise<Act
   }
   const toSign = await signedAction(deps, unsigned);
   const hash = hashTypedData(actionTypedData(toSign));
-  const verdict = await verifySignature(deps.publicClient, { address: agent, hash, signature });
+  const verdict = await verifyActionSignature(deps.publicClient, { address: agent, hash, signature });
   if (verdict.ok) return { deadline, nonce: toSign.nonce, signature: verdict.signature };
   throw new AppError("invalid_signature", {
     message: "Action-Signature is not this address's signature for this action.",

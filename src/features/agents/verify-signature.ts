@@ -1,4 +1,4 @@
-/** Verifies signatures by the same rules as AgentDelegation and AgentSignatures on chain. */
+/** Verifies signatures by the same rules as the chain: AgentDelegation for sign-ins, AgentSignatures for actions. */
 
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import {
@@ -44,6 +44,17 @@ export async function verifySignature(
   return (await walletAccepts(publicClient, address, hash, bytes))
     ? { ok: true, signature: bytes }
     : { ok: false, reason: "refused_by_wallet" };
+}
+
+/** As AgentSignatures does, by recovery first: the key of an account that runs code (EIP-7702) can sign its actions. */
+export async function verifyActionSignature(
+  publicClient: Pick<PublicClient, "getCode" | "call">,
+  signed: { address: Address; hash: Hex; signature: string },
+): Promise<SignatureVerdict> {
+  const { address, hash, signature } = signed;
+  const bytes = HEX_BYTES.test(signature) ? (signature.toLowerCase() as Hex) : null;
+  const recovered = bytes && (await recoverable(bytes, hash, address));
+  return recovered?.ok ? recovered : verifySignature(publicClient, signed);
 }
 
 async function recoverable(bytes: Hex, hash: Hex, address: Address): Promise<SignatureVerdict> {
