@@ -38,6 +38,36 @@ const ATTACKS = [
     "that passes every simulation and fails on chain costs one operation's gas",
   ],
   [
+    "an account becomes a contract wallet only while its batch is executed",
+    "the gas of one operation",
+    "test/integration/relayer-wallets.test.ts",
+    "costs one operation's gas, and gets no second try",
+  ],
+  [
+    "a wallet that lied signs actions and delegations beyond the budget",
+    "nothing, until it is within the limits",
+    "test/e2e/contract-interrupted.test.ts",
+    "refuse a contract wallet whose newest signature failed what it signs",
+  ],
+  [
+    "hundreds of addresses pay at the same moment",
+    "the gas budget of an hour",
+    "test/integration/gas-accounts.test.ts",
+    "hold for addresses that all pay at the same moment",
+  ],
+  [
+    "a node names an absurd tip",
+    "the tip's cap",
+    "test/unit/relayer/transaction.test.ts",
+    "never tip more than their cap, whatever the node says",
+  ],
+  [
+    "a payer has the node searched for payments that it cancelled",
+    "one long search in 30 seconds",
+    "test/e2e/authorization-use.test.ts",
+    "a payer's long searches that find no use run one at a time",
+  ],
+  [
     "one address creates and cancels in a loop",
     "its allowance of gas a day",
     "test/e2e/contract-interrupted.test.ts",
