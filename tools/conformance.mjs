@@ -52,17 +52,21 @@ function runVitest(report) {
 function print(files) {
   const total = { passed: 0, failed: 0, skipped: 0 };
   const lacking = new Set();
+  // A file can show sentences of other chapters.
+  const chapters = new Map();
   for (const file of files.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     if (file.assertionResults.length === 0 && file.status === "failed") {
       total.failed++;
       console.log(`\n${basename(file.name)}\n  FAILED TO START ${file.message}`);
     }
-    let chapter;
-    for (const { ancestorTitles, title, status, failureMessages, meta } of file.assertionResults) {
-      if (ancestorTitles.join(" / ") !== chapter) {
-        chapter = ancestorTitles.join(" / ");
-        console.log(`\n${chapter}`);
-      }
+    for (const result of file.assertionResults) {
+      const chapter = result.ancestorTitles.join(" / ");
+      chapters.set(chapter, [...(chapters.get(chapter) ?? []), result]);
+    }
+  }
+  for (const [chapter, results] of chapters) {
+    console.log(`\n${chapter}`);
+    for (const { title, status, failureMessages, meta } of results) {
       if (status === "passed") {
         total.passed++;
         console.log(`  pass  ${title}`);

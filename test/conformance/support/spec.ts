@@ -1,5 +1,5 @@
 /** Tests named word for word after the sentence of the specification that they check. */
-import { inject, type TestContext, test } from "vitest";
+import { describe, inject, type TestContext, test } from "vitest";
 import type { Ability } from "../../support/world.js";
 
 declare module "vitest" {
@@ -9,11 +9,35 @@ declare module "vitest" {
   }
 }
 
-type Says = (sentence: string, run: (context: TestContext) => Promise<unknown>, timeoutMs?: number) => void;
+/** Each sentence is of the surrounding chapter or, as "Chapter > sentence", of another one that the run shows as well. */
+type Says = (
+  sentences: string | string[],
+  run: (context: TestContext) => Promise<unknown>,
+  timeoutMs?: number,
+) => void;
 
-/** The sentences of one file run at once, each with separate agents. */
+/** The chapter that is being registered, and its sentences by the chapter that reports them. */
+let open: { name: string; byChapter: Map<string, (() => void)[]> } | undefined;
+
+/** A `describe` whose runs can show sentences of other chapters as well. Those are reported under their own chapter. */
+export function chapter(name: string, tell: () => void): void {
+  const byChapter = new Map<string, (() => void)[]>([[name, []]]);
+  open = { name, byChapter };
+  tell();
+  open = undefined;
+  for (const [title, sentences] of byChapter) {
+    describe(title, () => {
+      for (const register of sentences) register();
+    });
+  }
+}
+
+/**
+ * The sentences of one chapter run at once, each with separate agents. Sentences that share a run all fail if it does.
+ */
 function needing(...abilities: Ability[]): Says {
-  return (sentence, run, timeoutMs) => {
+  return (sentences, run, timeoutMs) => {
+    let shared: Promise<unknown> | undefined;
     const judge = async (context: TestContext): Promise<void> => {
       const { can } = inject("target");
       const missing = abilities.filter((ability) => !can.includes(ability));
@@ -21,9 +45,18 @@ function needing(...abilities: Ability[]): Says {
         context.task.meta.missing = missing;
         context.skip(`needs ${missing.join(", ")}`);
       }
-      await run(context);
+      shared ??= run(context);
+      await shared;
     };
-    test.concurrent(sentence, judge, timeoutMs);
+    for (const sentence of [sentences].flat()) {
+      const [, elsewhere, says = ""] = /^(.*?) > (.*)$/.exec(sentence) ?? [undefined, undefined, sentence];
+      const register = () => test.concurrent(says, judge, timeoutMs);
+      if (open !== undefined) {
+        const title = elsewhere ?? open.name;
+        open.byChapter.set(title, [...(open.byChapter.get(title) ?? []), register]);
+      } else if (elsewhere === undefined) register();
+      else throw new Error(`Only inside chapter(): ${sentence}`);
+    }
   };
 }
 
