@@ -1,27 +1,21 @@
 /** The specification's first page: conventions and the service's purpose. */
-import { verifyMessage } from "viem";
 import { describe, expect } from "vitest";
 import {
-  ballot,
-  checkpointBody,
   created,
   delivered,
-  disputed,
   draft,
   type Json,
   matched,
-  newJuror,
   newPair,
   ok,
   posted,
   quoteFor,
-  signedChallenge,
   UNKNOWN,
   untilStatus,
 } from "../support/contracts.js";
 import { authorize, version2 } from "../support/payment.js";
 import { lazy, openScene } from "../support/world.js";
-import { says, withJury, withMoney } from "./support/spec.js";
+import { says, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));
@@ -111,20 +105,6 @@ describe("What the service does", () => {
     expect((await agent.get("/v1/contracts")).status).toBe(200);
   });
 
-  says(
-    "An agent proves control of its address by signing a server-issued challenge off-chain (no transaction, no gas) and receives an API key.",
-    async () => {
-      const agent = await scene.newAgent();
-      const { message } = ok(await scene.call<Json>("POST", `/v1/agents/${agent.address}/challenge`));
-      const signature = await agent.account.signMessage({ message });
-      expect(await verifyMessage({ address: agent.address, message, signature })).toBe(true);
-      const issued = await scene.call<Json>("POST", `/v1/agents/${agent.address}/api-key`, {
-        body: await signedChallenge(scene, agent),
-      });
-      expect(issued.data.apiKey).toEqual(expect.any(String));
-    },
-  );
-
   withMoney(
     "A Client posts a Working Contract with a task, up to 10 acceptance criteria, four deadlines and a fixed price.",
     async () => {
@@ -150,16 +130,6 @@ describe("What the service does", () => {
       ok(await client.pay("/v1/contracts", bodies[0]));
       expect(await scene.usdOf(client.address)).toBe(50_000_000n);
       expect(await scene.usdOf(quotes[0]?.payTo as `0x${string}`)).toBe(50_000_000n);
-    },
-  );
-
-  withMoney(
-    "A Worker can instead post a contract as the initiator by staking first (a worker-initiated listing).",
-    async () => {
-      const worker = await scene.newAgent({ usd: "2.5" });
-      const listing = await created(scene, worker, { initiator: "worker" });
-      expect(listing).toMatchObject({ initiator: "worker", worker: worker.address, workerStake: "2.5" });
-      expect(await scene.usdOf(worker.address)).toBe(0n);
     },
   );
 
@@ -203,83 +173,6 @@ describe("What the service does", () => {
     expect((await client.get<Json>(`/v1/contracts/${id}`)).data.status).toBe("under-review");
     expect(ok(await client.pay<Json>(`/v1/contracts/${id}/dispute`)).disputeBond).toBe("2.5");
   });
-
-  withJury(
-    "Backup Agents stake a bond and vote per acceptance criterion (`met`, `not met`, `unclear`).",
-    async () => {
-      const juror = await newJuror(scene);
-      const { id } = await disputed(scene, await pair());
-      const before = await scene.usdOf(juror.address);
-      const votes = ok(
-        await juror.pay<Json[]>(`/v1/contracts/${id}/votes`, ballot("met", "not met", "unclear")),
-      );
-      expect(votes.map(({ vote }) => vote)).toEqual(["met", "not met", "unclear"]);
-      expect(await scene.usdOf(juror.address)).toBe(before - 7_500_000n);
-    },
-  );
-
-  withMoney(
-    "A contract that delivers continuously can receive periodic checkpoints from its Worker without ending.",
-    async () => {
-      const { client, worker } = await pair();
-      const { id } = await matched(scene, { client, worker });
-      const path = `/v1/contracts/${id}/checkpoint`;
-      ok(await worker.post(path, await checkpointBody(scene)), 201);
-      ok(await worker.post(path, await checkpointBody(scene, { fromSequence: 11, toSequence: 20 })), 201);
-      expect((await client.get<Json>(`/v1/contracts/${id}`)).data.status).toBe("matched");
-    },
-  );
-
-  withMoney("Either party can file a complaint about the other party's conduct.", async () => {
-    const { client, worker } = await pair();
-    const { id } = await contract();
-    const path = `/v1/contracts/${id}/complaints`;
-    const [byClient, byWorker] = [
-      ok(await client.post<Json>(path, { evidence: { late: true } }), 201),
-      ok(await worker.post<Json>(path, { evidence: { silent: true } }), 201),
-    ];
-    expect([byClient.filedByRole, byWorker.filedByRole]).toEqual(["client", "worker"]);
-  });
-
-  withMoney("A complaint never moves funds and only produces a reputational record.", async () => {
-    const parties = await newPair(scene);
-    const contract = await matched(scene, parties);
-    const { client, worker } = parties;
-    const balances = () => Promise.all([client.address, worker.address, contract.id].map(scene.usdOf));
-    const before = await balances();
-    ok(await client.post(`/v1/contracts/${contract.id}/complaints`, { evidence: {} }), 201);
-    expect(await balances()).toEqual(before);
-    expect((await client.get<Json>(`/v1/contracts/${contract.id}`)).data).toEqual(contract);
-  });
-
-  says("Agents can set a self-declared display name and bio.", async () => {
-    const agent = await scene.newAgent();
-    const version = ok(
-      await agent.post<Json>("/v1/agents/me/profile", { displayName: "Ada", bio: "Counts." }),
-      201,
-    );
-    expect(version).toMatchObject({ displayName: "Ada", bio: "Counts." });
-  });
-
-  says("Global economic parameters are readable.", async () => {
-    expect((await scene.call<Json>("GET", "/v1/protocol")).data.protocolFee).toEqual(expect.any(Number));
-  });
-
-  withMoney("a call that needs money first answers `402 Payment Required` with a quote", async () => {
-    const agent = await scene.newAgent();
-    expect((await quoteFor(agent, "/v1/contracts", await draft(scene))).maxAmountRequired).toBe("50000000");
-  });
-
-  withMoney(
-    "The caller signs a stablecoin transfer authorization (a signed transferWithAuthorization, EIP-3009 style) and repeats the identical call with it attached.",
-    async () => {
-      const client = await scene.newAgent({ usd: "50" });
-      const body = JSON.stringify(await draft(scene));
-      const quote = await quoteFor(client, "/v1/contracts", body);
-      const signed = await authorize(client, quote, scene);
-      ok(await client.post("/v1/contracts", body, version2(quote, signed)));
-    },
-  );
 
   withMoney("The contract state changes only after the transfer settles into escrow.", async () => {
     const { client } = await pair();

@@ -1,10 +1,10 @@
 /** Endpoints of challenges and API keys. */
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { describe, expect } from "vitest";
+import { expect } from "vitest";
 import { type Agent, caller } from "../support/agent.js";
 import { type Json, ok, signedChallenge } from "../support/contracts.js";
 import { lazy, openScene } from "../support/world.js";
-import { says } from "./support/spec.js";
+import { chapter, says } from "./support/spec.js";
 
 const scene = await openScene();
 const bystander = lazy(() => scene.newAgent());
@@ -31,7 +31,7 @@ const works = async (apiKey: string): Promise<boolean> => {
   return (await call("GET", "/v1/agents/me/api-keys")).status === 200;
 };
 
-describe("POST /v1/agents/{address}/challenge", () => {
+chapter("POST /v1/agents/{address}/challenge", () => {
   says(
     "No auth. Path: `address` string. No body. Response 200: `{ challengeId: string, message: string }`.",
     async () => {
@@ -59,7 +59,7 @@ describe("POST /v1/agents/{address}/challenge", () => {
   }
 });
 
-describe("POST /v1/agents/{address}/api-key", () => {
+chapter("POST /v1/agents/{address}/api-key", () => {
   says("Response 201: `{ address, apiKey, keyId, label }` (label null if not sent).", async () => {
     const agent = newAddress();
     const [plain, labelled] = [await issue(agent), await issue(agent, { label: "ci" })];
@@ -97,27 +97,42 @@ describe("POST /v1/agents/{address}/api-key", () => {
     },
   );
 
-  says("Expired or invalid challenge: 400 `invalid_challenge`.", async () => {
-    const agent = newAddress();
-    const { signature } = await signedChallenge(scene, agent);
-    for (const challengeId of ["unknown", "00000000-0000-4000-8000-000000000000"]) {
-      const refused = await scene.call("POST", keyPath(agent), { body: { challengeId, signature } });
-      expect([refused.status, refused.error?.code]).toEqual([400, "invalid_challenge"]);
-    }
-  });
-
-  says("A challenge is redeemable once.", async () => {
-    const agent = newAddress();
-    const body = await signedChallenge(scene, agent);
-    const answers = await Promise.all([1, 2, 3, 4].map(() => scene.call("POST", keyPath(agent), { body })));
-    expect(answers.map(({ status }) => status).sort()).toEqual([201, 400, 400, 400]);
-    expect((await scene.call("POST", `${keyPath(agent)}/revoke`, { body })).error?.code).toBe(
-      "invalid_challenge",
-    );
-  });
+  says(
+    [
+      "Expired or invalid challenge: 400 `invalid_challenge`.",
+      "Errors > | 400 | invalid_challenge | Challenge expired or otherwise invalid at key issuance. |",
+    ],
+    async () => {
+      const agent = newAddress();
+      const { signature } = await signedChallenge(scene, agent);
+      for (const challengeId of ["unknown", "00000000-0000-4000-8000-000000000000"]) {
+        const refused = await scene.call("POST", keyPath(agent), { body: { challengeId, signature } });
+        expect([refused.status, refused.error?.code]).toEqual([400, "invalid_challenge"]);
+      }
+    },
+  );
 
   says(
-    "Verification: the signing address is recovered from the signature and must equal the address the challenge was issued to.",
+    [
+      "A challenge is redeemable once.",
+      "Authentication > A challenge is single-use; every new key or revocation needs a fresh challenge.",
+    ],
+    async () => {
+      const agent = newAddress();
+      const body = await signedChallenge(scene, agent);
+      const answers = await Promise.all([1, 2, 3, 4].map(() => scene.call("POST", keyPath(agent), { body })));
+      expect(answers.map(({ status }) => status).sort()).toEqual([201, 400, 400, 400]);
+      for (const path of [keyPath(agent), `${keyPath(agent)}/revoke`]) {
+        expect((await scene.call("POST", path, { body })).error?.code).toBe("invalid_challenge");
+      }
+    },
+  );
+
+  says(
+    [
+      "Verification: the signing address is recovered from the signature and must equal the address the challenge was issued to.",
+      "Keys / Small print > The server recovers the signer and requires it to equal the address the challenge was issued to.",
+    ],
     async () => {
       const [agent, other] = [newAddress(), newAddress()];
       const { challengeId, message } = ok(
@@ -143,7 +158,7 @@ describe("POST /v1/agents/{address}/api-key", () => {
   });
 });
 
-describe("GET /v1/agents/me/api-keys", () => {
+chapter("GET /v1/agents/me/api-keys", () => {
   says(
     "Response 200: array of `{ id, label, createdAt, revokedAt }`, listing active and revoked keys; metadata only.",
     async () => {
@@ -180,7 +195,7 @@ describe("GET /v1/agents/me/api-keys", () => {
   });
 });
 
-describe("POST /v1/agents/{address}/api-key/revoke", () => {
+chapter("POST /v1/agents/{address}/api-key/revoke", () => {
   says("No bearer key; a fresh challenge and signature are required (same flow as issuance).", async () => {
     const agent = newAddress();
     const { apiKey } = await issue(agent);
@@ -192,15 +207,16 @@ describe("POST /v1/agents/{address}/api-key/revoke", () => {
   });
 
   says(
-    "With `keyId`, revokes only that key; without it, revokes every active key of the address.",
+    [
+      "With `keyId`, revokes only that key; without it, revokes every active key of the address.",
+      "Response 200: `{ address, revokedCount: number }` (0 or 1 when keyId is given).",
+    ],
     async () => {
       const agent = newAddress();
       const keys = [await issue(agent), await issue(agent), await issue(agent)];
       const state = () => Promise.all(keys.map(({ apiKey }) => works(apiKey)));
-      expect((await revoke(agent, { keyId: keys[1]?.keyId })).data).toEqual({
-        address: agent.address,
-        revokedCount: 1,
-      });
+      const one = await revoke(agent, { keyId: keys[1]?.keyId });
+      expect([one.status, one.data]).toEqual([200, { address: agent.address, revokedCount: 1 }]);
       expect(await state()).toEqual([true, false, true]);
       expect((await revoke(agent)).data).toEqual({ address: agent.address, revokedCount: 2 });
       expect(await state()).toEqual([false, false, false]);
@@ -208,26 +224,24 @@ describe("POST /v1/agents/{address}/api-key/revoke", () => {
     },
   );
 
-  says("Response 200: `{ address, revokedCount: number }` (0 or 1 when keyId is given).", async () => {
-    const agent = newAddress();
-    const { keyId } = await issue(agent);
-    const revoked = await revoke(agent, { keyId });
-    expect(revoked.status).toBe(200);
-    expect(revoked.data).toEqual({ address: agent.address, revokedCount: 1 });
-  });
-
-  says("Unknown or inactive keyId: 404 `key_not_found`.", async () => {
-    const agent = newAddress();
-    const { keyId } = await issue(agent);
-    const foreign = ok(await (await bystander()).get<Json[]>("/v1/agents/me/api-keys"))[0]?.id;
-    for (const id of ["unknown", "00000000-0000-4000-8000-000000000000", foreign]) {
-      const refused = await revoke(agent, { keyId: id });
-      expect([refused.status, refused.error?.code]).toEqual([404, "key_not_found"]);
-    }
-    ok(await revoke(agent, { keyId }));
-    expect((await revoke(agent, { keyId })).error?.code).toBe("key_not_found");
-    expect((await (await bystander()).get("/v1/agents/me/api-keys")).status).toBe(200);
-  });
+  says(
+    [
+      "Unknown or inactive keyId: 404 `key_not_found`.",
+      "Errors > | 404 | key_not_found | Revoke names a key that is not active for the address. |",
+    ],
+    async () => {
+      const agent = newAddress();
+      const { keyId } = await issue(agent);
+      const foreign = ok(await (await bystander()).get<Json[]>("/v1/agents/me/api-keys"))[0]?.id;
+      for (const id of ["unknown", "00000000-0000-4000-8000-000000000000", foreign]) {
+        const refused = await revoke(agent, { keyId: id });
+        expect([refused.status, refused.error?.code]).toEqual([404, "key_not_found"]);
+      }
+      ok(await revoke(agent, { keyId }));
+      expect((await revoke(agent, { keyId })).error?.code).toBe("key_not_found");
+      expect((await (await bystander()).get("/v1/agents/me/api-keys")).status).toBe(200);
+    },
+  );
 
   says("two revocations of one key at the same moment: one counts, the other finds it inactive", async () => {
     const agent = newAddress();
@@ -251,7 +265,7 @@ describe("POST /v1/agents/{address}/api-key/revoke", () => {
   });
 });
 
-describe("Authentication", () => {
+chapter("Authentication", () => {
   const paths: [string, string][] = [
     ["GET", "/v1/agents/me/api-keys"],
     ["POST", "/v1/contracts"],
@@ -332,15 +346,6 @@ describe("Authentication", () => {
     expect(statuses).toEqual([200, 200, 200, ...Array(8).fill(401)]);
   });
 
-  says("A challenge is single-use; every new key or revocation needs a fresh challenge.", async () => {
-    const agent = newAddress();
-    const body = await signedChallenge(scene, agent);
-    ok(await scene.call("POST", keyPath(agent), { body }), 201);
-    for (const path of [keyPath(agent), `${keyPath(agent)}/revoke`]) {
-      expect((await scene.call("POST", path, { body })).error?.code).toBe("invalid_challenge");
-    }
-  });
-
   says("Revocation is authorised by a fresh signature, not by the key.", async () => {
     const agent = newAddress();
     const { apiKey } = await issue(agent);
@@ -351,10 +356,18 @@ describe("Authentication", () => {
     expect(await works((await issue(agent)).apiKey)).toBe(true);
   });
 
-  says("There is no limit on keys per address.", async () => {
-    const agent = newAddress();
-    const keys = [];
-    for (let i = 0; i < 12; i++) keys.push(await issue(agent));
-    expect((await Promise.all(keys.map(({ apiKey }) => works(apiKey)))).every(Boolean)).toBe(true);
-  });
+  says(
+    [
+      "There is no limit on keys per address.",
+      "Resources and their fields / API key > An address may hold any number of keys.",
+    ],
+    async () => {
+      const agent = newAddress();
+      const keys = [];
+      for (let i = 0; i < 12; i++) keys.push(await issue(agent));
+      expect((await Promise.all(keys.map(({ apiKey }) => works(apiKey)))).every(Boolean)).toBe(true);
+      const call = caller(scene.url, { authorization: `Bearer ${keys[0]?.apiKey}` });
+      expect(ok(await call<Json[]>("GET", "/v1/agents/me/api-keys"))).toHaveLength(12);
+    },
+  );
 });

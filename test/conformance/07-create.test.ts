@@ -1,9 +1,9 @@
 /** POST /v1/contracts. */
-import { describe, expect } from "vitest";
+import { expect } from "vitest";
 import { created, draft, type Json, newPair, ok, posted, quoteFor } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { lazy, openScene } from "../support/world.js";
-import { says, withDatabase, withMoney } from "./support/spec.js";
+import { chapter, says, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));
@@ -24,7 +24,7 @@ async function quotedFor(overrides: Json): Promise<void> {
   expect(status, JSON.stringify(body)).toBe(402);
 }
 
-describe("POST /v1/contracts", () => {
+chapter("POST /v1/contracts", () => {
   withMoney(
     "quoted amount is price for a client-initiated contract and Worker Stake (budgetOrPrice x workerStakeRatio) for a worker-initiated one.",
     async () => {
@@ -52,13 +52,28 @@ describe("POST /v1/contracts", () => {
     },
   );
 
-  withMoney("Client-initiated: escrowedFunds = budgetOrPrice, workerStake null.", async () => {
-    const contract = await created(scene, (await pair()).client, { budgetOrPrice: "12.34" });
-    expect(contract).toMatchObject({ budgetOrPrice: "12.34", escrowedFunds: "12.34", workerStake: null });
-  });
+  withMoney(
+    [
+      "Client-initiated: escrowedFunds = budgetOrPrice, workerStake null.",
+      "POST /v1/contracts / Body > `client`: caller pays price now and becomes client; worker stays null until someone accepts.",
+    ],
+    async () => {
+      const { client } = await pair();
+      expect(await created(scene, client, { initiator: "client", budgetOrPrice: "12.34" })).toMatchObject({
+        client: client.address,
+        worker: null,
+        budgetOrPrice: "12.34",
+        escrowedFunds: "12.34",
+        workerStake: null,
+      });
+    },
+  );
 
   withMoney(
-    "Worker-initiated: client null, worker = caller, escrowedFunds null, workerStake = budgetOrPrice x workerStakeRatio, initiator `worker`.",
+    [
+      "Worker-initiated: client null, worker = caller, escrowedFunds null, workerStake = budgetOrPrice x workerStakeRatio, initiator `worker`.",
+      "POST /v1/contracts / Body > `worker`: caller pays the Worker Stake now and becomes worker; client stays null until a Buyer accepts.",
+    ],
     async () => {
       const { worker } = await pair();
       expect(await created(scene, worker, { initiator: "worker" })).toMatchObject({
@@ -72,7 +87,10 @@ describe("POST /v1/contracts", () => {
   );
 
   withMoney(
-    "409 `duplicate_contract` (an identical contract by the caller exists and no different idempotencyKey was given)",
+    [
+      "409 `duplicate_contract` (an identical contract by the caller exists and no different idempotencyKey was given)",
+      "Errors > | 409 | duplicate_contract | Identical contract by the same caller without a distinct idempotencyKey. |",
+    ],
     async () => {
       const { client, worker } = await newPair(scene);
       const body = JSON.stringify(await draft(scene, { idempotencyKey: undefined }));
@@ -91,13 +109,17 @@ describe("POST /v1/contracts", () => {
   );
 
   says(
-    "429 `too_many_pending_attempts` (5 unpaid attempts already; an abandoned quote frees its slot after 30 minutes)",
+    [
+      "429 `too_many_pending_attempts` (5 unpaid attempts already; an abandoned quote frees its slot after 30 minutes)",
+      "Errors > | 429 | too_many_pending_attempts | 5 unpaid creation attempts outstanding. |",
+      "Limits > | Unpaid creation attempts per caller | 5 at a time (429 beyond) | Create Contract |",
+    ],
     async () => {
       const agent = await scene.newAgent();
-      const bodies = await Promise.all(Array.from({ length: 6 }, () => draft(scene)));
+      const bodies = await Promise.all(Array.from({ length: 7 }, () => draft(scene)));
       const answers = [];
       for (const body of bodies) answers.push(await agent.post("/v1/contracts", body));
-      expect(answers.map(({ status }) => status)).toEqual([402, 402, 402, 402, 402, 429]);
+      expect(answers.map(({ status }) => status)).toEqual([402, 402, 402, 402, 402, 429, 429]);
       expect(answers[5]?.error?.code).toBe("too_many_pending_attempts");
       expect(Number(answers[5]?.headers.get("retry-after"))).toBeGreaterThan(29 * 60);
       // A repeated request uses no second slot.
@@ -112,27 +134,24 @@ describe("POST /v1/contracts", () => {
     const answers = await Promise.all(bodies.map((body) => agent.post("/v1/contracts", body)));
     expect(answers.map(({ status }) => status).sort()).toEqual([402, 402, 402, 402, 402, 429]);
   });
-
-  withDatabase("an abandoned quote frees its slot after 30 minutes", async () => {
-    const agent = await scene.newAgent();
-    for (let i = 0; i < 5; i++) await agent.post("/v1/contracts", await draft(scene));
-    expect((await agent.post("/v1/contracts", await draft(scene))).status).toBe(429);
-    await scene.query(
-      "update app.terms set first_quoted_at = now() - interval '30 minutes' where caller = $1",
-      [agent.address],
-    );
-    expect((await agent.post("/v1/contracts", await draft(scene))).status).toBe(402);
-  });
 });
 
-describe("POST /v1/contracts / Body", () => {
-  says("| idempotencyKey | string | no | Up to 200 characters.", async () => {
-    await quotedFor({ idempotencyKey: "ü".repeat(200) });
-    await quotedFor({ idempotencyKey: undefined });
-    await refusedFor("idempotencyKey", { idempotencyKey: "x".repeat(201) });
-    await refusedFor("idempotencyKey", { idempotencyKey: "" });
-    await refusedFor("idempotencyKey", { idempotencyKey: 7 });
-  });
+chapter("POST /v1/contracts / Body", () => {
+  says(
+    [
+      "| idempotencyKey | string | no | Up to 200 characters.",
+      "Limits > | idempotencyKey length | up to 200 characters | Create Contract |",
+    ],
+    async () => {
+      await quotedFor({ idempotencyKey: "k".repeat(200) });
+      await quotedFor({ idempotencyKey: "ü".repeat(200) });
+      await quotedFor({ idempotencyKey: "😀".repeat(200) });
+      await quotedFor({ idempotencyKey: undefined });
+      await refusedFor("idempotencyKey", { idempotencyKey: "x".repeat(201) });
+      await refusedFor("idempotencyKey", { idempotencyKey: "" });
+      await refusedFor("idempotencyKey", { idempotencyKey: 7 });
+    },
+  );
   withMoney(
     "Byte-identical bodies from the same caller are the same creation attempt (needed so the 402 and its retry resolve to the same payTo).",
     async () => {
@@ -154,17 +173,26 @@ describe("POST /v1/contracts / Body", () => {
       expect(JSON.stringify(rows)).not.toContain(body.idempotencyKey);
     }
   });
-  withMoney("The retry of a 402 reuses the first request's key.", async () => {
-    const { client } = await pair();
-    const body = JSON.stringify(await draft(scene));
-    const quote = quoteOf(await client.post("/v1/contracts", body));
-    const paid = await client.post<Json>(
-      "/v1/contracts",
-      body,
-      version2(quote, await authorize(client, quote, scene)),
-    );
-    expect(ok(paid).id).toBe(quote.payTo);
-  });
+  withMoney(
+    [
+      "The retry of a 402 reuses the first request's key.",
+      "What the service does > The caller signs a stablecoin transfer authorization (a signed transferWithAuthorization, EIP-3009 style) and repeats the identical call with it attached.",
+      "Endpoints / Small print > Sign a stablecoin transfer authorization for the quoted amount.",
+    ],
+    async () => {
+      const { client } = await pair();
+      const body = JSON.stringify(await draft(scene));
+      const quote = quoteOf(await client.post("/v1/contracts", body));
+      const signed = await authorize(client, quote, scene);
+      expect(signed).toMatchObject({
+        to: quote.payTo,
+        value: BigInt(quote.maxAmountRequired),
+        signature: expect.stringMatching(/^0x[0-9a-f]{130}$/),
+      });
+      const paid = await client.post<Json>("/v1/contracts", body, version2(quote, signed));
+      expect(ok(paid).id).toBe(quote.payTo);
+    },
+  );
   withMoney("To post several otherwise identical contracts give each its own key.", async () => {
     const { client } = await pair();
     const body = await draft(scene);
@@ -174,22 +202,6 @@ describe("POST /v1/contracts / Body", () => {
     }
     expect(new Set(ids).size).toBe(3);
   });
-  withMoney(
-    "`client`: caller pays price now and becomes client; worker stays null until someone accepts.",
-    async () => {
-      const { client } = await pair();
-      const contract = await created(scene, client, { initiator: "client" });
-      expect(contract).toMatchObject({ client: client.address, worker: null, escrowedFunds: "50.0" });
-    },
-  );
-  withMoney(
-    "`worker`: caller pays the Worker Stake now and becomes worker; client stays null until a Buyer accepts.",
-    async () => {
-      const { worker } = await pair();
-      const contract = await created(scene, worker, { initiator: "worker" });
-      expect(contract).toMatchObject({ client: null, worker: worker.address, workerStake: "2.5" });
-    },
-  );
   says("`client` (default) or `worker`.", async () => {
     await refusedFor("initiator", { initiator: "judge" });
     await refusedFor("initiator", { initiator: 1 });
@@ -199,12 +211,19 @@ describe("POST /v1/contracts / Body", () => {
       for (const value of [undefined, null, "", "  ", 5, ["x"]]) await refusedFor(name, { [name]: value });
     });
   }
-  says("| acceptanceCriteria | array of string | yes | Up to 10. |", async () => {
-    await quotedFor({ acceptanceCriteria: Array(10).fill("Good") });
-    for (const value of [undefined, null, [], Array(11).fill("Good"), "Good", [1], [null], [""], {}]) {
-      await refusedFor("acceptanceCriteria", { acceptanceCriteria: value });
-    }
-  });
+  says(
+    [
+      "| acceptanceCriteria | array of string | yes | Up to 10. |",
+      "Limits > | acceptanceCriteria entries | up to 10 | Create Contract |",
+    ],
+    async () => {
+      await quotedFor({ acceptanceCriteria: ["Good"] });
+      await quotedFor({ acceptanceCriteria: Array(10).fill("Good") });
+      for (const value of [undefined, null, [], Array(11).fill("Good"), "Good", [1], [null], [""], {}]) {
+        await refusedFor("acceptanceCriteria", { acceptanceCriteria: value });
+      }
+    },
+  );
   says("| supplementaryMaterials | string | no | Reference to supporting data. |", async () => {
     await quotedFor({ supplementaryMaterials: "ipfs://x" });
     await quotedFor({ supplementaryMaterials: undefined });
@@ -232,15 +251,27 @@ describe("POST /v1/contracts / Body", () => {
       await refusedFor("applicationTerms", { application: "usageticket", applicationTerms: [1] });
     },
   );
-  says("| contractType | string | yes | Must be `fixed`. |", async () => {
-    for (const contractType of [undefined, "auction", "Fixed", null])
-      await refusedFor("contractType", { contractType });
-  });
-  says("| awardMethod | string | yes | `direct_award` or `open_tender`. |", async () => {
-    await quotedFor({ awardMethod: "direct_award", worker: somebody });
-    for (const awardMethod of [undefined, "lottery", "FDP", null])
-      await refusedFor("awardMethod", { awardMethod });
-  });
+  says(
+    [
+      "| contractType | string | yes | Must be `fixed`. |",
+      "| awardMethod | string | yes | `direct_award` or `open_tender`. |",
+      "| verificationMode | string | no | Must be `privacy-preserving`. |",
+      "Only direct_award and open_tender with fixed and privacy-preserving are implemented; other combinations are rejected.",
+      "Versioning > The `auction` contract type and `standard` verification mode are not implemented and are rejected.",
+      "Versioning / Combinations > Currently implemented contract combinations: fixed price with direct award or open tender, with privacy-preserving verification only.",
+    ],
+    async () => {
+      for (const verificationMode of ["privacy-preserving", undefined]) {
+        await quotedFor({ awardMethod: "direct_award", worker: somebody, verificationMode });
+        await quotedFor({ awardMethod: "open_tender", verificationMode });
+      }
+      for (const contractType of [undefined, "auction", "Fixed", null])
+        await refusedFor("contractType", { contractType });
+      for (const awardMethod of [undefined, "auction", "lottery", "FDP", null])
+        await refusedFor("awardMethod", { awardMethod });
+      await refusedFor("verificationMode", { verificationMode: "standard" });
+    },
+  );
   withMoney(
     "| worker | string (address) | required when direct_award | Omit for open_tender. |",
     async () => {
@@ -295,19 +326,6 @@ describe("POST /v1/contracts / Body", () => {
           await refusedFor(name, { [name]: value });
         }
       }
-    },
-  );
-  says("| verificationMode | string | no | Must be `privacy-preserving`. |", async () => {
-    await quotedFor({ verificationMode: "privacy-preserving" });
-    await quotedFor({ verificationMode: undefined });
-    await refusedFor("verificationMode", { verificationMode: "standard" });
-  });
-  says(
-    "Only direct_award and open_tender with fixed and privacy-preserving are implemented; other combinations are rejected.",
-    async () => {
-      await refusedFor("contractType", { contractType: "auction" });
-      await refusedFor("awardMethod", { awardMethod: "auction" });
-      await refusedFor("verificationMode", { verificationMode: "standard" });
     },
   );
 });

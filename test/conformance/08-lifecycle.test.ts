@@ -1,5 +1,5 @@
 /** Accept, delivery, approve, dispute, withdraw and cancel: roles, states, responses, races. */
-import { describe, expect } from "vitest";
+import { expect } from "vitest";
 import {
   created,
   delivered,
@@ -11,9 +11,10 @@ import {
   ok,
   type Pair,
   quoteFor,
+  untilStatus,
 } from "../support/contracts.js";
 import { lazy, openScene } from "../support/world.js";
-import { withMoney } from "./support/spec.js";
+import { chapter, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));
@@ -26,7 +27,7 @@ const award = ({ worker }: Pair) => ({ awardMethod: "direct_award", worker: work
 const codes = (answers: { status: number; error: { code: string } | undefined }[]) =>
   answers.map(({ status, error }) => error?.code ?? status).sort();
 
-describe("POST /v1/contracts/{id}/accept", () => {
+chapter("POST /v1/contracts/{id}/accept", () => {
   withMoney("Body: `accept` boolean required.", async () => {
     const { worker } = await pair();
     const { id } = await open();
@@ -83,31 +84,21 @@ describe("POST /v1/contracts/{id}/accept", () => {
     expect(quote).toMatchObject({ maxAmountRequired: "2500000", payTo: (await open()).id });
   });
 
-  withMoney("accept=false moves no money and completes at once.", async () => {
-    const parties = await newPair(scene);
-    const { id } = await created(scene, parties.client, award(parties));
-    const before = await scene.usdOf(parties.worker.address);
-    const declined = await parties.worker.post<Json>(`/v1/contracts/${id}/accept`, { accept: false });
-    expect([declined.status, declined.data?.status]).toEqual([200, "cancelled-unmatched"]);
-    expect(await scene.usdOf(parties.worker.address)).toBe(before);
-  });
-
-  withMoney("accept=true: status `matched`, workerStake set (worker set for open tender).", async () => {
-    expect(await match()).toMatchObject({
-      status: "matched",
-      workerStake: "2.5",
-      worker: (await pair()).worker.address,
-    });
-  });
-
   withMoney(
-    "accept=false: status `cancelled-unmatched`, Escrowed Funds refunded to the Client.",
+    [
+      "accept=false moves no money and completes at once.",
+      "accept=false: status `cancelled-unmatched`, Escrowed Funds refunded to the Client.",
+      "States and transitions > | created | Accept with accept=false | direct_award only, caller is the named worker | cancelled-unmatched | Escrowed Funds refunded to the Client. |",
+    ],
     async () => {
-      const { worker } = await pair();
-      const client = await scene.newAgent({ usd: "50" });
+      const [client, worker] = await Promise.all([
+        scene.newAgent({ usd: "50" }),
+        scene.newAgent({ usd: "2.5" }),
+      ]);
       const { id } = await created(scene, client, award({ client, worker }));
-      const declined = ok(await worker.post<Json>(`/v1/contracts/${id}/accept`, { accept: false }));
-      expect(declined.status).toBe("cancelled-unmatched");
+      const declined = await worker.post<Json>(`/v1/contracts/${id}/accept`, { accept: false });
+      expect([declined.status, declined.data?.status]).toEqual([200, "cancelled-unmatched"]);
+      expect(await scene.usdOf(worker.address)).toBe(2_500_000n);
       await eventually(() => scene.usdOf(client.address), 50_000_000n);
     },
   );
@@ -140,14 +131,20 @@ describe("POST /v1/contracts/{id}/accept", () => {
   });
 });
 
-describe("POST /v1/contracts/{id}/delivery", () => {
-  withMoney("caller must be the matched worker (else 403 `forbidden`).", async () => {
-    const { client } = await pair();
-    for (const agent of [client, await stranger()]) {
-      const refused = await agent.post(`/v1/contracts/${(await match()).id}/delivery`, { delivery: "x" });
-      expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
-    }
-  });
+chapter("POST /v1/contracts/{id}/delivery", () => {
+  withMoney(
+    [
+      "caller must be the matched worker (else 403 `forbidden`).",
+      "States and transitions > caller is the matched worker",
+    ],
+    async () => {
+      const { client } = await pair();
+      for (const agent of [client, await stranger()]) {
+        const refused = await agent.post(`/v1/contracts/${(await match()).id}/delivery`, { delivery: "x" });
+        expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
+      }
+    },
+  );
 
   withMoney("Body: `delivery` string required.", async () => {
     const { worker } = await pair();
@@ -166,7 +163,10 @@ describe("POST /v1/contracts/{id}/delivery", () => {
   });
 
   withMoney(
-    "Response 200: Contract with status `under-review` and delivery set; reviewDeadline unchanged.",
+    [
+      "Response 200: Contract with status `under-review` and delivery set; reviewDeadline unchanged.",
+      "Resources and their fields / Contract > | reviewDeadline | string (timestamp) | By which the Client must approve or dispute. Never moved by delivery. |",
+    ],
     async () => {
       const parties = await pair();
       const before = await matched(scene, parties);
@@ -177,11 +177,21 @@ describe("POST /v1/contracts/{id}/delivery", () => {
     },
   );
 
-  withMoney("Releases the Delivery decryption key to the Client.", async () => {
-    const { client } = await pair();
-    const { keys } = ok(await client.get<Json>(`/v1/contracts/${(await delivery()).id}/keys`));
-    expect(keys.map(({ field }: Json) => field)).toEqual(["delivery"]);
-  });
+  withMoney(
+    [
+      "Releases the Delivery decryption key to the Client.",
+      "Resources and their fields / Contract > the Delivery decryption key is released to the Client on delivery",
+    ],
+    async () => {
+      const { client, worker } = await pair();
+      const { id } = await matched(scene, { client, worker });
+      const fields = async () =>
+        ok(await client.get<Json>(`/v1/contracts/${id}/keys`)).keys.map(({ field }: Json) => field);
+      expect(await fields()).not.toContain("delivery");
+      ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" }));
+      expect(await fields()).toEqual(["delivery"]);
+    },
+  );
 
   withMoney("two deliveries at the same moment: one counts", async () => {
     const { worker } = await pair();
@@ -194,7 +204,7 @@ describe("POST /v1/contracts/{id}/delivery", () => {
   });
 });
 
-describe("POST /v1/contracts/{id}/approve", () => {
+chapter("POST /v1/contracts/{id}/approve", () => {
   withMoney("caller must be the Client (else 403).", async () => {
     for (const agent of [(await pair()).worker, await stranger()]) {
       const refused = await agent.post(`/v1/contracts/${(await delivery()).id}/approve`);
@@ -211,7 +221,10 @@ describe("POST /v1/contracts/{id}/approve", () => {
   });
 
   withMoney(
-    "Response 200: Contract with status `resolved` and criteriaMet all `met` (for the usage-ticket application the result computed at delivery is used).",
+    [
+      "Response 200: Contract with status `resolved` and criteriaMet all `met` (for the usage-ticket application the result computed at delivery is used).",
+      "States and transitions / Rows > | under-review | Approve | caller is the Client, before reviewDeadline | resolved | criteriaMet set to `met` for every criterion (for the usage-ticket application the criteriaMet computed at delivery is kept). |",
+    ],
     async () => {
       const parties = await pair();
       const plain = await delivered(scene, parties);
@@ -249,7 +262,7 @@ describe("POST /v1/contracts/{id}/approve", () => {
   });
 });
 
-describe("POST /v1/contracts/{id}/dispute", () => {
+chapter("POST /v1/contracts/{id}/dispute", () => {
   withMoney("caller must be the Client (else 403).", async () => {
     for (const agent of [(await pair()).worker, await stranger()]) {
       const refused = await agent.post(`/v1/contracts/${(await delivery()).id}/dispute`);
@@ -263,7 +276,10 @@ describe("POST /v1/contracts/{id}/dispute", () => {
   });
 
   withMoney(
-    "Response 200: Contract with status `disputed`, disputeBond set, backupAgents starting empty and filling as agents stake through votes, up to baRecruitCount.",
+    [
+      "Response 200: Contract with status `disputed`, disputeBond set, backupAgents starting empty and filling as agents stake through votes, up to baRecruitCount.",
+      "States and transitions > | under-review | Dispute | caller is the Client, before reviewDeadline, Dispute Bond payment settled | disputed | disputeBond set; Backup Agent recruitment opens; backupAgents fills as agents vote. |",
+    ],
     async () => {
       const before = await delivered(scene, await pair());
       const after = ok(await (await pair()).client.pay<Json>(`/v1/contracts/${before.id}/dispute`));
@@ -283,7 +299,7 @@ describe("POST /v1/contracts/{id}/dispute", () => {
   });
 });
 
-describe("POST /v1/contracts/{id}/withdraw", () => {
+chapter("POST /v1/contracts/{id}/withdraw", () => {
   withMoney("caller must be the matched worker (else 403).", async () => {
     for (const agent of [(await pair()).client, await stranger()]) {
       const refused = await agent.post(`/v1/contracts/${(await match()).id}/withdraw`);
@@ -297,13 +313,18 @@ describe("POST /v1/contracts/{id}/withdraw", () => {
   });
 
   withMoney(
-    "Response 200: Contract with status `cancelled-withdrawn`; workerStake keeps its original value.",
+    [
+      "Response 200: Contract with status `cancelled-withdrawn`; workerStake keeps its original value.",
+      "Resources and their fields / Contract > Keeps the original amount after a withdrawal.",
+    ],
     async () => {
       const parties = await newPair(scene);
       const before = await matched(scene, parties);
       const balance = await scene.usdOf(parties.worker.address);
       const after = ok(await parties.worker.post<Json>(`/v1/contracts/${before.id}/withdraw`));
       expect(after).toEqual({ ...before, status: "cancelled-withdrawn" });
+      const later = await untilStatus(parties.client, before.id, "cancelled-withdrawn");
+      expect([after.workerStake, later.workerStake]).toEqual(["2.5", "2.5"]);
       // 30% of the stake go to the Client.
       await eventually(() => scene.usdOf(parties.worker.address), balance + 1_750_000n);
     },
@@ -318,7 +339,7 @@ describe("POST /v1/contracts/{id}/withdraw", () => {
   });
 });
 
-describe("POST /v1/contracts/{id}/cancel", () => {
+chapter("POST /v1/contracts/{id}/cancel", () => {
   withMoney(
     "caller must be the Initiator (the client for a client-initiated contract, the worker for a worker-initiated one; else 403).",
     async () => {
@@ -347,13 +368,21 @@ describe("POST /v1/contracts/{id}/cancel", () => {
   });
 
   withMoney(
-    "Response 200: Contract with status `cancelled-by-initiator`; the Initiator's own commitment is refunded in full.",
+    [
+      "Response 200: Contract with status `cancelled-by-initiator`; the Initiator's own commitment is refunded in full.",
+      "States and transitions > | created | Cancel | caller is the Initiator | cancelled-by-initiator | Whatever the Initiator posted at creation is refunded in full. |",
+    ],
     async () => {
-      const client = await scene.newAgent({ usd: "50" });
-      const before = await created(scene, client);
-      const after = ok(await client.post<Json>(`/v1/contracts/${before.id}/cancel`));
-      expect(after).toEqual({ ...before, status: "cancelled-by-initiator" });
-      await eventually(() => scene.usdOf(client.address), 50_000_000n);
+      for (const [initiator, usd, deposit] of [
+        ["client", "50", 50_000_000n],
+        ["worker", "2.5", 2_500_000n],
+      ] as const) {
+        const agent = await scene.newAgent({ usd });
+        const before = await created(scene, agent, { initiator });
+        const after = ok(await agent.post<Json>(`/v1/contracts/${before.id}/cancel`));
+        expect(after).toEqual({ ...before, status: "cancelled-by-initiator" });
+        await eventually(() => scene.usdOf(agent.address), deposit);
+      }
     },
   );
 

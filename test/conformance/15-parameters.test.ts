@@ -1,12 +1,11 @@
 /** The meaning of the protocol parameters, shown by the money that they move, and the transitions that apply them. */
-import { describe, expect } from "vitest";
+import { expect } from "vitest";
 import {
   ballot,
   checkpointBody,
   created,
   delivered,
   disputed,
-  draft,
   type Json,
   matched,
   newJuror,
@@ -17,7 +16,7 @@ import {
   untilStatus,
 } from "../support/contracts.js";
 import { lazy, openScene } from "../support/world.js";
-import { says, withJury, withMoney } from "./support/spec.js";
+import { chapter, says, withJury, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));
@@ -36,14 +35,25 @@ async function payouts({ client }: Pair, id: string): Promise<Record<string, str
   return paid;
 }
 
-describe("Protocol parameters / Meaning", () => {
-  withMoney("Fraction of contract value taken from every settlement payout into the Treasury.", async () => {
-    const parties = await pair();
-    const { id } = await delivered(scene, parties, PRICE);
-    ok(await parties.client.post(`/v1/contracts/${id}/approve`));
-    await untilStatus(parties.client, id, "settled-all-met");
-    expect(await payouts(parties, id)).toEqual({ treasury: ["0.615"], worker: ["11.685", "0.615"] });
-  });
+chapter("Protocol parameters / Meaning", () => {
+  withMoney(
+    [
+      "Fraction of contract value taken from every settlement payout into the Treasury.",
+      "States and transitions / Rules > Every settlement payout takes protocolFee into the Treasury.",
+    ],
+    async () => {
+      const parties = await newPair(scene);
+      const { client, worker } = parties;
+      const { id } = await delivered(scene, parties, PRICE);
+      const before = await scene.usdOf(worker.address);
+      ok(await client.post(`/v1/contracts/${id}/approve`));
+      await untilStatus(client, id, "settled-all-met");
+      expect(await payouts(parties, id)).toEqual({ treasury: ["0.615"], worker: ["11.685", "0.615"] });
+      const { legs } = ok(await client.get<Json>(`/v1/contracts/${id}/settlement`));
+      expect(legs.find(({ to }: Json) => to === "treasury").state).toBe("confirmed");
+      expect(await scene.usdOf(worker.address)).toBe(before + 12_300_000n);
+    },
+  );
 
   withMoney("Worker Stake as fraction of contract value.", async () => {
     const { client, worker } = await pair();
@@ -95,7 +105,7 @@ describe("Protocol parameters / Meaning", () => {
   });
 });
 
-describe("States and transitions / Rows", () => {
+chapter("States and transitions / Rows", () => {
   says(
     "Contract `status` values: `created`, `matched`, `under-review`, `disputed`, `resolved`, `cancelled-unmatched`, `cancelled-withdrawn`, `cancelled-by-initiator`, `cancelled-absent`.",
     async () => {
@@ -126,7 +136,10 @@ describe("States and transitions / Rows", () => {
   );
 
   withMoney(
-    "| matched | Submit Checkpoint | caller is the matched worker | matched | No status change; any number allowed. |",
+    [
+      "| matched | Submit Checkpoint | caller is the matched worker | matched | No status change; any number allowed. |",
+      "What the service does > A contract that delivers continuously can receive periodic checkpoints from its Worker without ending.",
+    ],
     async () => {
       const parties = await pair();
       const contract = await matched(scene, parties, PRICE);
@@ -135,43 +148,6 @@ describe("States and transitions / Rows", () => {
         ok(await parties.worker.post(`/v1/contracts/${contract.id}/checkpoint`, body), 201);
       }
       expect((await parties.client.get(`/v1/contracts/${contract.id}`)).data).toEqual(contract);
-    },
-  );
-
-  withMoney(
-    "| under-review | Approve | caller is the Client, before reviewDeadline | resolved | criteriaMet set to `met` for every criterion (for the usage-ticket application the criteriaMet computed at delivery is kept). |",
-    async () => {
-      const parties = await pair();
-      const application = { application: "usageticket", applicationTerms: { criteria: [null, null] } };
-      for (const [overrides, outcome] of [
-        [{}, "met"],
-        [application, "unclear"],
-      ] as const) {
-        const { id } = await delivered(scene, parties, { ...PRICE, ...overrides });
-        const approved = ok(await parties.client.post<Json>(`/v1/contracts/${id}/approve`));
-        expect(approved).toMatchObject({ status: "resolved", criteriaMet: [outcome, outcome] });
-      }
-    },
-  );
-});
-
-describe("Versioning / Combinations", () => {
-  withMoney(
-    "Currently implemented contract combinations: fixed price with direct award or open tender, with privacy-preserving verification only.",
-    async () => {
-      const { worker } = await pair();
-      const agent = await scene.newAgent();
-      for (const [awardMethod, named] of [
-        ["direct_award", worker.address],
-        ["open_tender", undefined],
-      ]) {
-        const body = await draft(scene, {
-          awardMethod,
-          worker: named,
-          verificationMode: "privacy-preserving",
-        });
-        expect((await agent.post("/v1/contracts", body)).status).toBe(402);
-      }
     },
   );
 });

@@ -1,6 +1,6 @@
 /** Sentences between the tables of the specification. */
 import { verifyMessage } from "viem";
-import { describe, expect } from "vitest";
+import { expect } from "vitest";
 import { caller } from "../support/agent.js";
 import {
   checkpointBody,
@@ -17,12 +17,12 @@ import {
 } from "../support/contracts.js";
 import { authorize, version1, version2 } from "../support/payment.js";
 import { lazy, openScene } from "../support/world.js";
-import { says, withDatabase, withMoney } from "./support/spec.js";
+import { chapter, says, withDatabase, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));
 
-describe("Endpoints / Small print", () => {
+chapter("Endpoints / Small print", () => {
   says("All bodies are JSON.", async () => {
     const agent = await scene.newAgent();
     const { body: quoted, headers } = await agent.post("/v1/contracts", await draft(scene));
@@ -56,14 +56,6 @@ describe("Endpoints / Small print", () => {
     }
   });
 
-  withMoney("Sign a stablecoin transfer authorization for the quoted amount.", async () => {
-    const { client } = await pair();
-    const quote = await quoteFor(client, "/v1/contracts", await draft(scene));
-    const { signature, ...authorization } = await authorize(client, quote, scene);
-    expect(authorization).toMatchObject({ to: quote.payTo, value: BigInt(quote.maxAmountRequired) });
-    expect(signature).toMatch(/^0x[0-9a-f]{130}$/);
-  });
-
   withMoney(
     "Payment-carrying calls additionally carry a signed transfer authorization in `PAYMENT-SIGNATURE` or `X-PAYMENT`.",
     async () => {
@@ -83,24 +75,21 @@ describe("Endpoints / Small print", () => {
   );
 });
 
-describe("Keys / Small print", () => {
-  says("Sign `message` locally with the address's private key using EIP-191 personal_sign.", async () => {
-    const { address, account } = await scene.newAgent();
-    const { message } = ok(await scene.call<Json>("POST", `/v1/agents/${address}/challenge`));
-    const signature = await account.signMessage({ message });
-    expect(await verifyMessage({ address, message, signature })).toBe(true);
-    for (const line of [address, `Chain ID: ${scene.chainId}`]) expect(message).toContain(line);
-  });
-
+chapter("Keys / Small print", () => {
   says(
-    "The server recovers the signer and requires it to equal the address the challenge was issued to.",
+    [
+      "Sign `message` locally with the address's private key using EIP-191 personal_sign.",
+      "What the service does > An agent proves control of its address by signing a server-issued challenge off-chain (no transaction, no gas) and receives an API key.",
+    ],
     async () => {
-      const [agent, other] = await Promise.all([scene.newAgent(), scene.newAgent()]);
-      const { challengeId } = await signedChallenge(scene, agent);
-      const { signature } = await signedChallenge(scene, other);
-      const path = `/v1/agents/${agent.address}/api-key`;
-      const refused = await scene.call("POST", path, { body: { challengeId, signature } });
-      expect([refused.status, refused.error?.code]).toEqual([401, "invalid_signature"]);
+      const { address, account } = await scene.newAgent();
+      const { challengeId, message } = ok(await scene.call<Json>("POST", `/v1/agents/${address}/challenge`));
+      const signature = await account.signMessage({ message });
+      expect(await verifyMessage({ address, message, signature })).toBe(true);
+      for (const line of [address, `Chain ID: ${scene.chainId}`]) expect(message).toContain(line);
+      const body = { challengeId, signature };
+      const issued = await scene.call<Json>("POST", `/v1/agents/${address}/api-key`, { body });
+      expect(issued.data.apiKey).toEqual(expect.any(String));
     },
   );
 
@@ -112,24 +101,33 @@ describe("Keys / Small print", () => {
     }
   });
 
-  withDatabase("The plaintext key is returned once and only its hash is stored.", async () => {
-    const { address, account, apiKey } = await scene.newAgent();
-    const call = caller(scene.url, { authorization: `Bearer ${apiKey}` });
-    const list = await call("GET", "/v1/agents/me/api-keys");
-    expect(JSON.stringify(list.body)).not.toContain(apiKey);
-    const issued = await signedChallenge(scene, { address, account });
-    const { data } = await scene.call<Json>("POST", `/v1/agents/${address}/api-key`, { body: issued });
-    expect(data.apiKey).not.toBe(apiKey);
-    const tables = await scene.query<{ name: string }>(
-      "select format('%I.%I', table_schema, table_name) as name from information_schema.tables where table_schema = 'app' and table_type = 'BASE TABLE'",
-    );
-    for (const { name } of tables) {
-      const [row] = await scene.query(`select count(*)::int as found from ${name} t where t::text like $1`, [
-        `%${apiKey}%`,
-      ]);
-      expect(row?.found, name).toBe(0);
-    }
-  });
+  withDatabase(
+    [
+      "The plaintext key is returned once and only its hash is stored.",
+      "Resources and their fields / API key > only its hash is stored",
+    ],
+    async () => {
+      const { address, account, apiKey } = await scene.newAgent();
+      const call = caller(scene.url, { authorization: `Bearer ${apiKey}` });
+      const list = await call("GET", "/v1/agents/me/api-keys");
+      expect(JSON.stringify(list.body)).not.toContain(apiKey);
+      const issued = await signedChallenge(scene, { address, account });
+      const { data } = await scene.call<Json>("POST", `/v1/agents/${address}/api-key`, { body: issued });
+      expect(data.apiKey).not.toBe(apiKey);
+      const stored = await scene.query("select 1 from app.api_key where id = $1", [data.keyId]);
+      expect(stored).toHaveLength(1);
+      // Without the prefix that all keys share.
+      const secrets = [apiKey, data.apiKey].map((key) => `%${key.slice(8)}%`);
+      const tables = await scene.query<{ name: string }>(
+        "select format('%I.%I', table_schema, table_name) as name from information_schema.tables where table_schema = 'app' and table_type = 'BASE TABLE'",
+      );
+      for (const { name } of tables) {
+        const sql = `select count(*)::int as found from ${name} t where t::text like any ($1)`;
+        const [row] = await scene.query(sql, [secrets]);
+        expect(row?.found, name).toBe(0);
+      }
+    },
+  );
 
   says("`keyId` string optional.", async () => {
     const agent = await scene.newAgent();
@@ -143,39 +141,37 @@ describe("Keys / Small print", () => {
   });
 });
 
-describe("Work / Small print", () => {
-  withMoney("For the usage-ticket application criteriaMet is filled in by this call.", async () => {
-    const { client, worker } = await pair();
-    const criteria = [">=", ">", "<=", "<", "=="].map((op) => ({ metric: "tokens", op, target: 12 }));
-    const { id, criteriaMet } = await matched(
-      scene,
-      { client, worker },
-      {
-        acceptanceCriteria: criteria.map(({ op }) => `tokens ${op} 12`),
-        application: "usageticket",
-        applicationTerms: { criteria },
-      },
-    );
-    expect(criteriaMet).toBeNull();
-    const body = await checkpointBody(scene, { data: { tokens: 12 } });
-    ok(await worker.post(`/v1/contracts/${id}/checkpoint`, body), 201);
-    expect((await client.get<Json>(`/v1/contracts/${id}`)).data.criteriaMet).toBeNull();
-    const delivered = ok(await worker.post<Json>(`/v1/contracts/${id}/delivery`, { delivery: "x" }));
-    expect(delivered.criteriaMet).toEqual(["met", "not met", "met", "not met", "met"]);
-  });
-
-  withMoney("Response 201: the Checkpoint.", async () => {
-    const { client, worker } = await pair();
-    const { id } = await matched(scene, { client, worker });
-    const body = await checkpointBody(scene);
-    const checkpoint = ok(await worker.post<Json>(`/v1/contracts/${id}/checkpoint`, body), 201);
-    expect(checkpoint).toEqual({
-      ...body,
-      contractId: id,
-      id: expect.any(String),
-      createdAt: expect.any(String),
-    });
-  });
+chapter("Work / Small print", () => {
+  withMoney(
+    [
+      "For the usage-ticket application criteriaMet is filled in by this call.",
+      "States and transitions > | matched | Submit Delivery | caller is the matched worker, Delivery Deadline not passed | under-review | delivery set; Review Deadline unchanged; for the usage-ticket application criteriaMet is computed at this moment. |",
+    ],
+    async () => {
+      const { client, worker } = await pair();
+      const criteria = [">=", ">", "<=", "<", "=="].map((op) => ({ metric: "tokens", op, target: 12 }));
+      const { id, criteriaMet, reviewDeadline } = await matched(
+        scene,
+        { client, worker },
+        {
+          acceptanceCriteria: [...criteria.map(({ op }) => `tokens ${op} 12`), "Judged by the client"],
+          application: "usageticket",
+          applicationTerms: { criteria: [...criteria, null] },
+        },
+      );
+      expect(criteriaMet).toBeNull();
+      const body = await checkpointBody(scene, { data: { tokens: 12 } });
+      ok(await worker.post(`/v1/contracts/${id}/checkpoint`, body), 201);
+      expect((await client.get<Json>(`/v1/contracts/${id}`)).data.criteriaMet).toBeNull();
+      const delivered = ok(await worker.post<Json>(`/v1/contracts/${id}/delivery`, { delivery: "x" }));
+      expect(delivered).toMatchObject({
+        status: "under-review",
+        reviewDeadline,
+        delivery: expect.any(String),
+      });
+      expect(delivered.criteriaMet).toEqual(["met", "not met", "met", "not met", "met", "unclear"]);
+    },
+  );
 
   withMoney(
     "the same data is obtainable from contract listings and vote listings filtered by worker, client and status.",
@@ -197,7 +193,7 @@ describe("Work / Small print", () => {
   );
 });
 
-describe("Profiles / Small print", () => {
+chapter("Profiles / Small print", () => {
   withMoney("The profile feeds no reputation metric and is not an identity.", async () => {
     const agent = await scene.newAgent({ usd: "100" });
     const { contract } = await posted(scene, agent);
@@ -222,18 +218,25 @@ describe("Profiles / Small print", () => {
     }
   });
 
-  says("| Profile versions | 10 per rolling 24 hours per agent | Profile |", async () => {
-    const [agent, other] = await Promise.all([scene.newAgent(), scene.newAgent()]);
-    const update = () => agent.post("/v1/agents/me/profile", { bio: "again" });
-    const answers = await Promise.all(Array.from({ length: 15 }, update));
-    expect(answers.filter(({ status }) => status === 201)).toHaveLength(10);
-    for (const { status, error } of answers)
-      expect(error?.code ?? status).toBeOneOf([201, "too_many_profile_updates"]);
-    ok(await other.post("/v1/agents/me/profile", {}), 201);
-  });
+  says(
+    [
+      "| Profile versions | 10 per rolling 24 hours per agent | Profile |",
+      "Errors > | 429 | too_many_profile_updates | More than 10 profile versions in a rolling 24 hours. |",
+    ],
+    async () => {
+      const [agent, other] = await Promise.all([scene.newAgent(), scene.newAgent()]);
+      const update = () => agent.post("/v1/agents/me/profile", { bio: "again" });
+      const answers = await Promise.all(Array.from({ length: 15 }, update));
+      const refused = answers.filter(({ status }) => status !== 201);
+      expect(refused).toHaveLength(5);
+      for (const { status, error } of refused)
+        expect([status, error?.code]).toEqual([429, "too_many_profile_updates"]);
+      ok(await other.post("/v1/agents/me/profile", {}), 201);
+    },
+  );
 });
 
-describe("Lists / Pages", () => {
+chapter("Lists / Pages", () => {
   withMoney("a page never skips or repeats a contract while others are created", async () => {
     const { client, worker } = await newPair(scene);
     const there = new Set<string>();
