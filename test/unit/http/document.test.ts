@@ -96,6 +96,10 @@ describe("the published document", () => {
     }
   });
 
+  it("requires a key for an operation about the caller", () => {
+    expect(operations.find(({ id }) => id === "listApiKeys")?.security).toEqual([{ apiKey: [] }]);
+  });
+
   it("describes the payment of every paid call: quote, headers and security", () => {
     const paid = operations.filter(({ responses }) => responses[402] !== undefined);
     expect(paid.map(({ id }) => id)).toEqual([
