@@ -17,45 +17,99 @@ export function createSlots(count: number): <T>(task: () => Promise<T>) => Promi
   };
 }
 
+export interface Reader {
+  /** IP address. An agent's addresses are free, so a client takes turns as one, however many it has. */
+  client: string;
+  caller: string;
+}
+
+interface Waiting {
+  caller: string;
+  start(): void;
+  refuse(): void;
+}
+
 /**
- * Runs at most `count` tasks at once, and at most one of each key. Keys take turns: a key with many tasks delays only
- * its own. `refuse` throws if too many tasks wait.
+ * Runs at most `count` tasks at once, and at most one of each client. Clients take turns, and so do the callers of a
+ * client: many tasks delay their own caller most. Beyond the maximum of waiting tasks, of a client or of all, the newest
+ * of whoever has most fails with the error that `refuse` makes.
  */
 export function createFairSlots(
   count: number,
-  options: { maxWaiting: number; maxWaitingPerKey: number; refuse: () => never },
-): <T>(key: string, task: () => Promise<T>) => Promise<T> {
+  options: { maxWaiting: number; maxWaitingPerClient: number; refuse: () => Error },
+): <T>(reader: Reader, task: () => Promise<T>) => Promise<T> {
   const running = new Set<string>();
   /** In the order of turns. */
-  const queues = new Map<string, (() => void)[]>();
+  const queues = new Map<string, Waiting[]>();
   let waiting = 0;
 
   const startNext = (): void => {
-    for (const [key, queue] of queues) {
+    for (const [client, queue] of queues) {
       if (running.size >= count) return;
-      if (running.has(key)) continue;
-      running.add(key);
+      if (running.has(client)) continue;
+      running.add(client);
       waiting -= 1;
-      queues.delete(key);
-      const start = queue.shift();
-      if (queue.length > 0) queues.set(key, queue);
-      start?.();
+      queues.delete(client);
+      const next = queue.shift();
+      if (queue.length > 0) queues.set(client, queue);
+      next?.start();
     }
   };
 
-  return async (key, task) => {
-    const queue = queues.get(key) ?? [];
-    if (running.size >= count || running.has(key)) {
-      if (waiting >= options.maxWaiting || queue.length >= options.maxWaitingPerKey) options.refuse();
-      queues.set(key, queue);
-      waiting += 1;
-      await new Promise<void>((resolve) => queue.push(resolve));
-    } else running.add(key);
+  const refuseNewest = (queue: Waiting[]): void => {
+    waiting -= 1;
+    queue.pop()?.refuse();
+  };
+
+  /** Throws for a task that is itself the newest of whoever has most. */
+  const makeRoom = (queue: Waiting[], caller: string): void => {
+    if (queue.length >= options.maxWaitingPerClient) {
+      const most = queue.at(-1)?.caller ?? caller;
+      if (countOf(queue, most) <= countOf(queue, caller) + 1) throw options.refuse();
+      refuseNewest(queue);
+    } else if (waiting >= options.maxWaiting) {
+      const longest = [...queues.values()].reduce(
+        (most, one) => (one.length > most.length ? one : most),
+        queue,
+      );
+      if (longest.length > queue.length + 1) refuseNewest(longest);
+      else if (queue.length > 0) throw options.refuse();
+    }
+  };
+
+  const join = (client: string, caller: string): Promise<void> => {
+    const queue = queues.get(client) ?? [];
+    makeRoom(queue, caller);
+    queues.set(client, queue);
+    waiting += 1;
+    return new Promise((start, reject) => {
+      insert(queue, { caller, start, refuse: () => reject(options.refuse()) });
+    });
+  };
+
+  return async ({ client, caller }, task) => {
+    if (running.size >= count || running.has(client)) await join(client, caller);
+    else running.add(client);
     try {
       return await task();
     } finally {
-      running.delete(key);
+      running.delete(client);
       startNext();
     }
   };
+}
+
+const countOf = (queue: Waiting[], caller: string): number =>
+  queue.filter((task) => task.caller === caller).length;
+
+/** Behind as many tasks of each other caller as its own has. The last task is then of the caller that has most. */
+function insert(queue: Waiting[], task: Waiting): void {
+  const own = countOf(queue, task.caller);
+  const seen = new Map<string, number>();
+  const later = queue.findIndex(({ caller }) => {
+    const before = seen.get(caller) ?? 0;
+    seen.set(caller, before + 1);
+    return before > own;
+  });
+  queue.splice(later < 0 ? queue.length : later, 0, task);
 }

@@ -24,8 +24,8 @@ import { docsRoutes } from "../pages/reference.js";
 import { limitPages } from "../pages/request.js";
 import { pageNotFound, pageRoutes } from "../pages/routes.js";
 import { rawBody } from "./body.js";
-import { crossOrigin, identify, requestContext, securityHeaders } from "./middleware.js";
-import { rateLimit } from "./rate-limit.js";
+import { crossOrigin, requestContext, securityHeaders } from "./middleware.js";
+import { limitDownloads, rateLimit } from "./rate-limit.js";
 import { notFound, onError } from "./responses.js";
 import { type AppEnv, createRouter } from "./router.js";
 
@@ -58,8 +58,8 @@ export function createApp(given: Omit<Deps, "streams">): OpenAPIHono<AppEnv> {
   const app = createRouter();
   app.onError(onError);
 
-  app.use(requestContext(deps), securityHeaders, crossOrigin);
-  app.use("/v1/*", identify(deps), rateLimit(deps.config), rawBody(LIMITS.bodyBytes));
+  app.use(requestContext(deps), securityHeaders, crossOrigin, limitDownloads(config));
+  app.use("/v1/*", rateLimit(deps), rawBody(LIMITS.bodyBytes));
 
   app.route("/", systemRoutes(deps));
   for (const operation of OPERATIONS) operation.mount(app, deps);

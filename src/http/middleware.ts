@@ -5,7 +5,6 @@ import { createMiddleware } from "hono/factory";
 import { matchedRoutes } from "hono/route";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
-import { bearerKey } from "../features/agents/api-key.js";
 import { inRequest } from "../logger.js";
 import type { AppEnv, CallerEnv } from "./router.js";
 
@@ -39,14 +38,6 @@ export const requestContext = ({ logger, metrics }: Pick<Deps, "logger" | "metri
 function routeOf(c: Context): string {
   return matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path ?? "unmatched";
 }
-
-/** Looks up the key's owner for limits, logs and `requireKey`; refuses nothing. */
-export const identify = ({ keys, config }: Pick<Deps, "keys" | "config">) =>
-  createMiddleware<AppEnv>(async (c, next) => {
-    const key = bearerKey(c.req.header("authorization") ?? "", config.environment);
-    if (key !== null) c.set("identity", await keys.ownerOf(key));
-    await next();
-  });
 
 /**
  * Passes only requests with an active API key, and sets `caller`. List it in a route's `middleware`, where it runs

@@ -48,14 +48,15 @@ export function body<S extends Schema>(description: string, schema: S): Returns<
   return { status: 200, response, relays: false, send: (c, result) => sendJson(c, result, 200) };
 }
 
-/** A read gets a strong ETag, and `304` without a body if the caller has the same bytes. */
-function sendJson(c: Context, result: unknown, status: 200 | 201): Response {
+/** A read gets a strong ETag, and `304` without a body if the caller has the same bytes; a long one is a download. */
+export function sendJson(c: Context, result: unknown, status: 200 | 201): Response {
   const text = JSON.stringify(result);
   const { method } = c.req;
   if (method === "GET" || method === "HEAD") {
     const etag = `"${createHash("sha1").update(text).digest("base64url")}"`;
     c.header("ETag", etag);
     if (isKnown(c.req.header("if-none-match"), etag)) return c.body(null, 304);
+    (c as Context<AppEnv>).get("limitDownload")(text.length);
   }
   return c.body(text, status, JSON_TYPE);
 }
@@ -125,6 +126,12 @@ export interface Call<P, Q, H, B> {
 
 /** Hex digits of a header's signature: leaves room for a multisig of dozens of owners, within Node's limit of all headers. */
 const MAX_SIGNATURE_LENGTH = 8_192;
+
+/** Its limit is the client IP's: who signs in has no address yet, and can have any number. */
+const countedByClient = createMiddleware<AppEnv>(async (c, next) => {
+  c.get("limitClient")();
+  await next();
+});
 
 /** Without a content type, an empty body is not refused for having the wrong one. */
 const untypedIfEmpty = createMiddleware<AppEnv>(async (c, next) => {
@@ -199,7 +206,10 @@ export function operation<
     summary,
     ...(note.length === 0 ? {} : { description: note.join(" ") }),
     ...(needsKey ? { security: KEY_SECURITY } : {}),
-    middleware: [...(needsKey ? [requireKey] : []), ...(declaration.optionalBody ? [untypedIfEmpty] : [])],
+    middleware: [
+      ...(needsKey ? [requireKey] : method === "get" ? [] : [countedByClient]),
+      ...(declaration.optionalBody ? [untypedIfEmpty] : []),
+    ],
     request: {
       ...(params === undefined ? {} : { params }),
       ...(query === undefined ? {} : { query }),

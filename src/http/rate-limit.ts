@@ -7,10 +7,13 @@
 import type { ServerResponse } from "node:http";
 import { isIPv6 } from "node:net";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import type { Address } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
 import type { Config } from "../config.js";
 import { AppError } from "../errors.js";
+import { bearerKey } from "../features/agents/api-key.js";
+import type { KeyOwners } from "../features/agents/key-owners.js";
 import type { AppEnv } from "./router.js";
 
 const WINDOW_SECONDS = 60;
@@ -20,6 +23,8 @@ const MAX_COUNTED = 100_000;
 export interface RateLimiter {
   /** Counts one request of `key`. */
   take(key: string): { allowed: boolean; remaining: number; resetSeconds: number };
+  /** Takes back one counted request of `key`. */
+  giveBack(key: string): void;
   readonly limit: number;
 }
 
@@ -43,6 +48,10 @@ export function createRateLimiter(limit: number, now: () => number = () => perfo
         remaining: Math.max(0, limit - window.count),
         resetSeconds: Math.max(1, Math.ceil((window.endsAt - time) / 1000)),
       };
+    },
+    giveBack(key) {
+      const window = windows.get(key);
+      if (window !== undefined) window.count = Math.max(0, window.count - 1);
     },
   };
 }
@@ -72,43 +81,86 @@ export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimi
   });
 }
 
-/** Limits reads and writes per address, and everything without a key per client IP. Runs after `identify`. */
-export function rateLimit({ rateLimits, trustedProxies }: Pick<Config, "rateLimits" | "trustedProxies">) {
+/**
+ * Looks up the key's owner for limits, logs and `requireKey`, then limits reads and writes per address, and everything
+ * without a key per client IP.
+ */
+export function rateLimit({
+  keys,
+  config: { rateLimits, trustedProxies, environment },
+}: {
+  keys: KeyOwners;
+  config: Pick<Config, "rateLimits" | "trustedProxies" | "environment">;
+}) {
   const reads = createRateLimiter(rateLimits.reads);
   const writes = createRateLimiter(rateLimits.writes);
   const anonymous = createRateLimiter(rateLimits.anonymous);
+  /** Anyone can make up keys, and each costs a read of the database. Keys of agents are given back. */
+  const unknownKeys = createRateLimiter(rateLimits.reads);
+
+  const ownerOf = async (c: Context<AppEnv>, client: string): Promise<Address | null> => {
+    const key = bearerKey(c.req.header("authorization") ?? "", environment);
+    if (key === null) return null;
+    const isLookup = !keys.isKept(key);
+    if (isLookup) takeOrRefuse(c, "keys", unknownKeys, client);
+    let owner: Address | null | undefined;
+    try {
+      owner = await keys.ownerOf(key);
+      return owner;
+    } finally {
+      if (isLookup && owner !== null) unknownKeys.giveBack(client);
+    }
+  };
+
   return createMiddleware<AppEnv>(async (c, next) => {
-    const identity = c.get("identity");
-    if (identity === null) takeOrRefuse(c, "anonymous", anonymous, clientAddress(c, trustedProxies));
-    else if (c.req.method === "GET" || c.req.method === "HEAD") takeOrRefuse(c, "reads", reads, identity);
-    else takeOrRefuse(c, "writes", writes, identity);
+    const client = clientAddress(c, trustedProxies);
+    const owner = await ownerOf(c, client);
+    c.set("identity", owner);
+    // Addresses are free: with keys of many, a client could do more of what needs no key.
+    c.set("limitClient", () => owner !== null && takeOrRefuse(c, "anonymous", anonymous, client));
+    if (owner === null) takeOrRefuse(c, "anonymous", anonymous, client);
+    else if (c.req.method === "GET" || c.req.method === "HEAD") takeOrRefuse(c, "reads", reads, owner);
+    else takeOrRefuse(c, "writes", writes, owner);
     await next();
   });
 }
 
-/** Throws `429 rate_limited` if the client IP is receiving too many large responses; counts this one until it closes. */
-export function createDownloadLimit({ trustedProxies }: Pick<Config, "trustedProxies">) {
+/** Characters of a response that count as a download. A smaller one costs about as much as its connection. */
+const DOWNLOAD_LENGTH = 16 * 1024;
+/** Characters that one client IP can have left to read. */
+const DOWNLOADS_LENGTH = 16 * 1024 * 1024;
+
+/**
+ * Limits the memory that one client IP takes by reading slowly. The function that it sets throws `429 rate_limited` if
+ * the client has too much left to read; otherwise it counts `length` characters until the response closes. The default
+ * is a streamed list's share.
+ */
+export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies">) {
   const open = new Map<string, number>();
-  return (c: Context<AppEnv>): void => {
+  const take = (c: Context<AppEnv>, length: number): void => {
     const { outgoing }: { outgoing?: ServerResponse } = c.env ?? {};
     // A response that has closed already would never be counted down.
-    if (outgoing === undefined || outgoing.closed || outgoing.destroyed) return;
+    if (outgoing === undefined || outgoing.closed || outgoing.destroyed || length < DOWNLOAD_LENGTH) return;
     const client = clientAddress(c, trustedProxies);
-    const count = open.get(client) ?? 0;
-    if (count >= LIMITS.downloadsPerClient) {
+    const pending = open.get(client) ?? 0;
+    if (pending + length > DOWNLOADS_LENGTH) {
       throw new AppError("rate_limited", {
-        message: `Your IP address is receiving ${count} whole lists, the maximum; finish one first, or read pages with ?limit=.`,
+        message: `Your IP address has ${pending} characters of responses left to read, and can have ${DOWNLOADS_LENGTH}; read them first, or read smaller pages with ?limit=.`,
         retryable: true,
         retryAfterSeconds: 1,
       });
     }
-    open.set(client, count + 1);
+    open.set(client, pending + length);
     outgoing.once("close", () => {
-      const left = (open.get(client) ?? 1) - 1;
+      const left = (open.get(client) ?? length) - length;
       if (left > 0) open.set(client, left);
       else open.delete(client);
     });
   };
+  return createMiddleware<AppEnv>(async (c, next) => {
+    c.set("limitDownload", (length = DOWNLOADS_LENGTH / LIMITS.downloadsPerClient) => take(c, length));
+    await next();
+  });
 }
 
 /**

@@ -13,6 +13,10 @@ export interface AppEnv {
     rawBody: Buffer;
     /** Address behind the request's API key; null without a valid key. Protected routes read `caller` instead. */
     identity: Address | null;
+    /** Counts the call towards the client IP's limit, whatever its key; throws `429 rate_limited`. Under /v1. */
+    limitClient: () => void;
+    /** Counts the response as a download until it closes; throws `429 rate_limited` (rate-limit.ts). */
+    limitDownload: (length?: number) => void;
     /** Set if the body is not a JSON object; onError responds with it. */
     bodyFault?: AppError;
     /** Set if the response is an error. */

@@ -6,10 +6,11 @@ import { ListQuerySchema } from "../features/contracts/schema.js";
 import { viewContract } from "../features/contracts/view.js";
 import { readEarnings } from "../features/records/read-earnings.js";
 import { readRecord } from "../features/records/read-record.js";
+import { sendJson } from "../http/operation.js";
 import { clientAddress } from "../http/rate-limit.js";
 import { invalidInput } from "../http/responses.js";
 import type { AppEnv } from "../http/router.js";
-import { addressOf } from "./request.js";
+import { ANONYMOUS, addressOf } from "./request.js";
 
 /**
  * `/contracts.json`, with the query of `GET /v1/contracts`, `/contracts/{id}.json`, and `/agents/{address}.json`, the
@@ -22,7 +23,11 @@ export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
     if (!query.success) throw invalidInput(query.error.issues);
     const { status, ...filter } = query.data;
     const client = clientAddress(c, deps.config.trustedProxies);
-    return c.json(await listContracts(deps, { ...filter, statuses: status }, client));
+    return sendJson(
+      c,
+      await listContracts(deps, { ...filter, statuses: status }, { client, caller: ANONYMOUS }),
+      200,
+    );
   };
   const showContract: Handler<AppEnv> = async (c) => {
     const id = addressOf(c, "file", ".json");

@@ -10,6 +10,7 @@ import type { AppEnv } from "../http/router.js";
 import { AgentLink, Amount, StatusBadge, Time, TimeLeft } from "./components.js";
 import { nextStep } from "./contract/clock.js";
 import { plural } from "./format.js";
+import { ANONYMOUS } from "./request.js";
 
 const PAGE_SIZE = "20";
 
@@ -31,7 +32,7 @@ export function showFeed(deps: Pick<Deps, "db" | "clock" | "config">) {
     const { data, nextCursor } = await listContracts(
       deps,
       { ...filter, statuses: status },
-      clientAddress(c, deps.config.trustedProxies),
+      { client: clientAddress(c, deps.config.trustedProxies), caller: ANONYMOUS },
     );
     return c.render(
       <FeedPage query={query} result={{ contracts: data, nextCursor }} fault={null} now={now} />,

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   type ContractFilter,
   listContracts,
+  PAGE_LENGTH,
   SORTS,
   WALK,
 } from "../../src/features/contracts/list-contracts.js";
@@ -216,11 +217,29 @@ test("a page looks at a bounded number of rows, and the next continues behind th
   expect(neverMeet).toHaveLength(Math.ceil((MANY + WALK) / WALK));
 }, 600_000);
 
+test("a page ends at a bounded length of texts, and the next continues behind them", async () => {
+  await fill(MANY);
+  filled = null;
+  const newest = (await pagesOf({ limit: 20 }, { pages: 1 })).flat();
+  await database.pool.query(
+    `update app.terms set task_description = repeat('字', 65536), document = repeat('字', 65536)
+     where id in (select id from onchain.working_contract order by created_at desc limit 20)`,
+  );
+  const deps = { db: database.db, clock: { now: () => NOW } } as never;
+  const page = await listContracts(deps, { sort: "-createdAt", limit: 200 });
+  const length = Buffer.byteLength(JSON.stringify(page));
+  expect(length).toBeGreaterThan(PAGE_LENGTH / 2);
+  expect(length).toBeLessThan(PAGE_LENGTH + 300_000);
+  const pages = await pagesOf({ limit: 200 }, { pages: 5 });
+  expect(pages.length).toBe(5);
+  expect(pages.flat().slice(0, 20)).toEqual(newest);
+});
+
 test("a reader's searches wait for each other, 50 of them, and never for long before another reader's", async () => {
   const deps = { db: database.db, clock: { now: () => NOW } as never };
   let ended = 0;
   const search = (reader: string) =>
-    listContracts(deps, { sort: "-createdAt", limit: PAGE, q: "needle" }, reader)
+    listContracts(deps, { sort: "-createdAt", limit: PAGE, q: "needle" }, { client: reader, caller: "" })
       .catch(({ code }: { code: string }) => code)
       .finally(() => {
         ended += 1;

@@ -6,7 +6,6 @@ import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { IdempotencyKeySchema, resourceId } from "../../http/idempotency.js";
 import { created, data, operation, raw } from "../../http/operation.js";
-import { createDownloadLimit } from "../../http/rate-limit.js";
 import { JsonObjectSchema, listOf, PageQuerySchema, TimestampSchema } from "../../http/schemas.js";
 import { createSlots } from "../../slots.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
@@ -96,14 +95,13 @@ export const checkpointOperations = [
       }),
       errors: ["not_found"],
     },
-    ({ db, config }) => {
-      const limitDownloads = createDownloadLimit(config);
+    ({ db }) => {
       // Of all large responses two pages are read at a time, which leaves the processor to writes.
       const slots = createSlots(2);
       return async ({ params: { id }, query: { limit, cursor }, c }) => {
         await loadContract(db, id);
         if (limit === undefined && cursor === undefined) {
-          limitDownloads(c);
+          c.get("limitDownload")();
           const text = listText(streamCheckpoints(db, id, slots));
           // Read before the status is sent: a database that does not respond is still a 503.
           const first = await text.next();

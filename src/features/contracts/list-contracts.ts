@@ -10,6 +10,7 @@ import { prepareShapes } from "../../db/prepared.js";
 import { terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
+import type { Reader } from "../../slots.js";
 import { partitionsOf, statusSql } from "./status-sql.js";
 import { areCommon, hasWords, inSearchQueue, isAmongMatches, toQuery, wordsOf } from "./text-search.js";
 import { type ContractView, type ShownRow, shownContracts, showRow } from "./view.js";
@@ -57,6 +58,9 @@ export const WALK = 20_000;
 /** Walks of one page. A range of prices that would need more is searched in all prices. */
 const MOST_WALKS = 24;
 
+/** A page ends with the contract that brings its texts to this length (bytes); the next continues behind it. */
+export const PAGE_LENGTH = 1024 * 1024;
+
 /** A contract of the page, or the last that the page looked at, whose columns can be null. */
 type WalkedRow = ShownRow & { walkedKey: string; walkedId: string; matched: boolean | null; ended: boolean };
 
@@ -76,7 +80,7 @@ const statementOf = prepareShapes<WalkedRow>("contract_list");
 export async function listContracts(
   deps: Pick<Deps, "db" | "clock">,
   filter: ContractFilter,
-  reader = "",
+  reader: Reader = { client: "", caller: "" },
 ): Promise<ContractPage> {
   const words = filter.q === undefined ? null : wordsOf(filter.q);
   if (words?.length === 0) return { data: [], nextCursor: null };
@@ -104,7 +108,7 @@ export async function listContracts(
     });
   const rows = words === null ? await read() : await inSearchQueue(reader, read);
 
-  // Behind the first row at which a walk ended, the others can lack rows of it.
+  // Behind the first row at which a walk ended, the others can lack rows of it; behind a full page's last there are none.
   const end = rows.findIndex((row) => row.ended);
   const page = rows.slice(0, Math.min(limit, end < 0 ? limit : end + 1));
   const shown = page.filter(({ matched }) => matched === true);
@@ -125,10 +129,17 @@ function listSql(filter: ContractFilter & { search: Search }): SQL {
   const walks = walksOf(filter);
   const rows = Math.ceil(WALK / walks.length);
   const pages = walks.map((walk) => sql`(${firstOf({ where: walk, rows }, filter, direction)})`);
-  return sql`select page.key as "walkedKey", page.id as "walkedId", page.matched, page.ended, shown.*
+  const order = sql`page.key ${direction}, page.id ${direction}`;
+  const rowsOfPage = sql`
+    select page.key as "walkedKey", page.id as "walkedId", page.matched, page.ended as "walkEnded", shown.*,
+      coalesce(shown.length, 0) as added,
+      coalesce(sum(shown.length) over (order by ${order} rows unbounded preceding), 0) as total
     from (${sql.join(pages, sql` union all `)}) page
     left join lateral (${shownContracts(eq(w.id, sql`page.id`))}) shown on page.matched
-    order by page.key ${direction}, page.id ${direction} limit ${filter.limit + 1}`;
+    order by ${order} limit ${filter.limit + 1}`;
+  return sql`select listed.*, listed."walkEnded" or listed.total >= ${PAGE_LENGTH} as ended from (${rowsOfPage}) listed
+    where listed.total - listed.added < ${PAGE_LENGTH}
+    order by listed."walkedKey" ${direction}, listed."walkedId" ${direction}`;
 }
 
 /** The first rows of a walk that pass the filter, and the row at which it ended, if it did. */

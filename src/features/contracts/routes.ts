@@ -1,6 +1,7 @@
 /** The life of a contract; votes on a disputed one are in features/votes. */
 import { z } from "@hono/zod-openapi";
 import { body, data, operation, stored } from "../../http/operation.js";
+import { clientAddress } from "../../http/rate-limit.js";
 import { createContract } from "./create-contract.js";
 import { deliver } from "./deliver.js";
 import { getLedger, LedgerSchema } from "./get-ledger.js";
@@ -53,8 +54,10 @@ const listContractsOperation = operation(
     ),
   },
   (deps) =>
-    ({ query: { status, ...filter }, caller }) =>
-      listContracts(deps, { ...filter, statuses: status }, caller),
+    ({ query: { status, ...filter }, caller, c }) => {
+      const client = clientAddress(c, deps.config.trustedProxies);
+      return listContracts(deps, { ...filter, statuses: status }, { client, caller });
+    },
 );
 
 const getContractOperation = operation(

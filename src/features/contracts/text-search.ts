@@ -82,15 +82,14 @@ function statisticsOf(db: Executor): Promise<Statistics> {
 }
 
 const SEARCHES_AT_ONCE = 4;
-/** One reader runs one search at a time, and readers take turns: no one can keep others from searching. */
+/** One client runs one search at a time, and clients take turns: no one can keep others from searching. */
 export const inSearchQueue = createFairSlots(SEARCHES_AT_ONCE, {
   maxWaiting: 1_000,
-  maxWaitingPerKey: 50,
-  refuse(): never {
-    throw new AppError("unavailable", {
+  maxWaitingPerClient: 50,
+  refuse: () =>
+    new AppError("unavailable", {
       message: "Too many concurrent searches; retry later.",
       retryable: true,
       retryAfterSeconds: 5,
-    });
-  },
+    }),
 });

@@ -105,6 +105,10 @@ export async function loadContract(db: Executor, id: Address): Promise<ContractR
   return row;
 }
 
+/** SQL: bytes of a Contract's texts as JSON, or a little more. Postgres knows lengths without reading the texts. */
+const length = sql<number>`octet_length(${terms.document}) + coalesce(octet_length(${terms.supplementaryMaterials}), 0)
+  + coalesce(octet_length(${delivery.encrypted}), 0) + 45 * ${workingContract.sealedVotes}`;
+
 /** What {@link toContract} reads. Large integers are as Postgres sends them, or parsed. */
 type Loose<T> = { [K in keyof T]: bigint extends T[K] ? T[K] | string : T[K] };
 const SHOWN = {
@@ -160,6 +164,7 @@ export function shownContracts(where?: SQL): SQL {
     delivery: delivery.encrypted,
     backupAgents,
     indexIsWhole: isIndexWhole,
+    length,
   };
   return sql`
     select ${selected(columns)}

@@ -26,13 +26,14 @@ export function testConfig(settings: Record<string, string> = {}): Config {
 }
 
 /** Every well-formed key belongs to CALLER. */
-export function testApp(settings: Record<string, string> = {}) {
+export function testApp(settings: Record<string, string> = {}, deps: object = {}) {
   const logs: string[] = [];
   const app = createApp({
     config: testConfig(settings),
     logger: createLogger("trace", { write: (line: string) => void logs.push(line) }),
-    keys: { ownerOf: async () => CALLER },
+    keys: { isKept: () => true, ownerOf: async () => CALLER },
     deployment: { domain: "contracts.example", chainId: 84_532, asset: { symbol: "TUSD" } },
+    ...deps,
   } as never);
 
   const routes = createRouter();

@@ -9,7 +9,7 @@ test("the streams of the API and of the pages count towards one limit", async ()
     // Nine of them for strangers.
     config: testConfig({ EVENT_STREAMS: "12" }),
     logger: createLogger("silent", { write: () => {} }),
-    keys: { ownerOf: async () => CALLER },
+    keys: { isKept: () => true, ownerOf: async () => CALLER },
     deployment: { domain: "contracts.example", chainId: 84_532, asset: { symbol: "TUSD" } },
     readDb: stranger,
     feed: { newest: () => 0n, after: () => [], stopped: new AbortController().signal },

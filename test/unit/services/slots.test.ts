@@ -37,13 +37,15 @@ it("gives the place of a failed task to the next", async () => {
 });
 
 describe("fair slots", () => {
-  const full = () => {
-    throw new Error("full");
+  const options = { maxWaiting: 6, maxWaitingPerClient: 3, refuse: () => new Error("full") };
+  /** Callers `a1` and `a2` share the client `a`. */
+  const create = (count: number) => {
+    const slots = createFairSlots(count, options);
+    return <T>(caller: string, run: () => Promise<T>) => slots({ client: caller.slice(0, 1), caller }, run);
   };
-  const options = { maxWaiting: 6, maxWaitingPerKey: 3, refuse: full };
 
-  it("run one task of each key, so that a key with many tasks delays only its own", async () => {
-    const slots = createFairSlots(2, options);
+  it("run one task of each client, so that one with many tasks delays only its own", async () => {
+    const slots = create(2);
     const greedy = [task(), task(), task()];
     const other = task();
     const all = [...greedy.map(({ run }) => slots("greedy", run)), slots("other", other.run)];
@@ -53,23 +55,43 @@ describe("fair slots", () => {
     await Promise.all(all);
   });
 
-  it("give keys their turns, however many tasks came first", async () => {
-    const slots = createFairSlots(1, options);
+  it("give clients their turns, however many tasks came first", async () => {
+    const slots = create(1);
     const order: string[] = [];
     const add = (key: string) => slots(key, async () => void order.push(key));
     await Promise.all([add("a"), add("a"), add("a"), add("a"), add("b"), add("c")]);
     expect(order).toEqual(["a", "a", "b", "c", "a", "a"]);
   });
 
-  it("refuse a key that has too many waiting tasks, and everyone if all have", async () => {
-    const slots = createFairSlots(1, options);
+  it("give the callers of a client their turns", async () => {
+    const slots = create(1);
+    const order: string[] = [];
+    const add = (caller: string) => slots(caller, async () => void order.push(caller));
+    const most = ["a1", "a1", "a1", "a1"].map(add);
+    // The client's queue is full: the newest task of the caller that has most makes room.
+    await Promise.all([add("a2"), expect(most[3]).rejects.toThrow("full"), ...most.slice(0, 3)]);
+    expect(order).toEqual(["a1", "a1", "a2", "a1"]);
+  });
+
+  it("refuse a client that has too many waiting tasks, and never the first of a client", async () => {
+    const slots = create(1);
     const first = task();
-    const running = [first.run, ...Array(3).fill(async () => {})].map((run) => slots("a", run));
-    await expect(slots("a", async () => {})).rejects.toThrow("full");
-    running.push(...["b", "c", "d"].map((key) => slots(key, async () => {})));
-    await expect(slots("e", async () => {})).rejects.toThrow("full");
+    const done: string[] = [];
+    const add = (client: string) => {
+      const run = slots(client, async () => void done.push(client));
+      run.catch(() => {});
+      return run;
+    };
+    const running = [slots("z", first.run), add("a"), add("a"), add("a")];
+    await expect(add("a")).rejects.toThrow("full");
+    const last = [add("b"), add("b"), add("b")].at(-1);
+    // Six wait. A newcomer takes the place of whoever has most; then of the next.
+    const newcomers = ["c", "d", "e", "f", "g", "h"].map(add);
+    await expect(last).rejects.toThrow("full");
+    await expect(add("c")).rejects.toThrow("full");
     first.end();
-    await Promise.all(running);
-    await slots("a", async () => {});
+    await Promise.allSettled(running);
+    await Promise.all(newcomers);
+    expect(done).toEqual(expect.arrayContaining(["a", "b", "c", "d", "e", "f", "g", "h"]));
   });
 });

@@ -1,6 +1,10 @@
+import { EventEmitter } from "node:events";
 import { describe, expect, it } from "vitest";
-import { createRateLimiter } from "../../../../src/http/rate-limit.js";
-import { AUTHORIZED, CALLER, testApp } from "../fixtures.js";
+import { createKey } from "../../../../src/features/agents/api-key.js";
+import { createRateLimiter, limitDownloads } from "../../../../src/http/rate-limit.js";
+import { onError } from "../../../../src/http/responses.js";
+import { createRouter } from "../../../../src/http/router.js";
+import { AUTHORIZED, CALLER, KEY, testApp } from "../fixtures.js";
 
 describe("a limiter", () => {
   it("allows the limit in a window, and resets after it", () => {
@@ -26,6 +30,32 @@ describe("a limiter", () => {
     for (let i = 0; i < 150_000; i++) limiter.take(`key-${i}`);
     expect(limiter.take("key-149999").allowed).toBe(false);
     expect(limiter.take("key-0").allowed).toBe(true);
+  });
+});
+
+describe("downloads", () => {
+  it("are limited by what a client has left to read", async () => {
+    const app = createRouter();
+    app.onError(onError);
+    app.use(limitDownloads({ trustedProxies: 1 }));
+    app.get("/:megabytes", (c) => {
+      c.get("limitDownload")(Number(c.req.param("megabytes")) * 2 ** 20);
+      return c.text("");
+    });
+    const open: EventEmitter[] = [];
+    const read = async (megabytes: number, ip: string): Promise<number> => {
+      const outgoing = new EventEmitter();
+      const init = { headers: { "X-Forwarded-For": ip } };
+      const { status } = await app.request(`/${megabytes}`, init, { outgoing });
+      if (status === 200) open.push(outgoing);
+      return status;
+    };
+    for (let i = 0; i < 10; i++) expect(await read(1.5, "192.0.2.1")).toBe(200);
+    expect(await read(1.5, "192.0.2.1")).toBe(429);
+    expect(await read(0.01, "192.0.2.1"), "small ones are free").toBe(200);
+    expect(await read(1.5, "192.0.2.2")).toBe(200);
+    open[0]?.emit("close");
+    expect(await read(1.5, "192.0.2.1")).toBe(200);
   });
 });
 
@@ -81,6 +111,38 @@ describe("requests", () => {
     const spoofed = (ip: string) => direct.request("/v1/test/1/act", { headers: { "X-Forwarded-For": ip } });
     expect((await spoofed("1.1.1.1")).status).toBe(200);
     expect((await spoofed("2.2.2.2")).status).toBe(429);
+  });
+
+  it("to sign in are limited per client, whatever key they carry", async () => {
+    const { app } = testApp({ RATE_LIMIT_ANONYMOUS: "2" });
+    for (const path of ["challenge", "api-key", "api-key/revoke"]) {
+      const agent = path === "challenge" ? "cd" : "ef";
+      const init = { method: "POST", headers: AUTHORIZED };
+      const response = await app.request(`/v1/agents/0x${agent.repeat(20)}/${path}`, init);
+      expect(response.headers.get("ratelimit-policy"), path).toContain('"anonymous";q=2');
+      expect(response.status === 429, path).toBe(path === "api-key/revoke");
+    }
+    const read = await app.request("/v1/test/1/act", { headers: AUTHORIZED });
+    expect(read.status).toBe(200);
+  });
+
+  it("with made-up keys read nothing beyond a limit per client, and never count keys of agents", async () => {
+    let lookups = 0;
+    const keys = {
+      isKept: () => false,
+      ownerOf: async (key: string) => {
+        lookups += 1;
+        return key === KEY ? CALLER : null;
+      },
+    };
+    const { app } = testApp({ RATE_LIMIT_READS: "3", RATE_LIMIT_WRITES: "100" }, { keys });
+    const withKey = (key: string) => () =>
+      app.request("/v1/test/1/act", { method: "POST", headers: { Authorization: `Bearer ${key}` } });
+    expect(await statuses(10, withKey(KEY))).toEqual(Array(10).fill(200));
+    const madeUp = Array.from({ length: 5 }, () => createKey("test").apiKey);
+    const seen = await Promise.all(madeUp.map((key) => withKey(key)()));
+    expect(seen.map(({ status }) => status)).toEqual([200, 200, 200, 429, 429]);
+    expect(lookups).toBe(13);
   });
 
   it("are not limited if the limit is 0, or on probes", async () => {
