@@ -52,7 +52,7 @@ export const challenge = app.table(
   },
   (t) => [
     index("challenge_by_address").on(t.address, t.issuedAt),
-    index("challenge_disposable").on(t.expiresAt).where(sql`redeemed_at is null or purpose = 'revoke'`),
+    index("challenge_disposable").on(t.expiresAt).where(sql`signature is null`),
   ],
 );
 
@@ -207,9 +207,11 @@ export const profile = app.table(
     agent: text("agent").notNull(),
     displayName: text("display_name"),
     bio: text("bio"),
+    /** The same for a repetition with the same idempotency key. */
+    requestId: text("request_id").notNull().default(sql`gen_random_uuid()`),
     createdAt: at("created_at").notNull().defaultNow(),
   },
-  (t) => [index("profile_by_agent").on(t.agent, t.id)],
+  (t) => [index("profile_by_agent").on(t.agent, t.id), uniqueIndex("profile_by_request").on(t.requestId)],
 );
 
 /** Public keys to which others seal deliveries, one per agent, with the agent's signature (docs/rules.md 68). */
@@ -530,6 +532,7 @@ export const webhook = app.table(
   (t) => [
     index("webhook_by_owner").on(t.owner, t.createdAt, t.id),
     index("webhook_by_agent").on(t.agent).where(sql`disabled_at is null`),
+    index("webhook_of_others").on(t.id).where(sql`agent is distinct from owner and disabled_at is null`),
     index("webhook_disabled").on(t.disabledAt).where(sql`disabled_at is not null`),
     index("webhook_due").on(t.nextAttemptAt).where(sql`disabled_at is null and next_attempt_at is not null`),
   ],

@@ -18,7 +18,7 @@ const RETRY_DELAYS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_4
 /** A failing webhook pauses after each attempt. The pause doubles from 2 s up to this. */
 const MAX_PAUSE_SECONDS = 600;
 /** Maximum failed events waiting for a retry. At the limit, no new event is sent. */
-const MAX_RETRIES = 1_000;
+export const MAX_RETRIES = 1_000;
 /** Maximum abandoned events that stay listed; older ones are deleted. */
 const MAX_GIVEN_UP = 100;
 /** In milliseconds, the precision of a Date, because a claim is identified by its end. */

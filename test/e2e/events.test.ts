@@ -427,11 +427,15 @@ describe("the stream", () => {
   });
 
   test("leaves room for parties, however many addresses a client takes streams with", async () => {
-    await created(world, client);
+    await matched(world, { client, worker });
+    const former = await world.newAgent({ usd: "100" });
+    const { id } = await created(world, former);
+    ok(await former.post(`/v1/contracts/${id}/cancel`));
+    await untilEvent(client, id, "contract.cancelled");
     const { pool, db } = createDatabase(world.info.databaseUrl);
     const notifications = createNotifications({ pool });
     const feed = await createEventFeed({ pool, notifications });
-    const streams = createEventStreams({ db, feed }, { maxStreams: 20 });
+    const streams = createEventStreams({ db, feed }, { maxStreams: 40 });
     const { signal } = new AbortController();
     const opened: AsyncGenerator<string, void>[] = [];
     const take = async (caller: Address, from: string): Promise<string> => {
@@ -450,10 +454,13 @@ describe("the stream", () => {
 
     const first = await outcomes((n) => strangerAt(n, "192.0.2.1"), 11);
     expect(first).toEqual([...Array(10).fill("open"), "too_many_streams"]);
-    const others = await outcomes((n) => strangerAt(n, `192.0.2.${n + 2}`), 6);
-    expect(others).toEqual([...Array(5).fill("open"), "unavailable"]);
-    const party = await outcomes(() => take(client.address, "192.0.2.1"), 6);
-    expect(party).toEqual([...Array(5).fill("open"), "unavailable"]);
+    expect(await take(former.address, "192.0.2.1"), "its contract has ended").toBe("too_many_streams");
+    const others = await outcomes((n) => strangerAt(n, `192.0.2.${n + 2}`), 21);
+    expect(others).toEqual([...Array(20).fill("open"), "unavailable"]);
+    const parties = [client, worker].map(({ address }) => address);
+    const party = await outcomes((n) => take(parties[n % 2] as Address, "192.0.2.1"), 11);
+    expect(party).toEqual([...Array(10).fill("open"), "too_many_streams"]);
+    expect(await take(worker.address, "198.51.100.1"), "the rest is for others").toBe("open");
 
     for (const chunks of opened) await chunks.return();
     expect(await strangerAt(0, "192.0.2.1")).toBe("open");

@@ -244,6 +244,31 @@ describe("a webhook", () => {
     expect(data.status).toBe("active");
   });
 
+  test("for events of others is for parties and stakers only, once strangers have 2,000", async () => {
+    await created(world, client);
+    const stranger = await world.newAgent();
+    const url = "http://127.0.0.1:9/";
+    const { id } = await register(stranger, { url });
+    await world.pool.query(
+      `insert into app.webhook (id, owner, url, wrapped_secret, master_key_id, sent_up_to, wanted_up_to)
+       select 'watcher ' || i, '0x' || i, '', '', '', 0, 0 from generate_series(1, 2000) i`,
+    );
+    try {
+      for (const [method, path, body] of [
+        ["POST", PATH, { url, agent: null }],
+        ["POST", PATH, { url, agent: client.address }],
+        ["PATCH", `${PATH}/${id}`, { agent: null }],
+      ] as const) {
+        const refused = await send(stranger, method, path, body);
+        expect(refused, method).toMatchObject({ status: 429, error: { code: "too_many_webhooks" } });
+      }
+      await register(stranger, { url });
+      await send(client, "DELETE", `${PATH}/${(await register(client, { url, agent: null })).id}`);
+    } finally {
+      await world.pool.query("delete from app.webhook where id like 'watcher %'");
+    }
+  });
+
   test("is rejected if it makes no sense, or beyond ten per address", async () => {
     const greedy = await world.newAgent();
     for (const body of [
@@ -410,6 +435,15 @@ describe("a replay", () => {
     await send(client, "POST", `${PATH}/${id}/replay`, { eventId: first?.event.id });
     await eventually("the first is sent again", async () => receiver.received.length === 4);
     expect(receiver.received.at(-1)?.event).toEqual(first?.event);
+
+    await world.pool.query(
+      `insert into app.webhook_retry (webhook_id, position, attempts, next_attempt_at)
+       select $1, -i, 1, now() + interval '1 day' from generate_series(1, 1000) i`,
+      [id],
+    );
+    const full = await send(client, "POST", `${PATH}/${id}/replay`, { eventId: first?.event.id });
+    expect(full).toMatchObject({ status: 429, error: { code: "rate_limited" } });
+    await world.pool.query("delete from app.webhook_retry where webhook_id = $1", [id]);
 
     for (const body of [{}, { after: "x" }, { eventId: "999999999" }, { after: "999999999" }]) {
       expect((await send(client, "POST", `${PATH}/${id}/replay`, body)).status, JSON.stringify(body)).toBe(

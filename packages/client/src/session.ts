@@ -89,10 +89,7 @@ export type InputArguments<E extends Endpoint> =
   Record<string, never> extends InputOf<E> ? [input?: InputOf<E>] : [input: InputOf<E>];
 
 /** Operations whose repetition after a lost response could happen twice. */
-const NOT_REPEATABLE: ReadonlySet<string> = new Set<Endpoint>([
-  "POST /v1/agents/me/profile",
-  "POST /v1/agents/{address}/api-key/revoke",
-]);
+const NOT_REPEATABLE: ReadonlySet<string> = new Set<Endpoint>(["POST /v1/agents/{address}/api-key/revoke"]);
 
 /** Operations without a payment that create or act, and take an `Idempotency-Key`. */
 const KEYED: ReadonlySet<string> = new Set<Endpoint>([
@@ -100,6 +97,7 @@ const KEYED: ReadonlySet<string> = new Set<Endpoint>([
   "POST /v1/contracts/{id}/checkpoint",
   "POST /v1/contracts/{id}/complaints",
   "POST /v1/agents/me/webhooks",
+  "POST /v1/agents/me/profile",
   "POST /v1/agents/me/unstake",
   ...(["accept", "approve", "cancel", "delivery", "withdraw"] as const).map(
     (action) => `POST /v1/contracts/{id}/${action}` as const,

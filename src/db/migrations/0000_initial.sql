@@ -198,6 +198,7 @@ CREATE TABLE "app"."profile" (
 	"agent" text NOT NULL,
 	"display_name" text,
 	"bio" text,
+	"request_id" text DEFAULT gen_random_uuid() NOT NULL,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL
 );
 
@@ -292,7 +293,7 @@ CREATE INDEX "batch_open" ON "app"."batch" USING btree ("signer") WHERE state in
 CREATE INDEX "batch_by_block" ON "app"."batch" USING btree ("block_number") WHERE state in ('mined', 'final');
 CREATE INDEX "batch_given_up" ON "app"."batch" USING gin ("operation_ids") WHERE state in ('reverted', 'superseded');
 CREATE INDEX "challenge_by_address" ON "app"."challenge" USING btree ("address","issued_at");
-CREATE INDEX "challenge_disposable" ON "app"."challenge" USING btree ("expires_at") WHERE redeemed_at is null or purpose = 'revoke';
+CREATE INDEX "challenge_disposable" ON "app"."challenge" USING btree ("expires_at") WHERE signature is null;
 CREATE UNIQUE INDEX "checkpoint_by_contract" ON "app"."checkpoint" USING btree ("contract_id","position");
 CREATE INDEX "complaint_by_contract" ON "app"."complaint" USING btree ("contract_id","filed_at","id");
 CREATE UNIQUE INDEX "delivery_by_hash" ON "app"."delivery" USING btree ("contract_id","delivery_hash");
@@ -323,12 +324,14 @@ CREATE INDEX "operation_rejected" ON "app"."operation" USING btree ("caller","up
 CREATE INDEX "operation_disposable" ON "app"."operation" USING btree ("updated_at") WHERE state = 'rejected' and published_at is null;
 CREATE INDEX "operation_delegation" ON "app"."operation" USING btree ("caller","id") WHERE kind in ('delegate', 'revoke-delegation');
 CREATE INDEX "profile_by_agent" ON "app"."profile" USING btree ("agent","id");
+CREATE UNIQUE INDEX "profile_by_request" ON "app"."profile" USING btree ("request_id");
 CREATE UNIQUE INDEX "terms_by_attempt" ON "app"."terms" USING btree ("caller","body_hash");
 CREATE INDEX "terms_pending" ON "app"."terms" USING btree ("caller","first_quoted_at") WHERE opened_at is null;
 CREATE INDEX "terms_unopened" ON "app"."terms" USING btree ("first_quoted_at") WHERE opened_at is null;
 CREATE INDEX "terms_by_word" ON "app"."terms" USING gin ("words") WITH (gin_pending_list_limit=256);
 CREATE INDEX "webhook_by_owner" ON "app"."webhook" USING btree ("owner","created_at","id");
 CREATE INDEX "webhook_by_agent" ON "app"."webhook" USING btree ("agent") WHERE disabled_at is null;
+CREATE INDEX "webhook_of_others" ON "app"."webhook" USING btree ("id") WHERE agent is distinct from owner and disabled_at is null;
 CREATE INDEX "webhook_disabled" ON "app"."webhook" USING btree ("disabled_at") WHERE disabled_at is not null;
 CREATE INDEX "webhook_due" ON "app"."webhook" USING btree ("next_attempt_at") WHERE disabled_at is null and next_attempt_at is not null;
 CREATE INDEX "webhook_retry_due" ON "app"."webhook_retry" USING btree ("webhook_id","next_attempt_at");

@@ -155,12 +155,12 @@ export async function requestChallenge(
   return { challengeId, message };
 }
 
-/** Deletes expired challenges but keeps those that issued a key: their signature proves the delegation. */
+/** Deletes expired challenges but keeps those whose signature proves the delegation: the newest that issued a key. */
 async function purgeExpired(db: Deps["db"], now: number): Promise<void> {
   await db.execute(sql`
     delete from ${challenge} where id in (
       select id from ${challenge}
-      where (redeemed_at is null or purpose = 'revoke') and expires_at <= ${now}
+      where signature is null and expires_at <= ${now}
       order by expires_at limit ${PURGED_AT_ONCE}
       for update skip locked)`);
 }

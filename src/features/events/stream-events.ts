@@ -2,8 +2,6 @@
 
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
-import { sql } from "drizzle-orm";
-import type { Executor } from "../../db/client.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import {
@@ -15,6 +13,7 @@ import {
   toEvent,
 } from "../../events/read.js";
 import { createSlots } from "../../slots.js";
+import { isParty } from "../agents/party.js";
 
 export interface StreamRequest {
   caller: Address;
@@ -26,7 +25,7 @@ export interface StreamRequest {
   countedAs?: string | undefined;
   /** Whether the caller's key is still active; absent for a reader without a key. */
   isSignedIn?: () => Promise<boolean>;
-  /** The client's IP address. Streams of strangers share a limit per IP address. */
+  /** The client's IP address. Streams of strangers share a limit per IP address, and those of parties another. */
   client: string;
 }
 
@@ -43,9 +42,11 @@ export interface EventStreams {
 const PAGE = 100;
 /** Concurrency limit for database reads of old events. */
 const MAX_READING = 4;
-/** Share of a process's streams for one client IP address, and for all agents without a contract or a stake. */
+/** Share of a process's streams for one client IP address, and for all agents without an open contract or a stake. */
 const CLIENT_SHARE = 0.05;
 const STRANGERS_SHARE = 0.75;
+/** Share that a client IP address has in addition for parties: contracts are cheap, too. */
+const PARTIES_SHARE = 0.25;
 /** Pause before a reader with a broken connection reconnects. */
 const RETRY_MS = 2_000;
 
@@ -58,16 +59,17 @@ export function createEventStreams(
   }: { maxStreams: number; heartbeatMs?: number; lifetimeMs?: number },
 ): EventStreams {
   const open = new Map<string, number>();
-  const perClient = Math.max(LIMITS.streamsPerAgent, Math.floor(maxStreams * CLIENT_SHARE));
+  const ofClient = (share: number) => Math.max(LIMITS.streamsPerAgent, Math.floor(maxStreams * share));
+  const perClient = { stranger: ofClient(CLIENT_SHARE), party: ofClient(PARTIES_SHARE) };
   const forStrangers = Math.floor(maxStreams * STRANGERS_SHARE);
   let total = 0;
   const reading = createSlots(MAX_READING);
 
   /** Whether a stranger gets no stream. Addresses are free: one client could take every stream with many of them. */
   const isFull = (client: string): boolean =>
-    total >= forStrangers || (open.get(`ip ${client}`) ?? 0) >= perClient;
+    total >= forStrangers || (open.get(`stranger ${client}`) ?? 0) >= perClient.stranger;
 
-  const take = (caller: string, client: string, party: boolean): void => {
+  const take = (caller: string, client: string, kind: "stranger" | "party"): void => {
     const own = open.get(caller) ?? 0;
     if (own >= LIMITS.streamsPerAgent) {
       throw new AppError("too_many_streams", {
@@ -76,25 +78,26 @@ export function createEventStreams(
         retryAfterSeconds: 5,
       });
     }
-    if (!party && (open.get(`ip ${client}`) ?? 0) >= perClient) {
+    if ((open.get(`${kind} ${client}`) ?? 0) >= perClient[kind]) {
+      const agents = kind === "party" ? "agents with" : "agents without";
       throw new AppError("too_many_streams", {
-        message: `Your IP address has ${perClient} open streams, the maximum for agents without a contract or a stake. Close one first, or poll GET /v1/events.`,
+        message: `Your IP address has ${perClient[kind]} open streams, the maximum for ${agents} an open contract or a stake. Close one first, or poll GET /v1/events.`,
         retryable: true,
         retryAfterSeconds: 5,
       });
     }
-    if (total >= (party ? maxStreams : forStrangers)) {
+    if (total >= (kind === "party" ? maxStreams : forStrangers)) {
       throw new AppError("unavailable", {
         message: "This process is at its stream limit. Poll GET /v1/events, or retry.",
         retryable: true,
         retryAfterSeconds: 5,
       });
     }
-    for (const key of [caller, `ip ${client}`]) open.set(key, (open.get(key) ?? 0) + 1);
+    for (const key of [caller, `${kind} ${client}`]) open.set(key, (open.get(key) ?? 0) + 1);
     total += 1;
   };
-  const give = (caller: string, client: string): void => {
-    for (const key of [caller, `ip ${client}`]) {
+  const give = (caller: string, client: string, kind: "stranger" | "party"): void => {
+    for (const key of [caller, `${kind} ${client}`]) {
       const left = (open.get(key) ?? 1) - 1;
       if (left === 0) open.delete(key);
       else open.set(key, left);
@@ -114,7 +117,8 @@ export function createEventStreams(
     // Another process can have sent the reader an event that this one has not seen yet.
     if (after !== null && after > feed.newest()) requireReached(after, await newestPosition(db));
     let at = after ?? feed.newest();
-    take(countedAs, client, isFull(client) && (await isParty(db, caller)));
+    const kind = isFull(client) && (await isParty(db, caller)) ? "party" : "stranger";
+    take(countedAs, client, kind);
     const endsAt = performance.now() + lifetimeMs;
     try {
       yield `retry: ${RETRY_MS}\n${heartbeat(at)}`;
@@ -141,20 +145,11 @@ export function createEventStreams(
         if (performance.now() - waitingSince >= heartbeatMs - 1) yield heartbeat(at);
       }
     } finally {
-      give(countedAs, client);
+      give(countedAs, client, kind);
     }
   }
 
   return { open: run };
-}
-
-/** Whether the agent is a party to a contract, or has a stake. */
-async function isParty(db: Executor, agent: Address): Promise<boolean> {
-  const { rows } = await db.execute<{ party: boolean }>(sql`
-    select exists (select 1 from onchain.working_contract where client = ${agent})
-      or exists (select 1 from onchain.working_contract where worker = ${agent})
-      or exists (select 1 from onchain.stake where agent = ${agent} and amount > 0) as party`);
-  return rows[0]?.party === true;
 }
 
 const text = (event: ReturnType<typeof toEvent>): string =>

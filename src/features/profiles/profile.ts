@@ -39,30 +39,36 @@ export interface ProfileChange {
 }
 
 /**
- * Appends a version. Throws 429 `too_many_profile_updates` beyond 10 versions in any 24 hours. The limit is exact
+ * Appends a version, or returns the one that a call with the same id has appended. Throws 429 `too_many_profile_updates` beyond 10 versions in any 24 hours. The limit is exact
  * even for concurrent calls on several replicas, because the database's clock decides.
  */
 export async function updateProfile(
   { db }: Pick<Deps, "db">,
-  { agent, change }: { agent: Address; change: ProfileChange },
+  { agent, requestId, change }: { agent: Address; requestId: string; change: ProfileChange },
 ): Promise<ProfileView & { createdAt: string }> {
   return db.transaction(async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`profile:${agent}`}, 0))`);
+    const [first] = await tx.select().from(profile).where(eq(profile.requestId, requestId));
+    if (first !== undefined) return toVersion(first);
     await assertBelowLimit(tx, agent);
     const current = await newestProfile(tx, agent);
     const [stored] = await tx
       .insert(profile)
       .values({
         agent,
+        requestId,
         displayName: change.displayName === undefined ? (current?.displayName ?? null) : change.displayName,
         bio: change.bio === undefined ? (current?.bio ?? null) : change.bio,
         // Not now(): that is the transaction's start, which can be before the wait for the lock.
         createdAt: sql`clock_timestamp()`,
       })
       .returning();
-    const { displayName, bio, createdAt } = stored as typeof profile.$inferSelect;
-    return { agentId: agent, displayName, bio, createdAt: createdAt.toISOString() };
+    return toVersion(stored as typeof profile.$inferSelect);
   });
+}
+
+function toVersion({ agent, displayName, bio, createdAt }: typeof profile.$inferSelect) {
+  return { agentId: agent as Address, displayName, bio, createdAt: createdAt.toISOString() };
 }
 
 async function assertBelowLimit(tx: Transaction, agent: Address): Promise<void> {

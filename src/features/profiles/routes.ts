@@ -1,6 +1,7 @@
 /** Self-declared names: their fields, cleaned and checked (docs/rules.md 54), and their endpoints. */
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { IdempotencyKeySchema, resourceId } from "../../http/idempotency.js";
 import { created, data, operation } from "../../http/operation.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 import { readProfile, updateProfile } from "./profile.js";
@@ -79,13 +80,13 @@ export const profileOperations = [
       operationId: "updateProfile",
       tag,
       summary: "Append a version of the caller's profile",
+      headers: IdempotencyKeySchema,
       body: ProfileBodySchema,
       returns: created("The new version", ProfileVersionSchema),
       errors: ["too_many_profile_updates"],
     },
-    (deps) =>
-      ({ body: change, caller: agent }) =>
-        updateProfile(deps, { agent, change }),
+    (deps) => (call) =>
+      updateProfile(deps, { agent: call.caller, requestId: resourceId(call), change: call.body }),
   ),
   operation(
     {

@@ -86,7 +86,7 @@ export const webhookOperations = [
       params,
       body: WebhookChangesSchema,
       returns: data("The webhook after the change", WebhookSchema),
-      errors: ["not_found"],
+      errors: ["not_found", "too_many_webhooks"],
     },
     (deps) =>
       ({ params: { id }, body: changes, caller }) =>

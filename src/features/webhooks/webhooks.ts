@@ -10,9 +10,10 @@ import { webhook, webhookRetry } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { newestPosition, readPosition, requireReached } from "../../events/read.js";
-import { wakeSql } from "../../webhooks/deliveries.js";
+import { MAX_RETRIES, wakeSql } from "../../webhooks/deliveries.js";
 import { createSecret, readSecret } from "../../webhooks/signing.js";
 import { checkTarget, TargetRefused } from "../../webhooks/target.js";
+import { isParty } from "../agents/party.js";
 import type { WebhookView } from "./schema.js";
 
 export interface WebhookDraft {
@@ -45,6 +46,7 @@ export async function createWebhook(
         retryable: false,
       });
     }
+    if (draft.agent !== caller) await assertMayWatchOthers(tx, caller);
     const position = await newestPosition(tx);
     await tx
       .insert(webhook)
@@ -53,13 +55,29 @@ export async function createWebhook(
   });
 }
 
+/** Webhooks of strangers for events of others. Each event updates every one that matches, and addresses are free. */
+const MAX_WATCHERS = 2_000;
+
+/** Throws 429 `too_many_webhooks` if strangers watch others with as many webhooks as they can, and the caller is one. */
+async function assertMayWatchOthers(tx: Transaction, caller: Address): Promise<void> {
+  const { rows } = await tx.execute<{ full: boolean }>(sql`
+    select count(*) >= ${MAX_WATCHERS} as full from (
+      select 1 from ${webhook} where agent is distinct from owner and disabled_at is null limit ${MAX_WATCHERS}) watchers`);
+  if (rows[0]?.full !== true || (await isParty(tx, caller))) return;
+  throw new AppError("too_many_webhooks", {
+    message:
+      "Webhooks for events of others are used up, except for agents with an open contract or a stake. Read GET /v1/events instead.",
+    retryable: false,
+  });
+}
+
 type WebhookChanges = { [Field in keyof WebhookDraft]?: WebhookDraft[Field] | undefined } & {
   disabled?: boolean | undefined;
 };
 
 /**
- * Changes the given fields. When enabled again, it gets everything since it was disabled. Throws `not_found`, and
- * `invalid_request` for a URL that the service would not call.
+ * Changes the given fields. When enabled again, it gets everything since it was disabled. Throws `not_found`,
+ * `invalid_request` for a URL that the service would not call, and 429 `too_many_webhooks`.
  */
 export async function updateWebhook(
   { db, config }: Pick<Deps, "db" | "config">,
@@ -71,6 +89,10 @@ export async function updateWebhook(
     // Otherwise events matched meanwhile would count as processed without having been.
     if (disabled === false)
       await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.webhookMatching})`);
+    if (disabled === false || (draft.agent !== undefined && draft.agent !== caller)) {
+      const { agent } = { ...(await loadWebhook(tx, { owner: caller, id })), ...draft };
+      if (agent !== caller) await assertMayWatchOthers(tx, caller);
+    }
     await tx
       .update(webhook)
       .set({
@@ -119,7 +141,10 @@ export async function deleteWebhook(
 /** One event, or all subscribed events after one; `latest` skips unsent events. */
 type Replay = { eventId: bigint } | { after: bigint | "latest" };
 
-/** Throws `not_found`, `conflict` for a disabled webhook, and `invalid_request` for an event that its owner cannot see. */
+/**
+ * Throws `not_found`, `conflict` for a disabled webhook, `invalid_request` for an event that its owner cannot see, and
+ * `rate_limited` for one event more than can wait.
+ */
 export async function replayWebhook(
   { db }: Pick<Deps, "db">,
   { caller, id, replay }: { caller: Address; id: string; replay: Replay },
@@ -131,9 +156,20 @@ export async function replayWebhook(
     if (hook.status === "disabled") {
       throw new AppError("conflict", { message: "The webhook is disabled; enable it first." });
     }
-    if ("eventId" in replay) await sendAgain(tx, { caller, id, eventId: replay.eventId });
-    else await rewind(tx, id, replay.after);
+    if ("eventId" in replay) {
+      assertRoomForRetry(hook);
+      await sendAgain(tx, { caller, id, eventId: replay.eventId });
+    } else await rewind(tx, id, replay.after);
     return loadWebhook(tx, { owner: caller, id });
+  });
+}
+
+function assertRoomForRetry({ pendingRetries }: WebhookView): void {
+  if (pendingRetries < MAX_RETRIES) return;
+  throw new AppError("rate_limited", {
+    message: `${pendingRetries} events wait to be sent again, the maximum. Wait until some are sent, or replay everything after an event.`,
+    retryable: true,
+    retryAfterSeconds: 60,
   });
 }
 
