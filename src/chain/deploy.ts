@@ -115,11 +115,13 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
     grants.map((data, index) => ({ to: relay, data, nonce: next + index })),
   );
 
+  const [startBlock = 0n] = receipts.map(({ blockNumber }) => blockNumber).sort((a, b) => (a < b ? -1 : 1));
   const lower = (address: Address) => address.toLowerCase() as Address;
   const deployment: Deployment = {
     chainId: walletClient.chain.id,
     networkName: networkName(walletClient.chain.id),
-    startBlock: Number(receipts.map((receipt) => receipt.blockNumber).sort((a, b) => (a < b ? -1 : 1))[0]),
+    startBlock: Number(startBlock),
+    startBlockHash: (await publicClient.getBlock({ blockNumber: startBlock })).hash,
     domain,
     factory: lower(factory),
     implementation: lower(

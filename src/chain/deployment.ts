@@ -62,21 +62,33 @@ export async function verifyNode(publicClient: PublicClient<Transport, Chain>): 
   );
 }
 
-/** Throws ConfigError if the node does not respond, or serves another chain than the deployment's. */
+/** Throws ConfigError if the node does not respond, or serves another chain than the deployment's, even with its id. */
 export async function verifyChain({
   publicClient,
   deployment,
 }: {
   publicClient: PublicClient<Transport, Chain>;
-  deployment: Pick<Deployment, "chainId">;
+  deployment: Pick<Deployment, "chainId" | "startBlock" | "startBlockHash">;
 }): Promise<void> {
   const chainId = await publicClient.getChainId().catch((cause: Error) => {
     // The cause can contain the URL, and with it a key.
     throw new ConfigError("RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC", { cause });
   });
-  if (chainId === deployment.chainId) return;
+  if (chainId !== deployment.chainId) {
+    throw new ConfigError(
+      `DEPLOYMENT: is for chain ${deployment.chainId}, but the node at RPC_URL serves chain ${chainId}`,
+    );
+  }
+  const { startBlock, startBlockHash } = deployment;
+  if (startBlockHash === undefined) return;
+  const hash = await publicClient.getBlock({ blockNumber: BigInt(startBlock) }).then(
+    (block) => block.hash,
+    // A node can lack old blocks.
+    () => startBlockHash,
+  );
+  if (hash === startBlockHash) return;
   throw new ConfigError(
-    `DEPLOYMENT: is for chain ${deployment.chainId}, but the node at RPC_URL serves chain ${chainId}`,
+    `DEPLOYMENT: block ${startBlock} is ${startBlockHash}, but on the chain of the node at RPC_URL it is ${hash}: another chain with the same id`,
   );
 }
 

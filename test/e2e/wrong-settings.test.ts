@@ -42,6 +42,14 @@ function deploymentWith(changes: object): string {
   return path;
 }
 
+const OTHER_HASH = `0x${"11".repeat(32)}`;
+
+/** Contracts of the same deployer have the same addresses on it. */
+function otherChain(): string {
+  const { startBlock, startBlockHash } = world.deployment;
+  return `DEPLOYMENT: block ${startBlock} is ${OTHER_HASH}, but on the chain of the node at RPC_URL it is ${startBlockHash}: another chain with the same id`;
+}
+
 function databaseWith(changes: Partial<Record<"username" | "password" | "pathname", string>>): string {
   return Object.assign(new URL(world.info.databaseUrl), changes).href;
 }
@@ -61,6 +69,11 @@ test.each<[what: string, settings: () => Record<string, string>, line: () => str
     "another chain",
     () => ({ DEPLOYMENT: deploymentWith({ chainId: 1 }) }),
     () => `DEPLOYMENT: is for chain 1, but the node at RPC_URL serves chain ${world.chainId}`,
+  ],
+  [
+    "a chain that was reset",
+    () => ({ DEPLOYMENT: deploymentWith({ startBlockHash: OTHER_HASH }) }),
+    otherChain,
   ],
   [
     "another deployment",
@@ -102,6 +115,11 @@ test.each<[what: string, settings: () => Record<string, string>, line: () => str
     () => `DEPLOYMENT: is for chain 1, but the node at RPC_URL serves chain ${world.chainId}`,
   ],
   [
+    "a chain that was reset",
+    () => ({ DEPLOYMENT: deploymentWith({ startBlockHash: OTHER_HASH }) }),
+    otherChain,
+  ],
+  [
     "no node",
     () => ({ RPC_URL: NOWHERE }),
     () => "RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC",
@@ -110,7 +128,10 @@ test.each<[what: string, settings: () => Record<string, string>, line: () => str
     "a port in use",
     // Another start block: the index of the stack has an indexer.
     () => ({
-      DEPLOYMENT: deploymentWith({ startBlock: world.deployment.startBlock + 1 }),
+      DEPLOYMENT: deploymentWith({
+        startBlock: world.deployment.startBlock + 1,
+        startBlockHash: undefined,
+      }),
       INDEXER_PORT: String(busyPort()),
     }),
     () =>
@@ -146,6 +167,12 @@ test.each<[what: string, args: string[], settings: () => Record<string, string>,
     ["grant", EMPTY, "1"],
     () => ({ DEPLOYMENT: deploymentWith({ chainId: 1 }) }),
     () => `DEPLOYMENT: is for chain 1, but the node at RPC_URL serves chain ${world.chainId}`,
+  ],
+  [
+    "a chain that was reset",
+    ["grant", EMPTY, "1"],
+    () => ({ DEPLOYMENT: deploymentWith({ startBlockHash: OTHER_HASH }) }),
+    otherChain,
   ],
 ])("an operator's command with %s ends with a line that says so", async (_, args, settings, line) => {
   const env = { ...serviceEnvironment(world.info, 0), OWNER_PRIVATE_KEY: STRANGER, ...settings() };

@@ -12,6 +12,12 @@ export const DeploymentSchema = z.object({
   networkName: z.string().min(1),
   /** Block of the first deployment. No protocol event is older. */
   startBlock: z.number().int().nonnegative(),
+  /** Of that block: another chain can have the same id and, if it was reset, the same addresses. */
+  startBlockHash: z
+    .string()
+    .regex(/^0x[0-9a-f]{64}$/, "not a block hash")
+    .transform((hash) => hash as `0x${string}`)
+    .optional(),
   /** Name of the service in every sign-in challenge. */
   domain: z.string().min(1),
   factory: AddressSchema,

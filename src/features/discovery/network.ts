@@ -46,7 +46,7 @@ export const networkOperation = operation(
   },
   ({ config, clock, deployment }) =>
     () => {
-      const { networkName: _, ...published } = deployment;
+      const { networkName: _, startBlockHash: __, ...published } = deployment;
       return {
         baseUrl: config.baseUrl,
         network: `eip155:${deployment.chainId}`,
