@@ -293,6 +293,28 @@ describe("npm start", { timeout: 300_000 }, () => {
   });
 });
 
+it("ends if npm does in its first moments", { timeout: 120_000 }, async () => {
+  const dir = join(parent, "early");
+  /** Processes that run the script, without npm and its shell, which only name it. */
+  const scripts = () =>
+    readdirSync("/proc").filter((pid) => {
+      try {
+        const [command = "", script] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+        const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+        const isScript = command.endsWith("node") && script === "tools/start.mjs";
+        return isScript && environment.includes(`DATA_DIR=${dir}`);
+      } catch {
+        return false;
+      }
+    });
+  const { child, exited } = launch("npm", ["start"], { DATA_DIR: dir, PORT: "0" });
+  await until("npm has launched it", async () => scripts().length === 1, { timeoutMs: 60_000 });
+  child.kill("SIGTERM");
+  await exited;
+  await until("it has ended", async () => scripts().length === 0, { timeoutMs: 60_000 });
+  expect(childrenOf([dir])).toEqual([]);
+});
+
 async function keysOf(agent: Agent, baseUrl: string): Promise<number> {
   const headers = { authorization: `Bearer ${agent.apiKey}` };
   return (await fetch(`${baseUrl}/v1/agents/me/api-keys`, { headers })).status;

@@ -1,5 +1,4 @@
 /** `npm start`: the whole service on this machine, supervised. Ctrl-C ends all of it. */
-import { spawnSync } from "node:child_process";
 import { renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { destination } from "pino";
@@ -19,10 +18,13 @@ const LAUNCHER_CHECK_MS = 500;
 const MAX_LOG_BYTES = 10_000_000;
 
 /** Runs until a signal arrives or the start fails. Returns the exit code. */
-export async function run(env: Environment, args: readonly string[]): Promise<number> {
+export async function run(env: Environment, args: readonly string[], launcher: Launcher): Promise<number> {
   const startedAt = Date.now();
   const closing: (() => Promise<void> | void)[] = [];
-  const signal = Promise.race([nextSignal(), ...(env.npm_lifecycle_event === undefined ? [] : [npmEnds()])]);
+  const signal = Promise.race([
+    nextSignal(),
+    ...(env.npm_lifecycle_event === undefined ? [] : [npmEnds(launcher)]),
+  ]);
   let isStopping = false;
   const report = (line: string): void => {
     if (!isStopping) console.log(line);
@@ -125,15 +127,18 @@ function writeAddresses(path: string, addresses: Record<string, string>): void {
   writeFileSync(path, `${JSON.stringify(addresses, null, 2)}\n`, { mode: 0o600 });
 }
 
+/** Process ids when this process began: of its parent, and of the parent's parent. */
+interface Launcher {
+  shell: number;
+  npm: number;
+}
+
 /**
  * Resolves once the npm that launched this process has ended. npm does not pass SIGTERM on: it ends its shell, which
  * leaves this process to another parent. After SIGKILL the shell stays, so npm itself, the shell's parent, is watched.
  * A process that was launched directly outlives its launcher, as supervisors and `nohup` expect.
  */
-function npmEnds(): Promise<"npm ended"> {
-  const shell = process.ppid;
-  const { stdout } = spawnSync("ps", ["-o", "ppid=", "-p", String(shell)], { encoding: "utf8" });
-  const npm = Number.parseInt(stdout ?? "", 10);
+function npmEnds({ shell, npm }: Launcher): Promise<"npm ended"> {
   return new Promise((resolve) => {
     const timer = setInterval(() => {
       if (process.ppid === shell && (!(npm > 1) || isAlive(npm))) return;
