@@ -139,7 +139,7 @@ export async function createService(
       const keeper = createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS });
       closing.push(() => keeper.stop());
       keeper.start();
-      const purger = createPurger({ db, clock, logger });
+      const purger = createPurger({ db, logger });
       closing.push(() => purger.stop());
       purger.start();
     }

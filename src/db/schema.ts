@@ -120,12 +120,11 @@ export const expiredAttempt = app.table(
     caller: text("caller").notNull(),
     bodyHash: text("body_hash").notNull(),
     escrowTerms: jsonb("escrow_terms").$type<Record<string, unknown>>().notNull(),
-    /** Unix seconds. */
-    matchDeadline: bigint("match_deadline", { mode: "number" }).notNull(),
+    expiredAt: at("expired_at").notNull().defaultNow(),
   },
   (t) => [
     uniqueIndex("expired_attempt_by_bytes").on(t.caller, t.bodyHash),
-    index("expired_attempt_by_deadline").on(t.matchDeadline),
+    index("expired_attempt_by_time").on(t.expiredAt),
   ],
 );
 
@@ -300,15 +299,18 @@ export const operation = app.table(
     transactionHash: text("transaction_hash"),
     blockNumber: bigint("block_number", { mode: "bigint" }),
     blockHash: text("block_hash"),
-    /** First response sent to the caller; replays return it unchanged. */
+    /** First response sent to the caller; replays return it unchanged, and without the body make it again. */
     response: jsonb("response").$type<{
       status: number;
-      body: unknown;
+      /** JSON text; null once it is dropped. */
+      body: string | null;
       headers: Record<string, string>;
       transaction: string;
       /** Seconds on the chain's clock. */
       settledAt: number;
     }>(),
+    /** When the response's body is dropped; null without one. */
+    bodyUntil: at("body_until"),
     createdAt: at("created_at").notNull().defaultNow(),
     updatedAt: at("updated_at").notNull().defaultNow(),
   },
@@ -333,6 +335,7 @@ export const operation = app.table(
     index("operation_unanswered")
       .on(t.caller, t.kind)
       .where(sql`state <> 'rejected' and nonce is not null and response is null`),
+    index("operation_body").on(t.bodyUntil).where(sql`body_until is not null`),
     index("operation_stake").on(t.caller, t.id).where(sql`kind = 'stake' and state in ('mined', 'final')`),
     index("operation_rejected").on(t.caller, t.updatedAt).where(sql`state = 'rejected'`),
     index("operation_disposable").on(t.updatedAt).where(sql`state = 'rejected' and published_at is null`),

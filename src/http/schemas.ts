@@ -72,14 +72,19 @@ export const PageQuerySchema = z.object({
 export const listOf = <T extends z.ZodType>(schema: T) =>
   z.object({
     data: z.array(schema),
-    nextCursor: z.string().nullable().optional().openapi({ description: "Only with limit or cursor" }),
+    nextCursor: z
+      .string()
+      .nullable()
+      .optional()
+      .openapi({ description: "Only with limit or cursor, or if there is more" }),
   });
 
-/** A short list's body: `nextCursor` only if the caller asked for pages. */
+/** A short list's body: `nextCursor` only if the caller asked for pages, or if there is more. */
 export function shortList<T>(
   query: { limit?: number | undefined; cursor?: string | undefined },
   data: T[],
   nextCursor: string | null,
 ): { data: T[]; nextCursor?: string | null } {
-  return query.limit === undefined && query.cursor === undefined ? { data } : { data, nextCursor };
+  const isWhole = query.limit === undefined && query.cursor === undefined && nextCursor === null;
+  return isWhole ? { data } : { data, nextCursor };
 }

@@ -3,7 +3,6 @@
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { type SQL, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
-import type { ChainClock } from "../chain/clock.js";
 import type { Database } from "../db/client.js";
 import { isIndexWhole } from "../db/index-position.js";
 import { createLoop, type Loop } from "../loop.js";
@@ -14,31 +13,33 @@ const MAX_BACKOFF_MS = 600_000;
 const BATCH = 500;
 /** A request that found an attempt's texts has ended after this time (seconds). */
 const REQUEST_SECONDS = 600;
-/** A payment to an unopened escrow is refunded by opening it, for which its terms are needed: kept this long (seconds). */
-const REFUND_SECONDS = 30 * 86_400;
 
 /**
- * Each statement deletes at most {@link BATCH} rows and returns one row for each. `now` is in seconds on the chain's
- * clock; other ages are by the database's, which wrote the times.
+ * Each statement deletes at most {@link BATCH} rows and returns one row for each. Ages are by the database's clock, which
+ * wrote the times.
  */
-const PURGES: ((now: number) => SQL)[] = [
-  (now) => purge("expired_attempt", "id", sql`match_deadline < ${now - REFUND_SECONDS}`),
-  () => purge("api_key", "id", sql`revoked_at < now() - interval '90 days'`),
-  () => purge("key_release", "id", sql`released_at < now() - interval '1 year'`),
-  () => purge("gas_account", "address", sql`earned = 0 and owed_at < now() - interval '7 days'`),
+const PURGES: SQL[] = [
+  // A payment can arrive late, and is refunded by opening its escrow. Clients sign for a minute; after a week the same
+  // bytes still lead to the same address, unless the protocol's parameters have changed.
+  purge("expired_attempt", "id", sql`expired_at < now() - interval '7 days'`),
+  purge("api_key", "id", sql`revoked_at < now() - interval '90 days'`),
+  purge("key_release", "id", sql`released_at < now() - interval '1 year'`),
+  purge("gas_account", "address", sql`earned = 0 and owed_at < now() - interval '7 days'`),
   // Rejected before it was signed for broadcast, it cost nothing.
-  () =>
-    purge(
-      "operation",
-      "id",
-      sql`state = 'rejected' and published_at is null and updated_at < now() - interval '1 day'`,
-    ),
-  () => sql`
+  purge(
+    "operation",
+    "id",
+    sql`state = 'rejected' and published_at is null and updated_at < now() - interval '1 day'`,
+  ),
+  sql`
+    update app.operation set response = jsonb_set(response, '{body}', 'null'), body_until = null
+    where id in (select id from app.operation where body_until < now() limit ${BATCH}) returning id`,
+  sql`
     with gone as (${purge("webhook", "id", sql`disabled_at < now() - interval '90 days'`)}),
       retries as (delete from app.webhook_retry where webhook_id in (select id from gone))
     select id from gone`,
   // Last, because it needs the index. An escrow that a stranger opened is an open contract; a pending creation becomes one.
-  () => sql`
+  sql`
     with candidates as (
       select t.id, exists (select 1 from onchain.working_contract c where c.id = t.id and c.phase <> 'none') as is_open,
         exists (
@@ -52,9 +53,9 @@ const PURGES: ((now: number) => SQL)[] = [
       delete from app.terms where id in (select id from candidates where not is_open and not is_live)
       returning id, caller, body_hash, escrow_terms),
     unsealed as (delete from app.reference_key where contract_id in (select id from dropped))
-    insert into app.expired_attempt (id, caller, body_hash, escrow_terms, match_deadline)
-    select id, caller, body_hash, escrow_terms, (escrow_terms->>'matchDeadline')::bigint from dropped
-    on conflict (id) do update set match_deadline = excluded.match_deadline
+    insert into app.expired_attempt (id, caller, body_hash, escrow_terms)
+    select id, caller, body_hash, escrow_terms from dropped
+    on conflict (id) do update set expired_at = now()
     returning id`,
 ];
 
@@ -65,29 +66,21 @@ function purge(table: string, key: string, isOld: SQL): SQL {
 }
 
 /** Any number can run. */
-export function createPurger({
-  db,
-  clock,
-  logger,
-}: {
-  db: Database;
-  clock: Pick<ChainClock, "now">;
-  logger: Pick<BaseLogger, "warn">;
-}): Loop {
+export function createPurger({ db, logger }: { db: Database; logger: Pick<BaseLogger, "warn"> }): Loop {
   return createLoop({
     name: "purge",
     logger,
     intervalMs: INTERVAL_MS,
     maxBackoffMs: MAX_BACKOFF_MS,
-    round: async () => purgeAll(db, clock.now()),
+    round: async () => purgeAll(db),
   });
 }
 
 /** Runs each purge once. Returns whether any has more to do. */
-export async function purgeAll(db: Database, now: number): Promise<boolean> {
+export async function purgeAll(db: Database): Promise<boolean> {
   let isFull = false;
   for (const statement of PURGES) {
-    const { rows } = await db.execute(statement(now));
+    const { rows } = await db.execute(statement);
     isFull ||= rows.length >= BATCH;
   }
   return isFull;

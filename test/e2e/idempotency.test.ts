@@ -2,6 +2,8 @@
 import { type ConnectOptions, connect } from "@working-contracts/client/index";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createDatabase } from "../../src/db/client.js";
+import { purgeAll } from "../../src/keeper/purge.js";
 import {
   checkpointBody,
   type Json,
@@ -70,6 +72,17 @@ describe("a repeated creation with the same Idempotency-Key", () => {
     expect((await client.get<Json[]>("/v1/agents/me/webhooks")).data).toHaveLength(2);
   });
 
+  it("returns the first version of a profile", async () => {
+    const agent = await world.newAgent();
+    const update = (text: string) =>
+      agent.post<Json>("/v1/agents/me/profile", { displayName: "Ada" }, key(text));
+    const [first, again] = await Promise.all([update("one"), update("one")]);
+    expect(ok(again, 201)).toEqual(ok(first, 201));
+    ok(await update("two"), 201);
+    const versions = await world.query("select id from app.profile where agent = $1", [agent.address]);
+    expect(versions).toHaveLength(2);
+  });
+
   it("returns the first complaint and the first checkpoint", async () => {
     const { client, worker } = pair;
     const complain = () =>
@@ -91,7 +104,7 @@ it("the client repeats a creation whose response was lost, and nothing is create
   let lost = 0;
   const fetchAndLose: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
-    const creates = init?.method === "POST" && /api-key$|webhooks$/.test(String(input));
+    const creates = init?.method === "POST" && /api-key$|webhooks$|profile$/.test(String(input));
     if (!creates || lost++ % 2 === 1) return response;
     throw new TypeError("the connection broke");
   };
@@ -99,8 +112,9 @@ it("the client repeats a creation whose response was lost, and nothing is create
   const options = { baseUrl: world.url, account, spendingLimit: { perCall: "60" }, fetch: fetchAndLose };
   const agent = await connect(options as ConnectOptions);
   await agent.webhooks.create(HOOK);
+  await agent.setProfile({ displayName: "Ada" });
 
-  expect(lost).toBe(4);
+  expect(lost).toBe(6);
   expect(await agent.apiKeys()).toHaveLength(1);
   expect(await agent.webhooks.list()).toHaveLength(1);
 });
@@ -118,6 +132,18 @@ describe("a repeated action with the same Idempotency-Key", () => {
     expect(first).toMatchObject({ status: "resolved" });
     expect(ok(await approve(key("one")))).toEqual(first);
     for (const headers of [{}, key("two")]) expect((await approve(headers)).error?.code).toBe("conflict");
+
+    // After a week the bodies are dropped, and made again when they are asked for.
+    await world.query("update app.operation set body_until = now() where escrow = $1", [id]);
+    const { db, pool } = createDatabase(world.info.databaseUrl);
+    while (await purgeAll(db)) {}
+    await pool.end();
+    const kept = await world.query<{ body: unknown }>(
+      "select response -> 'body' as body from app.operation where escrow = $1 and response is not null",
+      [id],
+    );
+    expect(new Set(kept.map(({ body }) => body))).toEqual(new Set([null]));
+    expect(ok(await approve(key("one"))).id).toBe(id);
   });
 
   it("is what the client sends, so that a lost response is no conflict", async () => {

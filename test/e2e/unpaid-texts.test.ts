@@ -37,7 +37,7 @@ async function expiredAttempt(client: Agent): Promise<{ body: string; quote: Quo
   await world.query("update app.terms set first_quoted_at = now() - interval '41 minutes' where id = $1", [
     quote.payTo,
   ]);
-  while (await purgeAll(database.db, await world.chainNow())) {}
+  while (await purgeAll(database.db)) {}
   return { body, quote, terms };
 }
 
@@ -59,6 +59,9 @@ it("drops the texts of an attempt, whose bytes still lead to the same address", 
   expect(JSON.stringify(kept).length).toBeLessThan(1500);
   expect(JSON.stringify(kept)).not.toContain(SECRET);
 
+  await world.query("update app.expired_attempt set expired_at = now() - interval '8 days'");
+  while (await purgeAll(database.db)) {}
+  expect(await world.query("select 1 from app.expired_attempt where id = $1", [quote.payTo])).toEqual([]);
   expect(quoteOf(await client.post("/v1/contracts", body)).payTo).toBe(quote.payTo);
   expect(await rowsOf(quote.payTo)).toBe(2);
 });
@@ -72,7 +75,7 @@ it("takes a late payment, and shows the texts that came with it", async () => {
   await world.query("update app.terms set first_quoted_at = now() - interval '41 minutes' where id = $1", [
     quote.payTo,
   ]);
-  await purgeAll(database.db, await world.chainNow());
+  await purgeAll(database.db);
   expect(await rowsOf(quote.payTo)).toBe(2);
 });
 

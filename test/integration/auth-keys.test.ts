@@ -397,6 +397,20 @@ describe("listing", () => {
     expect(seen).toEqual(keys.map(({ keyId }) => keyId));
   });
 
+  it("has a next page even if none was asked for, beyond 1,000", async () => {
+    const agent = newAgent();
+    const { apiKey } = await client.signIn(agent);
+    await network.pool.query(
+      `insert into app.api_key (id, address, hash)
+       select 'many ' || i, $1, 'many ' || i from generate_series(1, 1000) i`,
+      [agent.address.toLowerCase()],
+    );
+    const { body: first } = await client.list(apiKey);
+    expect(first.data).toHaveLength(1000);
+    const { body: second } = await client.list(apiKey, `?cursor=${encodeURIComponent(first.nextCursor)}`);
+    expect(second).toEqual({ data: [expect.anything()], nextCursor: null });
+  });
+
   it.each(["limit=0", "limit=201", "limit=x", "limit=1.5", "limit=-1", "cursor=nope", "limit="])(
     "rejects the query %s",
     async (query) => {
@@ -463,8 +477,9 @@ describe("revoking", () => {
 });
 
 describe("storage of challenges", () => {
-  it("deletes expired challenges but keeps those that issued a key", async () => {
+  it("deletes expired challenges but keeps the one that issued the newest key", async () => {
     const agent = newAgent();
+    await client.signIn(agent);
     await client.signIn(agent);
     for (let i = 0; i < 5; i++) await client.challenge(agent.address);
     await network.moveTime(400);
@@ -474,7 +489,7 @@ describe("storage of challenges", () => {
     ]);
     expect(rows).toEqual([{ purpose: "issue" }]);
     const stale = await network.pool.query(
-      "select 1 from app.challenge where expires_at <= $1 and (redeemed_at is null or purpose = 'revoke')",
+      "select 1 from app.challenge where expires_at <= $1 and signature is null",
       [network.deps.clock.now()],
     );
     expect(stale.rowCount).toBe(0);

@@ -490,7 +490,7 @@ export interface components {
                 /** Format: date-time */
                 revokedAt: string | null;
             }[];
-            /** @description Only with limit or cursor */
+            /** @description Only with limit or cursor, or if there is more */
             nextCursor?: string | null;
         };
         Contract: {
@@ -886,7 +886,7 @@ export interface components {
         };
         CheckpointList: {
             data: components["schemas"]["Checkpoint"][];
-            /** @description Only with limit or cursor */
+            /** @description Only with limit or cursor, or if there is more */
             nextCursor?: string | null;
         };
         CheckpointProof: {
@@ -926,7 +926,7 @@ export interface components {
         };
         ComplaintList: {
             data: components["schemas"]["Complaint"][];
-            /** @description Only with limit or cursor */
+            /** @description Only with limit or cursor, or if there is more */
             nextCursor?: string | null;
         };
         ProfileVersion: {

@@ -51,7 +51,17 @@ export function reads(session: Session) {
       dataOf(call(session, "GET /v1/agents/{address}/record", { path: { address } })),
     profile: (address: string = me) =>
       dataOf(call(session, "GET /v1/agents/{address}/profile", { path: { address } })),
-    apiKeys: () => dataOf(call(session, "GET /v1/agents/me/api-keys")),
+    apiKeys: async () => {
+      const keys = [];
+      let cursor: string | null | undefined;
+      do {
+        const query = cursor ? { cursor } : {};
+        const page = await call(session, "GET /v1/agents/me/api-keys", { query });
+        keys.push(...page.data);
+        cursor = page.nextCursor;
+      } while (cursor);
+      return keys;
+    },
     protocol: () => dataOf(call(session, "GET /v1/protocol")),
     limits: () => dataOf(call(session, "GET /v1/limits")),
   };

@@ -140,7 +140,7 @@ CREATE TABLE "app"."expired_attempt" (
 	"caller" text NOT NULL,
 	"body_hash" text NOT NULL,
 	"escrow_terms" jsonb NOT NULL,
-	"match_deadline" bigint NOT NULL
+	"expired_at" timestamp with time zone DEFAULT now() NOT NULL
 );
 
 CREATE TABLE "app"."gas_account" (
@@ -189,6 +189,7 @@ CREATE TABLE "app"."operation" (
 	"block_number" bigint,
 	"block_hash" text,
 	"response" jsonb,
+	"body_until" timestamp with time zone,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"updated_at" timestamp with time zone DEFAULT now() NOT NULL
 );
@@ -304,7 +305,7 @@ CREATE INDEX "event_by_contract" ON "app"."event" USING btree ("contract_id","po
 CREATE INDEX "event_chain_tail" ON "app"."event" USING btree ("position") WHERE chain_event_id is not null and reverted_by is null;
 CREATE INDEX "event_deadline_due" ON "app"."event_deadline" USING btree ("due_at");
 CREATE UNIQUE INDEX "expired_attempt_by_bytes" ON "app"."expired_attempt" USING btree ("caller","body_hash");
-CREATE INDEX "expired_attempt_by_deadline" ON "app"."expired_attempt" USING btree ("match_deadline");
+CREATE INDEX "expired_attempt_by_time" ON "app"."expired_attempt" USING btree ("expired_at");
 CREATE INDEX "gas_account_by_owed" ON "app"."gas_account" USING btree ("owed");
 CREATE INDEX "gas_account_unearned" ON "app"."gas_account" USING btree ("owed_at") WHERE earned = 0;
 CREATE INDEX "key_release_by_contract" ON "app"."key_release" USING btree ("contract_id","id");
@@ -319,6 +320,7 @@ CREATE INDEX "operation_by_once_key" ON "app"."operation" USING btree ("once_key
 CREATE INDEX "operation_by_batch" ON "app"."operation" USING btree ("batch_id","batch_index") WHERE batch_id is not null;
 CREATE INDEX "operation_signed" ON "app"."operation" USING btree ("caller","id") WHERE signed and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null));
 CREATE INDEX "operation_unanswered" ON "app"."operation" USING btree ("caller","kind") WHERE state <> 'rejected' and nonce is not null and response is null;
+CREATE INDEX "operation_body" ON "app"."operation" USING btree ("body_until") WHERE body_until is not null;
 CREATE INDEX "operation_stake" ON "app"."operation" USING btree ("caller","id") WHERE kind = 'stake' and state in ('mined', 'final');
 CREATE INDEX "operation_rejected" ON "app"."operation" USING btree ("caller","updated_at") WHERE state = 'rejected';
 CREATE INDEX "operation_disposable" ON "app"."operation" USING btree ("updated_at") WHERE state = 'rejected' and published_at is null;

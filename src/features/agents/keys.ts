@@ -221,13 +221,20 @@ export interface KeyMetadata {
   revokedAt: string | null;
 }
 
+/** Keys of a response without `limit`. */
+const MAX_LISTED = 1_000;
+
 /**
- * Active and revoked keys of `address`, oldest first: all of them, or a page after the key named by `cursor`. Throws
+ * Active and revoked keys of `address`, oldest first: a page, after the key named by `cursor` if there is one. Throws
  * `invalid_request` if the cursor names none of them.
  */
 export async function listKeys(
   db: Executor,
-  { address, limit, cursor }: { address: Address; limit?: number | undefined; cursor?: string | undefined },
+  {
+    address,
+    limit = MAX_LISTED,
+    cursor,
+  }: { address: Address; limit?: number | undefined; cursor?: string | undefined },
 ): Promise<{ keys: KeyMetadata[]; nextCursor: string | null }> {
   if (cursor !== undefined && (await keyOf(db, address, cursor)) === undefined) {
     const message = "names no key of this address; use the nextCursor of a response";
@@ -240,13 +247,13 @@ export async function listKeys(
     cursor === undefined
       ? undefined
       : sql`(${apiKey.createdAt}, ${apiKey.id}) > (select created_at, id from ${apiKey} where id = ${cursor})`;
-  const query = db
+  const rows = await db
     .select()
     .from(apiKey)
     .where(and(eq(apiKey.address, address), after))
-    .orderBy(asc(apiKey.createdAt), asc(apiKey.id));
-  const rows = await (limit === undefined ? query : query.limit(limit + 1));
-  const page = limit === undefined ? rows : rows.slice(0, limit);
+    .orderBy(asc(apiKey.createdAt), asc(apiKey.id))
+    .limit(limit + 1);
+  const page = rows.slice(0, limit);
   return {
     keys: page.map(({ id, label, createdAt, revokedAt }) => ({
       id,
