@@ -6,6 +6,7 @@ import canonicalize from "canonicalize";
 import { keccak256, stringToHex } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CheckpointProof, CheckpointView } from "../../src/features/checkpoints/read-checkpoints.js";
+import { checkpointCapacity } from "../../src/features/checkpoints/submit-checkpoint.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { created, HOUR, matched } from "../support/contracts.js";
@@ -171,6 +172,23 @@ describe("a matched contract", () => {
       },
       { timeoutMs: 60_000 },
     );
+  });
+
+  test("can fill the disk no faster than its price allows", async () => {
+    const { id } = await matched(world, { client, worker }, { budgetOrPrice: 0.01 });
+    const large = async (i: number) =>
+      submit(id, await checkpointBody(i, i, { data: { t: "a".repeat(60_000) } }));
+    const statuses: number[] = [];
+    for (let i = 1; i <= 4; i++) statuses.push((await large(i)).status);
+    expect(statuses).toEqual([201, 201, 201, 201]);
+    const refused = await large(5);
+    expect(refused).toMatchObject({ status: 409, error: { code: "conflict" } });
+    expect(refused.error?.message).toContain("which grows each day");
+    const contract = { price: 10_000n, matchedAt: 0n };
+    const first = checkpointCapacity(contract, 86_399);
+    expect(refused.error?.details).toMatchObject({ maximum: first });
+    expect(checkpointCapacity(contract, 86_400)).toBeGreaterThan(1.9 * first);
+    expect(checkpointCapacity(contract, 365 * 86_400)).toBe(LIMITS.checkpointBytesPerContract);
   });
 
   test("bounds the length of texts and data, and the sequence", async () => {

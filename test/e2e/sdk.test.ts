@@ -691,12 +691,12 @@ describe("a paid call whose response is lost", () => {
     const error = { code: "unavailable", message: "A part of the service cannot be reached." };
     const agent = await newAgent({
       async fetch(input, init) {
-        if (!String(input).endsWith("/profile")) return fetch(input, init);
+        if (!String(input).endsWith("/revoke")) return fetch(input, init);
         calls++;
         return Response.json({ error }, { status: 503, headers: { "retry-after": "0" } });
       },
     });
-    await expect(agent.setProfile({ bio: "Translator" })).rejects.toMatchObject({ status: 503 });
+    await expect(agent.revokeKeys()).rejects.toMatchObject({ status: 503 });
     expect(calls).toBe(1);
   });
 

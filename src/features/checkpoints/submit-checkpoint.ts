@@ -47,7 +47,7 @@ export async function submitCheckpoint(
     const added = { ...draft, contractId: id, id: checkpointId, createdAt: new Date(now * 1000) };
     const accepted = toCheckpoint(added);
     const totalBytes = (previous?.totalBytes ?? 0) + Buffer.byteLength(JSON.stringify(accepted));
-    assertCapacity(totalBytes);
+    assertCapacity(totalBytes, checkpointCapacity(row.chain, now));
     await tx.insert(checkpoint).values({ ...added, position, totalBytes, leaf: checkpointLeaf(accepted) });
     const { fromSequence, toSequence } = accepted;
     await stageEvent(tx, {
@@ -75,12 +75,29 @@ async function requireNoDelivery(tx: Transaction, id: Address): Promise<void> {
   });
 }
 
-/** Anyone can read the whole list without a key, and proofs build the tree over it in memory. */
-function assertCapacity(totalBytes: number): void {
-  const maximum = LIMITS.checkpointBytesPerContract;
+/** Five times a checkpoint with four hashes every 20 minutes, and as much again for each 0.25 of the price. */
+const BYTES_PER_DAY = 256 * 1024;
+const BYTES_PER_DAY_AND_UNIT = 1024 * 1024;
+
+/**
+ * Bytes that a contract's checkpoints can have by now. Checkpoints are kept for good, and prices come back when a contract
+ * is cancelled: a day's bytes are what a price that is locked for that day allows. The maximum is for readers: anyone can
+ * read the whole list without a key, and proofs build the tree over it in memory.
+ */
+export function checkpointCapacity(
+  { price, matchedAt }: { price: bigint; matchedAt: bigint | null },
+  now: number,
+): number {
+  const perDay = BYTES_PER_DAY + (Number(price) / 1e6) * BYTES_PER_DAY_AND_UNIT;
+  const days = 1 + Math.floor(Math.max(0, now - Number(matchedAt ?? now)) / 86_400);
+  return Math.min(Math.floor(perDay * days), LIMITS.checkpointBytesPerContract);
+}
+
+function assertCapacity(totalBytes: number, maximum: number): void {
   if (totalBytes <= maximum) return;
+  const isFinal = maximum === LIMITS.checkpointBytesPerContract;
   throw new AppError("conflict", {
-    message: `With this checkpoint the contract's checkpoints would have ${totalBytes} bytes, over the maximum of ${maximum}. Send a smaller one, deliver, or post a new contract.`,
+    message: `With this checkpoint the contract's checkpoints would have ${totalBytes} bytes, over the maximum of ${maximum}${isFinal ? "" : ", which grows each day"}. Send a smaller one, deliver, or ${isFinal ? "post a new contract" : "wait"}.`,
     details: { totalBytes, maximum },
   });
 }

@@ -1,6 +1,8 @@
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from "@x402/core/http";
 import { parsePaymentRequired } from "@x402/core/schemas";
+import { compactVerify, importJWK } from "jose";
 import { describe, expect, it } from "vitest";
+import { didDocument, receiptExtension } from "../../../src/payments/receipts.js";
 import {
   createQuote,
   networkName,
@@ -185,6 +187,26 @@ describe("a receipt", () => {
       payer,
       errorReason: "insufficient_funds",
       errorMessage: "Fund the address.",
+    });
+  });
+});
+
+describe("a signed receipt", () => {
+  it("can be made by anyone who has the master key, at any date", async () => {
+    const issuer = { masterKey: `0x${"11".repeat(32)}`, baseUrl: "https://contracts.example" } as const;
+    const paid = {
+      chainId: 84_532,
+      resourceUrl: quote.resourceUrl,
+      payer: quote.payTo,
+      transaction: `0x${"22".repeat(32)}`,
+    } as const;
+    const forged = await receiptExtension(issuer, paid, 1);
+    const [method] = didDocument({ ...issuer, masterKeysOld: [] }).verificationMethod;
+    const key = await importJWK(method?.publicKeyJwk ?? {}, "EdDSA");
+    const { payload } = await compactVerify(forged["offer-receipt"].info.receipt.signature, key);
+    expect(JSON.parse(new TextDecoder().decode(payload))).toMatchObject({
+      transaction: paid.transaction,
+      issuedAt: 1,
     });
   });
 });
