@@ -21,10 +21,7 @@ const MAX_LOG_BYTES = 10_000_000;
 export async function run(env: Environment, args: readonly string[], launcher: Launcher): Promise<number> {
   const startedAt = Date.now();
   const closing: (() => Promise<void> | void)[] = [];
-  const signal = Promise.race([
-    nextSignal(),
-    ...(env.npm_lifecycle_event === undefined ? [] : [npmEnds(launcher)]),
-  ]);
+  const signal = Promise.race([nextSignal(), ...(isRunByNpm(env) ? [npmEnds(launcher)] : [])]);
   let isStopping = false;
   const report = (line: string): void => {
     if (!isStopping) console.log(line);
@@ -129,8 +126,14 @@ function writeAddresses(path: string, addresses: Record<string, string>): void {
 
 /** Process ids when this process began: of its parent, and of the parent's parent. */
 interface Launcher {
-  shell: number;
+  /** Null if the launcher had ended already. */
+  shell: number | null;
   npm: number;
+}
+
+/** A supervisor can have inherited npm's variables, but those of another script. */
+function isRunByNpm(env: Environment): boolean {
+  return env.npm_lifecycle_script?.includes("tools/start.mjs") ?? false;
 }
 
 /**
