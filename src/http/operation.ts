@@ -54,9 +54,11 @@ export function sendJson(c: Context, result: unknown, status: 200 | 201): Respon
   const { method } = c.req;
   if (method === "GET" || method === "HEAD") {
     const etag = `"${createHash("sha1").update(text).digest("base64url")}"`;
+    const isUnchanged = isKnown(c.req.header("if-none-match"), etag);
+    // A refusal has no tag.
+    if (!isUnchanged) (c as Context<AppEnv>).get("limitDownload")(text.length);
     c.header("ETag", etag);
-    if (isKnown(c.req.header("if-none-match"), etag)) return c.body(null, 304);
-    (c as Context<AppEnv>).get("limitDownload")(text.length);
+    if (isUnchanged) return c.body(null, 304);
   }
   return c.body(text, status, JSON_TYPE);
 }
