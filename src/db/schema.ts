@@ -299,18 +299,15 @@ export const operation = app.table(
     transactionHash: text("transaction_hash"),
     blockNumber: bigint("block_number", { mode: "bigint" }),
     blockHash: text("block_hash"),
-    /** First response sent to the caller; replays return it unchanged, and without the body make it again. */
+    /** First response sent to the caller; replays return it unchanged. */
     response: jsonb("response").$type<{
       status: number;
-      /** JSON text; null once it is dropped. */
-      body: string | null;
+      body: unknown;
       headers: Record<string, string>;
       transaction: string;
       /** Seconds on the chain's clock. */
       settledAt: number;
     }>(),
-    /** When the response's body is dropped; null without one. */
-    bodyUntil: at("body_until"),
     createdAt: at("created_at").notNull().defaultNow(),
     updatedAt: at("updated_at").notNull().defaultNow(),
   },
@@ -335,7 +332,6 @@ export const operation = app.table(
     index("operation_unanswered")
       .on(t.caller, t.kind)
       .where(sql`state <> 'rejected' and nonce is not null and response is null`),
-    index("operation_body").on(t.bodyUntil).where(sql`body_until is not null`),
     index("operation_stake").on(t.caller, t.id).where(sql`kind = 'stake' and state in ('mined', 'final')`),
     index("operation_rejected").on(t.caller, t.updatedAt).where(sql`state = 'rejected'`),
     index("operation_disposable").on(t.updatedAt).where(sql`state = 'rejected' and published_at is null`),

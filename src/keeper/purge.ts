@@ -32,9 +32,6 @@ const PURGES: SQL[] = [
     sql`state = 'rejected' and published_at is null and updated_at < now() - interval '1 day'`,
   ),
   sql`
-    update app.operation set response = jsonb_set(response, '{body}', 'null'), body_until = null
-    where id in (select id from app.operation where body_until < now() limit ${BATCH}) returning id`,
-  sql`
     with gone as (${purge("webhook", "id", sql`disabled_at < now() - interval '90 days'`)}),
       retries as (delete from app.webhook_retry where webhook_id in (select id from gone))
     select id from gone`,

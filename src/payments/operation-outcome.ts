@@ -60,13 +60,13 @@ export async function awaitOutcome(
   respond: (mined: OperationRow) => Promise<Success>,
   { isNew = false }: { isNew?: boolean } = {},
 ): Promise<OperationOutcome> {
-  if (stored.response !== null) return replayOf(stored.response, () => respond(stored));
+  if (stored.response !== null) return replayOf(stored.response);
 
   const deadline = Date.now() + deps.config.settlementWaitMs;
   const row = await deps.outbox.waitFor(stored.id, { timeoutMs: deps.config.settlementWaitMs, isNew });
   if (row === null) throw settlementPending();
   if (row.state === "rejected") return { ok: false, rejected: row };
-  if (row.response !== null) return replayOf(row.response, () => respond(row));
+  if (row.response !== null) return replayOf(row.response);
 
   const block = {
     blockNumber: row.blockNumber ?? 0n,
@@ -127,16 +127,12 @@ export function settlementPending(): AppError {
 /** Actions that change their caller's stake. */
 const STAKING: ReadonlySet<string> = new Set(["stake", "request-unstake"] satisfies OperationKind[]);
 
-/** How long a replay gets the first response's body, which can be large; later it gets one made at that time. */
-const BODY_DAYS = 7;
-
 /** The terms of a created contract are marked as opened together with its first response. */
 const keepResponse = prepare<{ id: string }>(
   "operation_response",
   sql`
     with kept as (
-      update app.operation
-      set response = ${sql.placeholder("response")}, body_until = now() + make_interval(days => ${BODY_DAYS})
+      update app.operation set response = ${sql.placeholder("response")}
       where id = ${sql.placeholder("id")} and response is null
       returning id, kind, escrow),
     opened as (
@@ -161,19 +157,15 @@ async function keepFirst(deps: Deps, row: OperationRow, applied: Applied): Promi
     .select({ response: operation.response })
     .from(operation)
     .where(eq(operation.id, row.id));
-  return current?.response ? replayOf(current.response, async () => JSON.parse(body)) : applied;
+  return current?.response ? replayOf(current.response) : applied;
 }
 
-async function replayOf(
-  stored: NonNullable<OperationRow["response"]>,
-  respond: () => Promise<Success>,
-): Promise<Applied> {
-  const { status, headers, transaction, settledAt } = stored;
-  const body = stored.body ?? JSON.stringify({ data: (await respond()).data });
+function replayOf(stored: NonNullable<OperationRow["response"]>): Applied {
+  const { status, headers, body, transaction, settledAt } = stored;
   const response: StoredResponse = {
     status: status as StoredResponse["status"],
     headers: { ...headers, "Idempotent-Replay": "true" },
-    body,
+    body: String(body),
   };
   return { ok: true, response, transaction: transaction as Hex, settledAt };
 }

@@ -2,8 +2,6 @@
 import { type ConnectOptions, connect } from "@working-contracts/client/index";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createDatabase } from "../../src/db/client.js";
-import { purgeAll } from "../../src/keeper/purge.js";
 import {
   checkpointBody,
   type Json,
@@ -132,18 +130,6 @@ describe("a repeated action with the same Idempotency-Key", () => {
     expect(first).toMatchObject({ status: "resolved" });
     expect(ok(await approve(key("one")))).toEqual(first);
     for (const headers of [{}, key("two")]) expect((await approve(headers)).error?.code).toBe("conflict");
-
-    // After a week the bodies are dropped, and made again when they are asked for.
-    await world.query("update app.operation set body_until = now() where escrow = $1", [id]);
-    const { db, pool } = createDatabase(world.info.databaseUrl);
-    while (await purgeAll(db)) {}
-    await pool.end();
-    const kept = await world.query<{ body: unknown }>(
-      "select response -> 'body' as body from app.operation where escrow = $1 and response is not null",
-      [id],
-    );
-    expect(new Set(kept.map(({ body }) => body))).toEqual(new Set([null]));
-    expect(ok(await approve(key("one"))).id).toBe(id);
   });
 
   it("is what the client sends, so that a lost response is no conflict", async () => {

@@ -59,7 +59,7 @@ it("drops the texts of an attempt, whose bytes still lead to the same address", 
   expect(JSON.stringify(kept).length).toBeLessThan(1500);
   expect(JSON.stringify(kept)).not.toContain(SECRET);
 
-  await world.query("update app.expired_attempt set expired_at = now() - interval '8 days'");
+  await world.query("update app.expired_attempt set expired_at = now() - interval '31 days'");
   while (await purgeAll(database.db)) {}
   expect(await world.query("select 1 from app.expired_attempt where id = $1", [quote.payTo])).toEqual([]);
   expect(quoteOf(await client.post("/v1/contracts", body)).payTo).toBe(quote.payTo);

@@ -189,7 +189,6 @@ CREATE TABLE "app"."operation" (
 	"block_number" bigint,
 	"block_hash" text,
 	"response" jsonb,
-	"body_until" timestamp with time zone,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"updated_at" timestamp with time zone DEFAULT now() NOT NULL
 );
@@ -320,7 +319,6 @@ CREATE INDEX "operation_by_once_key" ON "app"."operation" USING btree ("once_key
 CREATE INDEX "operation_by_batch" ON "app"."operation" USING btree ("batch_id","batch_index") WHERE batch_id is not null;
 CREATE INDEX "operation_signed" ON "app"."operation" USING btree ("caller","id") WHERE signed and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null));
 CREATE INDEX "operation_unanswered" ON "app"."operation" USING btree ("caller","kind") WHERE state <> 'rejected' and nonce is not null and response is null;
-CREATE INDEX "operation_body" ON "app"."operation" USING btree ("body_until") WHERE body_until is not null;
 CREATE INDEX "operation_stake" ON "app"."operation" USING btree ("caller","id") WHERE kind = 'stake' and state in ('mined', 'final');
 CREATE INDEX "operation_rejected" ON "app"."operation" USING btree ("caller","updated_at") WHERE state = 'rejected';
 CREATE INDEX "operation_disposable" ON "app"."operation" USING btree ("updated_at") WHERE state = 'rejected' and published_at is null;
