@@ -4,7 +4,7 @@ import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { contractWallet, type Signer } from "@working-contracts/client/index";
 import { type Abi, type Address, concatHex, encodeAbiParameters, type Hex, zeroAddress } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
@@ -18,8 +18,10 @@ interface Artifact {
   bytecode: Hex;
 }
 
+const require = createRequire(import.meta.url);
+const SAFE = dirname(require.resolve("@safe-global/safe-smart-account/package.json"));
 const safeArtifact = (path: string): Artifact =>
-  createRequire(import.meta.url)(`@safe-global/safe-smart-account/build/artifacts/contracts/${path}.json`);
+  require(join(SAFE, `build/artifacts/contracts/${path}.json`));
 
 /** Compiles wallets of the tests, apart from `out/`, which other suites use at the same time. */
 function compiled(...paths: string[]): Artifact[] {
