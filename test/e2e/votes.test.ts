@@ -384,8 +384,8 @@ test("a usage ticket keeps its computed outcomes until the votes replace them", 
   expect((await untilStatus(client, id, "settled-all-met")).criteriaMet).toEqual(["met", "met", "met"]);
 });
 
-/** How the draw compares with its rule, at a node whose events can be changed. */
-async function juryVerified(id: string, change: (logs: RpcLog[]) => void = () => {}) {
+/** Whether facts of a dispute compare, at a node whose events can be changed. */
+async function verified(id: string, part: string, change: (logs: RpcLog[]) => void = () => {}) {
   const node = {
     async request(request: { method: string }) {
       const result = await world.publicClient.request(request as never);
@@ -395,16 +395,24 @@ async function juryVerified(id: string, change: (logs: RpcLog[]) => void = () =>
   };
   const network = world.deployment;
   const { fields } = await verifyContract(new Error("no service"), id, { network, nodes: [node] });
-  return fields.find(({ field }) => field === "jury drawn, by the rule");
+  return fields.filter(({ field }) => field.includes(part)).map(({ equal }) => equal);
 }
+
+const dataOf = (logs: RpcLog[], eventName: "BackupAgentsDrawn" | "VoteSealed") => {
+  const [topic] = encodeEventTopics({ abi: escrowAbi, eventName });
+  return logs.filter(({ topics }) => topics[0] === topic);
+};
 
 /** Names the second drawn agent as the first one too. */
 function hideFirst(logs: RpcLog[]): void {
-  const [topic] = encodeEventTopics({ abi: escrowAbi, eventName: "BackupAgentsDrawn" });
-  for (const log of logs.filter(({ topics }) => topics[0] === topic)) {
+  for (const log of dataOf(logs, "BackupAgentsDrawn")) {
     const words = log.data.slice(2).match(/.{64}/g) ?? [];
     log.data = `0x${[...words.slice(0, 2), words[3], words[3]].join("")}`;
   }
+}
+
+function changeCommitments(logs: RpcLog[]): void {
+  for (const log of dataOf(logs, "VoteSealed")) log.data = `0x${"ff".repeat(32)}${log.data.slice(66)}`;
 }
 
 describe("a panel of two", () => {
@@ -436,8 +444,8 @@ describe("a panel of two", () => {
   });
 
   test("is drawn on chain, by the rule; others wait until half of the window has passed", async () => {
-    expect(await juryVerified(id)).toMatchObject({ equal: true });
-    expect(await juryVerified(id, hideFirst)).toMatchObject({ equal: false });
+    expect(await verified(id, "jury drawn")).toEqual([true]);
+    expect(await verified(id, "jury drawn", hideFirst)).toEqual([false]);
     const [outsider, ...others] = [a, b, c].filter(({ address }) => !chosen.has(address)) as [
       Agent,
       ...Agent[],
@@ -467,5 +475,7 @@ describe("a panel of two", () => {
       outsider.address,
       second.address,
     ]);
+    expect(await verified(id, "commitment")).toEqual([true, true]);
+    expect(await verified(id, "commitment", changeCommitments)).toEqual([false, false]);
   });
 });

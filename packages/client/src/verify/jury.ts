@@ -1,10 +1,14 @@
-/** Repeats the draw of a jury: the seed is a block's hash, the pool the stakes from before the match. */
+/**
+ * Repeats the draw of a jury, whose seed is a block's hash and whose pool are the stakes from before the match, and the
+ * commitments of its votes.
+ */
 import { registryAbi } from "@working-contracts/protocol/abi";
 import { TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
-import { encodeWords } from "@working-contracts/protocol/calls";
+import { encodeCall, encodeWords } from "@working-contracts/protocol/calls";
 import { keccak256 } from "@working-contracts/protocol/hex";
-import type { Address, Client } from "viem";
-import { getBlock, getContractEvents, readContract } from "viem/actions";
+import { voteCommitment } from "@working-contracts/protocol/outcomes";
+import type { Address, Client, Hex } from "viem";
+import { getBlock, getContractEvents, getTransaction, readContract } from "viem/actions";
 import { type EscrowOnChain, inRanges, lower, type Protocol } from "./read-chain.js";
 
 const TRIES_PER_SEAT = 4;
@@ -60,4 +64,37 @@ export async function juryByRule(
     if (await wasEligible(candidate)) chosen.add(candidate);
   }
   return [...chosen];
+}
+
+export interface OpenedVote {
+  voter: Address;
+  /** The commitment that the vote had while it was sealed. */
+  committed: unknown;
+  /** The commitment to the votes that were opened, with the salt of that call; null if the call does not show it. */
+  opened: Hex | null;
+}
+
+export async function openedVotes(
+  client: Client,
+  { id, escrow, network }: { id: Address; escrow: EscrowOnChain; network: Pick<Protocol, "chainId"> },
+): Promise<OpenedVote[]> {
+  const named = (name: string) => escrow.events.filter((event) => event.name === name);
+  const sealed = new Map(named("VoteSealed").map(({ args }) => [lower(args.backupAgent), args.commitment]));
+  return Promise.all(
+    named("VoteOpened").map(async ({ args, transactionHash }) => {
+      const voter = lower(args.backupAgent) as Address;
+      const votes = Number(args.votes);
+      const { input } = await getTransaction(client, { hash: transactionHash });
+      // The Relay carries the call with others.
+      const call = encodeCall("openVote(address,uint24,bytes32)", voter, votes).slice(2);
+      const ballot = { chainId: network.chainId, escrow: id, voter, votes };
+      const found = input
+        .split(call)
+        .slice(1)
+        .map((rest) => voteCommitment({ ...ballot, salt: `0x${rest.slice(0, 64).padEnd(64, "0")}` }));
+      const committed = sealed.get(voter);
+      const opened = found.find((one) => one === committed) ?? found[0] ?? null;
+      return { voter, committed, opened };
+    }),
+  );
 }

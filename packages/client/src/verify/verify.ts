@@ -11,7 +11,7 @@ import { ConnectionError, ifAllowed } from "../errors.js";
 import type { reads } from "../reads.js";
 import type { Checkpoint, Contract, ReferenceField, Settlement, Terms } from "../types.js";
 import { type Step, stepsOf } from "./authority.js";
-import { juryByRule } from "./jury.js";
+import { juryByRule, type OpenedVote, openedVotes } from "./jury.js";
 import { type EscrowOnChain, type Protocol, readEscrow } from "./read-chain.js";
 import { type Rebuilt, rebuild } from "./rebuild.js";
 
@@ -92,6 +92,7 @@ interface OnChain {
   steps: Step[];
   /** The jury that the rule of the draw gives; null without a draw, and an error if the node does not show enough. */
   jury: string[] | Error | null;
+  votes: OpenedVote[];
 }
 
 function readNode(...args: Parameters<typeof readChain>): Promise<OnChain> {
@@ -105,11 +106,12 @@ async function readChain(node: Node, id: Address, network: Protocol, blockNumber
   if (chainId !== network.chainId)
     throw new Error(`The node is on chain ${chainId}, the contract on ${network.chainId}.`);
   const escrow = await readEscrow(client, { id, network, blockNumber });
-  const [steps, jury] = await Promise.all([
+  const [steps, jury, votes] = await Promise.all([
     stepsOf(client, { id, escrow, network }),
     juryByRule(client, { escrow, network }).catch((error: Error) => error),
+    openedVotes(client, { id, escrow, network }),
   ]);
-  return { escrow, steps, jury };
+  return { escrow, steps, jury, votes };
 }
 
 /** One hash of all that a node reports about an escrow. */
@@ -185,7 +187,12 @@ const MATERIALS = "supplementaryMaterialsHash";
 const UNPROVEN = "(the text behind termsHash is unknown)";
 
 /** Returns one row for each fact that the chain states, or proves. */
-function compare(id: string, { escrow, jury }: OnChain, rebuilt: Rebuilt, api: ApiResponses): Comparison[] {
+function compare(
+  id: string,
+  { escrow, jury, votes }: OnChain,
+  rebuilt: Rebuilt,
+  api: ApiResponses,
+): Comparison[] {
   const { contract, terms, settlement, checkpoints, delivery } = api;
   const rows: Comparison[] = [];
   function row<T>(
@@ -266,6 +273,8 @@ function compare(id: string, { escrow, jury }: OnChain, rebuilt: Rebuilt, api: A
       jury instanceof Error ? undefined : jury,
       (agents) => agents,
     );
+  for (const { voter, committed, opened } of votes)
+    row(`vote of ${voter}, commitment`, committed, opened ?? undefined, (commitment) => commitment);
   for (const { payee, moved, due } of rebuilt.transfers)
     row(`transferred to ${payee}`, moved, due, (value) => value);
   return rows;
