@@ -347,8 +347,8 @@ export const MUTANTS = [
     name: "answer-not-kept",
     file: "src/payments/operation-outcome.ts",
     edits: [
-      ["  if (stored.response !== null) return replayOf(stored.response, () => respond(stored));\n", ""],
-      ["  if (row.response !== null) return replayOf(row.response, () => respond(row));\n", ""],
+      ["  if (stored.response !== null) return replayOf(stored.response);\n", ""],
+      ["  if (row.response !== null) return replayOf(row.response);\n", ""],
       ["  if (written.length > 0) return applied;", "  if (written.length >= 0) return applied;"],
     ],
     tests: "test/e2e/contract-payments.test.ts",
