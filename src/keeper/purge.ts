@@ -25,11 +25,12 @@ const PURGES: SQL[] = [
   purge("api_key", "id", sql`revoked_at < now() - interval '90 days'`),
   purge("key_release", "id", sql`released_at < now() - interval '1 year'`),
   purge("gas_account", "address", sql`earned = 0 and owed_at < now() - interval '7 days'`),
-  // Rejected before it was signed for broadcast, it cost nothing.
+  // Rejected before it was signed for broadcast, it cost nothing. The keeper counts those of its own, to try less often.
   purge(
     "operation",
     "id",
-    sql`state = 'rejected' and published_at is null and updated_at < now() - interval '1 day'`,
+    sql`state = 'rejected' and published_at is null and updated_at < now() - interval '1 day'
+      and (caller is not null or updated_at < now() - interval '30 days')`,
   ),
   sql`
     with gone as (${purge("webhook", "id", sql`disabled_at < now() - interval '90 days'`)}),

@@ -33,10 +33,11 @@ const rejectionAge = (caller: Placeholder, isCounted: SQL, most: number) => sql`
     and updated_at > now() - make_interval(secs => ${WINDOW_SECONDS})
   order by updated_at desc offset ${most - 1} limit 1)`;
 
+const failedAge = (caller: Placeholder) => rejectionAge(caller, sql`block_number is not null`, MAX_FAILED);
+
 /** SQL: {@link RelayingState.failureAge} */
 export const throttlingFailure = (caller: Placeholder) => sql`least(
-  ${rejectionAge(caller, sql`block_number is not null`, MAX_FAILED)},
-  ${rejectionAge(caller, sql`reason in ${[...SIGNATURE_FAULTS]}`, MAX_REFUSED)})`;
+  ${failedAge(caller)}, ${rejectionAge(caller, sql`reason in ${[...SIGNATURE_FAULTS]}`, MAX_REFUSED)})`;
 
 const caller = sql.placeholder("caller");
 const readSignerState = prepare<{
@@ -46,7 +47,8 @@ const readSignerState = prepare<{
   was_today: boolean;
 }>(
   "signer_state",
-  sql`select ${throttlingFailure(caller)} as failure_age, ${gasRefusal} as refusal,
+  // Not those that the simulation refused: whoever lacks money for 30 payments must still be able to deliver.
+  sql`select ${failedAge(caller)} as failure_age, ${gasRefusal} as refusal,
     coalesce((
       select state <> 'rejected' from app.operation
       where caller = ${caller} and signed

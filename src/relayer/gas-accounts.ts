@@ -77,6 +77,11 @@ const CALL_ENDS = {
   hint: "Calls on contracts that you already have are still relayed. You can also send this one from your own account and pay its gas: the factory and the escrow take it from anyone.",
 };
 
+const NOT_STORED = {
+  fate: "Other calls used up the gas meanwhile, so this one was not stored, and took no payment.",
+  hint: "Repeat the identical request then.",
+};
+
 /** `rate_limited`, with when to retry and a way out. */
 export function gasExhausted(
   caller: string,
@@ -101,7 +106,7 @@ export function gasExhausted(
 export async function assertGas(db: Executor, caller: string, limits: GasLimits): Promise<void> {
   const { allowance, budget } = limits;
   const [row] = await refusalOf(db, { caller, allowance, budget });
-  if (row?.refusal) throw gasExhausted(caller, row.refusal, limits);
+  if (row?.refusal) throw gasExhausted(caller, row.refusal, limits, NOT_STORED);
 }
 
 /** Gas of the common budget that is in use now. */

@@ -17,9 +17,9 @@ import { failureReason, SIGNATURE_FAULTS } from "./verdict.js";
 const MAX_ALLOWANCE = 32;
 /** The token refused a payment: to an escrow, or to the registry, which passes the token's error on. */
 const REFUSED_PAYMENT: ReadonlySet<string> = new Set(["PaymentFailed", "UnknownError"]);
-const stateAbi = parseAbi([
-  "function authorizationState(address authorizer, bytes32 nonce) view returns (bool)",
-]);
+const tokenAbi = parseAbi(["event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)"]);
+/** Blocks between a simulation and its batch in which someone else can use a payment. A later batch finds it expired. */
+const USED_BLOCKS = 256n;
 
 /** Signed operations that the next batch can carry of each caller that has several. */
 export async function readAllowances(
@@ -51,53 +51,60 @@ interface SignedRow extends Record<string, unknown> {
   asset: Address | null;
   payer: Address | null;
   nonce: Hex | null;
+  /** Seconds from which on the payment is no longer valid. */
+  not_after: string | null;
 }
 
 /**
  * The caller of each of these failed operations whose signature, or whose money, failed on chain after it had passed the
- * simulation. Not if the payment was used by someone else first, or while the token refuses all transfers.
+ * simulation. Not if the payment had expired when it was included, if someone else used it first, or while the token
+ * refuses all transfers.
  */
 export async function signersAtFault(
   context: SignerContext,
   failures: ReadonlyMap<bigint, Hex>,
-  { blockHash }: Pick<TransactionReceipt, "blockHash">,
+  block: Pick<TransactionReceipt, "blockHash" | "blockNumber">,
 ): Promise<Map<bigint, string>> {
   const reasons = new Map([...failures].map(([id, data]) => [id, failureReason(data, false)]));
   const ids = [...reasons].flatMap(([id, reason]) => (SIGNATURE_FAULTS.has(reason) ? [id.toString()] : []));
   if (ids.length === 0) return new Map();
   const { rows } = await context.db.execute<SignedRow>(sql`
-    select id::text, caller, asset, payer, nonce from app.operation
+    select id::text, caller, asset, payer, nonce, not_after::text from app.operation
     where id = any(${sql.param(ids)}::bigint[]) and caller is not null and signed`);
   const judged = await Promise.all(
     rows.map(async (row): Promise<[bigint, string][]> => {
       const id = BigInt(row.id);
       const isExcused =
-        REFUSED_PAYMENT.has(reasons.get(id) ?? "") && (await isBeyondPayer(context, row, blockHash));
+        REFUSED_PAYMENT.has(reasons.get(id) ?? "") && (await isBeyondPayer(context, row, block));
       return isExcused ? [] : [[id, row.caller]];
     }),
   );
   return new Map(judged.flat());
 }
 
-/**
- * Whether the payment was used, or the token paused, in the state of the block. If the node has dropped that state, in its
- * newest: the answer must not keep a receipt from being recorded.
- */
+/** A node that cannot say excuses nothing: its answer must not keep a receipt from being recorded. */
 async function isBeyondPayer(
-  { publicClient }: SignerContext,
-  { asset, payer, nonce }: SignedRow,
-  blockHash: Hex,
+  { publicClient, deployment }: SignerContext,
+  { asset, payer, nonce, not_after }: SignedRow,
+  { blockHash, blockNumber }: Pick<TransactionReceipt, "blockHash" | "blockNumber">,
 ): Promise<boolean> {
-  if (asset === null || payer === null || nonce === null) return false;
-  const token = {
-    address: asset,
-    abi: stateAbi,
-    functionName: "authorizationState",
-    args: [payer, nonce],
-  } as const;
-  const readAt = async (at: ReturnType<typeof stateOf> | { blockTag: "latest" }) =>
-    (await publicClient.readContract({ ...token, ...at })) || (await isPaused(publicClient, asset, at));
-  return readAt(stateOf({ hash: blockHash })).catch(() => readAt({ blockTag: "latest" }));
+  const token = asset ?? deployment.asset.address;
+  const isExpired = async () =>
+    not_after !== null && (await publicClient.getBlock({ blockHash })).timestamp >= BigInt(not_after);
+  const isUsed = async () =>
+    payer !== null &&
+    nonce !== null &&
+    (
+      await publicClient.getContractEvents({
+        ...{ address: token, abi: tokenAbi, eventName: "AuthorizationUsed" },
+        args: { authorizer: payer, nonce },
+        fromBlock: blockNumber > USED_BLOCKS ? blockNumber - USED_BLOCKS : 0n,
+        toBlock: blockNumber,
+      })
+    ).length > 0;
+  const checks = [isExpired, isUsed, () => isPaused(publicClient, token, stateOf({ hash: blockHash }))];
+  const results = await Promise.all(checks.map((check) => check().catch(() => false)));
+  return results.includes(true);
 }
 
 /**

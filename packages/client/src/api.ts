@@ -400,6 +400,8 @@ export interface components {
             };
             checkpoints: {
                 bytesPerContract: number;
+                /** @description For each day since the match, and as much again for each 1.00 of the price */
+                bytesPerDay: number;
                 pageBytes: number;
                 dataBytes: number;
                 stringLength: number;

@@ -34,6 +34,8 @@ export const LIMITS = {
   checkpointStringLength: 1_024,
   /** One with four hashes every 20 minutes for a whole year. */
   checkpointBytesPerContract: 16 * 1024 * 1024,
+  /** For each day since the match, and as much again for each 1.00 of the price. */
+  checkpointBytesPerDay: 1024 * 1024,
   checkpointPageBytes: 256 * 1024,
   checkpointClockSkew: 5 * MINUTE,
 

@@ -75,10 +75,6 @@ async function requireNoDelivery(tx: Transaction, id: Address): Promise<void> {
   });
 }
 
-/** Five times a checkpoint with four hashes every 20 minutes, and as much again for each 0.25 of the price. */
-const BYTES_PER_DAY = 256 * 1024;
-const BYTES_PER_DAY_AND_UNIT = 1024 * 1024;
-
 /**
  * Bytes that a contract's checkpoints can have by now. Checkpoints are kept for good, and prices come back when a contract
  * is cancelled: a day's bytes are what a price that is locked for that day allows. The maximum is for readers: anyone can
@@ -88,7 +84,7 @@ export function checkpointCapacity(
   { price, matchedAt }: { price: bigint; matchedAt: bigint | null },
   now: number,
 ): number {
-  const perDay = BYTES_PER_DAY + (Number(price) / 1e6) * BYTES_PER_DAY_AND_UNIT;
+  const perDay = LIMITS.checkpointBytesPerDay * (1 + Number(price) / 1e6);
   const days = 1 + Math.floor(Math.max(0, now - Number(matchedAt ?? now)) / 86_400);
   return Math.min(Math.floor(perDay * days), LIMITS.checkpointBytesPerContract);
 }

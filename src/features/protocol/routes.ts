@@ -67,6 +67,9 @@ export const LimitsSchema = z
     }),
     checkpoints: z.object({
       bytesPerContract: z.number(),
+      bytesPerDay: z.number().openapi({
+        description: "For each day since the match, and as much again for each 1.00 of the price",
+      }),
       pageBytes: z.number(),
       dataBytes: z.number(),
       stringLength: z.number(),
@@ -161,6 +164,7 @@ export function presentLimits(
     checkpoints: {
       dataBytes: LIMITS.checkpointDataBytes,
       bytesPerContract: LIMITS.checkpointBytesPerContract,
+      bytesPerDay: LIMITS.checkpointBytesPerDay,
       pageBytes: LIMITS.checkpointPageBytes,
       stringLength: LIMITS.checkpointStringLength,
       clockSkew: isoDuration(LIMITS.checkpointClockSkew),

@@ -90,8 +90,10 @@ export async function updateWebhook(
     if (disabled === false)
       await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.webhookMatching})`);
     if (disabled === false || (draft.agent !== undefined && draft.agent !== caller)) {
-      const { agent } = { ...(await loadWebhook(tx, { owner: caller, id })), ...draft };
-      if (agent !== caller) await assertMayWatchOthers(tx, caller);
+      const stored = await loadWebhook(tx, { owner: caller, id });
+      const isWatcher = stored.agent !== caller && stored.disabledAt === null;
+      const { agent } = { ...stored, ...draft };
+      if (!isWatcher && agent !== caller) await assertMayWatchOthers(tx, caller);
     }
     await tx
       .update(webhook)
