@@ -1,12 +1,6 @@
 /** The signed offer and receipt of a payment (x402 extension `offer-receipt`), checked with the service's published key. */
 import { compactVerify, importJWK, type JWK } from "jose";
-import {
-  bytesOf,
-  type Expected,
-  type OfferReceipt,
-  type PaymentProof,
-  type QuotedPayment,
-} from "./payment.js";
+import type { Expected, OfferReceipt, PaymentProof, QuotedPayment } from "./payment.js";
 import type { Session } from "./session.js";
 
 /** The part of a `did:web` document that is read. */
@@ -39,8 +33,8 @@ export async function proofOf(
   const { network, signer } = session;
   try {
     proof.offer = required.extensions?.["offer-receipt"]?.info.offers?.[0]?.signature ?? null;
-    const header = bytesOf(headers.get("payment-response") ?? "");
-    const settled: Settled | null = header.length === 0 ? null : JSON.parse(new TextDecoder().decode(header));
+    // Base64 of ASCII.
+    const settled: Settled | null = JSON.parse(atob(headers.get("payment-response") ?? btoa("null")));
     proof.receipt = settled?.extensions?.["offer-receipt"]?.info.receipt?.signature ?? null;
     const [offer, receipt] = await signedBy(session, proof);
     const call = { network: `eip155:${network.chainId}`, resourceUrl: expected.resource };
