@@ -25,7 +25,7 @@ const PURGES: SQL[] = [
   purge("api_key", "id", sql`revoked_at < now() - interval '90 days'`),
   purge("key_release", "id", sql`released_at < now() - interval '1 year'`),
   purge("gas_account", "address", sql`earned = 0 and owed_at < now() - interval '7 days'`),
-  // Rejected before it was signed for broadcast, it cost nothing. The keeper counts those of its own, to try less often.
+  // Rejected before it was signed for broadcast, it cost nothing. The keeper counts those that no agent asked for, to try less often.
   purge(
     "operation",
     "id",

@@ -3,7 +3,8 @@ import type { TransactionReceipt } from "viem";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, migrate } from "../../src/db/client.js";
 import type { AppError } from "../../src/errors.js";
-import { limitsOfSigned } from "../../src/payments/relaying-limits.js";
+import { readOutboxState } from "../../src/payments/outbox-state.js";
+import { assertRelayable, limitsOfSigned } from "../../src/payments/relaying-limits.js";
 import { assertGas, type GasLimits, recordBatch } from "../../src/relayer/gas-accounts.js";
 import { enqueue } from "../../src/relayer/outbox.js";
 import { newDatabase, type TestDatabase } from "../support/database.js";
@@ -92,8 +93,13 @@ test("a batch that reverts costs what it used", async () => {
   expect(await charged()).toEqual({ "0xa1": 100, "0xa2": 100, "*": 200 });
 });
 
-test("an agent whose signatures the relayer's simulation refuses 30 times an hour has to wait", async () => {
+test("an agent whose payments the relayer's simulation refuses 30 times an hour pays later, and still acts", async () => {
+  const agent = "0xa1";
   const deps = { db: database.db, config: { gasLimits: LIMITS }, publicClient: {} } as never;
+  const pay = async () => {
+    const state = await readOutboxState(database.db, { caller: agent, limits: LIMITS });
+    return assertRelayable(deps, { caller: agent, kind: "accept" }, state);
+  };
   const refuse = (count: number) =>
     database.pool.query(
       `insert into app.operation (kind, caller, target, data, gas_limit, signed, state, reason)
@@ -102,9 +108,10 @@ test("an agent whose signatures the relayer's simulation refuses 30 times an hou
     );
   await database.pool.query("update app.operation set signed = true, state = 'final' where caller = '0xa1'");
   await refuse(29);
-  expect(await limitsOfSigned(deps, "0xa1")).toBeUndefined();
+  expect(await pay()).toEqual(LIMITS);
   await refuse(1);
-  await expect(limitsOfSigned(deps, "0xa1")).rejects.toMatchObject({ code: "rate_limited" });
+  await expect(pay()).rejects.toMatchObject({ code: "rate_limited" });
+  expect(await limitsOfSigned(deps, agent)).toBeUndefined();
 });
 
 describe("gas limits", () => {

@@ -46,7 +46,7 @@ const MAX_READING = 4;
 const CLIENT_SHARE = 0.05;
 const STRANGERS_SHARE = 0.75;
 /** Share that a client IP address has in addition for parties: contracts are cheap, too. */
-const PARTIES_SHARE = 0.5;
+const PARTIES_SHARE = 0.25;
 /** Pause before a reader with a broken connection reconnects. */
 const RETRY_MS = 2_000;
 
