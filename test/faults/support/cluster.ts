@@ -49,6 +49,8 @@ export interface ClusterOptions {
 const SIGNERS = 3;
 const BLOCK_INTERVAL_MS = 250;
 const ENVIRONMENT = {
+  // As processes behind one load balancer: quotes and receipts name it.
+  BASE_URL: "http://127.0.0.1:3000",
   MASTER_KEY: "22".repeat(32),
   LOG_LEVEL: "info",
   CONFIRMATIONS: "3",
