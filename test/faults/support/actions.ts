@@ -2,6 +2,7 @@
 import { protocolTokenAbi } from "@working-contracts/protocol/abi";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { type Address, encodeFunctionData, parseEther } from "viem";
+import { until } from "../../../src/indexer/supervision/processes.js";
 import type { OperationKind } from "../../../src/relayer/operations.js";
 import type { Agent, Answer } from "../../support/agent.js";
 import { ballot, DAY, laterThan, ok } from "../../support/contracts.js";
@@ -98,6 +99,13 @@ export async function prepareActions(scene: Scene): Promise<Action[]> {
   ]);
 }
 
+/** Until then a challenge can be issued in the past, and be expired when it is redeemed. */
+async function showTimeOfChain({ apis, chainTime }: Scene["cluster"]): Promise<boolean> {
+  const now = await chainTime();
+  const shown = await Promise.all(apis.map(async ({ url }) => (await fetch(`${url}/v1/network`)).json()));
+  return (shown as { data: { time: string } }[]).every(({ data }) => Date.parse(data.time) / 1000 >= now);
+}
+
 /** A vote that its voter alone can open, at the end of the voting window. */
 async function prepareOpening(scene: Scene): Promise<Action> {
   const { cluster, customers } = scene;
@@ -109,6 +117,9 @@ async function prepareOpening(scene: Scene): Promise<Action> {
   const commitment = voteCommitment({ chainId, escrow, voter: juror.address, votes, salt: SALT });
   ok(await customers.pay(juror, path, { commitment }));
   await cluster.moveTime(DAY);
+  await until("the API processes have seen the new time", () => showTimeOfChain(cluster), {
+    timeoutMs: 30_000,
+  });
   const body = JSON.stringify({ ...ballot(...OUTCOMES), salt: SALT });
   return { agent: juror, kind: "open-vote", escrow, path: `${path}/open`, body, headers: {} };
 }
