@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, totalmem } from "node:os";
 import { join } from "node:path";
 import { ROOT } from "../../src/root.js";
-import type { Endurance } from "./endurance.js";
+import type { SoakResult } from "../soak/run.js";
 import type { Freshness } from "./freshness.js";
 import { round } from "./load.js";
 import type { ProcessesResult } from "./processes.js";
@@ -25,7 +25,7 @@ export interface Results {
     memory: Record<"idle" | "loaded", Record<string, number>>;
   };
   start: StartUp;
-  soak: Endurance;
+  soak: SoakResult;
 }
 
 export const PARTS = Object.keys(TABLES) as (keyof Results)[];

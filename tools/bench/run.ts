@@ -1,11 +1,11 @@
 /**
  * `npm run bench`: measures on this machine, prints tables and writes them to docs/benchmarks.md. `-- waves`, `write`,
  * `processes`, `read`, `start` and `soak` each measure one part; `read` covers Get and List, freshness and memory. `-- --seconds 3`
- * shortens every load, for a first look.
+ * shortens every load, for a first look; `-- soak --minutes 180 --agents 50` lengthens the soak.
  */
 import { parseArgs } from "node:util";
+import { soak } from "../soak/run.js";
 import { type Bed, startBed } from "./bed.js";
-import { measureEndurance } from "./endurance.js";
 import { measureFreshness } from "./freshness.js";
 import { measureProcesses } from "./processes.js";
 import { measureReads } from "./read-path.js";
@@ -15,12 +15,18 @@ import { createContract, measureWaves, measureWrites } from "./write-path.js";
 
 const { values, positionals: asked } = parseArgs({
   allowPositionals: true,
-  options: { seconds: { type: "string", default: "12" } },
+  options: {
+    seconds: { type: "string", default: "12" },
+    minutes: { type: "string", default: "3" },
+    agents: { type: "string", default: "12" },
+  },
 });
-const seconds = Number(values.seconds);
+const [seconds, minutes, agents] = [Number(values.seconds), Number(values.minutes), Number(values.agents)];
 const parts = asked.length === 0 ? PARTS : PARTS.filter((part) => asked.includes(part));
-if (parts.length === 0 || !(seconds > 0)) {
-  console.error(`Usage: npm run bench [-- ${PARTS.join(" | ")} | --seconds <number>]`);
+if (parts.length === 0 || !(seconds > 0 && minutes > 0 && agents >= 3)) {
+  console.error(
+    `Usage: npm run bench [-- ${PARTS.join(" | ")} | --seconds <number> | --minutes <number> | --agents <number>]`,
+  );
   process.exit(2);
 }
 const report = (line: string): void => console.log(`  ${line}`);
@@ -40,7 +46,7 @@ if (parts.some((part) => part !== "start" && part !== "soak")) {
   }
 }
 if (parts.includes("start")) results.start = await measureStartUp();
-if (parts.includes("soak")) results.soak = await measureEndurance();
+if (parts.includes("soak")) results.soak = await soak({ minutes, agents, seed: 1 });
 writePage(results);
 console.log(`\n${[...tablesOf(results).values()].join("\n\n")}\n\nWritten to ${PAGE}.`);
 

@@ -120,12 +120,18 @@ function startTable({ clone, first, again }: Results["start"]): string {
   ].join("\n");
 }
 
-function soakTable({ minutes, agents, wrong, memory }: Results["soak"]): string {
+function soakTable({ minutes, agents, contracts, payments, checks, usage }: Results["soak"]): string {
   return [
-    `| Memory over ${minutes} minutes, ${agents} agents, ${wrong} findings (MiB) | first | last | maximum |`,
-    "| --- | ---: | ---: | ---: |",
-    ...Object.entries(memory).map(
-      ([name, { first, last, peak }]) => `| ${name} | ${first} | ${last} | ${peak} |`,
+    `${minutes} minutes, ${agents} agents, ${contracts} contracts, ${payments} payments signed.`,
+    "",
+    "| Check | Checked | Wrong |",
+    "| --- | ---: | ---: |",
+    ...checks.map(({ name, looked, wrong }) => `| ${name} | ${looked} | ${wrong.length} |`),
+    "",
+    "| MiB | first | highest in the first half hour | highest later | last |",
+    "| --- | ---: | ---: | ---: | ---: |",
+    ...[...usage].map(
+      ([name, { first, early, late, last }]) => `| ${name} | ${first} | ${early} | ${late} | ${last} |`,
     ),
   ].join("\n");
 }

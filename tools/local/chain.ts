@@ -11,6 +11,8 @@ import { foundryBinary } from "./foundry.js";
 /** Base Sepolia's id: the oldest x402 clients know a fixed list of networks, and this test network is on it. */
 export const LOCAL_CHAIN_ID = 84_532;
 const BLOCK_GAS_LIMIT = 60_000_000;
+/** Blocks at which state can be read, and back to which a test can reorganise; each costs memory for the whole state. */
+const KEPT_STATES = 200;
 const WATCH_INTERVAL_MS = 500;
 const CLOCK_TOLERANCE_SECONDS = 5;
 /** Maximum share of time spent saving: a long chain's state is large. */
@@ -77,7 +79,14 @@ export async function startChain(options: ChainOptions): Promise<LocalChain> {
         args: [
           ...["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(chainId)],
           ...["--block-time", String(options.blockTime), "--gas-limit", String(BLOCK_GAS_LIMIT)],
-          ...["--mnemonic", MNEMONIC, "--prune-history", "1000", "--no-request-size-limit", "--quiet"],
+          ...[
+            "--mnemonic",
+            MNEMONIC,
+            "--prune-history",
+            String(KEPT_STATES),
+            "--no-request-size-limit",
+            "--quiet",
+          ],
           ...(options.instant ? ["--mixed-mining"] : []),
           ...(restore ? ["--load-state", files.unpacked] : []),
         ],

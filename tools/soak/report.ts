@@ -3,7 +3,7 @@ import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts
 import type { LedgerView } from "../../src/features/contracts/get-ledger.js";
 import { audit } from "../../test/faults/support/audit.js";
 import type { Life } from "./agents.js";
-import type { Memory } from "./memory.js";
+import type { Usage } from "./usage.js";
 
 export interface Check {
   name: string;
@@ -84,8 +84,8 @@ export function printReport(
     faults,
     minutes,
     seed,
-    memory,
-  }: { checks: Check[]; faults: Map<string, number>; minutes: number; seed: number; memory: Memory },
+    usage,
+  }: { checks: Check[]; faults: Map<string, number>; minutes: number; seed: number; usage: Usage },
 ): void {
   const paid = customers.payments.filter(({ truth }) => truth?.status === 200);
   const volume = paid.reduce((sum, { authorization }) => sum + authorization.value, 0n);
@@ -99,10 +99,10 @@ export function printReport(
   );
   console.log(`Responses: ${listOf(answers)}`);
   console.log(`Faults:    ${listOf(faults)}; parts restarted by their supervisor: ${restarts}`);
-  const sizes = [...memory].map(
-    ([name, { first, last, peak }]) => `${name} ${first} to ${last}, peak ${peak}`,
+  const sizes = [...usage].map(
+    ([name, { first, early, late, last }]) => `${name} ${first}, ${early}, ${late}, ${last}`,
   );
-  console.log(`Memory:    ${sizes.join("; ")} MiB`);
+  console.log(`MiB first, highest in the first half hour and later, last: ${sizes.join("; ")}`);
   const width = Math.max(...checks.map(({ name }) => name.length));
   console.log(`\n| ${"Check".padEnd(width)} |   Checked | Wrong |`);
   console.log(`| ${"-".repeat(width)} | --------: | ----: |`);

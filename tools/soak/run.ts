@@ -5,9 +5,9 @@ import { startCluster } from "../../test/faults/support/cluster.js";
 import { createCustomers } from "../../test/faults/support/customers.js";
 import { ELIGIBILITY_STAKE, type Life, live, stakeSome } from "./agents.js";
 import { injectFaults } from "./faults.js";
-import { type Memory, watchMemory } from "./memory.js";
 import { createChance } from "./random.js";
 import { type Check, checkAll, printReport } from "./report.js";
+import { growing, type Usage, watchUsage } from "./usage.js";
 
 export interface SoakOptions {
   minutes: number;
@@ -26,9 +26,11 @@ const STEP = 20 * HOUR;
 const STEPS = 3;
 const STEP_TIMEOUT_MS = 120_000;
 
-export interface SoakResult {
+export interface SoakResult extends Pick<SoakOptions, "minutes" | "agents"> {
+  contracts: number;
+  payments: number;
   checks: Check[];
-  memory: Memory;
+  usage: Usage;
 }
 
 /** Runs a soak and prints its report. */
@@ -43,7 +45,7 @@ export async function soak({ minutes, agents: count, seed, ...options }: SoakOpt
     await stakeSome(life);
 
     console.log(`${count} agents for ${minutes} minutes; --seed ${seed} makes the same choices again.`);
-    const watch = watchMemory(cluster);
+    const watch = watchUsage(cluster);
     const signal = AbortSignal.timeout(minutes * 60_000);
     // Every agent listens to it, and so does the fault injector.
     setMaxListeners(count + 1, signal);
@@ -59,10 +61,18 @@ export async function soak({ minutes, agents: count, seed, ...options }: SoakOpt
     const faults = await faulting;
     await cluster.heal();
     await endAll(life);
-    const checks = await checkAll(life);
-    const memory = watch.stop();
-    printReport(life, { checks, faults, minutes, seed, memory });
-    return { checks, memory };
+    const usage = watch.stop();
+    const flat = { name: "memory stays flat after half an hour", looked: usage.size, wrong: growing(usage) };
+    const checks = [...(await checkAll(life)), flat];
+    printReport(life, { checks, faults, minutes, seed, usage });
+    return {
+      minutes,
+      agents: count,
+      contracts: life.board.size,
+      payments: customers.payments.length,
+      checks,
+      usage,
+    };
   } finally {
     await cluster.stop();
   }
