@@ -31,7 +31,9 @@ export const requestContext = ({ logger, metrics }: Pick<Deps, "logger" | "metri
     const code = c.get("errorCode");
     metrics?.observeRequest({ method, route: routeOf(c), status, code, seconds: ms / 1000 });
     const caller = c.get("identity") ?? undefined;
-    logger.info({ requestId, method, path, status, code, ms: Math.round(ms), caller }, "request");
+    // A flood beyond the limits would fill the disk; metrics count it.
+    const level = code === "rate_limited" ? "debug" : "info";
+    logger[level]({ requestId, method, path, status, code, ms: Math.round(ms), caller }, "request");
   });
 
 /** Pattern of the route that responded. */

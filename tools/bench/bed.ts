@@ -70,12 +70,12 @@ export async function startBed() {
     return { url, pid: child.pid ?? 0, child, end: () => ended(child) };
   }
 
-  async function launchService(name: string, roles: { ROLES?: string } = {}) {
+  async function launchService(name: string, env: Record<string, string | undefined> = {}) {
     const service = await launch(name, "src/commands/serve.ts", {
       ...serviceEnvironment(network, await freePort()),
       LOG_LEVEL: "warn",
       SETTLEMENT_WAIT_MS: "60000",
-      ...roles,
+      ...env,
     });
     const isReady = async () => (await fetch(`${service.url}/ready`)).ok;
     await until(`${name} is ready`, isReady, { timeoutMs: 60_000 });
@@ -114,8 +114,9 @@ export async function startBed() {
         },
       );
     },
-    /** Another process that serves the API alone. */
-    startApi: () => launchService("api", { ROLES: "api" }),
+    /** Another process that serves the API alone, with settings that replace those of the first one. */
+    startApi: (env: Record<string, string | undefined> = {}) =>
+      launchService("api", { ...env, ROLES: "api" }),
     /** Bare Hono and pg with the service's queries, on the same database. */
     startBare: () => launch("bare", "tools/bench/bare.ts", { DATABASE_URL: network.databaseUrl }),
     /** Signed-in agents with test dollars. */

@@ -4,6 +4,7 @@ import { cpus, loadavg, totalmem } from "node:os";
 import { join } from "node:path";
 import { ROOT } from "../../src/root.js";
 import type { SoakResult } from "../soak/run.js";
+import type { FloodResult } from "./flood.js";
 import type { Freshness } from "./freshness.js";
 import { round } from "./load.js";
 import type { ProcessesResult } from "./processes.js";
@@ -20,6 +21,7 @@ export interface Results {
   processes: ProcessesResult[];
   read: {
     reads: ReadResult[];
+    floods: FloodResult[];
     freshness: Freshness;
     /** MiB resident, by process: before any load, and after all of it. */
     memory: Record<"idle" | "loaded", Record<string, number>>;

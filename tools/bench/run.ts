@@ -1,11 +1,12 @@
 /**
  * `npm run bench`: measures on this machine, prints tables and writes them to docs/benchmarks.md. `-- waves`, `write`,
- * `processes`, `read`, `start` and `soak` each measure one part; `read` covers Get and List, freshness and memory. `-- --seconds 3`
+ * `processes`, `read`, `start` and `soak` each measure one part; `read` covers Get and List, floods, freshness and memory. `-- --seconds 3`
  * shortens every load, for a first look; `-- soak --minutes 180 --agents 50` lengthens the soak.
  */
 import { parseArgs } from "node:util";
 import { soak } from "../soak/run.js";
 import { type Bed, startBed } from "./bed.js";
+import { measureFloods } from "./flood.js";
 import { measureFreshness } from "./freshness.js";
 import { measureProcesses } from "./processes.js";
 import { measureReads } from "./read-path.js";
@@ -61,5 +62,6 @@ async function measureReading(bed: Bed): Promise<Omit<Results["read"], "memory">
     headers: { authorization: `Bearer ${reader.apiKey}` },
   });
   const { data } = (await listed.json()) as { data: { id: string }[] };
-  return { freshness, reads: await measureReads(bed, { id: data[0]?.id ?? "", reader, seconds, report }) };
+  const reads = await measureReads(bed, { id: data[0]?.id ?? "", reader, seconds, report });
+  return { freshness, reads, floods: await measureFloods(bed, { seconds, report }) };
 }

@@ -1,4 +1,5 @@
 /** Results as Markdown tables, the same on the terminal and on the page. */
+import { FLOOD_RATE } from "./flood-source.js";
 import { type Load, round } from "./load.js";
 import { SEEDED } from "./read-path.js";
 import type { Results } from "./results.js";
@@ -88,6 +89,7 @@ function processesTable(results: Results["processes"]): string {
 
 function readTables({
   reads,
+  floods,
   freshness: { row, answer },
   memory: { idle, loaded },
 }: Results["read"]): string {
@@ -99,6 +101,13 @@ function readTables({
       const compared = bare ? `${bare.perSecond}, ${round(perSecond / bare.perSecond, 2)}` : "";
       return `| ${call} | ${perSecond} | ${failed} | ${p50} / ${p95} / ${p99} | ${compared} |`;
     }),
+    "",
+    `| List, newest 50, while ${FLOOD_RATE.toLocaleString("en")} requests a second come from one IP address | p50 / p95 / p99 ms | failed |`,
+    "| --- | --- | ---: |",
+    ...floods.map(
+      ({ flood, victim: { latency, failed } }) =>
+        `| ${flood} | ${latency.p50} / ${latency.p95} / ${latency.p99} | ${failed} |`,
+    ),
     "",
     "| | |",
     "| --- | ---: |",

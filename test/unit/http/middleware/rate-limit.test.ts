@@ -145,6 +145,16 @@ describe("requests", () => {
     expect(lookups).toBe(13);
   });
 
+  it("beyond a limit are logged for debugging only, so that a flood does not fill the disk", async () => {
+    const { app, logs } = testApp({ RATE_LIMIT_ANONYMOUS: "1" });
+    expect(await statuses(2, () => app.request("/v1/test/1/act"))).toEqual([200, 429]);
+    const lines = logs.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "request");
+    expect(lines.map(({ status, level }) => [status, level])).toEqual([
+      [200, 30],
+      [429, 20],
+    ]);
+  });
+
   it("are not limited if the limit is 0, or on probes", async () => {
     const { app } = testApp();
     expect(new Set(await statuses(500, () => app.request("/v1/test/1/act")))).toEqual(new Set([200]));
