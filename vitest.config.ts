@@ -90,6 +90,8 @@ function withStack(name: string) {
       // One process for all files, so that shared modules, viem above all, load once.
       isolate: false,
       testTimeout: 120_000,
+      // Vitest's default is one second.
+      expect: { poll: { timeout: 60_000 } },
       hookTimeout: 300_000,
       teardownTimeout: 60_000,
     },

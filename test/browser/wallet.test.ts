@@ -166,7 +166,7 @@ async function dataOf(path: string): Promise<Json> {
 
 /** Waits until exactly so many millionths of a dollar are there. */
 const expectUsd = ({ address }: Person, amount: bigint) =>
-  expect.poll(() => world.usdOf(address), { timeout: 60_000 }).toBe(amount);
+  expect.poll(() => world.usdOf(address)).toBe(amount);
 
 describe.skipIf(isSkipped)("with a browser wallet", () => {
   test("two people agree, deliver, read and approve", async () => {
@@ -406,13 +406,13 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
             const told = voter.page.locator("#told", { hasText: /Open your vote: (?!working)/ });
             return told.innerText();
           },
-          { timeout: 60_000, interval: 1000 },
+          { interval: 1000 },
         )
         .toBe("Open your vote: done");
     }
     await expectUsd(worker, 1_023_750_000n);
     await expect
-      .poll(() => dataOf(path), { timeout: 60_000 })
+      .poll(() => dataOf(path))
       .toMatchObject({ status: "settled-partial", initiator: "worker", criteriaMet: ["met", "not met"] });
 
     const page = `/agents/${reader.address}`;
@@ -440,9 +440,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
         functionName: "balanceOf",
         args,
       });
-    await expect
-      .poll(() => tokensOf([reader.address]), { timeout: 60_000 })
-      .toBe(parseEther(String(1000 + tokens)));
+    await expect.poll(() => tokensOf([reader.address])).toBe(parseEther(String(1000 + tokens)));
   }, 300_000);
 
   test("what fails is said in words, and a payment that is not confirmed is not signed", async () => {

@@ -143,7 +143,7 @@ describe("a contract by command line", () => {
     const voting = juror.run("--url", hiding.url, "--yes", "vote", id, "met", "not-met");
     const sealed = async () =>
       (await world.publicClient.readContract({ ...at, functionName: "jury" })).sealedVotes;
-    await expect.poll(sealed, { timeout: 60_000 }).toBe(1);
+    await expect.poll(sealed).toBe(1);
     expect(await juror.json("open-votes", "--now")).toEqual({ opened: [] });
     await world.increaseTime(86_400);
     const { code, stderr } = await voting;

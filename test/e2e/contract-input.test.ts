@@ -118,7 +118,7 @@ describe("acting by delegation", () => {
           });
           return response.status;
         },
-        { timeout: 60_000, interval: 1_000 },
+        { interval: 1_000 },
       )
       .toBe(200);
   });

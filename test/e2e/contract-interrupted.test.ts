@@ -82,9 +82,7 @@ test("a pending payment is 503 until it is mined, then the first response", asyn
     // Without the payment as well: the service must not ask for a second signature.
     expect((await client.post("/v1/contracts", body)).error?.code).toBe("settlement_pending");
   });
-  await expect
-    .poll(async () => (await client.post("/v1/contracts", body, headers)).status, { timeout: 60_000 })
-    .toBe(200);
+  await expect.poll(async () => (await client.post("/v1/contracts", body, headers)).status).toBe(200);
   expect(await world.usdOf(client.address)).toBe(before - 50_000_000n);
 });
 
@@ -98,9 +96,7 @@ test("a restart of the service in between changes nothing", async () => {
     await stack.restartService();
   });
   await expect
-    .poll(async () => (await client.post<ContractView>("/v1/contracts", body, headers)).data?.id, {
-      timeout: 60_000,
-    })
+    .poll(async () => (await client.post<ContractView>("/v1/contracts", body, headers)).data?.id)
     .toBe(quote.payTo);
   expect(await world.usdOf(client.address)).toBe(before - 50_000_000n);
 });
@@ -118,14 +114,12 @@ test("while the index lags behind a state that it already showed, reads never go
     } = await client.post<ContractView>("/v1/contracts", body, headers);
     return [status, data?.id, received.get("idempotent-replay")];
   };
-  await expect.poll(async () => (await repeated())[0], { timeout: 60_000 }).toBe(200);
+  await expect.poll(async () => (await repeated())[0]).toBe(200);
   await world.indexed();
   // The event log stores its progress with each event that it finds. From here on it finds none.
   const isLevel =
     "select scanned_id is not distinct from (select max(id) from onchain.escrow_event) as level from app.event_log";
-  await expect
-    .poll(async () => (await world.pool.query(isLevel)).rows[0]?.level, { timeout: 60_000 })
-    .toBe(true);
+  await expect.poll(async () => (await world.pool.query(isLevel)).rows[0]?.level).toBe(true);
   const reads = ["", "/votes", "/ledger", "/settlement", "/checkpoints", "/complaints"].map(
     (part) => `/v1/contracts/${id}${part}`,
   );
@@ -170,11 +164,9 @@ test("an action without a payment is completed by its repetition", async () => {
   const { id } = await matched(world, { client, worker });
   const path = `/v1/contracts/${id}/delivery`;
   // An agent's first action includes its delegation, which this test does not cover.
-  await expect
-    .poll(async () => (await worker.post(path, { delivery: "ipfs://x" })).status, { timeout: 60_000 })
-    .toBe(200);
+  await expect.poll(async () => (await worker.post(path, { delivery: "ipfs://x" })).status).toBe(200);
   const approve = `/v1/contracts/${id}/approve`;
-  await expect.poll(async () => (await client.post(approve)).status, { timeout: 60_000 }).toBe(200);
+  await expect.poll(async () => (await client.post(approve)).status).toBe(200);
   const next = await matched(world, { client, worker });
   await withoutBlocks(async () => {
     const pending = await worker.post(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://y" });
@@ -187,9 +179,6 @@ test("an action without a payment is completed by its repetition", async () => {
       async () =>
         (await worker.post<ContractView>(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://y" })).data
           ?.status,
-      {
-        timeout: 60_000,
-      },
     )
     .toBe("under-review");
   expect((await worker.post(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://y" })).error?.code).toBe(
@@ -218,9 +207,7 @@ test("an authorization that was published is never answered with a fresh quote w
   expect(refused.error).toMatchObject({ code: "conflict", details: { reason: "insufficient_funds" } });
 
   await sendUsd(other, payer);
-  await expect
-    .poll(async () => (await payer.post("/v1/contracts", body, headers)).status, { timeout: 60_000 })
-    .toBe(200);
+  await expect.poll(async () => (await payer.post("/v1/contracts", body, headers)).status).toBe(200);
   expect(await world.usdOf(payer.address)).toBe(950_000_000n);
 });
 
@@ -266,9 +253,7 @@ async function operationOf(
   isAwaited: (row: { state: string; reason: string | null }) => boolean,
 ): Promise<void> {
   const newest = "select state, reason from app.operation where escrow = $1 order by id desc limit 1";
-  await expect
-    .poll(async () => (await world.pool.query(newest, [escrow])).rows.some(isAwaited), { timeout: 60_000 })
-    .toBe(true);
+  await expect.poll(async () => (await world.pool.query(newest, [escrow])).rows.some(isAwaited)).toBe(true);
 }
 
 test("a pending stake is quoted once, paid once, and reported to whichever of its caller's requests comes first", async () => {
@@ -293,9 +278,7 @@ test("a pending stake is quoted once, paid once, and reported to whichever of it
     const { status, data, headers } = await agent.post<StakeView>(path, body);
     return { status, staked: data?.staked, receipt: headers.get("payment-response") };
   };
-  await expect
-    .poll(answered, { timeout: 60_000 })
-    .toEqual({ status: 200, staked: "10.0", receipt: expect.any(String) });
+  await expect.poll(answered).toEqual({ status: 200, staked: "10.0", receipt: expect.any(String) });
   expect((await agent.post<StakeView>(path, body, headers)).headers.get("idempotent-replay")).toBe("true");
   // From now on it asks for another stake.
   expect(quoteOf(await agent.post(path, body)).amount).toBe(quote.amount);
@@ -315,7 +298,7 @@ test("a price whose stakes and bonds round down to zero works with payments of z
   const { id } = await matched(world, { client, worker }, terms);
   await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" });
   const underReview = async () => (await client.get<ContractView>(`/v1/contracts/${id}`)).data.status;
-  await expect.poll(underReview, { timeout: 60_000 }).toBe("under-review");
+  await expect.poll(underReview).toBe("under-review");
   const disputed = await client.pay<ContractView>(`/v1/contracts/${id}/dispute`);
   expect(disputed.data).toMatchObject({ status: "disputed", disputeBond: "0.0" });
 });
@@ -343,7 +326,7 @@ describe("while failures wait for 40 confirmations", () => {
         const { status, data } = await client.get<ContractView>(path);
         return [status, data?.status];
       };
-      await expect.poll(read, { timeout: 60_000 }).toEqual(shown);
+      await expect.poll(read).toEqual(shown);
       const answers = [
         await worker.post(`${path}/delivery`, { delivery: "ipfs://x" }),
         await worker.post(`${path}/withdraw`),
@@ -361,7 +344,7 @@ describe("while failures wait for 40 confirmations", () => {
       const { status } = await worker.post(`${path}/delivery`, { delivery: "ipfs://x" });
       return statuses.push(status) && status;
     };
-    await expect.poll(deliver, { timeout: 60_000 }).toBe(200);
+    await expect.poll(deliver).toBe(200);
     expect(statuses.filter((status) => status !== 503)).toEqual([200]);
     expect((await rival.post(`${path}/accept`, { accept: true })).error?.code).toBe("conflict");
   });

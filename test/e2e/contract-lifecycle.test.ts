@@ -184,6 +184,6 @@ describe("a worker-initiated listing", () => {
       escrowedFunds: null,
       workerStake: "2.5",
     });
-    await expect.poll(() => world.usdOf(worker.address), { timeout: 60_000 }).toBe(before);
+    await expect.poll(() => world.usdOf(worker.address)).toBe(before);
   });
 });

@@ -206,7 +206,7 @@ describe("an authorization that a stranger submits to the token first", () => {
 
     const refused = await late.post(path, { accept: true }, version2(quote, payment));
     expect(refused.error?.code).toBe("conflict");
-    await expect.poll(() => world.usdOf(late.address), { timeout: 60_000 }).toBe(10_000_000n);
+    await expect.poll(() => world.usdOf(late.address)).toBe(10_000_000n);
     expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
   });
 
@@ -356,9 +356,7 @@ describe("a deadline that passes between quote and payment", () => {
     await world.increaseTime(HOUR);
 
     const payment = await authorize(worker, quote, world);
-    await expect
-      .poll(async () => (await worker.post(path, { accept: true })).error?.code, { timeout: 60_000 })
-      .toBe("conflict");
+    await expect.poll(async () => (await worker.post(path, { accept: true })).error?.code).toBe("conflict");
     expect((await worker.post(path, { accept: true }, version2(quote, payment))).error?.code).toBe(
       "conflict",
     );
@@ -372,7 +370,7 @@ describe("a deadline that passes between quote and payment", () => {
     const before = await world.usdOf(client.address);
     const refused = await client.post("/v1/contracts", stranded, version2(strandedQuote, strandedPayment));
     expect(refused.error?.code).toBe("conflict");
-    await expect.poll(() => world.usdOf(strandedQuote.payTo), { timeout: 60_000 }).toBe(0n);
+    await expect.poll(() => world.usdOf(strandedQuote.payTo)).toBe(0n);
     expect(await world.usdOf(client.address)).toBeGreaterThanOrEqual(before + 50_000_000n);
   });
 });

@@ -68,7 +68,7 @@ describe("after the tally", () => {
 
     const juryDues = story.jury.map(usd);
     const paid = () => Promise.all(voters.map(({ address }) => paidBy(world, id, address)));
-    await expect.poll(paid, { timeout: 60_000 }).toEqual(juryDues);
+    await expect.poll(paid).toEqual(juryDues);
     expect(await world.usdOf(client.address)).toBe(usd(story.client));
     expect(await world.usdOf(worker.address)).toBe(usd(story.worker));
     expect(await world.usdOf(id as `0x${string}`)).toBe(0n);

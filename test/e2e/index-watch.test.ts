@@ -11,7 +11,6 @@ import { type Guardian, startGuardian } from "../../src/indexer/supervision/proc
 import { type Postgres, startPostgres } from "../../tools/local/postgres.js";
 import { sharedStack } from "../support/world.js";
 
-const SOON = { timeout: 60_000 };
 const dir = mkdtempSync(join(tmpdir(), "index-watch-test-"));
 // If the tests run as root, Postgres runs as another user.
 chmodSync(dir, 0o755);
@@ -69,7 +68,7 @@ it("reports the crash of one of Postgres's processes even if the server was not 
     onAbandoned: () => expect.unreachable("there is no index"),
   });
   try {
-    await expect.poll(connections, SOON).toBe(1);
+    await expect.poll(connections).toBe(1);
     const before = await startedAt();
     const victim = new pg.Client({ connectionString: postgres.url });
     victim.on("error", () => {});
@@ -79,14 +78,14 @@ it("reports the crash of one of Postgres's processes even if the server was not 
 
     process.kill(rows[0]?.pid ?? 0, "SIGKILL");
 
-    await expect.poll(() => restarts, SOON).toBe(1);
-    await expect.poll(() => connections().catch(() => 0), SOON).toBe(1);
+    await expect.poll(() => restarts).toBe(1);
+    await expect.poll(() => connections().catch(() => 0)).toBe(1);
     expect(await startedAt()).toBe(before);
     expect(restarts).toBe(1);
   } finally {
     watch.stop();
   }
-  await expect.poll(connections, SOON).toBe(0);
+  await expect.poll(connections).toBe(0);
 });
 
 const SCHEMAS = ["indexer_lock_test_a", "indexer_lock_test_b"] as const;
@@ -110,12 +109,12 @@ it("the lock is held by one indexer per index; when its connection ends, another
   await take("first", SCHEMAS[0]);
   await take("of another index", SCHEMAS[1]);
   const second = take("second", SCHEMAS[0]);
-  await expect.poll(() => calls, SOON).toContain("second waits");
+  await expect.poll(() => calls).toContain("second waits");
   expect(calls).toEqual(["first has it", "of another index has it", "second waits"]);
 
   await endHolder(SCHEMAS[0]);
 
   await second;
-  await expect.poll(() => calls.slice(3).sort(), SOON).toEqual(["first lost it", "second has it"]);
+  await expect.poll(() => calls.slice(3).sort()).toEqual(["first lost it", "second has it"]);
   for (const schema of SCHEMAS) await endHolder(schema);
 });

@@ -335,9 +335,7 @@ describe("a contract by tools", () => {
     const { votes } = await juror.call<{ votes: Vote[] }>("vote", ballot);
     expect(votes.map(({ vote }) => vote)).toEqual(["met", "not met"]);
     await world.increaseTime(DAY);
-    await expect
-      .poll(() => juror.call("open_votes", at), { timeout: 60_000 })
-      .toEqual({ opened: [disputed.id] });
+    await expect.poll(() => juror.call("open_votes", at)).toEqual({ opened: [disputed.id] });
 
     expect(await worker.call("wait_for_status", { ...at, status: "settled-*" })).toMatchObject({
       status: "settled-partial",

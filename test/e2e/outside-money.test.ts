@@ -77,7 +77,7 @@ test("of two payments that a stranger transferred before opening the escrow, one
     client.post<ContractView>("/v1/contracts", body, version2(quote, payment));
   expect((await post(first)).status).toBe(200);
   expect((await post(second)).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
-  await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(PRICE);
+  await expect.poll(() => world.usdOf(client.address)).toBe(PRICE);
   await world.indexed();
   expect((await post(first)).status).toBe(200);
   expect(await world.usdOf(quote.payTo)).toBe(PRICE);
@@ -93,7 +93,7 @@ test("a second payment for a contract that the service opened is refunded once",
 
   const post = () => client.post("/v1/contracts", body, version2(quote, stray));
   expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
-  await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(PRICE);
+  await expect.poll(() => world.usdOf(client.address)).toBe(PRICE);
   expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
   expect(await world.usdOf(quote.payTo)).toBe(PRICE);
 });
@@ -116,14 +116,14 @@ test("a payment at the escrow whose operation loses the race is refunded", async
 
   await pauseBlocks(world.testClient);
   const winning = winner.pay<ContractView>(path, { accept: true });
-  await expect.poll(() => stored(winner), { timeout: 60_000 }).toBe(1);
+  await expect.poll(() => stored(winner)).toBe(1);
   const losing = loser.post(path, { accept: true }, version2(quote, stray));
-  await expect.poll(() => stored(loser), { timeout: 60_000 }).toBe(1);
+  await expect.poll(() => stored(loser)).toBe(1);
   await resumeBlocks(world.testClient);
 
   expect((await winning).data).toMatchObject({ status: "matched", worker: winner.address });
   expect((await losing).error).toMatchObject({ code: "conflict", hint: REFUNDED });
-  await expect.poll(() => world.usdOf(loser.address), { timeout: 60_000 }).toBe(10_000_000n);
+  await expect.poll(() => world.usdOf(loser.address)).toBe(10_000_000n);
   expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
 });
 
@@ -158,9 +158,9 @@ test("a transfer counts for the nonce that made it alone, and takes no one else'
 
   expect((await post(thief, quote, claimed)).error).not.toMatchObject({ hint: REFUNDED });
   expect((await post(thief, quote, moved)).error).toMatchObject({ hint: REFUNDED });
-  await expect.poll(() => world.usdOf(thief.address), { timeout: 60_000 }).toBe(10_000_000n);
+  await expect.poll(() => world.usdOf(thief.address)).toBe(10_000_000n);
   expect((await post(thief, quote, claimed)).error).not.toMatchObject({ hint: REFUNDED });
   expect((await post(victim, own, stray)).error).toMatchObject({ hint: REFUNDED });
-  await expect.poll(() => world.usdOf(victim.address), { timeout: 60_000 }).toBe(10_000_000n);
+  await expect.poll(() => world.usdOf(victim.address)).toBe(10_000_000n);
   expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
 });

@@ -163,7 +163,7 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
       for (const [index, path] of paths.entries()) {
         const { status, body } = before[index] as (typeof before)[number];
         // The newest blocks, which are not final yet, come after the indexer is ready.
-        await expect.poll(() => get(path), { timeout: 60_000 }).toEqual({ status, body });
+        await expect.poll(() => get(path)).toEqual({ status, body });
       }
       const { pool } = createDatabase(urlOf("restored"), { maxConnections: 1 });
       const { rows } = await pool.query(

@@ -93,7 +93,7 @@ test("in a dispute the parties share it with the Backup Agents who ask, and a fa
     await worker.deliver(other, "ipfs://something-else", { seal: true });
     await client.dispute(other);
     await juror.reveal(other, "delivery");
-    await expect.poll(() => by.shareDelivery(other), { timeout: 60_000 }).toEqual([juror.address]);
+    await expect.poll(() => by.shareDelivery(other)).toEqual([juror.address]);
     await world.pool.query(
       `insert into app.delivery_share select $1, recipient, sender, jwe, shared_at from app.delivery_share
        where contract_id = $2`,
@@ -103,7 +103,7 @@ test("in a dispute the parties share it with the Backup Agents who ask, and a fa
   await lie(client);
   await expect(juror.reveal(id, "delivery")).rejects.toThrow("not the reference that was delivered");
 
-  await expect.poll(() => worker.shareDelivery(id), { timeout: 60_000 }).toEqual([juror.address]);
+  await expect.poll(() => worker.shareDelivery(id)).toEqual([juror.address]);
   expect(await juror.reveal(id, "delivery")).toBe(REFERENCE);
 });
 
@@ -119,13 +119,12 @@ test("parties that start to follow share what was asked for before, in each of t
     const query = { contractId: id, type: "key.released", after: "0" };
     const askers = async () =>
       (await worker.call("GET /v1/events", { query })).data.map(({ data }) => data.releasedTo);
-    await expect.poll(askers, { timeout: 60_000 }).toContain(juror.address);
+    await expect.poll(askers).toContain(juror.address);
   }
   const stopped = new AbortController();
   const serving = worker.serveJuries({ signal: stopped.signal });
   try {
-    for (const id of ids)
-      await expect.poll(() => juror.reveal(id, "delivery"), { timeout: 60_000 }).toBe(REFERENCE);
+    for (const id of ids) await expect.poll(() => juror.reveal(id, "delivery")).toBe(REFERENCE);
   } finally {
     stopped.abort();
     await serving;
@@ -140,7 +139,7 @@ test("parties that follow the events share as soon as a Backup Agent asks", asyn
   const serving = worker.serveJuries({ signal: stopped.signal });
   await client.dispute(id);
   try {
-    await expect.poll(() => juror.reveal(id, "delivery"), { timeout: 60_000, interval: 500 }).toBe(REFERENCE);
+    await expect.poll(() => juror.reveal(id, "delivery"), { interval: 500 }).toBe(REFERENCE);
   } finally {
     stopped.abort();
     await serving;

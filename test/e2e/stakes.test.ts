@@ -149,7 +149,7 @@ describe("unstaking", () => {
       expect(await tokensOf(world, agent.address)).toBe(0n);
 
       await world.increaseTime(180);
-      await expect.poll(() => stakeOf(agent), { timeout: 60_000 }).toEqual(nothing(agent));
+      await expect.poll(() => stakeOf(agent)).toEqual(nothing(agent));
       expect(await tokensOf(world, agent.address)).toBe(parseEther("1000"));
     }
   });

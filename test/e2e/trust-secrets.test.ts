@@ -399,7 +399,7 @@ describe("a delivery", () => {
     await strictClient.dispute(id);
     const at = { address: id, abi: escrowAbi } as const;
     const jury = () => world.publicClient.readContract({ ...at, functionName: "jury" });
-    await expect.poll(async () => (await jury()).drawn, { timeout: 60_000 }).toBe(true);
+    await expect.poll(async () => (await jury()).drawn).toBe(true);
     const drawn: string[] = [];
     for (const { address } of jurors) {
       const args = [address as Address] as const;
@@ -412,11 +412,11 @@ describe("a delivery", () => {
       // Another one can be drawn as well.
       return jurors.map(({ address }) => address).filter((one) => shared.has(one));
     };
-    await expect.poll(share, { timeout: 60_000 }).toEqual(drawn);
+    await expect.poll(share).toEqual(drawn);
     await world.increaseTime(DAY / 2);
     for (const juror of jurors) await juror.reveal(id, "delivery");
     const all = jurors.map(({ address }) => address);
-    await expect.poll(share, { timeout: 60_000 }).toEqual(all);
+    await expect.poll(share).toEqual(all);
   });
 
   test("that the service replaced is noticed by Client and Backup Agent with a node", async () => {
@@ -473,7 +473,7 @@ describe("a delivery", () => {
       await juror.reveal(one, "delivery");
     }
     await operator.replaceDelivery(id, "ipfs://false");
-    await expect.poll(() => strictClient.shareDelivery(other), { timeout: 60_000 }).toEqual([juror.address]);
+    await expect.poll(() => strictClient.shareDelivery(other)).toEqual([juror.address]);
     await world.pool.query(
       `insert into app.delivery_share select $1, recipient, sender, jwe, shared_at from app.delivery_share
        where contract_id = $2`,
@@ -544,7 +544,7 @@ describe("an operator that vanishes", () => {
       await unlessDone("NoDraw", buyer.draw(id));
       return (await world.publicClient.readContract({ ...escrow, functionName: "jury" })).drawn;
     };
-    await expect.poll(isDrawn, { timeout: 60_000 }).toBe(true);
+    await expect.poll(isDrawn).toBe(true);
     // Whether or not it was drawn.
     await world.increaseTime(DAY / 2);
     await voter.vote(id, WORDS);

@@ -100,5 +100,5 @@ it("credits money that a stranger moved to the escrow after the texts were dropp
   const contract = ok(await client.post<ContractView>("/v1/contracts", body, version2(quote, payment)));
   expect(contract).toMatchObject({ id: quote.payTo, status: "created", taskDescription: SECRET });
   expect((await client.post(`/v1/contracts/${quote.payTo}/cancel`)).status).toBe(200);
-  await expect.poll(() => world.usdOf(client.address), { timeout: 60_000 }).toBe(100_000_000n);
+  await expect.poll(() => world.usdOf(client.address)).toBe(100_000_000n);
 });

@@ -89,7 +89,7 @@ describe("submitting", () => {
       const answer = await voter.post(votesPath(other.id), GOOD, version2(quote, payment));
       expect(answer.status, JSON.stringify(answer.body)).toBe(expected);
     }
-    await expect.poll(() => world.usdOf(voter.address), { timeout: 60_000 }).toBe(before - usd("7.5"));
+    await expect.poll(() => world.usdOf(voter.address)).toBe(before - usd("7.5"));
     expect(await votesOn(voter, other.id, voter)).toHaveLength(3);
   });
 
@@ -191,7 +191,7 @@ describe("until the tally", () => {
         abi: escrowAbi,
         functionName: "openedVotes",
       });
-    await expect.poll(openedVotes, { timeout: 60_000 }).toBe(1n);
+    await expect.poll(openedVotes).toBe(1n);
     await world.indexed();
     const { data: sealed } = await c.get<VoteView[]>(votesPath(id));
     expect(sealed.map(({ vote }) => vote)).toEqual(Array(6).fill(null));
@@ -207,7 +207,7 @@ describe("until the tally", () => {
     await openOnChain(world, a, { id, packed: packOutcomes(["met", "not met", "unclear"]), salt: saltOfA });
     const settled = await untilStatus(client, id, "settled-partial");
     expect(settled.criteriaMet).toEqual(["met", "not met", "unclear"]);
-    await expect.poll(() => paidBy(world, id, a.address), { timeout: 60_000 }).toBe(usd("7.5"));
+    await expect.poll(() => paidBy(world, id, a.address)).toBe(usd("7.5"));
     expect((await votesOn(c, id, a)).map(({ vote }) => vote)).toEqual(["met", "not met", "unclear"]);
     expect((await votesOn(c, id, b)).map(({ reward }) => reward)).toEqual([10, 10, 0]);
   });
@@ -306,7 +306,7 @@ describe("sealed from the service too", () => {
       const { data } = await a.get<{ agents: string[]; data: { deadline: string } }[]>(reminders);
       return data.filter((event) => event.data.deadline === "openingDeadline").map(({ agents }) => agents);
     };
-    await expect.poll(opening, { timeout: 60_000 }).toEqual([[a.address]]);
+    await expect.poll(opening).toEqual([[a.address]]);
 
     const opened = await a.post<VoteView[]>(openPath(id), { ...GOOD, salt });
     expect(ok(opened).map(({ vote }) => vote)).toEqual(["met", "not met", "unclear"]);
@@ -322,9 +322,7 @@ describe("sealed from the service too", () => {
     await world.increaseTime(12 * HOUR);
     ok(await a.pay(votesPath(id), { commitment: commitmentOf(a, id) }));
     const reminder = `/v1/events?contractId=${id}&agent=${a.address}&type=deadline.approaching`;
-    await expect
-      .poll(async () => (await a.get<unknown[]>(reminder)).data.length, { timeout: 60_000 })
-      .toBe(1);
+    await expect.poll(async () => (await a.get<unknown[]>(reminder)).data.length).toBe(1);
     ok(await a.post(openPath(id), { ...GOOD, salt }));
     await untilStatus(client, id, "settled-partial");
   });
@@ -462,7 +460,7 @@ describe("a panel of two", () => {
     await world.increaseTime(12 * HOUR);
     // The service learns the new time with the next head.
     const status = async () => (await outsider.post(votesPath(id), GOOD)).status;
-    await expect.poll(status, { timeout: 60_000 }).toBe(402);
+    await expect.poll(status).toBe(402);
     expect(await readsKeys(outsider)).toBe(200);
     const second = others[0] ?? member;
     const third = [a, b, c].find((agent) => agent !== outsider && agent !== second) as Agent;

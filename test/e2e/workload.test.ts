@@ -115,7 +115,7 @@ test("holds the votes of an agent that was drawn as pending, and drops them if i
     ]);
     return rows.map((row: { backup_agent: Address }) => row.backup_agent);
   };
-  await expect.poll(async () => (await drawn()).length, { timeout: 60_000 }).toBe(1);
+  await expect.poll(async () => (await drawn()).length).toBe(1);
   const [agent] = (await drawn()) as [Address];
   const votesOf = async () => {
     const { pendingBaVotes, resolvedBaVotes } = (await workloadOf(agent)).data;

@@ -19,9 +19,6 @@ beforeAll(async () => {
 });
 afterAll(() => network?.stop());
 
-/** The default of poll is one second. */
-const SOON = { timeout: 60_000 };
-
 const invalidChallenge = {
   status: 400,
   body: {
@@ -302,7 +299,7 @@ describe("key owners in memory", () => {
       return query(config as never, ...rest);
     }) as typeof pool.query;
     const notifications = createNotifications({ pool: far.pool });
-    await expect.poll(() => notifications.isCurrent(), SOON).toBe(true);
+    await expect.poll(() => notifications.isCurrent()).toBe(true);
     return {
       owners: createKeyOwners({ db, notifications, maxKept: 2 }),
       notifications,
@@ -337,7 +334,7 @@ describe("key owners in memory", () => {
       const { apiKey, keyId } = await client.signIn(newAgent());
       expect(await process.owners.ownerOf(apiKey)).not.toBeNull();
       await network.pool.query("update app.api_key set revoked_at = now() where id = $1", [keyId]);
-      await expect.poll(() => process.owners.ownerOf(apiKey), SOON).toBeNull();
+      await expect.poll(() => process.owners.ownerOf(apiKey)).toBeNull();
       expect(process.notifications.isCurrent()).toBe(true);
     } finally {
       await process.stop();

@@ -208,7 +208,7 @@ describe("npm start", { timeout: 300_000 }, () => {
           });
           const isListening = () =>
             program === follow || agent.webhooks.list().then(({ length }) => length === 1);
-          await expect.poll(isListening, { timeout: 60_000 }).toBe(true);
+          await expect.poll(isListening).toBe(true);
           const { id } = await agent.create({
             title: "Summarise a paper",
             taskDescription: "One page.",
@@ -216,9 +216,7 @@ describe("npm start", { timeout: 300_000 }, () => {
             budgetOrPrice: 1,
             ...(await agent.deadlines({ match: "1d", withdrawal: "2d", delivery: "3d", review: "4d" })),
           });
-          await expect
-            .poll(() => output, { timeout: 60_000 })
-            .toMatch(new RegExp(`^\\d+ contract.created ${id}$`, "m"));
+          await expect.poll(() => output).toMatch(new RegExp(`^\\d+ contract.created ${id}$`, "m"));
         } finally {
           child.kill();
         }
