@@ -7,7 +7,7 @@ import type { PublicClient } from "viem";
 import type { ChainClock } from "./chain/clock.js";
 import type { Config } from "./config.js";
 import type { Database } from "./db/client.js";
-import type { EventFeed } from "./events/feed.js";
+import type { EventFeed } from "./events/log.js";
 import type { KeyOwners } from "./features/agents/key-owners.js";
 import type { CheckpointTrees } from "./features/checkpoints/checkpoint-trees.js";
 import type { EventStreams } from "./features/events/stream-events.js";

@@ -13,7 +13,7 @@ import { type Config, ConfigError } from "./config.js";
 import { createDatabase, databaseOn, migrate } from "./db/client.js";
 import { createNotifications } from "./db/notifications.js";
 import { readsFrom } from "./db/replica.js";
-import { createEventFeed } from "./events/feed.js";
+import { createEventFeed } from "./events/log.js";
 import { createLogWriter } from "./events/log-writer.js";
 import { createKeyOwners } from "./features/agents/key-owners.js";
 import { createCheckpointTrees } from "./features/checkpoints/checkpoint-trees.js";
@@ -151,7 +151,7 @@ export async function createService(
       const keys = createKeyOwners({ db: serving.db, notifications });
       const outbox = createOutboxWaiter({ pool: serving.pool, notifications });
       closing.push(() => outbox.stop());
-      const feed = await createEventFeed({ pool, notifications });
+      const feed = await createEventFeed({ db, notifications });
       endStreams = () => feed.stop();
       closing.push(endStreams);
       app = createApp({ ...shared, keys, outbox, feed, checkpointTrees: createCheckpointTrees() });

@@ -9,7 +9,7 @@ import { and, asc, eq, isNotNull, lte, type SQL, sql } from "drizzle-orm";
 import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
 import type { Database } from "../db/client.js";
 import { event, eventLog, eventReader, webhook, webhookRetry } from "../db/schema.js";
-import { type EventRow, readPage } from "../events/read.js";
+import { type EventRow, readPage } from "../events/log.js";
 
 export type WebhookRow = typeof webhook.$inferSelect;
 

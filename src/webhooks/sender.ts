@@ -4,8 +4,8 @@
  */
 import type { BaseLogger } from "pino";
 import type { Database } from "../db/client.js";
-import { EVENTS_APPENDED } from "../events/append.js";
-import { toEvent } from "../events/read.js";
+import { EVENTS_APPENDED, toEvent } from "../events/log.js";
+
 import { createLoop, type Loop, type Wakers } from "../loop.js";
 import type { MasterKeys } from "../master-key.js";
 import {

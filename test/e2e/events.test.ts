@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
 import { createNotifications } from "../../src/db/notifications.js";
 import type { AppError } from "../../src/errors.js";
-import { createEventFeed } from "../../src/events/feed.js";
+import { createEventFeed } from "../../src/events/log.js";
 import { resolveComplaint } from "../../src/features/complaints/complaints.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { createEventStreams } from "../../src/features/events/stream-events.js";
@@ -434,7 +434,7 @@ describe("the stream", () => {
     await untilEvent(client, id, "contract.cancelled");
     const { pool, db } = createDatabase(world.info.databaseUrl);
     const notifications = createNotifications({ pool });
-    const feed = await createEventFeed({ pool, notifications });
+    const feed = await createEventFeed({ db, notifications });
     const streams = createEventStreams({ db, feed }, { maxStreams: 40 });
     const { signal } = new AbortController();
     const opened: AsyncGenerator<string, void>[] = [];

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { Webhook } from "standardwebhooks";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { parseConfig } from "../../src/config.js";
-import type { EventView } from "../../src/events/read.js";
+import type { EventView } from "../../src/events/log.js";
 import type { WebhookView } from "../../src/features/webhooks/schema.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";

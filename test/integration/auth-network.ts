@@ -19,7 +19,7 @@ import { type Config, parseConfig } from "../../src/config.js";
 import { createDatabase, migrate } from "../../src/db/client.js";
 import { createNotifications } from "../../src/db/notifications.js";
 import type { Deps } from "../../src/deps.js";
-import { createEventFeed } from "../../src/events/feed.js";
+import { createEventFeed } from "../../src/events/log.js";
 import { createKeyOwners } from "../../src/features/agents/key-owners.js";
 import { createCheckpointTrees } from "../../src/features/checkpoints/checkpoint-trees.js";
 import { createApp } from "../../src/http/app.js";
@@ -86,7 +86,7 @@ export async function startAuthNetwork() {
   await clock.refresh();
   const notifications = createNotifications({ pool });
   const outbox = createOutboxWaiter({ pool, notifications });
-  const feed = await createEventFeed({ pool, notifications });
+  const feed = await createEventFeed({ db, notifications });
   const logs: string[] = [];
   const deps: Omit<Deps, "streams"> = {
     config: testConfig(database.url, rpcUrl),

@@ -9,7 +9,7 @@ import type { Transaction } from "../../db/client.js";
 import { checkpoint, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { agentsOf, stageEvent } from "../../events/draft.js";
+import { agentsOf, stageEvent } from "../../events/log.js";
 import { loadContractForAction, requireStatus, requireWorker } from "../contracts/load-for-action.js";
 import { lockCheckpoints, readLastCheckpoint } from "./checkpoint-trees.js";
 import type { CheckpointContent, CheckpointRow } from "./merkle.js";

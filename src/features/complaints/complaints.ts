@@ -10,7 +10,7 @@ import type { Database, Executor, Transaction } from "../../db/client.js";
 import { complaint, event } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { agentsOf, stageEvent } from "../../events/draft.js";
+import { agentsOf, stageEvent } from "../../events/log.js";
 import type { ActionHeaders } from "../../http/operation.js";
 import { readSignature, signatureMissing } from "../agents/authorize.js";
 import { mayComplain } from "../agents/delegation.js";

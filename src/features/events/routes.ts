@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";
-import { type EventFilter, newestPosition, readPage, requireReached, toEvent } from "../../events/read.js";
+import { type EventFilter, newestPosition, readPage, requireReached, toEvent } from "../../events/log.js";
 import { sendStream } from "../../http/event-stream.js";
 import { body, operation, raw } from "../../http/operation.js";
 import { clientAddress } from "../../http/rate-limit.js";

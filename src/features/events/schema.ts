@@ -1,7 +1,7 @@
 import { z } from "@hono/zod-openapi";
 import { EVENT_TYPES, parseEventTypes } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import type { EventView } from "../../events/read.js";
+import type { EventView } from "../../events/log.js";
 import { AddressSchema } from "../../http/schemas.js";
 
 const hash = z.custom<`0x${string}`>().openapi({ type: "string" });

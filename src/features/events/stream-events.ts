@@ -11,7 +11,7 @@ import {
   readPage,
   requireReached,
   toEvent,
-} from "../../events/read.js";
+} from "../../events/log.js";
 import { createSlots } from "../../slots.js";
 import { isParty } from "../agents/party.js";
 

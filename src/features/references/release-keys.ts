@@ -7,7 +7,7 @@ import { parseEther } from "viem";
 import { keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { agentsOf, stageEvent } from "../../events/draft.js";
+import { agentsOf, stageEvent } from "../../events/log.js";
 import { loadContractForAction } from "../contracts/load-for-action.js";
 import { type ContractRow, factsOf } from "../contracts/view.js";
 import { type ReferenceField, readReferenceKey } from "./vault.js";

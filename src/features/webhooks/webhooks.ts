@@ -9,7 +9,7 @@ import type { Executor, Transaction } from "../../db/client.js";
 import { webhook, webhookRetry } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { newestPosition, readPosition, requireReached } from "../../events/read.js";
+import { newestPosition, readPosition, requireReached } from "../../events/log.js";
 import { MAX_RETRIES, wakeSql } from "../../webhooks/deliveries.js";
 import { createSecret, readSecret } from "../../webhooks/signing.js";
 import { checkTarget, TargetRefused } from "../../webhooks/target.js";

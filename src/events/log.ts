@@ -1,14 +1,58 @@
 /**
- * Reads the log by position, and decides which events a reader asked for and may see: one rule, for rows in memory and
- * in SQL. Every query is bounded, however long the log and however rare the matches.
+ * The event log for the rest of the service. Changes stage events; readers read by position, or follow the newest part
+ * in memory. One rule decides which events a reader asked for and may see, for rows in memory and in SQL. Every query is
+ * bounded, however long the log and however rare the matches.
  */
-
-import type { EventType } from "@working-contracts/protocol/events";
+import type { EventType, ServiceEventType } from "@working-contracts/protocol/events";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, inArray, lte, sql } from "drizzle-orm";
 import type { Executor } from "../db/client.js";
+import type { Notifications } from "../db/notifications.js";
 import { event, eventLog } from "../db/schema.js";
 import { AppError } from "../errors.js";
+
+/** Postgres channel; payload: the log's newest position. */
+export const EVENTS_APPENDED = "events_appended";
+
+export interface EventDraft {
+  type: EventType;
+  contractId: Address;
+  agents: Address[];
+  /** The only agents who may see it; absent means everyone. */
+  visibleTo?: Address[];
+  data: Record<string, unknown>;
+  occurredAt: Date;
+  /** Identifies the event's cause. The log holds each source once, not counting reverted events. */
+  source: string;
+  chain?: ChainPlace;
+}
+
+/** An event's position on the chain. */
+export interface ChainPlace {
+  chainEventId: string;
+  blockNumber: bigint;
+  blockHash: Hex;
+  transactionHash: Hex;
+  logIndex: number;
+}
+
+/** The known parties, in lower case and without duplicates. */
+export function agentsOf(...parties: (string | null | undefined)[]): Address[] {
+  return [
+    ...new Set(parties.filter((party) => party != null).map((party) => party.toLowerCase() as Address)),
+  ];
+}
+
+/**
+ * Writes an event in the transaction of the change that it reports, so that neither exists without the other. The
+ * log's writer moves it into the log a moment later.
+ */
+export async function stageEvent(
+  tx: Executor,
+  draft: Omit<EventDraft, "type" | "chain"> & { type: ServiceEventType },
+): Promise<void> {
+  await tx.insert(event).values({ ...draft, visibleTo: draft.visibleTo ?? null });
+}
 
 export type EventRow = typeof event.$inferSelect;
 
@@ -155,4 +199,97 @@ export async function readPosition(db: Executor, position: bigint): Promise<Even
 /** All events after a position, for readers that filter in memory. */
 export function readAfter(db: Executor, after: bigint, limit: number): Promise<EventRow[]> {
   return db.select().from(event).where(gt(event.position, after)).orderBy(asc(event.position)).limit(limit);
+}
+
+/** Events kept in memory. A reader that is further behind reads from the database. */
+const KEPT = 1_000;
+const PAGE = 500;
+const POLL_INTERVAL_MS = 1_000;
+
+export interface EventFeed {
+  /** Newest position known to this process. */
+  newest(): bigint;
+  /** Events after a position, oldest first; null if they are no longer in memory. */
+  after(position: bigint): readonly EventRow[] | null;
+  /** Resolves when there is an event after the position, on time-out, on abort, or when the feed stops. */
+  wait(position: bigint, options: { timeoutMs: number; signal: AbortSignal }): Promise<void>;
+  /** Aborted when the feed stops, so that its readers end. */
+  stopped: AbortSignal;
+  stop(): void;
+}
+
+/**
+ * Keeps the newest part of the log in memory, updated by notifications, for any number of readers in this process.
+ * Readers pull at their own pace: nothing is queued for them. Resolves once the newest position is known; rejects
+ * if the database cannot be read.
+ */
+export async function createEventFeed({
+  db,
+  notifications,
+}: {
+  db: Executor;
+  notifications: Notifications;
+}): Promise<EventFeed> {
+  const stopping = new AbortController();
+  const waiting = new Set<() => void>();
+  let kept: EventRow[] = [];
+  let newest = await newestPosition(db);
+  let isReading = false;
+  let isAsked = false;
+
+  /** Reads to the end of the log. A call during a read makes it check again. */
+  const refresh = async (): Promise<void> => {
+    isAsked = true;
+    if (isReading) return;
+    isReading = true;
+    try {
+      while (isAsked && !stopping.signal.aborted) {
+        isAsked = false;
+        const rows = await readAfter(db, newest, PAGE);
+        const last = rows.at(-1)?.position;
+        if (last == null) continue;
+        newest = last;
+        kept = [...kept, ...rows].slice(-KEPT);
+        isAsked ||= rows.length === PAGE;
+        for (const wake of [...waiting]) wake();
+      }
+    } catch {
+      // The database is unreachable: the next poll retries.
+    } finally {
+      isReading = false;
+    }
+  };
+
+  const poll = setInterval(() => void refresh(), POLL_INTERVAL_MS).unref();
+  const unlisten = notifications.listen(EVENTS_APPENDED, { onNotification: () => void refresh() });
+
+  return {
+    newest: () => newest,
+    stopped: stopping.signal,
+    after(position) {
+      if (position >= newest) return [];
+      const first = kept[0]?.position ?? newest + 1n;
+      return position + 1n < first ? null : kept.slice(Number(position + 1n - first));
+    },
+    wait(position, { timeoutMs, signal }) {
+      if (newest > position || signal.aborted || stopping.signal.aborted) return Promise.resolve();
+      return new Promise((resolve) => {
+        const done = (): void => {
+          clearTimeout(timer);
+          waiting.delete(done);
+          signal.removeEventListener("abort", done);
+          resolve();
+        };
+        const timer = setTimeout(done, timeoutMs);
+        waiting.add(done);
+        signal.addEventListener("abort", done, { once: true });
+      });
+    },
+    stop() {
+      clearInterval(poll);
+      unlisten();
+      stopping.abort();
+      for (const wake of [...waiting]) wake();
+    },
+  };
 }
