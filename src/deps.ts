@@ -4,7 +4,7 @@ import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { PublicClient } from "viem";
-import type { ChainClock } from "./chain/clock.js";
+import type { ChainClock } from "./chain/clients.js";
 import type { Config } from "./config.js";
 import type { Database } from "./db/client.js";
 import type { EventFeed } from "./events/log.js";
@@ -12,7 +12,7 @@ import type { KeyOwners } from "./features/agents/key-owners.js";
 import type { CheckpointTrees } from "./features/checkpoints/checkpoint-trees.js";
 import type { EventStreams } from "./features/events/stream-events.js";
 import type { Metrics } from "./metrics.js";
-import type { OutboxWaiter } from "./relayer/outbox-waiter.js";
+import type { OutboxWaiter } from "./relayer/outbox.js";
 
 export interface Deps {
   config: Config;

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { BaseLogger } from "pino";
-import type { Notifications } from "./db/notifications.js";
+import type { Notifications } from "./db/client.js";
 
 export interface Loop {
   start(): void;

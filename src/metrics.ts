@@ -4,7 +4,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { PublicClient } from "viem";
 import type { Database } from "./db/client.js";
-import { indexedBlock } from "./db/index-position.js";
+import { indexedBlock } from "./db/onchain.js";
 import type { ErrorCode } from "./errors.js";
 import { ALARM_NAMES, type RelayerMetrics } from "./relayer/context.js";
 import { type GasLimits, readUnearned } from "./relayer/gas-accounts.js";

@@ -1,12 +1,13 @@
-/** Postgres connections, and the migrations of our own tables. */
+/** Postgres: connections, prepared statements, advisory locks, notifications, and the migrations of our own tables. */
 import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
+import { fillPlaceholders, getTableColumns, type SQL, sql } from "drizzle-orm";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { migrate as applyMigrations } from "drizzle-orm/node-postgres/migrator";
+import { type PgColumn, PgDialect, type PgTable } from "drizzle-orm/pg-core";
 import pg from "pg";
 import { ConfigError } from "../config.js";
-import { ADVISORY_LOCKS } from "./advisory-locks.js";
 
 export type Database = NodePgDatabase & { $client: pg.Pool };
 export type Transaction = Parameters<Parameters<NodePgDatabase["transaction"]>[0]>[0];
@@ -141,4 +142,193 @@ async function assertKnownRelease(connection: pg.Client): Promise<void> {
   throw new ConfigError(
     "DATABASE_URL: this database was created by an earlier release and cannot be upgraded. Use a new, empty database, or continue to run the earlier release. To reset the local network, run `npm start -- --reset`.",
   );
+}
+
+/** Our Postgres advisory lock numbers. Each has one use: two uses of the same number would block each other. */
+export const ADVISORY_LOCKS = {
+  migrations: 7_402_001,
+  /** First half of the key; the second is a hash of the signer. */
+  signer: 7_402_002,
+  /** Held while choosing operations: two signers must not claim operations that exclude each other. */
+  choice: 7_402_003,
+  webhookMatching: 7_402_004,
+  eventLog: 7_402_005,
+  /** First half of the key; the second is a hash of the index's schema. */
+  indexer: 7_402_006,
+} as const;
+
+const dialect = new PgDialect({ casing: "snake_case" });
+
+/** Times stay text. */
+const TIMES = new Set<number>([pg.types.builtins.TIMESTAMPTZ, pg.types.builtins.TIMESTAMP]);
+const asText = (value: string): string => value;
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((id: number, format?: "text") =>
+    TIMES.has(id) ? asText : pg.types.getTypeParser(id, format)) as typeof pg.types.getTypeParser,
+};
+
+export type Statement<Row> = (db: Executor, values: Record<string, unknown>) => Promise<Row[]>;
+
+/**
+ * A named prepared statement, with `sql.placeholder` for its values. Rows are as Postgres sends them: bigints and times
+ * are strings. A name belongs to one text. Without a name, each call is parsed and planned. Other values are written as
+ * literals: Postgres plans for them, but cannot know placeholders.
+ */
+export function prepare<Row extends object>(name: string | undefined, statement: SQL): Statement<Row> {
+  const { sql: text, params } = dialect.sqlToQuery(statement.inlineParams());
+  return async (db, values) => {
+    // The session's client is the pool, or the connection of a transaction.
+    const { client } = db._.session as unknown as { client: Pick<pg.ClientBase, "query"> };
+    const query = { ...(name && { name }), text, types, values: fillPlaceholders(params, values) };
+    return (await client.query<Row & pg.QueryResultRow>(query)).rows;
+  };
+}
+
+/** Beyond this number of shapes, which callers choose, connections would keep ever more statements. */
+const MAX_SHAPES = 100;
+
+/** Prepared statements of a query whose text depends on its shape. Shapes beyond {@link MAX_SHAPES} are not prepared. */
+export function prepareShapes<Row extends object>(name: string) {
+  const known = new Map<string, Statement<Row>>();
+  return (shape: string, build: () => SQL): Statement<Row> => {
+    const found = known.get(shape);
+    if (found !== undefined) return found;
+    if (known.size >= MAX_SHAPES) return prepare<Row>(undefined, build());
+    const made = prepare<Row>(`${name}_${known.size}`, build());
+    known.set(shape, made);
+    return made;
+  };
+}
+
+/** SQL: the list of columns after `select`, under the names of the rows' members. */
+export function selected(columns: Record<string, SQL | PgColumn>): SQL {
+  const list = Object.entries(columns).map(([name, column]) => sql`${column} as ${sql.identifier(name)}`);
+  return sql.join(list, sql`, `);
+}
+
+/** A row of `table` from a statement that returned all its columns under their SQL names. */
+export function rowOf<T extends PgTable>(table: T, raw: Record<string, unknown>): T["$inferSelect"] {
+  const values = Object.entries(getTableColumns(table)).map(([key, column]) => {
+    const value = raw[column.name];
+    return [key, value === null ? null : column.mapFromDriverValue(value)];
+  });
+  return Object.fromEntries(values);
+}
+
+const RECONNECT_DELAY_MS = 500;
+const PING_INTERVAL_MS = 300;
+/** See {@link Notifications.isCurrent}. */
+export const NOTIFICATION_LEASE_MS = 1000;
+
+export interface Subscriber {
+  onNotification(payload: string): void;
+  /** From now on no notification is missed; called on every connection. Read here what was missed before. */
+  onListening?(): void;
+  /** The connection broke: notifications are missed until the next {@link onListening}. */
+  onLost?(): void;
+}
+
+export interface Notifications {
+  /**
+   * Subscribes until the returned function is called. The channel must be a Postgres identifier. Notifications during a
+   * reconnect are lost, so callers must also poll, or distrust what they know.
+   */
+  listen(channel: string, subscriber: Subscriber): () => void;
+  /** Whether every notification that was sent more than {@link NOTIFICATION_LEASE_MS} ago has arrived. */
+  isCurrent(): boolean;
+  stop(): Promise<void>;
+}
+
+/** Connects with the settings of `pool`; none of its connections is used. */
+export function createNotifications({ pool }: { pool: pg.Pool }): Notifications {
+  const subscribers = new Map<string, Set<Subscriber>>();
+  let client: pg.Client | undefined;
+  let reconnect: NodeJS.Timeout | undefined;
+  let isStopped = false;
+  let currentUntil = 0;
+  let idle: Promise<unknown> = Promise.resolve();
+
+  /** One statement at a time, as the driver wants it. */
+  const run = (on: pg.Client, statement: string): Promise<unknown> => {
+    const done = idle.then(() => on.query(statement));
+    idle = done.catch(() => undefined);
+    return done;
+  };
+
+  const connect = async (): Promise<void> => {
+    const opened = new pg.Client({ ...pool.options, keepAlive: true, application_name: "notifications" });
+    let isLost = false;
+    const lost = (): void => {
+      if (isLost) return;
+      isLost = true;
+      if (client === opened) {
+        client = undefined;
+        currentUntil = 0;
+        for (const channel of subscribers.values()) for (const subscriber of channel) subscriber.onLost?.();
+      }
+      opened.end().catch(() => undefined);
+      if (!isStopped) reconnect = setTimeout(() => void connect(), RECONNECT_DELAY_MS).unref();
+    };
+    opened.on("notification", ({ channel, payload }) => {
+      for (const subscriber of subscribers.get(channel) ?? []) subscriber.onNotification(payload ?? "");
+    });
+    opened.on("error", lost);
+    opened.on("end", lost);
+    try {
+      await opened.connect();
+      if (isStopped) return void opened.end().catch(() => undefined);
+      client = opened;
+      for (const [channel, all] of subscribers) void subscribe(opened, channel, all);
+    } catch {
+      lost();
+    }
+  };
+
+  /** A failed statement means a broken connection, which reports itself. */
+  const subscribe = async (on: pg.Client, channel: string, added: Iterable<Subscriber>): Promise<void> => {
+    const waiting = [...added];
+    try {
+      await run(on, `listen ${pg.escapeIdentifier(channel)}`);
+    } catch {
+      return;
+    }
+    if (client !== on) return;
+    const current = subscribers.get(channel);
+    for (const subscriber of waiting) if (current?.has(subscriber)) subscriber.onListening?.();
+  };
+
+  void connect();
+  let isPinging = false;
+  /** Postgres sends a connection's notifications before the response to its next statement. */
+  const ping = setInterval(async () => {
+    const pinged = client;
+    if (pinged === undefined || isPinging) return;
+    isPinging = true;
+    const sentAt = performance.now();
+    try {
+      await run(pinged, "select 1");
+      if (client === pinged) currentUntil = sentAt + NOTIFICATION_LEASE_MS;
+    } catch {
+      // The connection reports its own end.
+    }
+    isPinging = false;
+  }, PING_INTERVAL_MS).unref();
+
+  return {
+    listen(channel, subscriber) {
+      const all = subscribers.get(channel) ?? new Set();
+      subscribers.set(channel, all.add(subscriber));
+      if (client !== undefined) void subscribe(client, channel, [subscriber]);
+      return () => void all.delete(subscriber);
+    },
+    isCurrent: () => performance.now() < currentUntil,
+    async stop() {
+      isStopped = true;
+      clearInterval(ping);
+      clearTimeout(reconnect);
+      const last = client;
+      client = undefined;
+      await last?.end().catch(() => undefined);
+    },
+  };
 }

@@ -1,12 +1,16 @@
 /**
- * Read-only access to the indexer's views (Postgres schema `onchain`).
+ * Read-only access to the indexer's views (Postgres schema `onchain`), how far they have come, and whether they still
+ * show all that they have shown: the one home of Ponder's progress tables.
  *
  * The tables repeat src/indexer/ponder.schema.ts, because importing that file loads Ponder, which takes about two
  * seconds per process. A test compares the two column by column.
  */
 import { LIMITS } from "@working-contracts/protocol/limits";
+import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { type SQL, sql } from "drizzle-orm";
 import { boolean, customType, integer, json, pgSchema, primaryKey, text } from "drizzle-orm/pg-core";
+import { AppError } from "../errors.js";
+import { type Executor, hasSqlState, prepare, SQLSTATE } from "./client.js";
 
 type Hex = `0x${string}`;
 
@@ -152,4 +156,177 @@ export function lockedUntil(agent: SQL): SQL {
     select max(${openingEndsAtSql})
     from onchain.vote v join onchain.working_contract c on c.id = v.contract_id
     where v.backup_agent = ${agent})`;
+}
+
+/** `app.terms.escrow_terms`: the on-chain half of the terms. Integers above 2^53 are stored as decimal strings. */
+export function toStoredTerms(terms: EscrowTerms): Record<string, unknown> {
+  return { ...terms, price: terms.price.toString() };
+}
+
+/** Reads terms written by {@link toStoredTerms}; nothing else writes the column. */
+export function parseStoredTerms(stored: Record<string, unknown>): EscrowTerms {
+  return { ...(stored as unknown as EscrowTerms), price: BigInt(stored.price as string) };
+}
+
+/** SQL: the block of one of Ponder's checkpoints. All digits: 10 for the time, 16 for the chain id, 16 for the block. */
+export function blockOf(checkpoint: "latest_checkpoint" | "finalized_checkpoint"): string {
+  return `substring(${checkpoint} from 27 for 16)`;
+}
+
+/** Postgres channel that Ponder notifies with each block it commits. */
+export const INDEX_CHANGED = "onchain_live_query";
+
+const latestBlock = sql.raw(blockOf("latest_checkpoint"));
+/** SQL: the checkpoint's row, unless the indexer has not caught up yet or is catching up after a restart. */
+const readyIndex = sql`onchain._ponder_meta meta, onchain._ponder_checkpoint
+  where meta.key = 'app' and meta.value ->> 'is_ready' = '1'`;
+
+export interface IndexProgress {
+  /** Newest block whose events are all visible in the views. `timestamp` is its time in seconds. */
+  block: bigint;
+  timestamp: number;
+}
+
+/**
+ * Returns the views' progress; null until the indexer has caught up for the first time, and while it catches up after a
+ * restart. It can be too high during a reorg and briefly after a restart: see {@link waitForIndexed}.
+ */
+export async function indexProgress(db: Executor): Promise<IndexProgress | null> {
+  try {
+    const { rows } = await db.execute<{ block: string; timestamp: string }>(sql`
+      select ${latestBlock} as block, substring(latest_checkpoint for 10) as timestamp from ${readyIndex}`);
+    const [row] = rows;
+    return row === undefined ? null : { block: BigInt(row.block), timestamp: Number(row.timestamp) };
+  } catch (error) {
+    if (hasSqlState(error, SQLSTATE.undefinedTable)) return null;
+    throw error;
+  }
+}
+
+/** The block of {@link indexProgress}. */
+export async function indexedBlock(db: Executor): Promise<bigint | null> {
+  return (await indexProgress(db))?.block ?? null;
+}
+
+/**
+ * SQL: whether the views still show everything they have ever shown, except events that left the chain. A restarted
+ * indexer first reverts rows that were not final and reads them again; until it reaches the event log's position, the
+ * views are outdated.
+ */
+export const isIndexWhole = sql<boolean>`exists (select 1 from ${readyIndex}
+  and ${latestBlock}::numeric >= coalesce((select scanned_block from app.event_log where id = 1), 0))`;
+
+export interface IndexedTarget {
+  blockNumber: bigint;
+  /** With `escrow`: also wait for an event of this escrow in exactly this block, which a reorg cannot fake. */
+  blockHash?: Hex | undefined;
+  escrow?: Hex | undefined;
+  /** With `blockHash`: also wait for a change of this agent's stake in exactly this block, or in a later one. */
+  staker?: Hex | undefined;
+  timeoutMs: number;
+}
+
+/**
+ * Resolves to true once the views show the target, or to false after `timeoutMs`. Database errors count as "not yet".
+ */
+export function waitForIndexed(db: Executor, target: IndexedTarget): Promise<boolean> {
+  let waiters = waitersOf.get(db);
+  if (waiters === undefined) {
+    waiters = new Set();
+    waitersOf.set(db, waiters);
+  }
+  const set = waiters;
+  return new Promise((resolve) => {
+    set.add({ target, deadline: Date.now() + target.timeoutMs, resolve });
+    if (set.size === 1) void poll(db, set);
+  });
+}
+
+interface Waiter {
+  target: IndexedTarget;
+  deadline: number;
+  resolve: (visible: boolean) => void;
+}
+
+/** A stake still missing after this many blocks has been withdrawn; before that, the index might not have it yet. */
+const STAKE_DEPTH = 64n;
+const POLL_INTERVAL_MS = 20;
+
+/** All requests that wait on one handle share one poll. */
+const waitersOf = new WeakMap<Executor, Set<Waiter>>();
+
+async function poll(db: Executor, waiters: Set<Waiter>): Promise<void> {
+  while (waiters.size > 0) {
+    const asked = [...waiters];
+    const visible = await visibleTargets(db, asked).catch(() => new Set<Waiter>());
+    for (const waiter of asked) {
+      if (!visible.has(waiter) && Date.now() < waiter.deadline) continue;
+      waiters.delete(waiter);
+      waiter.resolve(visible.has(waiter));
+    }
+    if (waiters.size > 0) await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+  }
+}
+
+/** The views' newest block, with those of the asked events and stakes that they show; no row until they are ready. */
+const shown = prepare<{ block: string; events: string[] | null; stakes: string[] | null }>(
+  "index_shows",
+  sql`
+    select ${latestBlock} as block,
+      (select array_agg(distinct event.block_hash || event.contract_id) from onchain.escrow_event event
+        where event.block_number = any(${sql.placeholder("blocks")}::numeric[])
+          and event.contract_id = any(${sql.placeholder("escrows")}::text[])) as events,
+      (select array_agg(concat_ws(' ', stake.agent, stake.block_number, stake.block_hash)) from onchain.stake stake
+        where stake.agent = any(${sql.placeholder("stakers")}::text[])) as stakes
+    from ${readyIndex}`,
+);
+
+async function visibleTargets(db: Executor, waiters: Waiter[]): Promise<Set<Waiter>> {
+  const targets = waiters.map(({ target }) => target);
+  const exact = targets.filter(({ blockHash }) => blockHash !== undefined);
+  const [row] = await shown(db, {
+    blocks: exact.flatMap(({ escrow, blockNumber }) =>
+      escrow === undefined ? [] : [blockNumber.toString()],
+    ),
+    escrows: exact.flatMap(({ escrow = [] }) => escrow),
+    stakers: exact.flatMap(({ staker = [] }) => staker),
+  });
+  if (row === undefined) return new Set();
+  const indexed = BigInt(row.block);
+  const events = new Set(row.events);
+  const stakes = new Map(row.stakes?.map((text) => [text.slice(0, text.indexOf(" ")), text.split(" ")]));
+  const isShown = ({ blockNumber, blockHash, escrow, staker }: IndexedTarget): boolean => {
+    if (blockNumber > indexed) return false;
+    if (blockHash === undefined) return true;
+    if (escrow !== undefined) return events.has(`${blockHash}${escrow}`);
+    if (staker === undefined) return true;
+    const [, changedAt, changedIn] = stakes.get(staker) ?? [];
+    if (changedAt === undefined) return indexed >= blockNumber + STAKE_DEPTH;
+    return changedIn === blockHash || BigInt(changedAt) > blockNumber;
+  };
+  return new Set(waiters.filter(({ target }) => isShown(target)));
+}
+
+/** A row read together with {@link isIndexWhole}. */
+export interface IndexedRow {
+  indexIsWhole: boolean;
+}
+
+/**
+ * Throws `unavailable` (503) if the views are, or were when `rows` were read, older than the state already shown to
+ * callers. Call it with the rows, or after the read.
+ */
+export async function requireIndex(db: Executor, rows: readonly IndexedRow[] = []): Promise<void> {
+  const [row] = rows;
+  if (row === undefined ? await isWhole(db) : row.indexIsWhole) return;
+  throw new AppError("unavailable", {
+    message: "The chain index is catching up after a restart. Retry the request.",
+    retryable: true,
+    retryAfterSeconds: 2,
+  });
+}
+
+async function isWhole(db: Executor): Promise<boolean> {
+  const { rows } = await db.execute<{ whole: boolean }>(sql`select ${isIndexWhole} as whole`);
+  return rows[0]?.whole === true;
 }

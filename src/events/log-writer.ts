@@ -13,10 +13,15 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, desc, eq, getTableColumns, gt, inArray, isNotNull, isNull, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
 import { BlockNotFoundError, type PublicClient } from "viem";
-import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
-import { type Database, type Executor, hasSqlState, SQLSTATE, type Transaction } from "../db/client.js";
-import { INDEX_CHANGED, type IndexProgress, indexProgress } from "../db/index-position.js";
-import { escrowEvent } from "../db/onchain.js";
+import {
+  ADVISORY_LOCKS,
+  type Database,
+  type Executor,
+  hasSqlState,
+  SQLSTATE,
+  type Transaction,
+} from "../db/client.js";
+import { escrowEvent, INDEX_CHANGED, type IndexProgress, indexProgress } from "../db/onchain.js";
 import { event, eventLog } from "../db/schema.js";
 import { createLoop, type Loop, type Wakers } from "../loop.js";
 import { EVENTS_APPENDED, type EventDraft, type EventRow } from "./log.js";

@@ -6,8 +6,7 @@
 import type { EventType, ServiceEventType } from "@working-contracts/protocol/events";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, inArray, lte, sql } from "drizzle-orm";
-import type { Executor } from "../db/client.js";
-import type { Notifications } from "../db/notifications.js";
+import type { Executor, Notifications } from "../db/client.js";
 import { event, eventLog } from "../db/schema.js";
 import { AppError } from "../errors.js";
 

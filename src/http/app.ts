@@ -24,10 +24,16 @@ import { docsRoutes } from "../pages/reference.js";
 import { limitPages } from "../pages/request.js";
 import { pageNotFound, pageRoutes } from "../pages/routes.js";
 import { rawBody } from "./body.js";
-import { crossOrigin, requestContext, securityHeaders } from "./middleware.js";
-import { limitDownloads, rateLimit } from "./rate-limit.js";
+import {
+  type AppEnv,
+  createRouter,
+  crossOrigin,
+  limitDownloads,
+  rateLimit,
+  requestContext,
+  securityHeaders,
+} from "./middleware.js";
 import { notFound, onError } from "./responses.js";
-import { type AppEnv, createRouter } from "./router.js";
 
 /** Every endpoint under /v1, in the order of the published document. */
 const OPERATIONS = [

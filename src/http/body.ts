@@ -18,7 +18,7 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import { createMiddleware } from "hono/factory";
 import { isLosslessNumber, parse } from "lossless-json";
 import { AppError } from "../errors.js";
-import type { AppEnv } from "./router.js";
+import type { AppEnv } from "./middleware.js";
 
 /** Top-level fields whose numbers stay text. */
 const TEXT_NUMBERS = new Set(["budgetOrPrice", "amount"]);

@@ -1,12 +1,63 @@
-/** Every request passes this: its id and log line, the caller behind its key, security and CORS headers. */
+/**
+ * The router of every resource, and what every request passes: its id and log line, the caller behind its key, security
+ * and CORS headers, and request rates. Rates are fixed windows of one minute, counted in this process's memory. Each API
+ * process counts separately, so an address can reach the limit once per process: divide the numbers, or limit exactly at
+ * the proxy. In exchange no request costs a write, and a slow database never causes refusals.
+ */
+
 import { randomUUID } from "node:crypto";
+import type { ServerResponse } from "node:http";
+import { isIPv6 } from "node:net";
+import { OpenAPIHono } from "@hono/zod-openapi";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import type { Address } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
 import { matchedRoutes } from "hono/route";
+import type { Logger } from "pino";
+import type { Config } from "../config.js";
 import type { Deps } from "../deps.js";
-import { AppError } from "../errors.js";
+import { AppError, type ErrorCode } from "../errors.js";
+import { bearerKey } from "../features/agents/api-key.js";
+import type { KeyOwners } from "../features/agents/key-owners.js";
 import { inRequest } from "../logger.js";
-import type { AppEnv, CallerEnv } from "./router.js";
+import { invalidInput } from "./responses.js";
+
+export interface AppEnv {
+  Variables: {
+    requestId: string;
+    logger: Logger;
+    /** The body, byte for byte; empty if there was none. */
+    rawBody: Buffer;
+    /** Address behind the request's API key; null without a valid key. Protected routes read `caller` instead. */
+    identity: Address | null;
+    /** Counts the call towards the client IP's limit, whatever its key; throws `429 rate_limited`. Under /v1. */
+    limitClient: () => void;
+    /** Counts the response as a download until it closes; throws `429 rate_limited`: see {@link limitDownloads}. */
+    limitDownload: (length?: number) => void;
+    /** Set if the body is not a JSON object; onError responds with it. */
+    bodyFault?: AppError;
+    /** Set if the response is an error. */
+    errorCode?: ErrorCode;
+  };
+}
+
+/** Context of routes behind `requireKey`. */
+export interface CallerEnv {
+  Variables: AppEnv["Variables"] & { caller: Address };
+}
+
+/** OpenAPI security of operations that need an API key. */
+export const KEY_SECURITY = [{ apiKey: [] }];
+
+/** A router that responds `400 invalid_request` to a failed schema; each resource exports one, mounted by app.ts. */
+export function createRouter(): OpenAPIHono<AppEnv> {
+  return new OpenAPIHono<AppEnv>({
+    defaultHook: (result) => {
+      if (!result.success) throw invalidInput(result.error.issues);
+    },
+  });
+}
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -120,3 +171,176 @@ export const crossOrigin = createMiddleware<AppEnv>(async (c, next) => {
   c.header("Access-Control-Max-Age", "86400");
   return c.body(null, 204);
 });
+
+const WINDOW_SECONDS = 60;
+/** Beyond this number of counted callers the oldest are dropped, which bounds memory under a flood of new ones. */
+const MAX_COUNTED = 100_000;
+
+export interface RateLimiter {
+  /** Counts one request of `key`. */
+  take(key: string): { allowed: boolean; remaining: number; resetSeconds: number };
+  /** Takes back one counted request of `key`. */
+  giveBack(key: string): void;
+  readonly limit: number;
+}
+
+/** Allows `limit` requests per key and minute; 0 allows everything. `now` is in milliseconds. */
+export function createRateLimiter(limit: number, now: () => number = () => performance.now()): RateLimiter {
+  const windows = new Map<string, { count: number; endsAt: number }>();
+  return {
+    limit,
+    take(key) {
+      const time = now();
+      let window = windows.get(key);
+      if (window === undefined || window.endsAt <= time) {
+        windows.delete(key);
+        forgetOldest(windows, time);
+        window = { count: 0, endsAt: time + WINDOW_SECONDS * 1000 };
+        windows.set(key, window);
+      }
+      window.count++;
+      return {
+        allowed: limit === 0 || window.count <= limit,
+        remaining: Math.max(0, limit - window.count),
+        resetSeconds: Math.max(1, Math.ceil((window.endsAt - time) / 1000)),
+      };
+    },
+    giveBack(key) {
+      const window = windows.get(key);
+      if (window !== undefined) window.count = Math.max(0, window.count - 1);
+    },
+  };
+}
+
+/** Insertion order is the order of expiry, so expired windows are at the front of the map. */
+function forgetOldest(windows: Map<string, { endsAt: number }>, time: number): void {
+  for (const [key, window] of windows) {
+    if (window.endsAt > time && windows.size < MAX_COUNTED) return;
+    windows.delete(key);
+  }
+}
+
+/** Counts a request of `key` and sets the RateLimit headers; throws `429 rate_limited` beyond the limit. */
+export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimiter, key: string): void {
+  if (limiter.limit === 0) return;
+  const { allowed, remaining, resetSeconds } = limiter.take(key);
+  c.header("RateLimit-Policy", `"${name}";q=${limiter.limit};w=${WINDOW_SECONDS}`);
+  c.header("RateLimit", `"${name}";r=${remaining};t=${resetSeconds}`);
+  c.header("RateLimit-Limit", String(limiter.limit));
+  c.header("RateLimit-Remaining", String(remaining));
+  c.header("RateLimit-Reset", String(resetSeconds));
+  if (allowed) return;
+  throw new AppError("rate_limited", {
+    message: `More than ${limiter.limit} requests per minute (${name}); retry in ${resetSeconds} s.`,
+    retryable: true,
+    retryAfterSeconds: resetSeconds,
+  });
+}
+
+/**
+ * Looks up the key's owner for limits, logs and `requireKey`, then limits reads and writes per address, and everything
+ * without a key per client IP.
+ */
+export function rateLimit({
+  keys,
+  config: { rateLimits, trustedProxies, environment },
+}: {
+  keys: KeyOwners;
+  config: Pick<Config, "rateLimits" | "trustedProxies" | "environment">;
+}) {
+  const reads = createRateLimiter(rateLimits.reads);
+  const writes = createRateLimiter(rateLimits.writes);
+  const anonymous = createRateLimiter(rateLimits.anonymous);
+  /** Anyone can make up keys, and each costs a read of the database. Keys of agents are given back. */
+  const unknownKeys = createRateLimiter(rateLimits.reads);
+
+  const ownerOf = async (c: Context<AppEnv>, client: string): Promise<Address | null> => {
+    const key = bearerKey(c.req.header("authorization") ?? "", environment);
+    if (key === null) return null;
+    const isLookup = !keys.isKept(key);
+    if (isLookup) takeOrRefuse(c, "keys", unknownKeys, client);
+    let owner: Address | null | undefined;
+    try {
+      owner = await keys.ownerOf(key);
+      return owner;
+    } finally {
+      if (isLookup && owner !== null) unknownKeys.giveBack(client);
+    }
+  };
+
+  return createMiddleware<AppEnv>(async (c, next) => {
+    const client = clientAddress(c, trustedProxies);
+    const owner = await ownerOf(c, client);
+    c.set("identity", owner);
+    // Addresses are free: with keys of many, a client could do more of what needs no key.
+    c.set("limitClient", () => owner !== null && takeOrRefuse(c, "anonymous", anonymous, client));
+    if (owner === null) takeOrRefuse(c, "anonymous", anonymous, client);
+    else if (c.req.method === "GET" || c.req.method === "HEAD") takeOrRefuse(c, "reads", reads, owner);
+    else takeOrRefuse(c, "writes", writes, owner);
+    await next();
+  });
+}
+
+/** Characters of a response that count as a download. A smaller one costs about as much as its connection. */
+const DOWNLOAD_LENGTH = 16 * 1024;
+/** Characters that one client IP can have left to read. */
+const DOWNLOADS_LENGTH = 16 * 1024 * 1024;
+
+/**
+ * Limits the memory that one client IP takes by reading slowly. The function that it sets throws `429 rate_limited` if
+ * the client has too much left to read; otherwise it counts `length` characters until the response closes. The default
+ * is a streamed list's share.
+ */
+export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies">) {
+  const open = new Map<string, number>();
+  const take = (c: Context<AppEnv>, length: number): void => {
+    const { outgoing }: { outgoing?: ServerResponse } = c.env ?? {};
+    // A response that has closed already would never be counted down.
+    if (outgoing === undefined || outgoing.closed || outgoing.destroyed || length < DOWNLOAD_LENGTH) return;
+    const client = clientAddress(c, trustedProxies);
+    const pending = open.get(client) ?? 0;
+    if (pending + length > DOWNLOADS_LENGTH) {
+      throw new AppError("rate_limited", {
+        message: `Your IP address has ${pending} characters of responses left to read, and can have ${DOWNLOADS_LENGTH}; read them first, or read smaller pages with ?limit=.`,
+        retryable: true,
+        retryAfterSeconds: 1,
+      });
+    }
+    open.set(client, pending + length);
+    outgoing.once("close", () => {
+      const left = (open.get(client) ?? length) - length;
+      if (left > 0) open.set(client, left);
+      else open.delete(client);
+    });
+  };
+  return createMiddleware<AppEnv>(async (c, next) => {
+    c.set("limitDownload", (length = DOWNLOADS_LENGTH / LIMITS.downloadsPerClient) => take(c, length));
+    await next();
+  });
+}
+
+/**
+ * The client's IP as a rate limit counts it: an IPv6 client by its /64, which is one subscriber. `X-Forwarded-For`
+ * counts only as far as our own `trustedProxies` wrote it; the rest can be forged by the caller.
+ */
+export function clientAddress(c: Context, trustedProxies: number): string {
+  const forwarded = trustedProxies > 0 ? (c.req.header("x-forwarded-for") ?? "").split(",") : [];
+  const socket: { remoteAddress?: string } | undefined = c.env?.incoming?.socket;
+  const address = forwarded.at(-trustedProxies)?.trim() || socket?.remoteAddress || "unknown";
+  const plain = address.replace(/^::ffff:(?=\d+\.)/i, "");
+  return isIPv6(plain) ? subnet(plain) : plain;
+}
+
+function subnet(address: string): string {
+  const [head = "", tail] = address.split("::");
+  const groups = head === "" ? [] : head.split(":");
+  if (tail !== undefined) {
+    const after = tail === "" ? 0 : tail.split(":").length;
+    while (groups.length + after < 8) groups.push("0");
+  }
+  while (groups.length < 4) groups.push("0");
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(":")}::/64`;
+}

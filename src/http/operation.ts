@@ -1,16 +1,15 @@
 /** One declaration per endpoint: the OpenAPI document, validation, authentication and routing follow from it. */
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
 import { type Deps, reading } from "../deps.js";
 import type { ErrorCode } from "../errors.js";
-import type { StoredResponse } from "../payments/operation-outcome.js";
-import { IdempotencyKeySchema } from "./idempotency.js";
-import { requireKey } from "./middleware.js";
+import type { StoredResponse } from "../payments/relayed-call.js";
+import { type AppEnv, type CallerEnv, KEY_SECURITY, requireKey } from "./middleware.js";
 import { dataOf, errorResponses } from "./responses.js";
-import { type AppEnv, type CallerEnv, KEY_SECURITY } from "./router.js";
 
 type Schema = z.ZodType;
 type ObjectSchema = z.ZodObject | z.ZodPipe<z.ZodObject>;
@@ -140,6 +139,31 @@ const untypedIfEmpty = createMiddleware<AppEnv>(async (c, next) => {
   if (c.get("rawBody").length === 0) c.req.raw.headers.delete("content-type");
   await next();
 });
+
+/** With the same `Idempotency-Key`, a repetition of the same bytes creates and does nothing more, and returns the first. */
+export const IdempotencyKeySchema = z.object({
+  "idempotency-key": z.string().min(1).max(LIMITS.idempotencyKeyLength).optional().openapi({
+    description:
+      "Makes the call safe to repeat: the same key with the same body creates or does nothing more, and returns the first. Use a new random one for each call.",
+  }),
+});
+
+/** Id of a resource to create: with a key always the same for a caller, path and bytes, otherwise random. */
+export function resourceId(call: {
+  caller: Address;
+  rawBody: Uint8Array;
+  headers: z.output<typeof IdempotencyKeySchema>;
+  c: { req: { path: string } };
+}): string {
+  const key = call.headers["idempotency-key"];
+  if (key === undefined) return randomUUID();
+  const { caller, rawBody, c } = call;
+  const hash = createHash("sha256").update(`${caller}\n${c.req.path}\n${key}\n`).update(rawBody).digest();
+  // A UUID of version 8: its bits have a meaning of ours.
+  hash[6] = ((hash[6] ?? 0) & 0x0f) | 0x80;
+  hash[8] = ((hash[8] ?? 0) & 0x3f) | 0x80;
+  return hash.toString("hex", 0, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
 
 /** The caller's signature (EIP-712) over this one action, and the key with which a repetition gets the first response. */
 const ActionHeadersSchema = IdempotencyKeySchema.extend({

@@ -9,7 +9,7 @@ import { HttpRequestError, RpcRequestError, TimeoutError, WebSocketRequestError 
 import { failedExecution } from "../chain/errors.js";
 import { SQLSTATE } from "../db/client.js";
 import { AppError, ERROR_STATUS, type ErrorCode } from "../errors.js";
-import type { AppEnv } from "./router.js";
+import type { AppEnv } from "./middleware.js";
 
 export const ErrorSchema = z
   .object({

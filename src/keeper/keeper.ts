@@ -8,7 +8,7 @@ import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { type SQL, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
-import type { ChainClock } from "../chain/clock.js";
+import type { ChainClock } from "../chain/clients.js";
 import type { Database, Executor } from "../db/client.js";
 import { lockedUntil, openingEndsAtSql, votingClosesAtSql } from "../db/onchain.js";
 import { AppError } from "../errors.js";

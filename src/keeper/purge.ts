@@ -4,7 +4,7 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import { type SQL, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
 import type { Database } from "../db/client.js";
-import { isIndexWhole } from "../db/index-position.js";
+import { isIndexWhole } from "../db/onchain.js";
 import { createLoop, type Loop } from "../loop.js";
 
 const INTERVAL_MS = 60_000;

@@ -10,7 +10,7 @@ import { type RoleRecord, readRecord } from "../features/records/read-record.js"
 import { readWorkload, type WorkloadView } from "../features/records/read-workload.js";
 import { type StakeDeps, viewStake } from "../features/stakes/view.js";
 import { listVotes } from "../features/votes/list-votes.js";
-import type { AppEnv } from "../http/router.js";
+import type { AppEnv } from "../http/middleware.js";
 import {
   Amount,
   ChainLink,

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import type { Hono } from "hono";
-import type { AppEnv } from "../http/router.js";
+import type { AppEnv } from "../http/middleware.js";
 
 const style = load("style.css", "text/css; charset=utf-8");
 const script = load("live.js", "text/javascript; charset=utf-8");

@@ -6,10 +6,9 @@ import { ListQuerySchema } from "../features/contracts/schema.js";
 import { viewContract } from "../features/contracts/view.js";
 import { readEarnings } from "../features/records/read-earnings.js";
 import { readRecord } from "../features/records/read-record.js";
+import { type AppEnv, clientAddress } from "../http/middleware.js";
 import { sendJson } from "../http/operation.js";
-import { clientAddress } from "../http/rate-limit.js";
 import { invalidInput } from "../http/responses.js";
-import type { AppEnv } from "../http/router.js";
 import { ANONYMOUS, addressOf } from "./request.js";
 
 /**

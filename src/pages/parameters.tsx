@@ -7,7 +7,7 @@ import {
   presentLimits,
   presentParameters,
 } from "../features/protocol/routes.js";
-import type { AppEnv } from "../http/router.js";
+import type { AppEnv } from "../http/middleware.js";
 import { percent } from "./format.js";
 
 /** `/parameters`: the data of `GET /v1/protocol` and `GET /v1/limits`. */

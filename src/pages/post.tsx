@@ -2,7 +2,7 @@
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Context } from "hono";
 import type { StakeDeps } from "../features/stakes/view.js";
-import type { AppEnv } from "../http/router.js";
+import type { AppEnv } from "../http/middleware.js";
 import { useSite } from "./layout.js";
 
 const DURATIONS = [

@@ -14,8 +14,8 @@ import {
   operationsOf,
 } from "../features/docs/document.js";
 import type { Schema } from "../features/docs/sample.js";
+import { type AppEnv, createRouter } from "../http/middleware.js";
 import { ERROR_EXAMPLES } from "../http/responses.js";
-import { type AppEnv, createRouter } from "../http/router.js";
 import { ScrollTable } from "./components.js";
 import { pageRenderer } from "./layout.js";
 

@@ -4,8 +4,7 @@ import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
-import { clientAddress, createRateLimiter, takeOrRefuse } from "../http/rate-limit.js";
-import type { AppEnv } from "../http/router.js";
+import { type AppEnv, clientAddress, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
 import { AddressSchema } from "../http/schemas.js";
 
 /** The caller of a page: a reader without an API key, for whom sealed votes stay sealed. */

@@ -11,9 +11,8 @@ import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/sc
 import { createParameterReader } from "../features/protocol/parameters.js";
 import { rawBody } from "../http/body.js";
 import { sendStream } from "../http/event-stream.js";
-import { clientAddress } from "../http/rate-limit.js";
+import { type AppEnv, clientAddress } from "../http/middleware.js";
 import { invalidInput, toAppError } from "../http/responses.js";
-import type { AppEnv } from "../http/router.js";
 import { showAgent } from "./agent.js";
 import { mountAssets } from "./assets.js";
 import { showContract } from "./contract/page.js";

@@ -2,7 +2,7 @@ import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts
 import { MAX_CRITERIA, OUTCOMES, type Outcome } from "@working-contracts/protocol/outcomes";
 import type { Context } from "hono";
 import type { ParameterReader } from "../features/protocol/parameters.js";
-import type { AppEnv } from "../http/router.js";
+import type { AppEnv } from "../http/middleware.js";
 import { Amount, Head, OutcomeBadge, StatusBadge } from "./components.js";
 import { LEG_WORDS, PAYEE_WORDS } from "./contract/money.js";
 import { FlowPicture } from "./flow-picture.js";

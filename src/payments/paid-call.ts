@@ -9,13 +9,8 @@ import { operation, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import type { GasLimits } from "../relayer/gas-accounts.js";
-import {
-  enqueue,
-  type NewOperation,
-  type OperationRow,
-  queueFull,
-  readOperation,
-} from "../relayer/outbox.js";
+import type { NewOperation } from "../relayer/operations.js";
+import { enqueue, type OperationRow, queueFull, readOperation } from "../relayer/outbox.js";
 import {
   findOpening,
   holdsAtLeast,
@@ -23,29 +18,27 @@ import {
   refundDirectTransfer,
   withTokenV,
 } from "./direct-transfer.js";
+import { offerExtension, receiptExtension } from "./receipts.js";
 import {
+  type AcceptedPayment,
   type Applied,
+  assetOf,
+  authorizationKey,
   awaitOutcome,
+  type PaidAction,
+  type PaidCall,
   requestHash,
   respondFrom,
   type StoredResponse,
   settlementPending,
-} from "./operation-outcome.js";
-import { readOutboxState } from "./outbox-state.js";
-import {
-  type AcceptedPayment,
-  assetOf,
-  authorizationKey,
-  type PaidAction,
-  type PaidCall,
   toOperation,
-} from "./paid-action.js";
-import { offerExtension, receiptExtension } from "./receipts.js";
+} from "./relayed-call.js";
 import {
   assertRelayable,
   limitsOfDirectTransfer,
   limitsOfSigned,
   type RelayingState,
+  readOutboxState,
 } from "./relaying-limits.js";
 import { verifyPayment } from "./verify-payment.js";
 import {

@@ -1,17 +1,12 @@
 /** Claims queued operations for one signer, and releases, holds or rejects those that will not be sent. */
 import { and, eq, inArray, sql } from "drizzle-orm";
-import { ADVISORY_LOCKS } from "../db/advisory-locks.js";
-import type { Transaction } from "../db/client.js";
+import { ADVISORY_LOCKS, type Transaction } from "../db/client.js";
 import { operation } from "../db/schema.js";
 import { type BusyOperation, type Candidate, chooseOperations } from "./choose.js";
-import type { Head, SignerContext } from "./context.js";
-import { raiseAlarm } from "./context.js";
-import type { OperationRow } from "./outbox.js";
-import { OPERATION_DONE } from "./outbox-waiter.js";
-import { fenced } from "./ownership.js";
+import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
+import { readAllowances, retryDelay, TOKEN_PAUSED } from "./failures.js";
+import { OPERATION_DONE, type OperationRow } from "./outbox.js";
 import { gasBudget } from "./transaction.js";
-import { retryDelay, TOKEN_PAUSED } from "./verdict.js";
-import { readAllowances } from "./wallets.js";
 
 /** A claim lapses after this time; then another signer can claim the operation. */
 const CLAIM_SECONDS = 30;

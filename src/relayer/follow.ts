@@ -2,9 +2,7 @@
 import { and, asc, desc, eq, gte, inArray, lte, sql } from "drizzle-orm";
 import { parseTransaction, type TransactionReceipt } from "viem";
 import { type BatchAttempt, batch } from "../db/schema.js";
-import { type Head, raiseAlarm, type SignerContext } from "./context.js";
-import { fenced } from "./ownership.js";
-import { findNonceUse, findReceipt, isCanonical, isTrusted, placeOf } from "./receipts.js";
+import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
 import {
   finaliseBatches,
   followGivenUp,
@@ -15,7 +13,15 @@ import {
   requeueBatch,
 } from "./results.js";
 import { broadcast, broadcastAll, signAttempt } from "./send.js";
-import { estimateFees, replacementFees } from "./transaction.js";
+import {
+  estimateFees,
+  findNonceUse,
+  findReceipt,
+  isCanonical,
+  isTrusted,
+  placeOf,
+  replacementFees,
+} from "./transaction.js";
 
 type Batch = typeof batch.$inferSelect;
 

@@ -7,8 +7,7 @@ import { escrowAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import { type Placeholder, type SQL, sql } from "drizzle-orm";
 import { parseEventLogs, type TransactionReceipt } from "viem";
-import type { Executor, Transaction } from "../db/client.js";
-import { prepare } from "../db/prepared.js";
+import { type Executor, prepare, type Transaction } from "../db/client.js";
 import { AppError } from "../errors.js";
 import type { OperationKind } from "./operations.js";
 

@@ -12,6 +12,8 @@ import { endExpired, readWork } from "./claim.js";
 import {
   type CrashPoint,
   createMemory,
+  type Ownership,
+  OwnershipLost,
   type RelayerLogger,
   type RelayerMetrics,
   type RelayerOptions,
@@ -19,9 +21,9 @@ import {
   readHead,
   type SignerContext,
   type SignerMemory,
+  takeOwnership,
 } from "./context.js";
 import { followBatches, isBehindGap } from "./follow.js";
-import { type Ownership, OwnershipLost, takeOwnership } from "./ownership.js";
 import { fillGap, sendNext } from "./send.js";
 
 export const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {

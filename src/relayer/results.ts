@@ -6,12 +6,17 @@ import { type Hex, parseEventLogs, type TransactionReceipt } from "viem";
 import type { Transaction } from "../db/client.js";
 import { batch, operation } from "../db/schema.js";
 import { notifyDone } from "./claim.js";
-import type { Head, SignerContext } from "./context.js";
+import { fenced, type Head, type SignerContext } from "./context.js";
+import {
+  ANSWERED_TRIES,
+  FAILED_TRIES,
+  failureReason,
+  rejectWaiting,
+  retryDelay,
+  signersAtFault,
+} from "./failures.js";
 import { recordBatch } from "./gas-accounts.js";
-import { fenced } from "./ownership.js";
-import { findReceipt, isTrusted, placeOf } from "./receipts.js";
-import { ANSWERED_TRIES, FAILED_TRIES, failureReason, retryDelay } from "./verdict.js";
-import { rejectWaiting, signersAtFault } from "./wallets.js";
+import { findReceipt, isTrusted, placeOf } from "./transaction.js";
 
 /**
  * Records which of the batch's operations were applied and which failed. A failure here does not count for an operation

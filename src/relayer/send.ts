@@ -2,17 +2,23 @@
 
 import { sql } from "drizzle-orm";
 import { keccak256, type TransactionSerializableEIP1559 } from "viem";
-import type { BatchAttempt } from "../db/schema.js";
-import { batch } from "../db/schema.js";
+import { type BatchAttempt, batch } from "../db/schema.js";
 import { claimOperations, hasWaiting, storeUnsent, type Unsent } from "./claim.js";
-import { type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
+import { fenced, type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
+import { failureReason, judgeFailure, TOKEN_PAUSED } from "./failures.js";
 import type { OperationRow } from "./outbox.js";
-import { fenced } from "./ownership.js";
-import { isCanonical, isTrusted } from "./receipts.js";
 import { recordGivenUp } from "./results.js";
-import { isPaused, simulateOperations, stateOf } from "./simulate.js";
-import { batchGas, encodeBatch, estimateFees, type Fees } from "./transaction.js";
-import { failureReason, judgeFailure, TOKEN_PAUSED } from "./verdict.js";
+import {
+  batchGas,
+  encodeBatch,
+  estimateFees,
+  type Fees,
+  isCanonical,
+  isPaused,
+  isTrusted,
+  simulateOperations,
+  stateOf,
+} from "./transaction.js";
 
 /** Pause of a signer that cannot pay or has reached the fee cap; other signers continue. */
 const PAUSE_MS = 5000;

@@ -1,9 +1,25 @@
-/** Gas, fees, replacement fees and calldata of a batch transaction. */
-
+/**
+ * A batch's transaction and the chain: its gas, fees and calldata; the simulation of each operation at a block, before its
+ * authorization leaves the process; and what became of it, by its receipt, its block, or what used its account nonce
+ * instead.
+ */
 import { relayAbi } from "@working-contracts/protocol/abi";
-import type { Address, Hex } from "@working-contracts/protocol/types";
-import { encodeFunctionData, type PublicClient } from "viem";
-import type { Head } from "./context.js";
+import type { Address } from "@working-contracts/protocol/types";
+import {
+  BaseError,
+  ContractFunctionZeroDataError,
+  encodeFunctionData,
+  type Hex,
+  type PublicClient,
+  parseAbi,
+  parseEventLogs,
+  type TransactionReceipt,
+  toHex,
+} from "viem";
+import { failedExecution } from "../chain/errors.js";
+import type { BatchAttempt, batch } from "../db/schema.js";
+import type { Head, SignerContext } from "./context.js";
+import type { OperationRow } from "./outbox.js";
 
 /** EIP-7825: maximum gas limit of a transaction. */
 const MAX_TRANSACTION_GAS = 2 ** 24;
@@ -135,4 +151,237 @@ export function replacementFees({
   const maxPriorityFeePerGas = min(tip, min(maxFeePerGas, MARKET_MULTIPLE * caps.maxPriorityFeePerGas));
   if (maxPriorityFeePerGas < least(previous.maxPriorityFeePerGas)) return null;
   return { maxFeePerGas, maxPriorityFeePerGas };
+}
+
+/** Selects the block by hash; a node that does not have it in its chain must return an error (EIP-1898). */
+export const stateOf = ({ hash }: Pick<Head, "hash">) => ({ blockHash: hash, requireCanonical: true });
+
+export type SimulationResult = { success: true } | { success: false; data: Hex; outOfGas: boolean };
+
+type SimulatedOperation = Pick<OperationRow, "target" | "data" | "gasLimit">;
+
+/** JSON-RPC: the method does not exist or is disabled. */
+const METHOD_MISSING: ReadonlySet<number> = new Set([-32601, -32004]);
+const PARALLEL_CALLS = 16;
+
+interface SimulatedCall {
+  status: Hex;
+  gasUsed: Hex;
+  logs?: { address: Hex; topics: [Hex, ...Hex[]]; data: Hex }[];
+}
+
+/**
+ * Simulates the operations in sequence on the state of `head` at time `now`, each as a separate batch. The state is
+ * selected by block hash, because nodes behind one URL can be on different branches. Rejects if the node fails or the
+ * Relay itself reverts; neither says anything about an operation. On nodes without `eth_simulateV1`, each operation is
+ * a separate `eth_call` and does not see the effects of those before it.
+ */
+export async function simulateOperations({
+  publicClient,
+  signer,
+  relay,
+  operations,
+  head,
+  now,
+  fees,
+}: {
+  publicClient: PublicClient;
+  signer: Address;
+  relay: Address;
+  operations: readonly SimulatedOperation[];
+  head: Pick<Head, "hash" | "timestamp" | "baseFeePerGas">;
+  /** Expected block time of the batch, in seconds. */
+  now: number;
+  /** The batch's fees. Nodes simulate at gas price 0 otherwise, which tells a contract it is a simulation. */
+  fees: Fees;
+}): Promise<SimulationResult[]> {
+  const gasPrice = toHex(effectiveGasPrice(fees, head));
+  const calls = operations.map((operation) => ({
+    from: signer,
+    to: relay,
+    data: encodeBatch([operation]),
+    gas: toHex(batchGas([operation])),
+    gasPrice,
+  }));
+  const blockOverrides = {
+    time: toHex(Math.max(now, head.timestamp + 1)),
+    baseFeePerGas: toHex(head.baseFeePerGas),
+  };
+  try {
+    const [block] = (await publicClient.request({
+      method: "eth_simulateV1",
+      params: [{ blockStateCalls: [{ calls, blockOverrides }], validation: false }, stateOf(head)],
+    } as never)) as { calls: SimulatedCall[] }[];
+    if (block?.calls.length !== operations.length) throw new Error("eth_simulateV1 omitted calls");
+    return block.calls.map((call, index) => readSimulated(relay, call, operations[index]?.gasLimit ?? 0));
+  } catch (error) {
+    if (!isMethodMissing(error)) throw error;
+    return callOneByOne({ publicClient, relay, operations, head, gasPrice });
+  }
+}
+
+function readSimulated(relay: Address, call: SimulatedCall, gasLimit: number): SimulationResult {
+  if (BigInt(call.status) !== 1n) throw new Error("the Relay reverted a simulated batch");
+  const logs = (call.logs ?? []).filter(({ address }) => address.toLowerCase() === relay);
+  const [failure] = parseEventLogs({ abi: relayAbi, eventName: "OperationFailed", logs: logs as never });
+  if (failure === undefined) return { success: true };
+  const data = failure.args.reason;
+  return { success: false, data, outOfGas: data === "0x" && BigInt(call.gasUsed) >= BigInt(gasLimit) };
+}
+
+async function callOneByOne({
+  publicClient,
+  relay,
+  operations,
+  head,
+  gasPrice,
+}: {
+  publicClient: PublicClient;
+  relay: Address;
+  operations: readonly SimulatedOperation[];
+  head: Pick<Head, "hash">;
+  gasPrice: Hex;
+}): Promise<SimulationResult[]> {
+  const at = stateOf(head);
+  // The Relay has no money to pay for gas with.
+  const rich = { [relay]: { balance: toHex(2n ** 100n) } };
+  const ask = async ({ target, data, gasLimit }: SimulatedOperation): Promise<SimulationResult> => {
+    const to = target as Address;
+    const code = await publicClient.request({ method: "eth_getCode", params: [to, at] });
+    if (code === "0x") return { success: false, data: "0x", outOfGas: false };
+    try {
+      const gas = toHex(batchGas([{ target, data, gasLimit }]));
+      const call = { from: relay, to, data: data as Hex, gas, gasPrice };
+      await publicClient.request({ method: "eth_call", params: [call, at, rich] });
+      return { success: true };
+    } catch (error) {
+      const failure = failedExecution(error);
+      if (failure === null) throw error;
+      return { success: false, ...failure };
+    }
+  };
+  const results: SimulationResult[] = [];
+  for (let start = 0; start < operations.length; start += PARALLEL_CALLS) {
+    results.push(...(await Promise.all(operations.slice(start, start + PARALLEL_CALLS).map(ask))));
+  }
+  return results;
+}
+
+const pausableAbi = parseAbi(["function paused() view returns (bool)"]);
+
+/** Whether the token refuses all transfers. One without `paused()` does not; node errors are thrown. */
+export async function isPaused(
+  publicClient: PublicClient,
+  token: Address,
+  at: ReturnType<typeof stateOf> | { blockTag: "latest" },
+): Promise<boolean> {
+  try {
+    return await publicClient.readContract({
+      address: token,
+      abi: pausableAbi,
+      functionName: "paused",
+      ...at,
+    });
+  } catch (error) {
+    const isEmpty =
+      error instanceof BaseError &&
+      error.walk((cause) => cause instanceof ContractFunctionZeroDataError) !== null;
+    if (isEmpty || failedExecution(error) !== null) return false;
+    throw error;
+  }
+}
+
+function isMethodMissing(error: unknown): boolean {
+  return (
+    error instanceof BaseError &&
+    error.walk((cause) => METHOD_MISSING.has((cause as { code?: number }).code ?? 0)) !== null
+  );
+}
+
+/** Checks every attempt: they share a nonce, so at most one was included. Rejects if the node does not respond. */
+export async function findReceipt(
+  { publicClient }: Pick<SignerContext, "publicClient">,
+  attempts: readonly Pick<BatchAttempt, "hash">[],
+): Promise<TransactionReceipt | null> {
+  for (const { hash } of [...attempts].reverse()) {
+    const receipt = await publicClient.getTransactionReceipt({ hash }).catch((error: Error) => {
+      if (error.name === "TransactionReceiptNotFoundError") return null;
+      throw error;
+    });
+    if (receipt !== null) return receipt;
+  }
+  return null;
+}
+
+/** Whether this block is canonical; null if the node does not have it, which proves nothing. */
+export async function isCanonical(
+  { publicClient }: Pick<SignerContext, "publicClient">,
+  blockNumber: bigint,
+  blockHash: string,
+): Promise<boolean | null> {
+  const block = await publicClient.getBlock({ blockNumber }).catch(() => null);
+  return block === null ? null : block.hash === blockHash;
+}
+
+/** Whether `head` builds on this block. If not (above `head`, or on another branch), wait for a head that does. */
+export async function isTrusted(
+  context: Pick<SignerContext, "publicClient">,
+  { number, hash }: { number: bigint; hash: string },
+  head: Head,
+): Promise<boolean> {
+  if (number >= head.number) return hash === head.hash;
+  return (await isCanonical(context, number, hash)) === true;
+}
+
+/** The block that a receipt names. */
+export function placeOf({ blockNumber, blockHash }: TransactionReceipt): { number: bigint; hash: string } {
+  return { number: blockNumber, hash: blockHash };
+}
+
+/** A reorg can include a transaction in a block below the one at which it was signed. */
+const REORGANISATION_MARGIN = 64n;
+const BLOCKS_PER_ROUND = 200n;
+/** They arrive in one response, whose size is limited (clients.ts). */
+const PARALLEL_BLOCKS = 4n;
+
+interface NonceUse {
+  blockNumber: bigint;
+  isOurs: boolean;
+}
+
+/**
+ * Finds the transaction that used an account nonce by reading blocks, because a missing receipt proves nothing.
+ * Searches the blocks since the batch was signed, a limited number per call. Returns null while blocks remain, and
+ * `not found` if none contains the transaction; the next call then starts from scratch.
+ */
+export async function findNonceUse(
+  { publicClient, signer, memory }: SignerContext,
+  { id, accountNonce, attempts }: Pick<typeof batch.$inferSelect, "id" | "accountNonce" | "attempts">,
+  head: Head,
+): Promise<NonceUse | "not found" | null> {
+  const signedAt = BigInt(attempts[0]?.signedAtBlock ?? 0);
+  const first = signedAt > REORGANISATION_MARGIN ? signedAt - REORGANISATION_MARGIN : 0n;
+  let next = memory.searchedTo.get(id) ?? first;
+  const stop = next + BLOCKS_PER_ROUND;
+  while (next <= head.number) {
+    if (next >= stop) {
+      memory.searchedTo.set(id, next);
+      return null;
+    }
+    const numbers: bigint[] = [];
+    for (let n = next; n <= head.number && n < next + PARALLEL_BLOCKS; n += 1n) numbers.push(n);
+    const blocks = await Promise.all(
+      numbers.map((blockNumber) => publicClient.getBlock({ blockNumber, includeTransactions: true })),
+    );
+    for (const { number, transactions } of blocks) {
+      const used = transactions.find(
+        ({ from, nonce }) => nonce === accountNonce && from.toLowerCase() === signer,
+      );
+      if (used === undefined) continue;
+      return { blockNumber: number, isOurs: attempts.some(({ hash }) => hash === used.hash) };
+    }
+    next += PARALLEL_BLOCKS;
+  }
+  memory.searchedTo.delete(id);
+  return "not found";
 }

@@ -6,10 +6,9 @@ import type { Address } from "@working-contracts/protocol/types";
 import { afterAll, expect, inject, it } from "vitest";
 import { createChainClients } from "../../src/chain/clients.js";
 import { readDeployment } from "../../src/chain/deployment.js";
-import { createDatabase } from "../../src/db/client.js";
-import { createNotifications } from "../../src/db/notifications.js";
+import { createDatabase, createNotifications } from "../../src/db/client.js";
 import { ensureDelegation } from "../../src/features/agents/delegation.js";
-import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
+import { createOutboxWaiter } from "../../src/relayer/outbox.js";
 import { signIn } from "../support/agent.js";
 
 const stack = inject("stack");

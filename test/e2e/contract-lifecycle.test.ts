@@ -4,7 +4,7 @@ import { escrowAddress, termsHash } from "@working-contracts/protocol/terms";
 import { compactDecrypt } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
-import { parseStoredTerms } from "../../src/db/stored-terms.js";
+import { parseStoredTerms } from "../../src/db/onchain.js";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";

@@ -5,7 +5,7 @@ import { testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Hex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parseStoredTerms } from "../../src/db/stored-terms.js";
+import { parseStoredTerms } from "../../src/db/onchain.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { createOperation } from "../../src/relayer/operations.js";

@@ -2,8 +2,7 @@
 
 import type { Address } from "@working-contracts/protocol/types";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { createDatabase } from "../../src/db/client.js";
-import { createNotifications } from "../../src/db/notifications.js";
+import { createDatabase, createNotifications } from "../../src/db/client.js";
 import type { AppError } from "../../src/errors.js";
 import { createEventFeed } from "../../src/events/log.js";
 import { resolveComplaint } from "../../src/features/complaints/complaints.js";

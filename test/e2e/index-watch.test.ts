@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { ADVISORY_LOCKS } from "../../src/db/advisory-locks.js";
+import { ADVISORY_LOCKS } from "../../src/db/client.js";
 import { watchIndex } from "../../src/indexer/supervision/index-watch.js";
 import { takeIndexerLock } from "../../src/indexer/supervision/indexer.js";
 import { type Guardian, startGuardian } from "../../src/indexer/supervision/processes.js";

@@ -2,9 +2,8 @@
 import type { SQL } from "drizzle-orm";
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type Database } from "../../src/db/client.js";
+import { createDatabase, type Database, prepare } from "../../src/db/client.js";
 import { vote } from "../../src/db/onchain.js";
-import { prepare } from "../../src/db/prepared.js";
 import { operation } from "../../src/db/schema.js";
 import { paidByMonth } from "../../src/features/records/read-earnings.js";
 import { criterion, shownVotes } from "../../src/features/votes/view.js";

@@ -4,7 +4,7 @@ import { factoryAbi } from "@working-contracts/protocol/abi";
 import { packTerms } from "@working-contracts/protocol/terms";
 import type { Hex } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { parseStoredTerms } from "../../src/db/stored-terms.js";
+import { parseStoredTerms } from "../../src/db/onchain.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";

@@ -4,7 +4,7 @@ import { packTerms } from "@working-contracts/protocol/terms";
 import type { Hex } from "viem";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
-import { parseStoredTerms } from "../../src/db/stored-terms.js";
+import { parseStoredTerms } from "../../src/db/onchain.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { purgeAll } from "../../src/keeper/purge.js";

@@ -12,12 +12,10 @@ import {
   type PrivateKeyAccount,
   privateKeyToAccount,
 } from "viem/accounts";
-import { createChainClients } from "../../src/chain/clients.js";
-import { createChainClock } from "../../src/chain/clock.js";
+import { createChainClients, createChainClock } from "../../src/chain/clients.js";
 import { deployProtocol } from "../../src/chain/deploy.js";
 import { type Config, parseConfig } from "../../src/config.js";
-import { createDatabase, migrate } from "../../src/db/client.js";
-import { createNotifications } from "../../src/db/notifications.js";
+import { createDatabase, createNotifications, migrate } from "../../src/db/client.js";
 import type { Deps } from "../../src/deps.js";
 import { createEventFeed } from "../../src/events/log.js";
 import { createKeyOwners } from "../../src/features/agents/key-owners.js";
@@ -25,7 +23,7 @@ import { createCheckpointTrees } from "../../src/features/checkpoints/checkpoint
 import { createApp } from "../../src/http/app.js";
 import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";
-import { createOutboxWaiter } from "../../src/relayer/outbox-waiter.js";
+import { createOutboxWaiter } from "../../src/relayer/outbox.js";
 import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../tools/local/chain.js";
 import { freePort } from "../../tools/local/ports.js";
 import { newDatabase } from "../support/database.js";

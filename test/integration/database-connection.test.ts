@@ -1,7 +1,6 @@
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { createDatabase } from "../../src/db/client.js";
-import { createNotifications } from "../../src/db/notifications.js";
+import { createDatabase, createNotifications } from "../../src/db/client.js";
 import { startTcpProxy } from "../faults/support/tcp-proxy.js";
 
 describe("a connection to Postgres that breaks", () => {

@@ -2,13 +2,12 @@
 import { asc, eq, isNotNull } from "drizzle-orm";
 import { type Address, type Hex, keccak256 } from "viem";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { migrate } from "../../src/db/client.js";
-import { type IndexedTarget, indexProgress, waitForIndexed } from "../../src/db/index-position.js";
-import { createNotifications, type Notifications } from "../../src/db/notifications.js";
+import { createNotifications, migrate, type Notifications } from "../../src/db/client.js";
 import * as onchain from "../../src/db/onchain.js";
+import { type IndexedTarget, indexProgress, waitForIndexed } from "../../src/db/onchain.js";
 import { event } from "../../src/db/schema.js";
 import { createLogWriter, writeLog } from "../../src/events/log-writer.js";
-import { respondFrom } from "../../src/payments/operation-outcome.js";
+import { respondFrom } from "../../src/payments/relayed-call.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { holdTerms } from "./held-terms.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";

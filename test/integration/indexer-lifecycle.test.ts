@@ -2,8 +2,8 @@ import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { eq } from "drizzle-orm";
 import { type Address, type Hex, numberToHex, parseAbiItem, toEventSelector, zeroHash } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { indexedBlock, waitForIndexed } from "../../src/db/index-position.js";
 import * as onchain from "../../src/db/onchain.js";
+import { indexedBlock, waitForIndexed } from "../../src/db/onchain.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE, PRICE } from "./indexer-actors.js";
 import { INDEXING_MS, type IndexerNetwork, startIndexerNetwork, type Wallet } from "./indexer-network.js";
 

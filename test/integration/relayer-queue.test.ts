@@ -4,7 +4,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import { encodeFunctionData, parseAbi } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { ADVISORY_LOCKS } from "../../src/db/advisory-locks.js";
+import { ADVISORY_LOCKS } from "../../src/db/client.js";
 import {
   acceptOperation,
   cancelOperation,

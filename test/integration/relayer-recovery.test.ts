@@ -3,7 +3,8 @@ import type { Address } from "@working-contracts/protocol/types";
 import { encodeFunctionData, MethodNotFoundRpcError } from "viem";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { CrashPoint } from "../../src/relayer/context.js";
-import type { NewOperation, OperationRow } from "../../src/relayer/outbox.js";
+import type { NewOperation } from "../../src/relayer/operations.js";
+import type { OperationRow } from "../../src/relayer/outbox.js";
 import { type Intercept, PRICE, type RelayerNetwork, startRelayerNetwork, until } from "./relayer-network.js";
 
 const CREATED = 1;

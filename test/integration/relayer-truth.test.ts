@@ -4,7 +4,8 @@ import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { batch } from "../../src/db/schema.js";
 import type { CrashPoint, SignerContext } from "../../src/relayer/context.js";
-import type { NewOperation, OperationRow } from "../../src/relayer/outbox.js";
+import type { NewOperation } from "../../src/relayer/operations.js";
+import type { OperationRow } from "../../src/relayer/outbox.js";
 import { reopenBatches } from "../../src/relayer/results.js";
 import { PRICE, type RelayerNetwork, startRelayerNetwork, until } from "./relayer-network.js";
 

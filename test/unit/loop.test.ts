@@ -1,6 +1,6 @@
 import pino from "pino";
 import { expect, it } from "vitest";
-import type { Subscriber } from "../../src/db/notifications.js";
+import type { Subscriber } from "../../src/db/client.js";
 import { createLoop, createPause } from "../../src/loop.js";
 
 const HOUR = 3_600_000;

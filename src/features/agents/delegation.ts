@@ -8,10 +8,10 @@ import type { Executor, Transaction } from "../../db/client.js";
 import { challenge, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { settlementPending } from "../../payments/operation-outcome.js";
+import { settlementPending } from "../../payments/relayed-call.js";
 import { limitsOfDelegation } from "../../payments/relaying-limits.js";
-import { delegateOperation } from "../../relayer/operations.js";
-import { enqueue, type NewOperation } from "../../relayer/outbox.js";
+import { delegateOperation, type NewOperation } from "../../relayer/operations.js";
+import { enqueue } from "../../relayer/outbox.js";
 
 /**
  * Whether the Relay may carry out `action` for `agent` without its signature. If so, returns once the delegation is on

@@ -1,8 +1,7 @@
 /** The owners of API keys, kept in memory for as long as this process is sure to hear of its revocation. */
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, isNull, sql } from "drizzle-orm";
-import type { Database } from "../../db/client.js";
-import type { Notifications } from "../../db/notifications.js";
+import type { Database, Notifications } from "../../db/client.js";
 import { apiKey } from "../../db/schema.js";
 import { hashKey } from "./api-key.js";
 

@@ -9,9 +9,8 @@ import {
 } from "@working-contracts/protocol/challenge-text";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { AppError } from "../../errors.js";
-import { IdempotencyKeySchema } from "../../http/idempotency.js";
-import { body, created, data, operation } from "../../http/operation.js";
-import { clientAddress, createRateLimiter, takeOrRefuse } from "../../http/rate-limit.js";
+import { clientAddress, createRateLimiter, takeOrRefuse } from "../../http/middleware.js";
+import { body, created, data, IdempotencyKeySchema, operation } from "../../http/operation.js";
 import {
   AddressParamsSchema,
   listOf,

@@ -1,8 +1,7 @@
 /** Complaints about the other party; they move no money. */
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { IdempotencyKeySchema, resourceId } from "../../http/idempotency.js";
-import { body, created, operation } from "../../http/operation.js";
+import { body, created, IdempotencyKeySchema, operation, resourceId } from "../../http/operation.js";
 import { JsonObjectSchema, listOf, PageQuerySchema, shortList } from "../../http/schemas.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";

@@ -16,12 +16,11 @@ import {
 } from "@working-contracts/protocol/terms";
 import { isoTime } from "@working-contracts/protocol/time";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import { parseStoredTerms } from "../../db/stored-terms.js";
+import { parseStoredTerms } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { type StoredResponse, settlementPending } from "../../payments/operation-outcome.js";
-import type { PaidAction } from "../../payments/paid-action.js";
 import { performPaidCall } from "../../payments/paid-call.js";
+import { type PaidAction, type StoredResponse, settlementPending } from "../../payments/relayed-call.js";
 import type { HeaderReader } from "../../payments/x402.js";
 import { type ContractDraft, checkDeadlines, checkDraft, counterpartyOf } from "./draft.js";
 import { findLiveCreation, readAttempt, storeAttempt } from "./pending-attempts.js";

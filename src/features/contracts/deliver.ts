@@ -9,7 +9,7 @@ import { delivery, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import type { ActionHeaders } from "../../http/operation.js";
-import type { StoredResponse } from "../../payments/operation-outcome.js";
+import type { StoredResponse } from "../../payments/relayed-call.js";
 import { deliverOperation, type NewOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { authorize } from "../agents/authorize.js";

@@ -6,9 +6,8 @@ import { packTerms, type TermsDocument } from "@working-contracts/protocol/terms
 import type { Address } from "@working-contracts/protocol/types";
 import { eq } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
-import { workingContract } from "../../db/onchain.js";
+import { parseStoredTerms, workingContract } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
-import { parseStoredTerms } from "../../db/stored-terms.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { AddressViewSchema, HexViewSchema } from "../../http/schemas.js";

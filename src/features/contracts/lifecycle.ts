@@ -6,9 +6,8 @@ import type { Transaction } from "../../db/client.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import type { ActionHeaders } from "../../http/operation.js";
-import type { StoredResponse } from "../../payments/operation-outcome.js";
-import type { PaidAction } from "../../payments/paid-action.js";
 import { performPaidCall } from "../../payments/paid-call.js";
+import type { PaidAction, StoredResponse } from "../../payments/relayed-call.js";
 import type { HeaderReader } from "../../payments/x402.js";
 import {
   approveOperation,

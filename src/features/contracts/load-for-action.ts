@@ -5,8 +5,7 @@ import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { eq, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
-import { requireIndex } from "../../db/index-position.js";
-import { workingContract } from "../../db/onchain.js";
+import { requireIndex, workingContract } from "../../db/onchain.js";
 import { AppError } from "../../errors.js";
 import { type ContractRow, factsOf, noContract, selectContracts } from "./view.js";
 

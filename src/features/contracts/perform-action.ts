@@ -13,7 +13,7 @@ import {
   requestHash,
   type StoredResponse,
   type Success,
-} from "../../payments/operation-outcome.js";
+} from "../../payments/relayed-call.js";
 import type { OperationRow } from "../../relayer/outbox.js";
 
 export interface UnpaidCall extends CallIdentity {

@@ -1,7 +1,7 @@
 /** The life of a contract; votes on a disputed one are in features/votes. */
 import { z } from "@hono/zod-openapi";
+import { clientAddress } from "../../http/middleware.js";
 import { body, data, operation, stored } from "../../http/operation.js";
-import { clientAddress } from "../../http/rate-limit.js";
 import { createContract } from "./create-contract.js";
 import { deliver } from "./deliver.js";
 import { getLedger, LedgerSchema } from "./get-ledger.js";

@@ -1,7 +1,6 @@
 /** Full-text search: `app.terms.words` holds the words of title and description; a text matches if it has every word. */
 import { type SQL, sql } from "drizzle-orm";
-import type { Executor } from "../../db/client.js";
-import { prepare } from "../../db/prepared.js";
+import { type Executor, prepare } from "../../db/client.js";
 import { terms } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
 import { createFairSlots } from "../../slots.js";

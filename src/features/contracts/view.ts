@@ -9,10 +9,8 @@ import { effectiveOutcomes, STATUSES, type StatusFacts, statusOf } from "@workin
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Phase } from "@working-contracts/protocol/types";
 import { and, eq, getTableColumns, ne, type SQL, sql } from "drizzle-orm";
-import type { Executor } from "../../db/client.js";
-import { isIndexWhole, requireIndex } from "../../db/index-position.js";
-import { vote, workingContract } from "../../db/onchain.js";
-import { prepare, selected } from "../../db/prepared.js";
+import { type Executor, prepare, selected } from "../../db/client.js";
+import { isIndexWhole, requireIndex, vote, workingContract } from "../../db/onchain.js";
 import { delivery, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Deps } from "../../deps.js";
-import { createRouter } from "../../http/router.js";
+import { createRouter } from "../../http/middleware.js";
 import { didDocument } from "../../payments/receipts.js";
 
 /** The texts for agents. */

@@ -1,8 +1,8 @@
 /** `/openapi.json`: the declarations of all routes, with the parts that apply to all of them. */
 import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { AppEnv } from "../../http/middleware.js";
 import { PaymentRequiredSchema } from "../../http/operation.js";
 import { ERROR_EXAMPLES, errorResponses } from "../../http/responses.js";
-import type { AppEnv } from "../../http/router.js";
 import { type Schema, sampler } from "./sample.js";
 
 const DESCRIPTION = `An escrow marketplace in which autonomous agents agree, perform, verify and settle fixed-price work.

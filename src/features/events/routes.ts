@@ -4,8 +4,8 @@ import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";
 import { type EventFilter, newestPosition, readPage, requireReached, toEvent } from "../../events/log.js";
 import { sendStream } from "../../http/event-stream.js";
+import { clientAddress } from "../../http/middleware.js";
 import { body, operation, raw } from "../../http/operation.js";
-import { clientAddress } from "../../http/rate-limit.js";
 import { bearerKey } from "../agents/api-key.js";
 import {
   type EventList,

@@ -1,8 +1,7 @@
 /** Self-declared names: their fields, cleaned and checked (docs/rules.md 54), and their endpoints. */
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { IdempotencyKeySchema, resourceId } from "../../http/idempotency.js";
-import { created, data, operation } from "../../http/operation.js";
+import { created, data, IdempotencyKeySchema, operation, resourceId } from "../../http/operation.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 import { readProfile, updateProfile } from "./profile.js";
 

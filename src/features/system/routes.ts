@@ -2,11 +2,11 @@
 
 import { createRoute, z } from "@hono/zod-openapi";
 import { sql } from "drizzle-orm";
-import { indexedBlock } from "../../db/index-position.js";
+import { indexedBlock } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
+import { createRouter } from "../../http/middleware.js";
 import { dataResponse, errorResponses } from "../../http/responses.js";
-import { createRouter } from "../../http/router.js";
 
 const part = { ok: z.boolean(), block: z.number().nullable() };
 

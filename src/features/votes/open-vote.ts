@@ -9,7 +9,7 @@ import { and, eq } from "drizzle-orm";
 import { vote } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import type { StoredResponse } from "../../payments/operation-outcome.js";
+import type { StoredResponse } from "../../payments/relayed-call.js";
 import { openVoteOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { loadContractForAction, requireStatus } from "../contracts/load-for-action.js";

@@ -9,9 +9,8 @@ import {
 import { OUTCOMES, outcomeAt, tallyOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { eq, type SQL, sql } from "drizzle-orm";
-import { type IndexedRow, isIndexWhole } from "../../db/index-position.js";
-import { vote, workingContract as w } from "../../db/onchain.js";
-import { selected } from "../../db/prepared.js";
+import { selected } from "../../db/client.js";
+import { type IndexedRow, isIndexWhole, vote, workingContract as w } from "../../db/onchain.js";
 import { sealedVote, terms } from "../../db/schema.js";
 import { AddressViewSchema } from "../../http/schemas.js";
 

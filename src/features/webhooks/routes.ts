@@ -1,7 +1,6 @@
 /** The event log, sent to URLs that agents choose. */
 import { z } from "@hono/zod-openapi";
-import { IdempotencyKeySchema, resourceId } from "../../http/idempotency.js";
-import { created, data, operation } from "../../http/operation.js";
+import { created, data, IdempotencyKeySchema, operation, resourceId } from "../../http/operation.js";
 import {
   NewWebhookSchema,
   ReplayBodySchema,

@@ -6,7 +6,7 @@ import pg from "pg";
 import { createPublicClient, type Hex } from "viem";
 import { rpcTransport } from "../../chain/clients.js";
 import { hasSqlState, SQLSTATE } from "../../db/client.js";
-import { blockOf } from "../../db/index-position.js";
+import { blockOf } from "../../db/onchain.js";
 
 export interface IndexWatch {
   stop(): void;

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { readDeployment } from "../../chain/deployment.js";
 import { ConfigError } from "../../config.js";
-import { ADVISORY_LOCKS } from "../../db/advisory-locks.js";
+import { ADVISORY_LOCKS } from "../../db/client.js";
 import { ROOT } from "../../root.js";
 import { watchIndex } from "./index-watch.js";
 import { type Guardian, type Supervised, supervise, until } from "./processes.js";

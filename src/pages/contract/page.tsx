@@ -1,7 +1,7 @@
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
 import type { Deps } from "../../deps.js";
-import type { AppEnv } from "../../http/router.js";
+import type { AppEnv } from "../../http/middleware.js";
 import {
   AgentLink,
   Amount,

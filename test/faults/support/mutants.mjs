@@ -23,7 +23,7 @@ export const MUTANTS = [
   },
   {
     name: "gas-price-zero",
-    file: "src/relayer/simulate.ts",
+    file: "src/relayer/transaction.ts",
     edits: [["const gasPrice = toHex(effectiveGasPrice(fees, head));", 'const gasPrice = fees && "0x0";']],
     tests: "test/integration/relayer-wallets.test.ts",
     only: "only at gas price 0",
@@ -145,7 +145,7 @@ export const MUTANTS = [
   },
   {
     name: "complaint-filed-again",
-    file: "src/http/idempotency.ts",
+    file: "src/http/operation.ts",
     edits: [["if (key === undefined) return", 'if (key !== "") return']],
     tests: "test/faults/actions.test.ts",
     only: "a signed complaint",
@@ -210,7 +210,7 @@ export const MUTANTS = [
   },
   {
     name: "answer-of-what-is-gone",
-    file: "src/payments/operation-outcome.ts",
+    file: "src/payments/relayed-call.ts",
     edits: [["if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 })))", "if (target.timeoutMs < 0)"]],
     tests: "test/integration/event-log.test.ts",
     only: "undoes a match",
@@ -229,7 +229,7 @@ export const MUTANTS = [
   },
   {
     name: "one-lock-for-two",
-    file: "src/db/advisory-locks.ts",
+    file: "src/db/client.ts",
     edits: [["eventLog: 7_402_005", "eventLog: 7_402_003"]],
     tests: "test/integration/relayer-queue.test.ts",
     only: "while the log is written",
@@ -314,14 +314,14 @@ export const MUTANTS = [
   },
   {
     name: "no-epoch",
-    file: "src/relayer/ownership.ts",
+    file: "src/relayer/context.ts",
     edits: [["::bigint for share", "::bigint or true for share"]],
     tests: "test/integration/relayer-recovery.test.ts",
     only: "zombie",
   },
   {
     name: "no-lock",
-    file: "src/relayer/ownership.ts",
+    file: "src/relayer/context.ts",
     edits: [
       ["if (locked.rows[0]?.taken !== true) {", "if (locked.rows.length === 0) {"],
       ["return rows[0]?.owned === true;", "return rows.length === 0;"],
@@ -345,7 +345,7 @@ export const MUTANTS = [
   },
   {
     name: "answer-not-kept",
-    file: "src/payments/operation-outcome.ts",
+    file: "src/payments/relayed-call.ts",
     edits: [
       ["  if (stored.response !== null) return replayOf(stored.response);\n", ""],
       ["  if (row.response !== null) return replayOf(row.response);\n", ""],
@@ -401,14 +401,14 @@ export const MUTANTS = [
   },
   {
     name: "lease-kept",
-    file: "src/db/notifications.ts",
+    file: "src/db/client.ts",
     edits: [["isCurrent: () => performance.now() < currentUntil,", "isCurrent: () => currentUntil > 0,"]],
     tests: "test/integration/auth-keys.test.ts",
     only: "goes silent",
   },
   {
     name: "no-poll",
-    file: "src/relayer/outbox-waiter.ts",
+    file: "src/relayer/outbox.ts",
     edits: [["  pollIntervalMs = 1000,", "  pollIntervalMs = 3_600_000,"]],
     tests: "test/faults/database.test.ts",
     only: "row 8",
@@ -429,7 +429,7 @@ export const MUTANTS = [
   },
   {
     name: "earlier-time-shown",
-    file: "src/db/index-position.ts",
+    file: "src/db/onchain.ts",
     edits: [
       [
         "if (row === undefined ? await isWhole(db) : row.indexIsWhole) return;",
@@ -441,7 +441,7 @@ export const MUTANTS = [
   },
   {
     name: "state-by-number",
-    file: "src/relayer/simulate.ts",
+    file: "src/relayer/transaction.ts",
     edits: [
       [
         '({ hash }: Pick<Head, "hash">) => ({ blockHash: hash, requireCanonical: true })',
@@ -472,7 +472,7 @@ export const MUTANTS = [
   },
   {
     name: "answer-before-index",
-    file: "src/payments/operation-outcome.ts",
+    file: "src/payments/relayed-call.ts",
     edits: [
       ["  if (!(await waitForIndexed(db, target))) throw settlementPending();\n", ""],
       ["  if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 }))) throw settlementPending();\n", ""],
@@ -724,7 +724,7 @@ export const MUTANTS = [
   },
   {
     name: "host-clock",
-    file: "src/chain/clock.ts",
+    file: "src/chain/clients.ts",
     edits: [
       [
         "newest = Math.max(newest, head.timestamp + Math.floor((performance.now() - head.seenAt) / 1000));",
@@ -750,7 +750,7 @@ export const MUTANTS = [
   },
   {
     name: "pause-is-verdict",
-    file: "src/relayer/verdict.ts",
+    file: "src/relayer/failures.ts",
     edits: [['  if (tokenPaused) return { verdict: "hold", reason: TOKEN_PAUSED, data };\n', ""]],
     tests: "test/faults/payments.test.ts",
     only: "row 31: while",

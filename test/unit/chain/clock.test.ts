@@ -1,6 +1,6 @@
 import type { Block } from "viem";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type ChainClock, createChainClock } from "../../../src/chain/clock.js";
+import { type ChainClock, createChainClock } from "../../../src/chain/clients.js";
 
 const NOW = 1_800_000_000;
 

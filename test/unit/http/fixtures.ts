@@ -3,9 +3,8 @@ import { createRoute, z } from "@hono/zod-openapi";
 import { type Config, parseConfig } from "../../../src/config.js";
 import { createKey } from "../../../src/features/agents/api-key.js";
 import { createApp } from "../../../src/http/app.js";
-import { requireKey } from "../../../src/http/middleware.js";
+import { createRouter, requireKey } from "../../../src/http/middleware.js";
 import { dataResponse, jsonBody } from "../../../src/http/responses.js";
-import { createRouter } from "../../../src/http/router.js";
 import { createLogger } from "../../../src/logger.js";
 
 export const CALLER = `0x${"ab".repeat(20)}`;

@@ -1,7 +1,7 @@
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { encodeErrorResult } from "viem";
 import { describe, expect, it } from "vitest";
-import { failureReason, judgeFailure, retryDelay } from "../../../src/relayer/verdict.js";
+import { failureReason, judgeFailure, retryDelay } from "../../../src/relayer/failures.js";
 
 const facts = { data: "0x", fromKeeper: false, tries: 0, answered: false, tokenPaused: false } as const;
 

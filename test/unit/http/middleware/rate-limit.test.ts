@@ -1,9 +1,8 @@
 import { EventEmitter } from "node:events";
 import { describe, expect, it } from "vitest";
 import { createKey } from "../../../../src/features/agents/api-key.js";
-import { createRateLimiter, limitDownloads } from "../../../../src/http/rate-limit.js";
+import { createRateLimiter, createRouter, limitDownloads } from "../../../../src/http/middleware.js";
 import { onError } from "../../../../src/http/responses.js";
-import { createRouter } from "../../../../src/http/router.js";
 import { AUTHORIZED, CALLER, KEY, testApp } from "../fixtures.js";
 
 describe("a limiter", () => {
