@@ -1,7 +1,7 @@
 /**
- * What the log reports by itself. The indexer's events: their type, the agents they concern, and the data that is public.
- * And events caused by time alone, deadline notices and time-outs: a contract's upcoming deadlines are stored whenever
- * its phase changes, so finding due ones is an index lookup.
+ * Events of the indexer: their type, the agents they concern, and the data that is public. And events caused by time
+ * alone, deadline notices and time-outs: a contract's upcoming deadlines are stored whenever its phase changes, so finding
+ * due ones is an index lookup.
  */
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import type { DeadlineName, EventType, TimeoutType } from "@working-contracts/protocol/events";
