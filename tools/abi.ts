@@ -2,9 +2,10 @@
  * Writes packages/protocol/src/abi.ts from the compiled contracts, as human-readable signatures. With --check it only
  * compares: the committed text with the generated one, and what viem parses from it with what was compiled.
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { parseAbi } from "viem";
+import { writeGenerated } from "./generated.js";
 
 interface Parameter {
   name: string;
@@ -31,7 +32,6 @@ const CONTRACTS = {
   protocolTokenAbi: "ProtocolToken",
   testUsdAbi: "TestUSD",
 };
-const TARGET = "packages/protocol/src/abi.ts";
 
 const sections = Object.entries(CONTRACTS).map(([name, contract]) => {
   const compiled = JSON.parse(readFileSync(`out/${contract}.sol/${contract}.json`, "utf8")).abi as Item[];
@@ -44,16 +44,8 @@ const sections = Object.entries(CONTRACTS).map(([name, contract]) => {
 });
 const text = `// Generated from contracts/ by \`npm run abi\`.\nimport { parseAbi } from "viem";\n\n${sections.join("\n")}`;
 
-if (process.argv.includes("--check")) {
-  if (readFileSync(TARGET, "utf8") !== text) {
-    console.error(
-      `${TARGET} differs from the compiled contracts: run \`npm run abi\` and commit the result.`,
-    );
-    process.exit(1);
-  }
-} else {
-  writeFileSync(TARGET, text);
-}
+const origin = { from: "the compiled contracts", command: "npm run abi" };
+writeGenerated("packages/protocol/src/abi.ts", text, origin);
 
 function signaturesOf(items: Item[]): string[] {
   return [...structsOf(items), ...items.map(signatureOf)];

@@ -5,14 +5,10 @@
  * depends on RPC_URL (a local network's node gives agents money and moves the time), FUNDER_PRIVATE_KEY (an account
  * with stablecoins on any other chain) and DATABASE_URL.
  */
-import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { basename } from "node:path";
 import { ensureInstalled } from "./install.mjs";
+import { runVitest } from "./run.mjs";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const REMEDIES = {
   money: "RPC_URL of a local network, or RPC_URL and FUNDER_PRIVATE_KEY",
   tokens: "RPC_URL of a local network",
@@ -22,32 +18,15 @@ const REMEDIES = {
 };
 
 await ensureInstalled();
-const dir = mkdtempSync(join(tmpdir(), "conformance-"));
-try {
-  const report = join(dir, "report.json");
-  const code = await runVitest(report);
-  const { testResults } = JSON.parse(readFileSync(report, "utf8"));
-  const total = print(testResults);
-  if (code !== 0 && total.failed === 0) console.log("The suite itself crashed.");
-  process.exitCode = code !== 0 || total.failed > 0 ? 1 : 0;
-} finally {
-  rmSync(dir, { recursive: true, force: true });
-}
-
-function runVitest(report) {
-  const { BASE_URL, ...env } = process.env;
-  console.log(`Testing ${BASE_URL || "a new stack"} …`);
-  const args = ["run", "--project", "conformance", "--reporter=json", `--outputFile.json=${report}`];
-  return new Promise((resolve) => {
-    const child = spawn(join(ROOT, "node_modules/.bin/vitest"), [...args, ...process.argv.slice(2)], {
-      cwd: ROOT,
-      env: { ...env, ...(BASE_URL ? { CONFORMANCE_URL: BASE_URL } : {}) },
-      stdio: ["ignore", "inherit", "inherit"],
-    });
-    child.once("error", () => resolve(1));
-    child.once("close", resolve);
-  });
-}
+const { BASE_URL } = process.env;
+console.log(`Testing ${BASE_URL || "a new stack"} …`);
+const { code, report } = await runVitest(["--project", "conformance", ...process.argv.slice(2)], {
+  env: { BASE_URL: undefined, ...(BASE_URL ? { CONFORMANCE_URL: BASE_URL } : {}) },
+  stdio: ["ignore", "inherit", "inherit"],
+});
+const total = print(report?.testResults ?? []);
+if (code !== 0 && total.failed === 0) console.log("The suite itself crashed.");
+process.exitCode = code !== 0 || total.failed > 0 ? 1 : 0;
 
 function print(files) {
   const total = { passed: 0, failed: 0, skipped: 0 };

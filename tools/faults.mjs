@@ -2,7 +2,6 @@
  * `npm run test:faults`: the fault suite. `-- --repeat N` runs it N times with new seeds. `-- --mutants [name…]` proves
  * that the tests fail if a mechanism is switched off. Other arguments go to vitest (files, -t pattern).
  */
-import { spawn } from "node:child_process";
 import {
   cpSync,
   existsSync,
@@ -16,11 +15,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { MUTANTS } from "../test/faults/support/mutants.mjs";
 import { ensureInstalled } from "./install.mjs";
+import { ROOT, runBin, runVitest } from "./run.mjs";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const COPIED = ["cache", "contracts", "out", "packages", "src", "test", "tools"];
 const COPIED_FILES = [
   "foundry.toml",
@@ -44,7 +42,11 @@ async function repeat(all) {
     const seed = process.env.FAULT_SEED ?? String(Date.now() % 1_000_000);
     console.log(`\n== run ${run} of ${times}, FAULT_SEED=${seed}`);
     const startedAt = performance.now();
-    const code = await vitest(ROOT, ["--project", "faults", ...rest], { FAULT_SEED: seed });
+    const env = { FAULT_SEED: seed };
+    const { code } = await runBin("vitest", ["run", "--project", "faults", ...rest], {
+      env,
+      stdio: "inherit",
+    });
     if (code === 0) passed++;
     const seconds = Math.round((performance.now() - startedAt) / 1000);
     console.log(
@@ -93,12 +95,11 @@ async function isKilled({ file, edits, tests, only }) {
         source.replace(from, () => to),
       );
     }
-    const report = join(copy, "report.json");
-    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
     // A test's folder has its project's name.
     const [, project] = tests.split("/");
-    await vitest(copy, ["--project", project, ...reporters, tests, "-t", only]);
-    const { numFailedTests, numPassedTests } = JSON.parse(readFileSync(report, "utf8"));
+    const args = ["--project", project, "--reporter=default", tests, "-t", only];
+    const { report } = await runVitest(args, { cwd: copy, stdio: "inherit" });
+    const { numFailedTests = 0, numPassedTests = 0 } = report ?? {};
     if (numFailedTests + numPassedTests === 0) throw new Error("the mutant's tests did not run");
     return numFailedTests > 0;
   } finally {
@@ -118,17 +119,4 @@ function linkModules(copy) {
     if (!name.isDirectory()) continue;
     symlinkSync(join(copy, "packages", name.name), join(modules, "@working-contracts", name.name));
   }
-}
-
-function vitest(cwd, args, env = {}) {
-  return new Promise((resolve) => {
-    const command = join(ROOT, "node_modules/.bin/vitest");
-    const child = spawn(command, ["run", ...args], {
-      cwd,
-      stdio: "inherit",
-      env: { ...process.env, ...env },
-    });
-    child.once("error", () => resolve(1));
-    child.once("close", resolve);
-  });
 }

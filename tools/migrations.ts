@@ -4,11 +4,10 @@
  * change of the schema adds a migration.
  */
 import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ROOT } from "../src/root.js";
+import { writeGenerated } from "./generated.js";
 
-const TARGET = "src/db/migrations/0000_initial.sql";
 const HEADER = `-- Generated from src/db/schema.ts by \`npm run migrations\`.
 
 `;
@@ -55,10 +54,5 @@ const tables = execFileSync(join(ROOT, "node_modules/.bin/drizzle-kit"), ["expor
   encoding: "utf8",
 }).replace('CREATE SCHEMA "app";\n\n', "");
 const text = `${HEADER}${tables.trimEnd()}\n${FUNCTIONS}`;
-
-if (!process.argv.includes("--check")) {
-  writeFileSync(join(ROOT, TARGET), text);
-} else if (readFileSync(join(ROOT, TARGET), "utf8") !== text) {
-  console.error(`${TARGET} differs from src/db/schema.ts: run \`npm run migrations\` and commit the result.`);
-  process.exit(1);
-}
+const origin = { from: "src/db/schema.ts", command: "npm run migrations" };
+writeGenerated("src/db/migrations/0000_initial.sql", text, origin);

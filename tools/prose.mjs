@@ -6,9 +6,9 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
+import { ROOT } from "./run.mjs";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** Phrases per 1,000 words, over all patterns. */
 const TOTAL_LIMIT = 1.5;
 /** Limits are phrases per 1,000 words; a pattern without one counts towards the total alone. */
@@ -126,10 +126,14 @@ function count(segments) {
 const rateOf = (times, words) => (1000 * times) / Math.max(words, 1);
 const totalRate = ({ hits, words }) => rateOf(hits.flat().length, words);
 
+/** Paths of all files that git does not ignore. */
+export function trackedFiles() {
+  return execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" }).trimEnd().split("\n");
+}
+
 /** Every text that people read, with its file and first line. */
 function texts() {
-  const paths = execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" }).trimEnd().split("\n");
-  return paths
+  return trackedFiles()
     .filter((path) => /\.(?:ts|tsx|mjs|sol|md)$/.test(path) && !GENERATED.test(path))
     .flatMap((path) => {
       const source = readFileSync(join(ROOT, path), "utf8");

@@ -1,11 +1,9 @@
 /** `npm run size`: how much text the repository holds. Blank lines and comments count; files that git ignores do not. */
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { rateOfComments } from "./prose.mjs";
+import { rateOfComments, trackedFiles } from "./prose.mjs";
+import { ROOT } from "./run.mjs";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const GENERATED = [
   /^packages\/protocol\/src\/abi\.ts$/,
   /^packages\/client\/src\/api\.ts$/,
@@ -16,7 +14,7 @@ const GENERATED = [
 const SOURCE = /^(?:src|packages|tools)\/.*\.(?:ts|tsx|mjs|css|js|md)$/;
 const TEST = /^test\/.*\.(?:ts|tsx|mjs|sol|tree)$/;
 
-const paths = execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" }).trimEnd().split("\n");
+const paths = trackedFiles();
 const generated = paths.filter((path) => GENERATED.some((pattern) => pattern.test(path)));
 const handwritten = paths.filter((path) => !generated.includes(path));
 const source = handwritten.filter((path) => SOURCE.test(path));
@@ -34,9 +32,6 @@ for (const [name, value] of Object.entries(rows)) {
 }
 
 function linesOf(files) {
-  return files.reduce((sum, path) => sum + lineCount(readFileSync(join(ROOT, path), "utf8")), 0);
-}
-
-function lineCount(text) {
-  return text === "" ? 0 : text.replace(/\n$/, "").split("\n").length;
+  const countIn = (path) => readFileSync(join(ROOT, path), "utf8").match(/.*\n|.+$/g)?.length ?? 0;
+  return files.reduce((sum, path) => sum + countIn(path), 0);
 }

@@ -1,13 +1,11 @@
 /** `npm test`: runs all suites, lists their failures, and ends with a line of totals. */
-import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
-import { join, relative } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { availableParallelism } from "node:os";
+import { relative } from "node:path";
+import { pathToFileURL } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { ensureClients, ensureInstalled } from "./install.mjs";
+import { ROOT, runForge, runVitest } from "./run.mjs";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /**
  * In the order in which they start, several side by side: longest first. A suite's part is a share of its files.
  * `after` names what has to have ended: the integration tests deploy contracts of the tests' own from `out/`, and one of
@@ -60,10 +58,11 @@ export async function runTests(before = {}) {
   return { passed: sum("passed"), failed: sum("failed") };
 }
 
+/** Suites run in parallel, so each one's output is held back until it ends. */
 async function runSuite(name) {
   console.log(`   ${name}: running`);
   const startedAt = Date.now();
-  const result = name === "contracts" ? await runForge() : await runVitest(name);
+  const result = name === "contracts" ? await testContracts() : await testSuite(name);
   const { output, passed, failed, failures } = result;
   const seconds = Math.round((Date.now() - startedAt) / 1000);
   console.log(
@@ -76,54 +75,32 @@ export function closingLine({ passed, failed }) {
   return `${passed} passed, ${failed} failed`;
 }
 
-async function runForge() {
-  const { code, stdout, stderr } = await run("forge", ["test", "--json"]);
-  const counts = { output: "", passed: 0, failed: 0, failures: [] };
-  const crashed = (output) => ({ ...counts, output, failed: 1, failures: ["crashed; see its output"] });
-  let suites;
-  try {
-    suites = JSON.parse(stdout.slice(stdout.indexOf("{")));
-  } catch {
-    return crashed(`${stdout}${stderr}`);
-  }
-  for (const [suite, { test_results: results }] of Object.entries(suites)) {
-    for (const [test, { status, reason }] of Object.entries(results)) {
-      if (status === "Success") counts.passed++;
-      if (status !== "Failure") continue;
-      counts.failed++;
-      counts.failures.push(`${suite} ${test}: ${reason ?? "no reason given"}`);
-    }
-  }
-  return code !== 0 && counts.failed === 0 ? crashed(stderr) : counts;
+const CRASHED = { passed: 0, failed: 1, failures: ["crashed; see its output"] };
+
+async function testContracts() {
+  const { code, stdout, stderr, tests } = await runForge([]);
+  if (tests === null) return { ...CRASHED, output: `${stdout}${stderr}` };
+  const withStatus = (wanted) => tests.filter(({ status }) => status === wanted);
+  const failures = withStatus("Failure").map(
+    ({ suite, name, reason }) => `${suite} ${name}: ${reason ?? "no reason given"}`,
+  );
+  const passed = withStatus("Success").length;
+  if (code !== 0 && failures.length === 0) return { ...CRASHED, passed, output: stderr };
+  return { output: "", passed, failed: failures.length, failures };
 }
 
-async function runVitest(suite) {
+async function testSuite(suite) {
   const [name, part] = suite.split(" ");
-  const dir = mkdtempSync(join(tmpdir(), "vitest-report-"));
-  const report = join(dir, "report.json");
-  try {
-    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
-    const shard = part === undefined ? [] : [`--shard=${part}`];
-    const { code, stdout, stderr } = await run("vitest", ["run", "--project", name, ...shard, ...reporters]);
-    const output = `${stdout}${stderr}`;
-    return { output, ...countVitest(report, { code, output }) };
-  } finally {
-    rmSync(dir, { recursive: true, force: true });
-  }
-}
-
-function countVitest(report, { code, output }) {
-  let json;
-  try {
-    json = JSON.parse(readFileSync(report, "utf8"));
-  } catch {
-    return { passed: 0, failed: 1, failures: ["crashed; see its output"] };
-  }
-  const failures = json.testResults.flatMap((file) => failuresOf(file));
+  const shard = part === undefined ? [] : [`--shard=${part}`];
+  const args = ["--project", name, ...shard, "--reporter=default"];
+  const { code, stdout, stderr, report } = await runVitest(args);
+  const output = `${stdout}${stderr}`;
+  if (report === null) return { ...CRASHED, output };
+  const failures = report.testResults.flatMap((file) => failuresOf(file));
   if (code !== 0 && failures.length === 0) {
     failures.push(`ended with exit code ${code}\n${shortened(errorOutsideTests(output))}`);
   }
-  return { passed: json.numPassedTests, failed: failures.length, failures };
+  return { output, passed: report.numPassedTests, failed: failures.length, failures };
 }
 
 /** Vitest's report of an error outside any test, as in a project's setup; otherwise the end of its output. */
@@ -146,22 +123,6 @@ function failuresOf({ name, status, message, assertionResults }) {
 function shortened(message) {
   const lines = message.split("\n").slice(0, MESSAGE_LINES);
   return lines.map((line) => `      ${line.slice(0, 300)}`).join("\n");
-}
-
-/** Lanes run in parallel, so each suite's output is held back until it ends. */
-function run(command, args) {
-  return new Promise((resolve) => {
-    const child = spawn(join(ROOT, "node_modules/.bin", command), args, {
-      cwd: ROOT,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    const chunks = { stdout: [], stderr: [] };
-    for (const name of ["stdout", "stderr"]) child[name].on("data", (chunk) => chunks[name].push(chunk));
-    const text = (name) => Buffer.concat(chunks[name]).toString("utf8");
-    const end = (code) => resolve({ code, stdout: text("stdout"), stderr: text("stderr") });
-    child.once("error", (error) => resolve({ code: 1, stdout: "", stderr: error.message }));
-    child.once("close", end);
-  });
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -20,7 +20,7 @@ export function foundryBinary(tool: "anvil" | "forge"): string {
 }
 
 /** The creation bytecode that is deployed, and the hash of the sources that it was compiled from. */
-export const BYTECODE_PATH = join(ROOT, "src/chain/bytecode.json");
+const BYTECODE_PATH = join(ROOT, "src/chain/bytecode.json");
 
 /**
  * Compiles the Solidity contracts and renews the committed bytecode, if their sources are not the ones that it was

@@ -1,0 +1,58 @@
+/** Runs the programs that are installed here, and the tests with their reports. Needs no package itself. */
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
+/** Resolves to the exit code and the output of a program that has ended; with other `stdio` the output is shown instead. */
+export function runBin(command, args, { cwd = ROOT, env = {}, stdio = ["ignore", "pipe", "pipe"] } = {}) {
+  return new Promise((resolve) => {
+    const child = spawn(join(ROOT, "node_modules/.bin", command), args, {
+      cwd,
+      stdio,
+      env: { ...process.env, ...env },
+    });
+    const output = { stdout: "", stderr: "" };
+    for (const name of ["stdout", "stderr"]) {
+      child[name]?.setEncoding("utf8").on("data", (chunk) => {
+        output[name] += chunk;
+      });
+    }
+    child.once("error", (error) => resolve({ code: 1, stdout: "", stderr: error.message }));
+    child.once("close", (code) => resolve({ code, ...output }));
+  });
+}
+
+/** Runs vitest. `report` is its report in JSON; null if it crashed without one. */
+export async function runVitest(args, options) {
+  const dir = mkdtempSync(join(tmpdir(), "vitest-report-"));
+  try {
+    const path = join(dir, "report.json");
+    const reporter = ["--reporter=json", `--outputFile.json=${path}`];
+    const result = await runBin("vitest", ["run", ...args, ...reporter], options);
+    return { ...result, report: parse(() => readFileSync(path, "utf8")) };
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+/** Runs the tests of the contracts. `tests` is null if forge crashed. */
+export async function runForge(args, options) {
+  const result = await runBin("forge", ["test", "--json", ...args], options);
+  const { stdout } = result;
+  const suites = parse(() => stdout.slice(stdout.indexOf("{")));
+  const testsOf = ([suite, { test_results: tests }]) =>
+    Object.entries(tests).map(([name, { status, reason }]) => ({ suite, name, status, reason }));
+  return { ...result, tests: suites && Object.entries(suites).flatMap(testsOf) };
+}
+
+function parse(read) {
+  try {
+    return JSON.parse(read());
+  } catch {
+    return null;
+  }
+}
