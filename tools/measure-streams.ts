@@ -2,9 +2,9 @@
  * The cost of 1,000 event streams on the running local service: memory, latency of a call, delay of an event to all.
  */
 import { get, type IncomingMessage } from "node:http";
-import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
-import { expectOk, freshKey, signIn } from "./demo/agent.js";
+import { signIn } from "../test/support/agent.js";
 import { connect } from "./demo/network.js";
+import { expectOk, freshKey } from "./demo/stories.js";
 
 const STREAMS = 1_000;
 /** The service's limit per address. */
@@ -14,15 +14,18 @@ const IDLE_MS = 20_000;
 const PRICE = "50";
 
 const network = await connect();
-const { baseUrl } = network;
+const {
+  baseUrl: url,
+  deployment: { chainId },
+} = network;
 
 const before = await memory();
 const idleCall = await callDelay();
 const startedAt = performance.now();
 const streams: Stream[] = [];
 for (let i = 0; i < STREAMS / PER_AGENT; i++) {
-  const key = await apiKey(privateKeyToAccount(generatePrivateKey()));
-  streams.push(...(await Promise.all(Array.from({ length: PER_AGENT }, () => open(key)))));
+  const { apiKey } = await signIn({ url, chainId });
+  streams.push(...(await Promise.all(Array.from({ length: PER_AGENT }, () => open(apiKey)))));
 }
 const openedMs = performance.now() - startedAt;
 
@@ -30,13 +33,13 @@ await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
 const after = await memory();
 const busyCall = await callDelay();
 
-const client = await signIn({ name: "client", baseUrl });
+const client = await signIn({ url, chainId });
 await network.sandbox.give({ address: client.address, usd: PRICE });
 const heard = Promise.all(streams.map((stream) => stream.next("contract.created")));
 const now = await network.now();
 const at = (hours: number) => new Date((now + hours * HOUR) * 1000).toISOString();
 const created = expectOk(
-  await client.post("/v1/contracts", {
+  await client.pay("/v1/contracts", {
     idempotencyKey: freshKey(),
     title: "Measured",
     taskDescription: "Measured",
@@ -74,7 +77,7 @@ interface Stream {
 }
 
 async function open(key: string): Promise<Stream> {
-  const request = get(`${baseUrl}/v1/events/stream`, { headers: { authorization: `Bearer ${key}` } });
+  const request = get(`${url}/v1/events/stream`, { headers: { authorization: `Bearer ${key}` } });
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     request.on("response", resolve);
     request.on("error", reject);
@@ -99,23 +102,8 @@ async function open(key: string): Promise<Stream> {
   };
 }
 
-async function apiKey(account: PrivateKeyAccount): Promise<string> {
-  const path = `${baseUrl}/v1/agents/${account.address}`;
-  const { challengeId, message } = await dataOf<{ challengeId: string; message: string }>(
-    fetch(`${path}/challenge`, { method: "POST" }),
-  );
-  const body = JSON.stringify({ challengeId, signature: await account.signMessage({ message }) });
-  const headers = { "content-type": "application/json" };
-  const issued = fetch(`${path}/api-key`, { method: "POST", headers, body });
-  return (await dataOf<{ apiKey: string }>(issued)).apiKey;
-}
-
-async function dataOf<T>(answer: Promise<Response>): Promise<T> {
-  return ((await (await answer).json()) as { data: T }).data;
-}
-
 async function memory(): Promise<number> {
-  const text = await (await fetch(`${baseUrl}/metrics`)).text();
+  const text = await (await fetch(`${url}/metrics`)).text();
   return Number(/^process_resident_memory_bytes (\S+)$/m.exec(text)?.[1]);
 }
 
@@ -123,7 +111,7 @@ async function callDelay(): Promise<number> {
   const delays: number[] = [];
   for (let i = 0; i < 50; i++) {
     const calledAt = performance.now();
-    await (await fetch(`${baseUrl}/v1/protocol`)).text();
+    await (await fetch(`${url}/v1/protocol`)).text();
     delays.push(performance.now() - calledAt);
   }
   return delays.sort((a, b) => a - b)[25] as number;

@@ -5,10 +5,10 @@
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ROOT } from "../src/root.js";
-import { startOwnNetwork } from "./demo/network.js";
+import { startOwnNetwork, writtenAddresses } from "./demo/network.js";
 import {
   clientProgram,
   newProject,
@@ -32,7 +32,7 @@ interface Row {
 
 const running = await runningUrl();
 const own = running === null ? await startOwnNetwork() : null;
-const baseUrl = running ?? urlIn((own as { dir: string }).dir);
+const baseUrl = running ?? (writtenAddresses(own?.dir).baseUrl as string);
 console.log(`Uses the network at ${baseUrl}.`);
 const folders: { remove(): void }[] = [];
 try {
@@ -95,16 +95,11 @@ function secondsSince(startedAt: number): number {
 
 /** The network that `npm start` runs, or null if none does. */
 async function runningUrl(): Promise<string | null> {
-  const dir = process.env.DATA_DIR || join(ROOT, ".local");
-  if (!existsSync(join(dir, "network.json"))) return null;
-  const url = urlIn(dir);
-  const isReady = await fetch(`${url}/ready`).then(
+  const { baseUrl } = writtenAddresses();
+  if (baseUrl === undefined) return null;
+  const isReady = await fetch(`${baseUrl}/ready`).then(
     ({ ok }) => ok,
     () => false,
   );
-  return isReady ? url : null;
-}
-
-function urlIn(dir: string): string {
-  return JSON.parse(readFileSync(join(dir, "network.json"), "utf8")).baseUrl;
+  return isReady ? baseUrl : null;
 }

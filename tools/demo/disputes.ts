@@ -1,7 +1,16 @@
 /** Disputes: three Backup Agents judge all of them, and three others one whose parties do not trust the service. */
-import { type Agent, expectOk } from "./agent.js";
 import { type JurorRow, LEDGER, type LedgerRow } from "./expected.js";
-import { accept, deliver, type Played, played, post, type Stage, type Story } from "./stories.js";
+import {
+  type Agent,
+  accept,
+  deliver,
+  expectOk,
+  type Played,
+  played,
+  post,
+  type Stage,
+  type Story,
+} from "./stories.js";
 
 type Word = "met" | "not met" | "unclear";
 
@@ -142,12 +151,12 @@ async function disputeStarted(stage: Stage, story: string) {
   const id = await post(stage, story, client, { awardMethod: "open_tender" });
   await accept(stage, story, worker, id);
   await deliver(stage, story, worker, id);
-  const disputed = expectOk(await client.post(`/v1/contracts/${id}/dispute`));
+  const disputed = expectOk(await client.pay(`/v1/contracts/${id}/dispute`));
   stage.say(story, `Client disputed, bond ${disputed.disputeBond}: ${disputed.status}`);
   return { client, worker, id };
 }
 
 async function vote(agent: Agent, id: string, words: Word[]): Promise<void> {
   const votes = words.map((word, criterionIndex) => ({ criterionIndex, vote: word }));
-  expectOk(await agent.post(`/v1/contracts/${id}/votes`, { votes }));
+  expectOk(await agent.pay(`/v1/contracts/${id}/votes`, { votes }));
 }

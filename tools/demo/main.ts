@@ -1,18 +1,24 @@
 /**
  * Plays whole Working Contracts over HTTP with unmodified x402 clients, some with the sandbox's counterparties, and one
- * with the published client, which trusts the service with nothing. Then it
- * has the sandbox advance the clock past every deadline, and checks every balance on the chain against the ledger, to
- * the unit. It starts a separate network; `-- --here` plays on the running one instead, and moves its clock.
+ * with the published client, which trusts the service with nothing. Then it has the sandbox advance the clock past every
+ * deadline, and checks every balance on the chain against the ledger, to the unit. It starts a separate network; `-- --here` plays on the running one instead, and moves its clock.
  */
 
 import { connect as connectClient } from "@working-contracts/client/index";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
-import { type Agent, expectOk, signIn } from "./agent.js";
-import { COUNTERPARTY_STORIES } from "./counterparties.js";
+import { signIn } from "../../test/support/agent.js";
 import { disputeStories, type Jury } from "./disputes.js";
 import { JUROR_BOND } from "./expected.js";
 import { connect, type Network, startOwnNetwork } from "./network.js";
-import { ALL_DEADLINES_AFTER, DAY, type Played, STORIES, type Stage } from "./stories.js";
+import {
+  type Agent,
+  ALL_DEADLINES_AFTER,
+  DAY,
+  expectOk,
+  type Played,
+  STORIES,
+  type Stage,
+} from "./stories.js";
 
 const FUNDS = 1_000_000_000n;
 const ELIGIBILITY_STAKE = "1000";
@@ -36,9 +42,9 @@ const network = await connect(own?.dir).catch(async (error: unknown) => {
 });
 const stage: Stage = {
   async newAgent(role) {
-    const agent = await signIn({ name: role, baseUrl: network.baseUrl });
+    const agent = await signIn({ url: network.baseUrl, chainId: network.deployment.chainId });
     await network.sandbox.give({ address: agent.address, usd: formatDecimal(FUNDS) });
-    return agent;
+    return { ...agent, name: role };
   },
   sandbox: network.sandbox,
   now: network.now,
@@ -51,7 +57,7 @@ const stage: Stage = {
 };
 
 const jury = await newJury();
-const all = [...STORIES, ...disputeStories(jury), ...COUNTERPARTY_STORIES];
+const all = [...STORIES, ...disputeStories(jury)];
 console.log(`Playing ${all.length} Working Contracts against ${network.baseUrl}\n`);
 const treasuryBefore = await network.balanceOf(network.treasury);
 const stories = await Promise.all(all.map((story) => story(stage)));
@@ -90,7 +96,7 @@ async function newJury(): Promise<Jury> {
   const newJuror = async (letter: string): Promise<Agent> => {
     const agent = await stage.newAgent(`Juror ${letter}`);
     await network.sandbox.give({ address: agent.address, tokens: ELIGIBILITY_STAKE });
-    const { staked } = expectOk(await agent.post("/v1/agents/me/stake", {}));
+    const { staked } = expectOk(await agent.pay("/v1/agents/me/stake", {}));
     stage.say("jury", `${agent.name} staked ${staked} tokens`);
     return agent;
   };
@@ -127,15 +133,15 @@ async function awaitStatus(played: Played): Promise<void> {
   if (reader === null) throw new Error("a story has at least one party");
   const giveUpAt = performance.now() + SETTLEMENT_TIMEOUT_MS;
   for (;;) {
-    const contract = await reader.get(`/v1/contracts/${played.contractId}`);
+    const { data } = await reader.get<{ status: string }>(`/v1/contracts/${played.contractId}`);
     const booked = await network.bookedOf(played.contractId as `0x${string}`);
-    if (contract.body.data.status === played.expectedStatus && booked === 0n) {
+    if (data.status === played.expectedStatus && booked === 0n) {
       stage.say(played.story, `ended as ${played.expectedStatus}, escrow empty`);
       return;
     }
     if (performance.now() > giveUpAt) {
       throw new Error(
-        `${played.story}: still ${contract.body.data.status} with ${formatDecimal(booked)} booked, expected ${played.expectedStatus}`,
+        `${played.story}: still ${data.status} with ${formatDecimal(booked)} booked, expected ${played.expectedStatus}`,
       );
     }
     await new Promise((resolve) => setTimeout(resolve, 250));

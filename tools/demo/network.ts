@@ -9,7 +9,7 @@ import type { Deployment } from "@working-contracts/protocol/deployment";
 import { type Address, createPublicClient, defineChain, http, parseEther } from "viem";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { ROOT } from "../../src/root.js";
-import { createSandbox, type Sandbox } from "./sandbox.js";
+import type { Play } from "../local/sandbox/plays.js";
 
 const RUNNING = process.env.DATA_DIR || ".local";
 
@@ -38,7 +38,19 @@ export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<
   const dir = mkdtempSync(join(tmpdir(), "working-contracts-demo-"));
   // If this runs as root, Postgres runs as another user.
   chmodSync(dir, 0o755);
-  const child = spawn(process.execPath, [join(ROOT, "tools/start.mjs")], {
+  const network = await launchNetwork(dir);
+  return {
+    dir,
+    async stop() {
+      await network.stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs `npm start` of a clone with its data in `dir`. Resolves once the network is ready. */
+export async function launchNetwork(dir: string, root = ROOT): Promise<{ stop(): Promise<void> }> {
+  const child = spawn(process.execPath, [join(root, "tools/start.mjs")], {
     env: {
       ...process.env,
       DATA_DIR: dir,
@@ -63,14 +75,12 @@ export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<
       output += chunk;
       if (output.includes("is ready after")) resolve();
     });
-    ended.then(() => reject(new Error(`The demo's network did not start:\n${output}`)));
+    ended.then(() => reject(new Error(`The network did not start:\n${output}`)));
   });
   return {
-    dir,
     async stop() {
       child.kill("SIGINT");
       await ended;
-      rmSync(dir, { recursive: true, force: true });
     },
   };
 }
@@ -82,15 +92,15 @@ interface Addresses {
   deploymentPath?: string | undefined;
 }
 
-/** The addresses of the network whose data is in `dir`. */
-function writtenIn(dir: string): Addresses {
+/** The addresses of the network whose data is in `dir`, by default those of the one that `npm start` runs. */
+export function writtenAddresses(dir = RUNNING): Addresses {
   const file = join(dir, "network.json");
   return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
 }
 
 /** The network that `npm start` runs. BASE_URL, RPC_URL and DEPLOYMENT override its addresses. */
 function running({ BASE_URL, RPC_URL, DEPLOYMENT } = process.env): Addresses {
-  const written = writtenIn(RUNNING);
+  const written = writtenAddresses();
   return {
     baseUrl: BASE_URL || written.baseUrl,
     rpcUrl: RPC_URL || written.rpcUrl,
@@ -103,7 +113,7 @@ function running({ BASE_URL, RPC_URL, DEPLOYMENT } = process.env): Addresses {
  * one. The demo moves its clock.
  */
 export async function connect(dir?: string): Promise<Network> {
-  const { baseUrl, rpcUrl, deploymentPath } = dir === undefined ? running() : writtenIn(dir);
+  const { baseUrl, rpcUrl, deploymentPath } = dir === undefined ? running() : writtenAddresses(dir);
   if (baseUrl === undefined || rpcUrl === undefined || deploymentPath === undefined) {
     throw new Error("No running network found: run `npm start` in another terminal first.");
   }
@@ -153,3 +163,54 @@ export async function connect(dir?: string): Promise<Network> {
 }
 
 const realNow = Date.now.bind(Date);
+
+/** The sandbox of the network, over its HTTP API (docs/sandbox.md). */
+export interface Sandbox {
+  /** Decimals: "100.0". */
+  give(gift: { address: Address; usd?: string; tokens?: string }): Promise<void>;
+  /** Seconds; resolves once the service has the new time. */
+  moveClockTo(timestamp: number): Promise<void>;
+  /** Starts a counterparty; throws if it cannot play. */
+  play(script: Record<string, unknown>): Promise<Play>;
+  /** Resolves once the counterparty has played its part; throws with its steps if it failed. */
+  ended(play: Play): Promise<void>;
+}
+
+const POLL_MS = 500;
+const PATIENCE_MS = 60_000;
+
+export function createSandbox(baseUrl: string): Sandbox {
+  const call = async <T>(path: string, body?: unknown): Promise<T> => {
+    const response = await fetch(`${baseUrl}/sandbox/${path}`, {
+      ...(body !== undefined && {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      }),
+    });
+    const answer = (await response.json()) as { data: T; error?: { message: string } };
+    if (!response.ok) throw new Error(`Sandbox, ${path}: ${answer.error?.message ?? response.status}`);
+    return answer.data;
+  };
+  const willing = (play: Play): Play => {
+    if (play.state === "failed") throw new Error(`the sandbox's ${play.role}: ${play.steps.join("; ")}`);
+    return play;
+  };
+
+  return {
+    give: async (gift) => void (await call("faucet", gift)),
+    moveClockTo: async (timestamp) =>
+      void (await call("clock", { to: new Date(timestamp * 1000).toISOString() })),
+    play: async (script) => willing(await call("counterparties", script)),
+    async ended({ id }) {
+      const giveUpAt = performance.now() + PATIENCE_MS;
+      for (;;) {
+        const play = willing(await call<Play>(`counterparties/${id}`));
+        if (play.state === "done") return;
+        if (performance.now() > giveUpAt)
+          throw new Error(`the sandbox's ${play.role} is still busy: ${play.steps.join("; ")}`);
+        await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      }
+    },
+  };
+}

@@ -1,10 +1,15 @@
 /** The demo's stories. Each is one Working Contract with the ledger that must result. */
 
 import type { Agent as Connected } from "@working-contracts/client/index";
-import type { Address } from "viem";
-import { type Agent, expectOk, freshKey } from "./agent.js";
+import { type Address, toHex } from "viem";
+import type { Answer, Agent as Newcomer } from "../../test/support/agent.js";
+import type { Play } from "../local/sandbox/plays.js";
 import { type JurorRow, LEDGER, type LedgerRow } from "./expected.js";
-import type { Sandbox } from "./sandbox.js";
+import type { Sandbox } from "./network.js";
+
+export interface Agent extends Newcomer {
+  name: string;
+}
 
 export interface Stage {
   newAgent(role: string): Promise<Agent>;
@@ -48,6 +53,8 @@ export const STORIES: Story[] = [
   withdrawn,
   absentWorker,
   reviewTimeout,
+  scriptedClient,
+  scriptedWorkerAndJury,
 ];
 
 /** Seconds after `now` at which every deadline of the demo's contracts has passed. */
@@ -59,7 +66,7 @@ async function directAward(stage: Stage): Promise<Played> {
   const id = await post(stage, story, client, { awardMethod: "direct_award", worker: worker.address });
   await accept(stage, story, worker, id);
   await deliver(stage, story, worker, id);
-  const approved = expectOk(await client.post(`/v1/contracts/${id}/approve`));
+  const approved = expectOk(await client.pay(`/v1/contracts/${id}/approve`));
   stage.say(story, `Client approved: ${approved.status}, criteria ${approved.criteriaMet.join(", ")}`);
   return played({ story, id, status: "settled-all-met", row: LEDGER.approved, client, worker });
 }
@@ -72,7 +79,7 @@ async function openTender(stage: Stage): Promise<Played> {
   );
   const id = await post(stage, story, client, { awardMethod: "open_tender" });
   const answers = await Promise.all(
-    racers.map((racer) => racer.post(`/v1/contracts/${id}/accept`, { accept: true })),
+    racers.map((racer) => racer.pay(`/v1/contracts/${id}/accept`, { accept: true })),
   );
   const statuses = answers.map((answer) => answer.status);
   const winners = racers.filter((_, i) => statuses[i] === 200);
@@ -86,7 +93,7 @@ async function openTender(stage: Stage): Promise<Played> {
     throw new Error(`expected one 200 and ${RACERS - 1} times 409, got ${statuses.join(" ")}`);
   }
   await deliver(stage, story, worker, id);
-  expectOk(await client.post(`/v1/contracts/${id}/approve`));
+  expectOk(await client.pay(`/v1/contracts/${id}/approve`));
   stage.say(story, `Client approved the winner, ${worker.name}`);
   const bystanders = racers.filter((racer) => racer !== worker);
   return played({ story, id, status: "settled-all-met", row: LEDGER.approved, client, worker, bystanders });
@@ -96,10 +103,10 @@ async function listing(stage: Stage): Promise<Played> {
   const story = "worker-initiated listing";
   const [client, worker] = await Promise.all([stage.newAgent("Buyer"), stage.newAgent("Worker")]);
   const id = await post(stage, story, worker, { awardMethod: "open_tender", initiator: "worker" });
-  const matched = expectOk(await client.post(`/v1/contracts/${id}/accept`, { accept: true }));
+  const matched = expectOk(await client.pay(`/v1/contracts/${id}/accept`, { accept: true }));
   stage.say(story, `Buyer accepted and paid ${matched.escrowedFunds}: ${matched.status}`);
   await deliver(stage, story, worker, id);
-  expectOk(await client.post(`/v1/contracts/${id}/approve`));
+  expectOk(await client.pay(`/v1/contracts/${id}/approve`));
   stage.say(story, "Buyer approved");
   return played({ story, id, status: "settled-all-met", row: LEDGER.approved, client, worker });
 }
@@ -108,7 +115,7 @@ async function declined(stage: Stage): Promise<Played> {
   const story = "decline";
   const [client, worker] = await Promise.all([stage.newAgent("Client"), stage.newAgent("Worker")]);
   const id = await post(stage, story, client, { awardMethod: "direct_award", worker: worker.address });
-  const answer = expectOk(await worker.post(`/v1/contracts/${id}/accept`, { accept: false }));
+  const answer = expectOk(await worker.pay(`/v1/contracts/${id}/accept`, { accept: false }));
   stage.say(story, `named Worker declined: ${answer.status}`);
   return played({ story, id, status: "cancelled-unmatched", row: LEDGER.unmatched, client, worker });
 }
@@ -117,7 +124,7 @@ async function cancelled(stage: Stage): Promise<Played> {
   const story = "cancel";
   const client = await stage.newAgent("Client");
   const id = await post(stage, story, client, { awardMethod: "open_tender" });
-  const answer = expectOk(await client.post(`/v1/contracts/${id}/cancel`));
+  const answer = expectOk(await client.pay(`/v1/contracts/${id}/cancel`));
   stage.say(story, `Client cancelled: ${answer.status}`);
   return played({ story, id, status: "cancelled-by-initiator", row: LEDGER.unmatched, client, worker: null });
 }
@@ -127,7 +134,7 @@ async function withdrawn(stage: Stage): Promise<Played> {
   const [client, worker] = await Promise.all([stage.newAgent("Client"), stage.newAgent("Worker")]);
   const id = await post(stage, story, client, { awardMethod: "open_tender" });
   await accept(stage, story, worker, id);
-  const answer = expectOk(await worker.post(`/v1/contracts/${id}/withdraw`));
+  const answer = expectOk(await worker.pay(`/v1/contracts/${id}/withdraw`));
   stage.say(story, `Worker withdrew: ${answer.status}`);
   return played({ story, id, status: "cancelled-withdrawn", row: LEDGER.withdrawn, client, worker });
 }
@@ -151,6 +158,49 @@ async function reviewTimeout(stage: Stage): Promise<Played> {
   return played({ story, id, status: "settled-all-met", row: LEDGER.approved, client, worker });
 }
 
+async function scriptedClient(stage: Stage): Promise<Played> {
+  const story = "scripted Client";
+  const worker = await stage.newAgent("Worker");
+  const client = await stage.sandbox.play({ role: "client", price: "50", title: `Demo: ${story}` });
+  const id = client.contractId as string;
+  stage.say(story, `the sandbox's Client posted ${id}`);
+  await accept(stage, story, worker, id);
+  await deliver(stage, story, worker, id);
+  await stage.sandbox.ended(client);
+  stage.say(story, "the sandbox's Client approved");
+  return {
+    ...played({ story, id, status: "settled-all-met", row: LEDGER.approved, client: null, worker }),
+    counterparties: [counterparty(client, LEDGER.approved.clientOut - LEDGER.approved.clientIn)],
+  };
+}
+
+async function scriptedWorkerAndJury(stage: Stage): Promise<Played> {
+  const story = "dispute, scripted jury";
+  const client = await stage.newAgent("Client");
+  const id = await post(stage, story, client, { awardMethod: "open_tender" });
+  // Backup Agents must have staked before the match of the contract that they judge.
+  const votes = ["met", "met", "not met"];
+  const jury = await stage.sandbox.play({ role: "backup-agents", contractId: id, votes });
+  const worker = await stage.sandbox.play({ role: "worker", contractId: id });
+  await stage.sandbox.ended(worker);
+  stage.say(story, "the sandbox's Worker accepted and delivered");
+  expectOk(await client.pay(`/v1/contracts/${id}/dispute`));
+  await stage.sandbox.ended(jury);
+  stage.say(story, "Client disputed; the sandbox's three Backup Agents voted");
+  const row = LEDGER.twoOfThreeMet;
+  return {
+    ...played({ story, id, status: "settled-partial", row, client, worker: null }),
+    counterparties: [counterparty(worker, row.workerOut - row.workerIn)],
+  };
+}
+
+/** Initial funds of the sandbox's counterparties, in base units. */
+const COUNTERPARTY_FUNDS = 1_000_000_000_000n;
+
+function counterparty({ role, addresses }: Play, gain: bigint): Played["counterparties"][number] {
+  return { name: `sandbox ${role}`, address: addresses[0] as Address, holds: COUNTERPARTY_FUNDS + gain };
+}
+
 export async function post(
   stage: Stage,
   story: string,
@@ -160,7 +210,7 @@ export async function post(
   const now = await stage.now();
   const at = (days: number) => new Date((now + days * DAY) * 1000).toISOString();
   const created = expectOk(
-    await initiator.post("/v1/contracts", {
+    await initiator.pay("/v1/contracts", {
       idempotencyKey: freshKey(),
       title: `Demo: ${story}`,
       taskDescription: "Summarise the attached paper in one page.",
@@ -183,12 +233,12 @@ export async function post(
 }
 
 export async function accept(stage: Stage, story: string, worker: Agent, id: string): Promise<void> {
-  const matched = expectOk(await worker.post(`/v1/contracts/${id}/accept`, { accept: true }));
+  const matched = expectOk(await worker.pay(`/v1/contracts/${id}/accept`, { accept: true }));
   stage.say(story, `${worker.name} accepted and staked ${matched.workerStake}: ${matched.status}`);
 }
 
 export async function deliver(stage: Stage, story: string, worker: Agent, id: string): Promise<void> {
-  const answer = await worker.post(`/v1/contracts/${id}/delivery`, { delivery: `ipfs://summary-${id}` });
+  const answer = await worker.pay(`/v1/contracts/${id}/delivery`, { delivery: `ipfs://summary-${id}` });
   stage.say(story, `${worker.name} delivered: ${expectOk(answer).status}`);
 }
 
@@ -212,4 +262,16 @@ export function played(outcome: {
     counterparties: [],
     jurors: [],
   };
+}
+
+/** The response's `data`. Throws with the response's body on any other status. */
+// biome-ignore lint/suspicious/noExplicitAny: the demo reads whatever JSON the service returns.
+export function expectOk({ status, data, body }: Answer): any {
+  if (status !== 200) throw new Error(`expected 200, got ${status}: ${JSON.stringify(body)}`);
+  return data;
+}
+
+/** An idempotency key, so that equal requests of several runs create different contracts. */
+export function freshKey(): string {
+  return toHex(crypto.getRandomValues(new Uint8Array(8)));
 }

@@ -1,13 +1,69 @@
-/** The local network's sandbox. No other network and no production entry point includes it. */
+/**
+ * The local network's sandbox, in which a new agent can try the service: money, a clock that can be advanced, and
+ * counterparties. No other network and no production entry point includes it.
+ */
 
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import type { Hono } from "hono";
-import { createClock } from "./clock.js";
+import { isoTime } from "@working-contracts/protocol/time";
+import { Hono } from "hono";
+import { html } from "hono/html";
+import { z } from "zod";
+import { AppError } from "../../../src/errors.js";
+import { ASSETS } from "../../../src/pages/assets.js";
+import { ROOT } from "../../../src/root.js";
+import { createClock, MAX_MOVE_SECONDS } from "./clock.js";
 import { createFaucet } from "./faucet.js";
 import { createPlays } from "./plays.js";
-import { sandboxRoutes } from "./routes.js";
+
+/** Maximum of one gift, in whole units. */
+const MAX_GIFT = { usd: 1_000_000, tokens: 10_000 };
+const MAX_PRICE = 100_000;
+
+const address = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/, "must be an address")
+  .transform((text) => text.toLowerCase() as `0x${string}`);
+const amount = (max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,9}(\.\d{1,6})?$/, "must be a decimal such as 100.0")
+    .refine((text) => Number(text) > 0 && Number(text) <= max, `must be more than 0 and at most ${max}`);
+
+const GiftSchema = z
+  .object({ address, usd: amount(MAX_GIFT.usd).optional(), tokens: amount(MAX_GIFT.tokens).optional() })
+  .refine(({ usd, tokens }) => usd !== undefined || tokens !== undefined, "needs usd, tokens or both");
+
+const MoveSchema = z.union([
+  z.object({ advanceSeconds: z.int().min(1).max(MAX_MOVE_SECONDS) }),
+  z.object({ to: z.iso.datetime({ offset: true }).transform((text) => Math.floor(Date.parse(text) / 1000)) }),
+]);
+
+const ScriptSchema = z.discriminatedUnion("role", [
+  z.object({
+    role: z.literal("client"),
+    title: z.string().min(1).max(200).default("Say hello to the sandbox"),
+    price: amount(MAX_PRICE).default("50"),
+    plan: z.enum(["approve", "dispute", "nothing"]).default("approve"),
+  }),
+  z.object({
+    role: z.literal("worker"),
+    contractId: address,
+    plan: z.enum(["deliver", "withdraw", "nothing"]).default("deliver"),
+  }),
+  z.object({
+    role: z.literal("backup-agents"),
+    contractId: address,
+    votes: z
+      .array(z.enum(["met", "not met", "unclear"]))
+      .min(1)
+      .max(10),
+  }),
+]);
 
 export interface Sandbox {
+  /** Routes under /sandbox. */
   routes: Hono;
   /** Stakes a standing jury in the background. Call it once the service is ready. */
   start(): void;
@@ -16,11 +72,86 @@ export interface Sandbox {
 
 export function createSandbox(at: { rpcUrl: string; deployment: Deployment; baseUrl: string }): Sandbox {
   const faucet = createFaucet(at);
+  const clock = createClock(at);
   const plays = createPlays({ baseUrl: at.baseUrl, faucet });
+  const router = new Hono();
+  const text = readFileSync(join(ROOT, "docs/sandbox.md"), "utf8");
+
+  router.get("/sandbox", (c) =>
+    c.req.header("accept")?.includes("text/html") === true
+      ? c.html(pageOf(text))
+      : c.body(text, 200, { "Content-Type": "text/markdown; charset=utf-8" }),
+  );
+
+  router.post("/sandbox/faucet", async (c) => {
+    const isForm = c.req.header("content-type")?.startsWith("application/x-www-form-urlencoded") === true;
+    const body: Promise<unknown> = isForm ? c.req.parseBody() : c.req.json();
+    const gift = parse(GiftSchema, await body.catch(() => undefined));
+    await faucet(gift);
+    return isForm ? c.redirect(`/agents/${gift.address}`, 303) : c.json({ data: gift });
+  });
+
+  router.get("/sandbox/clock", async (c) => c.json({ data: { now: isoTime(await clock.now()) } }));
+
+  router.post("/sandbox/clock", async (c) => {
+    const move = parse(MoveSchema, await c.req.json().catch(() => undefined));
+    return c.json({ data: { now: isoTime(await clock.move(move)) } });
+  });
+
+  router.post("/sandbox/counterparties", async (c) => {
+    const script = parse(ScriptSchema, await c.req.json().catch(() => undefined));
+    return c.json({ data: await plays.begin(script) }, 201);
+  });
+
+  router.get("/sandbox/counterparties/:id", (c) => {
+    const play = plays.get(c.req.param("id"));
+    if (play === undefined) throw new AppError("not_found", { message: "Counterparty not found." });
+    return c.json({ data: play });
+  });
+
   return {
-    routes: sandboxRoutes({ faucet, clock: createClock(at), plays }),
+    routes: router,
     // After a failure, the next play that needs the jury retries.
     start: () => void plays.prepareJury().catch(() => undefined),
     stop: () => plays.stop(),
   };
+}
+
+/** For people with a browser wallet: test money without a terminal. */
+function pageOf(text: string) {
+  return html`<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="color-scheme" content="light dark">
+    <title>Sandbox · Working Contracts</title>
+    <link rel="icon" href="${ASSETS.icon}" type="image/svg+xml">
+    <link rel="stylesheet" href="${ASSETS.style}">
+  </head>
+  <body>
+    <main id="main">
+      <p><a href="/">Contracts</a></p>
+      <h1>Sandbox</h1>
+      <form class="panel act" method="post" action="/sandbox/faucet">
+        <label>Your address <input name="address" required pattern="0x[0-9a-fA-F]{40}"></label>
+        <input type="hidden" name="usd" value="1000">
+        <input type="hidden" name="tokens" value="1000">
+        <button>Get 1,000 dollars and 1,000 protocol tokens</button>
+      </form>
+      <pre tabindex="0">${text}</pre>
+    </main>
+  </body>
+</html>`;
+}
+
+function parse<T>(schema: z.ZodType<T>, body: unknown): T {
+  const result = schema.safeParse(body);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const path = issue?.path.join(".") || "body";
+  throw new AppError("invalid_request", {
+    message: `${path}: ${issue?.message ?? "is invalid"}`,
+    details: result.error.issues.map(({ path: at, message }) => ({ path: at.join("."), message })),
+  });
 }
