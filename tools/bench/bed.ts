@@ -17,6 +17,7 @@ import { type Agent, signIn } from "../../test/support/agent.js";
 import { serviceEnvironment } from "../../test/support/stack.js";
 import { localAccount, startNetwork } from "../local/network.js";
 import { freePort } from "../local/ports.js";
+import { memoryOf } from "../soak/usage.js";
 import type { Counts } from "./counter.js";
 
 export type Bed = Awaited<ReturnType<typeof startBed>>;
@@ -136,7 +137,7 @@ export async function startBed() {
     memory() {
       const { postgres, chain: node, indexer } = network.parts;
       const pids = { service: service.pid, indexer: indexer.pid(), chain: node?.pid() };
-      const own = Object.entries(pids).map(([name, pid]) => [name, residentMiB(pid)] as const);
+      const own = Object.entries(pids).map(([name, pid]) => [name, memoryOf(pid) ?? 0] as const);
       return Object.fromEntries([...own, ["postgres", childrenMiB(postgres?.pid())]]) as Record<
         string,
         number
@@ -183,15 +184,11 @@ async function ended(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-function residentMiB(pid: number | undefined): number {
-  return memoryOf(pid, "VmRSS");
-}
-
 /** Postgres's processes share most of their memory: private memory is added up, shared memory is counted once. */
 function childrenMiB(pid: number | undefined): number {
   const all = [pid, ...childrenOf(pid)];
-  const shared = Math.max(0, ...all.map((one) => memoryOf(one, "RssShmem")));
-  return shared + all.reduce((sum: number, one) => sum + memoryOf(one, "RssAnon"), 0);
+  const shared = Math.max(0, ...all.map((one) => memoryOf(one, "RssShmem") ?? 0));
+  return shared + all.reduce((sum: number, one) => sum + (memoryOf(one, "RssAnon") ?? 0), 0);
 }
 
 function childrenOf(pid: number | undefined): number[] {
@@ -210,15 +207,6 @@ function cpuOf(pid: number | undefined): number {
     // After the name in parentheses; utime, stime, cutime and cstime are fields 14 to 17.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks) * MS_PER_TICK, 0);
-  } catch {
-    return 0;
-  }
-}
-
-function memoryOf(pid: number | undefined, field: string): number {
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, "utf8");
-    return Math.round(Number(new RegExp(`^${field}:\\s+(\\d+)`, "m").exec(status)?.[1] ?? 0) / 1024);
   } catch {
     return 0;
   }

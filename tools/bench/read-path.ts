@@ -1,8 +1,10 @@
-/** Reads under load: one contract, and lists over many. */
+/** Reads under load: one contract, and lists over many; and how fresh they are. */
 import pg from "pg";
 import type { Agent } from "../../test/support/agent.js";
 import type { Bed } from "./bed.js";
-import { describeLoad, type Load, runLoad, send } from "./load.js";
+import { type FloodResult, measureFloods } from "./flood.js";
+import { describeLoad, type Load, percentiles, runLoad, send } from "./load.js";
+import { createContract } from "./write-path.js";
 
 export interface ReadResult extends Load {
   call: string;
@@ -25,8 +27,27 @@ const LISTS = {
 /** The calls that {@link Bed.startBare} serves too. */
 const BARE = new Set(["Get", "List, newest 50"]);
 
+/** Measures how fresh reads are, the reads themselves, and lists during floods. */
+export async function measureReading(
+  bed: Bed,
+  { seconds, report }: { seconds: number; report(line: string): void },
+): Promise<{ freshness: Freshness; reads: ReadResult[]; floods: FloodResult[] }> {
+  const [reader] = await bed.newAgents(1);
+  if (reader === undefined) throw new Error("There is no agent to read with.");
+  const freshness = await measureFreshness(bed, reader);
+  await bed.mine("automine");
+  const { failure } = await createContract(bed, reader);
+  if (failure !== null) throw new Error(failure);
+  const listed = await fetch(`${bed.service.url}/v1/contracts?limit=1`, {
+    headers: { authorization: `Bearer ${reader.apiKey}` },
+  });
+  const { data } = (await listed.json()) as { data: { id: string }[] };
+  const reads = await measureReads(bed, { id: data[0]?.id ?? "", reader, seconds, report });
+  return { freshness, reads, floods: await measureFloods(bed, { seconds, report }) };
+}
+
 /** Measures Get and List with 32 concurrent readers, over {@link SEEDED} contracts. */
-export async function measureReads(
+async function measureReads(
   bed: Bed,
   { id, reader, seconds, report }: { id: string; reader: Agent; seconds: number; report(line: string): void },
 ): Promise<ReadResult[]> {
@@ -103,4 +124,58 @@ async function seed({ network }: Bed, id: string): Promise<void> {
   } finally {
     await client.end();
   }
+}
+
+export interface Freshness {
+  /** Milliseconds from the block to the visible row. */
+  row: ReturnType<typeof percentiles>;
+  /** Milliseconds from the block to the response of the paid call. */
+  answer: ReturnType<typeof percentiles>;
+}
+
+const BLOCKS = 20;
+const POLL_MS = 2;
+
+/** Creates one contract in each of twenty blocks, which are mined by hand so that their time is known. */
+async function measureFreshness(bed: Bed, agent: Agent): Promise<Freshness> {
+  const { testClient, publicClient, network } = bed;
+  await bed.mine("automine");
+  await testClient.setAutomine(false);
+  const client = new pg.Client({ connectionString: network.databaseUrl });
+  await client.connect();
+  const [row, answer]: [number[], number[]] = [[], []];
+  try {
+    for (let block = 0; block < BLOCKS; block++) {
+      let answeredAt = 0;
+      const created = createContract(bed, agent).then(({ failure }) => {
+        if (failure !== null) throw new Error(failure);
+        answeredAt = performance.now();
+      });
+      await poll(async () => (await testClient.getTxpoolStatus()).pending > 0);
+      await testClient.mine({ blocks: 1 });
+      const minedAt = performance.now();
+      const number = await publicClient.getBlockNumber({ cacheTime: 0 });
+      await poll(async () => {
+        const { rowCount } = await client.query(
+          "select 1 from onchain.escrow_event where block_number = $1",
+          [number.toString()],
+        );
+        return rowCount !== 0;
+      });
+      row.push(performance.now() - minedAt);
+      await created;
+      answer.push(answeredAt - minedAt);
+    }
+  } finally {
+    await client.end();
+  }
+  const ascending = (a: number, b: number) => a - b;
+  return {
+    row: percentiles(row.sort(ascending)),
+    answer: percentiles(answer.sort(ascending)),
+  };
+}
+
+async function poll(isTrue: () => Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
 }

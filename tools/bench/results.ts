@@ -1,17 +1,16 @@
-/** The page docs/benchmarks.md: one section for each part that was measured. */
+/** The page docs/benchmarks.md: one section for each part that was measured, with tables as on the terminal. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, totalmem } from "node:os";
 import { join } from "node:path";
 import { ROOT } from "../../src/root.js";
 import type { SoakResult } from "../soak/run.js";
 import type { FloodResult } from "./flood.js";
-import type { Freshness } from "./freshness.js";
-import { round } from "./load.js";
+import { FLOOD_RATE } from "./flood-source.js";
+import { type Load, round } from "./load.js";
 import type { ProcessesResult } from "./processes.js";
-import type { ReadResult } from "./read-path.js";
+import { type Freshness, type ReadResult, SEEDED } from "./read-path.js";
 import type { StartUp } from "./start-up.js";
-import { TABLES } from "./tables.js";
-import type { WriteResult } from "./write-path.js";
+import { CONCURRENCIES, SYSTEMS, WAVE_PAYMENTS, type WriteResult } from "./write-path.js";
 
 /** The measurements of each part. */
 export interface Results {
@@ -29,6 +28,16 @@ export interface Results {
   start: StartUp;
   soak: SoakResult;
 }
+
+/** One table for each part, in the order of the page. */
+export const TABLES: { [P in keyof Results]: (results: Results[P]) => string } = {
+  write: writeTable,
+  waves: waveTable,
+  processes: processesTable,
+  read: readTables,
+  start: startTable,
+  soak: soakTable,
+};
 
 export const PARTS = Object.keys(TABLES) as (keyof Results)[];
 export const PAGE = "docs/benchmarks.md";
@@ -65,4 +74,132 @@ function describeRun(): string {
   const busy =
     loadBefore < 0.5 ? "" : `; the machine had other work at the same time (load ${round(loadBefore, 1)})`;
   return `Measured on ${new Date().toISOString().slice(0, 10)}, everything on one machine: ${cpus().length} cores (${cpu?.model ?? "unknown"}), ${memory} GiB, Node.js ${process.versions.node}${busy}.`;
+}
+
+function writeTable(writes: WriteResult[]): string {
+  const lines = [
+    "| Chain | Payers | This service | Official facilitator | with nonce manager |",
+    "| --- | ---: | --- | --- | --- |",
+  ];
+  for (const mining of new Set(writes.map((write) => write.mining))) {
+    const measured = writes.filter((write) => write.mining === mining);
+    for (const concurrency of new Set(measured.map((write) => write.concurrency))) {
+      const cells = cellsOf(
+        measured.filter((write) => write.concurrency === concurrency),
+        ({ perSecond, failed, latency: { p50, p95, p99 } }) =>
+          `${perSecond}/s, ${failed} failed, ${p50} / ${p95} / ${p99}`,
+      );
+      lines.push(`| ${mining} | ${concurrency} | ${cells} |`);
+    }
+  }
+  return [...lines, "", cpuTable(writes)].join("\n");
+}
+
+function cpuTable(results: WriteResult[]): string {
+  return [
+    "| Processor time a payment, ms | This service | Official facilitator | with nonce manager | SQL statements, RPC requests of this service |",
+    "| --- | --- | --- | --- | --- |",
+    ...results
+      .filter(({ system }) => system === SYSTEMS[0])
+      .map(({ mining, concurrency, sent }) => {
+        const same = results.filter((one) => one.mining === mining && one.concurrency === concurrency);
+        const cells = cellsOf(same, ({ cpu }) =>
+          Object.entries(cpu)
+            .map(([name, ms]) => `${name} ${ms}`)
+            .join(", "),
+        );
+        return `| ${mining}, ${concurrency} payers | ${cells} | ${sent?.sql}, ${sent?.rpc} |`;
+      }),
+  ].join("\n");
+}
+
+function waveTable(waves: WriteResult[]): string {
+  const rows = CONCURRENCIES.slice(1).map((concurrency) => {
+    const cells = cellsOf(
+      waves.filter((wave) => wave.concurrency === concurrency),
+      ({ succeeded, perSecond }) => `${succeeded} of ${Math.max(WAVE_PAYMENTS, concurrency)}, ${perSecond}/s`,
+    );
+    return `| ${concurrency} | ${cells} |`;
+  });
+  return [
+    "| At once | This service | Official facilitator | with nonce manager |",
+    "| ---: | --- | --- | --- |",
+    ...rows,
+  ].join("\n");
+}
+
+function cellsOf(results: readonly WriteResult[], describe: (result: WriteResult) => string): string {
+  const cells = SYSTEMS.map((system) => {
+    const found = results.find((result) => result.system === system);
+    return found === undefined ? "" : describe(found);
+  });
+  return cells.join(" | ");
+}
+
+function processesTable(results: Results["processes"]): string {
+  const cell = ({ perSecond, failed, latency: { p50, p95 } }: Load) =>
+    `${perSecond}/s, ${failed} failed, ${p50} / ${p95}`;
+  return [
+    `| API processes | Payments, 1 s blocks, ${results[0]?.payments.concurrency} payers | Get, ${results[0]?.gets.concurrency} concurrent |`,
+    "| ---: | --- | --- |",
+    ...results.map(({ processes, payments, gets }) => `| ${processes} | ${cell(payments)} | ${cell(gets)} |`),
+  ].join("\n");
+}
+
+function readTables({
+  reads,
+  floods,
+  freshness: { row, answer },
+  memory: { idle, loaded },
+}: Results["read"]): string {
+  const concurrency = reads[0]?.concurrency ?? 0;
+  return [
+    `| Read (${concurrency} concurrent, ${SEEDED.toLocaleString("en")} contracts) | per second | failed | p50 / p95 / p99 ms | bare Hono and pg, share of it |`,
+    "| --- | ---: | ---: | --- | --- |",
+    ...reads.map(({ call, perSecond, failed, latency: { p50, p95, p99 }, bare }) => {
+      const compared = bare ? `${bare.perSecond}, ${round(perSecond / bare.perSecond, 2)}` : "";
+      return `| ${call} | ${perSecond} | ${failed} | ${p50} / ${p95} / ${p99} | ${compared} |`;
+    }),
+    "",
+    `| List, newest 50, while ${FLOOD_RATE.toLocaleString("en")} requests a second come from one IP address | p50 / p95 / p99 ms | failed |`,
+    "| --- | --- | ---: |",
+    ...floods.map(
+      ({ flood, victim: { latency, failed } }) =>
+        `| ${flood} | ${latency.p50} / ${latency.p95} / ${latency.p99} | ${failed} |`,
+    ),
+    "",
+    "| | |",
+    "| --- | ---: |",
+    `| From a block to the visible row, p50 / p95 | ${row.p50} / ${row.p95} ms |`,
+    `| From a block to the response of the paid call, p50 / p95 | ${answer.p50} / ${answer.p95} ms |`,
+    ...Object.entries(idle).map(
+      ([name, before]) => `| Memory of the ${name}: idle / after load | ${before} / ${loaded[name]} MiB |`,
+    ),
+  ].join("\n");
+}
+
+function startTable({ clone, first, again }: Results["start"]): string {
+  return [
+    "| From `npm start` to ready | Seconds |",
+    "| --- | ---: |",
+    `| new clone, install included | ${clone} |`,
+    `| new data folder | ${first} |`,
+    `| existing data | ${again} |`,
+  ].join("\n");
+}
+
+function soakTable({ minutes, agents, contracts, payments, checks, usage }: Results["soak"]): string {
+  return [
+    `${minutes} minutes, ${agents} agents, ${contracts} contracts, ${payments} payments signed.`,
+    "",
+    "| Check | Checked | Wrong |",
+    "| --- | ---: | ---: |",
+    ...checks.map(({ name, looked, wrong }) => `| ${name} | ${looked} | ${wrong.length} |`),
+    "",
+    "| MiB | first | highest in the first half hour | highest later | last |",
+    "| --- | ---: | ---: | ---: | ---: |",
+    ...[...usage].map(
+      ([name, { first, early, late, last }]) => `| ${name} | ${first} | ${early} | ${late} | ${last} |`,
+    ),
+  ].join("\n");
 }

@@ -5,14 +5,12 @@
  */
 import { parseArgs } from "node:util";
 import { soak } from "../soak/run.js";
-import { type Bed, startBed } from "./bed.js";
-import { measureFloods } from "./flood.js";
-import { measureFreshness } from "./freshness.js";
+import { startBed } from "./bed.js";
 import { measureProcesses } from "./processes.js";
-import { measureReads } from "./read-path.js";
+import { measureReading } from "./read-path.js";
 import { PAGE, PARTS, type Results, tablesOf, writePage } from "./results.js";
 import { measureStartUp } from "./start-up.js";
-import { createContract, measureWaves, measureWrites } from "./write-path.js";
+import { measureWaves, measureWrites } from "./write-path.js";
 
 const { values, positionals: asked } = parseArgs({
   allowPositionals: true,
@@ -40,7 +38,8 @@ if (parts.some((part) => part !== "start" && part !== "soak")) {
     if (parts.includes("write")) results.write = await measureWrites(bed, { seconds, report });
     if (parts.includes("processes")) results.processes = await measureProcesses(bed, { seconds, report });
     if (parts.includes("read")) {
-      results.read = { ...(await measureReading(bed)), memory: { idle, loaded: bed.memory() } };
+      const read = await measureReading(bed, { seconds, report });
+      results.read = { ...read, memory: { idle, loaded: bed.memory() } };
     }
   } finally {
     await bed.stop();
@@ -50,18 +49,3 @@ if (parts.includes("start")) results.start = await measureStartUp();
 if (parts.includes("soak")) results.soak = await soak({ minutes, agents, seed: 1 });
 writePage(results);
 console.log(`\n${[...tablesOf(results).values()].join("\n\n")}\n\nWritten to ${PAGE}.`);
-
-async function measureReading(bed: Bed): Promise<Omit<Results["read"], "memory">> {
-  const [reader] = await bed.newAgents(1);
-  if (reader === undefined) throw new Error("There is no agent to read with.");
-  const freshness = await measureFreshness(bed, reader);
-  await bed.mine("automine");
-  const { failure } = await createContract(bed, reader);
-  if (failure !== null) throw new Error(failure);
-  const listed = await fetch(`${bed.service.url}/v1/contracts?limit=1`, {
-    headers: { authorization: `Bearer ${reader.apiKey}` },
-  });
-  const { data } = (await listed.json()) as { data: { id: string }[] };
-  const reads = await measureReads(bed, { id: data[0]?.id ?? "", reader, seconds, report });
-  return { freshness, reads, floods: await measureFloods(bed, { seconds, report }) };
-}

@@ -10,7 +10,7 @@ import { describeLoad, type Load, type Outcome, round, runLoad, runWaves, send }
 
 export interface WriteResult extends Load {
   mining: Mining;
-  system: "working-contracts" | "facilitator" | "facilitator + nonce manager";
+  system: (typeof SYSTEMS)[number];
   /** Processor time per settled payment, quotes included, in ms by process. */
   cpu: Record<string, number>;
   /** What the service sent per settled payment, its background work included; null for a facilitator. */
@@ -26,7 +26,7 @@ export const WAVE_PAYMENTS = 256;
 const WARM_UP = 20;
 const PRICE = "50";
 
-const SYSTEMS = ["facilitator", "facilitator + nonce manager", "working-contracts"] as const;
+export const SYSTEMS = ["working-contracts", "facilitator", "facilitator + nonce manager"] as const;
 
 /** Signs a payment. The returned function makes the paid call and measures it. */
 type Prepare = (agent: Agent) => Promise<() => Promise<Outcome>>;

@@ -62,15 +62,17 @@ function usageOf(cluster: Cluster): [name: string, mib: number | undefined][] {
     ],
   );
   return [
-    ...pids.map(([name, pid]): [string, number | undefined] => [name, pid && residentMib(pid)]),
+    ...pids.map(([name, pid]): [string, number | undefined] => [name, memoryOf(pid)]),
     ["disk: database", folderMib(join(cluster.dir, "postgres"))],
     ["disk: logs", folderMib(join(cluster.dir, "logs"))],
   ];
 }
 
-function residentMib(pid: number): number | undefined {
+/** Memory of a process in MiB, by a field of /proc; undefined if there is no such process. */
+export function memoryOf(pid: number | undefined, field = "VmRSS"): number | undefined {
   try {
-    const [, kib] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    const [, kib] = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(status) ?? [];
     return kib === undefined ? undefined : Math.round((Number(kib) * 1024) / BYTES_PER_MIB);
   } catch {
     return undefined;
