@@ -1,6 +1,4 @@
-/**
- * What a flood of requests from one IP address does to the lists that others read.
- */
+/** Lists that others read during a flood of requests from one IP address. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -12,7 +10,7 @@ import type { FloodOrder } from "./flood-source.js";
 import { describeLoad, type Load, runLoad, send } from "./load.js";
 
 export interface FloodResult {
-  /** What the flood asks for. */
+  /** The kind of requests in the flood. */
   flood: string;
   victim: Load;
 }

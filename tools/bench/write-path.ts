@@ -13,7 +13,7 @@ export interface WriteResult extends Load {
   system: (typeof SYSTEMS)[number];
   /** Processor time per settled payment, quotes included, in ms by process. */
   cpu: Record<string, number>;
-  /** What the service sent per settled payment, its background work included; null for a facilitator. */
+  /** Sent by the service per settled payment, its background work included; null for a facilitator. */
   sent: Counts | null;
 }
 
