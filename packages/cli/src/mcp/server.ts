@@ -27,8 +27,9 @@ export function createMcpServer({ agent, outputs, access, unfinished }: ServerOp
     { name: "working-contracts", version: "1.0.0" },
     { instructions: INSTRUCTIONS },
   );
-  addReadTools(server, { agent, outputs });
-  if (access !== "public") addPrivateTools(server, { agent, outputs });
+  const tool = addingReadTools(server);
+  addReadTools(tool, { agent, outputs });
+  if (access !== "public") addPrivateTools(tool, { agent, outputs });
   if (access === "write") addWriteTools(server, { agent, outputs, unfinished });
   addResources(server, agent);
   addPrompts(server, agent);
@@ -36,18 +37,21 @@ export function createMcpServer({ agent, outputs, access, unfinished }: ServerOp
 }
 
 type Shape = Record<string, z.ZodType>;
+type AddReadTool = <Input extends Shape>(tool: {
+  name: string;
+  description: string;
+  input: Input;
+  output: z.ZodType;
+  read(input: z.infer<z.ZodObject<Input>>, signal: AbortSignal): Promise<object>;
+}) => void;
 
-/** Adds a tool that signs nothing and changes nothing. */
-function addRead<Input extends Shape>(
-  server: McpServer,
-  name: string,
-  config: { description: string; input: Input; output: z.ZodType },
-  read: (input: z.infer<z.ZodObject<Input>>, signal: AbortSignal) => Promise<object>,
-): void {
-  const { description, input: inputSchema, output: outputSchema } = config;
-  const run = (input: never, { signal }: { signal: AbortSignal }) => toolResult(() => read(input, signal));
+/** Adds tools that sign nothing and change nothing. */
+function addingReadTools(server: McpServer): AddReadTool {
   const annotations = { readOnlyHint: true, openWorldHint: true };
-  server.registerTool(name, { description, inputSchema, outputSchema, annotations } as never, run as never);
+  return ({ name, description, input: inputSchema, output: outputSchema, read }) => {
+    const run = (input: never, { signal }: { signal: AbortSignal }) => toolResult(() => read(input, signal));
+    server.registerTool(name, { description, inputSchema, outputSchema, annotations } as never, run as never);
+  };
 }
 
 const MAX_WAIT_SECONDS = 300;
@@ -59,218 +63,157 @@ const page = {
 };
 const nextCursor = z.string().nullable();
 
-function addReadTools(server: McpServer, { agent, outputs }: Pick<ServerOptions, "agent" | "outputs">): void {
+function addReadTools(tool: AddReadTool, { agent, outputs }: Pick<ServerOptions, "agent" | "outputs">): void {
   const contract = outputs("GET /v1/contracts/{id}");
-  addRead(
-    server,
-    "get_network",
-    {
-      description: "Your address, the chain, its time and the stablecoin",
-      input: {},
-      output: z.looseObject({ you: z.string(), now: z.number() }),
+  tool({
+    name: "get_network",
+    description: "Your address, the chain, its time and the stablecoin",
+    input: {},
+    output: z.looseObject({ you: z.string(), now: z.number() }),
+    read: async () => ({ you: agent.address, ...agent.network, now: await agent.now() }),
+  });
+  tool({
+    name: "get_protocol",
+    description: "Fee, stake and bond ratios, and the API's limits",
+    input: {},
+    output: z.object({ parameters: outputs("GET /v1/protocol"), limits: outputs("GET /v1/limits") }),
+    read: async () => ({ parameters: await agent.protocol(), limits: await agent.limits() }),
+  });
+  tool({
+    name: "list_contracts",
+    description: "List contracts, newest first unless sorted otherwise",
+    input: {
+      status: z.string().optional().describe("Status, prefix (settled-*) or group (open, active, closed)"),
+      client: z.string().optional(),
+      worker: z.string().optional(),
+      backupAgent: z.string().optional(),
+      initiator: z.enum(["client", "worker"]).optional(),
+      awardMethod: z.enum(["direct_award", "open_tender"]).optional(),
+      application: z.enum(["usageticket"]).optional(),
+      minPrice: z.string().optional(),
+      maxPrice: z.string().optional(),
+      q: z.string().optional().describe("Words that title or description must have"),
+      sort: z
+        .enum(["createdAt", "budgetOrPrice", "matchDeadline", "deliveryDeadline", "reviewDeadline"])
+        .optional(),
+      descending: z.boolean().default(true).describe("With sort: the highest or latest first"),
+      ...page,
     },
-    async () => ({ you: agent.address, ...agent.network, now: await agent.now() }),
-  );
-  addRead(
-    server,
-    "get_protocol",
-    {
-      description: "Fee, stake and bond ratios, and the API's limits",
-      input: {},
-      output: z.object({ parameters: outputs("GET /v1/protocol"), limits: outputs("GET /v1/limits") }),
-    },
-    async () => ({ parameters: await agent.protocol(), limits: await agent.limits() }),
-  );
-  addRead(
-    server,
-    "list_contracts",
-    {
-      description: "List contracts, newest first unless sorted otherwise",
-      input: {
-        status: z.string().optional().describe("Status, prefix (settled-*) or group (open, active, closed)"),
-        client: z.string().optional(),
-        worker: z.string().optional(),
-        backupAgent: z.string().optional(),
-        initiator: z.enum(["client", "worker"]).optional(),
-        awardMethod: z.enum(["direct_award", "open_tender"]).optional(),
-        application: z.enum(["usageticket"]).optional(),
-        minPrice: z.string().optional(),
-        maxPrice: z.string().optional(),
-        q: z.string().optional().describe("Words that title or description must have"),
-        sort: z
-          .enum(["createdAt", "budgetOrPrice", "matchDeadline", "deliveryDeadline", "reviewDeadline"])
-          .optional(),
-        descending: z.boolean().default(true).describe("With sort: the highest or latest first"),
-        ...page,
-      },
-      output: z.object({ items: z.array(contract), nextCursor }),
-    },
-    ({ sort, descending, ...query }) => {
+    output: z.object({ items: z.array(contract), nextCursor }),
+    read({ sort, descending, ...query }) {
       const order = sort === undefined ? {} : { sort: `${descending ? "-" : ""}${sort}` as "createdAt" };
       return agent.list({ ...given(query), ...order });
     },
-  );
-  const byContract = (
-    name: string,
-    description: string,
-    output: z.ZodType,
-    read: (id: string) => Promise<object>,
-  ) => addRead(server, name, { description, input: id, output }, (input) => read(input.id));
-  byContract("get_contract", "Get a contract with all its fields", contract, agent.get);
-  byContract(
-    "get_terms",
-    "Get the terms that a contract's address commits to",
-    outputs("GET /v1/contracts/{id}/terms"),
-    agent.terms,
-  );
-  byContract(
-    "get_settlement",
-    "Get each payment of a contract and its state",
-    outputs("GET /v1/contracts/{id}/settlement"),
-    agent.settlement,
-  );
-  byContract(
-    "get_ledger",
-    "Get every movement of a contract's money, against its escrow's balance",
-    outputs("GET /v1/contracts/{id}/ledger"),
-    agent.ledger,
-  );
+  });
+  tool({
+    name: "get_contract",
+    description: "Get a contract with all its fields",
+    input: id,
+    output: contract,
+    read: (input) => agent.get(input.id),
+  });
+  for (const [part, description, read] of [
+    ["terms", "Get the terms that a contract's address commits to", agent.terms],
+    ["settlement", "Get each payment of a contract and its state", agent.settlement],
+    ["ledger", "Get every movement of a contract's money, against its escrow's balance", agent.ledger],
+  ] as const) {
+    const output = outputs(`GET /v1/contracts/{id}/${part}`);
+    tool({ name: `get_${part}`, description, input: id, output, read: (input) => read(input.id) });
+  }
   for (const [list, description] of [
     ["checkpoints", "List the worker's progress reports, oldest first"],
     ["complaints", "List the complaints about a contract's parties, oldest first"],
   ] as const) {
     const endpoint = `GET /v1/contracts/{id}/${list}` as const;
-    addRead(
-      server,
-      `list_${list}`,
-      {
-        description: `${description}; all of them without limit and cursor`,
-        input: { ...id, ...page },
-        output: z.object({ items: outputs(endpoint), nextCursor }),
-      },
-      async ({ id: contractId, ...query }) => {
+    tool({
+      name: `list_${list}`,
+      description: `${description}; all of them without limit and cursor`,
+      input: { ...id, ...page },
+      output: z.object({ items: outputs(endpoint), nextCursor }),
+      async read({ id: contractId, ...query }) {
         const { data, nextCursor = null } = await agent.call(endpoint, {
           path: { id: contractId },
           query: given(query),
         });
         return { items: data, nextCursor };
       },
-    );
+    });
   }
-  addRead(
-    server,
-    "prove_checkpoint",
-    {
-      description: "Prove a progress report against the root that the delivery anchored on chain",
-      input: { ...id, checkpointId: z.string() },
-      output: outputs("GET /v1/contracts/{id}/checkpoints/{checkpointId}/proof"),
+  tool({
+    name: "prove_checkpoint",
+    description: "Prove a progress report against the root that the delivery anchored on chain",
+    input: { ...id, checkpointId: z.string() },
+    output: outputs("GET /v1/contracts/{id}/checkpoints/{checkpointId}/proof"),
+    read: (input) => agent.proveCheckpoint(input.id, input.checkpointId),
+  });
+  for (const [part, description, read] of [
+    ["workload", "Get an agent's contracts and votes", agent.workload],
+    ["record", "Get counts of an agent's results", agent.record],
+    ["profile", "Get an agent's self-declared name and bio", agent.profile],
+    ["stake", "Get an agent's stake as a Backup Agent", agent.stakeOf],
+  ] as const) {
+    const output = outputs(`GET /v1/agents/{address}/${part}`);
+    tool({ name: `get_${part}`, description, input: address, output, read: (input) => read(input.address) });
+  }
+  tool({
+    name: "list_events",
+    description: "List what happened after a position, oldest first; pass nextAfter on",
+    input: {
+      after: z.string().describe("0 for everything, latest for the newest position"),
+      contractId: ContractIdSchema.optional(),
+      agent: z.string().optional().describe("Only events that concern this address"),
+      type: z.string().optional().describe("Types and prefixes, such as contract.*,payout.paid"),
+      limit: z.number().int().min(1).max(200).default(50),
     },
-    (input) => agent.proveCheckpoint(input.id, input.checkpointId),
-  );
-  const byAgent = (
-    name: string,
-    description: string,
-    output: z.ZodType,
-    read: (address?: string) => Promise<object>,
-  ) => addRead(server, name, { description, input: address, output }, (input) => read(input.address));
-  byAgent(
-    "get_workload",
-    "Get an agent's contracts and votes",
-    outputs("GET /v1/agents/{address}/workload"),
-    agent.workload,
-  );
-  byAgent(
-    "get_record",
-    "Get counts of an agent's results",
-    outputs("GET /v1/agents/{address}/record"),
-    agent.record,
-  );
-  byAgent(
-    "get_profile",
-    "Get an agent's self-declared name and bio",
-    outputs("GET /v1/agents/{address}/profile"),
-    agent.profile,
-  );
-  byAgent(
-    "get_stake",
-    "Get an agent's stake as a Backup Agent",
-    outputs("GET /v1/agents/{address}/stake"),
-    agent.stakeOf,
-  );
-  addRead(
-    server,
-    "list_events",
-    {
-      description: "List what happened after a position, oldest first; pass nextAfter on",
-      input: {
-        after: z.string().describe("0 for everything, latest for the newest position"),
-        contractId: ContractIdSchema.optional(),
-        agent: z.string().optional().describe("Only events that concern this address"),
-        type: z.string().optional().describe("Types and prefixes, such as contract.*,payout.paid"),
-        limit: z.number().int().min(1).max(200).default(50),
-      },
-      output: outputs("GET /v1/events", "body"),
+    output: outputs("GET /v1/events", "body"),
+    read: (query) => agent.call("GET /v1/events", { query: given(query) }),
+  });
+  tool({
+    name: "wait_for_status",
+    description: "Wait until a contract has a status, such as matched or settled-*",
+    input: {
+      ...id,
+      status: z.string(),
+      timeoutSeconds: z.number().int().min(1).max(MAX_WAIT_SECONDS).default(60),
     },
-    (query) => agent.call("GET /v1/events", { query: given(query) }),
-  );
-  addRead(
-    server,
-    "wait_for_status",
-    {
-      description: "Wait until a contract has a status, such as matched or settled-*",
-      input: {
-        ...id,
-        status: z.string(),
-        timeoutSeconds: z.number().int().min(1).max(MAX_WAIT_SECONDS).default(60),
-      },
-      output: contract,
-    },
-    (input, signal) =>
+    output: contract,
+    read: (input, signal) =>
       agent.waitFor(input.id, input.status, { timeoutMs: input.timeoutSeconds * 1000, signal }),
-  );
+  });
 }
 
 /** Tools for data that the service shows only to this agent: references, sealed votes, readers of references. */
 function addPrivateTools(
-  server: McpServer,
+  tool: AddReadTool,
   { agent, outputs }: Pick<ServerOptions, "agent" | "outputs">,
 ): void {
-  addRead(
-    server,
-    "read_reference",
-    {
-      description: "Decrypt a reference of a contract, if you may read it",
-      input: { ...id, field: z.enum(["supplementaryMaterials", "delivery"]) },
-      output: z.object({ reference: z.string().nullable() }),
+  tool({
+    name: "read_reference",
+    description: "Decrypt a reference of a contract, if you may read it",
+    input: { ...id, field: z.enum(["supplementaryMaterials", "delivery"]) },
+    output: z.object({ reference: z.string().nullable() }),
+    read: async (input) => ({ reference: await agent.reveal(input.id, input.field) }),
+  });
+  tool({
+    name: "list_votes",
+    description: "List votes, newest first; sealed until the tally",
+    input: {
+      id: ContractIdSchema.optional(),
+      client: z.string().optional(),
+      worker: z.string().optional(),
+      backupAgent: z.string().optional().describe("Only this address's votes"),
+      status: z.string().optional().describe("Status of the contract, as for list_contracts"),
+      majorityOutcome: z.enum(OUTCOMES).optional(),
+      ...page,
     },
-    async (input) => ({ reference: await agent.reveal(input.id, input.field) }),
-  );
-  addRead(
-    server,
-    "list_votes",
-    {
-      description: "List votes, newest first; sealed until the tally",
-      input: {
-        id: ContractIdSchema.optional(),
-        client: z.string().optional(),
-        worker: z.string().optional(),
-        backupAgent: z.string().optional().describe("Only this address's votes"),
-        status: z.string().optional().describe("Status of the contract, as for list_contracts"),
-        majorityOutcome: z.enum(OUTCOMES).optional(),
-        ...page,
-      },
-      output: z.object({ items: outputs("GET /v1/contracts/{id}/votes"), nextCursor }),
-    },
-    ({ id: contractId, ...query }) => agent.votes(given({ contractId, ...query })),
-  );
-  addRead(
-    server,
-    "list_key_releases",
-    {
-      description: "List who received the keys of a contract's references (its parties)",
-      input: { ...id, ...page },
-      output: z.object({ items: outputs("GET /v1/contracts/{id}/keys/releases"), nextCursor }),
-    },
-    ({ id: contractId, ...query }) => agent.keyReleases(contractId, given(query)),
-  );
+    output: z.object({ items: outputs("GET /v1/contracts/{id}/votes"), nextCursor }),
+    read: ({ id: contractId, ...query }) => agent.votes(given({ contractId, ...query })),
+  });
+  tool({
+    name: "list_key_releases",
+    description: "List who received the keys of a contract's references (its parties)",
+    input: { ...id, ...page },
+    output: z.object({ items: outputs("GET /v1/contracts/{id}/keys/releases"), nextCursor }),
+    read: ({ id: contractId, ...query }) => agent.keyReleases(contractId, given(query)),
+  });
 }

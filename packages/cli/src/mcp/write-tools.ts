@@ -36,110 +36,103 @@ export function addWriteTools(server: McpServer, { agent, outputs, unfinished }:
     ["cancel_contract", "Cancel a contract that no one has accepted", agent.cancel],
   ];
   for (const [name, description, perform] of actions) {
-    const config = { description, inputSchema: { id: ContractIdSchema }, outputSchema: contract };
-    tool(name, config, ({ id }) => perform(id));
+    tool({
+      name,
+      description,
+      input: { id: ContractIdSchema },
+      output: contract,
+      perform: ({ id }) => perform(id),
+    });
   }
-  tool(
-    "deliver",
-    {
-      description: "Deliver a reference (a hash or URI), sealed to the client's key if it has published one",
-      inputSchema: {
-        id: ContractIdSchema,
-        reference: z.string(),
-        seal: z
-          .boolean()
-          .optional()
-          .describe("true: refuse to deliver if the service could read the reference; false: do not seal it"),
-      },
-      outputSchema: contract,
+  tool({
+    name: "deliver",
+    description: "Deliver a reference (a hash or URI), sealed to the client's key if it has published one",
+    input: {
+      id: ContractIdSchema,
+      reference: z.string(),
+      seal: z
+        .boolean()
+        .optional()
+        .describe("true: refuse to deliver if the service could read the reference; false: do not seal it"),
     },
-    ({ id, reference, ...options }) => agent.deliver(id, reference, given(options)),
-  );
-  tool(
-    "submit_checkpoint",
-    {
-      description: "Report progress of continuous work; does not end the contract",
-      inputSchema: {
-        id: ContractIdSchema,
-        fromSequence: z.number().int(),
-        toSequence: z.number().int(),
-        merkleRoot: z.string(),
-        lastReceiptHash: z.string(),
-        teeMeasurement: z.string(),
-        teeSignature: z.string(),
-        data: z.record(z.string(), z.unknown()),
-        checkpointedAt: z.string().describe("ISO 8601, not later than the chain's time"),
-      },
-      outputSchema: outputs("POST /v1/contracts/{id}/checkpoint"),
+    output: contract,
+    perform: ({ id, reference, ...options }) => agent.deliver(id, reference, given(options)),
+  });
+  tool({
+    name: "submit_checkpoint",
+    description: "Report progress of continuous work; does not end the contract",
+    input: {
+      id: ContractIdSchema,
+      fromSequence: z.number().int(),
+      toSequence: z.number().int(),
+      merkleRoot: z.string(),
+      lastReceiptHash: z.string(),
+      teeMeasurement: z.string(),
+      teeSignature: z.string(),
+      data: z.record(z.string(), z.unknown()),
+      checkpointedAt: z.string().describe("ISO 8601, not later than the chain's time"),
     },
-    ({ id, ...checkpoint }) => agent.checkpoint(id, checkpoint),
-  );
-  tool(
-    "vote",
-    {
-      description:
-        "Vote on a disputed contract, one outcome per criterion; pays the bond. Only you can open the vote, after voting has ended: this server does so while it runs, unless you entrust the vote to the service",
-      inputSchema: {
-        id: ContractIdSchema,
-        outcomes: z.array(z.enum(OUTCOMES)).min(1).max(10),
-        entrust: z.boolean().default(false).describe("Lets the service read the vote, and open it"),
-      },
-      outputSchema: z.object({
-        votes: outputs("POST /v1/contracts/{id}/votes"),
-        salt: z.string().nullable(),
-      }),
+    output: outputs("POST /v1/contracts/{id}/checkpoint"),
+    perform: ({ id, ...checkpoint }) => agent.checkpoint(id, checkpoint),
+  });
+  tool({
+    name: "vote",
+    description:
+      "Vote on a disputed contract, one outcome per criterion; pays the bond. Only you can open the vote, after voting has ended: this server does so while it runs, unless you entrust the vote to the service",
+    input: {
+      id: ContractIdSchema,
+      outcomes: z.array(z.enum(OUTCOMES)).min(1).max(10),
+      entrust: z.boolean().default(false).describe("Lets the service read the vote, and open it"),
     },
-    ({ id, outcomes, entrust }) => agent.vote(id, outcomes, { entrust }),
-  );
-  tool(
-    "open_votes",
-    {
-      description: "Open each of your sealed votes that can be opened now",
-      inputSchema: {
-        id: ContractIdSchema.optional().describe("Only the vote on this contract"),
-      },
-      outputSchema: z.object({ opened: z.array(z.string()).describe("Contract ids") }),
-    },
-    async (options) => ({ opened: await agent.openVotes({ ...given(options), wait: false }) }),
-  );
+    output: z.object({ votes: outputs("POST /v1/contracts/{id}/votes"), salt: z.string().nullable() }),
+    perform: ({ id, outcomes, entrust }) => agent.vote(id, outcomes, { entrust }),
+  });
+  tool({
+    name: "open_votes",
+    description: "Open each of your sealed votes that can be opened now",
+    input: { id: ContractIdSchema.optional().describe("Only the vote on this contract") },
+    output: z.object({ opened: z.array(z.string()).describe("Contract ids") }),
+    perform: async (options) => ({ opened: await agent.openVotes({ ...given(options), wait: false }) }),
+  });
   const stake = outputs("GET /v1/agents/{address}/stake");
-  tool(
-    "stake",
-    {
-      description: "Stake protocol tokens as a Backup Agent; by default the required amount",
-      inputSchema: { amount: z.string().optional() },
-      outputSchema: stake,
-    },
-    ({ amount }) => agent.stake(amount),
-  );
-  const unstake = { description: "Withdraw the whole stake", inputSchema: {}, outputSchema: stake };
-  tool("unstake", unstake, () => agent.unstake());
-  tool(
-    "file_complaint",
-    {
-      description: "File a complaint about the other party of a contract; moves no money",
-      inputSchema: { id: ContractIdSchema, evidence: z.record(z.string(), z.unknown()) },
-      outputSchema: outputs("POST /v1/contracts/{id}/complaints"),
-    },
-    ({ id, evidence }) => agent.complain(id, evidence),
-  );
-  tool(
-    "set_profile",
-    {
-      description: "Change your own display name or bio; null clears a field",
-      inputSchema: { displayName: z.string().nullable().optional(), bio: z.string().nullable().optional() },
-      outputSchema: outputs("POST /v1/agents/me/profile"),
-    },
-    (changes) => agent.setProfile(given(changes)),
-  );
+  tool({
+    name: "stake",
+    description: "Stake protocol tokens as a Backup Agent; by default the required amount",
+    input: { amount: z.string().optional() },
+    output: stake,
+    perform: ({ amount }) => agent.stake(amount),
+  });
+  tool({
+    name: "unstake",
+    description: "Withdraw the whole stake",
+    input: {},
+    output: stake,
+    perform: () => agent.unstake(),
+  });
+  tool({
+    name: "file_complaint",
+    description: "File a complaint about the other party of a contract; moves no money",
+    input: { id: ContractIdSchema, evidence: z.record(z.string(), z.unknown()) },
+    output: outputs("POST /v1/contracts/{id}/complaints"),
+    perform: ({ id, evidence }) => agent.complain(id, evidence),
+  });
+  tool({
+    name: "set_profile",
+    description: "Change your own display name or bio; null clears a field",
+    input: { displayName: z.string().nullable().optional(), bio: z.string().nullable().optional() },
+    output: outputs("POST /v1/agents/me/profile"),
+    perform: (changes) => agent.setProfile(given(changes)),
+  });
 }
 
 type Shape = Record<string, z.ZodType>;
-type AddTool = <Input extends Shape>(
-  name: string,
-  config: { description: string; inputSchema: Input; outputSchema: z.ZodType },
-  perform: (input: z.infer<z.ZodObject<Input>>) => Promise<object>,
-) => void;
+type AddTool = <Input extends Shape>(tool: {
+  name: string;
+  description: string;
+  input: Input;
+  output: z.ZodType;
+  perform(input: z.infer<z.ZodObject<Input>>): Promise<object>;
+}) => void;
 
 /**
  * Adds tools that sign each payment only once. If the outcome of a call is unknown, or its caller cancelled it before
@@ -187,8 +180,8 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
     },
   );
 
-  return (name, config, perform) => {
-    const schema = z.object(config.inputSchema);
+  return ({ name, description, input: inputSchema, output: outputSchema, perform }) => {
+    const schema = z.object(inputSchema);
     const run = async (input: unknown, { signal }: { signal: AbortSignal }): Promise<CallToolResult> => {
       try {
         const begin = () => perform(schema.parse(input));
@@ -197,41 +190,40 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
         return refusal(error as Error);
       }
     };
-    server.registerTool(name, { ...config, annotations: CHANGES } as never, run as never);
+    const config = { description, inputSchema, outputSchema, annotations: CHANGES };
+    server.registerTool(name, config as never, run as never);
   };
 }
 
 function addPost(tool: AddTool, { agent, contract }: { agent: Agent; contract: z.ZodType }): void {
-  tool(
-    "post_contract",
-    {
-      description: "Post a contract; pays its price (for a listing: the Worker Stake) into its escrow",
-      inputSchema: {
-        title: z.string(),
-        taskDescription: z.string(),
-        acceptanceCriteria: z.array(z.string()).min(1).max(10),
-        price: z.string().describe("Decimal, in the stablecoin"),
-        worker: z.string().optional().describe("Awards it directly to this address"),
-        listing: z.boolean().default(false).describe("Offers work: you are the worker and pay the stake"),
-        client: z.string().optional().describe("With listing: reserves it for this Buyer"),
-        supplementaryMaterials: z.string().optional(),
-        application: z.enum(["usageticket"]).optional().describe("Continuous work, reported by checkpoints"),
-        applicationTerms: z.record(z.string(), z.unknown()).optional(),
-        verificationMode: z.enum(["privacy-preserving"]).optional(),
-        idempotencyKey: z
-          .string()
-          .optional()
-          .describe(
-            "With the same key, options and ISO 8601 times, only one contract is posted; by default random",
-          ),
-        match: deadline("1d"),
-        withdrawal: deadline("2d"),
-        delivery: deadline("3d"),
-        review: deadline("4d"),
-      },
-      outputSchema: contract,
+  tool({
+    name: "post_contract",
+    description: "Post a contract; pays its price (for a listing: the Worker Stake) into its escrow",
+    input: {
+      title: z.string(),
+      taskDescription: z.string(),
+      acceptanceCriteria: z.array(z.string()).min(1).max(10),
+      price: z.string().describe("Decimal, in the stablecoin"),
+      worker: z.string().optional().describe("Awards it directly to this address"),
+      listing: z.boolean().default(false).describe("Offers work: you are the worker and pay the stake"),
+      client: z.string().optional().describe("With listing: reserves it for this Buyer"),
+      supplementaryMaterials: z.string().optional(),
+      application: z.enum(["usageticket"]).optional().describe("Continuous work, reported by checkpoints"),
+      applicationTerms: z.record(z.string(), z.unknown()).optional(),
+      verificationMode: z.enum(["privacy-preserving"]).optional(),
+      idempotencyKey: z
+        .string()
+        .optional()
+        .describe(
+          "With the same key, options and ISO 8601 times, only one contract is posted; by default random",
+        ),
+      match: deadline("1d"),
+      withdrawal: deadline("2d"),
+      delivery: deadline("3d"),
+      review: deadline("4d"),
     },
-    async ({ price, listing, match, withdrawal, delivery, review, ...rest }) => {
+    output: contract,
+    async perform({ price, listing, match, withdrawal, delivery, review, ...rest }) {
       const now = await agent.now();
       const at = (time: string): string =>
         DURATION.test(time) ? new Date((now + secondsOf(time)) * 1000).toISOString() : time;
@@ -245,5 +237,5 @@ function addPost(tool: AddTool, { agent, contract }: { agent: Agent; contract: z
         reviewDeadline: at(review),
       });
     },
-  );
+  });
 }
