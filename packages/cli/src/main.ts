@@ -2,7 +2,6 @@
 import { shortOf } from "@working-contracts/client/chain-check";
 import { Command, CommanderError } from "commander";
 import { addContractCommands } from "./commands/contracts.js";
-import { addFollowCommands } from "./commands/follow.js";
 import { addKeyCommands } from "./commands/key.js";
 import { addMcpCommand } from "./commands/mcp.js";
 import { addOnChainCommands } from "./commands/on-chain.js";
@@ -61,7 +60,6 @@ function createProgram(world: World): Command {
     createContext(command.optsWithGlobals<CommonOptions>(), world);
   addKeyCommands(program, contextOf);
   addContractCommands(program, contextOf);
-  addFollowCommands(program, contextOf);
   addOnChainCommands(program, contextOf);
   addVerifyCommand(program, contextOf);
   addMcpCommand(program, contextOf);

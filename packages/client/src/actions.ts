@@ -1,8 +1,7 @@
 /** Actions of a contract's Client, Worker and Backup Agents, and of an agent for itself. */
 import { parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { encodeCall } from "@working-contracts/protocol/calls";
-import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
-import { computeCriteria } from "@working-contracts/protocol/criteria";
+import { checkpointLeaf, computeCriteria, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
 import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import { depositsOf, disputeBond } from "@working-contracts/protocol/ledger";
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
@@ -12,6 +11,7 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
 import { RefusedToSign } from "./errors.js";
 import type { QuotedPayment } from "./payment.js";
+import { reads } from "./reads.js";
 import { call, dataOf, pay, type Session, type ToEscrow } from "./session.js";
 import { callSigned } from "./sign-action.js";
 import { signChallenge } from "./sign-in.js";
@@ -22,7 +22,7 @@ import type { OpenOptions, VoteOptions, Voting } from "./votes.js";
 export function actions(session: Session) {
   const { network, signer } = session;
   const caller = signer.address.toLowerCase() as Address;
-  const servedTerms = (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/terms", { path: { id } }));
+  const { terms: servedTerms } = reads(session);
   /** Expects a payment to the contract's own escrow, of an amount computed from its proven terms. */
   const toEscrow: ToEscrow = (id, status, dueOf) => async () => {
     const terms = provenTerms(id, await servedTerms(id), network);

@@ -9,7 +9,6 @@ import type { Hex } from "@working-contracts/protocol/types";
 import { actions } from "./actions.js";
 import type { Node } from "./chain-check.js";
 import { deliveries } from "./deliveries.js";
-import { DEPLOYMENTS } from "./deployments.js";
 import { ConnectionError, RefusedToSign, ServiceError } from "./errors.js";
 import { type EventOptions, followEvents, webhooks } from "./events.js";
 import { createHttp, type HttpOptions } from "./http.js";
@@ -78,6 +77,12 @@ export interface ConnectOptions {
 }
 
 export type OperatorPermission = "none" | "all" | { actions: readonly AgentAction[]; until?: Date };
+
+/**
+ * Deployments that this package pins, by the host of their service: a connection to that host accepts no other
+ * addresses. A release adds each public deployment; there is none yet.
+ */
+const DEPLOYMENTS: Readonly<Record<string, PinnedNetwork>> = {};
 
 /** Loaded with the first use: it reads the chain, which agents can do without. */
 const verifying = () => import("./verify/verify.js");

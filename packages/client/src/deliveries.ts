@@ -6,6 +6,7 @@ import type { Node } from "./chain-check.js";
 import { type KeyPair, ownKeysOf, publishKey } from "./encryption-keys.js";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
+import { everyItem, reads } from "./reads.js";
 import { call, dataOf, type Session } from "./session.js";
 import { provenTerms } from "./terms.js";
 import type { Contract, ReferenceField } from "./types.js";
@@ -39,10 +40,10 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     own ??= await ownKeysOf(session);
     return own;
   };
-  const get = (id: string) => dataOf(call(session, "GET /v1/contracts/{id}", { path: { id } }));
+  const { get, terms } = reads(session);
 
   const termsOf = async (id: string) => {
-    const served = await dataOf(call(session, "GET /v1/contracts/{id}/terms", { path: { id } }));
+    const served = await terms(id);
     return { ...provenTerms(id, served, session.network), document: served.document as TermsDocument };
   };
   const escrowOf = async (id: string, node: Node) => {
@@ -229,13 +230,13 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
           call(session, "GET /v1/events", { query: { after: "latest" } }),
         );
         for (const role of ["client", "worker"] as const) {
-          let cursor: string | null | undefined;
-          do {
-            const query = { [role]: me, status: "disputed", limit: 200, ...(cursor && { cursor }) };
-            const page = await patiently(() => call(session, "GET /v1/contracts", { query }));
-            for (const { id } of page.data) if (!signal?.aborted) await serve(id);
-            cursor = page.nextCursor;
-          } while (cursor !== null && !signal?.aborted);
+          const query = { [role]: me, status: "disputed", limit: 200 };
+          const page = (cursor: object) =>
+            patiently(() => call(session, "GET /v1/contracts", { query: { ...query, ...cursor } }));
+          for await (const { id } of everyItem(page)) {
+            if (signal?.aborted) break;
+            await serve(id);
+          }
         }
         const follow = { type: JURY_EVENTS, agent: me, after: nextAfter, ...options };
         for await (const { contractId, type, data } of followEvents(session, follow)) {

@@ -6,8 +6,8 @@ import { encryptionKeyText } from "@working-contracts/protocol/encryption";
 import { hexToBytes } from "@working-contracts/protocol/hex";
 import type { Address } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
-import { secretOf } from "./secrets.js";
 import { call, dataOf, type Session } from "./session.js";
+import { secretOf } from "./wallets.js";
 
 /** Turns 32 bytes into an X25519 private key in PKCS #8 (RFC 8410, section 7). */
 const PKCS8_PREFIX = "302e020100300506032b656e04220420";

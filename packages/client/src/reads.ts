@@ -53,13 +53,8 @@ export function reads(session: Session) {
       dataOf(call(session, "GET /v1/agents/{address}/profile", { path: { address } })),
     apiKeys: async () => {
       const keys = [];
-      let cursor: string | null | undefined;
-      do {
-        const query = cursor ? { cursor } : {};
-        const page = await call(session, "GET /v1/agents/me/api-keys", { query });
-        keys.push(...page.data);
-        cursor = page.nextCursor;
-      } while (cursor);
+      const page = (query: PageQuery) => call(session, "GET /v1/agents/me/api-keys", { query });
+      for await (const key of everyItem(page)) keys.push(key);
       return keys;
     },
     protocol: () => dataOf(call(session, "GET /v1/protocol")),
@@ -70,4 +65,16 @@ export function reads(session: Session) {
 async function pageOf<T>(response: Promise<{ data: T[]; nextCursor: string | null }>): Promise<Page<T>> {
   const { data, nextCursor } = await response;
   return { items: data, nextCursor };
+}
+
+/** Every item of a list, page by page. `read` gets the cursor of its page. */
+export async function* everyItem<T>(
+  read: (page: Pick<PageQuery, "cursor">) => Promise<{ data: T[]; nextCursor?: string | null }>,
+): AsyncGenerator<T, void> {
+  let cursor: string | null | undefined;
+  do {
+    const page = await read(cursor ? { cursor } : {});
+    yield* page.data;
+    cursor = page.nextCursor;
+  } while (cursor);
 }

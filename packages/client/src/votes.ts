@@ -15,11 +15,11 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import type { escrowAt, Node } from "./chain-check.js";
 import { isOutage, RefusedToSign, ServiceError } from "./errors.js";
 import { pause } from "./http.js";
-import { secretOf } from "./secrets.js";
-import { call, dataOf, pay, type Session, type ToEscrow } from "./session.js";
+import { everyItem, reads } from "./reads.js";
+import { call, pay, type Session, type ToEscrow } from "./session.js";
 import type { Outcome, PinnedNetwork, Vote } from "./types.js";
 import { waitUntil } from "./wait.js";
-import type { Signer } from "./wallets.js";
+import { type Signer, secretOf } from "./wallets.js";
 
 export interface VoteOptions {
   /** Lets the service seal, keep and open the votes; it can read them before the tally. */
@@ -67,7 +67,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
   const voter = signer.address.toLowerCase() as Address;
   const ballotOf = (id: string) => ({ chainId: network.chainId, escrow: id.toLowerCase() as Address, voter });
 
-  const contractOf = (id: string) => dataOf(call(session, "GET /v1/contracts/{id}", { path: { id } }));
+  const { get } = reads(session);
   const kept = votesKey(network);
   /** Contracts on which nothing is left to open. */
   const done = new Set<string>();
@@ -76,20 +76,16 @@ export function votes(session: Session, toEscrow: ToEscrow) {
   /** The caller's votes in disputes, as the service lists them: whether only the caller can open them, by contract. */
   async function listed(): Promise<Map<string, boolean>> {
     const isSealed = new Map<string, boolean>();
-    let cursor: string | null | undefined;
-    do {
-      const query = { backupAgent: voter, status: "disputed", limit: 200, ...(cursor && { cursor }) };
-      const page = await call(session, "GET /v1/votes", { query });
-      for (const { contractId, vote } of page.data) isSealed.set(contractId, vote === null);
-      cursor = page.nextCursor;
-    } while (cursor !== null);
+    const query = { backupAgent: voter, status: "disputed", limit: 200 };
+    const page = (cursor: object) => call(session, "GET /v1/votes", { query: { ...query, ...cursor } });
+    for await (const { contractId, vote } of everyItem(page)) isSealed.set(contractId, vote === null);
     return isSealed;
   }
 
   /** Opens one vote if it is due, as the service says. Throws if it does not list a vote in a dispute. */
   async function openListed(id: string, list: Map<string, boolean> | null, given?: Hex): Promise<boolean> {
     if (list !== null && !list.get(id)) {
-      if (!list.has(id) && (await contractOf(id)).status === "disputed")
+      if (!list.has(id) && (await get(id)).status === "disputed")
         throw new NotOpened(`The service does not list your vote on ${id}: ${ALONE}`);
       done.add(id);
       return false;

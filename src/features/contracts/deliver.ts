@@ -1,5 +1,5 @@
 /** POST /v1/contracts/{id}/delivery: stores the reference encrypted; its hash and the checkpoints' root go on chain. */
-import { computeCriteria } from "@working-contracts/protocol/criteria";
+import { computeCriteria } from "@working-contracts/protocol/checkpoints";
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { eq } from "drizzle-orm";

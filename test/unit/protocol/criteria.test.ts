@@ -1,4 +1,4 @@
-import { computeCriteria } from "@working-contracts/protocol/criteria";
+import { computeCriteria } from "@working-contracts/protocol/checkpoints";
 import { describe, expect, test } from "vitest";
 
 const outcome = (rule: unknown, metrics: Record<string, unknown> | null) =>

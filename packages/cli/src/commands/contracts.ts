@@ -1,5 +1,6 @@
 /** Commands for a contract's parties and Backup Agents. */
 
+import { secondsOf } from "@working-contracts/client/connect";
 import { ifAllowed } from "@working-contracts/client/errors";
 import {
   type Agent,
@@ -8,6 +9,7 @@ import {
   type Duration,
   type Outcome,
   ServiceError,
+  type Settlement,
 } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { type Command, Option } from "commander";
@@ -18,6 +20,11 @@ import { describeContract, fields, plain, table } from "../terminal.js";
 interface VoteOptions {
   entrust?: boolean;
   wait: boolean;
+}
+
+interface WaitOptions {
+  until: string;
+  timeout: string;
 }
 
 interface PostOptions {
@@ -36,6 +43,7 @@ interface PostOptions {
   review: Duration;
 }
 
+const POLL_MS = 500;
 const collect = (value: string, earlier: string[]): string[] => [...earlier, value];
 
 export function addContractCommands(program: Command, contextOf: (command: Command) => Context): void {
@@ -229,6 +237,36 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       const stake = await (await context.agent()).unstake();
       context.out.result(stake, () => `releasable at ${stake.releasableAt}`);
     });
+
+  program
+    .command("watch <id>")
+    .description("wait until a contract has a status; print each change to stderr")
+    .option("--until <statuses>", "comma-separated statuses or prefixes", "settled-*,cancelled-*")
+    .option("--timeout <duration>", "maximum time to wait", "30d")
+    .action(async (id: string, { until, timeout }: WaitOptions, command: Command) => {
+      const { out, agent } = contextOf(command);
+      const contract = await (await agent()).waitFor(id, until.split(","), {
+        timeoutMs: secondsOf(timeout) * 1000,
+        intervalMs: POLL_MS,
+        onChange: ({ status }) => out.progress(`${id} is ${status}`),
+      });
+      out.result(contract, () => contract.status);
+    });
+
+  program
+    .command("settle <id>")
+    .description("wait until an ended contract is paid out")
+    .option("--timeout <duration>", "maximum time to wait", "5m")
+    .action(async (id: string, { timeout }: { timeout: string }, command: Command) => {
+      const context = contextOf(command);
+      const agent = await context.agent();
+      const settlement = await agent.waitForPayout(id, {
+        timeoutMs: secondsOf(timeout) * 1000,
+        intervalMs: POLL_MS,
+        onChange: ({ status }) => context.out.progress(`${id} is ${status}`),
+      });
+      context.out.result(settlement, () => settlementText(settlement));
+    });
 }
 
 /** Posts with a transaction of one's own, and waits a while until the service shows the contract. */
@@ -293,6 +331,11 @@ function listText(contracts: readonly Contract[], nextCursor: string | null): st
   ]);
   const more = nextCursor === null ? [] : [`Next page: --cursor ${nextCursor}`];
   return [table(["id", "status", "price", "title"], rows), ...more].join("\n");
+}
+
+function settlementText({ status, ending, legs }: Settlement): string {
+  const rows = legs.map(({ name, to, address, amount, state }) => [name, to, address ?? "", amount, state]);
+  return `${status}, ended by ${ending}\n${table(["payment", "to", "address", "amount", "state"], rows)}`;
 }
 
 export function outcomeOf(word: string): Outcome {

@@ -1,6 +1,5 @@
 /** Rebuilds a contract from the chain, and checks every response of the service about it, as far as it answers. */
-import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
-import { computeCriteria } from "@working-contracts/protocol/criteria";
+import { checkpointLeaf, computeCriteria, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
 import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import type { Address } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
