@@ -311,6 +311,33 @@ it("row 26: an authorization that expires in the queue is reported as expired, a
   await expectTruth(scene, { ignoredEscrows });
 });
 
+it("row 26: an authorization that expires before its block is made is reported as expired, not as a false signature", async () => {
+  const { cluster, customers, clients } = scene;
+  const validBefore = BigInt((await cluster.chainTime()) + 120);
+  const payment = await signed(clients[0] as Agent, "/v1/contracts", await customers.draft(), {
+    validBefore,
+  });
+  await cluster.blocks.pause();
+  expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
+    503,
+  );
+  const isPublished = async (): Promise<boolean> => {
+    const { pending } = await cluster.testClient.getTxpoolStatus();
+    return pending > 0;
+  };
+  await until("the payment is in the pool", isPublished, { timeoutMs: 30_000 });
+  await cluster.moveTime(300);
+  cluster.blocks.resume();
+  expect((await customers.settle(payment)).status).toBe(402);
+  expect(await isUsed(payment)).toBe(false);
+  const { rows } = await cluster.pool.query(
+    "select state, reason, tries, published_at is not null as published from app.operation where nonce = $1",
+    [payment.authorization.nonce],
+  );
+  expect(rows).toEqual([{ state: "rejected", reason: "Expired", tries: 1, published: true }]);
+  await expectTruth(scene, { ignoredEscrows });
+});
+
 it("row 28: 60 identical requests are one operation with one response, and another body is rejected", async () => {
   const { cluster, customers, clients } = scene;
   const payment = await signed(clients[1] as Agent, "/v1/contracts", await customers.draft());
