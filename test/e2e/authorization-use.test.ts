@@ -2,8 +2,6 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { testUsdAbi } from "@working-contracts/protocol/abi";
-import { authorizationTypes } from "@x402/evm";
 import { type Address, type Hex, keccak256 } from "viem";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -13,7 +11,8 @@ import { findUse } from "../../src/payments/authorization-use.js";
 import { isDirectTransfer } from "../../src/payments/direct-transfer.js";
 import type { PaymentAuthorization } from "../../src/payments/x402.js";
 import { localAccount } from "../../tools/local/network.js";
-import { cancellationOf } from "../support/chain.js";
+import { cancellationOf, transferData } from "../support/chain.js";
+import { domainOf, signAuthorization } from "../support/payment.js";
 import { openWorld, type World } from "../support/world.js";
 
 let world: World;
@@ -36,33 +35,20 @@ afterAll(async () => {
 async function signedPayment(): Promise<PaymentAuthorization> {
   const account = privateKeyToAccount(generatePrivateKey());
   accounts.set(account.address.toLowerCase() as Address, account);
-  const { asset, chainId, registry } = world.deployment;
-  const message = {
-    from: account.address.toLowerCase() as Address,
-    to: registry,
+  const signed = await signAuthorization(account, domainOf(world.deployment), {
+    to: world.deployment.registry,
     value: 1n,
     validAfter: BigInt((await world.chainNow()) - 600),
     validBefore: BigInt((await world.chainNow()) + 86_400),
-    nonce: `0x${randomBytes(32).toString("hex")}` as Hex,
-  };
-  const signature = await account.signTypedData({
-    domain: { name: asset.name, version: asset.version, chainId, verifyingContract: asset.address },
-    types: authorizationTypes,
-    primaryType: "TransferWithAuthorization",
-    message,
   });
   const unnamed = { scheme: null, network: null, accepted: null, paymentIdentifier: null };
-  return { version: 2, ...unnamed, ...message, signature };
+  return { version: 2, ...unnamed, ...signed };
 }
 
-async function send({ from, to, value, validAfter, validBefore, nonce, signature }: PaymentAuthorization) {
-  await world.fundUsd(from, "1");
-  const hash = await sender().writeContract({
-    address: world.deployment.asset.address,
-    abi: testUsdAbi,
-    functionName: "transferWithAuthorization",
-    args: [from, to, value, validAfter, validBefore, nonce, signature],
-  });
+async function send(payment: PaymentAuthorization) {
+  await world.fundUsd(payment.from, "1");
+  const to = world.deployment.asset.address;
+  const hash = await sender().sendTransaction({ to, data: transferData(payment) });
   await world.publicClient.waitForTransactionReceipt({ hash });
   return hash;
 }

@@ -15,8 +15,7 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAddress } from 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { delegateOperation } from "../../src/relayer/operations.js";
 import { enqueue } from "../../src/relayer/outbox.js";
-import { authClient } from "./auth-client.js";
-import { type AuthNetwork, newAgent, startAuthNetwork } from "./auth-network.js";
+import { type AuthNetwork, authClient, newAgent, startAuthNetwork } from "./auth-network.js";
 
 let network: AuthNetwork;
 let client: ReturnType<typeof authClient>;
@@ -195,14 +194,14 @@ function revertingWith(data: Hex): Hex {
 describe("contract wallets", () => {
   it("sign in by ERC-1271, and their signature delegates on chain", async () => {
     const owner = newAgent();
-    const wallet = await network.deployMock("ContractWallet", [owner.address]);
+    const wallet = await network.deployCompiled("ContractWallet", [owner.address]);
     const answer = await client.issue(wallet, await client.prove(owner, wallet));
     expect(answer).toMatchObject({ status: 201, body: { data: { address: wallet } } });
     await delegate(wallet);
   });
 
   it("are rejected with anyone else's signature", async () => {
-    const wallet = await network.deployMock("ContractWallet", [newAgent().address]);
+    const wallet = await network.deployCompiled("ContractWallet", [newAgent().address]);
     const answer = await client.issue(wallet, await client.prove(newAgent(), wallet));
     expect(answer).toMatchObject({
       status: 401,
@@ -244,7 +243,7 @@ describe("contract wallets", () => {
   });
 
   it("that run out of gas, or return or revert with a bomb, get 401 and cause no internal error", async () => {
-    const wallet = await network.deployMock("MaliciousWallet", []);
+    const wallet = await network.deployCompiled("MaliciousWallet");
     for (const attack of [0, 1, 2]) {
       await network.testClient.setStorageAt({
         address: wallet,
@@ -288,7 +287,7 @@ describe("contract wallets", () => {
   it("decide alone: a key whose address got code is no longer enough", async () => {
     const agent = newAgent();
     const proof = await client.prove(agent);
-    const wallet = await network.deployMock("ContractWallet", [newAgent().address]);
+    const wallet = await network.deployCompiled("ContractWallet", [newAgent().address]);
     const bytecode = await network.publicClient.getCode({ address: wallet });
     await network.testClient.setCode({ address: agent.address, bytecode: bytecode as Hex });
     expect(await client.issue(agent.address, proof)).toMatchObject({ status: 401 });

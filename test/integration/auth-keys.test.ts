@@ -6,8 +6,7 @@ import { createDatabase, createNotifications } from "../../src/db/client.js";
 import { createKeyOwners } from "../../src/features/agents/key-owners.js";
 import { createApp } from "../../src/http/app.js";
 import { startTcpProxy } from "../faults/support/tcp-proxy.js";
-import { authClient } from "./auth-client.js";
-import { type AuthNetwork, newAgent, startAuthNetwork } from "./auth-network.js";
+import { type AuthNetwork, authClient, newAgent, startAuthNetwork } from "./auth-network.js";
 
 let network: AuthNetwork;
 let client: ReturnType<typeof authClient>;

@@ -1,32 +1,22 @@
 /** The HTTP service over a real Postgres and a real chain whose time a test can move. */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { delegationAbi, relayAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import type pg from "pg";
-import { type Abi, createTestClient, createWalletClient, type Hex, http } from "viem";
-import {
-  generatePrivateKey,
-  mnemonicToAccount,
-  type PrivateKeyAccount,
-  privateKeyToAccount,
-} from "viem/accounts";
-import { createChainClients, createChainClock } from "../../src/chain/clients.js";
-import { deployProtocol } from "../../src/chain/deploy.js";
-import { type Config, parseConfig } from "../../src/config.js";
+import type { Hex } from "viem";
+import { generatePrivateKey, type LocalAccount, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import { createChainClock } from "../../src/chain/clients.js";
+import type { Config } from "../../src/config.js";
 import { createDatabase, createNotifications, migrate } from "../../src/db/client.js";
 import type { Deps } from "../../src/deps.js";
 import { createEventFeed } from "../../src/events/log.js";
 import { createKeyOwners } from "../../src/features/agents/key-owners.js";
 import { createCheckpointTrees } from "../../src/features/checkpoints/checkpoint-trees.js";
 import { createApp } from "../../src/http/app.js";
-import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox.js";
-import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../tools/local/chain.js";
-import { freePort } from "../../tools/local/ports.js";
 import { newDatabase } from "../support/database.js";
+import { startTestChain } from "../support/test-chain.js";
+import { testConfig } from "../unit/http/fixtures.js";
 
 export interface Answer {
   status: number;
@@ -39,47 +29,12 @@ export type AuthNetwork = Awaited<ReturnType<typeof startAuthNetwork>>;
 
 /** Everything is new, and `stop` removes it. `logs` holds everything that the service logged. */
 export async function startAuthNetwork() {
-  const directory = mkdtempSync(join(tmpdir(), "auth-test-"));
-  const guardian = startGuardian();
-  const local = { guardian, report: () => {} };
-  const [node, database] = await Promise.all([
-    startChain({
-      ...local,
-      dir: join(directory, "chain"),
-      port: await freePort(),
-      logPath: join(directory, "chain.log"),
-      blockTime: 1,
-      instant: true,
-      persistent: false,
-    }),
-    newDatabase(),
-  ]);
-  const { rpcUrl } = node;
-  // A slow request must not be retried: time would be moved twice.
-  const transport = http(rpcUrl, { timeout: 60_000 });
+  const [node, database] = await Promise.all([startTestChain(), newDatabase()]);
+  const { publicClient, testClient, rpcUrl, deployCompiled } = node;
   const { pool, db } = createDatabase(database.url);
   // Twice at once, as two processes that start together do.
   await Promise.all([migrate(pool), migrate(pool)]);
-
-  const { publicClient, chain } = createChainClients({ rpcUrl, chainId: LOCAL_CHAIN_ID });
-  const operator = createWalletClient({
-    account: mnemonicToAccount(MNEMONIC),
-    chain,
-    transport,
-    pollingInterval: 50,
-  });
-  const testClient = createTestClient({ chain, mode: "anvil", transport });
-  const { address: owner } = operator.account;
-  const deployment = await deployProtocol({
-    walletClient: operator,
-    publicClient,
-    owner,
-    treasury: owner,
-    reviewer: owner,
-    signers: [owner],
-    domain: "auth.test",
-    grantDelay: 0,
-  });
+  const deployment = await node.deployProtocol();
   const clock = createChainClock({ publicClient });
   await clock.refresh();
   const notifications = createNotifications({ pool });
@@ -87,7 +42,7 @@ export async function startAuthNetwork() {
   const feed = await createEventFeed({ db, notifications });
   const logs: string[] = [];
   const deps: Omit<Deps, "streams"> = {
-    config: testConfig(database.url, rpcUrl),
+    config: testConfig({ DATABASE_URL: database.url, RPC_URL: rpcUrl, SETTLEMENT_WAIT_MS: "1000" }),
     db,
     readDb: db,
     pool,
@@ -101,17 +56,12 @@ export async function startAuthNetwork() {
     logger: createLogger("trace", { write: (line: string) => void logs.push(line) }),
   };
 
-  const mined = async (hash: Hex) => {
-    const receipt = await publicClient.waitForTransactionReceipt({ hash });
-    if (receipt.status !== "success") throw new Error(`Transaction ${hash} failed`);
-    return receipt;
-  };
-
   return {
     deps,
     pool: pool as pg.Pool,
     publicClient,
     testClient,
+    deployCompiled,
     logs,
     /** The service with other settings over the same database and chain, like another process. */
     app(settings: Partial<Config> = {}) {
@@ -128,14 +78,9 @@ export async function startAuthNetwork() {
 
     /** Executes an operation through the Relay, as the relayer does. */
     async relay(target: Address, data: Hex) {
-      await mined(
-        await operator.writeContract({
-          address: deployment.relay,
-          abi: relayAbi,
-          functionName: "execute",
-          args: [[{ target, gasLimit: 500_000, data }]],
-        }),
-      );
+      const args = [[{ target, gasLimit: 500_000, data }]] as const;
+      const relay = { address: deployment.relay, abi: relayAbi } as const;
+      await node.mined(await node.wallet(0).writeContract({ ...relay, functionName: "execute", args }));
     },
 
     async isDelegated(agent: Address) {
@@ -147,17 +92,6 @@ export async function startAuthNetwork() {
       });
     },
 
-    /** Deploys one of the test contracts in test/contracts/mocks. */
-    async deployMock(name: string, args: unknown[]): Promise<Address> {
-      const artifact = JSON.parse(readFileSync(`out/${name}.sol/${name}.json`, "utf8"));
-      const hash = await operator.deployContract({
-        abi: artifact.abi as Abi,
-        bytecode: artifact.bytecode.object as Hex,
-        args,
-      });
-      return (await mined(hash)).contractAddress?.toLowerCase() as Address;
-    },
-
     async stop() {
       clock.stop();
       outbox.stop();
@@ -166,25 +100,52 @@ export async function startAuthNetwork() {
       await pool.end();
       await database.drop();
       await node.stop();
-      await guardian.stop();
-      rmSync(directory, { recursive: true, force: true });
     },
   };
 }
 
-/** Settings without rate limits. */
-function testConfig(databaseUrl: string, rpcUrl: string): Config {
-  return parseConfig({
-    DATABASE_URL: databaseUrl,
-    RPC_URL: rpcUrl,
-    DEPLOYMENT: "unused.json",
-    MASTER_KEY: "11".repeat(32),
-    SETTLEMENT_WAIT_MS: "1000",
-    RATE_LIMIT_READS: "0",
-    RATE_LIMIT_WRITES: "0",
-    RATE_LIMIT_ANONYMOUS: "0",
-    RATE_LIMIT_CHALLENGES: "0",
-  });
+/** Signs an agent in, over `app.request()`. */
+export function authClient(app: ReturnType<typeof createApp>) {
+  const call = async (method: string, path: string, init: RequestInit = {}): Promise<Answer> => {
+    const response = await app.request(path, { method, ...init });
+    const text = await response.text();
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: text === "" ? null : JSON.parse(text),
+    };
+  };
+  const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+    call("POST", path, {
+      body: JSON.stringify(body),
+      headers: { "Content-Type": "application/json", ...headers },
+    });
+  const challenge = async (address: string) =>
+    (await call("POST", `/v1/agents/${address}/challenge`)).body.data as {
+      challengeId: string;
+      message: string;
+    };
+  /** A fresh challenge, signed by `signer` for `address`. */
+  const prove = async (signer: LocalAccount, address: string = signer.address) => {
+    const { challengeId, message } = await challenge(address);
+    return { challengeId, signature: await signer.signMessage({ message }) };
+  };
+  return {
+    call,
+    post,
+    challenge,
+    prove,
+    issue: (address: string, body: unknown) => post(`/v1/agents/${address}/api-key`, body),
+    revoke: (address: string, body: unknown) => post(`/v1/agents/${address}/api-key/revoke`, body),
+    list: (apiKey: string, query = "") =>
+      call("GET", `/v1/agents/me/api-keys${query}`, { headers: { Authorization: `Bearer ${apiKey}` } }),
+    async signIn(signer: LocalAccount, label?: string): Promise<{ apiKey: string; keyId: string }> {
+      const body = { ...(await prove(signer)), ...(label === undefined ? {} : { label }) };
+      const issued = await post(`/v1/agents/${signer.address}/api-key`, body);
+      if (issued.status !== 201) throw new Error(`Sign-in failed: ${JSON.stringify(issued.body)}`);
+      return issued.body.data;
+    },
+  };
 }
 
 export const newAgent = (): PrivateKeyAccount => privateKeyToAccount(generatePrivateKey());

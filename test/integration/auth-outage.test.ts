@@ -8,8 +8,7 @@ import { createApp } from "../../src/http/app.js";
 import { LOCAL_CHAIN_ID } from "../../tools/local/chain.js";
 import { freePort } from "../../tools/local/ports.js";
 import { startRpcProxy } from "../faults/support/rpc-proxy.js";
-import { authClient } from "./auth-client.js";
-import { type AuthNetwork, newAgent, startAuthNetwork } from "./auth-network.js";
+import { type AuthNetwork, authClient, newAgent, startAuthNetwork } from "./auth-network.js";
 
 let network: AuthNetwork;
 
@@ -52,7 +51,7 @@ describe("while the node cannot be reached", () => {
 
   it("a node that fails during a wallet's signature check uses up no try either", async () => {
     const owner = newAgent();
-    const wallet = await network.deployMock("ContractWallet", [owner.address]);
+    const wallet = await network.deployCompiled("ContractWallet", [owner.address]);
     const up = authClient(network.app());
     const proof = await up.prove(owner, wallet);
     const proxy = await startRpcProxy(network.deps.config.rpcUrl);

@@ -1,28 +1,12 @@
 /** A chain whose blocks a test makes, a database, and relayers that it can start, freeze and abandon. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { escrowAbi, factoryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { escrowAddress } from "@working-contracts/protocol/terms";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { asc, eq } from "drizzle-orm";
-import {
-  createPublicClient,
-  createTestClient,
-  createWalletClient,
-  custom,
-  type Hex,
-  http,
-  keccak256,
-  toHex,
-  zeroHash,
-} from "viem";
-import { mnemonicToAccount, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
-import { createChainClients } from "../../src/chain/clients.js";
-import { deployProtocol } from "../../src/chain/deploy.js";
+import { createPublicClient, custom, encodeFunctionData, type Hex, keccak256, toHex, zeroHash } from "viem";
+import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { createDatabase, createNotifications, migrate } from "../../src/db/client.js";
 import { batch, operation } from "../../src/db/schema.js";
-import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";
 import type { Loop } from "../../src/loop.js";
 import { createMetrics } from "../../src/metrics.js";
@@ -30,31 +14,17 @@ import type { CrashPoint, RelayerOptions } from "../../src/relayer/context.js";
 import { acceptOperation, createOperation, type NewOperation } from "../../src/relayer/operations.js";
 import { createOutboxWaiter, enqueue, type OperationRow } from "../../src/relayer/outbox.js";
 import { createCaretaker, createRelayer, DEFAULT_OPTIONS } from "../../src/relayer/relayer.js";
-import { LOCAL_CHAIN_ID, MNEMONIC, startChain } from "../../tools/local/chain.js";
-import { freePort } from "../../tools/local/ports.js";
 import { createBlockProducer } from "../support/blocks.js";
+import { transferData } from "../support/chain.js";
 import { newDatabase } from "../support/database.js";
+import { domainOf, signAuthorization, type SignedPayment } from "../support/payment.js";
+import { INDEXING_MS, startTestChain } from "../support/test-chain.js";
 
 export const PRICE = 50_000_000n;
 export const STAKE = 2_500_000n;
 const BLOCK_INTERVAL_MS = 150;
-/** How long tests wait for the relayer. */
-const PATIENCE_MS = 60_000;
-/** A slow request must not be retried: a block would be made twice. */
-const RPC_TIMEOUT_MS = 60_000;
 const DAY = 86_400;
 const SIGNERS = 32;
-
-const AUTHORIZATION_TYPES = {
-  TransferWithAuthorization: [
-    { name: "from", type: "address" },
-    { name: "to", type: "address" },
-    { name: "value", type: "uint256" },
-    { name: "validAfter", type: "uint256" },
-    { name: "validBefore", type: "uint256" },
-    { name: "nonce", type: "bytes32" },
-  ],
-} as const;
 
 export interface Logged {
   level: number;
@@ -79,41 +49,16 @@ export type RelayerNetwork = Awaited<ReturnType<typeof startRelayerNetwork>>;
 
 /** Everything is new, and `stop` removes it. The Relay allows the first SIGNERS signers. */
 export async function startRelayerNetwork() {
-  const directory = mkdtempSync(join(tmpdir(), "relayer-test-"));
-  const guardian = startGuardian();
-  const local = { guardian, report: () => {} };
-  const [node, database] = await Promise.all([
-    startChain({
-      ...local,
-      dir: join(directory, "chain"),
-      port: await freePort(),
-      logPath: join(directory, "chain.log"),
-      blockTime: 1,
-      instant: true,
-      persistent: false,
-    }),
-    newDatabase(),
-  ]);
+  const [node, database] = await Promise.all([startTestChain(), newDatabase()]);
+  const { chain, publicClient, testClient } = node;
   const { pool, db } = createDatabase(database.url);
   await migrate(pool);
 
-  const { publicClient, chain } = createChainClients({ rpcUrl: node.rpcUrl, chainId: LOCAL_CHAIN_ID });
-  const transport = http(node.rpcUrl, { timeout: RPC_TIMEOUT_MS });
-  const testClient = createTestClient({ chain, mode: "anvil", transport });
-  const owner = createWalletClient({ account: mnemonicToAccount(MNEMONIC), chain, transport });
+  const owner = node.wallet(0);
   const signer = (index: number) => privateKeyToAccount(keccak256(toHex(`relayer test signer ${index}`)));
   const signers = Array.from({ length: SIGNERS }, (_, index) => signer(index));
   for (const { address } of signers) await testClient.setBalance({ address, value: 10n ** 20n });
-  const deployment = await deployProtocol({
-    walletClient: owner,
-    publicClient,
-    owner: owner.account.address,
-    treasury: signer(99).address,
-    reviewer: owner.account.address,
-    signers: signers.map(({ address }) => address),
-    domain: "relayer.test",
-    grantDelay: 0,
-  });
+  const deployment = await node.deployProtocol({ signers: signers.map(({ address }) => address) });
 
   await testClient.setIntervalMining({ interval: 0 });
   const producer = createBlockProducer(() => testClient.mine({ blocks: 1 }), BLOCK_INTERVAL_MS);
@@ -146,9 +91,7 @@ export async function startRelayerNetwork() {
 
   /** Sends a call as the owner. Returns when it is mined. */
   async function ownerCall(call: { to: Address; data: Hex }): Promise<void> {
-    const hash = await owner.sendTransaction({ ...call, maxPriorityFeePerGas: 10n ** 10n });
-    const { status } = await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 20 });
-    if (status !== "success") throw new Error(`the owner's call ${hash} reverted`);
+    await node.mined(await owner.sendTransaction({ ...call, maxPriorityFeePerGas: 10n ** 10n }));
   }
 
   async function fund(accounts: readonly PrivateKeyAccount[], amount = 10n ** 10n): Promise<void> {
@@ -162,40 +105,21 @@ export async function startRelayerNetwork() {
         await owner.writeContract({ ...usd, functionName: "mint", args: [address, amount], nonce: nonce++ }),
       );
     }
-    for (const hash of hashes) await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 20 });
+    for (const hash of hashes) await node.mined(hash);
   }
 
   /** New accounts with stablecoins. */
-  async function agents(count: number): Promise<PrivateKeyAccount[]> {
+  async function agents<const N extends number>(count: N): Promise<Accounts<N>> {
     const accounts = Array.from({ length: count }, () =>
       privateKeyToAccount(keccak256(toHex(`relayer test agent ${serial++}`))),
     );
     await fund(accounts);
-    return accounts;
+    return accounts as Accounts<N>;
   }
 
   async function authorize(from: PrivateKeyAccount, to: Address, value: bigint, validBefore?: number) {
-    const nonce = keccak256(toHex(`relayer test authorization ${serial++}`));
-    const message = {
-      from: from.address,
-      to,
-      value,
-      validAfter: 0n,
-      validBefore: BigInt(validBefore ?? (await chainTime()) + DAY),
-      nonce,
-    };
-    const signature = await from.signTypedData({
-      domain: {
-        name: deployment.asset.name,
-        version: deployment.asset.version,
-        chainId: LOCAL_CHAIN_ID,
-        verifyingContract: deployment.asset.address,
-      },
-      types: AUTHORIZATION_TYPES,
-      primaryType: "TransferWithAuthorization",
-      message,
-    });
-    return { validAfter: message.validAfter, validBefore: message.validBefore, nonce, signature };
+    const expiry = BigInt(validBefore ?? (await chainTime()) + DAY);
+    return signAuthorization(from, domainOf(deployment), { to, value, validBefore: expiry });
   }
 
   const addressOf = ({ address }: PrivateKeyAccount) => address.toLowerCase() as Address;
@@ -250,7 +174,7 @@ export async function startRelayerNetwork() {
     return (await enqueue(db, newOperation)).operation;
   }
 
-  async function outcome({ id }: { id: bigint }, timeoutMs = PATIENCE_MS): Promise<OperationRow> {
+  async function outcome({ id }: { id: bigint }, timeoutMs = INDEXING_MS): Promise<OperationRow> {
     const row = await waiter.waitFor(id, { timeoutMs });
     if (row === null) {
       const [now] = await db.select().from(operation).where(eq(operation.id, id));
@@ -259,9 +183,16 @@ export async function startRelayerNetwork() {
     return row;
   }
 
+  async function stopRelayers(): Promise<void> {
+    await Promise.all([...started].map((relayer) => relayer.stop()));
+    started.clear();
+  }
+
   return {
     publicClient,
     testClient,
+    head: node.head,
+    reorg: node.reorg,
     owner,
     deployment,
     db,
@@ -340,6 +271,19 @@ export async function startRelayerNetwork() {
         functionName: "authorizationState",
         args: [payment?.payer ?? ZERO_ADDRESS, payment?.nonce ?? zeroHash],
       }),
+    /** Whether the node has the transaction, mined or not. */
+    knows: (hash: Hex) =>
+      publicClient.getTransaction({ hash }).then(
+        () => true,
+        () => false,
+      ),
+    /** Someone else executes a payment's authorization at the token. */
+    broadcast: (payment: SignedPayment) => ownerCall({ to: usd.address, data: transferData(payment) }),
+    setPaused: (paused: boolean) =>
+      ownerCall({
+        to: usd.address,
+        data: encodeFunctionData({ abi: testUsdAbi, functionName: "setPaused", args: [paused] }),
+      }),
     /** A transaction signed with a signer's key but not by the relayer. Its fee is high enough to be mined first. */
     signForeign: (account: PrivateKeyAccount, nonce: number): Promise<Hex> =>
       account.signTransaction({
@@ -358,32 +302,37 @@ export async function startRelayerNetwork() {
          where application_name = 'relayer-lock' and datname = current_database()`,
       );
     },
-    async stopRelayers(): Promise<void> {
-      await Promise.all([...started].map((relayer) => relayer.stop()));
-      started.clear();
-    },
+    stopRelayers,
     async stop(): Promise<void> {
-      await Promise.all([...started].map((relayer) => relayer.stop()));
+      await stopRelayers();
       await producer.pause();
       waiter.stop();
       await notifications.stop();
       await pool.end();
       await database.drop();
       await node.stop();
-      await guardian.stop();
-      rmSync(directory, { recursive: true, force: true });
     },
   };
 }
 
-/** Makes blocks one at a time: anvil can corrupt its state if two ways of mining, or mining and a reorg, overlap. */
-export async function until(
-  condition: () => Promise<boolean> | boolean,
-  timeoutMs = PATIENCE_MS,
-): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`Condition not met within ${timeoutMs} ms: ${condition}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+/** Freezes a relayer at one moment until it is released. It passes that moment freely afterwards. */
+export function freezeAt(moment: CrashPoint) {
+  let thaw = () => {};
+  let reached = false;
+  const thawed = new Promise<void>((resolve) => {
+    thaw = resolve;
+  });
+  const crashPoint = async (point: CrashPoint) => {
+    if (point !== moment) return;
+    reached = true;
+    await thawed;
+  };
+  return { crashPoint, isReached: () => reached, thaw: () => thaw() };
 }
+
+/** As many accounts as asked for, if that is a constant. */
+type Accounts<N extends number, Made extends PrivateKeyAccount[] = []> = number extends N
+  ? PrivateKeyAccount[]
+  : Made["length"] extends N
+    ? Made
+    : Accounts<N, [...Made, PrivateKeyAccount]>;

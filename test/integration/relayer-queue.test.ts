@@ -1,7 +1,6 @@
-import { delegationAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import { delegationAbi } from "@working-contracts/protocol/abi";
 import { FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import type { Address } from "@working-contracts/protocol/types";
-import { encodeFunctionData, parseAbi } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ADVISORY_LOCKS } from "../../src/db/client.js";
@@ -13,7 +12,8 @@ import {
 } from "../../src/relayer/operations.js";
 import { assertQueueCapacity, enqueue, type OperationRow } from "../../src/relayer/outbox.js";
 import { cancellationOf } from "../support/chain.js";
-import { PRICE, type RelayerNetwork, STAKE, startRelayerNetwork, until } from "./relayer-network.js";
+import { until } from "../support/test-chain.js";
+import { PRICE, type RelayerNetwork, STAKE, startRelayerNetwork } from "./relayer-network.js";
 
 const CREATED = 1;
 const MATCHED = 2;
@@ -57,7 +57,7 @@ describe("the relayer's queue", () => {
       }
       network.startRelayer();
       const [client] = await network.agents(1);
-      const row = await network.store(await network.creation(client as never));
+      const row = await network.store(await network.creation(client));
       expect(fate(await network.outcome(row))).toBe("applied");
       // Still held: a connection that is silent for too long loses its locks.
       await others.query("commit");
@@ -69,7 +69,7 @@ describe("the relayer's queue", () => {
   it("matches one of 8 competing workers, and never sends the others' authorizations", async () => {
     network.startRelayer();
     const [client, ...workers] = await network.agents(9);
-    const escrow = await network.created(client as never);
+    const escrow = await network.created(client);
     const acts = await Promise.all(workers.map((worker) => network.acceptance(worker, escrow)));
 
     const rows = await Promise.all(acts.map((act) => network.store(act)));
@@ -95,10 +95,8 @@ describe("the relayer's queue", () => {
     const clients = await network.agents(5);
     const acts = await Promise.all(clients.map((client) => network.creation(client)));
     const poor = await network.creation(network.signer(50));
-    const underpaid = await network.creation(clients[0] as never, { value: PRICE - 1n });
-    const codeless = {
-      ...(await network.acceptance(clients[1] as never, network.addressOf(network.signer(60)))),
-    };
+    const underpaid = await network.creation(clients[0], { value: PRICE - 1n });
+    const codeless = await network.acceptance(clients[1], network.addressOf(network.signer(60)));
     const all = [...acts.slice(0, 2), poor, underpaid, codeless, ...acts.slice(2)];
     const rows = [];
     for (const act of all) rows.push(await network.store(act));
@@ -122,7 +120,6 @@ describe("the relayer's queue", () => {
   it("executes a delegation before the action that needs it, from one batch", async () => {
     network.startRelayer();
     const [client] = await network.agents(1);
-    if (client === undefined) throw new Error("no agent");
     const escrow = await network.created(client);
     const { deployment, publicClient } = network;
     const caller = network.addressOf(client);
@@ -156,7 +153,7 @@ describe("the relayer's queue", () => {
 
   it("maps a repeated authorization or action to its first operation", async () => {
     const [client] = await network.agents(1);
-    const act = await network.creation(client as never);
+    const act = await network.creation(client);
 
     const stored = await Promise.all(Array.from({ length: 20 }, () => enqueue(network.db, act)));
     const sameAct = await enqueue(network.db, { ...act, payment: undefined });
@@ -169,19 +166,19 @@ describe("the relayer's queue", () => {
   });
 
   it("rejects new operations when the queue is full, and still knows the stored ones", async () => {
-    const clients = await network.agents(3);
-    const acts = await Promise.all(clients.map((client) => network.creation(client)));
+    const [one, two, three] = await network.agents(3);
+    const acts = await Promise.all([network.creation(one), network.creation(two), network.creation(three)]);
     const full = {
       code: "unavailable",
       options: expect.objectContaining({ retryable: true, retryAfterSeconds: 10 }),
     };
-    const first = await enqueue(network.db, acts[0] as never, { maxQueued: 2 });
+    const first = await enqueue(network.db, acts[0], { maxQueued: 2 });
     await assertQueueCapacity(network.db, { maxQueued: 2 });
-    const second = await enqueue(network.db, acts[1] as never, { maxQueued: 2 });
+    const second = await enqueue(network.db, acts[1], { maxQueued: 2 });
 
-    await expect(enqueue(network.db, acts[2] as never, { maxQueued: 2 })).rejects.toMatchObject(full);
+    await expect(enqueue(network.db, acts[2], { maxQueued: 2 })).rejects.toMatchObject(full);
     await expect(assertQueueCapacity(network.db, { maxQueued: 2 })).rejects.toMatchObject(full);
-    expect((await enqueue(network.db, acts[0] as never, { maxQueued: 2 })).existing).toBe(true);
+    expect((await enqueue(network.db, acts[0], { maxQueued: 2 })).existing).toBe(true);
 
     network.startRelayer();
     await Promise.all([network.outcome(first.operation), network.outcome(second.operation)]);
@@ -189,7 +186,7 @@ describe("the relayer's queue", () => {
 
   it("ends an authorization that expired in the queue, its money untouched", async () => {
     const [client] = await network.agents(1);
-    const act = await network.creation(client as never, { validBefore: (await network.chainTime()) + 100 });
+    const act = await network.creation(client, { validBefore: (await network.chainTime()) + 100 });
     const row = await network.store(act);
     await network.testClient.increaseTime({ seconds: 200 });
     await until(async () => (await network.chainTime()) > Number(row.notAfter));
@@ -203,7 +200,7 @@ describe("the relayer's queue", () => {
   it("ends operations that expired in the queue, even while fees are beyond its cap", async () => {
     const [client] = await network.agents(1);
     network.startRelayer({ options: { maxFeePerGas: 1n } });
-    const act = await network.creation(client as never, { validBefore: (await network.chainTime()) + 100 });
+    const act = await network.creation(client, { validBefore: (await network.chainTime()) + 100 });
     const row = await network.store(act);
     await until(() => network.logs.some(({ alarm }) => alarm === "fee_cap_reached"));
     await network.testClient.increaseTime({ seconds: 200 });
@@ -214,51 +211,26 @@ describe("the relayer's queue", () => {
   it("holds the refund of a direct transfer while the token is paused, and executes it afterwards", async () => {
     const [client, payer] = await network.agents(2);
     network.startRelayer();
-    const escrow = await network.created(client as never);
-    const authorization = await network.authorize(payer as never, escrow, STAKE);
-    const { address, abi } = network.usd;
-    const from = (payer as PrivateKeyAccount).address;
-    const before = await network.balanceOf(from as Address);
-    const { validAfter, validBefore, nonce, signature } = authorization;
-    await network.ownerCall({
-      to: address,
-      data: encodeFunctionData({
-        abi: parseAbi([
-          "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
-        ]),
-        args: [from, escrow, STAKE, validAfter, validBefore, nonce, signature],
-      }),
-    });
-    const setPaused = (paused: boolean) =>
-      network.ownerCall({
-        to: address,
-        data: encodeFunctionData({ abi, functionName: "setPaused", args: [paused] }),
-      });
-    await setPaused(true);
-    const returning = refundDirectTransferOperation({
-      escrow,
-      caller: network.addressOf(payer as never),
-      amount: STAKE,
-      authorization,
-    });
+    const escrow = await network.created(client);
+    const authorization = await network.authorize(payer, escrow, STAKE);
+    const caller = network.addressOf(payer);
+    const before = await network.balanceOf(caller);
+    await network.broadcast(authorization);
+    await network.setPaused(true);
+    const returning = refundDirectTransferOperation({ escrow, caller, amount: STAKE, authorization });
     const row = await network.store(returning);
     await until(async () => (await network.rowOf(row))?.state !== "queued");
     expect(await network.rowOf(row)).toMatchObject({ state: "held", reason: "TokenPaused" });
 
-    await setPaused(false);
+    await network.setPaused(false);
 
     expect(fate(await network.outcome(row))).toBe("applied");
-    expect(await network.balanceOf(from as Address)).toBe(before);
+    expect(await network.balanceOf(caller)).toBe(before);
   });
 
   it("holds payments while the token is paused, and applies them afterwards", async () => {
-    const setPaused = (paused: boolean) =>
-      network.ownerCall({
-        to: network.usd.address,
-        data: encodeFunctionData({ abi: testUsdAbi, functionName: "setPaused", args: [paused] }),
-      });
     const clients = await network.agents(2);
-    await setPaused(true);
+    await network.setPaused(true);
     network.startRelayer();
     const rows = [];
     for (const client of clients) rows.push(await network.store(await network.creation(client)));
@@ -269,7 +241,7 @@ describe("the relayer's queue", () => {
     await network.stopRelayers();
     await network.pool.query("update app.operation set tries = 9, retry_at = now() where state = 'held'");
 
-    await setPaused(false);
+    await network.setPaused(false);
     network.startRelayer();
 
     const outcomes = await Promise.all(rows.map((row) => network.outcome(row)));
@@ -279,22 +251,12 @@ describe("the relayer's queue", () => {
   });
 
   it("does not use the money of someone else's authorization for an action", async () => {
-    const [client, payer, thief] = (await network.agents(3)) as [
-      PrivateKeyAccount,
-      PrivateKeyAccount,
-      PrivateKeyAccount,
-    ];
+    const [client, payer, thief] = await network.agents(3);
     const { deployment } = network;
     network.startRelayer();
     const escrow = await network.created(client);
     const stray = await network.authorize(payer, escrow, STAKE);
-    const call = (to: Address, signature: string, args: unknown[]) =>
-      network.ownerCall({ to, data: encodeFunctionData({ abi: parseAbi([signature]), args } as never) });
-    await call(
-      deployment.asset.address,
-      "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
-      [payer.address, escrow, STAKE, stray.validAfter, stray.validBefore, stray.nonce, stray.signature],
-    );
+    await network.broadcast(stray);
     const cancelled = await network.authorize(thief, escrow, STAKE);
     await network.ownerCall(await cancellationOf(deployment, thief, cancelled.nonce));
 
@@ -316,7 +278,7 @@ describe("the relayer's queue", () => {
 
   it("notifies waiters by polling when notifications do not arrive", async () => {
     const [client] = await network.agents(1);
-    const row = await network.store(await network.creation(client as never));
+    const row = await network.store(await network.creation(client));
     await network.pool.query(
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'notifications' and datname = current_database()",
     );

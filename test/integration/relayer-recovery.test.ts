@@ -1,31 +1,20 @@
 import { relayAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import { encodeFunctionData, MethodNotFoundRpcError } from "viem";
+import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { CrashPoint } from "../../src/relayer/context.js";
-import type { NewOperation } from "../../src/relayer/operations.js";
-import type { OperationRow } from "../../src/relayer/outbox.js";
-import { type Intercept, PRICE, type RelayerNetwork, startRelayerNetwork, until } from "./relayer-network.js";
+import type { NewOperation, OperationRow } from "../../src/relayer/outbox.js";
+import { until } from "../support/test-chain.js";
+import {
+  freezeAt,
+  type Intercept,
+  PRICE,
+  type RelayerNetwork,
+  startRelayerNetwork,
+} from "./relayer-network.js";
 
 const CREATED = 1;
-
-/** Stops at one moment until released, and passes it freely afterwards. */
-function freezeAt(moment: CrashPoint) {
-  let thaw = () => {};
-  let reached = false;
-  const thawed = new Promise<void>((resolve) => {
-    thaw = resolve;
-  });
-  return {
-    crashPoint: async (point: CrashPoint) => {
-      if (point !== moment) return;
-      reached = true;
-      await thawed;
-    },
-    isReached: () => reached,
-    thaw: () => thaw(),
-  };
-}
 
 describe("the relayer under faults", () => {
   let network: RelayerNetwork;
@@ -46,7 +35,12 @@ describe("the relayer under faults", () => {
   const signer = () => network.signer(nextSigner);
 
   async function creations(count: number): Promise<{ acts: NewOperation[]; rows: OperationRow[] }> {
-    const clients = await network.agents(count);
+    return stored(await network.agents(count));
+  }
+
+  async function stored(
+    clients: PrivateKeyAccount[],
+  ): Promise<{ acts: NewOperation[]; rows: OperationRow[] }> {
     const acts = await Promise.all(clients.map((client) => network.creation(client)));
     const rows = [];
     for (const act of acts) rows.push(await network.store(act));
@@ -152,9 +146,7 @@ describe("the relayer under faults", () => {
     await network.producer.pause();
     const [before] = await network.batchesOf(signer());
     expect(before?.state).toBe("mined");
-    const depth =
-      Number((await network.publicClient.getBlockNumber({ cacheTime: 0 })) - (before?.blockNumber ?? 0n)) + 1;
-    await network.testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
+    await network.reorg(Number((await network.head()) - (before?.blockNumber ?? 0n)) + 1);
     expect(await network.publicClient.getTransactionCount(signer())).toBe(0);
 
     network.producer.resume();
@@ -176,7 +168,7 @@ describe("the relayer under faults", () => {
     await until(async () => (await network.batchesOf(signer())).length === 1);
     const [batch] = await network.batchesOf(signer());
     const hash = batch?.attempts[0]?.hash as Address;
-    await until(async () => (await pending(hash)) !== null);
+    await until(() => network.knows(hash));
     await network.testClient.dropTransaction({ hash });
     const raw = await network.signForeign(signer(), 0);
     await network.publicClient.sendRawTransaction({ serializedTransaction: raw });
@@ -225,10 +217,8 @@ describe("the relayer under faults", () => {
     network.startRelayer({ signer: signer(), intercept });
     const { acts, rows } = await creations(3);
     const poor = await network.store(await network.creation(network.signer(51)));
-    const codeless = await network.acceptance(
-      (await network.agents(1))[0] as never,
-      network.addressOf(network.signer(61)),
-    );
+    const [worker] = await network.agents(1);
+    const codeless = await network.acceptance(worker, network.addressOf(network.signer(61)));
     const missing = await network.store(codeless);
 
     await expectAppliedOnce(acts, rows);
@@ -252,7 +242,7 @@ describe("the relayer under faults", () => {
     const stateOf = async () => (await network.rowOf(row))?.state;
     await until(async () => (await stateOf()) === "sent");
     const [sent] = await network.batchesOf(signer());
-    await until(async () => (await pending(sent?.attempts[0]?.hash as Address)) !== null);
+    await until(() => network.knows(sent?.attempts[0]?.hash as Address));
     for (let depth = 1; depth < confirmations; depth++) {
       await network.testClient.mine({ blocks: 1 });
       await until(async () => (await stateOf()) === "mined");
@@ -291,11 +281,6 @@ describe("the relayer under faults", () => {
     network.producer.resume();
     const clients = await network.agents(count);
     await network.producer.pause();
-    const acts = await Promise.all(clients.map((client) => network.creation(client)));
-    const rows = [];
-    for (const act of acts) rows.push(await network.store(act));
-    return { acts, rows };
+    return stored(clients);
   }
-
-  const pending = (hash: Address) => network.publicClient.getTransaction({ hash }).catch(() => null);
 });

@@ -1,30 +1,14 @@
 import type { Address } from "@working-contracts/protocol/types";
 import { type Hex, parseTransaction, toHex } from "viem";
-import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { batch } from "../../src/db/schema.js";
-import type { CrashPoint, SignerContext } from "../../src/relayer/context.js";
-import type { NewOperation } from "../../src/relayer/operations.js";
-import type { OperationRow } from "../../src/relayer/outbox.js";
+import type { SignerContext } from "../../src/relayer/context.js";
+import type { NewOperation, OperationRow } from "../../src/relayer/outbox.js";
 import { reopenBatches } from "../../src/relayer/results.js";
-import { PRICE, type RelayerNetwork, startRelayerNetwork, until } from "./relayer-network.js";
+import { until } from "../support/test-chain.js";
+import { freezeAt, PRICE, type RelayerNetwork, startRelayerNetwork } from "./relayer-network.js";
 
 const MATCHED = 2;
-
-/** Stops at one moment until released. */
-function freezeAt(moment: CrashPoint) {
-  let thaw = () => {};
-  let reached = false;
-  const thawed = new Promise<void>((resolve) => {
-    thaw = resolve;
-  });
-  const crashPoint = async (point: CrashPoint) => {
-    if (point !== moment) return;
-    reached = true;
-    await thawed;
-  };
-  return { crashPoint, isReached: () => reached, thaw: () => thaw() };
-}
 
 describe("the relayer's beliefs", () => {
   let network: RelayerNetwork;
@@ -51,7 +35,7 @@ describe("the relayer's beliefs", () => {
 
   async function stored(): Promise<{ act: NewOperation; row: OperationRow }> {
     const [client] = await network.agents(1);
-    const act = await network.creation(client as never);
+    const act = await network.creation(client);
     return { act, row: await network.store(act) };
   }
 
@@ -122,9 +106,9 @@ describe("the relayer's beliefs", () => {
     nextSigner += 1;
     const other = network.startRelayer({ signer: signer() });
     await expectApplied(decoy.act, decoy.row);
-    const escrow = await network.created(client as never);
+    const escrow = await network.created(client);
     await other.stop();
-    const accepted = await network.store(await network.acceptance(worker as never, escrow));
+    const accepted = await network.store(await network.acceptance(worker, escrow));
 
     frozen.thaw();
 
@@ -139,9 +123,9 @@ describe("the relayer's beliefs", () => {
       method: "eth_getBlockByNumber",
       params: ["latest", false],
     } as never);
-    const escrow = await network.created(client as never);
+    const escrow = await network.created(client);
     await other.stop();
-    const accepted = await network.store(await network.acceptance(worker as never, escrow));
+    const accepted = await network.store(await network.acceptance(worker, escrow));
     nextSigner += 1;
     let isBehind = true;
     network.startRelayer({
@@ -160,8 +144,8 @@ describe("the relayer's beliefs", () => {
   it("waits while a contract's own block is gone, even if newer ones stand", async () => {
     const [client, another, worker] = await network.agents(3);
     const other = network.startRelayer({ signer: signer(), confirmations: 1000 });
-    const escrow = await network.created(client as never);
-    await network.created(another as never);
+    const escrow = await network.created(client);
+    await network.created(another);
     await other.stop();
     const setHash = (hash: string) =>
       network.pool.query("update app.operation set block_hash = $1 where escrow = $2", [hash, escrow]);
@@ -170,7 +154,7 @@ describe("the relayer's beliefs", () => {
       [escrow],
     );
     await setHash(`0x${"00".repeat(32)}`);
-    const accepted = await network.store(await network.acceptance(worker as never, escrow));
+    const accepted = await network.store(await network.acceptance(worker, escrow));
     nextSigner += 1;
     const seen = network.logs.length;
     network.startRelayer({ signer: signer() });
@@ -183,14 +167,14 @@ describe("the relayer's beliefs", () => {
   });
 
   it("judges on the block that one node names, never on another node's branch", async () => {
-    const { publicClient, testClient, producer } = network;
+    const { publicClient, producer } = network;
     const [client, worker] = await network.agents(2);
     const first = network.startRelayer({ signer: signer(), confirmations: 1000 });
-    const escrow = await network.created(client as never);
-    const accepted = await network.acceptance(worker as never, escrow);
+    const escrow = await network.created(client);
+    const accepted = await network.acceptance(worker, escrow);
     await first.stop();
     await producer.pause();
-    const head = await publicClient.getBlockNumber({ cacheTime: 0 });
+    const head = await network.head();
     const { rows } = await network.pool.query<{ block: string }>(
       "select block_number as block from app.operation where escrow = $1",
       [escrow],
@@ -201,7 +185,7 @@ describe("the relayer's beliefs", () => {
       lost.set(params[0], await publicClient.request({ method: "eth_getBlockByNumber", params } as never));
     }
     lost.set("latest", lost.get(toHex(head)));
-    await testClient.request({ method: "anvil_reorg", params: [lost.size - 1, []] } as never);
+    await network.reorg(lost.size - 1);
 
     nextSigner += 1;
     const own = network.addressOf(signer());
@@ -227,16 +211,16 @@ describe("the relayer's beliefs", () => {
   it("keeps a rival behind an acceptance that was answered before a reorg undid it", async () => {
     const [client, answered, rival] = await network.agents(3);
     const first = network.startRelayer({ signer: signer() });
-    const escrow = await network.created(client as never);
+    const escrow = await network.created(client);
     await first.stop();
-    const taken = await network.store(await network.acceptance(answered as never, escrow));
+    const taken = await network.store(await network.acceptance(answered, escrow));
     const answer = { status: 200, body: {}, headers: {}, transaction: `0x${"11".repeat(32)}` };
     await network.pool.query(
       `update app.operation set state = 'held', reason = 'WrongStatus', published_at = now(), response = $1,
          retry_at = now() + interval '2 seconds' where id = $2`,
       [answer, taken.id.toString()],
     );
-    const waiting = await network.store(await network.acceptance(rival as never, escrow));
+    const waiting = await network.store(await network.acceptance(rival, escrow));
 
     network.startRelayer({ signer: signer() });
 
@@ -247,16 +231,16 @@ describe("the relayer's beliefs", () => {
   it("reports a failure on chain once its block is deep, and judges the operation again first", async () => {
     const [client, worker, rival] = await network.agents(3);
     const first = network.startRelayer({ signer: signer() });
-    const escrow = await network.created(client as never);
+    const escrow = await network.created(client);
     await first.stop();
     const frozen = freezeAt("after_signing");
     nextSigner += 1;
     network.startRelayer({ signer: signer(), confirmations: 4, crashPoint: frozen.crashPoint });
-    const late = await network.store(await network.acceptance(worker as never, escrow));
+    const late = await network.store(await network.acceptance(worker, escrow));
     await until(frozen.isReached);
     // An agent can act on chain without the service.
-    const from = (rival as PrivateKeyAccount).address;
-    const { target, data } = await network.acceptance(rival as never, escrow);
+    const from = rival.address;
+    const { target, data } = await network.acceptance(rival, escrow);
     await network.testClient.setBalance({ address: from, value: 10n ** 18n });
     await network.testClient.impersonateAccount({ address: from });
     const transaction = { from, to: target, data, gas: "0xf4240" };
@@ -267,11 +251,7 @@ describe("the relayer's beliefs", () => {
     frozen.thaw();
     await until(async () => {
       const hash = (await network.batchesOf(signer()))[0]?.attempts[0]?.hash;
-      if (hash === undefined) return false;
-      return network.publicClient.getTransaction({ hash }).then(
-        () => true,
-        () => false,
-      );
+      return hash !== undefined && network.knows(hash);
     });
     await network.testClient.mine({ blocks: 1 });
     await until(async () => (await network.batchesOf(signer()))[0]?.state === "mined");
@@ -323,10 +303,8 @@ describe("the relayer's beliefs", () => {
     });
     const { act, row } = await stored();
     await until(async () => (await network.batchesOf(signer()))[0]?.state === "quarantined");
-    const quarantinedAt = await network.publicClient.getBlockNumber({ cacheTime: 0 });
-    await until(
-      async () => (await network.publicClient.getBlockNumber({ cacheTime: 0 })) > quarantinedAt + 20n,
-    );
+    const quarantinedAt = await network.head();
+    await until(async () => (await network.head()) > quarantinedAt + 20n);
     expect((await network.rowOf(row))?.state).toBe("sent");
 
     isLying = false;
@@ -409,7 +387,7 @@ describe("the relayer's beliefs", () => {
     const { blockNumber } = await network.publicClient.waitForTransactionReceipt({
       hash: await secondHash(),
     });
-    await until(async () => (await network.publicClient.getBlockNumber({ cacheTime: 0 })) > blockNumber + 5n);
+    await until(async () => (await network.head()) > blockNumber + 5n);
     expect((await network.rowOf(second.row))?.state).toBe("sent");
 
     hidden = undefined;
@@ -419,17 +397,17 @@ describe("the relayer's beliefs", () => {
 
   it("fills an account nonce that a reorg freed from a foreign transaction", async () => {
     const [client] = await network.agents(1);
-    const before = await network.publicClient.getBlockNumber({ cacheTime: 0 });
+    const before = await network.head();
     const foreign = await network.signForeign(signer(), 0);
     const hash = await network.publicClient.sendRawTransaction({ serializedTransaction: foreign });
     await network.publicClient.waitForTransactionReceipt({ hash });
     network.startRelayer({ signer: signer(), confirmations: 1000 });
-    const act = await network.creation(client as never);
+    const act = await network.creation(client);
     const row = await network.store(act);
     await expectApplied(act, row);
     await network.producer.pause();
-    const depth = Number((await network.publicClient.getBlockNumber({ cacheTime: 0 })) - before);
-    await network.testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
+    const depth = Number((await network.head()) - before);
+    await network.reorg(depth);
     expect(await network.balanceOf(act.escrow as Address)).toBe(0n);
     network.producer.resume();
 
@@ -479,22 +457,17 @@ describe("the relayer's beliefs", () => {
   it("finds out that a batch which it had given up was applied after a reorg", async () => {
     const [client] = await network.agents(1);
     await network.producer.pause();
-    const act = await network.creation(client as never);
+    const act = await network.creation(client);
     const row = await network.store(act);
     network.startRelayer({ signer: signer(), options: { maxInFlight: 1 } });
     const sent = async () => (await network.batchesOf(signer()))[0]?.attempts[0]?.hash as Address;
     await until(async () => (await sent()) !== undefined);
     const hash = await sent();
-    await until(async () =>
-      network.publicClient.getTransaction({ hash }).then(
-        () => true,
-        () => false,
-      ),
-    );
+    await until(() => network.knows(hash));
     await network.testClient.dropTransaction({ hash });
     const foreign = await network.signForeign(signer(), 0);
     await network.publicClient.sendRawTransaction({ serializedTransaction: foreign });
-    const before = await network.publicClient.getBlockNumber({ cacheTime: 0 });
+    const before = await network.head();
     network.producer.resume();
     await expectApplied(act, row);
     expect((await network.batchesOf(signer())).map(({ state }) => state)).toEqual([
@@ -503,8 +476,8 @@ describe("the relayer's beliefs", () => {
     ]);
 
     await network.producer.pause();
-    const depth = Number((await network.publicClient.getBlockNumber({ cacheTime: 0 })) - before);
-    await network.testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
+    const depth = Number((await network.head()) - before);
+    await network.reorg(depth);
     network.producer.resume();
 
     await until(async () =>
@@ -520,12 +493,8 @@ describe("the relayer's beliefs", () => {
   });
 
   it("knows an operation's dependencies even if their block is lost at the very moment of the choice", async () => {
-    const { db, pool, publicClient, testClient, producer } = network;
-    const [client, worker, other] = (await network.agents(3)) as [
-      PrivateKeyAccount,
-      PrivateKeyAccount,
-      PrivateKeyAccount,
-    ];
+    const { db, pool, producer } = network;
+    const [client, worker, other] = await network.agents(3);
     const owner = network.addressOf(signer());
     const first = network.startRelayer({ signer: signer(), confirmations: 1000 });
     const escrow = await network.created(client);
@@ -549,9 +518,7 @@ describe("the relayer's beliefs", () => {
         ).rowCount === 1;
       await until(isChosen);
       await producer.pause();
-      const head = await publicClient.getBlockNumber({ cacheTime: 0 });
-      const depth = Number(head - (accepted.blockNumber ?? 0n)) + 1;
-      await testClient.request({ method: "anvil_reorg", params: [depth, []] } as never);
+      await network.reorg(Number((await network.head()) - (accepted.blockNumber ?? 0n)) + 1);
       // As the first signer's owner does when it sees the block removed.
       const { rows } = await pool.query("select epoch from app.signer_epoch where signer = $1", [owner]);
       const context = { db, signer: owner, epoch: BigInt(rows[0].epoch) };

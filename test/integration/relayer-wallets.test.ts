@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { verifyNode } from "../../src/chain/deployment.js";
 import { acceptOperation, carrySigned, declineOperation } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
+import { transferData } from "../support/chain.js";
 import { PRICE, type RelayerNetwork, STAKE, startRelayerNetwork } from "./relayer-network.js";
 
 /** Returns the magic value of ERC-1271. */
@@ -28,15 +29,9 @@ beforeAll(async () => {
 afterEach(() => network.stopRelayers());
 afterAll(() => network?.stop());
 
-async function account(): Promise<PrivateKeyAccount> {
-  const [agent] = await network.agents(1);
-  if (agent === undefined) throw new Error("no agent");
-  return agent;
-}
-
 /** An account at whose address this code is. */
 async function wallet(bytecode: Hex): Promise<PrivateKeyAccount> {
-  const owner = await account();
+  const [owner] = await network.agents(1);
   await network.testClient.setCode({ address: owner.address, bytecode });
   return owner;
 }
@@ -84,9 +79,7 @@ describe("a contract wallet", () => {
     const liar = await wallet(ACCEPTS_AT_BASE_FEE_0);
     const worker = network.addressOf(liar);
     network.startRelayer({ signer: network.signer(0) });
-    const escrows = await Promise.all(
-      Array.from({ length: 4 }, () => network.created(client as PrivateKeyAccount, { worker })),
-    );
+    const escrows = await Promise.all(Array.from({ length: 4 }, () => network.created(client, { worker })));
     await network.stopRelayers();
     const signed = {
       deadline: (await network.chainTime()) + 3600,
@@ -109,7 +102,7 @@ describe("a contract wallet", () => {
   });
 
   it("does not slow down an account whose operations were applied: its burst is one batch", async () => {
-    const client = await account();
+    const [client] = await network.agents(1);
     const first = await burst(client);
     expect(batchesIn(first.outcomes)).toEqual([1, 2, 4, 5]);
     expect(batchesIn((await burst(client)).outcomes)).toEqual([BURST]);
@@ -125,7 +118,7 @@ function batchesIn(outcomes: OperationRow[]): number[] {
 describe("an account that is a contract wallet only while its batch is executed (EIP-7702)", () => {
   it("costs one operation's gas, and gets no second try", async () => {
     const { publicClient, testClient } = network;
-    const [client, sponsor] = [await account(), await account()];
+    const [client, sponsor] = await network.agents(2);
     const delegate = network.addressOf(await wallet(BURNS_ALL));
     const { chainId } = network.deployment;
     /** Sets or clears the account's code, ahead of the batch or behind it. */
@@ -172,19 +165,12 @@ describe("an account that is a contract wallet only while its batch is executed 
 
 describe("an ordinary account", () => {
   it("does not suffer for a payment that someone else used ahead of its batch", async () => {
-    const { owner, usd, publicClient } = network;
+    const { owner, usd } = network;
     const [client, worker] = await network.agents(2);
-    if (client === undefined || worker === undefined) throw new Error("no agents");
     const first = network.startRelayer({ signer: network.signer(2) });
     const escrow = await network.created(client);
     await first.stop();
-    const { from, to, value, validAfter, validBefore, nonce, signature } = {
-      ...(await network.authorize(worker, escrow, STAKE)),
-      from: worker.address,
-      to: escrow,
-      value: STAKE,
-    };
-    const authorization = { validAfter, validBefore, nonce, signature };
+    const authorization = await network.authorize(worker, escrow, STAKE);
     const caller = network.addressOf(worker);
     const acceptance = await network.store(
       acceptOperation({ deployment: network.deployment, escrow, caller, authorization }),
@@ -200,10 +186,10 @@ describe("an ordinary account", () => {
         if (method !== "eth_sendRawTransaction" || isUsed) return;
         isUsed = true;
         await network.producer.pause();
-        const hash = await owner.writeContract({
-          ...usd,
-          functionName: "transferWithAuthorization",
-          args: [from, to, value, validAfter, validBefore, nonce, signature],
+        const data = transferData(authorization);
+        const hash = await owner.sendTransaction({
+          to: usd.address,
+          data,
           gas: 200_000n,
           maxFeePerGas: 10n ** 12n,
         });
@@ -214,9 +200,7 @@ describe("an ordinary account", () => {
     const { state, publishedAt, blockNumber } = await network.outcome(acceptance);
     expect([state, publishedAt !== null, blockNumber]).toEqual(["rejected", true, null]);
     for (const other of others) expect((await network.outcome(other)).reason).toBeNull();
-    expect(await publicClient.readContract({ ...usd, functionName: "balanceOf", args: [escrow] })).toBe(
-      PRICE + STAKE,
-    );
+    expect(await network.balanceOf(escrow)).toBe(PRICE + STAKE);
   });
 });
 

@@ -12,7 +12,7 @@ import type { PrivateKeyAccount } from "viem/accounts";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "./agent.js";
-import type { SignedPayment } from "./payment.js";
+import { domainOf, type SignedPayment } from "./payment.js";
 import type { World } from "./world.js";
 
 const transferred = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
@@ -32,17 +32,21 @@ export async function walletOf(world: World, { account, address }: Pick<Agent, "
   return createSigningClient({ rpcUrl: world.info.rpcUrl, chain: world.publicClient.chain, account });
 }
 
-/** A stranger submits a payment's authorization to the token, outside any call. Returns the transaction's hash. */
-export async function frontRun(world: World, stranger: Agent, payment: SignedPayment): Promise<Hex> {
+/** The call of the token that executes an authorization. Anyone can send it. */
+export const transferData = (payment: SignedPayment): Hex => {
   const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
-  const wallet = await walletOf(world, stranger);
-  const sent = await wallet.writeContract({
-    address: world.deployment.asset.address,
+  return encodeFunctionData({
     abi: testUsdAbi,
     functionName: "transferWithAuthorization",
     args: [from, to, value, validAfter, validBefore, nonce, signature],
   });
-  return mined(world, sent);
+};
+
+/** A stranger submits a payment's authorization to the token, outside any call. Returns the transaction's hash. */
+export async function frontRun(world: World, stranger: Agent, payment: SignedPayment): Promise<Hex> {
+  const wallet = await walletOf(world, stranger);
+  const to = world.deployment.asset.address;
+  return mined(world, await wallet.sendTransaction({ to, data: transferData(payment) }));
 }
 
 /** A stranger submits several authorizations to the token in one transaction, which creates a contract that calls it. */
@@ -52,13 +56,7 @@ export async function frontRunTogether(
   payments: readonly SignedPayment[],
 ): Promise<Hex> {
   const token = world.deployment.asset.address;
-  const calls = payments.map(({ from, to, value, validAfter, validBefore, nonce, signature }) =>
-    encodeFunctionData({
-      abi: testUsdAbi,
-      functionName: "transferWithAuthorization",
-      args: [from, to, value, validAfter, validBefore, nonce, signature],
-    }),
-  );
+  const calls = payments.map(transferData);
   const word = (number: number) => number.toString(16).padStart(4, "0");
   const CALL_BYTES = 39;
   let offset = calls.length * CALL_BYTES + 1;
@@ -76,12 +74,12 @@ export async function frontRunTogether(
 
 /** The call that cancels the payer's authorization with this nonce. Anyone can send it. */
 export async function cancellationOf(
-  { asset, chainId }: Pick<Deployment, "asset" | "chainId">,
+  deployment: Pick<Deployment, "asset" | "chainId">,
   payer: PrivateKeyAccount,
   nonce: Hex,
 ): Promise<{ to: Address; data: Hex }> {
   const signature = await payer.signTypedData({
-    domain: { name: asset.name, version: asset.version, chainId, verifyingContract: asset.address },
+    domain: domainOf(deployment),
     types: {
       CancelAuthorization: [
         { name: "authorizer", type: "address" },
@@ -92,7 +90,7 @@ export async function cancellationOf(
     message: { authorizer: payer.address, nonce },
   });
   const data = encodeFunctionData({ abi: cancelAbi, args: [payer.address, nonce, signature] });
-  return { to: asset.address, data };
+  return { to: deployment.asset.address, data };
 }
 
 /** A Backup Agent asks for its stake at the registry, without the service. */

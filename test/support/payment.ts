@@ -1,6 +1,9 @@
 /** The x402 payment of both versions, built by hand from the quote alone. */
 import { randomBytes } from "node:crypto";
-import type { Address, Hex } from "viem";
+import type { Deployment } from "@working-contracts/protocol/deployment";
+import { authorizationTypes } from "@x402/evm";
+import type { Address, Hex, TypedDataDomain } from "viem";
+import type { PrivateKeyAccount } from "viem/accounts";
 import type { Agent, Answer } from "./agent.js";
 
 export interface Quote {
@@ -43,38 +46,41 @@ export function quoteOf(answer: Answer): Quote & { error?: string | undefined } 
 
 export type SignedPayment = Authorization & { signature: Hex };
 
+/** The EIP-712 domain of a deployment's stablecoin. */
+export const domainOf = ({ asset, chainId }: Pick<Deployment, "asset" | "chainId">): TypedDataDomain => ({
+  name: asset.name,
+  version: asset.version,
+  chainId,
+  verifyingContract: asset.address,
+});
+
+/** Signs a transfer authorization (EIP-3009). By default it is valid for ten minutes by this process's clock. */
+export async function signAuthorization(
+  payer: PrivateKeyAccount,
+  domain: TypedDataDomain,
+  fields: Pick<Authorization, "to" | "value"> & Partial<Authorization>,
+): Promise<SignedPayment> {
+  const message = {
+    from: payer.address.toLowerCase() as Address,
+    validAfter: 0n,
+    validBefore: BigInt(Math.floor(Date.now() / 1000) + 600),
+    nonce: `0x${randomBytes(32).toString("hex")}` as Hex,
+    ...fields,
+  };
+  const primaryType = "TransferWithAuthorization";
+  const signature = await payer.signTypedData({ domain, types: authorizationTypes, primaryType, message });
+  return { ...message, signature };
+}
+
 /** Signs a transfer authorization for a quote, with any field changed. */
-export async function authorize(
+export function authorize(
   payer: Agent,
   quote: Quote,
   { chainId, changes = {} }: { chainId: number; changes?: Partial<Authorization> },
 ): Promise<SignedPayment> {
-  const message = {
-    from: payer.address,
-    to: quote.payTo,
-    value: BigInt(quote.maxAmountRequired),
-    validAfter: 0n,
-    validBefore: BigInt(Math.floor(Date.now() / 1000) + 600),
-    nonce: `0x${randomBytes(32).toString("hex")}` as Hex,
-    ...changes,
-  };
-  const field = (name: string, type: string) => ({ name, type });
-  const signature = await payer.account.signTypedData({
-    domain: { ...quote.extra, chainId, verifyingContract: quote.asset },
-    types: {
-      TransferWithAuthorization: [
-        field("from", "address"),
-        field("to", "address"),
-        field("value", "uint256"),
-        field("validAfter", "uint256"),
-        field("validBefore", "uint256"),
-        field("nonce", "bytes32"),
-      ],
-    },
-    primaryType: "TransferWithAuthorization",
-    message,
-  });
-  return { ...message, signature };
+  const domain = { ...quote.extra, chainId, verifyingContract: quote.asset };
+  const quoted = { from: payer.address, to: quote.payTo, value: BigInt(quote.maxAmountRequired) };
+  return signAuthorization(payer.account, domain, { ...quoted, ...changes });
 }
 
 function payloadOf({ signature, ...authorization }: SignedPayment) {
