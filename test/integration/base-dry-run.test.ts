@@ -4,8 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "@working-contracts/client/connect";
 import { factoryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
@@ -15,47 +14,27 @@ import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import { parseUnits, toHex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import { NETWORKS, networkFaults, readDeployment } from "../../src/chain/deployment.js";
-import { type Guardian, startGuardian, until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 import { ROOT } from "../../src/root.js";
-import { type LocalChain, startChain } from "../../tools/local/chain.js";
 import { localAccount, localSignerKeys } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
 import { placeStablecoin } from "../../tools/local/stablecoin.js";
-import { BLOCK_SECONDS } from "../support/blocks.js";
 import { newDatabase } from "../support/database.js";
 import { type Image, unpackImage } from "../support/image.js";
 import { runProgram } from "../support/programs.js";
+import { startTestChain } from "../support/test-chain.js";
 
 const { chainId, asset } = NETWORKS.base;
-const dir = mkdtempSync(join(tmpdir(), "base-dry-run-"));
-const deploymentPath = join(dir, "8453.json");
 const deployer = localAccount(6);
-let guardian: Guardian;
-let node: LocalChain;
-let clients: ReturnType<typeof createChainClients>;
+let node: Awaited<ReturnType<typeof startTestChain>>;
+let deploymentPath: string;
 
 beforeAll(async () => {
-  guardian = startGuardian();
-  node = await startChain({
-    guardian,
-    chainId,
-    dir: join(dir, "chain"),
-    port: await freePort(),
-    logPath: join(dir, "chain.log"),
-    blockTime: BLOCK_SECONDS,
-    instant: true,
-    persistent: false,
-    report: () => {},
-  });
-  clients = createChainClients({ rpcUrl: node.rpcUrl, chainId });
+  node = await startTestChain({ chainId });
+  deploymentPath = join(node.dir, "8453.json");
 });
-afterAll(async () => {
-  await node?.stop();
-  await guardian?.stop();
-  rmSync(dir, { recursive: true, force: true });
-});
+afterAll(() => node?.stop());
 
 const place = (identity: { name: string; version: string }) =>
   placeStablecoin({ rpcUrl: node.rpcUrl, chainId }, { address: asset.address, symbol: "USDC", ...identity });
@@ -74,7 +53,7 @@ const deploy = (env: Record<string, string>) =>
 
 describe("npm run deploy", { timeout: 300_000 }, () => {
   it("sends nothing to a chain whose stablecoin is not the issuer's", async () => {
-    const { publicClient } = clients;
+    const { publicClient } = node;
     expect(await networkFaults(publicClient, "base-sepolia")).toEqual([
       "base-sepolia is chain 84532, the node serves chain 8453.",
     ]);
@@ -104,7 +83,7 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
 
   it("deploys over the issuer's stablecoin, once", async () => {
     await place(asset);
-    expect(await networkFaults(clients.publicClient, "base")).toEqual([]);
+    expect(await networkFaults(node.publicClient, "base")).toEqual([]);
     const poor = generatePrivateKey();
     const without = await deploy({ DEPLOYER_PRIVATE_KEY: poor });
     expect(without.stderr).toBe(
@@ -122,7 +101,7 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
     });
     const { factory } = readDeployment(deploymentPath);
     const read = { address: factory, abi: factoryAbi, functionName: "parameters" } as const;
-    expect(await clients.publicClient.readContract(read)).toMatchObject({ baRecruitCount: 5, payoutHold: 0 });
+    expect(await node.publicClient.readContract(read)).toMatchObject({ baRecruitCount: 5, payoutHold: 0 });
     expect((await deploy({})).stderr).toContain("Use --again to deploy it again.");
   });
 });
@@ -292,25 +271,23 @@ describe("the processes of deploy/, on their image's files", () => {
   }, 45_000);
 });
 
-/** A separate database on the stack's Postgres. */
 function settingsOf(path: string): Record<string, string> {
   const lines = readFileSync(join(ROOT, path), "utf8").split("\n");
   return Object.fromEntries(lines.filter((line) => /^\w+=/.test(line)).map((line) => line.split("=")));
 }
 
 async function mint(to: `0x${string}`, amount: string): Promise<void> {
-  const owner = createSigningClient({ rpcUrl: node.rpcUrl, chain: clients.chain, account: localAccount(5) });
-  const hash = await owner.writeContract({
+  const hash = await node.wallet(5).writeContract({
     address: asset.address,
     abi: testUsdAbi,
     functionName: "mint",
     args: [to, parseUnits(amount, 6)],
   });
-  await clients.publicClient.waitForTransactionReceipt({ hash });
+  await node.mined(hash);
 }
 
 function held(address: `0x${string}`): Promise<bigint> {
-  return clients.publicClient.readContract({
+  return node.publicClient.readContract({
     address: asset.address,
     abi: testUsdAbi,
     functionName: "balanceOf",

@@ -1,36 +1,31 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { factoryAbi, protocolTokenAbi, relayAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import { createTestClient, http, parseEther, toHex } from "viem";
+import { parseEther, toHex } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
+import { createSigningClient } from "../../src/chain/clients.js";
 import { deployProtocol } from "../../src/chain/deploy.js";
 import { verifyDeployment, writeDeployment } from "../../src/chain/deployment.js";
-import { type Guardian, startGuardian, until } from "../../src/indexer/supervision/processes.js";
-import { LOCAL_CHAIN_ID, type LocalChain, startChain } from "../../tools/local/chain.js";
+import { until } from "../../src/indexer/supervision/processes.js";
+import { LOCAL_CHAIN_ID } from "../../tools/local/chain.js";
 import { localAccount } from "../../tools/local/network.js";
-import { freePort } from "../../tools/local/ports.js";
 import { createFaucet } from "../../tools/local/sandbox/faucet.js";
 import { RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
-import { BLOCK_SECONDS, pauseBlocks, resumeBlocks } from "../support/blocks.js";
+import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { runOperator } from "../support/programs.js";
+import { startTestChain } from "../support/test-chain.js";
 
-const dir = mkdtempSync(join(tmpdir(), "deploy-test-"));
 const deployer = localAccount(0);
 const owner = localAccount(3).address;
 const signer = localAccount(4).address;
 const stranger = localAccount(5).address;
-let guardian: Guardian;
-let node: LocalChain;
-let clients: ReturnType<typeof createChainClients>;
+let node: Awaited<ReturnType<typeof startTestChain>>;
 let deployment: Deployment;
 
 const deploy = (more: Partial<Parameters<typeof deployProtocol>[0]> = {}) =>
   deployProtocol({
-    walletClient: createSigningClient({ rpcUrl: node.rpcUrl, chain: clients.chain, account: deployer }),
-    publicClient: clients.publicClient,
+    walletClient: createSigningClient({ rpcUrl: node.rpcUrl, chain: node.chain, account: deployer }),
+    publicClient: node.publicClient,
     owner,
     treasury: localAccount(6).address,
     reviewer: localAccount(7).address,
@@ -40,34 +35,14 @@ const deploy = (more: Partial<Parameters<typeof deployProtocol>[0]> = {}) =>
   });
 
 beforeAll(async () => {
-  guardian = startGuardian();
-  node = await startChain({
-    guardian,
-    dir: join(dir, "chain"),
-    port: await freePort(),
-    logPath: join(dir, "chain.log"),
-    blockTime: BLOCK_SECONDS,
-    instant: true,
-    persistent: false,
-    report: () => {},
-  });
-  clients = createChainClients({ rpcUrl: node.rpcUrl, chainId: LOCAL_CHAIN_ID });
+  node = await startTestChain();
   deployment = await deploy();
 });
-
-afterAll(async () => {
-  await node.stop();
-  await guardian.stop();
-  rmSync(dir, { recursive: true });
-});
+afterAll(() => node?.stop());
 
 describe("a deployment", () => {
   it("sends again the transactions that the node has lost", async () => {
-    const testClient = createTestClient({
-      chain: clients.chain,
-      mode: "anvil",
-      transport: http(node.rpcUrl),
-    });
+    const { testClient } = node;
     await pauseBlocks(testClient);
     const second = deploy({ resendAfterMs: 1_000 });
     const waiting = async () =>
@@ -88,7 +63,7 @@ describe("a deployment", () => {
       const answer = await forward();
       return method === "eth_sendRawTransaction" ? RESET : answer;
     });
-    const chain = clients.chain;
+    const { chain } = node;
     const walletClient = createSigningClient({ rpcUrl: proxy.url, chain, account: deployer });
     const second = await deploy({ walletClient });
     await proxy.stop();
@@ -96,28 +71,20 @@ describe("a deployment", () => {
   });
 
   it("gives factory and token to the owner at once, and the Relay when the owner accepts it", async () => {
-    const { publicClient } = clients;
-    const { factory, protocolToken, relay } = deployment;
-    const factoryOwner = publicClient.readContract({
-      address: factory,
-      abi: factoryAbi,
-      functionName: "owner",
-    });
-    const tokenOwner = publicClient.readContract({
-      address: protocolToken,
-      abi: protocolTokenAbi,
-      functionName: "owner",
-    });
-    const nextOwner = publicClient.readContract({
-      address: relay,
-      abi: relayAbi,
-      functionName: "pendingOwner",
-    });
-    expect(await Promise.all([factoryOwner, tokenOwner, nextOwner])).toEqual([owner, owner, owner]);
+    const { publicClient } = node;
+    const factory = { address: deployment.factory, abi: factoryAbi } as const;
+    const token = { address: deployment.protocolToken, abi: protocolTokenAbi } as const;
+    const relay = { address: deployment.relay, abi: relayAbi } as const;
+    const owners = [
+      publicClient.readContract({ ...factory, functionName: "owner" }),
+      publicClient.readContract({ ...token, functionName: "owner" }),
+      publicClient.readContract({ ...relay, functionName: "pendingOwner" }),
+    ];
+    expect(await Promise.all(owners)).toEqual([owner, owner, owner]);
   });
 
   it("allows only the given signers to send batches", async () => {
-    const { publicClient } = clients;
+    const { publicClient } = node;
     await verifyDeployment({ publicClient, deployment, signers: [signer] });
     await expect(verifyDeployment({ publicClient, deployment, signers: [stranger] })).rejects.toThrow(
       `the Relay ${deployment.relay} does not allow the signer ${stranger}; its owner must call setSigner`,
@@ -126,7 +93,7 @@ describe("a deployment", () => {
 
   it("has the parameters of the specification, or the given ones", async () => {
     const parametersOf = (address: `0x${string}`) =>
-      clients.publicClient.readContract({ address, abi: factoryAbi, functionName: "parameters" });
+      node.publicClient.readContract({ address, abi: factoryAbi, functionName: "parameters" });
     expect(await parametersOf(deployment.factory)).toEqual({
       protocolFee: 500,
       workerStakeRatio: 500,
@@ -176,7 +143,7 @@ describe("a deployment", () => {
   it("announces a grant for seven days before anyone can mint it", async () => {
     const account = localAccount(0);
     const announcing = await deploy({ owner: account.address });
-    const path = join(dir, "announcing.json");
+    const path = join(node.dir, "announcing.json");
     writeDeployment(path, announcing);
     const settings = {
       RPC_URL: node.rpcUrl,
@@ -184,7 +151,7 @@ describe("a deployment", () => {
       OWNER_PRIVATE_KEY: toHex(account.getHdKey().privateKey as Uint8Array),
     };
     const balance = () =>
-      clients.publicClient.readContract({
+      node.publicClient.readContract({
         address: announcing.protocolToken,
         abi: protocolTokenAbi,
         functionName: "balanceOf",
@@ -195,19 +162,14 @@ describe("a deployment", () => {
     expect([early.code, early.stderr]).toEqual([1, expect.stringContaining("not due yet")]);
     expect(await balance()).toBe(0n);
 
-    const testClient = createTestClient({
-      chain: clients.chain,
-      mode: "anvil",
-      transport: http(node.rpcUrl),
-    });
-    await testClient.increaseTime({ seconds: 7 * 86_400 });
-    await testClient.mine({ blocks: 1 });
+    await node.testClient.increaseTime({ seconds: 7 * 86_400 });
+    await node.testClient.mine({ blocks: 1 });
     expect((await runOperator(["mint-grant", "1"], settings)).stdout).toContain("Grant 1 is minted");
     expect(await balance()).toBe(parseEther("12.5"));
   });
 
   it("is not accepted on another chain, nor with its parts mixed up", async () => {
-    const { publicClient } = clients;
+    const { publicClient } = node;
     const check = (changed: Partial<Deployment>) =>
       verifyDeployment({ publicClient, deployment: { ...deployment, ...changed }, signers: [] });
     await expect(check({ chainId: 1 })).rejects.toThrow(

@@ -1,20 +1,18 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import type { AddressInfo, Server } from "node:net";
 import { join } from "node:path";
 import { serve } from "@hono/node-server";
+import { testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from "@x402/core/http";
-import { authorizationTypes, ExactEvmScheme, eip3009ABI } from "@x402/evm";
+import { authorizationTypes, ExactEvmScheme } from "@x402/evm";
 import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import { Hono } from "hono";
 import {
   type Abi,
   concat,
   createPublicClient,
-  createTestClient,
-  createWalletClient,
   type Hex,
   hashTypedData,
   http,
@@ -24,14 +22,8 @@ import {
   slice,
   toHex,
 } from "viem";
-import {
-  generatePrivateKey,
-  mnemonicToAccount,
-  type PrivateKeyAccount,
-  privateKeyToAccount,
-} from "viem/accounts";
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createChainClients } from "../../src/chain/clients.js";
 import { verifyPayment } from "../../src/payments/verify-payment.js";
 import {
   createQuote,
@@ -46,7 +38,10 @@ import {
 import { ROOT } from "../../src/root.js";
 // @ts-expect-error A plain module: it runs before anything is installed.
 import { ensureClients } from "../../tools/install.mjs";
-import { freePort } from "../../tools/local/ports.js";
+import { LOCAL_CHAIN_ID } from "../../tools/local/chain.js";
+import { cancellationOf, transferData } from "../support/chain.js";
+import { domainOf } from "../support/payment.js";
+import { startTestChain } from "../support/test-chain.js";
 
 await ensureClients();
 const {
@@ -55,38 +50,33 @@ const {
   wrapFetchWithPayment: wrapFetchWithPaymentV1,
 } = createRequire(join(ROOT, "test/clients/package.json"))("x402-fetch");
 
-const CHAIN_ID = 84532;
 const PRICE = 50_000_000n;
 const ESCROW = "0x00000000000000000000000000000000000e5c01";
-const relayer = mnemonicToAccount("test test test test test test test test test test test junk");
-const testUsd = artifact("TestUSD");
+const STRANGER = "0x00000000000000000000000000000000000000aa";
 
-const closing: (() => Promise<unknown>)[] = [];
-const rpcUrl = await startAnvil();
-const { publicClient, chain } = createChainClients({ rpcUrl, chainId: CHAIN_ID });
-const testClient = createTestClient({ mode: "anvil", chain, transport: http(rpcUrl) });
-const walletClient = createWalletClient({ account: relayer, chain, transport: http(rpcUrl) });
-
+let node: Awaited<ReturnType<typeof startTestChain>>;
+let shop: Server;
 let quote: PaymentQuote;
 let url: string;
 let last: PaymentAuthorization | null = null;
 let v1Bodies = false;
 
 beforeAll(async () => {
-  const token = await deploy("TestUSD", []);
+  node = await startTestChain();
   quote = createQuote({
     payTo: ESCROW,
     amount: PRICE,
-    asset: { address: token, name: "Test USD", version: "2" },
-    chainId: CHAIN_ID,
+    asset: { address: await node.deployCompiled("TestUSD"), name: "Test USD", version: "2" },
+    chainId: LOCAL_CHAIN_ID,
     resourceUrl: "http://127.0.0.1/v1/contracts",
     description: "The price of “Übersetzung”, locked in its escrow",
   });
-  url = await startShop();
+  shop = await startShop();
+  url = `http://127.0.0.1:${(shop.address() as AddressInfo).port}/paid`;
 });
-
 afterAll(async () => {
-  for (const close of closing.reverse()) await close();
+  await new Promise((resolve) => shop?.close(resolve));
+  await node?.stop();
 });
 
 describe("the unmodified version 2 client", () => {
@@ -100,9 +90,7 @@ describe("the unmodified version 2 client", () => {
     expect(await balanceOf(payer.address)).toBe(0n);
     const receipt = decodePaymentResponseHeader(response.headers.get("PAYMENT-RESPONSE") ?? "");
     expect(receipt).toMatchObject({ success: true, network: "eip155:84532", amount: "50000000" });
-    expect(await publicClient.getTransactionReceipt({ hash: receipt.transaction as Hex })).toMatchObject({
-      status: "success",
-    });
+    await node.mined(receipt.transaction as Hex);
   });
 
   it("pays even if the operator turned version 1 bodies on for everyone", async () => {
@@ -188,7 +176,7 @@ describe("a payment is rejected, and no money moves, when", () => {
   const cases: [name: string, reason: string, change: PaymentChange][] = [
     ["its amount is too low", "invalid_exact_evm_payload_authorization_value", { value: PRICE - 1n }],
     ["its amount is too high", "invalid_exact_evm_payload_authorization_value", { value: PRICE + 1n }],
-    ["it goes to another address", "invalid_exact_evm_payload_recipient_mismatch", { to: relayer.address }],
+    ["it goes to another address", "invalid_exact_evm_payload_recipient_mismatch", { to: STRANGER }],
     ["it was signed for another chain", "invalid_exact_evm_payload_signature", { chainId: 8453 }],
     ["it was signed for another token", "invalid_exact_evm_payload_signature", { tokenName: "USD Coin" }],
     ["it echoes another chain", "invalid_network", { accepted: { network: "eip155:8453" } }],
@@ -202,7 +190,7 @@ describe("a payment is rejected, and no money moves, when", () => {
     [
       "it echoes another recipient",
       "invalid_exact_evm_payload_recipient_mismatch",
-      { accepted: { payTo: relayer.address } },
+      { accepted: { payTo: STRANGER } },
     ],
     ["it has expired", "invalid_exact_evm_payload_authorization_valid_before", { validBeforeIn: -1 }],
     [
@@ -261,18 +249,8 @@ describe("a payment is rejected, and no money moves, when", () => {
   it("its nonce has been cancelled", async () => {
     const payer = await fundedPayer();
     const payment = await sign(payer, {});
-    const signature = await payer.signTypedData({
-      domain: domain(),
-      types: {
-        CancelAuthorization: [
-          { name: "authorizer", type: "address" },
-          { name: "nonce", type: "bytes32" },
-        ],
-      },
-      primaryType: "CancelAuthorization",
-      message: { authorizer: payer.address, nonce: payment.payload.authorization.nonce },
-    });
-    await write("cancelAuthorization", [payer.address, payment.payload.authorization.nonce, signature]);
+    const cancellation = await cancellationOf(quote, payer, payment.payload.authorization.nonce);
+    await node.mined(await node.wallet(0).sendTransaction(cancellation));
     const response = await callAs(payer)(url, payHeaders(payment));
     expect([response.status, refusal(response)]).toEqual([402, "authorization_used"]);
   });
@@ -285,9 +263,9 @@ describe("a payment is rejected, and no money moves, when", () => {
 
   it("it becomes valid after the chain's newest block, although the clock is past that time", async () => {
     const payer = await fundedPayer();
-    const head = Number((await publicClient.getBlock()).timestamp);
-    const payment = await sign(payer, { validAfter: head + 5 });
-    expect(await verify(payment, { now: head + 10 })).toMatchObject({
+    const head = Number((await node.publicClient.getBlock()).timestamp);
+    const payment = await sign(payer, { validAfter: head + 30 });
+    expect(await verify(payment, { now: head + 35 })).toMatchObject({
       reason: "invalid_exact_evm_payload_authorization_valid_after",
     });
   });
@@ -353,7 +331,7 @@ describe("a contract wallet", () => {
   it("pays with its owner's signature (ERC-1271), but not with a stranger's", async () => {
     const owner = privateKeyToAccount(generatePrivateKey());
     const stranger = privateKeyToAccount(generatePrivateKey());
-    const wallet = await deploy("ContractWallet", [owner.address]);
+    const wallet = await node.deployCompiled("ContractWallet", [owner.address]);
     await write("mint", [wallet, PRICE]);
     await expectRefused({ address: wallet, signer: stranger }, {}, "invalid_exact_evm_payload_signature");
     const response = await callAs({ address: wallet })(
@@ -399,8 +377,8 @@ describe("a contract wallet", () => {
   it("decides at an address that runs code, whoever holds the key (EIP-7702)", async () => {
     const payer = await fundedPayer();
     const stranger = privateKeyToAccount(generatePrivateKey());
-    const delegate = await deploy("ContractWallet", [stranger.address]);
-    await testClient.setCode({ address: payer.address, bytecode: concat(["0xef0100", delegate]) });
+    const delegate = await node.deployCompiled("ContractWallet", [stranger.address]);
+    await node.testClient.setCode({ address: payer.address, bytecode: concat(["0xef0100", delegate]) });
     await expectRefused(payer, {}, "invalid_exact_evm_payload_signature");
     const response = await callAs(payer)(
       url,
@@ -441,13 +419,13 @@ function verify(
   const decoded = decodePayment(new Headers(payHeaders(payment).headers));
   if (!decoded?.ok) throw new Error("not decoded");
   const payer = decoded.payment.from;
-  const usual = { publicClient, quote, payer, now: clock(), isReceivable: true };
+  const usual = { publicClient: node.publicClient, quote, payer, now: clock(), isReceivable: true };
   return verifyPayment({ ...usual, payment: decoded.payment, ...changes });
 }
 
 async function fundedWallet(): Promise<Payer> {
   const signer = privateKeyToAccount(generatePrivateKey());
-  const address = await deploy("ContractWallet", [signer.address]);
+  const address = await node.deployCompiled("ContractWallet", [signer.address]);
   await write("mint", [address, PRICE]);
   return { address, signer };
 }
@@ -464,8 +442,9 @@ async function sign(payer: Payer, change: PaymentChange) {
     nonce: generatePrivateKey(),
   };
   const { kind = "TransferWithAuthorization" } = change;
+  const domain = { ...domainOf(quote), chainId: change.chainId ?? quote.chainId };
   const typedData = {
-    domain: { ...domain(), chainId: change.chainId ?? CHAIN_ID, name: change.tokenName ?? quote.asset.name },
+    domain: { ...domain, name: change.tokenName ?? quote.asset.name },
     types: { [kind]: authorizationTypes.TransferWithAuthorization },
     primaryType: kind,
     message,
@@ -535,7 +514,7 @@ async function fundedPayer(amount = PRICE): Promise<PrivateKeyAccount> {
 /** A wallet that accepts exactly the signatures whose first word is the digest. Length and last byte are free. */
 async function walletThatWantsTheDigestFirst(): Promise<{ address: Address; signer: PrivateKeyAccount }> {
   const signer = privateKeyToAccount(generatePrivateKey());
-  await testClient.setCode({
+  await node.testClient.setCode({
     address: signer.address,
     bytecode: "0x60643560043514631626ba7e60e01b0260005260206000f3",
   });
@@ -545,11 +524,6 @@ async function walletThatWantsTheDigestFirst(): Promise<{ address: Address; sign
 
 function clock(): number {
   return Math.floor(Date.now() / 1_000);
-}
-
-function domain() {
-  const { name, version, address } = quote.asset;
-  return { name, version, chainId: CHAIN_ID, verifyingContract: address };
 }
 
 function withV(signature: Hex, v: number): Hex {
@@ -572,36 +546,26 @@ function highS(signature: Hex): Hex {
 }
 
 /** A paid route like the service's: decode, verify, settle by the token's `bytes signature` overload, receipt. */
-async function startShop(): Promise<string> {
+async function startShop(): Promise<Server> {
   const app = new Hono();
   app.post("/paid", async (c) => {
     const headers = c.req.raw.headers;
     const version = responseVersion(headers, { v1Bodies });
     const decoded = decodePayment(headers);
     const payer = c.req.header("X-Caller") as Address;
-    const verification = decoded?.ok
-      ? await verifyPayment({
-          publicClient,
-          payment: decoded.payment,
-          quote,
-          payer,
-          now: clock(),
-          isReceivable: true,
-        })
-      : decoded;
+    const { publicClient } = node;
+    const usual = { publicClient, quote, payer, now: clock(), isReceivable: true };
+    const verification = decoded?.ok ? await verifyPayment({ ...usual, payment: decoded.payment }) : decoded;
     if (verification?.ok) {
       const payment = verification.payment;
       last = payment;
-      const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
-      const transaction = await walletClient.writeContract({
-        address: quote.asset.address,
-        abi: eip3009ABI,
-        functionName: "transferWithAuthorization",
-        args: [from, to, value, validAfter, validBefore, nonce, signature],
-      });
+      const { from, value } = payment;
+      const to = quote.asset.address;
+      const transaction = await node.wallet(0).sendTransaction({ to, data: transferData(payment) });
       await publicClient.waitForTransactionReceipt({ hash: transaction });
       const outcome = { success: true, transaction, payer: from, amount: value } as const;
-      return c.json({ data: { paidBy: from } }, 200, receiptHeaders({ version, chainId: CHAIN_ID, outcome }));
+      const receipt = receiptHeaders({ version, chainId: LOCAL_CHAIN_ID, outcome });
+      return c.json({ data: { paidBy: from } }, 200, receipt);
     }
     if (verification && !verification.ok && verification.reason === "unavailable") return c.body(null, 503);
     const answer = paymentRequired({
@@ -612,54 +576,17 @@ async function startShop(): Promise<string> {
     });
     return c.json(answer.body, answer.status, answer.headers);
   });
-  const server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" });
+  const server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }) as Server;
   await once(server, "listening");
-  closing.push(() => new Promise((resolve) => server.close(resolve)));
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the server has no port");
-  return `http://127.0.0.1:${address.port}/paid`;
-}
-
-async function startAnvil(): Promise<string> {
-  const port = await freePort();
-  const binary = "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil";
-  const anvil = spawn(binary, ["--port", String(port), "--chain-id", String(CHAIN_ID), "--silent"]);
-  const exit = once(anvil, "exit");
-  closing.push(async () => {
-    anvil.kill();
-    await exit;
-  });
-  const probe = createPublicClient({
-    transport: http(`http://127.0.0.1:${port}`, { retryCount: 50, retryDelay: 50 }),
-  });
-  await probe.getBlockNumber();
-  return `http://127.0.0.1:${port}`;
-}
-
-function artifact(name: string): { abi: Abi; bytecode: { object: Hex } } {
-  return JSON.parse(readFileSync(`out/${name}.sol/${name}.json`, "utf8"));
-}
-
-async function deploy(name: string, args: unknown[]): Promise<Address> {
-  const { abi, bytecode } = artifact(name);
-  const hash = await walletClient.deployContract({ abi, bytecode: bytecode.object, args });
-  const receipt = await publicClient.waitForTransactionReceipt({ hash });
-  if (!receipt.contractAddress) throw new Error(`${name} was not deployed`);
-  return receipt.contractAddress;
+  return server;
 }
 
 async function write(functionName: string, args: unknown[]) {
-  const hash = await walletClient.writeContract({
-    address: quote.asset.address,
-    abi: testUsd.abi,
-    functionName,
-    args,
-  });
-  const receipt = await publicClient.waitForTransactionReceipt({ hash });
-  if (receipt.status !== "success") throw new Error(`${functionName} reverted`);
+  const token = { address: quote.asset.address, abi: testUsdAbi as Abi };
+  await node.mined(await node.wallet(0).writeContract({ ...token, functionName, args }));
 }
 
-async function balanceOf(account: Address): Promise<bigint> {
-  const token = { address: quote.asset.address, abi: eip3009ABI } as const;
-  return publicClient.readContract({ ...token, functionName: "balanceOf", args: [account] });
+function balanceOf(account: Address): Promise<bigint> {
+  const token = { address: quote.asset.address, abi: testUsdAbi } as const;
+  return node.publicClient.readContract({ ...token, functionName: "balanceOf", args: [account] });
 }

@@ -6,13 +6,12 @@ import {
   registryAbi,
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
-import type { Deployment } from "@working-contracts/protocol/deployment";
 import { type Address, encodeFunctionData, type Hex, parseAbi, parseAbiItem, parseEther, size } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "./agent.js";
-import { domainOf, type SignedPayment } from "./payment.js";
+import { domainOf, type SignedPayment, type Stablecoin } from "./payment.js";
 import type { World } from "./world.js";
 
 const transferred = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
@@ -74,12 +73,12 @@ export async function frontRunTogether(
 
 /** The call that cancels the payer's authorization with this nonce. Anyone can send it. */
 export async function cancellationOf(
-  deployment: Pick<Deployment, "asset" | "chainId">,
+  coin: Stablecoin,
   payer: PrivateKeyAccount,
   nonce: Hex,
 ): Promise<{ to: Address; data: Hex }> {
   const signature = await payer.signTypedData({
-    domain: domainOf(deployment),
+    domain: domainOf(coin),
     types: {
       CancelAuthorization: [
         { name: "authorizer", type: "address" },
@@ -90,7 +89,7 @@ export async function cancellationOf(
     message: { authorizer: payer.address, nonce },
   });
   const data = encodeFunctionData({ abi: cancelAbi, args: [payer.address, nonce, signature] });
-  return { to: deployment.asset.address, data };
+  return { to: coin.asset.address, data };
 }
 
 /** A Backup Agent asks for its stake at the registry, without the service. */

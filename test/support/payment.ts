@@ -1,9 +1,9 @@
 /** The x402 payment of both versions, built by hand from the quote alone. */
 import { randomBytes } from "node:crypto";
-import type { Deployment } from "@working-contracts/protocol/deployment";
 import { authorizationTypes } from "@x402/evm";
 import type { Address, Hex, TypedDataDomain } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
+import type { PaymentQuote } from "../../src/payments/x402.js";
 import type { Agent, Answer } from "./agent.js";
 
 export interface Quote {
@@ -46,8 +46,11 @@ export function quoteOf(answer: Answer): Quote & { error?: string | undefined } 
 
 export type SignedPayment = Authorization & { signature: Hex };
 
-/** The EIP-712 domain of a deployment's stablecoin. */
-export const domainOf = ({ asset, chainId }: Pick<Deployment, "asset" | "chainId">): TypedDataDomain => ({
+/** A stablecoin and its chain, as deployments and quotes name them. */
+export type Stablecoin = Pick<PaymentQuote, "asset" | "chainId">;
+
+/** The EIP-712 domain of a stablecoin. */
+export const domainOf = ({ asset, chainId }: Stablecoin): TypedDataDomain => ({
   name: asset.name,
   version: asset.version,
   chainId,
