@@ -9,15 +9,10 @@ import { event } from "../../src/db/schema.js";
 import { createLogWriter, writeLog } from "../../src/events/log-writer.js";
 import { respondFrom } from "../../src/payments/relayed-call.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
+import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
 import { holdTerms } from "./held-terms.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
-import {
-  INDEXING_MS,
-  type IndexerNetwork,
-  startIndexerNetwork,
-  until,
-  type Wallet,
-} from "./indexer-network.js";
+import { type IndexerNetwork, startIndexerNetwork } from "./indexer-network.js";
 
 let notifications: Notifications;
 let network: IndexerNetwork;
@@ -61,10 +56,9 @@ const createKnown = (title: string): Promise<Address> =>
     onAddress: (escrow) => holdTerms(network.db, { escrow, title, caller: client.account.address }),
   });
 
-const headNumber = () => network.publicClient.getBlockNumber({ cacheTime: 0 });
 const reach = (target: Omit<IndexedTarget, "timeoutMs">, timeoutMs = INDEXING_MS) =>
   waitForIndexed(network.db, { ...target, timeoutMs });
-const indexed = async (blockNumber?: bigint) => reach({ blockNumber: blockNumber ?? (await headNumber()) });
+const indexed = async (blockNumber?: bigint) => reach({ blockNumber: blockNumber ?? (await network.head()) });
 
 const addressOf = (wallet: Wallet) => wallet.account.address.toLowerCase() as Address;
 async function rowOf(escrow: Address) {
@@ -112,12 +106,12 @@ async function removeBlocks(from: bigint): Promise<void> {
   await pauseBlocks(network.testClient);
   let head: bigint;
   do {
-    head = await headNumber();
+    head = await network.head();
     await indexed(head);
     // A block that was being made meanwhile exists by now.
-  } while ((await headNumber()) !== head);
+  } while ((await network.head()) !== head);
   const depth = Number(head - from) + 1;
-  await network.testClient.request({ method: "anvil_reorg" as never, params: [depth, []] as never });
+  await network.reorg(depth);
   await resumeBlocks(network.testClient);
 }
 
@@ -190,7 +184,7 @@ describe("the event log", () => {
 
   it("undoes a whole Working Contract, the newest events first, and finds it again in its new block", async () => {
     startWriter();
-    const before = await headNumber();
+    const before = await network.head();
     const escrow = await createKnown("moved");
     const accepted = await actors.accept(worker, escrow);
     await untilTypes(escrow, ["contract.created", "contract.accepted"]);
@@ -397,10 +391,10 @@ describe("the event log", () => {
 
   it("undoes an end by time if it turns out that a transaction came first, or that nothing happened", async () => {
     startWriter();
-    const before = await headNumber();
+    const before = await network.head();
     const escrow = await createKnown("late news");
     await untilTypes(escrow, ["contract.created"]);
-    const lastBlock = await headNumber();
+    const lastBlock = await network.head();
     // As if a removed branch had passed the deadline without a match.
     await network.pool.query(
       "update app.event_deadline set due_at = 0 where contract_id = $1 and name = 'unmatched'",
@@ -448,7 +442,7 @@ describe("a reorg", () => {
         .select()
         .from(onchain.stake)
         .where(eq(onchain.stake.agent, addressOf(agent)));
-    await reach({ blockNumber: await headNumber() });
+    await reach({ blockNumber: await network.head() });
     const before = await stakeOf();
     expect(before).toMatchObject([{ amount: ELIGIBILITY_STAKE, releasableAt: expect.any(BigInt) }]);
 
@@ -469,9 +463,9 @@ describe("a reorg", () => {
 describe("a new block", () => {
   it("is usually visible within a quarter of a second", async () => {
     const delayOfNextBlock = async (): Promise<number> => {
-      const blockNumber = (await headNumber()) + 1n;
+      const blockNumber = (await network.head()) + 1n;
       const visible = reach({ blockNumber });
-      await until(async () => (await headNumber()) >= blockNumber);
+      await until(async () => (await network.head()) >= blockNumber);
       const startedAt = performance.now();
       expect(await visible).toBe(true);
       return performance.now() - startedAt;

@@ -29,7 +29,10 @@ import {
   type TransactionReceipt,
   zeroHash,
 } from "viem";
-import type { IndexerNetwork, Wallet } from "./indexer-network.js";
+import { transferData } from "../support/chain.js";
+import { domainOf, signAuthorization } from "../support/payment.js";
+import type { Wallet } from "../support/test-chain.js";
+import type { IndexerNetwork } from "./indexer-network.js";
 
 export const FROM_ALLOWANCE = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" } as const;
 export const PRICE = 50_000_000n;
@@ -59,13 +62,14 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
   const owner = network.wallet(0);
   const usd = { address: deployment.asset.address, abi: testUsdAbi } as const;
   const factory = { address: deployment.factory, abi: factoryAbi } as const;
+  const token = { address: deployment.protocolToken, abi: protocolTokenAbi } as const;
+  const registry = { address: deployment.registry, abi: registryAbi } as const;
+  const delegation = { address: deployment.delegation, abi: delegationAbi } as const;
 
   async function send(from: Wallet, to: Address, data: Hex): Promise<TransactionReceipt> {
     const hash = await from.sendTransaction({ to, data, gas: GAS_LIMIT });
     await testClient.mine({ blocks: 1 });
-    const receipt = await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 20 });
-    if (receipt.status !== "success") throw new Error(`Transaction ${hash} reverted`);
-    return receipt;
+    return network.mined(hash);
   }
 
   function call<const abi extends Abi, name extends ContractFunctionName<abi, "nonpayable">>(
@@ -158,34 +162,21 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
 
     blacklist: (account: Address, blacklisted: boolean) =>
       call(owner, usd, "setBlacklisted", [account, blacklisted]),
-    setDailyCap: (cap: bigint) =>
-      call(owner, { address: deployment.protocolToken, abi: protocolTokenAbi }, "setDailyCap", [cap]),
+    setDailyCap: (cap: bigint) => call(owner, token, "setDailyCap", [cap]),
     async setParameters(change: Partial<Parameters>) {
       const parameters = await publicClient.readContract({ ...factory, functionName: "parameters" });
       return call(owner, factory, "setParameters", [{ ...parameters, ...change }]);
     },
 
     async stake(agent: Wallet, amount: bigint) {
-      const token = { address: deployment.protocolToken, abi: protocolTokenAbi } as const;
       await call(owner, token, "grant", [agent.account.address, amount]);
       await call(agent, token, "approve", [deployment.registry, amount]);
-      return call(agent, { address: deployment.registry, abi: registryAbi }, "stake", [
-        agent.account.address,
-        amount,
-        FROM_ALLOWANCE,
-      ]);
+      return call(agent, registry, "stake", [agent.account.address, amount, FROM_ALLOWANCE]);
     },
-    requestUnstake: (agent: Wallet) =>
-      call(agent, { address: deployment.registry, abi: registryAbi }, "requestUnstake", [
-        agent.account.address,
-      ]),
-    withdrawStake: (agent: Wallet) =>
-      call(owner, { address: deployment.registry, abi: registryAbi }, "withdrawStake", [
-        agent.account.address,
-      ]),
+    requestUnstake: (agent: Wallet) => call(agent, registry, "requestUnstake", [agent.account.address]),
+    withdrawStake: (agent: Wallet) => call(owner, registry, "withdrawStake", [agent.account.address]),
 
     async delegate(agent: Wallet, issuedAt: number, nonce: Hex) {
-      const delegation = { address: deployment.delegation, abi: delegationAbi } as const;
       const delegated = {
         agent: agent.account.address,
         operator: deployment.relay,
@@ -203,10 +194,7 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
       return call(owner, delegation, "register", [delegated, signature]);
     },
     revokeDelegation: (agent: Wallet) =>
-      call(agent, { address: deployment.delegation, abi: delegationAbi }, "revoke", [
-        agent.account.address,
-        deployment.relay,
-      ]),
+      call(agent, delegation, "revoke", [agent.account.address, deployment.relay]),
 
     /** Deploys a foreign contract whose constructor emits `topics` and one word of data. */
     async emitLookAlike(topics: readonly Hex[], words: readonly Hex[] = ["0x01"]) {
@@ -224,53 +212,20 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
       ]);
       const hash = await owner.sendTransaction({ data });
       await testClient.mine({ blocks: 1 });
-      const receipt = await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 20 });
+      const receipt = await network.mined(hash);
       if (receipt.logs.length !== 1) throw new Error("The look-alike emitted nothing");
       return receipt;
     },
 
     /** A payment that someone broadcast at the token, which the operator then refunds. */
     async strayPayment(payer: Wallet, escrow: Address, amount: bigint, nonce: Hex) {
-      const authorization = { validAfter: 0n, validBefore: 2n ** 48n, nonce };
-      const signature = await payer.signTypedData({
-        domain: {
-          name: deployment.asset.name,
-          version: deployment.asset.version,
-          chainId: deployment.chainId,
-          verifyingContract: usd.address,
-        },
-        types: {
-          TransferWithAuthorization: [
-            { name: "from", type: "address" },
-            { name: "to", type: "address" },
-            { name: "value", type: "uint256" },
-            { name: "validAfter", type: "uint256" },
-            { name: "validBefore", type: "uint256" },
-            { name: "nonce", type: "bytes32" },
-          ],
-        },
-        primaryType: "TransferWithAuthorization",
-        message: { from: payer.account.address, to: escrow, value: amount, ...authorization },
-      });
-      const { validAfter, validBefore } = authorization;
-      const args = [
-        payer.account.address,
-        escrow,
-        amount,
-        validAfter,
-        validBefore,
-        nonce,
-        signature,
-      ] as const;
-      await send(
-        owner,
-        usd.address,
-        encodeFunctionData({ abi: testUsdAbi, functionName: "transferWithAuthorization", args }),
-      );
+      const fields = { to: escrow, value: amount, validBefore: 2n ** 48n, nonce };
+      const payment = await signAuthorization(payer.account, domainOf(deployment), fields);
+      await send(owner, usd.address, transferData(payment));
       const data = encodeFunctionData({
         abi: escrowAbi,
         functionName: "returnSurplus",
-        args: [payer.account.address, amount, { ...authorization, signature }],
+        args: [payer.account.address, amount, payment],
       });
       return call(network.wallet(1), { address: deployment.relay, abi: relayAbi }, "execute", [
         [{ target: escrow, gasLimit: 300_000, data }],

@@ -2,10 +2,11 @@ import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { eq } from "drizzle-orm";
 import { type Address, type Hex, numberToHex, parseAbiItem, toEventSelector, zeroHash } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import * as onchain from "../../src/db/onchain.js";
 import { indexedBlock, waitForIndexed } from "../../src/db/onchain.js";
+import * as onchain from "../../src/db/onchain.js";
+import { INDEXING_MS, type Wallet } from "../support/test-chain.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE, PRICE } from "./indexer-actors.js";
-import { INDEXING_MS, type IndexerNetwork, startIndexerNetwork, type Wallet } from "./indexer-network.js";
+import { type IndexerNetwork, startIndexerNetwork } from "./indexer-network.js";
 
 let network: IndexerNetwork;
 let actors: Actors;
@@ -37,7 +38,7 @@ async function rowOf(escrow: Address) {
 }
 
 async function caughtUp() {
-  const blockNumber = await network.publicClient.getBlockNumber({ cacheTime: 0 });
+  const blockNumber = await network.head();
   expect(await waitForIndexed(network.db, { blockNumber, timeoutMs: INDEXING_MS }), "indexed in time").toBe(
     true,
   );

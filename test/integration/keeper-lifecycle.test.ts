@@ -13,15 +13,10 @@ import { createKeeper } from "../../src/keeper/keeper.js";
 import type { Loop } from "../../src/loop.js";
 import { drawOperation } from "../../src/relayer/operations.js";
 import { createRelayer } from "../../src/relayer/relayer.js";
+import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
 import { holdTerms } from "./held-terms.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
-import {
-  INDEXING_MS,
-  type IndexerNetwork,
-  startIndexerNetwork,
-  until,
-  type Wallet,
-} from "./indexer-network.js";
+import { type IndexerNetwork, startIndexerNetwork } from "./indexer-network.js";
 
 const SETTLED_ALL_MET = 6;
 const SETTLED_PARTIAL = 8;
@@ -103,7 +98,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
 
   /** Waits for the index first: a dispute that is not indexed yet would look like a review that has expired. */
   async function pass(seconds: number): Promise<void> {
-    const blockNumber = await network.publicClient.getBlockNumber({ cacheTime: 0 });
+    const blockNumber = await network.head();
     expect(await waitForIndexed(network.db, { blockNumber, timeoutMs: INDEXING_MS })).toBe(true);
     await network.testClient.increaseTime({ seconds });
     await network.testClient.mine({ blocks: 1 });
@@ -113,6 +108,9 @@ describe("the keeper", { timeout: 300_000 }, () => {
     network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "status" });
   const bookedAt = (escrow: Address) =>
     network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "booked" });
+
+  const isDrawn = async (escrow: Address): Promise<boolean> =>
+    (await network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "jury" })).drawn;
 
   const settles = (escrow: Address, status: number) =>
     until(async () => (await statusOf(escrow)) === status && (await bookedAt(escrow)) === 0n);
@@ -211,10 +209,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
     await actors.dispute(client, escrow);
     await actors.setParameters({ baRecruitCount: 0 });
 
-    await until(
-      async () =>
-        (await network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "jury" })).drawn,
-    );
+    await until(() => isDrawn(escrow));
   });
 
   it("draws again if a draw came too late for its seed", async () => {
@@ -224,12 +219,10 @@ describe("the keeper", { timeout: 300_000 }, () => {
     const late = drawOperation({ escrow, onceKey: `draw:${escrow}:0` });
     await network.db.insert(operation).values({ ...late, state: "final" });
     await actors.dispute(client, escrow);
-    const isDrawn = async () =>
-      (await network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "jury" })).drawn;
 
     await pass(HOUR);
 
-    await until(isDrawn);
+    await until(() => isDrawn(escrow));
     expect((await operationsFor(`draw:${escrow}`)).map(({ onceKey }) => onceKey)).toEqual([
       `draw:${escrow}:0`,
       `draw:${escrow}:1`,

@@ -1,8 +1,7 @@
 /** The x402 payment of both versions, built by hand from the quote alone. */
 import { randomBytes } from "node:crypto";
 import { authorizationTypes } from "@x402/evm";
-import type { Address, Hex, TypedDataDomain } from "viem";
-import type { PrivateKeyAccount } from "viem/accounts";
+import type { Address, Hex, LocalAccount, TypedDataDomain } from "viem";
 import type { PaymentQuote } from "../../src/payments/x402.js";
 import type { Agent, Answer } from "./agent.js";
 
@@ -59,7 +58,7 @@ export const domainOf = ({ asset, chainId }: Stablecoin): TypedDataDomain => ({
 
 /** Signs a transfer authorization (EIP-3009). By default it is valid for ten minutes by this process's clock. */
 export async function signAuthorization(
-  payer: PrivateKeyAccount,
+  payer: Pick<LocalAccount, "address" | "signTypedData">,
   domain: TypedDataDomain,
   fields: Pick<Authorization, "to" | "value"> & Partial<Authorization>,
 ): Promise<SignedPayment> {

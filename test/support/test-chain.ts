@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Address } from "@working-contracts/protocol/types";
 import {
-  type Account,
   type Chain,
   createTestClient,
   createWalletClient,
   type Hex,
   http,
+  type LocalAccount,
   type TransactionReceipt,
   type Transport,
   type WalletClient,
@@ -25,14 +25,14 @@ import { BLOCK_SECONDS } from "./blocks.js";
 /** How long tests wait for the indexer or the relayer. */
 export const INDEXING_MS = 90_000;
 
-export type Wallet = WalletClient<Transport, Chain, Account>;
+export type Wallet = WalletClient<Transport, Chain, LocalAccount>;
 
 /** Clients of a local chain. Test files that move its time need no others. */
 export function localClients({ rpcUrl, chainId }: ChainClientsOptions) {
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId });
   // A slow request must not be retried: a block would be made, or time moved, twice.
   const transport = http(rpcUrl, { timeout: 60_000 });
-  const wallet = (index: number) =>
+  const wallet = (index: number): Wallet =>
     createWalletClient({ account: localAccount(index), chain, transport, pollingInterval: 50 });
   const mined = async (hash: Hex): Promise<TransactionReceipt> => {
     const receipt = await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 20 });
