@@ -21,11 +21,10 @@ import {
 import { escrowAddress, packTerms, unpackTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import fc from "fast-check";
-import { type Abi, type Chain, getContractAddress, type PublicClient, type Transport } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
+import type { Abi, Chain, PublicClient, Transport } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
-import { deployProtocol } from "../../src/chain/deploy.js";
+import { LOCAL_CHAIN_ID } from "../../tools/local/chain.js";
+import { localClients } from "../support/test-chain.js";
 import {
   hexArbitrary,
   parametersArbitrary,
@@ -33,49 +32,36 @@ import {
   termsArbitrary,
 } from "../unit/protocol/fixtures.js";
 import { runLifecycles } from "./protocol-differential/lifecycles.js";
-import { CHAIN_ID, startAnvil } from "./protocol-differential/node.js";
+import { startAnvil } from "./protocol-differential/node.js";
 
 const RUNS = 250;
 const LIVES = 320;
 const HARNESS = new URL("../../out/SettlementHarness.sol/SettlementHarness.json", import.meta.url);
 const SECONDS_IN_2100 = 4_102_444_800;
-/** anvil's first unlocked account. Its key is public, and it holds nothing of value anywhere. */
-const DEPLOYER = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 
 let stopAnvil: (() => Promise<void>) | undefined;
 let client: PublicClient<Transport, Chain>;
 let deployment: Deployment;
 let harness: Address;
-let harnessArtifact: { abi: Abi; bytecode: { object: Hex } };
+let harnessAbi: Abi;
+let owner: Address;
 
 beforeAll(async () => {
   const anvil = await startAnvil();
   stopAnvil = anvil.stop;
-  const clients = createChainClients({ rpcUrl: anvil.url, chainId: CHAIN_ID });
-  client = clients.publicClient;
-  const walletClient = createSigningClient({ rpcUrl: anvil.url, chain: clients.chain, account: DEPLOYER });
-  deployment = await deployProtocol({
-    walletClient,
-    publicClient: client,
-    owner: DEPLOYER.address,
-    treasury: "0x7ea5000000000000000000000000000000000001",
-    reviewer: DEPLOYER.address,
-    signers: [DEPLOYER.address],
-    domain: "contracts.example",
-    grantDelay: 0,
-  });
-  const nonce = await client.getTransactionCount({ address: DEPLOYER.address });
-  harness = getContractAddress({ from: DEPLOYER.address, nonce: BigInt(nonce) });
-  harnessArtifact = JSON.parse(readFileSync(HARNESS, "utf8"));
-  const hash = await walletClient.sendTransaction({ data: harnessArtifact.bytecode.object });
-  await client.waitForTransactionReceipt({ hash });
+  const node = localClients({ rpcUrl: anvil.url, chainId: LOCAL_CHAIN_ID });
+  client = node.publicClient;
+  owner = node.wallet(0).account.address;
+  deployment = await node.deployProtocol({ treasury: "0x7ea5000000000000000000000000000000000001" });
+  harness = await node.deployCompiled("SettlementHarness");
+  harnessAbi = JSON.parse(readFileSync(HARNESS, "utf8")).abi;
 });
 
 afterAll(() => stopAnvil?.());
 
 /** Result of a library function, through the test harness. */
 function library(functionName: string, args: readonly unknown[]): Promise<unknown> {
-  return client.readContract({ address: harness, abi: harnessArtifact.abi, functionName, args });
+  return client.readContract({ address: harness, abi: harnessAbi, functionName, args });
 }
 
 const lowerCased = (terms: EscrowTerms): EscrowTerms => ({
@@ -227,7 +213,7 @@ describe("random lifecycles of real escrows", () => {
       size: LIVES,
       client,
       deployment,
-      owner: DEPLOYER.address,
+      owner,
       harness,
     });
 

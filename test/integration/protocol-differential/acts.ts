@@ -5,7 +5,7 @@ import type { Deployment } from "@working-contracts/protocol/deployment";
 import { disputeBond, voteDeposit, workerStake } from "@working-contracts/protocol/ledger";
 import { OUTCOMES, type Outcome, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { effectiveOutcomes, STATUSES, statusOf } from "@working-contracts/protocol/status";
-import { type Address, type Hex, ZERO_ADDRESS } from "@working-contracts/protocol/types";
+import { type Address, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import {
   type EncodeFunctionDataParameters,
   encodeFunctionData,
@@ -13,6 +13,12 @@ import {
   type PrivateKeyAccount,
   parseEventLogs,
 } from "viem";
+import {
+  type Authorization,
+  domainOf,
+  type SignedPayment,
+  signAuthorization,
+} from "../../support/payment.js";
 import {
   type Ballot,
   clientOf,
@@ -47,29 +53,7 @@ export interface Acts {
   claim: (life: Life, ballot: Ballot, now: number) => Attempt;
 }
 
-type ActName =
-  | "accept"
-  | "decline"
-  | "cancel"
-  | "deliver"
-  | "withdraw"
-  | "approve"
-  | "dispute"
-  | "vote"
-  | "openVote"
-  | "tally"
-  | "settle"
-  | "claim";
-
-/** The usual actions in each state. The rest of the time any action is tried. */
-const LIKELY: Record<string, readonly ActName[]> = {
-  created: ["accept", "accept", "accept", "accept", "accept", "decline", "cancel"],
-  matched: ["deliver", "deliver", "deliver", "deliver", "deliver", "withdraw"],
-  "under-review": ["dispute", "dispute", "dispute", "approve"],
-  disputed: ["vote", "vote", "vote", "openVote", "openVote", "tally"],
-  resolved: ["settle", "claim"],
-};
-const ANYTHING: readonly ActName[] = [
+const ANYTHING = [
   "accept",
   "decline",
   "cancel",
@@ -82,7 +66,17 @@ const ANYTHING: readonly ActName[] = [
   "tally",
   "settle",
   "claim",
-];
+] as const;
+type ActName = (typeof ANYTHING)[number];
+
+/** The usual actions in each state. The rest of the time any action is tried. */
+const LIKELY: Record<string, readonly ActName[]> = {
+  created: ["accept", "accept", "accept", "accept", "accept", "decline", "cancel"],
+  matched: ["deliver", "deliver", "deliver", "deliver", "deliver", "withdraw"],
+  "under-review": ["dispute", "dispute", "dispute", "approve"],
+  disputed: ["vote", "vote", "vote", "openVote", "openVote", "tally"],
+  resolved: ["settle", "claim"],
+};
 const PERCENT_OUT_OF_PLACE = 15;
 
 export function createActs({
@@ -359,7 +353,7 @@ export function createActs({
   }
 
   async function authorize(life: Life, payer: PrivateKeyAccount, value: bigint) {
-    return authorizePayment({ deployment, payer, to: life.id, value, nonce: random.hex(32) });
+    return authorizePayment(deployment, payer, { to: life.id, value, nonce: random.hex(32) });
   }
 }
 
@@ -378,37 +372,12 @@ function attempt(
 }
 
 /** An EIP-3009 authorization that an escrow accepts. It never expires. */
-export async function authorizePayment(payment: {
-  deployment: Deployment;
-  payer: PrivateKeyAccount;
-  to: Address;
-  value: bigint;
-  nonce: Hex;
-}) {
-  const { deployment, payer, to, value, nonce } = payment;
-  const validity = { validAfter: 0n, validBefore: 2n ** 255n };
-  const signature = await payer.signTypedData({
-    domain: {
-      name: deployment.asset.name,
-      version: deployment.asset.version,
-      chainId: deployment.chainId,
-      verifyingContract: deployment.asset.address,
-    },
-    types: {
-      TransferWithAuthorization: [
-        { name: "from", type: "address" },
-        { name: "to", type: "address" },
-        { name: "value", type: "uint256" },
-        { name: "validAfter", type: "uint256" },
-        { name: "validBefore", type: "uint256" },
-        { name: "nonce", type: "bytes32" },
-      ],
-    },
-    primaryType: "TransferWithAuthorization",
-    message: { from: payer.address, to, value, ...validity, nonce },
-  });
-  return { ...validity, nonce, signature };
-}
+export const authorizePayment = (
+  deployment: Deployment,
+  payer: PrivateKeyAccount,
+  fields: Pick<Authorization, "to" | "value" | "nonce">,
+): Promise<SignedPayment> =>
+  signAuthorization(payer, domainOf(deployment), { ...fields, validBefore: 2n ** 255n });
 
 function partyOf(account: PrivateKeyAccount | null): Address {
   return account === null ? ZERO_ADDRESS : lower(account.address);

@@ -11,8 +11,16 @@ import type { Parameters } from "@working-contracts/protocol/parameters";
 import { effectiveOutcomes, STATUSES } from "@working-contracts/protocol/status";
 import { escrowAddress, packTerms } from "@working-contracts/protocol/terms";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import { type Chain, encodeFunctionData, type PublicClient, parseEther, type Transport, toHex } from "viem";
+import {
+  type Chain,
+  encodeFunctionData,
+  type PublicClient,
+  parseAbi,
+  parseEther,
+  type Transport,
+} from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import { FROM_ALLOWANCE } from "../indexer-actors.js";
 import { type Attempt, authorizePayment, createActs } from "./acts.js";
 import { bookedOf, clientOf, closesAt, type Life, lifeStatus, openableUntil, workerOf } from "./model.js";
 import { type Call, createStepper, type Receipt, type Stepper } from "./node.js";
@@ -168,12 +176,6 @@ async function prepare(
     to: token,
     data: encodeFunctionData({ abi: protocolTokenAbi, functionName: "setDailyCap", args: [MAX_DAILY_CAP] }),
   };
-  const noPayment = {
-    validAfter: 0n,
-    validBefore: 0n,
-    nonce: toHex(0, { size: 32 }),
-    signature: "0x",
-  } as const;
   const stakes = voters.flatMap(({ address }) => [
     {
       from: address,
@@ -190,7 +192,7 @@ async function prepare(
       data: encodeFunctionData({
         abi: registryAbi,
         functionName: "stake",
-        args: [address, stake, noPayment],
+        args: [address, stake, FROM_ALLOWANCE],
       }),
     },
   ]);
@@ -221,13 +223,8 @@ async function createLives(
 async function creation(deployment: Deployment, life: Life, random: Random): Promise<Call> {
   const { price, parameters, workerInitiated } = life.terms;
   const value = workerInitiated ? workerStake(price, parameters) : price;
-  const deposit = await authorizePayment({
-    deployment,
-    payer: life.initiator,
-    to: life.id,
-    value,
-    nonce: random.hex(32),
-  });
+  const fields = { to: life.id, value, nonce: random.hex(32) };
+  const deposit = await authorizePayment(deployment, life.initiator, fields);
   return {
     from: life.initiator.address,
     to: deployment.factory,
@@ -341,25 +338,7 @@ function text(value: unknown): string {
   return JSON.stringify(value, (_, part) => (typeof part === "bigint" ? part.toString() : part)) ?? "nothing";
 }
 
-const OBSERVE_ABI = [
-  {
-    type: "function",
-    name: "observe",
-    stateMutability: "view",
-    inputs: [{ name: "escrows", type: "address[]" }],
-    outputs: [
-      { name: "timestamp", type: "uint256" },
-      {
-        name: "observations",
-        type: "tuple[]",
-        components: [
-          { name: "status", type: "uint8" },
-          { name: "client", type: "address" },
-          { name: "worker", type: "address" },
-          { name: "booked", type: "uint256" },
-          { name: "outcomes", type: "uint24" },
-        ],
-      },
-    ],
-  },
-] as const;
+const OBSERVE_ABI = parseAbi([
+  "function observe(address[] escrows) view returns (uint256 timestamp, Observation[] observations)",
+  "struct Observation { uint8 status; address client; address worker; uint256 booked; uint24 outcomes; }",
+]);

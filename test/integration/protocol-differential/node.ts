@@ -1,18 +1,14 @@
 /** A private anvil that mines one block per call, at the given time. */
 import { spawn } from "node:child_process";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import type { Chain, Hash, Log, PublicClient, Transport } from "viem";
-
-export const CHAIN_ID = 84_532;
+import { LOCAL_CHAIN_ID } from "../../../tools/local/chain.js";
+import { foundryBinary } from "../../../tools/local/foundry.js";
 
 /** Starts anvil on a free port, without fees and with every account unlocked. */
 export async function startAnvil(): Promise<{ url: string; stop: () => Promise<void> }> {
-  const packageName = `@foundry-rs/anvil-${process.platform}-${process.arch === "x64" ? "amd64" : process.arch}`;
-  const manifest = createRequire(import.meta.url).resolve(`${packageName}/package.json`);
-  const child = spawn(join(dirname(manifest), "bin", "anvil"), [
-    ...["--port", "0", "--chain-id", String(CHAIN_ID), "--base-fee", "0", "--gas-price", "0"],
+  const child = spawn(foundryBinary("anvil"), [
+    ...["--port", "0", "--chain-id", String(LOCAL_CHAIN_ID), "--base-fee", "0", "--gas-price", "0"],
     ...["--auto-impersonate", "--disable-block-gas-limit"],
   ]);
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
