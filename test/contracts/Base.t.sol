@@ -517,6 +517,33 @@ abstract contract BaseTest is Test {
         vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotParty.selector, caller, party));
     }
 
+    /// @dev `caller`'s call fails in every status but one.
+    function _assertOnlyIn(Status status, address caller, bytes memory call) internal {
+        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
+            if (Status(i) == status) continue;
+            address other = address(_escrowIn(Status(i)));
+            _expectWrongStatus(Status(i), status);
+            _callAs(caller, other, call);
+        }
+    }
+
+    /// @dev None of `callers` can do what only `party` may.
+    function _assertNotParty(address party, address[3] memory callers, address target, bytes memory call) internal {
+        for (uint256 i = 0; i < callers.length; ++i) {
+            _expectNotParty(callers[i], party);
+            _callAs(callers[i], target, call);
+        }
+    }
+
+    function _callAs(address caller, address target, bytes memory call) internal {
+        vm.prank(caller);
+        (bool success, bytes memory reason) = target.call(call);
+        if (success) return;
+        assembly ("memory-safe") {
+            revert(add(reason, 32), mload(reason))
+        }
+    }
+
     function _expectPaymentFailed(address payer, uint256 amount) internal {
         vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.PaymentFailed.selector, payer, amount));
     }

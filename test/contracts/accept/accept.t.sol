@@ -19,13 +19,9 @@ contract AcceptTest is BaseTest {
     }
 
     function test_RevertGiven_NotCreated() public {
-        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
-            if (Status(i) == Status.Created) continue;
-            WorkingContractEscrow other = _escrowIn(Status(i));
-            _expectWrongStatus(Status(i), Status.Created);
-            vm.prank(worker);
-            other.accept(worker, _noAuthorization());
-        }
+        _assertOnlyIn(
+            Status.Created, worker, abi.encodeCall(IWorkingContractEscrow.accept, (worker, _noAuthorization()))
+        );
     }
 
     function test_RevertGiven_MatchDeadlinePassed() public {

@@ -17,13 +17,7 @@ contract ApproveTest is BaseTest {
     }
 
     function test_RevertGiven_NotUnderReview() public {
-        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
-            if (Status(i) == Status.UnderReview) continue;
-            WorkingContractEscrow other = _escrowIn(Status(i));
-            _expectWrongStatus(Status(i), Status.UnderReview);
-            vm.prank(client);
-            other.approve();
-        }
+        _assertOnlyIn(Status.UnderReview, client, abi.encodeCall(IWorkingContractEscrow.approve, ()));
     }
 
     function test_RevertGiven_ReviewDeadlinePassed() public {
@@ -34,12 +28,8 @@ contract ApproveTest is BaseTest {
     }
 
     function test_RevertWhen_CallerDoesNotActForClient() public {
-        address[3] memory callers = [worker, stranger, operator];
-        for (uint256 i = 0; i < callers.length; ++i) {
-            _expectNotParty(callers[i], client);
-            vm.prank(callers[i]);
-            escrow.approve();
-        }
+        bytes memory call = abi.encodeCall(IWorkingContractEscrow.approve, ());
+        _assertNotParty(client, [worker, stranger, operator], address(escrow), call);
     }
 
     function test_WhenClientApproves() public {

@@ -15,22 +15,12 @@ contract CancelTest is BaseTest {
     }
 
     function test_RevertGiven_NotCreated() public {
-        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
-            if (Status(i) == Status.Created) continue;
-            WorkingContractEscrow other = _escrowIn(Status(i));
-            _expectWrongStatus(Status(i), Status.Created);
-            vm.prank(client);
-            other.cancel();
-        }
+        _assertOnlyIn(Status.Created, client, abi.encodeCall(IWorkingContractEscrow.cancel, ()));
     }
 
     function test_RevertWhen_CallerDoesNotActForInitiator() public {
-        address[3] memory callers = [worker, stranger, operator];
-        for (uint256 i = 0; i < callers.length; ++i) {
-            _expectNotParty(callers[i], client);
-            vm.prank(callers[i]);
-            escrow.cancel();
-        }
+        bytes memory call = abi.encodeCall(IWorkingContractEscrow.cancel, ());
+        _assertNotParty(client, [worker, stranger, operator], address(escrow), call);
     }
 
     function test_WhenClientCancels() public {

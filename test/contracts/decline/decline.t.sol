@@ -15,13 +15,7 @@ contract DeclineTest is BaseTest {
     }
 
     function test_RevertGiven_NotCreated() public {
-        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
-            if (Status(i) == Status.Created) continue;
-            WorkingContractEscrow other = _escrowIn(Status(i));
-            _expectWrongStatus(Status(i), Status.Created);
-            vm.prank(worker);
-            other.decline();
-        }
+        _assertOnlyIn(Status.Created, worker, abi.encodeCall(IWorkingContractEscrow.decline, ()));
     }
 
     function test_RevertGiven_NoOneNamed() public {
@@ -32,12 +26,8 @@ contract DeclineTest is BaseTest {
     }
 
     function test_RevertWhen_CallerDoesNotActForNamedParty() public {
-        address[3] memory callers = [client, stranger, operator];
-        for (uint256 i = 0; i < callers.length; ++i) {
-            _expectNotParty(callers[i], worker);
-            vm.prank(callers[i]);
-            escrow.decline();
-        }
+        bytes memory call = abi.encodeCall(IWorkingContractEscrow.decline, ());
+        _assertNotParty(worker, [client, stranger, operator], address(escrow), call);
     }
 
     function test_WhenNamedWorkerDeclines() public {

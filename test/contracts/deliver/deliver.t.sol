@@ -20,13 +20,7 @@ contract DeliverTest is BaseTest {
     }
 
     function test_RevertGiven_NotMatched() public {
-        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
-            if (Status(i) == Status.Matched) continue;
-            WorkingContractEscrow other = _escrowIn(Status(i));
-            _expectWrongStatus(Status(i), Status.Matched);
-            vm.prank(worker);
-            other.deliver(DELIVERY, ROOT, 0);
-        }
+        _assertOnlyIn(Status.Matched, worker, abi.encodeCall(IWorkingContractEscrow.deliver, (DELIVERY, ROOT, 0)));
     }
 
     function test_RevertGiven_DeliveryDeadlinePassed() public {
@@ -43,12 +37,8 @@ contract DeliverTest is BaseTest {
     }
 
     function test_RevertWhen_CallerDoesNotActForWorker() public {
-        address[3] memory callers = [client, stranger, operator];
-        for (uint256 i = 0; i < callers.length; ++i) {
-            _expectNotParty(callers[i], worker);
-            vm.prank(callers[i]);
-            escrow.deliver(DELIVERY, ROOT, 0);
-        }
+        bytes memory call = abi.encodeCall(IWorkingContractEscrow.deliver, (DELIVERY, ROOT, 0));
+        _assertNotParty(worker, [client, stranger, operator], address(escrow), call);
     }
 
     function test_RevertWhen_OutcomesNotComputed() public {

@@ -17,13 +17,7 @@ contract DisputeTest is BaseTest {
     }
 
     function test_RevertGiven_NotUnderReview() public {
-        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
-            if (Status(i) == Status.UnderReview) continue;
-            WorkingContractEscrow other = _escrowIn(Status(i));
-            _expectWrongStatus(Status(i), Status.UnderReview);
-            vm.prank(client);
-            other.dispute(_noAuthorization());
-        }
+        _assertOnlyIn(Status.UnderReview, client, abi.encodeCall(IWorkingContractEscrow.dispute, (_noAuthorization())));
     }
 
     function test_RevertGiven_ReviewDeadlinePassed() public {

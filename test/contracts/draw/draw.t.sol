@@ -18,12 +18,7 @@ contract DrawTest is BaseTest {
     }
 
     function test_RevertGiven_NotDisputed() public {
-        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
-            if (Status(i) == Status.Disputed) continue;
-            WorkingContractEscrow other = _escrowIn(Status(i));
-            _expectWrongStatus(Status(i), Status.Disputed);
-            other.draw();
-        }
+        _assertOnlyIn(Status.Disputed, stranger, abi.encodeCall(IWorkingContractEscrow.draw, ()));
     }
 
     function test_RevertGiven_NoRecruitCount() public {

@@ -19,12 +19,11 @@ contract OpenVoteTest is BaseTest {
     }
 
     function test_RevertGiven_NotDisputed() public {
-        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
-            if (Status(i) == Status.Disputed) continue;
-            WorkingContractEscrow other = _escrowIn(Status(i));
-            _expectWrongStatus(Status(i), Status.Disputed);
-            other.openVote(agents[0], ALL_MET, _saltOf(agents[0]));
-        }
+        _assertOnlyIn(
+            Status.Disputed,
+            stranger,
+            abi.encodeCall(IWorkingContractEscrow.openVote, (agents[0], ALL_MET, _saltOf(agents[0])))
+        );
     }
 
     function test_RevertGiven_WindowOpen() public {

@@ -17,12 +17,7 @@ contract OpenTest is BaseTest {
     }
 
     function test_RevertGiven_NotNone() public {
-        for (uint256 i = 1; i <= uint256(type(Status).max); ++i) {
-            WorkingContractEscrow other = _escrowIn(Status(i));
-            _expectWrongStatus(Status(i), Status.None);
-            vm.prank(client);
-            other.open(_noAuthorization());
-        }
+        _assertOnlyIn(Status.None, client, abi.encodeCall(IWorkingContractEscrow.open, (_noAuthorization())));
     }
 
     function test_WhenInitiatorPaysFromAllowance() public {

@@ -10,12 +10,7 @@ contract TallyTest is BaseTest {
     WorkingContractEscrow internal escrow;
 
     function test_RevertGiven_NotDisputed() public {
-        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
-            if (Status(i) == Status.Disputed) continue;
-            WorkingContractEscrow other = _escrowIn(Status(i));
-            _expectWrongStatus(Status(i), Status.Disputed);
-            other.tally();
-        }
+        _assertOnlyIn(Status.Disputed, stranger, abi.encodeCall(IWorkingContractEscrow.tally, ()));
     }
 
     function test_RevertGiven_WindowOpen() public {

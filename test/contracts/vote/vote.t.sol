@@ -24,13 +24,9 @@ contract VoteTest is BaseTest {
     }
 
     function test_RevertGiven_NotDisputed() public {
-        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
-            if (Status(i) == Status.Disputed) continue;
-            WorkingContractEscrow other = _escrowIn(Status(i));
-            _expectWrongStatus(Status(i), Status.Disputed);
-            vm.prank(agent);
-            other.vote(agent, COMMITMENT, _noAuthorization());
-        }
+        _assertOnlyIn(
+            Status.Disputed, agent, abi.encodeCall(IWorkingContractEscrow.vote, (agent, COMMITMENT, _noAuthorization()))
+        );
     }
 
     function test_RevertGiven_WindowJustClosed() public {

@@ -85,8 +85,7 @@ contract WithSignatureTest is BaseTest {
         escrow.approve();
 
         bytes memory carried = _signed(escrow, client, APPROVE);
-        vm.prank(operator);
-        _call(address(escrow), carried);
+        _callAs(operator, address(escrow), carried);
         assertStatus(escrow, Status.Resolved);
     }
 
@@ -221,16 +220,7 @@ contract WithSignatureTest is BaseTest {
     }
 
     function _send(address target, bytes memory data) private {
-        vm.prank(stranger);
-        _call(target, data);
-    }
-
-    function _call(address target, bytes memory data) private {
-        (bool success, bytes memory reason) = target.call(data);
-        if (success) return;
-        assembly ("memory-safe") {
-            revert(add(reason, 32), mload(reason))
-        }
+        _callAs(stranger, target, data);
     }
 
     function _expectInvalid(address agent) private {

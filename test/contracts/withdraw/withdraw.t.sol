@@ -17,13 +17,7 @@ contract WithdrawTest is BaseTest {
     }
 
     function test_RevertGiven_NotMatched() public {
-        for (uint256 i = 0; i <= uint256(type(Status).max); ++i) {
-            if (Status(i) == Status.Matched) continue;
-            WorkingContractEscrow other = _escrowIn(Status(i));
-            _expectWrongStatus(Status(i), Status.Matched);
-            vm.prank(worker);
-            other.withdraw();
-        }
+        _assertOnlyIn(Status.Matched, worker, abi.encodeCall(IWorkingContractEscrow.withdraw, ()));
     }
 
     function test_RevertGiven_WithdrawalDeadlinePassed() public {
@@ -34,12 +28,8 @@ contract WithdrawTest is BaseTest {
     }
 
     function test_RevertWhen_CallerDoesNotActForWorker() public {
-        address[3] memory callers = [client, stranger, operator];
-        for (uint256 i = 0; i < callers.length; ++i) {
-            _expectNotParty(callers[i], worker);
-            vm.prank(callers[i]);
-            escrow.withdraw();
-        }
+        bytes memory call = abi.encodeCall(IWorkingContractEscrow.withdraw, ());
+        _assertNotParty(worker, [client, stranger, operator], address(escrow), call);
     }
 
     function test_WhenWorkerWithdraws() public {
