@@ -11,11 +11,18 @@ import {
   parseAbi,
   size,
 } from "viem";
-import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAddress } from "viem/accounts";
+import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { delegateOperation } from "../../src/relayer/operations.js";
 import { enqueue } from "../../src/relayer/outbox.js";
-import { type AuthNetwork, authClient, newAgent, startAuthNetwork } from "./auth-network.js";
+import {
+  type AuthNetwork,
+  addressOf,
+  authClient,
+  newAgent,
+  refusal,
+  startAuthNetwork,
+} from "./auth-network.js";
 
 let network: AuthNetwork;
 let client: ReturnType<typeof authClient>;
@@ -25,8 +32,6 @@ beforeAll(async () => {
   client = authClient(network.app());
 });
 afterAll(() => network?.stop());
-
-const addressOf = (account: PrivateKeyAccount) => account.address.toLowerCase() as Address;
 
 async function operationsOf(agent: Address, kind: string) {
   const { rows } = await network.pool.query(
@@ -54,11 +59,13 @@ async function delegationOf(agent: Address) {
   });
 }
 
-/** Executes a queued operation as the relayer does. */
-async function carryOut({ id, target, data }: { id: string; target: Address; data: Hex }) {
-  await network.relay(target, data);
-  await network.pool.query("update app.operation set state = 'mined' where id = $1", [id]);
-  await network.pool.query("select pg_notify('operation_done', $1)", [id]);
+/** Executes an agent's queued operations as the relayer does. */
+async function carryOutAll(agent: Address, kind: string) {
+  for (const { id, target, data } of await operationsOf(agent, kind)) {
+    await network.relay(target, data);
+    await network.pool.query("update app.operation set state = 'mined' where id = $1", [id]);
+    await network.pool.query("select pg_notify('operation_done', $1)", [id]);
+  }
 }
 
 async function delegate(agent: Address) {
@@ -91,9 +98,8 @@ describe("delegation", () => {
     await client.signIn(agent);
     await delegate(addressOf(agent));
     expect(await client.revoke(agent.address, await client.prove(agent))).toMatchObject({ status: 200 });
-    const operations = await operationsOf(addressOf(agent), "revoke-delegation");
-    expect(operations).toHaveLength(1);
-    await carryOut(operations[0] as (typeof operations)[0]);
+    expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
+    await carryOutAll(addressOf(agent), "revoke-delegation");
     expect(await network.isDelegated(addressOf(agent))).toBe(false);
   });
 
@@ -121,9 +127,7 @@ describe("delegation", () => {
     await client.revoke(agent.address, await client.prove(agent));
     expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
     // The relayer executes one agent's operations in order.
-    for (const kind of ["delegate", "revoke-delegation"]) {
-      for (const operation of await operationsOf(addressOf(agent), kind)) await carryOut(operation);
-    }
+    for (const kind of ["delegate", "revoke-delegation"]) await carryOutAll(addressOf(agent), kind);
     expect(await network.isDelegated(addressOf(agent))).toBe(false);
   });
 
@@ -150,8 +154,7 @@ describe("delegation", () => {
     await client.revoke(agent.address, await client.prove(agent));
     // The next challenge waits for the revocation, which arrives a moment later.
     const waiting = authClient(network.app({ settlementWaitMs: 5_000 })).prove(agent);
-    for (const operation of await operationsOf(addressOf(agent), "revoke-delegation"))
-      await carryOut(operation);
+    await carryOutAll(addressOf(agent), "revoke-delegation");
     expect(await client.issue(agent.address, await waiting)).toMatchObject({ status: 201 });
     await delegate(addressOf(agent));
   });
@@ -163,23 +166,15 @@ describe("delegation", () => {
     await client.revoke(agent.address, await client.prove(agent));
     const proof = await client.prove(agent);
     const early = await client.issue(agent.address, proof);
-    expect(early).toMatchObject({ status: 503, body: { error: { code: "unavailable", retryable: true } } });
+    expect(early).toMatchObject(refusal(503, "unavailable", { retryable: true }));
     expect(early.headers.get("retry-after")).toBe("5");
     // Revoking is always possible.
     expect(await client.revoke(agent.address, await client.prove(agent))).toMatchObject({ status: 200 });
 
-    for (const operation of await operationsOf(addressOf(agent), "revoke-delegation"))
-      await carryOut(operation);
+    await carryOutAll(addressOf(agent), "revoke-delegation");
     const outdated = await client.issue(agent.address, proof);
-    expect(outdated).toMatchObject({
-      status: 400,
-      body: {
-        error: {
-          code: "invalid_challenge",
-          message: "The address was revoked on chain after this challenge was issued.",
-        },
-      },
-    });
+    const message = "The address was revoked on chain after this challenge was issued.";
+    expect(outdated).toMatchObject(refusal(400, "invalid_challenge", { message }));
     expect(await client.issue(agent.address, await client.prove(agent))).toMatchObject({ status: 201 });
     await delegate(addressOf(agent));
   });
@@ -203,16 +198,8 @@ describe("contract wallets", () => {
   it("are rejected with anyone else's signature", async () => {
     const wallet = await network.deployCompiled("ContractWallet", [newAgent().address]);
     const answer = await client.issue(wallet, await client.prove(newAgent(), wallet));
-    expect(answer).toMatchObject({
-      status: 401,
-      body: {
-        error: {
-          code: "invalid_signature",
-          message: "The contract at this address does not accept the signature (ERC-1271 isValidSignature).",
-          details: { triesLeft: 4 },
-        },
-      },
-    });
+    const message = "The contract at this address does not accept the signature (ERC-1271 isValidSignature).";
+    expect(answer).toMatchObject(refusal(401, "invalid_signature", { message, details: { triesLeft: 4 } }));
   });
 
   it("that name a URL to query instead (ERC-3668) make us fetch nothing", async () => {
@@ -238,7 +225,7 @@ describe("contract wallets", () => {
     const answer = await client.issue(wallet, await client.prove(newAgent(), wallet));
 
     server.close();
-    expect(answer).toMatchObject({ status: 401, body: { error: { code: "invalid_signature" } } });
+    expect(answer).toMatchObject(refusal(401, "invalid_signature"));
     expect(fetched).toBe(0);
   });
 
@@ -251,14 +238,14 @@ describe("contract wallets", () => {
         value: `0x${attack.toString(16).padStart(64, "0")}`,
       });
       const answer = await client.issue(wallet, await client.prove(newAgent(), wallet));
-      expect(answer).toMatchObject({ status: 401, body: { error: { code: "invalid_signature" } } });
+      expect(answer).toMatchObject(refusal(401, "invalid_signature"));
     }
   });
 
   it("without ERC-1271 are rejected", async () => {
     const { factory } = network.deps.deployment;
     const answer = await client.issue(factory, await client.prove(newAgent(), factory));
-    expect(answer).toMatchObject({ status: 401, body: { error: { code: "invalid_signature" } } });
+    expect(answer).toMatchObject(refusal(401, "invalid_signature"));
   });
 
   it("that are not deployed yet (ERC-6492) are asked to deploy first", async () => {
@@ -272,16 +259,9 @@ describe("contract wallets", () => {
       `0x${"6492".repeat(16)}`,
     ]);
     const answer = await client.issue(agent.address, { challengeId, signature: wrapped });
-    expect(answer).toMatchObject({
-      status: 401,
-      body: {
-        error: {
-          code: "invalid_signature",
-          message:
-            "Signatures of wallets that are not deployed yet (ERC-6492) are not accepted: deploy the wallet first, then sign again.",
-        },
-      },
-    });
+    const reason =
+      "Signatures of wallets that are not deployed yet (ERC-6492) are not accepted: deploy the wallet first, then sign again.";
+    expect(answer).toMatchObject(refusal(401, "invalid_signature", { message: reason }));
   });
 
   it("decide alone: a key whose address got code is no longer enough", async () => {

@@ -1,12 +1,12 @@
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import { FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import { parseSignature, serializeCompactSignature, signatureToCompactSignature } from "viem";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createDatabase, createNotifications } from "../../src/db/client.js";
 import { createKeyOwners } from "../../src/features/agents/key-owners.js";
 import { createApp } from "../../src/http/app.js";
 import { startTcpProxy } from "../faults/support/tcp-proxy.js";
-import { type AuthNetwork, authClient, newAgent, startAuthNetwork } from "./auth-network.js";
+import { addressOf, authClient, type AuthNetwork, newAgent, refusal, startAuthNetwork } from "./auth-network.js";
 
 let network: AuthNetwork;
 let client: ReturnType<typeof authClient>;
@@ -17,23 +17,23 @@ beforeAll(async () => {
 });
 afterAll(() => network?.stop());
 
-const invalidChallenge = {
-  status: 400,
-  body: {
-    error: {
-      code: "invalid_challenge",
-      message: "The challenge is unknown, expired, already used, or was issued to another address.",
-      hint: "Request a new one with POST /v1/agents/{address}/challenge; it is valid for 5 minutes and for one call.",
-    },
-  },
-};
+const invalidChallenge = refusal(400, "invalid_challenge", {
+  message: "The challenge is unknown, expired, already used, or was issued to another address.",
+  hint: "Request a new one with POST /v1/agents/{address}/challenge; it is valid for 5 minutes and for one call.",
+});
+const invalidRequest = refusal(400, "invalid_request");
+const invalidSignature = refusal(401, "invalid_signature");
+
+async function challengesOf(agent: { address: string }) {
+  const sql = "select * from app.challenge where address = $1";
+  return (await network.pool.query(sql, [addressOf(agent)])).rows;
+}
 
 describe("challenge", () => {
   it("serves the exact text that AgentDelegation rebuilds on chain", async () => {
     const agent = newAgent();
-    const { challengeId, message } = await client.challenge(agent.address);
-    const row = (await network.pool.query("select * from app.challenge where id = $1", [challengeId]))
-      .rows[0];
+    const { message } = await client.challenge(agent.address);
+    const [row] = await challengesOf(agent);
     const { deployment } = network.deps;
     const onChain = await network.publicClient.readContract({
       address: deployment.delegation,
@@ -58,35 +58,26 @@ describe("challenge", () => {
   it("names the address in lower case, whatever the letter case of the path", async () => {
     const agent = newAgent();
     const { message } = await client.challenge(`0x${agent.address.slice(2).toUpperCase()}`);
-    expect(message.split("\n")[1]).toBe(agent.address.toLowerCase());
+    expect(message.split("\n")[1]).toBe(addressOf(agent));
   });
 
   it("needs no body, and accepts an empty body of any content type", async () => {
     const path = `/v1/agents/${newAgent().address}/challenge`;
-    expect(await client.call("POST", path)).toMatchObject({ status: 200 });
-    expect(
-      await client.call("POST", path, { headers: { "Content-Type": "application/json" } }),
-    ).toMatchObject({ status: 200 });
-    expect(
-      await client.call("POST", path, { body: "", headers: { "Content-Type": "text/plain" } }),
-    ).toMatchObject({
-      status: 200,
-    });
+    for (const init of [
+      {},
+      { headers: { "Content-Type": "application/json" } },
+      { body: "", headers: { "Content-Type": "text/plain" } },
+    ]) {
+      expect(await client.call("POST", path, init)).toMatchObject({ status: 200 });
+    }
   });
 
   it.each(["0x12", "not-an-address", `0x${"g".repeat(40)}`, `0x${"1".repeat(41)}`, "1".repeat(40), "me"])(
     "rejects the malformed address %s",
     async (address) => {
+      const details = [{ path: "address", message: "must be an address: 0x and 40 hex digits" }];
       const answer = await client.call("POST", `/v1/agents/${address}/challenge`);
-      expect(answer).toMatchObject({
-        status: 400,
-        body: {
-          error: {
-            code: "invalid_request",
-            details: [{ path: "address", message: "must be an address: 0x and 40 hex digits" }],
-          },
-        },
-      });
+      expect(answer).toMatchObject(refusal(400, "invalid_request", { details }));
     },
   );
 });
@@ -96,18 +87,16 @@ describe("issuing", () => {
     const agent = newAgent();
     const answer = await client.issue(agent.address, { ...(await client.prove(agent)), label: "first" });
     expect(answer.status).toBe(201);
-    expect(Object.keys(answer.body.data).sort()).toEqual(["address", "apiKey", "keyId", "label"]);
-    expect(answer.body.data).toMatchObject({ address: agent.address.toLowerCase(), label: "first" });
-    expect(answer.body.data.apiKey).toMatch(/^wc_test_[0-9A-Za-z]{49}$/);
+    const { apiKey, keyId, ...others } = answer.body.data;
+    expect(others).toEqual({ address: addressOf(agent), label: "first" });
+    expect(apiKey).toMatch(/^wc_test_[0-9A-Za-z]{49}$/);
     expect(answer.headers.get("cache-control")).toBe("no-store");
 
-    const stored = await network.pool.query("select * from app.api_key where id = $1", [
-      answer.body.data.keyId,
-    ]);
-    expect(stored.rows).toHaveLength(1);
-    expect(JSON.stringify(stored.rows)).not.toContain(answer.body.data.apiKey);
+    const { rows } = await network.pool.query("select * from app.api_key where id = $1", [keyId]);
+    expect(rows).toHaveLength(1);
+    expect(JSON.stringify(rows)).not.toContain(apiKey);
     const everything = network.logs.join("");
-    expect(everything).not.toContain(answer.body.data.apiKey);
+    expect(everything).not.toContain(apiKey);
     expect(everything).toContain("/api-key");
   });
 
@@ -116,7 +105,7 @@ describe("issuing", () => {
     const proof = await client.prove(agent);
     for (const label of ["", "x".repeat(101), 7, null, ["x"]]) {
       const answer = await client.issue(agent.address, { ...proof, label });
-      expect(answer).toMatchObject({ status: 400, body: { error: { code: "invalid_request" } } });
+      expect(answer).toMatchObject(invalidRequest);
       expect(answer.body.error.details[0].path).toBe("label");
     }
     // Code points count, not UTF-16 units, and the rejected attempts above consumed nothing.
@@ -126,9 +115,9 @@ describe("issuing", () => {
 
   it("accepts the address in any letter case, in challenge and redemption", async () => {
     const agent = newAgent();
-    const proof = await client.prove(agent, agent.address.toLowerCase());
+    const proof = await client.prove(agent, addressOf(agent));
     const answer = await client.issue(`0x${agent.address.slice(2).toUpperCase()}`, proof);
-    expect(answer).toMatchObject({ status: 201, body: { data: { address: agent.address.toLowerCase() } } });
+    expect(answer).toMatchObject({ status: 201, body: { data: { address: addressOf(agent) } } });
   });
 
   it("lets exactly one of many concurrent redemptions succeed, on any process", async () => {
@@ -141,10 +130,8 @@ describe("issuing", () => {
     const statuses = answers.map((answer) => answer?.status);
     expect(statuses.filter((status) => status === 201)).toHaveLength(1);
     expect(statuses.filter((status) => status === 400)).toHaveLength(17);
-    const keys = await network.pool.query("select 1 from app.api_key where address = $1", [
-      agent.address.toLowerCase(),
-    ]);
-    expect(keys.rowCount).toBe(1);
+    const sql = "select 1 from app.api_key where address = $1";
+    expect((await network.pool.query(sql, [addressOf(agent)])).rowCount).toBe(1);
   });
 
   it("rejects a challenge from the very second in which it expires", async () => {
@@ -162,10 +149,7 @@ describe("issuing", () => {
     const signature = await stranger.signMessage({ message });
     for (const triesLeft of [4, 3, 2, 1]) {
       const answer = await client.issue(agent.address, { challengeId, signature });
-      expect(answer).toMatchObject({
-        status: 401,
-        body: { error: { code: "invalid_signature", details: { triesLeft } } },
-      });
+      expect(answer).toMatchObject(refusal(401, "invalid_signature", { details: { triesLeft } }));
     }
     // A good signature after four bad ones still counts. A fifth bad one would have ended the challenge.
     const other = await client.challenge(agent.address);
@@ -201,8 +185,7 @@ describe("issuing", () => {
   ])("returns 401 for a value that is not a signature (%#)", async (signature) => {
     const agent = newAgent();
     const { challengeId } = await client.challenge(agent.address);
-    const answer = await client.issue(agent.address, { challengeId, signature });
-    expect(answer).toMatchObject({ status: 401, body: { error: { code: "invalid_signature" } } });
+    expect(await client.issue(agent.address, { challengeId, signature })).toMatchObject(invalidSignature);
   });
 
   it("rejects a signature over anything but the exact message", async () => {
@@ -231,9 +214,8 @@ describe("issuing", () => {
       const { challengeId, message } = await client.challenge(agent.address);
       const signature = form(await agent.signMessage({ message }));
       expect(await client.issue(agent.address, { challengeId, signature })).toMatchObject({ status: 201 });
-      const { rows } = await network.pool.query("select * from app.challenge where id = $1", [challengeId]);
-      expect(rows[0]).toMatchObject({ purpose: "issue" });
-      expect(rows[0].signature).toBe(await agent.signMessage({ message }));
+      const stored = { purpose: "issue", signature: await agent.signMessage({ message }) };
+      expect(await challengesOf(agent)).toMatchObject([stored]);
     }
   });
 });
@@ -297,61 +279,49 @@ describe("key owners in memory", () => {
       return query(config as never, ...rest);
     }) as typeof pool.query;
     const notifications = createNotifications({ pool: far.pool });
+    onTestFinished(async () => {
+      await notifications.stop();
+      await Promise.all([pool.end(), far.pool.end(), proxy.stop()]);
+    });
     await expect.poll(() => notifications.isCurrent()).toBe(true);
     return {
       owners: createKeyOwners({ db, notifications, maxKept: 2 }),
       notifications,
       proxy,
       lookups: () => lookups,
-      async stop() {
-        await notifications.stop();
-        await Promise.all([pool.end(), far.pool.end(), proxy.stop()]);
-      },
     };
   }
 
   it("looks a key up once for a flood of requests, and keeps a bounded number", async () => {
-    const process = await startProcess();
-    try {
-      const keys = await Promise.all([1, 2, 3].map(async () => (await client.signIn(newAgent())).apiKey));
-      const [first = ""] = keys;
-      await Promise.all(Array.from({ length: 50 }, () => process.owners.ownerOf(first)));
-      await process.owners.ownerOf(first);
-      expect(process.lookups()).toBe(1);
-      for (const key of keys) await process.owners.ownerOf(key);
-      await process.owners.ownerOf(first);
-      expect(process.lookups()).toBe(4);
-    } finally {
-      await process.stop();
-    }
+    const { owners, lookups } = await startProcess();
+    const keys = await Promise.all([1, 2, 3].map(async () => (await client.signIn(newAgent())).apiKey));
+    const [first = ""] = keys;
+    await Promise.all(Array.from({ length: 50 }, () => owners.ownerOf(first)));
+    await owners.ownerOf(first);
+    expect(lookups()).toBe(1);
+    for (const key of keys) await owners.ownerOf(key);
+    await owners.ownerOf(first);
+    expect(lookups()).toBe(4);
   });
 
   it("refuses a key that was revoked by hand", async () => {
-    const process = await startProcess();
-    try {
-      const { apiKey, keyId } = await client.signIn(newAgent());
-      expect(await process.owners.ownerOf(apiKey)).not.toBeNull();
-      await network.pool.query("update app.api_key set revoked_at = now() where id = $1", [keyId]);
-      await expect.poll(() => process.owners.ownerOf(apiKey)).toBeNull();
-      expect(process.notifications.isCurrent()).toBe(true);
-    } finally {
-      await process.stop();
-    }
+    const { owners, notifications } = await startProcess();
+    const { apiKey, keyId } = await client.signIn(newAgent());
+    expect(await owners.ownerOf(apiKey)).not.toBeNull();
+    await network.pool.query("update app.api_key set revoked_at = now() where id = $1", [keyId]);
+    await expect.poll(() => owners.ownerOf(apiKey)).toBeNull();
+    expect(notifications.isCurrent()).toBe(true);
   });
 
   it.each(["goes silent", "breaks"])("refuses a revoked key if its LISTEN connection %s", async (fault) => {
-    const process = await startProcess();
-    try {
-      const agent = newAgent();
-      const { apiKey } = await client.signIn(agent);
-      expect(await process.owners.ownerOf(apiKey)).toBe(agent.address.toLowerCase());
-      const proof = await client.prove(agent);
-      await process.proxy.setMode(fault === "breaks" ? "refuse" : "black-hole");
-      expect(await client.revoke(agent.address, proof)).toMatchObject({ status: 200 });
-      expect(await process.owners.ownerOf(apiKey)).toBeNull();
-    } finally {
-      await process.stop();
-    }
+    const { owners, proxy } = await startProcess();
+    const agent = newAgent();
+    const { apiKey } = await client.signIn(agent);
+    expect(await owners.ownerOf(apiKey)).toBe(addressOf(agent));
+    const proof = await client.prove(agent);
+    await proxy.setMode(fault === "breaks" ? "refuse" : "black-hole");
+    expect(await client.revoke(agent.address, proof)).toMatchObject({ status: 200 });
+    expect(await owners.ownerOf(apiKey)).toBeNull();
   });
 });
 
@@ -398,7 +368,7 @@ describe("listing", () => {
     await network.pool.query(
       `insert into app.api_key (id, address, hash)
        select 'many ' || i, $1, 'many ' || i from generate_series(1, 1000) i`,
-      [agent.address.toLowerCase()],
+      [addressOf(agent)],
     );
     const { body: first } = await client.list(apiKey);
     expect(first.data).toHaveLength(1000);
@@ -410,8 +380,7 @@ describe("listing", () => {
     "rejects the query %s",
     async (query) => {
       const { apiKey } = await client.signIn(newAgent());
-      const answer = await client.list(apiKey, `?${query}`);
-      expect(answer).toMatchObject({ status: 400, body: { error: { code: "invalid_request" } } });
+      expect(await client.list(apiKey, `?${query}`)).toMatchObject(invalidRequest);
     },
   );
 
@@ -431,12 +400,11 @@ describe("revoking", () => {
     const proof = await client.prove(agent);
     for (const keyId of ["nope", gone.keyId, foreign.keyId]) {
       const answer = await client.revoke(agent.address, { ...proof, keyId });
-      expect(answer).toMatchObject({ status: 404, body: { error: { code: "key_not_found" } } });
+      expect(answer).toMatchObject(refusal(404, "key_not_found"));
     }
     expect(await client.list(foreign.apiKey)).toMatchObject({ status: 200 });
-    expect(await client.revoke(agent.address, { ...proof, keyId: kept.keyId })).toMatchObject({
-      status: 200,
-    });
+    const revoked = await client.revoke(agent.address, { ...proof, keyId: kept.keyId });
+    expect(revoked).toMatchObject({ status: 200 });
   });
 
   it("counts bad signatures towards the same five tries, and revokes nothing", async () => {
@@ -444,25 +412,20 @@ describe("revoking", () => {
     const { apiKey } = await client.signIn(agent);
     const { challengeId, message } = await client.challenge(agent.address);
     const signature = await thief.signMessage({ message });
-    for (let i = 0; i < 5; i++) {
-      const answer = await client.revoke(agent.address, { challengeId, signature });
-      expect(answer).toMatchObject({ status: 401, body: { error: { code: "invalid_signature" } } });
-    }
-    expect(await client.revoke(agent.address, { challengeId, signature })).toMatchObject(invalidChallenge);
+    const bad = { challengeId, signature };
+    for (let i = 0; i < 5; i++)
+      expect(await client.revoke(agent.address, bad)).toMatchObject(invalidSignature);
+    expect(await client.revoke(agent.address, bad)).toMatchObject(invalidChallenge);
     expect(await client.list(apiKey)).toMatchObject({ status: 200 });
   });
 
   it("keeps no signature of a revocation, so it never becomes a delegation", async () => {
     const agent = newAgent();
     await client.signIn(agent);
-    const proof = await client.prove(agent);
-    await client.revoke(agent.address, proof);
-    const { rows } = await network.pool.query(
-      "select purpose, signature from app.challenge where address = $1",
-      [agent.address.toLowerCase()],
-    );
+    await client.revoke(agent.address, await client.prove(agent));
+    const kept = (await challengesOf(agent)).map(({ purpose, signature }) => ({ purpose, signature }));
     // The issuing signature is not kept either once no key is left.
-    expect(rows).toEqual(
+    expect(kept).toEqual(
       expect.arrayContaining([
         { purpose: "issue", signature: null },
         { purpose: "revoke", signature: null },
@@ -479,14 +442,8 @@ describe("storage of challenges", () => {
     for (let i = 0; i < 5; i++) await client.challenge(agent.address);
     await network.moveTime(400);
     for (let i = 0; i < 20; i++) await client.challenge(newAgent().address);
-    const { rows } = await network.pool.query("select purpose from app.challenge where address = $1", [
-      agent.address.toLowerCase(),
-    ]);
-    expect(rows).toEqual([{ purpose: "issue" }]);
-    const stale = await network.pool.query(
-      "select 1 from app.challenge where expires_at <= $1 and signature is null",
-      [network.deps.clock.now()],
-    );
-    expect(stale.rowCount).toBe(0);
+    expect((await challengesOf(agent)).map(({ purpose }) => purpose)).toEqual(["issue"]);
+    const sql = "select 1 from app.challenge where expires_at <= $1 and signature is null";
+    expect((await network.pool.query(sql, [network.deps.clock.now()])).rowCount).toBe(0);
   });
 });

@@ -148,4 +148,12 @@ export function authClient(app: ReturnType<typeof createApp>) {
   };
 }
 
+/** An error response, for `toMatchObject`. */
+export const refusal = (status: number, code: string, more: object = {}) => ({
+  status,
+  body: { error: { code, ...more } },
+});
+
+export const addressOf = ({ address }: { address: string }) => address.toLowerCase() as Address;
+
 export const newAgent = (): PrivateKeyAccount => privateKeyToAccount(generatePrivateKey());

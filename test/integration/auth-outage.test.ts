@@ -1,5 +1,3 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createChainClients } from "../../src/chain/clients.js";
 import { createDatabase } from "../../src/db/client.js";
@@ -7,8 +5,8 @@ import type { Deps } from "../../src/deps.js";
 import { createApp } from "../../src/http/app.js";
 import { LOCAL_CHAIN_ID } from "../../tools/local/chain.js";
 import { freePort } from "../../tools/local/ports.js";
-import { startRpcProxy } from "../faults/support/rpc-proxy.js";
-import { type AuthNetwork, authClient, newAgent, startAuthNetwork } from "./auth-network.js";
+import { RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
+import { type AuthNetwork, authClient, newAgent, refusal, startAuthNetwork } from "./auth-network.js";
 
 let network: AuthNetwork;
 
@@ -18,6 +16,13 @@ beforeAll(async () => {
 afterAll(() => network?.stop());
 
 const clientWith = (broken: Partial<Deps>) => authClient(createApp({ ...network.deps, ...broken }));
+
+const unavailable = refusal(503, "unavailable", { retryable: true });
+
+async function expectNoTryUsed({ challengeId }: { challengeId: string }): Promise<void> {
+  const sql = "select failed_attempts from app.challenge where id = $1";
+  expect((await network.pool.query(sql, [challengeId])).rows).toEqual([{ failed_attempts: 0 }]);
+}
 
 async function unreachableNode(): Promise<Deps["publicClient"]> {
   const rpcUrl = `http://127.0.0.1:${await freePort()}`;
@@ -36,16 +41,10 @@ describe("while the node cannot be reached", () => {
     const down = clientWith({ publicClient: await unreachableNode() });
     for (let i = 0; i < 2; i++) {
       const answer = await down.issue(agent.address, proof);
-      expect(answer).toMatchObject({
-        status: 503,
-        body: { error: { code: "unavailable", retryable: true } },
-      });
+      expect(answer).toMatchObject(unavailable);
       expect(answer.headers.get("retry-after")).toBe("2");
     }
-    const { rows } = await network.pool.query("select failed_attempts from app.challenge where id = $1", [
-      proof.challengeId,
-    ]);
-    expect(rows).toEqual([{ failed_attempts: 0 }]);
+    await expectNoTryUsed(proof);
     expect(await up.issue(agent.address, proof)).toMatchObject({ status: 201 });
   });
 
@@ -61,16 +60,10 @@ describe("while the node cannot be reached", () => {
       proxy.setRule(async ({ method }, forward) =>
         method === "eth_call" ? { error: { code, message: "the node is broken" } } : forward(),
       );
-      expect(await down.issue(wallet, proof)).toMatchObject({
-        status: 503,
-        body: { error: { code: "unavailable", retryable: true } },
-      });
+      expect(await down.issue(wallet, proof)).toMatchObject(unavailable);
     }
     await proxy.stop();
-    const { rows } = await network.pool.query("select failed_attempts from app.challenge where id = $1", [
-      proof.challengeId,
-    ]);
-    expect(rows).toEqual([{ failed_attempts: 0 }]);
+    await expectNoTryUsed(proof);
     expect(await up.issue(wallet, proof)).toMatchObject({ status: 201 });
   });
 
@@ -78,40 +71,23 @@ describe("while the node cannot be reached", () => {
     const { apiKey } = await authClient(network.app()).signIn(newAgent());
     const down = clientWith({ publicClient: await unreachableNode() });
     expect(await down.list(apiKey)).toMatchObject({ status: 200 });
-    expect(await down.call("GET", "/health")).toMatchObject({
-      status: 200,
-      body: { data: { status: "ok" } },
-    });
-    expect(await down.call("GET", "/ready")).toMatchObject({
-      status: 503,
-      body: { error: { code: "unavailable", details: { database: { ok: true }, chain: { ok: false } } } },
-    });
+    const healthy = { status: 200, body: { data: { status: "ok" } } };
+    expect(await down.call("GET", "/health")).toMatchObject(healthy);
+    const details = { database: { ok: true }, chain: { ok: false } };
+    expect(await down.call("GET", "/ready")).toMatchObject(refusal(503, "unavailable", { details }));
   });
 
   it("the parameters are available again as soon as the node is", async () => {
-    // A proxy that can drop its connections.
+    const proxy = await startRpcProxy(network.deps.config.rpcUrl);
     let up = false;
-    const proxy = createServer(async (request, response) => {
-      if (!up) return void request.socket.destroy();
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk);
-      const answer = await fetch(network.deps.config.rpcUrl, {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: Buffer.concat(chunks),
-      });
-      response.setHeader("Content-Type", "application/json");
-      response.end(await answer.text());
-    });
-    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
-    const rpcUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    proxy.setRule(async (_call, forward) => (up ? forward() : RESET));
+    const rpcUrl = proxy.url;
     const { publicClient } = createChainClients({ rpcUrl, chainId: LOCAL_CHAIN_ID });
     const client = clientWith({ publicClient });
     expect(await client.call("GET", "/v1/protocol")).toMatchObject({ status: 503 });
     up = true;
     expect(await client.call("GET", "/v1/protocol")).toMatchObject({ status: 200 });
-    proxy.closeAllConnections();
-    proxy.close();
+    await proxy.stop();
   });
 });
 
@@ -121,7 +97,7 @@ describe("while the database cannot be reached", () => {
     const { pool, db } = await unreachableDatabase();
     const client = clientWith({ pool, db });
     const answer = await client.list(apiKey);
-    expect(answer).toMatchObject({ status: 503, body: { error: { code: "unavailable", retryable: true } } });
+    expect(answer).toMatchObject(unavailable);
     expect(JSON.stringify(answer.body)).not.toMatch(/postgres|127\.0\.0\.1|ECONN/i);
     expect(await client.call("GET", "/health")).toMatchObject({ status: 200 });
     expect(await client.call("GET", "/v1/protocol")).toMatchObject({ status: 200 });
@@ -159,20 +135,12 @@ describe("GET /v1/protocol", () => {
 describe("GET /ready", () => {
   it("is 503 while there is no index yet, and names what is missing", async () => {
     const answer = await authClient(network.app()).call("GET", "/ready");
-    expect(answer).toMatchObject({
-      status: 503,
-      body: {
-        error: {
-          code: "unavailable",
-          message: "Not ready: indexer.",
-          details: {
-            ready: false,
-            database: { ok: true },
-            chain: { ok: true, block: expect.any(Number), ageSeconds: expect.any(Number) },
-            indexer: { ok: false, block: null, lagBlocks: null },
-          },
-        },
-      },
-    });
+    const details = {
+      ready: false,
+      database: { ok: true },
+      chain: { ok: true, block: expect.any(Number), ageSeconds: expect.any(Number) },
+      indexer: { ok: false, block: null, lagBlocks: null },
+    };
+    expect(answer).toMatchObject(refusal(503, "unavailable", { message: "Not ready: indexer.", details }));
   });
 });
