@@ -1,33 +1,23 @@
 /** Which databases a release accepts at start. */
-import pg from "pg";
-import { afterAll, beforeAll, beforeEach, expect, inject, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { ConfigError } from "../../src/config.js";
 import { createDatabase, migrate } from "../../src/db/client.js";
+import { newDatabase, type TestDatabase } from "../support/database.js";
 import { runProgram } from "../support/programs.js";
 
-const NAME = "migrations_test";
-const url = new URL(inject("databaseUrl"));
-url.pathname = `/${NAME}`;
-const admin = new pg.Client({ connectionString: inject("databaseUrl") });
+let own: TestDatabase;
 let database: ReturnType<typeof createDatabase>;
 
-beforeAll(() => admin.connect());
 beforeEach(async () => {
-  await dropDatabase();
-  await admin.query(`create database ${NAME}`);
-  database = createDatabase(url.href, { maxConnections: 1 });
+  own = await newDatabase();
+  database = createDatabase(own.url, { maxConnections: 1 });
   await migrate(database.pool);
   await database.pool.query("insert into app.profile (agent) values ('kept')");
 });
-afterAll(async () => {
-  await dropDatabase();
-  await admin.end();
+afterEach(async () => {
+  await database.pool.end();
+  await own.drop();
 });
-
-async function dropDatabase(): Promise<void> {
-  await database?.pool.end();
-  await admin.query(`drop database if exists ${NAME} with (force)`);
-}
 
 test.each([
   [
@@ -49,7 +39,7 @@ test.each([
 
 test("npm run migrate says what is wrong and fails", async () => {
   await database.pool.query("update app.migration set hash = 'other'");
-  const finished = await runProgram("src/commands/migrate.ts", [], { DATABASE_URL: url.href });
+  const finished = await runProgram("src/commands/migrate.ts", [], { DATABASE_URL: own.url });
 
   expect(finished).toMatchObject({
     code: 1,

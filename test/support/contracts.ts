@@ -4,6 +4,7 @@ import type { Hex } from "viem";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "./agent.js";
 import { type Quote, quoteOf } from "./payment.js";
+import type { Scene } from "./world.js";
 
 export const HOUR = 3600;
 export const DAY = 24 * HOUR;
@@ -13,14 +14,7 @@ export const UNKNOWN = `0x${"ab".repeat(20)}`;
 // biome-ignore lint/suspicious/noExplicitAny: reading its fields is the test.
 export type Json = Record<string, any>;
 
-export interface Place {
-  /** The service's time in seconds. */
-  now(): Promise<number>;
-  /** A moment so many seconds from the service's now, as the API takes it. */
-  inSeconds(seconds: number): Promise<string>;
-  /** A fresh address that has signed in; with dollars ("50.0") and whole protocol tokens if asked. */
-  newAgent(options?: { usd?: string | undefined; tokens?: number | undefined }): Promise<Agent>;
-}
+export type Place = Pick<Scene, "now" | "inSeconds" | "newAgent">;
 
 /** A Create body that is in order: open tender, price 50.0, three criteria. */
 export async function draft(place: Pick<Place, "inSeconds">, overrides: Json = {}): Promise<Json> {

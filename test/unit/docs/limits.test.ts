@@ -3,7 +3,6 @@ import { join } from "node:path";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 import { expect, it } from "vitest";
-import { parseConfig } from "../../../src/config.js";
 import * as schema from "../../../src/db/schema.js";
 import {
   carrySigned,
@@ -17,6 +16,7 @@ import {
 } from "../../../src/relayer/operations.js";
 import { ROOT } from "../../../src/root.js";
 import { worstGas } from "../../support/worst-gas.js";
+import { testConfig } from "../http/fixtures.js";
 
 const page = readFileSync(join(ROOT, "docs/limits.md"), "utf8");
 const rowsUnder = (heading: string): string[][] =>
@@ -28,12 +28,7 @@ const rowsUnder = (heading: string): string[][] =>
 const number = (text = ""): number => Number(text.replaceAll(",", ""));
 
 it("the page about limits says what an attacker can cost at the default settings", () => {
-  const { gasLimits } = parseConfig({
-    DATABASE_URL: "postgres://localhost",
-    RPC_URL: "http://localhost",
-    DEPLOYMENT: "deployment.json",
-    MASTER_KEY: "11".repeat(32),
-  });
+  const { gasLimits } = testConfig();
   const rows = rowsUnder("first period counts twice.\n\n");
   expect(rows.length).toBeGreaterThan(3);
   for (const [, addresses, gas, cost] of rows) {

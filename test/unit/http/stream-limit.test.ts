@@ -1,19 +1,11 @@
 import { expect, test } from "vitest";
-import { createApp } from "../../../src/http/app.js";
-import { createLogger } from "../../../src/logger.js";
-import { AUTHORIZED, CALLER, testConfig } from "./fixtures.js";
+import { AUTHORIZED, testApp } from "./fixtures.js";
 
 test("the streams of the API and of the pages count towards one limit", async () => {
-  const stranger = { execute: async () => ({ rows: [{ party: false }] }) };
-  const app = createApp({
-    // Nine of them for strangers.
-    config: testConfig({ EVENT_STREAMS: "12" }),
-    logger: createLogger("silent", { write: () => {} }),
-    keys: { isKept: () => true, ownerOf: async () => CALLER },
-    deployment: { domain: "contracts.example", chainId: 84_532, asset: { symbol: "TUSD" } },
-    readDb: stranger,
-    feed: { newest: () => 0n, after: () => [], stopped: new AbortController().signal },
-  } as never);
+  const readDb = { execute: async () => ({ rows: [{ party: false }] }) };
+  const feed = { newest: () => 0n, after: () => [], stopped: new AbortController().signal };
+  // Nine of them for strangers.
+  const { app } = testApp({ EVENT_STREAMS: "12" }, { readDb, feed });
   const onPages = () => app.request("/live");
   const onApi = () => app.request("/v1/events/stream", { headers: AUTHORIZED });
 
