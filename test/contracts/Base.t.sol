@@ -544,6 +544,18 @@ abstract contract BaseTest is Test {
         }
     }
 
+    function _expectInsufficientSurplus(uint256 surplus, uint256 amount) internal {
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.InsufficientSurplus.selector, surplus, amount));
+    }
+
+    function _expectAuthorizationSpent(address payer, bytes32 nonce) internal {
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.AuthorizationSpent.selector, payer, nonce));
+    }
+
+    function _expectNotPayerOrOperator(address caller, address payer) internal {
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotPayerOrOperator.selector, caller, payer));
+    }
+
     function _expectPaymentFailed(address payer, uint256 amount) internal {
         vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.PaymentFailed.selector, payer, amount));
     }

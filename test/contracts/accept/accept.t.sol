@@ -35,7 +35,7 @@ contract AcceptTest is BaseTest {
 
     function test_RevertWhen_CallerNeitherPayerNorOperator() public {
         Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
-        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotPayerOrOperator.selector, stranger, worker));
+        _expectNotPayerOrOperator(stranger, worker);
         vm.prank(stranger);
         escrow.accept(worker, deposit);
     }
@@ -122,9 +122,7 @@ contract AcceptTest is BaseTest {
         vm.prank(operator);
         escrow.accept(worker, deposit);
 
-        vm.expectRevert(
-            abi.encodeWithSelector(IWorkingContractEscrow.InsufficientSurplus.selector, PRICE, PRICE + STAKE)
-        );
+        _expectInsufficientSurplus(PRICE, PRICE + STAKE);
         vm.prank(operator);
         escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, deposit)));
     }
@@ -238,9 +236,7 @@ contract AcceptTest is BaseTest {
         escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, deposit)));
         _assertMatched();
 
-        vm.expectRevert(
-            abi.encodeWithSelector(IWorkingContractEscrow.AuthorizationSpent.selector, worker, deposit.nonce)
-        );
+        _expectAuthorizationSpent(worker, deposit.nonce);
         vm.prank(operator);
         escrow.returnSurplus(worker, STAKE, deposit);
     }

@@ -33,9 +33,7 @@ contract DisputeTest is BaseTest {
         Authorization memory bond = _authorize(client, address(escrow), BOND);
         address[2] memory callers = [worker, stranger];
         for (uint256 i = 0; i < callers.length; ++i) {
-            vm.expectRevert(
-                abi.encodeWithSelector(IWorkingContractEscrow.NotPayerOrOperator.selector, callers[i], client)
-            );
+            _expectNotPayerOrOperator(callers[i], client);
             vm.prank(callers[i]);
             escrow.dispute(bond);
         }

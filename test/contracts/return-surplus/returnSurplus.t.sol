@@ -33,7 +33,7 @@ contract ReturnSurplusTest is BaseTest {
         assertEq(escrow.booked(), PRICE + STAKE, "booked");
         assertStatus(escrow, Status.Matched);
 
-        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.AuthorizationSpent.selector, racer, lost.nonce));
+        _expectAuthorizationSpent(racer, lost.nonce);
         vm.prank(operator);
         escrow.returnSurplus(racer, STAKE, lost);
     }
@@ -94,11 +94,7 @@ contract ReturnSurplusTest is BaseTest {
         escrow.returnSurplus(worker, STAKE, own);
 
         vm.warp(t.reviewDeadline + 14 days);
-        vm.expectRevert(
-            abi.encodeWithSelector(
-                IWorkingContractEscrow.InsufficientSurplus.selector, PRICE + STAKE, PRICE + 2 * STAKE
-            )
-        );
+        _expectInsufficientSurplus(PRICE + STAKE, PRICE + 2 * STAKE);
         vm.prank(stranger);
         escrow.returnSurplus(stranger, STAKE, cancelled);
     }
@@ -146,9 +142,7 @@ contract ReturnSurplusTest is BaseTest {
         assertBalance(client, before, "client");
         assertBalance(address(other), 2 * PRICE, "escrow");
 
-        vm.expectRevert(
-            abi.encodeWithSelector(IWorkingContractEscrow.AuthorizationSpent.selector, client, deposit.nonce)
-        );
+        _expectAuthorizationSpent(client, deposit.nonce);
         vm.prank(operator);
         other.returnSurplus(client, PRICE, deposit);
         vm.prank(operator);
@@ -231,11 +225,7 @@ contract ReturnSurplusTest is BaseTest {
         Authorization memory own = _authorize(worker, address(other), STAKE);
         vm.prank(operator);
         other.accept(worker, own);
-        vm.expectRevert(
-            abi.encodeWithSelector(
-                IWorkingContractEscrow.InsufficientSurplus.selector, PRICE + STAKE, PRICE + 2 * STAKE
-            )
-        );
+        _expectInsufficientSurplus(PRICE + STAKE, PRICE + 2 * STAKE);
         vm.prank(operator);
         other.returnSurplus(worker, STAKE, own);
     }
@@ -243,9 +233,7 @@ contract ReturnSurplusTest is BaseTest {
     function test_RevertWhen_AuthorizationCancelled() public {
         WorkingContractEscrow other = _create(_newTerms());
         Authorization memory cancelled = _cancelled(racer, address(other), STAKE);
-        vm.expectRevert(
-            abi.encodeWithSelector(IWorkingContractEscrow.InsufficientSurplus.selector, PRICE, PRICE + STAKE)
-        );
+        _expectInsufficientSurplus(PRICE, PRICE + STAKE);
         vm.prank(operator);
         other.returnSurplus(racer, STAKE, cancelled);
     }

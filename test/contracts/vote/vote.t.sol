@@ -60,9 +60,7 @@ contract VoteTest is BaseTest {
         _expectNotParty(operator, independent);
         vm.prank(operator);
         escrow.vote(independent, other, bond);
-        vm.expectRevert(
-            abi.encodeWithSelector(IWorkingContractEscrow.NotPayerOrOperator.selector, stranger, independent)
-        );
+        _expectNotPayerOrOperator(stranger, independent);
         vm.prank(stranger);
         escrow.vote(independent, COMMITMENT, bond);
 
