@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-const SETUP_FILES = ["test/support/wall-clock.ts", "test/support/checked-fetch.ts"];
+const SETUP_FILES = ["test/support/setup.ts"];
 
 /** Moves the chain's time, on which the figures of the other pages depend. */
 const isLast = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith("test/browser/wallet.test.ts");

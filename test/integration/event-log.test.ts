@@ -10,8 +10,7 @@ import { createLogWriter, writeLog } from "../../src/events/log-writer.js";
 import { respondFrom } from "../../src/payments/relayed-call.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
-import { holdTerms } from "./held-terms.js";
-import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
+import { type Actors, createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
 import { type IndexerNetwork, startIndexerNetwork } from "./indexer-network.js";
 
 let notifications: Notifications;

@@ -14,8 +14,7 @@ import type { Loop } from "../../src/loop.js";
 import { drawOperation } from "../../src/relayer/operations.js";
 import { createRelayer } from "../../src/relayer/relayer.js";
 import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
-import { holdTerms } from "./held-terms.js";
-import { type Actors, createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
+import { type Actors, createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
 import { type IndexerNetwork, startIndexerNetwork } from "./indexer-network.js";
 
 const SETTLED_ALL_MET = 6;

@@ -979,14 +979,14 @@ export const MUTANTS = [
         "if (agent !== chain.client) return;",
       ],
     ],
-    tests: "test/unit/votes/eligibility.test.ts",
+    tests: "test/unit/votes/submit-votes.test.ts",
     only: "cannot be a party",
   },
   {
     name: "window-never-closes",
     file: "src/features/votes/submit-votes.ts",
     edits: [["if (now >= closesAt) {", "if (now > closesAt) {"]],
-    tests: "test/unit/votes/eligibility.test.ts",
+    tests: "test/unit/votes/submit-votes.test.ts",
     only: "last second of the window",
   },
   {

@@ -1,9 +1,15 @@
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import { parseEther } from "viem";
 import { describe, expect, test } from "vitest";
 import { AppError } from "../../../src/errors.js";
 import type { ContractRow } from "../../../src/features/contracts/view.js";
-import { requireVoter, type VoterFacts } from "../../../src/features/votes/submit-votes.js";
+import {
+  type BallotEntry,
+  packBallot,
+  requireVoter,
+  type VoterFacts,
+} from "../../../src/features/votes/submit-votes.js";
 
 const MATCHED_AT = 900_000;
 const DISPUTED_AT = 1_000_000;
@@ -47,13 +53,7 @@ function codeOf(
   voter: VoterFacts,
   { now = DISPUTED_AT + 1, agent = AGENT as `0x${string}` } = {},
 ) {
-  try {
-    requireVoter(row, agent, { voter, now });
-    return "allowed";
-  } catch (error) {
-    if (error instanceof AppError) return error.code;
-    throw error;
-  }
+  return refusalOf(() => requireVoter(row, agent, { voter, now }))?.code ?? "allowed";
 }
 
 describe("a Backup Agent", () => {
@@ -102,3 +102,36 @@ describe("a Backup Agent", () => {
     expect(codeOf(dispute(), { stake: null, drawn: false, voted: true })).toBe("conflict");
   });
 });
+
+describe("a ballot", () => {
+  const entry = (criterionIndex: number, vote: BallotEntry["vote"]): BallotEntry => ({
+    criterionIndex,
+    vote,
+  });
+
+  test("packs one entry per criterion, in any order", () => {
+    const entries = [entry(2, "unclear"), entry(0, "met"), entry(1, "not met")];
+    expect(packBallot(entries, 3)).toBe(packOutcomes(["met", "not met", "unclear"]));
+  });
+
+  test.each([
+    ["a missing criterion", [entry(0, "met")], 2, ["votes"]],
+    ["a criterion twice", [entry(0, "met"), entry(0, "met")], 2, ["votes.1.criterionIndex", "votes"]],
+    ["one too many", [entry(0, "met"), entry(1, "met")], 1, ["votes.1.criterionIndex"]],
+    ["an index out of range", [entry(1, "met")], 1, ["votes.0.criterionIndex", "votes"]],
+  ])("rejects %s, naming it", (_, entries, criteriaCount, paths) => {
+    const { code, options } = refusalOf(() => packBallot(entries, criteriaCount)) as AppError;
+    expect(code).toBe("invalid_request");
+    expect((options.details as { path: string }[]).map(({ path }) => path)).toEqual(paths);
+  });
+});
+
+function refusalOf(act: () => unknown): AppError | undefined {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
+  return undefined;
+}

@@ -1,8 +1,10 @@
 /**
- * Setup of every suite that uses HTTP. It makes `fetch` check each response of the service against the OpenAPI document
- * that the same service publishes, so no test and no payment client can receive an unpublished response unnoticed.
+ * Setup of every suite that uses HTTP or moves time: each file starts with the machine's own clock, and `fetch` checks
+ * each response of the service against the OpenAPI document that the same service publishes, so no test and no payment
+ * client can receive an unpublished response unnoticed.
  */
 import { afterAll } from "vitest";
+import { leaveChainTime } from "./chain-time.js";
 import { createJudge, type Judge, type OpenApiDocument } from "./published-document.js";
 
 const plainFetch = globalThis.fetch;
@@ -36,6 +38,7 @@ globalThis.fetch = async (input, init) => {
  * fetch.
  */
 afterAll(() => {
+  leaveChainTime();
   globalThis.fetch = plainFetch;
   if (deviations.length > 0) throw new Error([...new Set(deviations)].join("\n"));
 });
