@@ -78,7 +78,7 @@ export const runOperator = (
 export interface ServiceProcess {
   url: string;
   child: ChildProcess;
-  /** What it has written. */
+  /** Its output so far. */
   output(): string;
   /** The exit code, null after a signal. */
   exited: Promise<number | null>;
