@@ -6,7 +6,14 @@ import { createDatabase, createNotifications } from "../../src/db/client.js";
 import { createKeyOwners } from "../../src/features/agents/key-owners.js";
 import { createApp } from "../../src/http/app.js";
 import { startTcpProxy } from "../faults/support/tcp-proxy.js";
-import { addressOf, authClient, type AuthNetwork, newAgent, refusal, startAuthNetwork } from "./auth-network.js";
+import {
+  type AuthNetwork,
+  addressOf,
+  authClient,
+  newAgent,
+  refusal,
+  startAuthNetwork,
+} from "./auth-network.js";
 
 let network: AuthNetwork;
 let client: ReturnType<typeof authClient>;

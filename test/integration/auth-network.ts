@@ -3,7 +3,12 @@ import { delegationAbi, relayAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import type pg from "pg";
 import type { Hex } from "viem";
-import { generatePrivateKey, type LocalAccount, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import {
+  generatePrivateKey,
+  type LocalAccount,
+  type PrivateKeyAccount,
+  privateKeyToAccount,
+} from "viem/accounts";
 import { createChainClock } from "../../src/chain/clients.js";
 import type { Config } from "../../src/config.js";
 import { createDatabase, createNotifications, migrate } from "../../src/db/client.js";

@@ -17,7 +17,7 @@ import { createCaretaker, createRelayer, DEFAULT_OPTIONS } from "../../src/relay
 import { createBlockProducer } from "../support/blocks.js";
 import { transferData } from "../support/chain.js";
 import { newDatabase } from "../support/database.js";
-import { domainOf, signAuthorization, type SignedPayment } from "../support/payment.js";
+import { domainOf, type SignedPayment, signAuthorization } from "../support/payment.js";
 import { INDEXING_MS, startTestChain } from "../support/test-chain.js";
 
 export const PRICE = 50_000_000n;

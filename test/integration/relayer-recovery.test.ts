@@ -4,7 +4,8 @@ import { encodeFunctionData, MethodNotFoundRpcError } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { CrashPoint } from "../../src/relayer/context.js";
-import type { NewOperation, OperationRow } from "../../src/relayer/outbox.js";
+import type { NewOperation } from "../../src/relayer/operations.js";
+import type { OperationRow } from "../../src/relayer/outbox.js";
 import { until } from "../support/test-chain.js";
 import {
   freezeAt,
