@@ -1,12 +1,15 @@
 /**
- * `npm run test:nightly`: the money law over at least 100,000 random histories per test, longer invariant runs, and what
- * needs more than Node.js: a client in another language.
+ * `npm run test:nightly`: how often random histories call each function of the contracts, the money law over at least
+ * 100,000 histories per test, invariants over 10 million calls, and what needs more than Node.js: a client in another
+ * language.
  */
 import { ensureInstalled } from "./install.mjs";
 import { runBin } from "./run.mjs";
 
 const MONEY = "test/contracts/{conservation,invariant,libraries}/**";
+const COVERAGE = ["--match-test", "test_HistoriesReach", "--gas-report", "--gas-limit", "1000000000000"];
 const RUNS = [
+  ["forge", ["test", ...COVERAGE], {}],
   ["forge", ["test", "--match-path", MONEY], { FOUNDRY_PROFILE: "nightly" }],
   ["forge", ["test", "--no-match-path", MONEY], { FOUNDRY_FUZZ_RUNS: "1000" }],
   ["vitest", ["run", "--project", "nightly"], {}],
