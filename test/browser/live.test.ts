@@ -1,8 +1,7 @@
 /** Open pages update themselves, and the operator's page opens only for the operator. */
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import type { Agent } from "../support/agent.js";
-import { created, matched, ok } from "../support/contracts.js";
-import { openWorld, type World } from "../support/world.js";
+import { describe, expect, inject, test } from "vitest";
+import { created, matched, newPair, ok } from "../support/contracts.js";
+import { useWorld } from "../support/world.js";
 import {
   expectAccessible,
   expectNoSidewaysScroll,
@@ -14,16 +13,8 @@ import {
 
 const isSkipped = inject("chromium") === null;
 const surfer = useBrowser();
-let world: World;
-let client: Agent;
-let worker: Agent;
-
-beforeAll(async () => {
-  if (isSkipped) return;
-  world = await openWorld();
-  [client, worker] = await Promise.all([world.newAgent({ usd: "1000" }), world.newAgent({ usd: "1000" })]);
-});
-afterAll(() => world?.close());
+const world = isSkipped ? (undefined as never) : await useWorld();
+const { client, worker } = isSkipped ? ({} as never) : await newPair(world);
 
 /** Covers the chain, the index, the stream and the page's own pauses, one after another. */
 const TIMEOUT = { timeout: 60_000 };

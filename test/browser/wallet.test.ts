@@ -3,9 +3,9 @@ import { protocolTokenAbi } from "@working-contracts/protocol/abi";
 import type { Page } from "playwright-core";
 import { type Address, type Hex, hexToString, numberToHex, parseEther } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { describe, expect, inject, test } from "vitest";
 import { type Json, laterThan } from "../support/contracts.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 import {
   expectAccessible,
   expectNoSidewaysScroll,
@@ -17,12 +17,7 @@ import {
 
 const isSkipped = inject("chromium") === null;
 const surfer = useBrowser();
-let world: World;
-
-beforeAll(async () => {
-  if (!isSkipped) world = await openWorld();
-});
-afterAll(() => world?.close());
+const world = isSkipped ? (undefined as never) : await useWorld();
 
 interface Person {
   address: Address;

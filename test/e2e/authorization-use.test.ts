@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Address, type Hex, keccak256 } from "viem";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import type { Deps } from "../../src/deps.js";
 import { findUse } from "../../src/payments/authorization-use.js";
@@ -13,24 +13,23 @@ import type { PaymentAuthorization } from "../../src/payments/x402.js";
 import { localAccount } from "../../tools/local/network.js";
 import { cancellationOf, transferData } from "../support/chain.js";
 import { domainOf, signAuthorization } from "../support/payment.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let payment: PaymentAuthorization;
-let used: Hex;
+const world = await useWorld();
 const servers: Server[] = [];
-const accounts = new Map<Address, PrivateKeyAccount>();
-
-beforeAll(async () => {
-  world = await openWorld();
-  payment = await signedPayment();
-  used = await send(payment);
-  await world.testClient.mine({ blocks: 300, interval: 1 });
-});
-afterAll(async () => {
+afterAll(() => {
   for (const server of servers) server.close();
-  await world.close();
 });
+
+const accounts = new Map<Address, PrivateKeyAccount>();
+const sender = createSigningClient({
+  rpcUrl: world.info.rpcUrl,
+  chain: world.publicClient.chain,
+  account: localAccount(7),
+});
+const payment = await signedPayment();
+const used = await send(payment);
+await world.testClient.mine({ blocks: 300, interval: 1 });
 
 async function signedPayment(): Promise<PaymentAuthorization> {
   const account = privateKeyToAccount(generatePrivateKey());
@@ -48,7 +47,7 @@ async function signedPayment(): Promise<PaymentAuthorization> {
 async function send(payment: PaymentAuthorization) {
   await world.fundUsd(payment.from, "1");
   const to = world.deployment.asset.address;
-  const hash = await sender().sendTransaction({ to, data: transferData(payment) });
+  const hash = await sender.sendTransaction({ to, data: transferData(payment) });
   await world.publicClient.waitForTransactionReceipt({ hash });
   return hash;
 }
@@ -56,16 +55,9 @@ async function send(payment: PaymentAuthorization) {
 async function cancel({ from, nonce }: PaymentAuthorization): Promise<void> {
   const account = accounts.get(from);
   if (account === undefined) throw new Error(`no account signs for ${from}`);
-  const hash = await sender().sendTransaction(await cancellationOf(world.deployment, account, nonce));
+  const hash = await sender.sendTransaction(await cancellationOf(world.deployment, account, nonce));
   await world.publicClient.waitForTransactionReceipt({ hash });
 }
-
-const sender = () =>
-  createSigningClient({
-    rpcUrl: world.info.rpcUrl,
-    chain: world.publicClient.chain,
-    account: localAccount(7),
-  });
 
 interface RpcRequest {
   id: number;

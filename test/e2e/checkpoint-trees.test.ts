@@ -1,21 +1,16 @@
 /** Trees of checkpoints over a real table: shared, cached, bounded, and never stale. */
 import { randomBytes } from "node:crypto";
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type Database } from "../../src/db/client.js";
+import { expect, test } from "vitest";
 import { createCheckpointTrees } from "../../src/features/checkpoints/checkpoint-trees.js";
 import { rootOf } from "../../src/features/checkpoints/merkle.js";
-import { sharedStack } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
-let db: Database;
-beforeAll(() => {
-  ({ db } = createDatabase(sharedStack().databaseUrl));
-});
-afterAll(() => db.$client.end());
+const { db, query } = await useWorld();
 
 /** Adds `count` checkpoints to a contract. Their leaves are hashes of their positions. */
 async function addCheckpoints(contractId: string, { from, count }: { from: number; count: number }) {
-  await db.$client.query(
+  await query(
     `insert into app.checkpoint (id, contract_id, position, from_sequence, to_sequence, merkle_root,
         last_receipt_hash, tee_measurement, tee_signature, data, leaf, total_bytes, checkpointed_at)
       select gen_random_uuid()::text, $1, i, i + 1, i + 1, 'r', 'h', 'm', 's', '{}',
@@ -26,9 +21,7 @@ async function addCheckpoints(contractId: string, { from, count }: { from: numbe
 }
 
 async function expectedRoot(contractId: string): Promise<string> {
-  const { rows } = await db.$client.query("select leaf from app.checkpoint where contract_id = $1", [
-    contractId,
-  ]);
+  const rows = await query("select leaf from app.checkpoint where contract_id = $1", [contractId]);
   return SimpleMerkleTree.of(rows.map(({ leaf }) => leaf)).root;
 }
 

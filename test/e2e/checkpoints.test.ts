@@ -4,24 +4,16 @@ import { escrowAbi } from "@working-contracts/protocol/abi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import canonicalize from "canonicalize";
 import { keccak256, stringToHex } from "viem";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { CheckpointProof, CheckpointView } from "../../src/features/checkpoints/read-checkpoints.js";
 import { checkpointCapacity } from "../../src/features/checkpoints/submit-checkpoint.js";
 import { until } from "../../src/indexer/supervision/processes.js";
-import type { Agent, Answer } from "../support/agent.js";
-import { created, HOUR, matched } from "../support/contracts.js";
-import { openWorld, type World } from "../support/world.js";
+import type { Answer } from "../support/agent.js";
+import { created, HOUR, matched, newPair } from "../support/contracts.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
-
-beforeAll(async () => {
-  world = await openWorld();
-  client = await world.newAgent({ usd: "10000" });
-  worker = await world.newAgent({ usd: "10000" });
-});
-afterAll(() => world.close());
+const world = await useWorld();
+const { client, worker } = await newPair(world);
 
 /** A checkpoint of the sequences `from` to `to`, `from` minutes after an hour ago. */
 async function checkpointBody(from: number, to: number, overrides: Record<string, unknown> = {}) {

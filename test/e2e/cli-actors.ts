@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { run as runCommand } from "@working-contracts/cli/main";
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll } from "vitest";
 import { ROOT } from "../../src/root.js";
 import { type Finished, newProject, runProcess } from "../support/run-process.js";
 import type { World } from "../support/world.js";
@@ -25,11 +26,12 @@ export interface User {
   spawn(...args: string[]): Promise<Finished>;
 }
 
-export type Users = ReturnType<typeof openUsers>;
-
-/** Creates users. `close` removes their files. */
-export function openUsers(world: World) {
+/** Creates users for the tests of one file, and removes their files afterwards. */
+export function useUsers(world: World) {
   const folders: { dir: string; remove(): void }[] = [];
+  afterAll(() => {
+    for (const folder of folders) folder.remove();
+  });
   const newFolder = (): string => {
     const folder = newProject();
     folders.push(folder);
@@ -70,9 +72,6 @@ export function openUsers(world: World) {
         },
         spawn: (...args) => runProcess("node", [WC, ...args], { cwd, env }),
       };
-    },
-    close(): void {
-      for (const folder of folders) folder.remove();
     },
   };
 }

@@ -7,31 +7,22 @@ import { join } from "node:path";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import type { Address, Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
 import { mined, walletOf } from "../support/chain.js";
 import { laterThan } from "../support/contracts.js";
 import { runProcess } from "../support/run-process.js";
-import { openWorld, type World } from "../support/world.js";
-import { openMiddle, openUsers, type User, type Users } from "./cli-actors.js";
+import { useWorld } from "../support/world.js";
+import { openMiddle, type User, useUsers } from "./cli-actors.js";
 
 const POST = [
   ...["post", "--title", "Summarise a paper", "--task", "One page.", "--price", "50"],
   ...["--criterion", "One page", "--criterion", "Names the method"],
 ];
 
-let world: World;
-let users: Users;
-const newUser: Users["newUser"] = (options) => users.newUser(options);
-
-beforeAll(async () => {
-  world = await openWorld();
-  users = openUsers(world);
-});
-afterAll(async () => {
-  users.close();
-  await world.close();
-});
+const world = await useWorld();
+const users = useUsers(world);
+const { newUser } = users;
 
 interface Shown {
   id: string;

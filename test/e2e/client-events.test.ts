@@ -14,9 +14,9 @@ import {
 } from "@working-contracts/client/index";
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { byWallClock } from "../support/chain-time.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 const WORK = {
   title: "Summarise a paper",
@@ -27,12 +27,7 @@ const WORK = {
 /** Returns the magic value of ERC-1271 for every signature. */
 const ACCEPTS_ALL = "0x631626ba7e60e01b5f5260205ff3";
 
-let world: World;
-
-beforeAll(async () => {
-  world = await openWorld();
-});
-afterAll(() => world.close());
+const world = await useWorld();
 
 async function newAgent(options: Partial<ConnectOptions> = {}): Promise<Agent> {
   const account = options.account ?? privateKeyToAccount(generatePrivateKey());

@@ -1,20 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { ComplaintView } from "../../src/features/complaints/complaints.js";
 import type { Agent, Answer } from "../support/agent.js";
-import { created, matched } from "../support/contracts.js";
+import { created, matched, newPair } from "../support/contracts.js";
 import { runOperator } from "../support/programs.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
-
-beforeAll(async () => {
-  world = await openWorld();
-  client = await world.newAgent({ usd: "10000" });
-  worker = await world.newAgent({ usd: "10000" });
-});
-afterAll(() => world.close());
+const world = await useWorld();
+const { client, worker } = await newPair(world);
 
 const file = (
   id: string,

@@ -1,20 +1,11 @@
 /** Requests that the contract routes reject, and the order of the checks. */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import type { Agent } from "../support/agent.js";
-import { created, DAY, draft, HOUR, matched } from "../support/contracts.js";
-import { openWorld, type World } from "../support/world.js";
+import { created, DAY, draft, HOUR, matched, newPair } from "../support/contracts.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
-
-beforeAll(async () => {
-  world = await openWorld();
-  client = await world.newAgent({ usd: "10000" });
-  worker = await world.newAgent({ usd: "10000" });
-});
-afterAll(() => world.close());
+const world = await useWorld();
+const { client, worker } = await newPair(world);
 
 describe("creating", () => {
   const faults: [string, string, () => Promise<Record<string, unknown>> | Record<string, unknown>][] = [

@@ -32,29 +32,18 @@ import {
 } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
-import { type Stack, startStack } from "../support/stack.js";
-import { openWorld, type World } from "../support/world.js";
+import { startStack } from "../support/stack.js";
+import { useWorld } from "../support/world.js";
 import { worstGas } from "../support/worst-gas.js";
 
 /** Short, as calls wait this long while the chain is stopped. On a busy machine other calls repeat themselves. */
 const WAIT_MS = "2000";
 /** For tests in which the chain never stops. */
 const PATIENT_MS = "25000";
-let stack: Stack;
-let world: World;
-let client: Agent;
-let worker: Agent;
-
-beforeAll(async () => {
-  stack = await startStack({ env: { SETTLEMENT_WAIT_MS: WAIT_MS, MINIMUM_PRICE: "0.000001" } });
-  world = await openWorld(stack.info);
-  client = await world.newAgent({ usd: "1000" });
-  worker = await world.newAgent({ usd: "1000" });
-});
-afterAll(async () => {
-  await world?.close();
-  await stack?.stop();
-});
+const stack = await startStack({ env: { SETTLEMENT_WAIT_MS: WAIT_MS, MINIMUM_PRICE: "0.000001" } });
+afterAll(() => stack.stop());
+const world = await useWorld(stack.info);
+const { client, worker } = await newPair(world);
 
 /** Runs `story` while the chain makes no blocks. */
 async function withoutBlocks(story: () => Promise<void>): Promise<void> {

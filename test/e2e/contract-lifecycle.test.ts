@@ -2,28 +2,18 @@
 
 import { escrowAddress, termsHash } from "@working-contracts/protocol/terms";
 import { compactDecrypt } from "jose";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createDatabase } from "../../src/db/client.js";
+import { describe, expect, test } from "vitest";
 import { parseStoredTerms } from "../../src/db/onchain.js";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { readReferenceKey } from "../../src/features/references/vault.js";
-import type { Agent } from "../support/agent.js";
-import { created, draft, untilStatus } from "../support/contracts.js";
+import { created, draft, newPair, untilStatus } from "../support/contracts.js";
 import { quoteOf } from "../support/payment.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
-
-beforeAll(async () => {
-  world = await openWorld();
-  client = await world.newAgent({ usd: "10000" });
-  worker = await world.newAgent({ usd: "10000" });
-});
-afterAll(() => world.close());
+const world = await useWorld();
+const { client, worker } = await newPair(world);
 
 describe("a direct award", () => {
   test("is created, accepted, delivered, approved and settled", async () => {
@@ -106,12 +96,10 @@ describe("a direct award", () => {
       ["protocol-fee", "treasury", "2.5", "confirmed"],
       ["stake-back", "worker", "2.5", "confirmed"],
     ]);
-    const { pool } = createDatabase(world.info.databaseUrl);
-    const { rows } = await pool.query(
+    const rows = await world.query(
       "select kind, transaction_hash as hash from app.operation where escrow = $1 and kind in ('approve', 'settle') order by id",
       [id],
     );
-    await pool.end();
     // Paid out in the approval's own transaction, and by no second one.
     const hash = settlement.legs[0]?.transactionHash;
     expect(rows).toEqual([
@@ -124,16 +112,14 @@ describe("a direct award", () => {
     const { id, supplementaryMaterials } = await created(world, client, {
       supplementaryMaterials: "ipfs://plain",
     });
-    const { pool, db } = createDatabase(world.info.databaseUrl);
     const place = {
       contractId: id,
       field: "supplementaryMaterials",
       masterKey: `0x${"11".repeat(32)}`,
       masterKeysOld: [],
     } as const;
-    const key = await readReferenceKey(db, { ...place, masterKeysOld: [] });
-    const { rows } = await pool.query("select document from app.terms where id = $1", [id]);
-    await pool.end();
+    const key = await readReferenceKey(world.db, { ...place, masterKeysOld: [] });
+    const [terms] = await world.query("select document from app.terms where id = $1", [id]);
 
     const { plaintext, protectedHeader } = await compactDecrypt(
       supplementaryMaterials ?? "",
@@ -141,7 +127,7 @@ describe("a direct award", () => {
     );
     expect(new TextDecoder().decode(plaintext)).toBe("ipfs://plain");
     expect(protectedHeader).toMatchObject({ alg: "dir", enc: "A256GCM" });
-    expect(rows[0].document).not.toContain("ipfs://plain");
+    expect(terms?.document).not.toContain("ipfs://plain");
   });
 });
 

@@ -1,23 +1,19 @@
 /** GET /v1/contracts: filters, groups, order and pages. */
 
 import { STATUS_GROUPS } from "@working-contracts/protocol/status";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { until } from "../../src/indexer/supervision/processes.js";
-import type { Agent, Answer } from "../support/agent.js";
-import { created, DAY, HOUR, matched, untilStatus } from "../support/contracts.js";
-import { openWorld, type World } from "../support/world.js";
+import type { Answer } from "../support/agent.js";
+import { created, DAY, HOUR, matched, newPair, untilStatus } from "../support/contracts.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
+const world = await useWorld();
+/** Every contract in this file has this client or lists it as reserved buyer. */
+const { client, worker } = await newPair(world);
 const ids: Record<string, string> = {};
 
-/** Every contract in this file has this client or lists it as reserved buyer. */
 beforeAll(async () => {
-  world = await openWorld();
-  client = await world.newAgent({ usd: "10000" });
-  worker = await world.newAgent({ usd: "10000" });
   ids.open = (await created(world, client, { budgetOrPrice: 10, title: "Draw 100% of a_map" })).id;
   await nextSecond();
   ids.matched = (await matched(world, { client, worker }, { budgetOrPrice: 20 })).id;
@@ -38,7 +34,6 @@ beforeAll(async () => {
     })
   ).id;
 });
-afterAll(() => world.close());
 
 /** Contracts of the same second are ordered by id. */
 async function nextSecond(): Promise<void> {

@@ -4,30 +4,21 @@ import { setTimeout as delay } from "node:timers/promises";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Hex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parseStoredTerms } from "../../src/db/onchain.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { createOperation } from "../../src/relayer/operations.js";
 import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { cancellationOf, frontRun, mined, walletOf } from "../support/chain.js";
-import { created, draft, HOUR, ok } from "../support/contracts.js";
+import { created, draft, HOUR, newPair, ok } from "../support/contracts.js";
 import { authorize, type Quote, quoteOf, type SignedPayment, version2 } from "../support/payment.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
-let stranger: Agent;
-
-beforeAll(async () => {
-  world = await openWorld();
-  client = await world.newAgent({ usd: "10000" });
-  worker = await world.newAgent({ usd: "10000" });
-  stranger = await world.newAgent();
-});
-afterAll(() => world.close());
+const world = await useWorld();
+const { client, worker } = await newPair(world);
+const stranger = await world.newAgent();
 
 const token = () => ({ address: world.deployment.asset.address, abi: testUsdAbi }) as const;
 

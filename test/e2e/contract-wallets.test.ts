@@ -2,17 +2,12 @@
 import { type Agent, connect } from "@working-contracts/client/index";
 import { toHex } from "@working-contracts/protocol/hex";
 import type { Address, Hex } from "viem";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { deployWallets } from "../support/contract-wallets.js";
 import { DAY, draft, laterThan } from "../support/contracts.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-
-beforeAll(async () => {
-  world = await openWorld();
-});
-afterAll(() => world.close());
+const world = await useWorld();
 
 test("a Safe, a passkey wallet and an account with code create, accept, dispute, vote and are paid", async () => {
   const agents = await Promise.all(

@@ -1,12 +1,12 @@
 /** Disputes: who can open one, and the payouts that follow from the tally (docs/rules.md 39, 45 to 52). */
 
 import { formatUnits, parseEther, parseUnits } from "viem";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { VoteView } from "../../src/features/votes/view.js";
 import type { Agent } from "../support/agent.js";
 import { paidBy, tokensOf } from "../support/chain.js";
-import { DAY, delivered, disputed, newJuror, untilStatus, vote } from "../support/contracts.js";
+import { DAY, delivered, disputed, newJuror, newPair, untilStatus, vote } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import {
   ballotsOf,
@@ -15,21 +15,12 @@ import {
   WORKED_RESULTS,
   type WorkedResult,
 } from "../support/worked-results.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
+const world = await useWorld();
+const { client, worker } = await newPair(world);
 /** A, B and C of the worked results. Each case has a separate client and worker. */
-let jury: Agent[];
-
-beforeAll(async () => {
-  world = await openWorld();
-  client = await world.newAgent({ usd: "1000" });
-  worker = await world.newAgent({ usd: "1000" });
-  jury = await Promise.all([newJuror(world), newJuror(world), newJuror(world)]);
-});
-afterAll(() => world.close());
+const jury = await Promise.all([newJuror(world), newJuror(world), newJuror(world)]);
 
 const usd = (amount: string) => parseUnits(amount, 6);
 

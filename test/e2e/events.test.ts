@@ -1,8 +1,8 @@
 /** The log of events: which events of a contract are reported, to whom, in which order, by polling and by stream. */
 
 import type { Address } from "@working-contracts/protocol/types";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { createDatabase, createNotifications } from "../../src/db/client.js";
+import { afterEach, describe, expect, test } from "vitest";
+import { createNotifications } from "../../src/db/client.js";
 import type { AppError } from "../../src/errors.js";
 import { createEventFeed } from "../../src/events/log.js";
 import { resolveComplaint } from "../../src/features/complaints/complaints.js";
@@ -10,6 +10,7 @@ import type { ContractView } from "../../src/features/contracts/view.js";
 import { createEventStreams } from "../../src/features/events/stream-events.js";
 import type { Agent } from "../support/agent.js";
 import {
+  checkpointBody,
   created,
   DAY,
   delivered,
@@ -17,6 +18,7 @@ import {
   HOUR,
   matched,
   newJuror,
+  newPair,
   ok,
   untilStatus,
   vote,
@@ -31,31 +33,11 @@ import {
   typesOf,
   untilEvent,
 } from "../support/event-log.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld, type World } from "../support/world.js";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
-let stranger: Agent;
-
-beforeAll(async () => {
-  world = await openWorld();
-  client = await world.newAgent({ usd: "10000" });
-  worker = await world.newAgent({ usd: "10000" });
-  stranger = await world.newAgent();
-});
-afterAll(() => world.close());
-
-const checkpointBody = async (from: number, to: number) => ({
-  fromSequence: from,
-  toSequence: to,
-  merkleRoot: "root",
-  lastReceiptHash: "receipt",
-  teeMeasurement: "measurement",
-  teeSignature: "signature",
-  checkpointedAt: await world.inSeconds(from - HOUR),
-  data: {},
-});
+const world = await useWorld();
+const { client, worker } = await newPair(world);
+const stranger = await world.newAgent();
 
 describe("the log", () => {
   test("reports a contract's lifecycle in order, with the chain's facts of each step", async () => {
@@ -68,7 +50,7 @@ describe("the log", () => {
     );
     const checkpoint = await worker.post<{ id: string }>(
       `/v1/contracts/${id}/checkpoint`,
-      await checkpointBody(1, 5),
+      await checkpointBody(world, { toSequence: 5 }),
     );
     expect(checkpoint.status).toBe(201);
     ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
@@ -77,9 +59,7 @@ describe("the log", () => {
     expect(complaint.status).toBe(201);
     await untilStatus(client, id, "settled-all-met");
 
-    const { pool, db } = createDatabase(world.info.databaseUrl, { maxConnections: 1 });
-    await resolveComplaint(db, { id: complaint.data.id, status: "dismissed", note: null });
-    await pool.end();
+    await resolveComplaint(world.db, { id: complaint.data.id, status: "dismissed", note: null });
 
     const events = await untilEvent(stranger, id, "complaint.resolved");
     const chain = events.filter((event) => event.chain !== null);
@@ -431,7 +411,7 @@ describe("the stream", () => {
     const { id } = await created(world, former);
     ok(await former.post(`/v1/contracts/${id}/cancel`));
     await untilEvent(client, id, "contract.cancelled");
-    const { pool, db } = createDatabase(world.info.databaseUrl);
+    const { pool, db } = world;
     const notifications = createNotifications({ pool });
     const feed = await createEventFeed({ db, notifications });
     const streams = createEventStreams({ db, feed }, { maxStreams: 40 });
@@ -468,7 +448,6 @@ describe("the stream", () => {
     for (const chunks of opened) await chunks.return();
     feed.stop();
     await notifications.stop();
-    await pool.end();
   });
 
   test("ends when the key that opened it is revoked", async () => {

@@ -1,30 +1,15 @@
 /** Creations whose response was lost: a repetition creates nothing more, and gets the first. */
 import { type ConnectOptions, connect } from "@working-contracts/client/index";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  checkpointBody,
-  type Json,
-  matched,
-  newPair,
-  ok,
-  type Pair,
-  signedChallenge,
-} from "../support/contracts.js";
-import { openWorld, type World } from "../support/world.js";
+import { describe, expect, it } from "vitest";
+import { checkpointBody, type Json, matched, newPair, ok, signedChallenge } from "../support/contracts.js";
+import { useWorld } from "../support/world.js";
 
 const HOOK = { url: "http://127.0.0.1:9/hook" };
 
-let world: World;
-let pair: Pair;
-let id: string;
-
-beforeAll(async () => {
-  world = await openWorld();
-  pair = await newPair(world);
-  ({ id } = await matched(world, pair));
-});
-afterAll(() => world.close());
+const world = await useWorld();
+const pair = await newPair(world);
+const { id } = await matched(world, pair);
 
 const key = (text: string) => ({ "idempotency-key": text });
 

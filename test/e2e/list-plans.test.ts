@@ -1,21 +1,17 @@
 /** Lists that callers can shape use indexes, however many rows there are. */
 import type { SQL } from "drizzle-orm";
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type Database, prepare } from "../../src/db/client.js";
+import { expect, test } from "vitest";
+import { prepare } from "../../src/db/client.js";
 import { vote } from "../../src/db/onchain.js";
 import { operation } from "../../src/db/schema.js";
 import { paidByMonth } from "../../src/features/records/read-earnings.js";
 import { criterion, shownVotes } from "../../src/features/votes/view.js";
-import { sharedStack } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 const AGENT = `0x${"ab".repeat(20)}` as const;
 
-let db: Database;
-beforeAll(() => {
-  ({ db } = createDatabase(sharedStack().databaseUrl));
-});
-afterAll(() => db.$client.end());
+const { db } = await useWorld();
 
 /** The plan that Postgres would choose for large tables. It prefers to read small ones completely and to sort them. */
 async function planOf(query: SQL, values: Record<string, unknown> = {}): Promise<string> {

@@ -9,12 +9,12 @@ import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotoc
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { Contract, Settlement, Stake, Vote } from "@working-contracts/client/index";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
 import { clockOptions } from "../support/chain-time.js";
 import { created, DAY, type Json } from "../support/contracts.js";
-import { openWorld, type World } from "../support/world.js";
-import { openMiddle, openUsers, type User, type Users, WC } from "./cli-actors.js";
+import { useWorld } from "../support/world.js";
+import { openMiddle, type User, useUsers, WC } from "./cli-actors.js";
 
 const PUBLIC_TOOLS = [
   "get_contract",
@@ -119,20 +119,13 @@ interface Model {
   close(): Promise<void>;
 }
 
-let world: World;
-let users: Users;
+const world = await useWorld();
+const users = useUsers(world);
 const opened: Model[] = [];
 const servers: (() => void)[] = [];
-
-beforeAll(async () => {
-  world = await openWorld();
-  users = openUsers(world);
-});
 afterAll(async () => {
   await Promise.all(opened.map((model) => model.close()));
   for (const stop of servers) stop();
-  users.close();
-  await world.close();
 });
 
 const environmentOf = (user: User) => ({

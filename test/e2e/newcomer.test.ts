@@ -2,18 +2,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { created, UNKNOWN } from "../support/contracts.js";
 import { newProject, runProcess } from "../support/run-process.js";
 import { codeBlocks } from "../support/text-blocks.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-
-beforeAll(async () => {
-  world = await openWorld();
-});
-afterAll(() => world.close());
+const world = await useWorld();
 
 const read = async (path: string): Promise<string> => {
   const response = await fetch(path.startsWith("http") ? path : world.url + path);

@@ -1,32 +1,26 @@
 /** Metrics and logs show an operator agents' calls, good and bad, and no log contains a secret. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { localSignerKeys } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
-import { draft, newJuror, vote } from "../support/contracts.js";
+import { draft, newJuror, newPair, vote } from "../support/contracts.js";
 import { authorize, type Quote, quoteOf, version2 } from "../support/payment.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 const MATERIALS = "ipfs://materials-that-nobody-may-log";
 const DELIVERY = "ipfs://delivery-that-nobody-may-log";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
-let juror: Agent;
+const world = await useWorld();
+const { client, worker } = await newPair(world);
+const juror = await newJuror(world);
 /** Everything that must not appear in a log. */
-const secrets: string[] = ["11".repeat(32), ...localSignerKeys(), MATERIALS, DELIVERY];
-
-beforeAll(async () => {
-  world = await openWorld();
-  [client, worker] = await Promise.all([world.newAgent({ usd: "1000" }), world.newAgent({ usd: "1000" })]);
-  juror = await newJuror(world);
-  secrets.push(...[client, worker, juror].map(({ apiKey }) => apiKey));
-});
-afterAll(() => world.close());
+const secrets = [
+  ...["11".repeat(32), ...localSignerKeys(), MATERIALS, DELIVERY],
+  ...[client, worker, juror].map(({ apiKey }) => apiKey),
+];
 
 const metrics = async () => (await fetch(`${world.url}/metrics`)).text();
 

@@ -1,46 +1,25 @@
 /** Direct transfers by strangers to the escrow. Each is used if it did what was asked, and otherwise refunded. */
 
-import { factoryAbi } from "@working-contracts/protocol/abi";
-import { packTerms } from "@working-contracts/protocol/terms";
 import type { Hex } from "viem";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { parseStoredTerms } from "../../src/db/onchain.js";
+import { expect, test } from "vitest";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
-import { frontRun, frontRunTogether, mined, walletOf } from "../support/chain.js";
+import { frontRun, frontRunTogether, openFromBalance } from "../support/chain.js";
 import { created, draft } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 const PRICE = 50_000_000n;
 const REFUNDED = expect.stringContaining("refunded");
 
-let world: World;
-let stranger: Agent;
+const world = await useWorld();
+const stranger = await world.newAgent();
 
-beforeAll(async () => {
-  world = await openWorld();
-  stranger = await world.newAgent();
-});
-afterAll(() => world.close());
-
-/** A stranger opens an escrow from the money that it already holds, with the terms that its caller gave away. */
-async function openFromBalance(id: Hex, client: Agent): Promise<void> {
+async function openWithTermsOf(id: Hex, client: Agent): Promise<void> {
   const { data } = await client.get<TermsView>(`/v1/contracts/${id}/terms`);
-  const wallet = await walletOf(world, stranger);
-  const hash = await wallet.writeContract({
-    address: world.deployment.factory,
-    abi: factoryAbi,
-    functionName: "create",
-    args: [
-      packTerms(parseStoredTerms(data.escrowTerms)),
-      { validAfter: 0n, validBefore: 0n, nonce: `0x${"00".repeat(32)}`, signature: "0x" },
-    ],
-  });
-  await mined(world, hash);
-  await world.indexed();
+  await openFromBalance(world, stranger, data);
 }
 
 test("a contract that a stranger funded and opened in two transactions is its caller's success", async () => {
@@ -49,7 +28,7 @@ test("a contract that a stranger funded and opened in two transactions is its ca
   const quote = quoteOf(await client.post("/v1/contracts", body));
   const payment = await authorize(client, quote, world);
   const moved = await frontRun(world, stranger, payment);
-  await openFromBalance(quote.payTo, client);
+  await openWithTermsOf(quote.payTo, client);
 
   for (let i = 0; i < 2; i++) {
     const created = await client.post<ContractView>("/v1/contracts", body, version2(quote, payment));
@@ -71,7 +50,7 @@ test("of two payments that a stranger transferred before opening the escrow, one
   const [first, second] = [await authorize(client, quote, world), await authorize(client, quote, world)];
   await frontRun(world, stranger, first);
   await frontRun(world, stranger, second);
-  await openFromBalance(quote.payTo, client);
+  await openWithTermsOf(quote.payTo, client);
 
   const post = (payment: typeof first) =>
     client.post<ContractView>("/v1/contracts", body, version2(quote, payment));

@@ -5,27 +5,18 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
 import { clientProgram, DEFAULT_URL, newProject, type Project, packPackages } from "../../tools/packages.js";
 import { runProcess } from "../support/run-process.js";
-import { openSandboxed } from "../support/sandboxed.js";
+import { useSandboxed } from "../support/sandboxed.js";
 import { codeBlocks } from "../support/text-blocks.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 const MAX_PACKAGES = 20;
 const MAX_CODE_BYTES = 100_000;
 
-let world: World;
-let service: Awaited<ReturnType<typeof openSandboxed>>;
-let packed: Awaited<ReturnType<typeof packPackages>>;
+const service = await useSandboxed(await useWorld());
+const packed = await packPackages();
 const projects: Project[] = [];
-
-beforeAll(async () => {
-  world = await openWorld();
-  service = await openSandboxed(world);
-  packed = await packPackages();
-});
-afterAll(async () => {
-  for (const project of [packed, ...projects]) project?.remove();
-  await service?.stop();
-  await world.close();
+afterAll(() => {
+  for (const project of [packed, ...projects]) project.remove();
 });
 
 async function install(name: "client" | "cli"): Promise<string> {

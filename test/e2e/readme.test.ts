@@ -2,15 +2,15 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Address } from "viem";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { ROOT } from "../../src/root.js";
 import { DEFAULT_URL } from "../../tools/packages.js";
 import { paidBy } from "../support/chain.js";
 import { type Finished, newProject, runProcess } from "../support/run-process.js";
-import { openSandboxed } from "../support/sandboxed.js";
+import { useSandboxed } from "../support/sandboxed.js";
 import { codeBlocks } from "../support/text-blocks.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 /** A dozen programs start one after another, possibly on a busy machine. */
 const TIMEOUT_MS = 400_000;
@@ -24,24 +24,16 @@ function blocksOf(path: string, language: string): string[] {
   return codeBlocks(readFileSync(join(ROOT, path), "utf8"), language);
 }
 
-let world: World;
-let service: Awaited<ReturnType<typeof openSandboxed>>;
-let folder: ReturnType<typeof newProject>;
-
+const world = await useWorld();
 /** Like `npm start`: the service with the sandbox, and a file with its addresses. */
-beforeAll(async () => {
-  world = await openWorld();
-  folder = newProject();
-  service = await openSandboxed(world);
-  const { rpcUrl, deploymentPath } = world.info;
-  const network = { baseUrl: service.url, rpcUrl, deploymentPath };
-  writeFileSync(join(folder.dir, "network.json"), JSON.stringify(network));
-});
-afterAll(async () => {
-  await service?.stop();
-  folder.remove();
-  await world.close();
-});
+const service = await useSandboxed(world);
+const folder = newProject();
+afterAll(() => folder.remove());
+const { rpcUrl, deploymentPath } = world.info;
+writeFileSync(
+  join(folder.dir, "network.json"),
+  JSON.stringify({ baseUrl: service.url, rpcUrl, deploymentPath }),
+);
 
 async function execute(block: string | undefined, command: string, args: string[]): Promise<Finished> {
   const finished = await runProcess(command, args, {

@@ -1,34 +1,31 @@
 /** Read access to the encrypted references over time. Also covers the change of the operator's master key. */
 import { compactDecrypt, decodeProtectedHeader, importJWK, type JWK } from "jose";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createDatabase } from "../../src/db/client.js";
+import { describe, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { KeyReleaseView, ReferenceJwk } from "../../src/features/references/release-keys.js";
 import { readReferenceKey } from "../../src/features/references/vault.js";
 import type { MasterKeys } from "../../src/master-key.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { requestUnstake } from "../support/chain.js";
-import { created, DAY, laterThan, matched, newJuror, ok, untilStatus } from "../support/contracts.js";
+import {
+  created,
+  DAY,
+  laterThan,
+  matched,
+  newJuror,
+  newPair,
+  ok,
+  untilStatus,
+} from "../support/contracts.js";
 import { runOperator } from "../support/programs.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 const MATERIALS = "ipfs://materials";
 const DELIVERY = "ipfs://output";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
-let stranger: Agent;
-
-beforeAll(async () => {
-  world = await openWorld();
-  [client, worker, stranger] = await Promise.all([
-    world.newAgent({ usd: "10000" }),
-    world.newAgent({ usd: "10000" }),
-    world.newAgent(),
-  ]);
-});
-afterAll(() => world.close());
+const world = await useWorld();
+const { client, worker } = await newPair(world);
+const stranger = await world.newAgent();
 
 const keysOf = (agent: Agent, id: string): Promise<Answer<{ keys: ReferenceJwk[] }>> =>
   agent.get<{ keys: ReferenceJwk[] }>(`/v1/contracts/${id}/keys`);
@@ -67,11 +64,9 @@ describe("the keys of a contract", () => {
 
   test("do not go to the client before the delivery is on chain", async () => {
     const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
-    const { pool, db } = createDatabase(world.info.databaseUrl);
     // The state between storing a delivery and its transaction.
-    await db.execute(`insert into app.reference_key (contract_id, field, wrapped_key, master_key_id)
+    await world.query(`insert into app.reference_key (contract_id, field, wrapped_key, master_key_id)
       values ('${id}', 'delivery', 'unreadable', 'unknown')`);
-    await pool.end();
     expect(await readable(client, id)).toEqual({ supplementaryMaterials: MATERIALS });
   });
 
@@ -197,12 +192,15 @@ describe("rotating the master key", () => {
   test("rewraps every key, in both directions, and reports the keys that it could not rewrap", async () => {
     const { id } = await created(world, client, { supplementaryMaterials: MATERIALS });
     const before = (await keysOf(client, id)).data.keys[0]?.k;
-    const { pool, db } = createDatabase(world.info.databaseUrl);
     const read = async (keys: MasterKeys) => {
-      const key = await readReferenceKey(db, { contractId: id, field: "supplementaryMaterials", ...keys });
+      const key = await readReferenceKey(world.db, {
+        contractId: id,
+        field: "supplementaryMaterials",
+        ...keys,
+      });
       return Buffer.from(key ?? []).toString("base64url");
     };
-    await pool.query("delete from app.reference_key where master_key_id = 'unknown'");
+    await world.query("delete from app.reference_key where master_key_id = 'unknown'");
 
     const withoutOld = await rotate({ MASTER_KEY: next });
     expect(withoutOld.code).toBe(1);
@@ -221,7 +219,6 @@ describe("rotating the master key", () => {
     const again = await rotate({ MASTER_KEY: next, MASTER_KEYS_OLD: current });
     expect(again.stdout).toContain("Done: 0 keys");
     expect((await rotate({ MASTER_KEY: current, MASTER_KEYS_OLD: next })).code).toBe(0);
-    await pool.end();
     expect((await keysOf(client, id)).data.keys[0]?.k).toBe(before);
   });
 

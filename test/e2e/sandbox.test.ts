@@ -1,45 +1,19 @@
 /** The sandbox as a newcomer's agent uses it. A service for the public loads none of it (test/unit/production-modules.test.ts). */
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parseConfig } from "../../src/config.js";
+import { describe, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import { createLogger } from "../../src/logger.js";
-import { createService, type Service } from "../../src/main.js";
-import { freePort } from "../../tools/local/ports.js";
 import type { Play } from "../../tools/local/sandbox/plays.js";
-import { createSandbox, type Sandbox } from "../../tools/local/sandbox/sandbox.js";
 import type { Agent } from "../support/agent.js";
 import { created, DAY, ok, untilStatus } from "../support/contracts.js";
 import { eventually } from "../support/event-log.js";
-import { openWorld, type World } from "../support/world.js";
+import { useSandboxed } from "../support/sandboxed.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let sandbox: Sandbox;
-let service: Service;
-
-beforeAll(async () => {
-  world = await openWorld();
-  const { rpcUrl } = world.info;
-  sandbox = createSandbox({ rpcUrl, deployment: world.deployment, baseUrl: world.url });
-  const config = parseConfig({ ...environment(), PORT: String(await freePort()) });
-  service = await createService(config, { logger: createLogger("silent"), routes: sandbox.routes });
-});
-afterAll(async () => {
-  sandbox.stop();
-  await service?.stop();
-  await world.close();
-});
-
-const environment = () => ({
-  DATABASE_URL: world.info.databaseUrl,
-  RPC_URL: world.info.rpcUrl,
-  DEPLOYMENT: world.info.deploymentPath,
-  MASTER_KEY: "11".repeat(32),
-  ROLES: "api",
-});
+const world = await useWorld();
+const { url, sandbox } = await useSandboxed(world);
 
 async function call<T>(method: string, path: string, body?: unknown): Promise<{ status: number; data: T }> {
-  const response = await fetch(`${service.url}${path}`, {
+  const response = await fetch(`${url}${path}`, {
     method,
     headers: { "content-type": "application/json" },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -64,7 +38,7 @@ const newcomer = (): Promise<Agent> => world.newAgent();
 
 describe("the sandbox", () => {
   test("describes itself", async () => {
-    const text = await (await fetch(`${service.url}/sandbox`)).text();
+    const text = await (await fetch(`${url}/sandbox`)).text();
     for (const path of ["faucet", "clock", "counterparties"]) expect(text).toContain(`/sandbox/${path}`);
   });
 
@@ -74,12 +48,12 @@ describe("the sandbox", () => {
     expect(await call("POST", "/sandbox/faucet", gift)).toEqual({ status: 200, data: gift });
     expect(await world.usdOf(agent.address)).toBe(12_500_000n);
 
-    const page = await (await fetch(`${service.url}/sandbox`, { headers: { accept: "text/html" } })).text();
+    const page = await (await fetch(`${url}/sandbox`, { headers: { accept: "text/html" } })).text();
     expect(page).toContain('<form class="panel act" method="post" action="/sandbox/faucet">');
     const { address } = await newcomer();
     const filledIn = new URLSearchParams({ address, usd: "1000", tokens: "1000" });
     const sent = { method: "POST", body: filledIn, redirect: "manual" } as const;
-    const given = await fetch(`${service.url}/sandbox/faucet`, sent);
+    const given = await fetch(`${url}/sandbox/faucet`, sent);
     expect([given.status, given.headers.get("location")]).toEqual([303, `/agents/${address}`]);
     expect(await world.usdOf(address)).toBe(1_000_000_000n);
     for (const wrong of [

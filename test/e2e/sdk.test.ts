@@ -19,10 +19,10 @@ import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { decodePaymentRequiredHeader, encodePaymentRequiredHeader } from "@x402/core/http";
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { BROKEN, RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
 import { laterThan } from "../support/contracts.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 const DEADLINES = { match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" } as const;
 const WORK = {
@@ -32,12 +32,7 @@ const WORK = {
   budgetOrPrice: 50,
 };
 
-let world: World;
-
-beforeAll(async () => {
-  world = await openWorld();
-});
-afterAll(() => world.close());
+const world = await useWorld();
 
 async function newAgent(options: Partial<ConnectOptions> = {}, usd = "100"): Promise<Agent> {
   const account = options.account ?? privateKeyToAccount(generatePrivateKey());

@@ -4,27 +4,19 @@ import { encryptionKeyText } from "@working-contracts/protocol/encryption";
 import { exportJWK, generateKeyPair } from "jose";
 import { type Address, keccak256, stringToHex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import type { Agent as Caller } from "../support/agent.js";
 import { delivered, disputed, laterThan, newJuror, ok } from "../support/contracts.js";
-import { type Operator, openOperator } from "../support/operator.js";
-import { openWorld, type World } from "../support/world.js";
+import { openOperator } from "../support/operator.js";
+import { useWorld } from "../support/world.js";
 
 const DEADLINES = { match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" } as const;
 const WORK = { title: "A", taskDescription: "B", acceptanceCriteria: ["C"], budgetOrPrice: 50 };
 const REFERENCE = "ipfs://bafy-for-the-client-only";
 
-let world: World;
-let operator: Operator;
-let client: Agent;
-let worker: Agent;
-
-beforeAll(async () => {
-  world = await openWorld();
-  operator = await openOperator(world);
-  [client, worker] = await Promise.all([newAgent(), newAgent()]);
-});
-afterAll(() => world.close());
+const world = await useWorld();
+const operator = await openOperator(world);
+const [client, worker] = await Promise.all([newAgent(), newAgent()]);
 
 async function newAgent(options: Partial<ConnectOptions> = {}): Promise<Agent> {
   const { account = privateKeyToAccount(generatePrivateKey()) } = options;

@@ -1,33 +1,23 @@
 /** On SIGTERM the service takes no new calls, completes earlier ones, loses nothing and leaves nothing open. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { until } from "../../src/indexer/supervision/processes.js";
-import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { draft } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { type ServiceProcess, startServiceProcess } from "../support/programs.js";
 import { serviceEnvironment } from "../support/stack.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let client: Agent;
+const world = await useWorld();
+const client = await world.newAgent({ usd: "1000" });
 /** API processes beside the stack's own service, whose relayer carries their operations. */
-let [patient, hasty]: ServiceProcess[] = [];
-
-beforeAll(async () => {
-  world = await openWorld();
-  client = await world.newAgent({ usd: "1000" });
-  [patient, hasty] = await Promise.all([launch({}), launch({ SETTLEMENT_WAIT_MS: "1500" })]);
-});
-afterAll(async () => {
-  for (const one of [patient, hasty]) await one?.stop("SIGKILL");
-  if (world !== undefined) await resumeBlocks(world.testClient);
-  await world?.close();
-});
+const [patient, hasty] = await Promise.all([launch({}), launch({ SETTLEMENT_WAIT_MS: "1500" })]);
+afterAll(() => resumeBlocks(world.testClient));
 
 async function launch(env: Record<string, string>): Promise<ServiceProcess> {
   const service = await startServiceProcess({ ...serviceEnvironment(world.info, 0), ROLES: "api", ...env });
+  afterAll(() => service.stop("SIGKILL"));
   // Responses are checked against the process's document, which is read at the first one: not after it has closed.
   await fetch(`${service.url}/v1/protocol`);
   return service;
@@ -67,12 +57,12 @@ async function terminate({ child, exited, url }: ServiceProcess): Promise<Promis
 }
 
 test("a pending call is completed, a new one is not accepted, and the process exits", async () => {
-  const { child, url, output } = patient as ServiceProcess;
+  const { child, url, output } = patient;
   const creation = await paidCreation("shutdown-1");
   await pauseBlocks(world.testClient);
   const paid = creation.sendTo(url);
   await until("the operation is stored", creation.isStored, { timeoutMs: 60_000 });
-  const exited = terminate(patient as ServiceProcess);
+  const exited = terminate(patient);
   await until("it has been told", async () => child.killed, { timeoutMs: 60_000 });
   expect(child.exitCode).toBeNull();
   await resumeBlocks(world.testClient);
@@ -94,7 +84,7 @@ test("a pending call is completed, a new one is not accepted, and the process ex
 });
 
 test("a call delayed by the chain is asked to retry, and finds its payment at another process", async () => {
-  const { url, output } = hasty as ServiceProcess;
+  const { url, output } = hasty;
   const [creation, second] = [await paidCreation("shutdown-2"), await paidCreation("shutdown-3")];
   await pauseBlocks(world.testClient);
   expect((await creation.sendTo(url)).status).toBe(503);
@@ -105,7 +95,7 @@ test("a call delayed by the chain is asked to retry, and finds its payment at an
 
   const onItsWay = second.sendTo(url);
   await until("the operation is stored", second.isStored, { timeoutMs: 60_000 });
-  const exited = terminate(hasty as ServiceProcess);
+  const exited = terminate(hasty);
   const answer = await onItsWay;
   expect(answer.status).toBe(503);
   expect(answer.headers.get("retry-after")).toMatch(/^\d+$/);

@@ -4,25 +4,19 @@ import { delegationAbi } from "@working-contracts/protocol/abi";
 import { actionBits } from "@working-contracts/protocol/challenge-text";
 import { type Address, concat } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Agent, signIn } from "../support/agent.js";
 import { created, delivered, eventually, type Json, matched, newJuror, ok } from "../support/contracts.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
-
-beforeAll(async () => {
-  world = await openWorld();
-  [client, worker] = [await strict(), await strict()];
-});
-afterAll(() => world.close());
+const world = await useWorld();
+const [client, worker] = await Promise.all([strict(), strict()]);
 
 /** Signs in again, and leaves to the operator what is given, by default nothing. */
-const signInAs = ({ account }: Pick<Agent, "account">, permission: Json = { operatorActions: "none" }) =>
-  signIn({ url: world.url, chainId: world.deployment.chainId, account, permission });
+function signInAs({ account }: Pick<Agent, "account">, permission: Json = { operatorActions: "none" }) {
+  return signIn({ url: world.url, chainId: world.deployment.chainId, account, permission });
+}
 
 async function strict(): Promise<Agent> {
   const account = privateKeyToAccount(generatePrivateKey());

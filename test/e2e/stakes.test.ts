@@ -1,7 +1,7 @@
 /** Stakes of Backup Agents: paid in protocol tokens, and withdrawn after 48 hours (docs/rules.md 44). */
 import { registryAbi } from "@working-contracts/protocol/abi";
 import { parseEther, toHex } from "viem";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { StakeView } from "../../src/features/stakes/view.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
@@ -9,17 +9,12 @@ import { tokensOf } from "../support/chain.js";
 import { DAY, disputed, newJuror, untilStatus, vote } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { runOperator } from "../support/programs.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 const STAKE = "/v1/agents/me/stake";
 const UNSTAKE = "/v1/agents/me/unstake";
 
-let world: World;
-
-beforeAll(async () => {
-  world = await openWorld();
-});
-afterAll(() => world.close());
+const world = await useWorld();
 
 async function newHolder(tokens: number): Promise<Agent> {
   const agent = await world.newAgent();

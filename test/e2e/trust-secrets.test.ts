@@ -16,35 +16,33 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Agent } from "../support/agent.js";
 import { openOnChain, recruit, tokensOf } from "../support/chain.js";
-import { ballot, DAY, draft, laterThan, matched, newJuror, ok, posted, vote } from "../support/contracts.js";
-import { markdownOf, type Operator, openOperator } from "../support/operator.js";
+import {
+  ballot,
+  DAY,
+  draft,
+  laterThan,
+  matched,
+  newJuror,
+  newPair,
+  ok,
+  posted,
+  vote,
+} from "../support/contracts.js";
+import { markdownOf, openOperator } from "../support/operator.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 const REFERENCE = "ipfs://for-the-client-only";
 const WORDS: Outcome[] = ["met", "met", "not met"];
 const OTHERS = packOutcomes(["not met", "not met", "not met"]);
 const rows: string[][] = [];
 
-let world: World;
-let operator: Operator;
+const world = await useWorld();
+const operator = await openOperator(world);
 /** A party of each kind. */
-let client: Agent;
-let worker: Agent;
-let strictClient: Strict;
-let strictWorker: Strict;
-
-beforeAll(async () => {
-  world = await openWorld();
-  operator = await openOperator(world);
-  client = await world.newAgent({ usd: "5000" });
-  worker = await world.newAgent({ usd: "5000" });
-  [strictClient, strictWorker] = [await strict(), await strict()];
-});
-afterAll(async () => {
-  console.log(table());
-  await world.close();
-});
+const { client, worker } = await newPair(world);
+const [strictClient, strictWorker] = await Promise.all([strict(), strict()]);
+afterAll(() => console.log(table()));
 
 const table = () => markdownOf(["Attack", "Agent that trusts the service", "Agent that does not"], rows);
 

@@ -25,13 +25,22 @@ import {
   zeroHash,
 } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { Agent } from "../support/agent.js";
 import { cancellationOf, frontRun, mined, walletOf } from "../support/chain.js";
-import { created, delivered, disputed, laterThan, matched, newJuror, vote } from "../support/contracts.js";
-import { markdownOf, type Operator, openOperator } from "../support/operator.js";
+import {
+  created,
+  delivered,
+  disputed,
+  laterThan,
+  matched,
+  newJuror,
+  newPair,
+  vote,
+} from "../support/contracts.js";
+import { markdownOf, openOperator } from "../support/operator.js";
 import { authorize, quoteOf } from "../support/payment.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 const noPayment = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" } as const;
 const rows: string[][] = [];
@@ -39,22 +48,14 @@ interface Escrow {
   id: Address;
 }
 
-let world: World;
-let operator: Operator;
+const world = await useWorld();
+const operator = await openOperator(world);
 let client: Agent;
 let worker: Agent;
-
-beforeAll(async () => {
-  world = await openWorld();
-  operator = await openOperator(world);
-});
-afterAll(async () => {
-  console.log(table());
-  await world.close();
-});
+afterAll(() => console.log(table()));
 
 beforeEach(async () => {
-  [client, worker] = [await world.newAgent({ usd: "5000" }), await world.newAgent({ usd: "5000" })];
+  ({ client, worker } = await newPair(world));
 });
 
 function table(): string {

@@ -1,31 +1,17 @@
 /** Texts that no one paid for are dropped, and money that arrives for them late still ends well. */
-import { factoryAbi } from "@working-contracts/protocol/abi";
-import { packTerms } from "@working-contracts/protocol/terms";
 import type { Hex } from "viem";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { createDatabase } from "../../src/db/client.js";
-import { parseStoredTerms } from "../../src/db/onchain.js";
+import { expect, it } from "vitest";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { purgeAll } from "../../src/keeper/purge.js";
 import type { Agent } from "../support/agent.js";
-import { frontRun, mined, walletOf } from "../support/chain.js";
+import { frontRun, openFromBalance } from "../support/chain.js";
 import { draft, ok } from "../support/contracts.js";
 import { authorize, type Quote, quoteOf, version2 } from "../support/payment.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 const SECRET = "a text that belongs to no contract";
-let world: World;
-let database: ReturnType<typeof createDatabase>;
-
-beforeAll(async () => {
-  world = await openWorld();
-  database = createDatabase(world.info.databaseUrl);
-});
-afterAll(async () => {
-  await database?.pool.end();
-  await world?.close();
-});
+const world = await useWorld();
 
 /** A quote whose 30 minutes have passed, and its terms as the caller read them. */
 async function expiredAttempt(client: Agent): Promise<{ body: string; quote: Quote; terms: TermsView }> {
@@ -37,7 +23,7 @@ async function expiredAttempt(client: Agent): Promise<{ body: string; quote: Quo
   await world.query("update app.terms set first_quoted_at = now() - interval '41 minutes' where id = $1", [
     quote.payTo,
   ]);
-  while (await purgeAll(database.db)) {}
+  while (await purgeAll(world.db)) {}
   return { body, quote, terms };
 }
 
@@ -60,7 +46,7 @@ it("drops the texts of an attempt, whose bytes still lead to the same address", 
   expect(JSON.stringify(kept)).not.toContain(SECRET);
 
   await world.query("update app.expired_attempt set expired_at = now() - interval '31 days'");
-  while (await purgeAll(database.db)) {}
+  while (await purgeAll(world.db)) {}
   expect(await world.query("select 1 from app.expired_attempt where id = $1", [quote.payTo])).toEqual([]);
   expect(quoteOf(await client.post("/v1/contracts", body)).payTo).toBe(quote.payTo);
   expect(await rowsOf(quote.payTo)).toBe(2);
@@ -75,7 +61,7 @@ it("takes a late payment, and shows the texts that came with it", async () => {
   await world.query("update app.terms set first_quoted_at = now() - interval '41 minutes' where id = $1", [
     quote.payTo,
   ]);
-  await purgeAll(database.db);
+  await purgeAll(world.db);
   expect(await rowsOf(quote.payTo)).toBe(2);
 });
 
@@ -84,17 +70,7 @@ it("credits money that a stranger moved to the escrow after the texts were dropp
   const { body, quote, terms } = await expiredAttempt(client);
   const payment = await authorize(client, quote, world);
   await frontRun(world, stranger, payment);
-  const hash = await (await walletOf(world, stranger)).writeContract({
-    address: world.deployment.factory,
-    abi: factoryAbi,
-    functionName: "create",
-    args: [
-      packTerms(parseStoredTerms(terms.escrowTerms)),
-      { validAfter: 0n, validBefore: 0n, nonce: `0x${"00".repeat(32)}`, signature: "0x" },
-    ],
-  });
-  await mined(world, hash);
-  await world.indexed();
+  await openFromBalance(world, stranger, terms);
   expect((await client.get(`/v1/contracts/${quote.payTo}`)).status).toBe(404);
 
   const contract = ok(await client.post<ContractView>("/v1/contracts", body, version2(quote, payment)));

@@ -5,24 +5,15 @@ import { escrowAbi } from "@working-contracts/protocol/abi";
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import canonicalize from "canonicalize";
 import { type Address, keccak256, stringToHex, zeroHash } from "viem";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import type { Agent } from "../support/agent.js";
 import { mined, walletOf } from "../support/chain.js";
-import { matched, untilStatus } from "../support/contracts.js";
-import { openWorld, type World } from "../support/world.js";
+import { matched, newPair, untilStatus } from "../support/contracts.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
-
-beforeAll(async () => {
-  world = await openWorld();
-  client = await world.newAgent({ usd: "1000" });
-  worker = await world.newAgent({ usd: "1000" });
-});
-afterAll(() => world.close());
+const world = await useWorld();
+const { client, worker } = await newPair(world, "1000");
 
 const rules = [
   { metric: "tokens", op: ">=", target: 1000 },

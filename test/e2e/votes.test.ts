@@ -5,7 +5,7 @@ import { verifyContract } from "@working-contracts/client/verify/verify";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { type Address, encodeEventTopics, parseUnits, type RpcLog } from "viem";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { VotePage } from "../../src/features/votes/list-votes.js";
@@ -21,28 +21,18 @@ import {
   laterThan,
   matched,
   newJuror,
+  newPair,
   ok,
   untilStatus,
   vote,
 } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
+const world = await useWorld();
+const { client, worker } = await newPair(world);
 /** Three eligible Backup Agents. */
-let a: Agent;
-let b: Agent;
-let c: Agent;
-
-beforeAll(async () => {
-  world = await openWorld();
-  client = await world.newAgent({ usd: "10000" });
-  worker = await world.newAgent({ usd: "10000" });
-  [a, b, c] = await Promise.all([newJuror(world), newJuror(world), newJuror(world)]);
-});
-afterAll(() => world.close());
+const [a, b, c] = await Promise.all([newJuror(world), newJuror(world), newJuror(world)]);
 
 const usd = (amount: string) => parseUnits(amount, 6);
 const votesPath = (id: string) => `/v1/contracts/${id}/votes`;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Webhook } from "standardwebhooks";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { parseConfig } from "../../src/config.js";
 import type { EventView } from "../../src/events/log.js";
 import type { WebhookView } from "../../src/features/webhooks/schema.js";
@@ -13,24 +13,16 @@ import { masterKeyId, wrapSecret } from "../../src/master-key.js";
 import { freePort } from "../../tools/local/ports.js";
 import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { byWallClock } from "../support/chain-time.js";
-import { created, delivered, HOUR, matched, ok } from "../support/contracts.js";
+import { created, delivered, HOUR, matched, newPair, ok } from "../support/contracts.js";
 import { allEvents, eventually, untilEvent } from "../support/event-log.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 type NewWebhook = WebhookView & { secret: string };
 const PATH = "/v1/agents/me/webhooks";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
+const world = await useWorld();
+const { client, worker } = await newPair(world);
 const open: Receiver[] = [];
-
-beforeAll(async () => {
-  world = await openWorld();
-  client = await world.newAgent({ usd: "10000" });
-  worker = await world.newAgent({ usd: "10000" });
-});
-afterAll(() => world.close());
 afterEach(async () => {
   for (const receiver of open.splice(0)) receiver.close();
   await world.pool.query("delete from app.webhook");

@@ -1,24 +1,15 @@
 /** Workload: an agent's open and past contracts and votes, by role, as time passes (docs/rules.md 59). */
 
 import type { Address } from "viem";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase } from "../../src/db/client.js";
+import { expect, test } from "vitest";
 import { readWorkload, type Workload, type WorkloadView } from "../../src/features/records/read-workload.js";
 import type { Agent } from "../support/agent.js";
 import { recruit } from "../support/chain.js";
-import { created, DAY, disputed, HOUR, newJuror, untilStatus, vote } from "../support/contracts.js";
-import { openWorld, type World } from "../support/world.js";
+import { created, DAY, disputed, HOUR, newJuror, newPair, untilStatus, vote } from "../support/contracts.js";
+import { useWorld } from "../support/world.js";
 
-let world: World;
-let client: Agent;
-let worker: Agent;
-
-beforeAll(async () => {
-  world = await openWorld();
-  client = await world.newAgent({ usd: "1000" });
-  worker = await world.newAgent({ usd: "1000" });
-});
-afterAll(() => world.close());
+const world = await useWorld();
+const { client, worker } = await newPair(world);
 
 const NONE: WorkloadView = {
   activeAsWorker: [],
@@ -133,14 +124,9 @@ test("shows the newest entries if there are too many, and says so", async () => 
   await created(world, buyer, { budgetOrPrice: 1 });
   await world.increaseTime(2);
   const newest = await created(world, buyer, { budgetOrPrice: 1 });
-  const { db, pool } = createDatabase(world.info.databaseUrl);
-  try {
-    const clock = { now: () => Math.floor(Date.now() / 1000) } as never;
-    const ask = { address: buyer.address, caller: buyer.address };
-    const cut = await readWorkload({ db, clock }, { ...ask, limit: 1 });
-    expect(cut).toEqual({ data: { ...NONE, activeAsClient: [newest.id] }, truncated: true });
-    expect((await readWorkload({ db, clock }, { ...ask, limit: 2 })).truncated).toBe(false);
-  } finally {
-    await pool.end();
-  }
+  const deps = { db: world.db, clock: { now: () => Math.floor(Date.now() / 1000) } as never };
+  const ask = { address: buyer.address, caller: buyer.address };
+  const cut = await readWorkload(deps, { ...ask, limit: 1 });
+  expect(cut).toEqual({ data: { ...NONE, activeAsClient: [newest.id] }, truncated: true });
+  expect((await readWorkload(deps, { ...ask, limit: 2 })).truncated).toBe(false);
 });

@@ -3,34 +3,26 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parseConfig } from "../../src/config.js";
 import { createLogger } from "../../src/logger.js";
-import { createService, type Service } from "../../src/main.js";
+import { createService } from "../../src/main.js";
 import { freePort } from "../../tools/local/ports.js";
-import { type Agent, signIn } from "../support/agent.js";
-import { draft } from "../support/contracts.js";
+import type { Agent } from "../support/agent.js";
+import { draft, newPair } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { serviceEnvironment } from "../support/stack.js";
-import { openWorld, sharedStack, type World } from "../support/world.js";
+import { openScene, useWorld } from "../support/world.js";
 
 /** Not of one call: polls for index and operations serve all that wait, and a key is looked up once for many calls. */
 const SHARED = /^(index_shows|api_key_owner)$|from "app"\."operation" where [^=]*"id" in \(/;
 const statements: string[] = [];
 const query = pg.Client.prototype.query;
-let world: World;
-let service: Service;
-let client: Agent;
-let worker: Agent;
+const world = await useWorld();
+const network = { ...world.info, wsRpcUrl: world.info.rpcUrl.replace("http", "ws") };
+const environment = { ...serviceEnvironment(network, await freePort()), ROLES: "api" };
+const service = await createService(parseConfig(environment), { logger: createLogger("fatal") });
+const { url } = service;
+const { client, worker } = await newPair(await openScene({ ...world.target, url }));
 
-beforeAll(async () => {
-  world = await openWorld();
-  const { rpcUrl } = sharedStack();
-  const network = { ...sharedStack(), wsRpcUrl: rpcUrl.replace("http", "ws") };
-  const environment = { ...serviceEnvironment(network, await freePort()), ROLES: "api" };
-  service = await createService(parseConfig(environment), { logger: createLogger("fatal") });
-  [client, worker] = (await Promise.all(
-    [1, 2].map(() => signIn({ url: service.url, chainId: world.chainId })),
-  )) as [Agent, Agent];
-  for (const { address } of [client, worker]) await world.fundUsd(address, "1000");
-
+beforeAll(() => {
   pg.Client.prototype.query = function (this: pg.Client, ...args: [{ name?: string; text?: string }]) {
     const { application_name: by } = (this as never as { connectionParameters: Record<string, string> })
       .connectionParameters;
@@ -43,8 +35,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   pg.Client.prototype.query = query;
-  await service?.stop();
-  await world?.close();
+  await service.stop();
 });
 
 /** The statements of one call. */

@@ -5,35 +5,28 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { writeDeployment } from "../../src/chain/deployment.js";
 import { ConfigError, parseConfig } from "../../src/config.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
 import { runOperator, runProgram } from "../support/programs.js";
 import { serviceEnvironment } from "../support/stack.js";
-import { openWorld, type World } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 
 const STRANGER = generatePrivateKey();
 const EMPTY = "0x000000000000000000000000000000000000dead";
+const folder = join(tmpdir(), `wrong settings ${process.pid}`);
 const busy = createServer();
-let world: World;
-
-beforeAll(async () => {
-  world = await openWorld();
-  await world.pool.query("create role without_rights login password 'no-rights'");
-  await new Promise<void>((resolve) => busy.listen(0, "127.0.0.1", resolve));
-});
+await new Promise<void>((resolve) => busy.listen(0, "127.0.0.1", resolve));
+const { port: busyPort } = busy.address() as AddressInfo;
+const world = await useWorld();
+await world.pool.query("create role without_rights login password 'no-rights'");
 afterAll(async () => {
   busy.close();
   rmSync(folder, { recursive: true, force: true });
   await world.pool.query("drop role without_rights");
-  await world.close();
 });
-
-const busyPort = () => (busy.address() as AddressInfo).port;
-
-const folder = join(tmpdir(), `wrong settings ${process.pid}`);
 
 /** The deployment with other content, in a path with a space. */
 function deploymentWith(changes: object): string {
@@ -57,8 +50,8 @@ function databaseWith(changes: Partial<Record<"username" | "password" | "pathnam
 test.each<[what: string, settings: () => Record<string, string>, line: () => string]>([
   [
     "a port in use",
-    () => ({ PORT: String(busyPort()) }),
-    () => `PORT: ${busyPort()} is in use; stop the program that listens there, or choose another port`,
+    () => ({ PORT: String(busyPort) }),
+    () => `PORT: ${busyPort} is in use; stop the program that listens there, or choose another port`,
   ],
   [
     "an address of another machine",
@@ -132,10 +125,9 @@ test.each<[what: string, settings: () => Record<string, string>, line: () => str
         startBlock: world.deployment.startBlock + 1,
         startBlockHash: undefined,
       }),
-      INDEXER_PORT: String(busyPort()),
+      INDEXER_PORT: String(busyPort),
     }),
-    () =>
-      `INDEXER_PORT: ${busyPort()} is in use; stop the program that listens there, or choose another port`,
+    () => `INDEXER_PORT: ${busyPort} is in use; stop the program that listens there, or choose another port`,
   ],
 ])("a start of the indexer with %s ends with a line that says so", async (_, settings, line) => {
   const env = { ...serviceEnvironment(world.info, 0), ...settings() };

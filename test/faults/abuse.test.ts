@@ -3,17 +3,12 @@
  * break a parser. Guards: a challenge can be redeemed once; its text names domain, chain and factory; parsing is
  * bounded before it starts.
  */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Agent } from "../support/agent.js";
 import { accountOf } from "./support/cluster.js";
-import { expectTruth, openScene, type Scene, seededRandom } from "./support/story.js";
+import { expectTruth, seededRandom, useScene } from "./support/story.js";
 
-let scene: Scene;
-
-beforeAll(async () => {
-  scene = await openScene("abuse", { relayers: 1 });
-});
-afterAll(() => scene?.cluster.stop());
+const scene = await useScene("abuse", { relayers: 1 });
 
 async function post(path: string, body: string, headers: Record<string, string> = {}) {
   const response = await fetch(`${scene.cluster.apis[0]?.url}${path}`, {

@@ -3,7 +3,7 @@
  * in the outbox before anything is sent; a repeated request finds the operation that has no response yet; a
  * complaint's id follows from its Idempotency-Key; the same share keeps its time.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { ok } from "../support/contracts.js";
@@ -11,17 +11,11 @@ import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { type Action, disputed, newJuror, prepareActions, send, signingPair } from "./support/actions.js";
 import type { GateName } from "./support/gate.js";
 import { killAt, killOnCall, type Start } from "./support/kill.js";
-import { expectTruth, openScene, type Scene } from "./support/story.js";
+import { expectTruth, useScene } from "./support/story.js";
 
-let scene: Scene;
+const scene = await useScene("actions");
 let actions: Action[];
 let responses: Promise<Answer<unknown>[]>;
-
-beforeAll(async () => {
-  scene = await openScene("actions");
-});
-afterEach(() => scene.cluster.heal());
-afterAll(() => scene?.cluster.stop());
 
 describe("signed actions and the opening of a vote, when their API processes are killed", () => {
   it("before the outbox write, are stored by the repeated request", async () => {

@@ -1,18 +1,12 @@
 /** Row 40: everything is killed at once under load, and random faults are chosen by FAULT_SEED. */
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { FATES } from "./support/cluster.js";
-import { expectTruth, openScene, type Scene, seededRandom, startStory } from "./support/story.js";
+import { expectTruth, seededRandom, startStory, useScene } from "./support/story.js";
 
 const RANDOM_FAULTS = 10;
 const DEEPEST = 5;
-let scene: Scene;
-
-beforeAll(async () => {
-  scene = await openScene("chaos", { env: { CONFIRMATIONS: String(DEEPEST + 1) } });
-});
-afterEach(() => scene.cluster.heal());
-afterAll(() => scene?.cluster.stop());
+const scene = await useScene("chaos", { env: { CONFIRMATIONS: String(DEEPEST + 1) } });
 
 it("row 40: under load, every process is killed at once and restarted", async () => {
   const { cluster } = scene;

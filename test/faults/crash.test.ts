@@ -7,21 +7,15 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 import type { GateName } from "./support/gate.js";
 import { killAt as killAtGate, killOnCall as killOnNodeCall, type Start } from "./support/kill.js";
 import type { RpcCall } from "./support/rpc-proxy.js";
-import { expectGasChargedOnce, expectTruth, openScene, type Scene, startStory } from "./support/story.js";
+import { expectGasChargedOnce, expectTruth, startStory, useScene } from "./support/story.js";
 
-let scene: Scene;
-
-beforeAll(async () => {
-  scene = await openScene("crash", { env: { WEBHOOKS_TO_PRIVATE_ADDRESSES: "true" } });
-});
-afterEach(() => scene.cluster.heal());
-afterAll(() => scene?.cluster.stop());
+const scene = await useScene("crash", { env: { WEBHOOKS_TO_PRIVATE_ADDRESSES: "true" } });
 
 describe("when an API process is killed", () => {
   it("before the outbox write, nothing is stored, and the repeated request stores the operation", async () => {
@@ -132,24 +126,23 @@ describe("when the workers are killed", () => {
   it("and others purge while a creation is pending, its texts stay, and those of an unpaid attempt go", async () => {
     const { cluster, customers, clients } = scene;
     const [payer, idle] = [clients[0] as Agent, clients[1] as Agent];
-    const unpaid = await customers.quoted(idle, "/v1/contracts", await customers.draft());
-    const paid = await customers.quoted(payer, "/v1/contracts", await customers.draft());
-    if ("refusal" in unpaid || "refusal" in paid) throw new Error("no quote");
-    customers.payments.splice(customers.payments.indexOf(unpaid.payment), 1);
-    const isHeld = async ({ authorization: { to } }: typeof unpaid.payment): Promise<boolean> =>
+    const unpaid = await customers.signed(idle, "/v1/contracts", await customers.draft());
+    const paid = await customers.signed(payer, "/v1/contracts", await customers.draft());
+    customers.payments.splice(customers.payments.indexOf(unpaid), 1);
+    const isHeld = async ({ authorization: { to } }: typeof unpaid): Promise<boolean> =>
       (await cluster.pool.query("select 1 from app.terms where id = $1", [to.toLowerCase()])).rows.length > 0;
     await cluster.blocks.pause();
-    const settled = customers.settle(paid.payment);
+    const settled = customers.settle(paid);
     await waitingOperations(1);
     await Promise.all(cluster.relayers.map((one) => one.kill()));
     await cluster.pool.query(
       "update app.terms set first_quoted_at = now() - interval '2 hours' where opened_at is null",
     );
     await Promise.all(cluster.relayers.map((one) => one.start()));
-    await until("the unpaid texts are gone", async () => !(await isHeld(unpaid.payment)), {
+    await until("the unpaid texts are gone", async () => !(await isHeld(unpaid)), {
       timeoutMs: 90_000,
     });
-    expect(await isHeld(paid.payment)).toBe(true);
+    expect(await isHeld(paid)).toBe(true);
     cluster.blocks.resume();
     expect((await settled).status).toBe(200);
     await expectTruth(scene);
@@ -160,9 +153,7 @@ describe("a client that disconnects", () => {
   it("leaves its operation pending, and gets the outcome when it returns", async () => {
     const { cluster, customers, clients } = scene;
     const client = clients[0] as Agent;
-    const asked = await customers.quoted(client, "/v1/contracts", await customers.draft());
-    if ("refusal" in asked) throw new Error("no quote");
-    const { payment } = asked;
+    const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
     const before = await customers.usdOf(client.address);
     const abort = new AbortController();
     const url = cluster.apis[0]?.url;

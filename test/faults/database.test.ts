@@ -7,10 +7,10 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
-import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
+import { expectTruth, startStory, useScene } from "./support/story.js";
 
 /** Row 8 must get its response within this time. It allows for a busy machine. */
 const CALL_WAITS_MS = 8_000;
@@ -19,13 +19,7 @@ const ASK_EVERY_MS = 2_000;
 const FULL_FOR_MS = 4_000;
 /** Size in MiB of the disk that the test fills. */
 const SMALL_DISK = 16;
-let scene: Scene;
-
-beforeAll(async () => {
-  scene = await openScene("database", { env: { SETTLEMENT_WAIT_MS: String(CALL_WAITS_MS) } });
-});
-afterEach(() => scene.cluster.heal());
-afterAll(() => scene?.cluster.stop());
+const scene = await useScene("database", { env: { SETTLEMENT_WAIT_MS: String(CALL_WAITS_MS) } });
 
 it("row 6: all processes survive when every database connection is cut repeatedly", async () => {
   const { cluster } = scene;
@@ -61,9 +55,7 @@ it("row 7: while Postgres is unreachable for half a minute, calls get 503 and no
   const { cluster, customers, clients } = scene;
   const client = clients[0] as Agent;
   const { done } = await startStory(scene);
-  const asked = await customers.quoted(client, "/v1/contracts", await customers.draft());
-  if ("refusal" in asked) throw new Error("no quote");
-  const { payment } = asked;
+  const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
   for (const one of cluster.processes) await one.database.setMode("refuse");
   for (let asked = 0; asked < OUTAGE_MS / ASK_EVERY_MS; asked++) {
     const refused = await Promise.all([
@@ -111,21 +103,18 @@ it("row 8: a LISTEN connection that went deaf delays no response", async () => {
   await until("all processes listen", allListen, { timeoutMs: 30_000 });
   for (const port of await listeners()) cluster.processAt(port).database.swallow(port);
 
-  const asked = await customers.quoted(clients[1] as Agent, "/v1/contracts", await customers.draft());
-  if ("refusal" in asked) throw new Error("no quote");
-  await customers.settle(asked.payment);
+  const payment = await customers.signed(clients[1] as Agent, "/v1/contracts", await customers.draft());
+  await customers.settle(payment);
 
   // The first call got the response, within its wait.
-  expect(asked.payment.statuses).toEqual([200]);
+  expect(payment.statuses).toEqual([200]);
   await expectTruth(scene);
 });
 
 it("row 33: when the database rejects every write for a full disk, calls get 503 and nothing is half done", async () => {
   const { cluster, customers, clients } = scene;
   const client = clients[2] as Agent;
-  const asked = await customers.quoted(client, "/v1/contracts", await customers.draft());
-  if ("refusal" in asked) throw new Error("no quote");
-  const { payment } = asked;
+  const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
   await cluster.pool.query(`create function fault.disk_full() returns trigger language plpgsql as $$
     begin raise exception 'could not extend file: No space left on device' using errcode = '53100'; end $$`);
   for (const table of ["operation", "batch"]) {

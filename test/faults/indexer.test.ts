@@ -4,13 +4,13 @@
  * stand on blocks that are gone.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Readiness } from "../../src/features/system/routes.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 import { indexedTo } from "./support/audit.js";
 import type { RpcRule } from "./support/rpc-proxy.js";
-import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
+import { expectTruth, startStory, useScene } from "./support/story.js";
 
 /** Blocks after which Ponder treats a block of a local chain as final. */
 const PONDER_FINALITY = 30;
@@ -20,13 +20,7 @@ const VISIBLE_LAG = 5;
 const WATCH_SEES_MS = 15_000;
 /** After a few restarts, the supervisor waits half a minute before the next one. */
 const REBUILT_MS = 150_000;
-let scene: Scene;
-
-beforeAll(async () => {
-  scene = await openScene("indexer");
-});
-afterEach(() => scene.cluster.heal());
-afterAll(() => scene?.cluster.stop());
+const scene = await useScene("indexer");
 
 /** Compares every event of our escrows on chain with the index. */
 async function expectNoHole(): Promise<void> {

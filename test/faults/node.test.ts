@@ -5,25 +5,19 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { type Hex, keccak256, parseTransaction, toHex } from "viem";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { BatchAttempt } from "../../src/db/schema.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { BROKEN, RESET, type RpcAnswer, type RpcCall, type RpcRule } from "./support/rpc-proxy.js";
-import { expectTruth, openScene, type Scene, seededRandom, startStory } from "./support/story.js";
+import { expectTruth, seededRandom, startStory, useScene } from "./support/story.js";
 
 const FAULT_MS = 4000;
 /** Fewer than CONFIRMATIONS. */
 const ABANDONED_BLOCKS = 2;
-let scene: Scene;
+const scene = await useScene("node");
 let foreignNonces = 0;
-
-beforeAll(async () => {
-  scene = await openScene("node");
-});
-afterEach(() => scene.cluster.heal());
-afterAll(() => scene?.cluster.stop());
 
 interface Attempts {
   id: string;

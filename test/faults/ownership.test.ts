@@ -3,18 +3,12 @@
  * that lapse; a signer without gas leaves the queue to the others.
  */
 import { parseEther } from "viem";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { ServiceProcess } from "./support/service-process.js";
-import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
+import { expectTruth, startStory, useScene } from "./support/story.js";
 
-let scene: Scene;
-
-beforeAll(async () => {
-  scene = await openScene("ownership");
-});
-afterEach(() => scene.cluster.heal());
-afterAll(() => scene?.cluster.stop());
+const scene = await useScene("ownership");
 
 it("row 4: of two processes with the same signers, exactly one owns each signer", async () => {
   const { pool } = scene.cluster;

@@ -7,7 +7,7 @@
 
 import { escrowAbi, relayAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Address, encodeFunctionData, type Hex, parseAbi } from "viem";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { createDatabase } from "../../src/db/client.js";
 import { until } from "../../src/indexer/supervision/processes.js";
@@ -18,7 +18,7 @@ import type { Agent } from "../support/agent.js";
 import { cancellationOf } from "../support/chain.js";
 import { accountOf } from "./support/cluster.js";
 import type { Payment } from "./support/customers.js";
-import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
+import { expectTruth, startStory, useScene } from "./support/story.js";
 
 const tokenAbi = parseAbi([
   "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
@@ -27,20 +27,8 @@ const tokenAbi = parseAbi([
 
 const GOOD_ONES = 100;
 const TREASURY = localAccount(9).address;
-let scene: Scene;
+const scene = await useScene("payments");
 const ignoredEscrows = new Set<string>();
-
-beforeAll(async () => {
-  scene = await openScene("payments");
-});
-afterEach(() => scene.cluster.heal());
-afterAll(() => scene?.cluster.stop());
-
-async function signed(agent: Agent, path: string, body: string, changes = {}): Promise<Payment> {
-  const asked = await scene.customers.quoted(agent, path, body, changes);
-  if ("refusal" in asked) throw new Error(`refused: ${JSON.stringify(asked.refusal.body)}`);
-  return asked.payment;
-}
 
 /** A stranger submits the payer's signature to the token. */
 async function frontRun({ authorization }: Payment): Promise<void> {
@@ -71,13 +59,17 @@ const isUsed = ({ authorization: { from, nonce } }: Payment) =>
 
 it("row 22: an authorization that a stranger broadcast first is credited to its payer", async () => {
   const { customers, clients, workers } = scene;
-  const creation = await signed(clients[0] as Agent, "/v1/contracts", await customers.draft());
+  const creation = await customers.signed(clients[0] as Agent, "/v1/contracts", await customers.draft());
   await frontRun(creation);
   const created = await customers.settle(creation);
   expect(created.status).toBe(200);
 
   const body = JSON.stringify({ accept: true });
-  const acceptance = await signed(workers[0] as Agent, `/v1/contracts/${created.data.id}/accept`, body);
+  const acceptance = await customers.signed(
+    workers[0] as Agent,
+    `/v1/contracts/${created.data.id}/accept`,
+    body,
+  );
   await frontRun(acceptance);
   expect((await customers.settle(acceptance)).status).toBe(200);
   await expectTruth(scene, { ignoredEscrows });
@@ -88,7 +80,7 @@ it("row 22: a loser's stake that a stranger broadcast is refunded", async () => 
   const created = await customers.create(clients[0] as Agent);
   const [winner, loser] = [workers[0] as Agent, workers[1] as Agent];
   const path = `/v1/contracts/${created.data.id}/accept`;
-  const losing = await signed(loser, path, JSON.stringify({ accept: true }));
+  const losing = await customers.signed(loser, path, JSON.stringify({ accept: true }));
   const before = await customers.usdOf(loser.address);
   expect((await customers.accept(winner, created.data.id)).status).toBe(200);
   await frontRun(losing);
@@ -113,8 +105,8 @@ it("row 22: a loser's stake that a stranger transfers in the winner's own transa
   const [winner, loser] = [workers[0] as Agent, workers[1] as Agent];
   const path = `/v1/contracts/${escrow}/accept`;
   const [losing, winning] = [
-    await signed(loser, path, JSON.stringify({ accept: true })),
-    await signed(winner, path, JSON.stringify({ accept: true })),
+    await customers.signed(loser, path, JSON.stringify({ accept: true })),
+    await customers.signed(winner, path, JSON.stringify({ accept: true })),
   ];
   const before = await customers.usdOf(loser.address);
   const { from, to, value, validAfter, validBefore, nonce, signature } = losing.authorization;
@@ -168,13 +160,13 @@ it("row 22: a loser's stake that a stranger transfers in the winner's own transa
 it("row 23: a cancelled authorization pays for nothing, and a nonce pays once", async () => {
   const { cluster, customers, clients } = scene;
   const client = clients[1] as Agent;
-  const cancelled = await signed(client, "/v1/contracts", await customers.draft());
+  const cancelled = await customers.signed(client, "/v1/contracts", await customers.draft());
   const { nonce } = cancelled.authorization;
   await cluster.ownerCall(await cancellationOf(cluster.deployment, client.account, nonce));
   expect((await customers.settle(cancelled)).status).toBe(402);
 
-  const first = await signed(client, "/v1/contracts", await customers.draft());
-  const second = await signed(client, "/v1/contracts", await customers.draft(), {
+  const first = await customers.signed(client, "/v1/contracts", await customers.draft());
+  const second = await customers.signed(client, "/v1/contracts", await customers.draft(), {
     nonce: first.authorization.nonce,
   });
   const answers = await Promise.all([customers.settle(first), customers.settle(second)]);
@@ -252,7 +244,7 @@ it("row 24: gas and returndata bombs cost a hundred other operations nothing", a
 it("row 25: too little gas reverts the whole batch and fails no operation", async () => {
   const { cluster, customers, clients } = scene;
   for (const relayer of cluster.relayers) relayer.freeze();
-  const payment = await signed(clients[2] as Agent, "/v1/contracts", await customers.draft());
+  const payment = await customers.signed(clients[2] as Agent, "/v1/contracts", await customers.draft());
   expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
     503,
   );
@@ -293,7 +285,7 @@ it("row 26: an authorization that expires in the queue is reported as expired, a
   const { cluster, customers, clients } = scene;
   for (const relayer of cluster.relayers) relayer.freeze();
   const validBefore = BigInt((await cluster.chainTime()) + 120);
-  const payment = await signed(clients[0] as Agent, "/v1/contracts", await customers.draft(), {
+  const payment = await customers.signed(clients[0] as Agent, "/v1/contracts", await customers.draft(), {
     validBefore,
   });
   expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
@@ -340,7 +332,7 @@ it("row 26: an authorization that expires before its block is made is reported a
 
 it("row 28: 60 identical requests are one operation with one response, and another body is rejected", async () => {
   const { cluster, customers, clients } = scene;
-  const payment = await signed(clients[1] as Agent, "/v1/contracts", await customers.draft());
+  const payment = await customers.signed(clients[1] as Agent, "/v1/contracts", await customers.draft());
   const { agent, path, body, headers, authorization } = payment;
   const copies = Array.from({ length: 60 }, () =>
     customers.insist(() => customers.attempt(agent, path, body, headers)),
@@ -382,7 +374,7 @@ it("row 29: of 32 agents who race for one tender over two processes, exactly one
   const created = await customers.create(clients[2] as Agent);
   const path = `/v1/contracts/${created.data.id}/accept`;
   const stakes = await Promise.all(
-    agents.map((agent) => signed(agent, path, JSON.stringify({ accept: true }))),
+    agents.map((agent) => customers.signed(agent, path, JSON.stringify({ accept: true }))),
   );
   const answers = await Promise.all(stakes.map((stake) => customers.settle(stake)));
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
@@ -403,7 +395,7 @@ it("row 31: while the token is paused payments wait, and are applied afterwards"
       to: cluster.deployment.asset.address,
       data: encodeFunctionData({ abi: testUsdAbi, functionName: "setPaused", args: [paused] }),
     });
-  const payment = await signed(clients[0] as Agent, "/v1/contracts", await customers.draft());
+  const payment = await customers.signed(clients[0] as Agent, "/v1/contracts", await customers.draft());
   for (const relayer of cluster.relayers) relayer.freeze();
   expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
     503,
@@ -473,7 +465,7 @@ it("row 31: a payee whom the token rejects delays no one, and its share waits fo
 it("row 32: with the queue full a call is rejected before a payment is asked for or used", async () => {
   const { cluster, customers, clients } = scene;
   const client = clients[1] as Agent;
-  const payment = await signed(client, "/v1/contracts", await customers.draft());
+  const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
   await cluster.pool.query(
     `insert into app.operation (kind, target, data, gas_limit, state, retry_at)
      select 'claim-deferred', '0x', '0x', 1, 'held', now() + interval '1 hour' from generate_series(1, $1)`,
@@ -495,7 +487,7 @@ it("row 34: a deadline that passes before inclusion leaves the authorization unu
   const worker = workers[0] as Agent;
   const created = await customers.create(clients[0] as Agent);
   const path = `/v1/contracts/${created.data.id}/accept`;
-  const late = await signed(worker, path, JSON.stringify({ accept: true }), {
+  const late = await customers.signed(worker, path, JSON.stringify({ accept: true }), {
     validBefore: BigInt((await cluster.chainTime()) + 100_000),
   });
   await cluster.blocks.pause();

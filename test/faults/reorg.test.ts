@@ -6,7 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { encodeFunctionData, type Hex } from "viem";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "../support/agent.js";
 import { FATES, type Fate } from "./support/cluster.js";
@@ -14,11 +14,10 @@ import type { Payment } from "./support/customers.js";
 import {
   expectGasChargedOnce,
   expectTruth,
-  openScene,
-  type Scene,
   seededRandom,
   shuffled,
   startStory,
+  useScene,
 } from "./support/story.js";
 
 const DEEPEST = 10;
@@ -26,15 +25,9 @@ const SERIES = 3;
 const IN_EACH = 4;
 /** The price of a creation. */
 const PRICE = 50_000_000n;
-let scene: Scene;
-
-beforeAll(async () => {
-  scene = await openScene("reorg", { env: { CONFIRMATIONS: String(DEEPEST + 2) } });
-  // Deep enough that no reorg undoes the agents' funding, which nothing would repeat.
-  await scene.cluster.testClient.mine({ blocks: 60 });
-});
-afterEach(() => scene.cluster.heal());
-afterAll(() => scene?.cluster.stop());
+const scene = await useScene("reorg", { env: { CONFIRMATIONS: String(DEEPEST + 2) } });
+// Deep enough that no reorg undoes the agents' funding, which nothing would repeat.
+await scene.cluster.testClient.mine({ blocks: 60 });
 
 async function reorganise(depth: number, fate?: Fate): Promise<void> {
   const { blocks } = scene.cluster;
@@ -98,9 +91,7 @@ async function batchOf({ authorization: { nonce } }: Payment): Promise<MinedBatc
 /** A creation whose batch is mined and not yet final. Makes no block afterwards. */
 async function minedCreation(client: Agent): Promise<{ payment: Payment; batch: MinedBatch }> {
   const { cluster, customers } = scene;
-  const asked = await customers.quoted(client, "/v1/contracts", await customers.draft());
-  if ("refusal" in asked) throw new Error("no quote");
-  const { payment } = asked;
+  const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
   const creating = customers.settle(payment);
   creating.catch(() => {});
   await until("it is mined", async () => (await batchOf(payment)).state === "mined", {

@@ -4,21 +4,15 @@
  */
 
 import { escrowAbi } from "@working-contracts/protocol/abi";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
-import { expectTruth, openScene, type Scene, startStory } from "./support/story.js";
+import { expectTruth, startStory, useScene } from "./support/story.js";
 
 const DAY = 86_400;
-let scene: Scene;
-
-beforeAll(async () => {
-  scene = await openScene("time");
-});
-afterEach(() => scene.cluster.heal());
-afterAll(() => scene?.cluster.stop());
+const scene = await useScene("time");
 
 it.each([
   ["an hour ahead", 3600, 3600],

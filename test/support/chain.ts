@@ -6,9 +6,21 @@ import {
   registryAbi,
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
-import { type Address, encodeFunctionData, type Hex, parseAbi, parseAbiItem, parseEther, size } from "viem";
+import { packTerms } from "@working-contracts/protocol/terms";
+import {
+  type Address,
+  encodeFunctionData,
+  type Hex,
+  parseAbi,
+  parseAbiItem,
+  parseEther,
+  size,
+  zeroHash,
+} from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { createSigningClient } from "../../src/chain/clients.js";
+import { parseStoredTerms } from "../../src/db/onchain.js";
+import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "./agent.js";
 import { domainOf, type SignedPayment, type Stablecoin } from "./payment.js";
@@ -46,6 +58,26 @@ export async function frontRun(world: World, stranger: Agent, payment: SignedPay
   const wallet = await walletOf(world, stranger);
   const to = world.deployment.asset.address;
   return mined(world, await wallet.sendTransaction({ to, data: transferData(payment) }));
+}
+
+/** A stranger opens an escrow from the money that it already holds, with the terms that its caller gave away. */
+export async function openFromBalance(
+  world: World,
+  stranger: Agent,
+  { escrowTerms }: Pick<TermsView, "escrowTerms">,
+): Promise<void> {
+  const wallet = await walletOf(world, stranger);
+  const hash = await wallet.writeContract({
+    address: world.deployment.factory,
+    abi: factoryAbi,
+    functionName: "create",
+    args: [
+      packTerms(parseStoredTerms(escrowTerms)),
+      { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" },
+    ],
+  });
+  await mined(world, hash);
+  await world.indexed();
 }
 
 /** A stranger submits several authorizations to the token in one transaction, which creates a contract that calls it. */

@@ -81,11 +81,8 @@ export interface Pair {
 }
 
 /** A client and a worker with money. */
-export async function newPair(place: Place): Promise<Pair> {
-  const [client, worker] = await Promise.all([
-    place.newAgent({ usd: "5000" }),
-    place.newAgent({ usd: "5000" }),
-  ]);
+export async function newPair(place: Place, usd = "5000"): Promise<Pair> {
+  const [client, worker] = await Promise.all([place.newAgent({ usd }), place.newAgent({ usd })]);
   return { client, worker };
 }
 

@@ -12,7 +12,6 @@ import {
 } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { createSigningClient } from "../../src/chain/clients.js";
-import { createDatabase } from "../../src/db/client.js";
 import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "./agent.js";
@@ -22,8 +21,6 @@ import type { World } from "./world.js";
 const MASTER_KEY = `0x${"11".repeat(32)}` as const;
 /** The errors that stop attacks. */
 const errors = [...escrowAbi, ...registryAbi, ...delegationAbi];
-
-export type Operator = Awaited<ReturnType<typeof openOperator>>;
 
 export async function openOperator(world: World) {
   const { relay, domain, factory, chainId } = world.deployment;
@@ -77,8 +74,7 @@ export async function openOperator(world: World) {
 
     /** Decrypts a stored delivery. */
     async readDelivery(id: string): Promise<string> {
-      const { db, pool } = createDatabase(world.info.databaseUrl);
-      const key = await readReferenceKey(db, placeOf(id)).finally(() => pool.end());
+      const key = await readReferenceKey(world.db, placeOf(id));
       const { rows } = await world.pool.query<{ encrypted: string }>(
         "select encrypted from app.delivery where contract_id = $1",
         [id],
@@ -89,10 +85,9 @@ export async function openOperator(world: World) {
 
     /** Puts another delivery in the place of a stored one. */
     async replaceDelivery(id: string, reference: string): Promise<void> {
-      const { db, pool } = createDatabase(world.info.databaseUrl);
-      const encrypted = await db
-        .transaction((tx) => encryptReference(tx, { ...placeOf(id), reference }))
-        .finally(() => pool.end());
+      const encrypted = await world.db.transaction((tx) =>
+        encryptReference(tx, { ...placeOf(id), reference }),
+      );
       await world.pool.query("update app.delivery set encrypted = $2 where contract_id = $1", [
         id,
         encrypted,

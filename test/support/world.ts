@@ -18,9 +18,10 @@ import {
   type Transport,
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { inject } from "vitest";
+import { afterAll, inject } from "vitest";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import { readDeployment } from "../../src/chain/deployment.js";
+import { type Database, databaseOn } from "../../src/db/client.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { localAccount } from "../../tools/local/network.js";
 import { type Agent, type Call, caller, signIn } from "./agent.js";
@@ -81,6 +82,7 @@ export interface World extends Scene {
   publicClient: PublicClient<Transport, Chain>;
   testClient: TestClient<"anvil", Transport, Chain>;
   pool: pg.Pool;
+  db: Database;
   /** Chain time of the newest block, in seconds. */
   chainNow(): Promise<number>;
   /** Moves the time, and resolves once indexer and service have followed. */
@@ -215,7 +217,14 @@ export async function openScene(target: Target = inject("target")): Promise<Scen
   return scene;
 }
 
-/** Opens a stack for a test file; close it in afterAll. */
+/** The world of one test file, which closes with it. */
+export async function useWorld(info?: StackInfo): Promise<World> {
+  const world = await openWorld(info);
+  afterAll(() => world.close());
+  return world;
+}
+
+/** Opens a stack; the caller must close it. */
 export async function openWorld(info: StackInfo = sharedStack()): Promise<World> {
   const scene = await openScene(ownTarget(info));
   const deployment = readDeployment(info.deploymentPath);
@@ -239,6 +248,7 @@ export async function openWorld(info: StackInfo = sharedStack()): Promise<World>
     publicClient,
     testClient: createTestClient({ mode: "anvil", chain, transport }),
     pool,
+    db: databaseOn(pool),
     query: async (sql, values) => (await pool.query(sql, values)).rows,
     chainNow: scene.now,
     async increaseTime(seconds) {

@@ -127,6 +127,18 @@ export function createCustomers(cluster: Cluster, name: string) {
     return payment.truth;
   }
 
+  /** The same for a call that must be quoted. */
+  async function signed(
+    agent: Agent,
+    path: string,
+    body: string,
+    changes: Partial<Authorization> = {},
+  ): Promise<Payment> {
+    const asked = await quoted(agent, path, body, changes);
+    if ("refusal" in asked) throw new Error(`refused: ${JSON.stringify(asked.refusal.body)}`);
+    return asked.payment;
+  }
+
   async function pay(agent: Agent, path: string, body: unknown): Promise<Answer<ContractView>> {
     const asked = await quoted(agent, path, typeof body === "string" ? body : JSON.stringify(body ?? {}));
     return "refusal" in asked ? asked.refusal : settle(asked.payment);
@@ -146,7 +158,7 @@ export function createCustomers(cluster: Cluster, name: string) {
     attempt,
     insist,
     sign,
-    quoted,
+    signed,
     settle,
     pay,
     draft,

@@ -1,5 +1,5 @@
 /** The activity during a fault: creations, a race for a tender, and a contract that is carried to its end. */
-import { expect } from "vitest";
+import { afterAll, afterEach, expect } from "vitest";
 import { until } from "../../../src/indexer/supervision/processes.js";
 import type { Agent } from "../../support/agent.js";
 import { type AuditOptions, audit } from "./audit.js";
@@ -15,9 +15,11 @@ export interface Scene {
   workers: Agent[];
 }
 
-/** A cluster with three clients and two workers. */
-export async function openScene(name: string, options: ClusterOptions = {}): Promise<Scene> {
+/** A cluster with three clients and two workers for the tests of one file. It is healed after each of them. */
+export async function useScene(name: string, options: ClusterOptions = {}): Promise<Scene> {
   const cluster = await startCluster(options);
+  afterEach(() => cluster.heal());
+  afterAll(() => cluster.stop());
   try {
     const customers = createCustomers(cluster, name);
     return { cluster, customers, clients: await customers.join(3), workers: await customers.join(2) };
