@@ -3,26 +3,22 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
-import { afterAll, expect, inject, it } from "vitest";
-import { createChainClients } from "../../src/chain/clients.js";
-import { readDeployment } from "../../src/chain/deployment.js";
-import { createDatabase, createNotifications } from "../../src/db/client.js";
+import { afterAll, expect, it } from "vitest";
+import { createNotifications } from "../../src/db/client.js";
 import { ensureDelegation } from "../../src/features/agents/delegation.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox.js";
-import { signIn } from "../support/agent.js";
+import { type Agent, signIn } from "../support/agent.js";
+import { signedChallenge } from "../support/contracts.js";
+import { useWorld } from "../support/world.js";
 
-const stack = inject("stack");
-const deployment = readDeployment(stack.deploymentPath);
-const { chainId, delegation, relay } = deployment;
-const { publicClient } = createChainClients({ rpcUrl: stack.rpcUrl, chainId });
-const { pool, db } = createDatabase(stack.databaseUrl);
+const { url, chainId, deployment, publicClient, pool, db } = await useWorld();
+const { delegation, relay } = deployment;
 const notifications = createNotifications({ pool });
 const outbox = createOutboxWaiter({ pool, notifications });
 
 afterAll(async () => {
   outbox.stop();
   await notifications.stop();
-  await pool.end();
 });
 
 const isDelegated = (agent: Address) =>
@@ -49,19 +45,11 @@ const delegate = (agent: Address) =>
     "deliver",
   );
 
-async function revokeAll(agent: Awaited<ReturnType<typeof signIn>>) {
-  const { data } = await agent.post<{ challengeId: string; message: string }>(
-    `/v1/agents/${agent.address}/challenge`,
-  );
-  const signature = await agent.account.signMessage({ message: data.message });
-  return agent.post(`/v1/agents/${agent.address}/api-key/revoke`, {
-    challengeId: data.challengeId,
-    signature,
-  });
-}
+const revokeAll = async (agent: Agent) =>
+  agent.post(`/v1/agents/${agent.address}/api-key/revoke`, await signedChallenge(agent, agent));
 
 it("revokes on chain when all keys are revoked, and allows a new sign-in at once, any number of times", async () => {
-  let agent = await signIn({ url: stack.url, chainId });
+  let agent = await signIn({ url, chainId });
   const { account, address } = agent;
   for (let round = 0; round < 3; round++) {
     await delegate(address);
@@ -69,17 +57,17 @@ it("revokes on chain when all keys are revoked, and allows a new sign-in at once
     expect(await revokeAll(agent)).toMatchObject({ status: 200, data: { address, revokedCount: 1 } });
     expect(await agent.get("/v1/agents/me/api-keys")).toMatchObject({ status: 401 });
     // The next challenge waits until the revocation is mined.
-    agent = await signIn({ url: stack.url, chainId, account });
+    agent = await signIn({ url, chainId, account });
     expect(await isDelegated(address)).toBe(false);
   }
 });
 
 it("registers no second sign-in that allows what the chain does, and obeys one that allows less", async () => {
-  const { account, address } = await signIn({ url: stack.url, chainId });
+  const { account, address } = await signIn({ url, chainId });
   await delegate(address);
   // Challenges are dated in seconds.
   await delay(1100);
-  await signIn({ url: stack.url, chainId, account });
+  await signIn({ url, chainId, account });
   expect(await delegate(address)).toBe(true);
   const registrations = "select 1 from app.operation where caller = $1 and kind = 'delegate'";
   expect((await pool.query(registrations, [address])).rowCount).toBe(1);
@@ -93,7 +81,7 @@ it("registers no second sign-in that allows what the chain does, and obeys one t
 });
 
 it("is ready: database, chain and indexer", async () => {
-  const answer = await fetch(`${stack.url}/ready`);
+  const answer = await fetch(`${url}/ready`);
   expect(await answer.json()).toMatchObject({
     data: { ready: true, database: { ok: true }, chain: { ok: true }, indexer: { ok: true } },
   });
@@ -101,9 +89,9 @@ it("is ready: database, chain and indexer", async () => {
 });
 
 it("reports requests to Prometheus by route pattern, never by path", async () => {
-  const { address } = await signIn({ url: stack.url, chainId });
-  await fetch(`${stack.url}/v1/nothing/at/${address}`);
-  const answer = await fetch(`${stack.url}/metrics`);
+  const { address } = await signIn({ url, chainId });
+  await fetch(`${url}/v1/nothing/at/${address}`);
+  const answer = await fetch(`${url}/metrics`);
   expect(answer.headers.get("content-type")).toMatch(/^text\/plain/);
   const text = await answer.text();
   expect(text).toMatch(

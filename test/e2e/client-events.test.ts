@@ -5,40 +5,25 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import {
   type Agent,
-  type ConnectOptions,
   connect,
   contractWallet,
   type Event,
   RefusedToSign,
   verifyWebhook,
 } from "@working-contracts/client/index";
-import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import { byWallClock } from "../support/chain-time.js";
+import { draftOf, newAgent } from "../support/client-agents.js";
 import { useWorld } from "../support/world.js";
 
-const WORK = {
-  title: "Summarise a paper",
-  taskDescription: "One page.",
-  acceptanceCriteria: ["One page"],
-  budgetOrPrice: 50,
-};
 /** Returns the magic value of ERC-1271 for every signature. */
 const ACCEPTS_ALL = "0x631626ba7e60e01b5f5260205ff3";
 
 const world = await useWorld();
 
-async function newAgent(options: Partial<ConnectOptions> = {}): Promise<Agent> {
-  const account = options.account ?? privateKeyToAccount(generatePrivateKey());
-  await world.fundUsd(account.address as Address, "200");
-  return connect({ baseUrl: world.url, account, spendingLimit: { perCall: "60" }, ...options });
-}
-
 async function post(agent: Agent): Promise<string> {
-  const deadlines = { match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" } as const;
-  const { id } = await agent.create({ ...WORK, ...(await agent.deadlines(deadlines)) });
-  return id;
+  return (await agent.create(await draftOf(agent))).id;
 }
 
 /** Posts and cancels, and returns the events that the agent's own iterator yields for it. */
@@ -59,7 +44,7 @@ describe("the event iterator", () => {
   it("resumes after a stream that breaks, and yields each event once", async () => {
     let streams = 0;
     const reasons: string[] = [];
-    const agent = await newAgent({
+    const agent = await newAgent(world, {
       async fetch(input, init) {
         const response = await fetch(input, init);
         if (!String(input).includes("/events/stream") || response.body === null) return response;
@@ -85,7 +70,7 @@ describe("the event iterator", () => {
 
   it("polls if streams cannot be opened", async () => {
     const reasons: string[] = [];
-    const agent = await newAgent({
+    const agent = await newAgent(world, {
       async fetch(input, init) {
         if (String(input).includes("/events/stream")) throw new TypeError("No streams here");
         return fetch(input, init);
@@ -105,7 +90,7 @@ describe("a webhook", () => {
       response.writeHead(204).end();
     }).listen(0, "127.0.0.1");
     await once(server, "listening");
-    const agent = await newAgent();
+    const agent = await newAgent(world);
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     const { id, secret } = await agent.webhooks.create({ url, types: ["contract.created"] });
     const contractId = await post(agent);
@@ -141,9 +126,9 @@ describe("a contract wallet", () => {
     await world.testClient.setCode({ address, bytecode: ACCEPTS_ALL });
     const steps: string[] = [];
     const account = contractWallet(address, (hash) => owner.sign({ hash }));
-    const agent = await newAgent({ account, onProgress: ({ step }) => steps.push(step) });
-    const deadlines = await agent.deadlines({ match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" });
-    const quote = await agent.dryRun((dry) => dry.create({ ...WORK, ...deadlines }));
+    const agent = await newAgent(world, { account, onProgress: ({ step }) => steps.push(step) });
+    const draft = await draftOf(agent);
+    const quote = await agent.dryRun((dry) => dry.create(draft));
     expect(quote).toMatchObject({ decimal: "50.0", currency: "stablecoin" });
     expect(steps).toEqual([]);
     await post(agent);

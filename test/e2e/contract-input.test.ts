@@ -1,7 +1,16 @@
 /** Requests that the contract routes reject, and the order of the checks. */
 import { describe, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import { created, DAY, draft, HOUR, matched, newPair } from "../support/contracts.js";
+import {
+  created,
+  DAY,
+  draft,
+  HOUR,
+  type Json,
+  matched,
+  newPair,
+  signedChallenge,
+} from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
@@ -83,26 +92,17 @@ describe("acting by delegation", () => {
     const other = await created(world, leaver, { budgetOrPrice: 1 });
     expect((await leaver.post<ContractView>(`/v1/contracts/${other.id}/cancel`)).status).toBe(200);
 
-    const anonymous = async (path: string, body?: unknown) => {
-      const response = await fetch(`${world.url}${path}`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    const prove = async (path: string) =>
+      world.call<Json>("POST", `/v1/agents/${leaver.address}/${path}`, {
+        body: await signedChallenge(world, leaver),
       });
-      return (await response.json()) as { data: Record<string, string> };
-    };
-    const sign = async () => {
-      const { data } = await anonymous(`/v1/agents/${leaver.address}/challenge`);
-      const signature = await leaver.account.signMessage({ message: data.message as string });
-      return { challengeId: data.challengeId, signature };
-    };
-    await anonymous(`/v1/agents/${leaver.address}/api-key/revoke`, await sign());
+    await prove("api-key/revoke");
     expect((await leaver.post(`/v1/contracts/${id}/approve`)).error?.code).toBe("unauthorized");
 
     await expect
       .poll(
         async () => {
-          const issued = await anonymous(`/v1/agents/${leaver.address}/api-key`, await sign());
+          const issued = await prove("api-key");
           const response = await fetch(`${world.url}/v1/contracts/${id}/approve`, {
             method: "POST",
             headers: { authorization: `Bearer ${issued.data?.apiKey}` },

@@ -1,10 +1,11 @@
 /** Contract wallets as Client, Worker and Backup Agent, from the sign-in to the payout. */
-import { type Agent, connect } from "@working-contracts/client/index";
+import type { Agent } from "@working-contracts/client/index";
 import { toHex } from "@working-contracts/protocol/hex";
 import type { Address, Hex } from "viem";
 import { expect, test } from "vitest";
+import { makeJuror, newAgent } from "../support/client-agents.js";
 import { deployWallets } from "../support/contract-wallets.js";
-import { DAY, draft, laterThan } from "../support/contracts.js";
+import { DAY, draft } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
@@ -12,15 +13,7 @@ const world = await useWorld();
 test("a Safe, a passkey wallet and an account with code create, accept, dispute, vote and are paid", async () => {
   const agents = await Promise.all(
     Object.values(await deployWallets(world)).map(async (account) => {
-      await world.fundUsd(account.address, "200");
-      await world.grantTokens(account.address, 1000);
-      const agent = await connect({
-        baseUrl: world.url,
-        account,
-        spendingLimit: { perCall: "60", stake: "1000" },
-      });
-      await laterThan(world, (await agent.stake("1000")).stakedSince as string);
-      return agent;
+      return makeJuror(world, await newAgent(world, { account }));
     }),
   );
   const salts: Record<string, Hex> = {};

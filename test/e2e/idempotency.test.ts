@@ -1,7 +1,6 @@
 /** Creations whose response was lost: a repetition creates nothing more, and gets the first. */
-import { type ConnectOptions, connect } from "@working-contracts/client/index";
-import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
+import { draftOf, newAgent } from "../support/client-agents.js";
 import { checkpointBody, type Json, matched, newPair, ok, signedChallenge } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 
@@ -91,9 +90,7 @@ it("the client repeats a creation whose response was lost, and nothing is create
     if (!creates || lost++ % 2 === 1) return response;
     throw new TypeError("the connection broke");
   };
-  const account = privateKeyToAccount(generatePrivateKey());
-  const options = { baseUrl: world.url, account, spendingLimit: { perCall: "60" }, fetch: fetchAndLose };
-  const agent = await connect(options as ConnectOptions);
+  const agent = await newAgent(world, { fetch: fetchAndLose });
   await agent.webhooks.create(HOOK);
   await agent.setProfile({ displayName: "Ada" });
 
@@ -101,6 +98,7 @@ it("the client repeats a creation whose response was lost, and nothing is create
   expect(await agent.apiKeys()).toHaveLength(1);
   expect(await agent.webhooks.list()).toHaveLength(1);
 });
+
 describe("a repeated action with the same Idempotency-Key", () => {
   it("gets the first response, and without the key or with another one a conflict", async () => {
     const { client, worker } = pair;
@@ -125,17 +123,8 @@ describe("a repeated action with the same Idempotency-Key", () => {
       await response.text();
       throw new TypeError("fetch failed");
     };
-    const account = privateKeyToAccount(generatePrivateKey());
-    await world.fundUsd(account.address, "100");
-    const agent = await connect({
-      baseUrl: world.url,
-      account,
-      spendingLimit: { perCall: "60" },
-      fetch: losing,
-    });
-    const deadlines = await agent.deadlines({ match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" });
-    const text = { title: "A", taskDescription: "B", acceptanceCriteria: ["C"], budgetOrPrice: 50 };
-    const { id } = await agent.create({ ...text, ...deadlines });
+    const agent = await newAgent(world, { fetch: losing });
+    const { id } = await agent.create(await draftOf(agent));
     expect((await agent.cancel(id)).status).toMatch(/^cancelled-/);
     expect(lost).toBe(2);
   });

@@ -1,5 +1,6 @@
 /** A separate database with the tables and indexes of service and indexer, for tests that need many rows. */
 import pg from "pg";
+import { afterAll } from "vitest";
 import { createDatabase, migrate } from "../../src/db/client.js";
 import { newDatabase } from "../support/database.js";
 import { sharedStack } from "../support/world.js";
@@ -11,14 +12,13 @@ const PROGRESS = ["_ponder_meta", "_ponder_checkpoint"];
 export interface LargeDatabase extends ReturnType<typeof createDatabase> {
   /** Inserts `rows` rows. The columns are SQL expressions of `i`, which runs from 1 to `rows`. */
   insert(table: string, rows: number, columns: Record<string, string>): Promise<void>;
-  drop(): Promise<void>;
 }
 
 /**
- * Creates the database beside the stack's own. It has the service's tables and copies of the indexer's `tables`, all
- * empty.
+ * Creates the database beside the stack's own, for the tests of one file. It has the service's tables and copies of the
+ * indexer's `tables`, all empty.
  */
-export async function createLargeDatabase(tables: readonly string[]): Promise<LargeDatabase> {
+export async function useLargeDatabase(tables: readonly string[]): Promise<LargeDatabase> {
   const admin = new pg.Client({ connectionString: sharedStack().databaseUrl });
   await admin.connect();
   const own = await newDatabase();
@@ -26,6 +26,11 @@ export async function createLargeDatabase(tables: readonly string[]): Promise<La
   const database = createDatabase(own.url, { maxConnections: 1 });
   await migrate(database.pool);
   await copyIndexTables(admin, database.pool, tables);
+  await admin.end();
+  afterAll(async () => {
+    await database.pool.end();
+    await own.drop();
+  });
   return {
     ...database,
     async insert(table, rows, columns) {
@@ -38,11 +43,6 @@ export async function createLargeDatabase(tables: readonly string[]): Promise<La
           `insert into ${table} (${names}) select ${values} from generate_series(${from}, ${to}) i`,
         );
       }
-    },
-    async drop() {
-      await database.pool.end();
-      await admin.end();
-      await own.drop();
     },
   };
 }

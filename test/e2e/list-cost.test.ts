@@ -2,7 +2,7 @@
  * A page of contracts costs the same however many contracts there are. `npm run measure:lists` shows this, plan by
  * plan, with a million contracts (LIST_CONTRACTS); this test uses fewer.
  */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import {
   type ContractFilter,
   listContracts,
@@ -10,7 +10,7 @@ import {
   SORTS,
   WALK,
 } from "../../src/features/contracts/list-contracts.js";
-import { createLargeDatabase, type LargeDatabase } from "./index-tables.js";
+import { useLargeDatabase } from "./index-tables.js";
 
 const FEW = 10;
 const MANY = Number(process.env.LIST_CONTRACTS || 30_000);
@@ -25,15 +25,13 @@ const NOW = 2_000_000_000;
 const PRICE = "((1 + i::bigint * 7919 % 1000) * 1000000)::numeric";
 const CLIENT = `0x${"c1".repeat(20)}` as const;
 
-let database: LargeDatabase;
+const database = await useLargeDatabase(["working_contract", "vote"]);
 /** The statement that read the last list. */
 let asked: { text: string; values: unknown[] };
 /** How many contracts the tables hold, if they hold those of `fill` alone. */
 let filled: number | null = null;
 
-beforeAll(async () => {
-  const tables = ["working_contract", "vote"];
-  database = await createLargeDatabase(tables);
+beforeAll(() => {
   const { pool } = database;
   const query = pool.query.bind(pool) as (...args: unknown[]) => unknown;
   pool.query = ((config: string | typeof asked, values?: unknown[]) => {
@@ -41,7 +39,6 @@ beforeAll(async () => {
     return query(config, values);
   }) as typeof pool.query;
 });
-afterAll(() => database?.drop());
 
 /**
  * Contract `i` was created in second `i`. The newest hundredth is open, about ten are disputed, and one client has ten.

@@ -2,29 +2,23 @@
 
 import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { findDue } from "../../src/keeper/keeper.js";
 import { claimOperations, hasWaiting, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type SignerContext } from "../../src/relayer/context.js";
 import { assertQueueCapacity } from "../../src/relayer/outbox.js";
 import { sharedStack } from "../support/world.js";
-import { createLargeDatabase, type LargeDatabase } from "./index-tables.js";
+import { useLargeDatabase } from "./index-tables.js";
 
 const ROWS = 100_000;
 const OPEN = 40;
 const NOW = 2_000_000_000;
 const SIGNER: Address = `0x${"51".repeat(20)}`;
 
-let database: LargeDatabase;
 const { deploymentPath } = sharedStack();
-
-beforeAll(async () => {
-  const tables = ["working_contract", "vote", "deferred_payout", "stake"];
-  database = await createLargeDatabase(tables);
-  await fill();
-});
-afterAll(() => database?.drop());
+const database = await useLargeDatabase(["working_contract", "vote", "deferred_payout", "stake"]);
+await fill();
 
 /**
  * Fills in history: settled contracts, claimed votes, final operations. Among them are OPEN of each that are still to

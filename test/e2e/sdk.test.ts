@@ -2,9 +2,7 @@
 
 import {
   type Agent,
-  type ConnectOptions,
   type Contract,
-  connect,
   type Network,
   OutcomeUnknown,
   onChain,
@@ -21,45 +19,31 @@ import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import { BROKEN, RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
-import { laterThan } from "../support/contracts.js";
+import {
+  type AgentOptions,
+  draftOf,
+  lying,
+  makeJuror,
+  newAgent as newAgentIn,
+} from "../support/client-agents.js";
 import { useWorld } from "../support/world.js";
 
-const DEADLINES = { match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" } as const;
 const WORK = {
   title: " Summarise a paper ",
-  taskDescription: "One page.",
   acceptanceCriteria: ["One page", " Names the method", "Names the limits"],
-  budgetOrPrice: 50,
 };
 
 const world = await useWorld();
 
-async function newAgent(options: Partial<ConnectOptions> = {}, usd = "100"): Promise<Agent> {
-  const account = options.account ?? privateKeyToAccount(generatePrivateKey());
-  if (usd !== "0") await world.fundUsd(account.address, usd);
-  return connect({
-    baseUrl: world.url,
-    account,
-    spendingLimit: { perCall: "60", stake: "1000" },
-    ...options,
-  } as ConnectOptions);
-}
-
-async function newJuror(options: Partial<ConnectOptions> = {}): Promise<Agent> {
-  const juror = await newAgent(options);
-  await world.grantTokens(juror.address as Address, 1000);
-  const staked = await juror.stake();
-  expect(staked).toMatchObject({ staked: "1000.0", eligible: true });
-  await laterThan(world, staked.stakedSince as string);
-  return juror;
-}
+const work = (agent: Agent) => draftOf(agent, WORK);
+const newAgent = (options: AgentOptions = {}, usd = "100") => newAgentIn(world, { usd, ...options });
+const newJuror = async (options: AgentOptions = {}) => makeJuror(world, await newAgent(options));
 
 describe("a contract", () => {
   it("goes from post to payout, and both sides read its references", async () => {
     const [client, worker] = await Promise.all([newAgent(), newAgent()]);
     const posted = await client.create({
-      ...WORK,
-      ...(await client.deadlines(DEADLINES)),
+      ...(await work(client)),
       worker: worker.address,
       supplementaryMaterials: "ipfs://paper",
     });
@@ -91,7 +75,7 @@ describe("a contract", () => {
   it("leaves proof of what was quoted and paid", async () => {
     const proofs: PaymentProof[] = [];
     const client = await newAgent({ onReceipt: (proof) => proofs.push(proof) });
-    const { id } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
+    const { id } = await client.create(await work(client));
     const [proof] = proofs;
     expect(proof?.fault).toBeNull();
     const read = (jws: string | null | undefined) => {
@@ -128,7 +112,7 @@ describe("a contract", () => {
     const onReceipt = ({ fault }: PaymentProof) => faults.push(fault);
     for (const lying of [without, foreign, replaying]) {
       const client = await newAgent({ fetch: lying, onReceipt });
-      const pay = async () => client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
+      const pay = async () => client.create(await work(client));
       expect((await pay()).status).toBe("created");
       if (lying !== replaying) continue;
       await world.increaseTime(120);
@@ -145,7 +129,7 @@ describe("a contract", () => {
         throw new Error("no room to keep it");
       },
     });
-    expect(await throwing.create({ ...WORK, ...(await throwing.deadlines(DEADLINES)) })).toMatchObject({
+    expect(await throwing.create(await work(throwing))).toMatchObject({
       status: "created",
     });
   });
@@ -165,7 +149,7 @@ describe("a contract", () => {
       newJuror(),
       newJuror({ fetch: cutOff, patienceMs: 5_000 }),
     ]);
-    const { id } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
+    const { id } = await client.create(await work(client));
     await worker.accept(id);
     await worker.deliver(id, "ipfs://summary");
     expect(await client.dispute(id)).toMatchObject({ status: "disputed", disputeBond: "2.5" });
@@ -191,7 +175,7 @@ describe("a contract", () => {
 
   it("is a listing that a Buyer takes, or is declined, cancelled or withdrawn", async () => {
     const [client, worker] = await Promise.all([newAgent({}, "200"), newAgent({}, "200")]);
-    const terms = { ...WORK, ...(await client.deadlines(DEADLINES)) };
+    const terms = await work(client);
     const listing = await worker.create({ ...terms, initiator: "worker", client: client.address });
     expect(listing).toMatchObject({ initiator: "worker", workerStake: "2.5", client: null });
     expect(await client.accept(listing.id)).toMatchObject({ status: "matched", escrowedFunds: "50.0" });
@@ -207,7 +191,7 @@ describe("a contract", () => {
 
   it("is settled by anyone's own transaction if the service does not", async () => {
     const client = await newAgent();
-    const { id } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
+    const { id } = await client.create(await work(client));
     await client.cancel(id);
     await client.waitFor(id, "cancelled-*");
     await expect.poll(async () => (await client.settlement(id)).settledAt).not.toBeNull();
@@ -228,7 +212,7 @@ describe("an agent", () => {
     const agent = await newAgent({ account });
     await world.testClient.setBalance({ address: account.address, value: 10n ** 18n });
     await world.grantTokens(account.address, 1000);
-    const draft = { ...WORK, ...(await agent.deadlines(DEADLINES)), idempotencyKey: "own-transaction" };
+    const draft = { ...(await work(agent)), idempotencyKey: "own-transaction" };
     const planned = await agent.dryRun(({ create }) => create(draft));
     const own = await onChain({ rpcUrl: world.info.rpcUrl, account, network: agent.network });
     await own.create(planned?.terms as EscrowTerms);
@@ -279,7 +263,7 @@ describe("an agent", () => {
       status: 404,
       requestId: expect.any(String),
     });
-    const draft = { ...WORK, ...(await agent.deadlines(DEADLINES)) };
+    const draft = await work(agent);
     await expect(agent.create(draft)).rejects.toBeInstanceOf(PaymentRejected);
     await expect(agent.create(draft)).rejects.toMatchObject({ reason: "insufficient_funds" });
   });
@@ -304,11 +288,6 @@ describe("a network", () => {
     await expect(newAgent({ fetch }, "0")).rejects.toMatchObject({ name: "RefusedToSign", field: "network" });
   });
 });
-
-/** The service as an attacker between it and the agent would show it. */
-function lying(change: (url: URL, response: Response) => Promise<Response>): typeof fetch {
-  return async (input, init) => change(new URL(String(input)), await fetch(input, init));
-}
 
 /** A quote with one field changed. */
 function lyingQuote(field: string, value: string): typeof fetch {
@@ -393,7 +372,7 @@ describe("nothing is signed", () => {
   ])("if the quote of a new contract has another %s (%s)", async (named, field, value) => {
     const account = countingAccount();
     const agent = await newAgent({ account, fetch: lyingQuote(field, value) }, "0");
-    const creation = agent.create({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
+    const creation = agent.create(await work(agent));
     // Without terms at the address there is nothing to compare.
     if (named === "payTo") await expect(creation).rejects.toMatchObject({ code: "not_found" });
     else await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field: named });
@@ -402,10 +381,10 @@ describe("nothing is signed", () => {
 
   it("if the terms behind payTo belong to another contract", async () => {
     const other = await newAgent();
-    const { id } = await other.create({ ...WORK, ...(await other.deadlines(DEADLINES)) });
+    const { id } = await other.create(await work(other));
     const account = countingAccount();
     const agent = await newAgent({ account, fetch: lyingQuote("payTo", id) }, "0");
-    const creation = agent.create({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
+    const creation = agent.create(await work(agent));
     await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field: "payTo" });
     expect(account.payments()).toEqual([]);
   });
@@ -417,14 +396,14 @@ describe("nothing is signed", () => {
     const account = countingAccount();
     const node = hasNode ? { node: world.info.rpcUrl } : {};
     const agent = await newAgent({ account, fetch: lyingParameters(changes), ...node }, "0");
-    const creation = agent.create({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
+    const creation = agent.create(await work(agent));
     await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field });
     expect(account.payments()).toEqual([]);
   });
 
   it("if an accepted contract's terms do not lead to its address", async () => {
     const client = await newAgent();
-    const { id } = await client.create({ ...WORK, ...(await client.deadlines(DEADLINES)) });
+    const { id } = await client.create(await work(client));
     const forged = (edit: (terms: { escrowTerms: { price: string }; document: { title: string } }) => void) =>
       lying(async (url, response) => {
         if (!url.pathname.endsWith("/terms")) return response;
@@ -452,13 +431,12 @@ describe("nothing is signed", () => {
   });
 
   it("beyond the caller's limits", async () => {
-    const draft = async (agent: Agent) => ({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
     const account = countingAccount();
     for (const spendingLimit of [undefined, { perCall: "49.999999" }, { perCall: "60", total: "49" }]) {
       const agent = await newAgent({ account, ...(spendingLimit && { spendingLimit }) }, "0");
       const silent =
         spendingLimit === undefined ? await newAgent({ account, spendingLimit: {} }, "0") : agent;
-      await expect(silent.create(await draft(silent))).rejects.toBeInstanceOf(SpendingLimitError);
+      await expect(silent.create(await work(silent))).rejects.toBeInstanceOf(SpendingLimitError);
     }
     const asking = await newAgent(
       {
@@ -469,7 +447,7 @@ describe("nothing is signed", () => {
       },
       "0",
     );
-    await expect(asking.create(await draft(asking))).rejects.toThrow("no 50.0 stablecoin");
+    await expect(asking.create(await work(asking))).rejects.toThrow("no 50.0 stablecoin");
     expect(account.payments()).toEqual([]);
   });
 
@@ -486,7 +464,7 @@ describe("nothing is signed", () => {
         },
       },
     });
-    const draft = { ...WORK, ...(await client.deadlines(DEADLINES)), idempotencyKey: "one" };
+    const draft = { ...(await work(client)), idempotencyKey: "one" };
     expect(await client.dryRun((dry) => dry.create(draft))).toMatchObject({ decimal: "50.0" });
     await expect(client.create(draft)).rejects.toThrow("the node is down");
     expect(counted).toEqual([]);
@@ -552,7 +530,7 @@ describe("a malicious service", () => {
       const { data } = (await response.json()) as { data: Network };
       return Response.json({ data: { ...data, time: "9999-01-01T00:00:00.000Z" } });
     });
-    const draft = { ...WORK, ...(await (await newAgent({}, "0")).deadlines(DEADLINES)) };
+    const draft = await work(await newAgent({}, "0"));
     const strict = await newAgent({ account, apiKey, fetch }, "0");
     await expect(strict.create(draft)).rejects.toMatchObject({ name: "RefusedToSign", field: "clock" });
     expect(account.payments()).toEqual([]);
@@ -561,7 +539,7 @@ describe("a malicious service", () => {
     const trusting = await newAgent({ account, apiKey, fetch, clock: "service" }, "0");
     await trusting.create(draft);
     const honest = await newAgent({ account, apiKey });
-    await honest.create({ ...draft, ...(await honest.deadlines(DEADLINES)) });
+    await honest.create(await work(honest));
     const [byTerms, byTime] = account.payments();
     expect(byTerms).toBe(BigInt(Date.parse(draft.matchDeadline) / 1000));
     expect(Number(byTime)).toBeLessThanOrEqual(Date.now() / 1000 + 900);
@@ -613,7 +591,7 @@ describe("a malicious service", () => {
         : fetch(input, init);
     };
     const agent = await newAgent({ account, apiKey, fetch: withTerms, node: world.info.rpcUrl }, "0");
-    const creation = agent.create({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
+    const creation = agent.create(await work(agent));
     await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field: lied });
     expect(account.payments()).toEqual([]);
   });
@@ -629,7 +607,7 @@ describe("a malicious service", () => {
         throw new Error("only asking");
       },
     });
-    await expect(quoting.create({ ...WORK, ...(await client.deadlines(DEADLINES)) })).rejects.toThrow("only");
+    await expect(quoting.create(await work(client))).rejects.toThrow("only");
     const fetch = lying(async (url, response) => {
       if (!url.pathname.endsWith("/accept")) return response;
       const { asset, chainId, baseUrl } = client.network;
@@ -670,7 +648,7 @@ describe("a paid call whose response is lost", () => {
     };
     const account = countingAccount();
     const agent = await newAgent({ account, fetch: flaky });
-    const posted = await agent.create({ ...WORK, ...(await agent.deadlines(DEADLINES)) });
+    const posted = await agent.create(await work(agent));
     expect(posted.status).toBe("created");
     expect(sent).toHaveLength(3);
     expect(sent[1]).toEqual(sent[0]);
@@ -708,7 +686,7 @@ describe("a paid call whose response is lost", () => {
       },
     });
     const lost = await agent
-      .create({ ...WORK, ...(await agent.deadlines(DEADLINES)) })
+      .create(await work(agent))
       .then(() => null)
       .catch((error: unknown) => error);
     expect(lost).toBeInstanceOf(OutcomeUnknown);

@@ -1,43 +1,39 @@
 /** Deliveries that the service stores and cannot open: sealed to keys that agents sign, shared with the jury in a dispute. */
-import { type Agent, type ConnectOptions, connect } from "@working-contracts/client/index";
+import type { Agent } from "@working-contracts/client/index";
 import { encryptionKeyText } from "@working-contracts/protocol/encryption";
 import { exportJWK, generateKeyPair } from "jose";
-import { type Address, keccak256, stringToHex } from "viem";
+import { keccak256, stringToHex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Agent as Caller } from "../support/agent.js";
-import { delivered, disputed, laterThan, newJuror, ok } from "../support/contracts.js";
+import {
+  type AgentOptions,
+  draftOf,
+  lying,
+  makeJuror,
+  newAgent as newAgentIn,
+} from "../support/client-agents.js";
+import { delivered, disputed, newJuror, ok } from "../support/contracts.js";
 import { openOperator } from "../support/operator.js";
 import { useWorld } from "../support/world.js";
 
-const DEADLINES = { match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" } as const;
-const WORK = { title: "A", taskDescription: "B", acceptanceCriteria: ["C"], budgetOrPrice: 50 };
 const REFERENCE = "ipfs://bafy-for-the-client-only";
 
 const world = await useWorld();
 const operator = await openOperator(world);
 const [client, worker] = await Promise.all([newAgent(), newAgent()]);
 
-async function newAgent(options: Partial<ConnectOptions> = {}): Promise<Agent> {
-  const { account = privateKeyToAccount(generatePrivateKey()) } = options;
-  await world.fundUsd(account.address, "1000");
-  const spendingLimit = { perCall: "60", stake: "1000" };
-  const node = world.info.rpcUrl;
-  return connect({ baseUrl: world.url, account, spendingLimit, node, ...options });
+function newAgent(options: AgentOptions = {}): Promise<Agent> {
+  return newAgentIn(world, { usd: "1000", node: world.info.rpcUrl, ...options });
 }
 
 async function matched(by: Agent = client, to: Agent = worker): Promise<string> {
-  const { id } = await by.create({ ...WORK, ...(await by.deadlines(DEADLINES)) });
+  const { id } = await by.create(await draftOf(by));
   await to.accept(id);
   return id;
 }
 
-async function staked(): Promise<Agent> {
-  const juror = await newAgent();
-  await world.grantTokens(juror.address as Address, 1000);
-  await laterThan(world, (await juror.stake()).stakedSince as string);
-  return juror;
-}
+const staked = async () => makeJuror(world, await newAgent());
 
 async function newKey(): Promise<string> {
   const { publicKey } = await generateKeyPair("ECDH-ES+A256KW", { extractable: true, crv: "X25519" });
@@ -143,8 +139,7 @@ describe("the service", () => {
     const plain = await world.newAgent({ usd: "1000" });
     const { id } = ok(
       await plain.pay<{ id: string }>("/v1/contracts", {
-        ...WORK,
-        ...(await client.deadlines(DEADLINES)),
+        ...(await draftOf(client)),
         contractType: "fixed",
         awardMethod: "open_tender",
         idempotencyKey: crypto.randomUUID(),
@@ -158,13 +153,12 @@ describe("the service", () => {
 
   test("cannot put its own key in the place of the Client's", async () => {
     const key = await newKey();
-    const lying: typeof fetch = async (url, init) => {
-      const response = await fetch(url, init);
-      if (!String(url).endsWith(`${client.address}/encryption-key`)) return response;
+    const fetch = lying(async (url, response) => {
+      if (!url.pathname.endsWith(`${client.address}/encryption-key`)) return response;
       const { data } = (await response.json()) as { data: object };
       return Response.json({ data: { ...data, key } });
-    };
-    const deceived = await newAgent({ fetch: lying });
+    });
+    const deceived = await newAgent({ fetch });
     const id = await matched(client, deceived);
     await expect(deceived.deliver(id, REFERENCE, { seal: true })).rejects.toThrow("did not sign");
     await expect(deceived.deliver(id, REFERENCE)).rejects.toThrow("did not sign");

@@ -1,11 +1,12 @@
 /** Agents that leave nothing, or not everything, to the operator: each action carries their own signature. */
-import { connect, onChain, RefusedToSign } from "@working-contracts/client/index";
+import { onChain, RefusedToSign } from "@working-contracts/client/index";
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import { actionBits } from "@working-contracts/protocol/challenge-text";
 import { type Address, concat } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { type Agent, signIn } from "../support/agent.js";
+import { draftOf, lying, newAgent } from "../support/client-agents.js";
 import { created, delivered, eventually, type Json, matched, newJuror, ok } from "../support/contracts.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { useWorld } from "../support/world.js";
@@ -194,36 +195,18 @@ test("a challenge whose permission has ended already is refused", async () => {
 });
 
 describe("the client", () => {
-  async function newClient(send: typeof fetch = fetch) {
-    const account = privateKeyToAccount(generatePrivateKey());
-    await world.fundUsd(account.address, "100");
-    return connect({
-      baseUrl: world.url,
-      account,
-      operator: "none",
-      fetch: send,
-      clock: "service",
-      spendingLimit: { perCall: "60" },
-    });
-  }
-  const work = { title: "A page", taskDescription: "One.", acceptanceCriteria: ["One"], budgetOrPrice: 50 };
-  const deadlines = { match: "1h", withdrawal: "1d", delivery: "2d", review: "3d" } as const;
+  const newClient = (send = fetch) => newAgent(world, { operator: "none", fetch: send, clock: "service" });
 
   test("signs every action itself, and never delegates", async () => {
     const [buyer, seller] = [await newClient(), await newClient()];
-    const draft = { ...work, ...(await buyer.deadlines(deadlines)) };
-    const { id } = await buyer.create(draft);
+    const { id } = await buyer.create(await draftOf(buyer));
     await seller.accept(id);
     await seller.deliver(id, "ipfs://page");
     expect(await seller.complain(id, { what: "slow", undefined: undefined })).toMatchObject({
       status: "pending",
     });
     expect((await buyer.approve(id)).status).toBe("resolved");
-    const other = await buyer.create({
-      ...draft,
-      title: "Another page",
-      ...(await buyer.deadlines(deadlines)),
-    });
+    const other = await buyer.create(await draftOf(buyer, { title: "Another page" }));
     expect((await buyer.cancel(other.id)).status).toBe("cancelled-by-initiator");
     for (const { address } of [buyer, seller]) {
       const [issuedAt] = await world.publicClient.readContract({
@@ -237,13 +220,13 @@ describe("the client", () => {
   });
 
   test("refuses to sign another delivery than its own", async () => {
-    const lying: typeof fetch = async (input, init) => {
+    const swapping: typeof fetch = async (input, init) => {
       const url = String(input);
       if (!url.endsWith("/delivery")) return fetch(input, init);
       return fetch(url, { ...init, body: JSON.stringify({ delivery: "ipfs://garbage" }) });
     };
-    const [buyer, seller] = [await newClient(), await newClient(lying)];
-    const { id } = await buyer.create({ ...work, ...(await buyer.deadlines(deadlines)) });
+    const [buyer, seller] = [await newClient(), await newClient(swapping)];
+    const { id } = await buyer.create(await draftOf(buyer));
     await seller.accept(id);
     await expect(seller.deliver(id, "ipfs://page")).rejects.toThrow(RefusedToSign);
     expect((await buyer.get(id)).status).toBe("matched");
@@ -251,13 +234,12 @@ describe("the client", () => {
 
   test("refuses to deliver without a checkpoint that the service hides or changes", async () => {
     let change: (data: Json[]) => Json[] = (data) => data;
-    const lying: typeof fetch = async (input, init) => {
-      const response = await fetch(input, init);
-      if (!String(input).endsWith("/checkpoints")) return response;
+    const changing = lying(async (url, response) => {
+      if (!url.pathname.endsWith("/checkpoints")) return response;
       return Response.json({ data: change(((await response.json()) as { data: Json[] }).data) });
-    };
-    const [buyer, seller] = [await newClient(), await newClient(lying)];
-    const { id } = await buyer.create({ ...work, ...(await buyer.deadlines(deadlines)) });
+    });
+    const [buyer, seller] = [await newClient(), await newClient(changing)];
+    const { id } = await buyer.create(await draftOf(buyer));
     await seller.accept(id);
     for (const sequence of [1, 2])
       await seller.checkpoint(id, {

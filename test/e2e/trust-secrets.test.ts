@@ -16,18 +16,8 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Agent } from "../support/agent.js";
 import { openOnChain, recruit, tokensOf } from "../support/chain.js";
-import {
-  ballot,
-  DAY,
-  draft,
-  laterThan,
-  matched,
-  newJuror,
-  newPair,
-  ok,
-  posted,
-  vote,
-} from "../support/contracts.js";
+import { makeJuror, newAgent } from "../support/client-agents.js";
+import { ballot, DAY, draft, matched, newJuror, newPair, ok, posted, vote } from "../support/contracts.js";
 import { markdownOf, openOperator } from "../support/operator.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { useWorld } from "../support/world.js";
@@ -50,17 +40,11 @@ type Strict = StrictAgent & { account: Agent["account"] };
 
 async function strict(options: Partial<ConnectOptions> = {}): Promise<Strict> {
   const account = privateKeyToAccount(generatePrivateKey());
-  await world.fundUsd(account.address, "5000");
-  const spendingLimit = { perCall: "60", stake: "1000" };
-  const node = world.info.rpcUrl;
-  return { account, ...(await connect({ baseUrl: world.url, account, spendingLimit, node, ...options })) };
+  const given = { usd: "5000", account, node: world.info.rpcUrl, ...options };
+  return { account, ...(await newAgent(world, given)) };
 }
 
-async function strictJuror(options: Partial<ConnectOptions> = {}): Promise<Strict> {
-  const juror = await strict(options);
-  await eligible(juror);
-  return juror;
-}
+const strictJuror = async (options: Partial<ConnectOptions> = {}) => makeJuror(world, await strict(options));
 
 /** A contract between the two that do not trust the service. */
 async function strictlyMatched(
@@ -101,11 +85,6 @@ async function encryptionKeyOf({ address }: StrictAgent): Promise<string> {
   const path = { address };
   const { data } = await strictWorker.call("GET /v1/agents/{address}/encryption-key", { path });
   return data.key as string;
-}
-
-async function eligible(agent: StrictAgent): Promise<void> {
-  await world.grantTokens(agent.address as Address, 1000);
-  await laterThan(world, (await agent.stake()).stakedSince as string);
 }
 
 describe("votes", () => {
@@ -344,7 +323,7 @@ describe("a delivery", () => {
     const { id: plain } = await matched<{ id: Address }>(world, { client, worker });
     const id = await strictlyMatched(strictClient, deceived);
     // Too late to vote on these, but a stake like any other.
-    await eligible(accomplice);
+    await makeJuror(world, accomplice);
     ok(await worker.post(`/v1/contracts/${plain}/delivery`, { delivery: REFERENCE }));
     /** The service releases a key by its index, which the operator changes. */
     const releasedIf = async (change: string) => {

@@ -13,7 +13,7 @@ import { masterKeyId, wrapSecret } from "../../src/master-key.js";
 import { freePort } from "../../tools/local/ports.js";
 import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { byWallClock } from "../support/chain-time.js";
-import { created, delivered, HOUR, matched, newPair, ok } from "../support/contracts.js";
+import { created, delivered, HOUR, matched, newPair, ok, signedChallenge } from "../support/contracts.js";
 import { allEvents, eventually, untilEvent } from "../support/event-log.js";
 import { useWorld } from "../support/world.js";
 
@@ -214,18 +214,8 @@ describe("a webhook", () => {
     const { id } = await register(agent, { url: "http://127.0.0.1:9/" });
     expect((await read(agent, id)).status).toBe("active");
 
-    const challenge = await send<{ challengeId: string; message: string }>(
-      agent,
-      "POST",
-      `/v1/agents/${agent.address}/challenge`,
-    );
-    const { challengeId, message } = challenge.data;
-    const signature = await agent.account.signMessage({ message });
-    const revoked = await send(agent, "POST", `/v1/agents/${agent.address}/api-key/revoke`, {
-      challengeId,
-      signature,
-    });
-    expect(revoked.status).toBe(200);
+    const proof = await signedChallenge(agent, agent);
+    ok(await agent.post(`/v1/agents/${agent.address}/api-key/revoke`, proof));
 
     const again = await signIn({ url, chainId: world.deployment.chainId, account: agent.account });
     expect(await read(again, id)).toMatchObject({
