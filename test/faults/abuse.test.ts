@@ -4,14 +4,14 @@
  * bounded before it starts.
  */
 import { expect, it } from "vitest";
-import type { Agent } from "../support/agent.js";
 import { accountOf } from "./support/cluster.js";
 import { expectTruth, seededRandom, useScene } from "./support/story.js";
 
 const scene = await useScene("abuse", { relayers: 1 });
+const { cluster, customers, clients } = scene;
 
 async function post(path: string, body: string, headers: Record<string, string> = {}) {
-  const response = await fetch(`${scene.cluster.apis[0]?.url}${path}`, {
+  const response = await fetch(`${cluster.apis[0]?.url}${path}`, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
     body,
@@ -36,11 +36,11 @@ it("row 37: a challenge works once, and only with its own text", async () => {
   expect(both.map(({ status }) => status).sort()).toEqual([201, 400]);
   const next = await challenge();
   expect((await redeem(next.challengeId, signature)).status).toBe(401);
-  const chain = String(scene.cluster.deployment.chainId);
+  const chain = String(cluster.deployment.chainId);
   const changes: [string, string][] = [
     ["faults.test", "other.test"],
     [chain, "1"],
-    [scene.cluster.deployment.factory.slice(2), "00".repeat(20)],
+    [cluster.deployment.factory.slice(2), "00".repeat(20)],
   ];
   for (const [from, to] of changes) {
     const { challengeId, message } = await challenge();
@@ -53,8 +53,7 @@ it("row 37: a challenge works once, and only with its own text", async () => {
 });
 
 it("row 39: oversized, deep, hostile and random bodies are rejected and leave no row", async () => {
-  const { cluster, clients, customers } = scene;
-  const [owner, other] = [clients[0] as Agent, clients[1] as Agent];
+  const [owner, other] = [clients[0], clients[1]];
   const created = await customers.create(owner);
   const count = async () =>
     (

@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
-import type { Agent, Answer } from "../support/agent.js";
+import type { Answer } from "../support/agent.js";
 import { ok } from "../support/contracts.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { type Action, disputed, newJuror, prepareActions, send, signingPair } from "./support/actions.js";
@@ -14,6 +14,7 @@ import { killAt, killOnCall, type Start } from "./support/kill.js";
 import { expectTruth, useScene } from "./support/story.js";
 
 const scene = await useScene("actions");
+const { cluster, customers, workers } = scene;
 let actions: Action[];
 let responses: Promise<Answer<unknown>[]>;
 
@@ -24,7 +25,7 @@ describe("signed actions and the opening of a vote, when their API processes are
   });
 
   it("after the outbox write, are found by the repeated request", async () => {
-    const { blocks, apis } = scene.cluster;
+    const { blocks, apis } = cluster;
     await start(() => blocks.pause());
     const areStored = async (): Promise<boolean> =>
       (await operationsOf(actions)).flat().length === actions.length;
@@ -48,24 +49,23 @@ describe("signed actions and the opening of a vote, when their API processes are
 
 describe("signed actions and the opening of a vote, when their relayer is killed", () => {
   it("before the batch is stored, are carried by another batch", async () => {
-    await killAt(scene.cluster, { gate: "batch_insert", isLost: true, start });
+    await killAt(cluster, { gate: "batch_insert", isLost: true, start });
     await expectOnce(200);
   });
 
   it("with the batch stored but not broadcast, are carried by the same bytes", async () => {
     const isAwaited = ({ method }: { method: string }) => method === "eth_sendRawTransaction";
-    await killOnCall(scene.cluster, { isAwaited, when: "before", start });
+    await killOnCall(cluster, { isAwaited, when: "before", start });
     await expectOnce(200);
   });
 
   it("while it stores the receipt, are recorded by its successor", async () => {
-    await killAt(scene.cluster, { gate: "batch_mined", isLost: true, start });
+    await killAt(cluster, { gate: "batch_mined", isLost: true, start });
     await expectOnce(200);
   });
 });
 
 it("a signed complaint whose write is lost is filed by the repeated request, once", async () => {
-  const { cluster, customers } = scene;
   const [client, worker] = await signingPair(scene);
   const { id } = ok(await customers.create(client));
   ok(await customers.accept(worker, id));
@@ -88,7 +88,7 @@ it("a signed complaint whose write is lost is filed by the repeated request, onc
 describe("a share of a sealed delivery, when its API process is killed", () => {
   it("before it is stored, is stored by the repeated request", async () => {
     const { share, read } = await prepareShare();
-    await scene.cluster.gates.close("share_insert");
+    await cluster.gates.close("share_insert");
     const sent = send(scene, share);
     await killWriter("share_insert", true);
     const answer = await sent;
@@ -98,9 +98,8 @@ describe("a share of a sealed delivery, when its API process is killed", () => {
 
   it("after it is stored, gives the repeated request the response that was lost", async () => {
     const { share, read } = await prepareShare();
-    const { cluster } = scene;
     await cluster.gates.close("share_insert");
-    const first = scene.customers.attempt(share.agent, share.path, share.body);
+    const first = customers.attempt(share.agent, share.path, share.body);
     await killWriter("share_insert", false);
     expect(await first).toBeNull();
     await cluster.heal();
@@ -121,14 +120,13 @@ async function prepareShare(): Promise<{
   share: Pick<Action, "agent" | "path" | "body" | "headers">;
   read(): Promise<unknown[]>;
 }> {
-  const { customers, workers } = scene;
   const juror = await newJuror(scene);
   const id = await disputed(scene);
   ok(await customers.insist(() => customers.attempt(juror, `/v1/contracts/${id}/keys`, "", {}, "GET")));
   const path = `/v1/contracts/${id}/delivery/shares`;
   const body = JSON.stringify({ recipient: juror.address, jwe: "e30.a.b.c.d" });
   return {
-    share: { agent: workers[0] as Agent, path, body, headers: {} },
+    share: { agent: workers[0], path, body, headers: {} },
     read: async () =>
       ok(await customers.insist(() => customers.attempt(juror, path, "", {}, "GET"))) as unknown as unknown[],
   };
@@ -145,7 +143,7 @@ const start: Start = async (prepare) => {
 
 /** Kills every API process once all actions wait at the gate. If `isLost`, their writes never arrive. */
 async function killApisAt(gate: GateName, isLost: boolean): Promise<void> {
-  const { gates, apis, processAt } = scene.cluster;
+  const { gates, apis, processAt } = cluster;
   await start(() => gates.close(gate));
   const waiting = async () =>
     (await gates.writers(gate)).filter(({ port }) => apis.includes(processAt(port)));
@@ -160,7 +158,7 @@ async function killApisAt(gate: GateName, isLost: boolean): Promise<void> {
 
 /** Kills the process that waits at the gate. */
 async function killWriter(gate: GateName, isLost: boolean): Promise<void> {
-  const { gates, processAt } = scene.cluster;
+  const { gates, processAt } = cluster;
   const writer = await gates.reached(gate);
   await processAt(writer.port).kill();
   if (isLost) await gates.drop(writer);
@@ -176,7 +174,7 @@ interface Operation {
 const operationsOf = (all: Action[]): Promise<Operation[][]> =>
   Promise.all(
     all.map(async ({ kind, agent, escrow }) => {
-      const { rows } = await scene.cluster.pool.query<Operation>(
+      const { rows } = await cluster.pool.query<Operation>(
         `select state, (response ->> 'body')::jsonb -> 'data' as data from app.operation
         where kind = $1 and caller = $2 and escrow is not distinct from $3`,
         [kind, agent.address, escrow],

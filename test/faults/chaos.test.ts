@@ -7,9 +7,9 @@ import { expectTruth, seededRandom, startStory, useScene } from "./support/story
 const RANDOM_FAULTS = 10;
 const DEEPEST = 5;
 const scene = await useScene("chaos", { env: { CONFIRMATIONS: String(DEEPEST + 1) } });
+const { cluster } = scene;
 
 it("row 40: under load, every process is killed at once and restarted", async () => {
-  const { cluster } = scene;
   const { done } = await startStory(scene);
   await delay(700);
   await Promise.all(cluster.processes.map((one) => one.kill()));
@@ -19,7 +19,6 @@ it("row 40: under load, every process is killed at once and restarted", async ()
 });
 
 it("rows 1, 6, 11, 14, 15, 19 at random: each payment is still applied exactly once", async () => {
-  const { cluster } = scene;
   const random = seededRandom(40);
   const faults: (() => Promise<unknown>)[] = [
     async () => {

@@ -9,42 +9,30 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
-import type { Agent } from "../support/agent.js";
 import type { GateName } from "./support/gate.js";
 import { killAt as killAtGate, killOnCall as killOnNodeCall, type Start } from "./support/kill.js";
 import type { RpcCall } from "./support/rpc-proxy.js";
 import { expectGasChargedOnce, expectTruth, startStory, useScene } from "./support/story.js";
 
 const scene = await useScene("crash", { env: { WEBHOOKS_TO_PRIVATE_ADDRESSES: "true" } });
+const { cluster, customers, clients } = scene;
 
 describe("when an API process is killed", () => {
-  it("before the outbox write, nothing is stored, and the repeated request stores the operation", async () => {
-    const victim = await killAt("operation_insert", true);
-    expect(victim.name).toMatch(/^api/);
-    await expectTruth(scene);
-  });
+  it("before the outbox write, nothing is stored, and the repeated request stores the operation", () =>
+    killAt("api", "operation_insert", true));
 
-  it("after the outbox write, the repeated request finds the operation on another process", async () => {
-    const victim = await killAt("operation_insert", false);
-    expect(victim.name).toMatch(/^api/);
-    await expectTruth(scene);
-  });
+  it("after the outbox write, the repeated request finds the operation on another process", () =>
+    killAt("api", "operation_insert", false));
 
-  it("after indexing but before the response is stored, the repeated request gets a new response", async () => {
-    const victim = await killAt("answer_keep", true);
-    expect(victim.name).toMatch(/^api/);
-    await expectTruth(scene);
-  });
+  it("after indexing but before the response is stored, the repeated request gets a new response", () =>
+    killAt("api", "answer_keep", true));
 
   it("with the response stored but not sent, the repeated request gets the stored response", async () => {
-    const victim = await killAt("answer_keep", false);
-    expect(victim.name).toMatch(/^api/);
-    await expectTruth(scene);
+    await killAt("api", "answer_keep", false);
     await expectSameReceipt();
   });
 
   it("while its clients wait for the chain, another process serves them", async () => {
-    const { cluster } = scene;
     const { done } = await startStory(scene, () => cluster.blocks.pause());
     await waitingOperations(4);
     await cluster.apis[0]?.kill();
@@ -55,49 +43,31 @@ describe("when an API process is killed", () => {
 });
 
 describe("when a relayer process is killed", () => {
-  it("after signing but before the batch is stored, nothing is sent, and another batch carries the operations", async () => {
-    const victim = await killAt("batch_insert", true);
-    expect(victim.name).toMatch(/^relayer/);
-    await expectTruth(scene);
-  });
+  it("after signing but before the batch is stored, nothing is sent, and another batch carries the operations", () =>
+    killAt("relayer", "batch_insert", true));
 
-  it("with the batch stored but not broadcast, its successor sends the same bytes", async () => {
-    const victim = await killOnCall(({ method }) => method === "eth_sendRawTransaction", "before");
-    expect(victim.name).toMatch(/^relayer/);
-    await expectTruth(scene);
-  });
+  it("with the batch stored but not broadcast, its successor sends the same bytes", () =>
+    killOnCall("eth_sendRawTransaction", "before"));
 
-  it("after broadcast, its successor reads the receipt", async () => {
-    const victim = await killOnCall(({ method }) => method === "eth_sendRawTransaction", "after");
-    expect(victim.name).toMatch(/^relayer/);
-    await expectTruth(scene);
-  });
+  it("after broadcast, its successor reads the receipt", () => killOnCall("eth_sendRawTransaction", "after"));
 
-  it("after mining, with the receipt in memory, its successor reads the receipt again", async () => {
-    const victim = await killOnCall(({ method }) => method === "eth_getTransactionReceipt", "after");
-    expect(victim.name).toMatch(/^relayer/);
-    await expectTruth(scene);
-  });
+  it("after mining, with the receipt in memory, its successor reads the receipt again", () =>
+    killOnCall("eth_getTransactionReceipt", "after"));
 
   it("while it stores the receipt, the write happens completely or not at all", async () => {
-    const victim = await killAt("batch_mined", true);
-    expect(victim.name).toMatch(/^relayer/);
-    await expectTruth(scene);
+    await killAt("relayer", "batch_mined", true);
     await expectGasChargedOnce(scene);
   });
 
   it("after it stored the receipt, its successor continues from there", async () => {
-    const victim = await killAt("batch_mined", false);
-    expect(victim.name).toMatch(/^relayer/);
-    await expectTruth(scene);
+    await killAt("relayer", "batch_mined", false);
     await expectGasChargedOnce(scene);
   });
 });
 
 describe("when the workers are killed", () => {
   it("while a webhook's target holds its response, another worker sends the same event again", async () => {
-    const { cluster, customers, clients } = scene;
-    const client = clients[2] as Agent;
+    const client = clients[2];
     const ids: string[] = [];
     const target = createServer((request, response) => {
       ids.push(String(request.headers["webhook-id"]));
@@ -124,8 +94,7 @@ describe("when the workers are killed", () => {
   });
 
   it("and others purge while a creation is pending, its texts stay, and those of an unpaid attempt go", async () => {
-    const { cluster, customers, clients } = scene;
-    const [payer, idle] = [clients[0] as Agent, clients[1] as Agent];
+    const [payer, idle] = [clients[0], clients[1]];
     const unpaid = await customers.signed(idle, "/v1/contracts", await customers.draft());
     const paid = await customers.signed(payer, "/v1/contracts", await customers.draft());
     customers.payments.splice(customers.payments.indexOf(unpaid), 1);
@@ -151,8 +120,7 @@ describe("when the workers are killed", () => {
 
 describe("a client that disconnects", () => {
   it("leaves its operation pending, and gets the outcome when it returns", async () => {
-    const { cluster, customers, clients } = scene;
-    const client = clients[0] as Agent;
+    const client = clients[0];
     const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
     const before = await customers.usdOf(client.address);
     const abort = new AbortController();
@@ -189,7 +157,6 @@ describe("a client that disconnects", () => {
 
 /** Every process replays a paid call with the receipt that its first response had, byte by byte. */
 async function expectSameReceipt(): Promise<void> {
-  const { cluster, customers } = scene;
   const payment = customers.payments.find(({ truth }) => truth?.status === 200);
   if (payment === undefined) throw new Error("no payment succeeded");
   const { agent, path, body, headers, truth } = payment;
@@ -203,14 +170,23 @@ async function expectSameReceipt(): Promise<void> {
 
 const start: Start = (prepare) => startStory(scene, prepare);
 
-const killAt = (gate: GateName, isLost: boolean) => killAtGate(scene.cluster, { gate, isLost, start });
+/** Kills the process of that role at the gate, and expects that everything ends well. */
+async function killAt(role: "api" | "relayer", gate: GateName, isLost: boolean): Promise<void> {
+  const victim = await killAtGate(cluster, { gate, isLost, start });
+  expect(victim.name).toMatch(new RegExp(`^${role}`));
+  await expectTruth(scene);
+}
 
-const killOnCall = (isAwaited: (call: RpcCall) => boolean, when: "before" | "after") =>
-  killOnNodeCall(scene.cluster, { isAwaited, when, start });
+/** The same at a relayer's call to the node. */
+async function killOnCall(method: string, when: "before" | "after"): Promise<void> {
+  const isAwaited = (call: RpcCall) => call.method === method;
+  const victim = await killOnNodeCall(cluster, { isAwaited, when, start });
+  expect(victim.name).toMatch(/^relayer/);
+  await expectTruth(scene);
+}
 
 async function waitingOperations(count: number): Promise<void> {
   const open = "select count(*)::int as count from app.operation where state in ('queued', 'sent')";
-  const areThere = async (): Promise<boolean> =>
-    (await scene.cluster.pool.query(open)).rows[0].count >= count;
+  const areThere = async (): Promise<boolean> => (await cluster.pool.query(open)).rows[0].count >= count;
   await until(`${count} operations are waiting`, areThere, { timeoutMs: 30_000, intervalMs: 20 });
 }

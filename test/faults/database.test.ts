@@ -9,7 +9,6 @@ import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
-import type { Agent } from "../support/agent.js";
 import { expectTruth, startStory, useScene } from "./support/story.js";
 
 /** Row 8 must get its response within this time. It allows for a busy machine. */
@@ -20,9 +19,9 @@ const FULL_FOR_MS = 4_000;
 /** Size in MiB of the disk that the test fills. */
 const SMALL_DISK = 16;
 const scene = await useScene("database", { env: { SETTLEMENT_WAIT_MS: String(CALL_WAITS_MS) } });
+const { cluster, customers, clients } = scene;
 
 it("row 6: all processes survive when every database connection is cut repeatedly", async () => {
-  const { cluster } = scene;
   const { done } = await startStory(scene);
   for (let cut = 0; cut < 6; cut++) {
     await cluster.pool.query(
@@ -36,7 +35,6 @@ it("row 6: all processes survive when every database connection is cut repeatedl
 });
 
 it("row 7: Postgres is killed (-9) twice in the middle, and nothing is lost", async () => {
-  const { cluster } = scene;
   const { done } = await startStory(scene);
   for (let times = 0; times < 2; times++) {
     const pid = cluster.postgres.pid() ?? 0;
@@ -52,8 +50,7 @@ it("row 7: Postgres is killed (-9) twice in the middle, and nothing is lost", as
 });
 
 it("row 7: while Postgres is unreachable for half a minute, calls get 503 and nothing accepted is lost", async () => {
-  const { cluster, customers, clients } = scene;
-  const client = clients[0] as Agent;
+  const client = clients[0];
   const { done } = await startStory(scene);
   const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
   for (const one of cluster.processes) await one.database.setMode("refuse");
@@ -75,10 +72,9 @@ it("row 7: while Postgres is unreachable for half a minute, calls get 503 and no
 });
 
 it("row 7: connections that go silent are closed", async () => {
-  const { cluster, customers, clients } = scene;
   const [api] = cluster.apis;
   for (const { database } of cluster.processes) await database.setMode("black-hole");
-  const client = clients[0] as Agent;
+  const client = clients[0];
   const startedAt = performance.now();
   const refused = await fetch(`${api?.url}/v1/contracts?limit=1`, {
     headers: { authorization: `Bearer ${client.apiKey}` },
@@ -92,7 +88,6 @@ it("row 7: connections that go silent are closed", async () => {
 });
 
 it("row 8: a LISTEN connection that went deaf delays no response", async () => {
-  const { cluster, customers, clients } = scene;
   const listeners = async (): Promise<number[]> => {
     const { rows } = await cluster.pool.query<{ port: number }>(
       "select client_port as port from pg_stat_activity where application_name = 'notifications'",
@@ -103,7 +98,7 @@ it("row 8: a LISTEN connection that went deaf delays no response", async () => {
   await until("all processes listen", allListen, { timeoutMs: 30_000 });
   for (const port of await listeners()) cluster.processAt(port).database.swallow(port);
 
-  const payment = await customers.signed(clients[1] as Agent, "/v1/contracts", await customers.draft());
+  const payment = await customers.signed(clients[1], "/v1/contracts", await customers.draft());
   await customers.settle(payment);
 
   // The first call got the response, within its wait.
@@ -112,8 +107,7 @@ it("row 8: a LISTEN connection that went deaf delays no response", async () => {
 });
 
 it("row 33: when the database rejects every write for a full disk, calls get 503 and nothing is half done", async () => {
-  const { cluster, customers, clients } = scene;
-  const client = clients[2] as Agent;
+  const client = clients[2];
   const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
   await cluster.pool.query(`create function fault.disk_full() returns trigger language plpgsql as $$
     begin raise exception 'could not extend file: No space left on device' using errcode = '53100'; end $$`);
@@ -135,7 +129,6 @@ it("row 33: when the database rejects every write for a full disk, calls get 503
 });
 
 it("row 33: when the disk fills in the middle nothing is half done, and everything continues once there is room", async (test) => {
-  const { cluster } = scene;
   const disk = mountSmallDisk(join(cluster.dir, "small-disk"), dirname(cluster.postgres.dataDir));
   if (disk === null) return test.skip("NOT TESTED: only root can mount a small disk");
   const run = (statement: string) => cluster.pool.query(statement);
@@ -164,7 +157,7 @@ it("row 33: when the disk fills in the middle nothing is half done, and everythi
       if (full === null) await fill(rows);
       else if (rows > 1) await fill(Math.floor(rows / 4));
     };
-    const { payments } = scene.customers;
+    const { payments } = customers;
     const isRefused = async (): Promise<boolean> =>
       payments.slice(known).some(({ statuses }) => statuses.includes(503));
     let known = 0;
@@ -196,5 +189,5 @@ function mountSmallDisk(path: string, ofDatabase: string): { path: string; unmou
 }
 
 async function answers(): Promise<boolean> {
-  return (await scene.cluster.pool.query("select 1")).rowCount === 1;
+  return (await cluster.pool.query("select 1")).rowCount === 1;
 }

@@ -7,7 +7,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
 import type { Readiness } from "../../src/features/system/routes.js";
 import { until } from "../../src/indexer/supervision/processes.js";
-import type { Agent } from "../support/agent.js";
 import { indexedTo } from "./support/audit.js";
 import type { RpcRule } from "./support/rpc-proxy.js";
 import { expectTruth, startStory, useScene } from "./support/story.js";
@@ -21,18 +20,19 @@ const WATCH_SEES_MS = 15_000;
 /** After a few restarts, the supervisor waits half a minute before the next one. */
 const REBUILT_MS = 150_000;
 const scene = await useScene("indexer");
+const { cluster, customers, clients } = scene;
 
 /** Compares every event of our escrows on chain with the index. */
 async function expectNoHole(): Promise<void> {
-  const { publicClient, pool, deployment } = scene.cluster;
+  const { publicClient, pool, deployment } = cluster;
   // The keeper keeps working, so both sides are read up to one block.
   const toBlock = await publicClient.getBlockNumber({ cacheTime: 0 });
-  await indexedTo(scene.cluster, toBlock);
+  await indexedTo(cluster, toBlock);
   const { rows } = await pool.query<{ contract_id: `0x${string}`; place: string }>(
     "select contract_id, transaction_hash || log_index as place from onchain.escrow_event where block_number <= $1",
     [toBlock.toString()],
   );
-  const paid = scene.customers.payments.filter(({ truth }) => truth?.status === 200);
+  const paid = customers.payments.filter(({ truth }) => truth?.status === 200);
   const logs = await publicClient.getLogs({
     address: [...new Set(paid.map(({ authorization }) => authorization.to))],
     fromBlock: BigInt(deployment.startBlock),
@@ -44,7 +44,6 @@ async function expectNoHole(): Promise<void> {
 }
 
 it("row 9: after a crash of Postgres the indexer restarts too, and misses no event", async () => {
-  const { cluster } = scene;
   await (await startStory(scene)).done;
   const { done } = await startStory(scene);
   const earlier = cluster.indexer.pid();
@@ -63,21 +62,19 @@ it("row 9: after a crash of Postgres the indexer restarts too, and misses no eve
 });
 
 it("row 10: while the indexer is gone no one gets a wrong response, and after its return it shows what it missed", async () => {
-  const { cluster, customers, clients } = scene;
   const { done } = await startStory(scene);
   const pid = cluster.indexer.pid() ?? 0;
   process.kill(pid, "SIGKILL");
-  const created = await customers.create(clients[0] as Agent);
+  const created = await customers.create(clients[0]);
   expect(created.status).toBe(200);
   // The next reader sees what the response reported, because the response waited for the index.
-  expect((await customers.read(clients[0] as Agent, created.data.id)).status).toBe(200);
+  expect((await customers.read(clients[0], created.data.id)).status).toBe(200);
   await done;
   await expectTruth(scene);
   await expectNoHole();
 });
 
 it("row 10: a lagging indexer delays responses and makes none of them wrong", async () => {
-  const { cluster } = scene;
   const late: RpcRule = async (_, forward) => {
     await delay(1500);
     return forward();
@@ -90,7 +87,6 @@ it("row 10: a lagging indexer delays responses and makes none of them wrong", as
 });
 
 it("row 10: an indexer that hangs is ended and restarted", async () => {
-  const { cluster } = scene;
   const hung = cluster.indexer.pid() ?? 0;
   const { done } = await startStory(scene, async () => void process.kill(hung, "SIGSTOP"));
   const reads = async () => {
@@ -117,7 +113,6 @@ it("row 10: an indexer that hangs is ended and restarted", async () => {
 });
 
 it("row 21: events on a branch that the indexer counts as read are not missed, even if no row stands on the other branch", async () => {
-  const { cluster, customers, clients } = scene;
   const { testClient, blocks, pool } = cluster;
   await (await startStory(scene)).done;
   await expectTruth(scene);
@@ -138,7 +133,7 @@ it("row 21: events on a branch that the indexer counts as read are not missed, e
   const abandonedBefore = abandonments();
   const before = await newestOperation();
   blocks.resume();
-  const creating = customers.create(clients[0] as Agent);
+  const creating = customers.create(clients[0]);
   creating.catch(() => {});
   const isMined = async (): Promise<boolean> => {
     const { rows } = await pool.query(
@@ -161,16 +156,15 @@ it("row 21: events on a branch that the indexer counts as read are not missed, e
 /** How often the indexer had to read everything again. */
 function abandonments(): number {
   const said = "A reorg went deeper than the indexer can follow. Indexing from scratch.";
-  return scene.cluster.reports.filter((line) => line === said).length;
+  return cluster.reports.filter((line) => line === said).length;
 }
 
 async function newestOperation(): Promise<string> {
-  const { rows } = await scene.cluster.pool.query<{ id: string }>("select max(id) as id from app.operation");
+  const { rows } = await cluster.pool.query<{ id: string }>("select max(id) as id from app.operation");
   return rows[0]?.id ?? "0";
 }
 
 it("row 21: rows on blocks that a reorg removed beyond the indexer's finality are read again", async () => {
-  const { cluster } = scene;
   const { testClient, blocks } = cluster;
   await blocks.pause();
   const snapshot = await testClient.snapshot();

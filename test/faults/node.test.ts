@@ -17,6 +17,7 @@ const FAULT_MS = 4000;
 /** Fewer than CONFIRMATIONS. */
 const ABANDONED_BLOCKS = 2;
 const scene = await useScene("node");
+const { cluster, customers } = scene;
 let foreignNonces = 0;
 
 interface Attempts {
@@ -26,7 +27,7 @@ interface Attempts {
 }
 
 async function batches(): Promise<Attempts[]> {
-  const { rows } = await scene.cluster.pool.query<Attempts>(
+  const { rows } = await cluster.pool.query<Attempts>(
     "select id, attempts, state from app.batch order by id",
   );
   return rows;
@@ -34,7 +35,7 @@ async function batches(): Promise<Attempts[]> {
 
 /** Reasons of the relayer's rejections, without the one of the loser in the race for a tender. */
 async function wrongVerdicts(): Promise<string[]> {
-  const { rows } = await scene.cluster.pool.query<{ reason: string }>(
+  const { rows } = await cluster.pool.query<{ reason: string }>(
     "select reason from app.operation where state = 'rejected' and reason <> 'WrongStatus'",
   );
   return rows.map(({ reason }) => reason);
@@ -67,7 +68,6 @@ describe("row 11: the node", () => {
     },
   };
   it.each(Object.keys(rules))("%s: operations wait and none fails for good", async (name) => {
-    const { cluster } = scene;
     const { done } = await startStory(scene, async () => cluster.setRules((rules[name] as () => RpcRule)()));
     await delay(FAULT_MS);
     cluster.setRules(null);
@@ -76,7 +76,6 @@ describe("row 11: the node", () => {
   });
 
   it("fails every simulation of the relayers: operations wait and none fails for good", async () => {
-    const { cluster } = scene;
     const { done } = await startStory(scene, async () => {
       for (const { rpc } of cluster.relayers) {
         rpc.setRule(async ({ method }, forward) => (method === "eth_simulateV1" ? BROKEN : forward()));
@@ -91,7 +90,6 @@ describe("row 11: the node", () => {
   });
 
   it("refuses connections: operations wait and none fails for good", async () => {
-    const { cluster } = scene;
     const { done } = await startStory(scene);
     for (const { rpc } of cluster.processes) await rpc.refuse(true);
     await delay(FAULT_MS);
@@ -110,7 +108,6 @@ it.each<[string, typeof RESET | RpcAnswer]>([
 ])(
   "row 12: when a transaction is accepted but %s, nothing fails and no second transaction is sent",
   async (_, response) => {
-    const { cluster } = scene;
     const before = (await batches()).length;
     const { done } = await startStory(scene, async () =>
       cluster.setRules(async ({ method }, forward) => {
@@ -126,7 +123,6 @@ it.each<[string, typeof RESET | RpcAnswer]>([
 );
 
 it("row 13: a node that shows old heads, old nonces and no receipts is never believed about what it hides", async () => {
-  const { cluster } = scene;
   const random = seededRandom(13);
   const old = await cluster.publicClient.request({
     method: "eth_getBlockByNumber",
@@ -150,7 +146,6 @@ it("row 13: a node that shows old heads, old nonces and no receipts is never bel
 });
 
 it("row 13: a node that stays on an abandoned branch is followed back, and no one is answered from that branch", async () => {
-  const { cluster } = scene;
   const { done } = await startStory(scene, undefined, { mayGoBack: true });
   await until("a batch is mined", async () => (await batches()).some(({ state }) => state === "mined"), {
     timeoutMs: 30_000,
@@ -171,7 +166,7 @@ it("row 13: a node that stays on an abandoned branch is followed back, and no on
 
 /** Records the node's responses about the newest blocks and the transactions mined in them. */
 async function recordBranch(depth: number): Promise<(call: RpcCall) => RpcAnswer | undefined> {
-  const { testClient } = scene.cluster;
+  const { testClient } = cluster;
   const ask = (method: string, ...params: unknown[]) => testClient.request({ method, params } as never);
   const recorded = new Map<string, unknown>();
   const head = BigInt((await ask("eth_blockNumber")) as Hex);
@@ -191,7 +186,6 @@ async function recordBranch(depth: number): Promise<(call: RpcCall) => RpcAnswer
 }
 
 it("row 14: a transaction that the pool dropped is sent again", async () => {
-  const { cluster } = scene;
   const { done } = await startStory(scene, () => cluster.blocks.pause());
   const dropped = await sent();
   for (const hash of dropped) await cluster.testClient.dropTransaction({ hash });
@@ -201,7 +195,6 @@ it("row 14: a transaction that the pool dropped is sent again", async () => {
 });
 
 it("row 14: transactions that stall in the pool behind one that the node lost are mined with it", async () => {
-  const { cluster, customers } = scene;
   // An agent's operations are processed one after another, so two pending batches of one signer need several agents.
   const agents = await customers.join(8 * cluster.signers.length);
   await cluster.blocks.pause();
@@ -227,7 +220,6 @@ it("row 14: transactions that stall in the pool behind one that the node lost ar
 });
 
 it("row 15: when fees rise tenfold, a replacement offers a quarter more in both fields with the same nonce and calls", async () => {
-  const { cluster } = scene;
   const known = (await batches()).length;
   let isUnderpriced = true;
   const { done } = await startStory(scene, () => cluster.blocks.pause());
@@ -264,7 +256,6 @@ it("row 15: when fees rise tenfold, a replacement offers a quarter more in both 
 });
 
 it("row 16: the relayer waits above its maximum fee, and raises an alarm", async () => {
-  const { cluster } = scene;
   const before = await cluster.alarms("fee_cap_reached");
   let isDear = true;
   const { done } = await startStory(scene);
@@ -284,7 +275,6 @@ it("row 16: the relayer waits above its maximum fee, and raises an alarm", async
 });
 
 it("row 17: when someone else uses the signer's nonce, an alarm is raised and another batch carries the operations", async () => {
-  const { cluster } = scene;
   const before = await cluster.alarms("foreign_nonce");
   const { done } = await startStory(scene, () => cluster.blocks.pause());
   const [hash] = await sent();
@@ -313,7 +303,6 @@ it("row 17: when someone else uses the signer's nonce, an alarm is raised and an
 
 /** Hashes of the relayers' transactions that wait in the pool. Waits until there is one. */
 async function sent(): Promise<Hex[]> {
-  const { cluster } = scene;
   let hashes: Hex[] = [];
   const areThere = async (): Promise<boolean> => {
     const { pending } = await cluster.testClient.getTxpoolContent();

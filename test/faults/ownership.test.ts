@@ -9,9 +9,10 @@ import type { ServiceProcess } from "./support/service-process.js";
 import { expectTruth, startStory, useScene } from "./support/story.js";
 
 const scene = await useScene("ownership");
+const { cluster } = scene;
 
 it("row 4: of two processes with the same signers, exactly one owns each signer", async () => {
-  const { pool } = scene.cluster;
+  const { pool } = cluster;
   const locks = async () =>
     (
       await pool.query<{ port: number }>(
@@ -19,11 +20,11 @@ it("row 4: of two processes with the same signers, exactly one owns each signer"
          where l.locktype = 'advisory' and l.granted and l.classid = 7402002`,
       )
     ).rows;
-  await until("every signer is owned", async () => (await locks()).length === scene.cluster.signers.length, {
+  await until("every signer is owned", async () => (await locks()).length === cluster.signers.length, {
     timeoutMs: 60_000,
   });
   await (await startStory(scene)).done;
-  expect(await locks()).toHaveLength(scene.cluster.signers.length);
+  expect(await locks()).toHaveLength(cluster.signers.length);
   await expectTruth(scene);
   const { rows } = await pool.query(
     "select signer from app.batch group by signer having count(distinct epoch) > 1",
@@ -32,7 +33,6 @@ it("row 4: of two processes with the same signers, exactly one owns each signer"
 });
 
 it("row 3: a relayer that lost its lock while it was stopped writes nothing when it resumes", async () => {
-  const { cluster } = scene;
   let zombie: ServiceProcess | undefined;
   const { done } = await startStory(scene, async () => {
     for (const relayer of cluster.relayers) {
@@ -69,7 +69,6 @@ it("row 3: a relayer that lost its lock while it was stopped writes nothing when
 });
 
 it("row 18: a signer without gas leaves its work to the others, and raises an alarm", async () => {
-  const { cluster } = scene;
   const [poor] = cluster.signers;
   const address = poor?.address ?? "0x";
   await cluster.testClient.setBalance({ address, value: 0n });

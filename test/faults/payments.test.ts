@@ -14,7 +14,6 @@ import { until } from "../../src/indexer/supervision/processes.js";
 import { acceptOperation, type NewOperation } from "../../src/relayer/operations.js";
 import { enqueue, MAX_QUEUED } from "../../src/relayer/outbox.js";
 import { localAccount } from "../../tools/local/network.js";
-import type { Agent } from "../support/agent.js";
 import { cancellationOf } from "../support/chain.js";
 import { accountOf } from "./support/cluster.js";
 import type { Payment } from "./support/customers.js";
@@ -28,11 +27,11 @@ const tokenAbi = parseAbi([
 const GOOD_ONES = 100;
 const TREASURY = localAccount(9).address;
 const scene = await useScene("payments");
+const { cluster, customers, clients, workers } = scene;
 const ignoredEscrows = new Set<string>();
 
 /** A stranger submits the payer's signature to the token. */
 async function frontRun({ authorization }: Payment): Promise<void> {
-  const { cluster } = scene;
   const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
   const stranger = createSigningClient({
     rpcUrl: cluster.node.rpcUrl,
@@ -50,35 +49,29 @@ async function frontRun({ authorization }: Payment): Promise<void> {
 }
 
 const isUsed = ({ authorization: { from, nonce } }: Payment) =>
-  scene.cluster.publicClient.readContract({
-    address: scene.cluster.deployment.asset.address,
+  cluster.publicClient.readContract({
+    address: cluster.deployment.asset.address,
     abi: tokenAbi,
     functionName: "authorizationState",
     args: [from, nonce],
   });
 
 it("row 22: an authorization that a stranger broadcast first is credited to its payer", async () => {
-  const { customers, clients, workers } = scene;
-  const creation = await customers.signed(clients[0] as Agent, "/v1/contracts", await customers.draft());
+  const creation = await customers.signed(clients[0], "/v1/contracts", await customers.draft());
   await frontRun(creation);
   const created = await customers.settle(creation);
   expect(created.status).toBe(200);
 
   const body = JSON.stringify({ accept: true });
-  const acceptance = await customers.signed(
-    workers[0] as Agent,
-    `/v1/contracts/${created.data.id}/accept`,
-    body,
-  );
+  const acceptance = await customers.signed(workers[0], `/v1/contracts/${created.data.id}/accept`, body);
   await frontRun(acceptance);
   expect((await customers.settle(acceptance)).status).toBe(200);
   await expectTruth(scene, { ignoredEscrows });
 });
 
 it("row 22: a loser's stake that a stranger broadcast is refunded", async () => {
-  const { cluster, customers, clients, workers } = scene;
-  const created = await customers.create(clients[0] as Agent);
-  const [winner, loser] = [workers[0] as Agent, workers[1] as Agent];
+  const created = await customers.create(clients[0]);
+  const [winner, loser] = [workers[0], workers[1]];
   const path = `/v1/contracts/${created.data.id}/accept`;
   const losing = await customers.signed(loser, path, JSON.stringify({ accept: true }));
   const before = await customers.usdOf(loser.address);
@@ -98,11 +91,10 @@ it("row 22: a loser's stake that a stranger broadcast is refunded", async () => 
 });
 
 it("row 22: a loser's stake that a stranger transfers in the winner's own transaction is refunded", async () => {
-  const { cluster, customers, clients, workers } = scene;
   const { deployment } = cluster;
-  const created = await customers.create(clients[0] as Agent);
+  const created = await customers.create(clients[0]);
   const escrow = created.data.id as Address;
-  const [winner, loser] = [workers[0] as Agent, workers[1] as Agent];
+  const [winner, loser] = [workers[0], workers[1]];
   const path = `/v1/contracts/${escrow}/accept`;
   const [losing, winning] = [
     await customers.signed(loser, path, JSON.stringify({ accept: true })),
@@ -158,8 +150,7 @@ it("row 22: a loser's stake that a stranger transfers in the winner's own transa
 });
 
 it("row 23: a cancelled authorization pays for nothing, and a nonce pays once", async () => {
-  const { cluster, customers, clients } = scene;
-  const client = clients[1] as Agent;
+  const client = clients[1];
   const cancelled = await customers.signed(client, "/v1/contracts", await customers.draft());
   const { nonce } = cancelled.authorization;
   await cluster.ownerCall(await cancellationOf(cluster.deployment, client.account, nonce));
@@ -175,7 +166,6 @@ it("row 23: a cancelled authorization pays for nothing, and a nonce pays once", 
 });
 
 it("row 24: gas and returndata bombs cost a hundred other operations nothing", async () => {
-  const { cluster } = scene;
   // Harmless while the base fee is zero, as in a simulation (BASEFEE ISZERO). On chain it loops, or reverts with huge
   // data.
   const bombs: [Address, Hex][] = [
@@ -204,8 +194,8 @@ it("row 24: gas and returndata bombs cost a hundred other operations nothing", a
   await database.pool.end();
   const { rows: before } = await cluster.pool.query("select id from app.operation");
   // Each agent can have five attempts at once.
-  const crowd = await scene.customers.join(GOOD_ONES / 5);
-  const creating = crowd.flatMap((client) => Array.from({ length: 5 }, () => scene.customers.create(client)));
+  const crowd = await customers.join(GOOD_ONES / 5);
+  const creating = crowd.flatMap((client) => Array.from({ length: 5 }, () => customers.create(client)));
   const arrived = async (): Promise<boolean> =>
     (await cluster.pool.query("select id from app.operation")).rows.length >= before.length + GOOD_ONES;
   await until("the others are queued", arrived, { timeoutMs: 60_000 });
@@ -242,9 +232,8 @@ it("row 24: gas and returndata bombs cost a hundred other operations nothing", a
 });
 
 it("row 25: too little gas reverts the whole batch and fails no operation", async () => {
-  const { cluster, customers, clients } = scene;
   for (const relayer of cluster.relayers) relayer.freeze();
-  const payment = await customers.signed(clients[2] as Agent, "/v1/contracts", await customers.draft());
+  const payment = await customers.signed(clients[2], "/v1/contracts", await customers.draft());
   expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
     503,
   );
@@ -282,10 +271,9 @@ it("row 25: too little gas reverts the whole batch and fails no operation", asyn
 });
 
 it("row 26: an authorization that expires in the queue is reported as expired, and its money is untouched", async () => {
-  const { cluster, customers, clients } = scene;
   for (const relayer of cluster.relayers) relayer.freeze();
   const validBefore = BigInt((await cluster.chainTime()) + 120);
-  const payment = await customers.signed(clients[0] as Agent, "/v1/contracts", await customers.draft(), {
+  const payment = await customers.signed(clients[0], "/v1/contracts", await customers.draft(), {
     validBefore,
   });
   expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
@@ -304,9 +292,8 @@ it("row 26: an authorization that expires in the queue is reported as expired, a
 });
 
 it("row 26: an authorization that expires before its block is made is reported as expired, not as a false signature", async () => {
-  const { cluster, customers, clients } = scene;
   const validBefore = BigInt((await cluster.chainTime()) + 120);
-  const payment = await signed(clients[0] as Agent, "/v1/contracts", await customers.draft(), {
+  const payment = await customers.signed(clients[0], "/v1/contracts", await customers.draft(), {
     validBefore,
   });
   await cluster.blocks.pause();
@@ -331,8 +318,7 @@ it("row 26: an authorization that expires before its block is made is reported a
 });
 
 it("row 28: 60 identical requests are one operation with one response, and another body is rejected", async () => {
-  const { cluster, customers, clients } = scene;
-  const payment = await customers.signed(clients[1] as Agent, "/v1/contracts", await customers.draft());
+  const payment = await customers.signed(clients[1], "/v1/contracts", await customers.draft());
   const { agent, path, body, headers, authorization } = payment;
   const copies = Array.from({ length: 60 }, () =>
     customers.insist(() => customers.attempt(agent, path, body, headers)),
@@ -352,8 +338,7 @@ it("row 28: 60 identical requests are one operation with one response, and anoth
 });
 
 it("row 28: actions out of order are rejected, leave nothing behind, and work in their turn", async () => {
-  const { cluster, customers, clients, workers } = scene;
-  const [client, worker] = [clients[2] as Agent, workers[0] as Agent];
+  const [client, worker] = [clients[2], workers[0]];
   const { id } = (await customers.create(client)).data;
   const deliver = () => customers.act(worker, id, "delivery", { delivery: "ipfs://x" });
   const approve = () => customers.act(client, id, "approve");
@@ -369,9 +354,8 @@ it("row 28: actions out of order are rejected, leave nothing behind, and work in
 });
 
 it("row 29: of 32 agents who race for one tender over two processes, exactly one is matched", async () => {
-  const { cluster, customers, clients } = scene;
   const agents = await customers.join(32);
-  const created = await customers.create(clients[2] as Agent);
+  const created = await customers.create(clients[2]);
   const path = `/v1/contracts/${created.data.id}/accept`;
   const stakes = await Promise.all(
     agents.map((agent) => customers.signed(agent, path, JSON.stringify({ accept: true }))),
@@ -389,13 +373,12 @@ it("row 29: of 32 agents who race for one tender over two processes, exactly one
 });
 
 it("row 31: while the token is paused payments wait, and are applied afterwards", async () => {
-  const { cluster, customers, clients } = scene;
   const setPaused = (paused: boolean) =>
     cluster.ownerCall({
       to: cluster.deployment.asset.address,
       data: encodeFunctionData({ abi: testUsdAbi, functionName: "setPaused", args: [paused] }),
     });
-  const payment = await customers.signed(clients[0] as Agent, "/v1/contracts", await customers.draft());
+  const payment = await customers.signed(clients[0], "/v1/contracts", await customers.draft());
   for (const relayer of cluster.relayers) relayer.freeze();
   expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
     503,
@@ -415,8 +398,7 @@ it("row 31: while the token is paused payments wait, and are applied afterwards"
 });
 
 it("row 31: a payee whom the token rejects delays no one, and its share waits for it", async () => {
-  const { cluster, customers, clients, workers } = scene;
-  const [client, worker] = [clients[1] as Agent, workers[1] as Agent];
+  const [client, worker] = [clients[1], workers[1]];
   const { asset } = cluster.deployment;
   const setBlacklisted = (blacklisted: boolean) =>
     cluster.ownerCall({
@@ -463,8 +445,7 @@ it("row 31: a payee whom the token rejects delays no one, and its share waits fo
 });
 
 it("row 32: with the queue full a call is rejected before a payment is asked for or used", async () => {
-  const { cluster, customers, clients } = scene;
-  const client = clients[1] as Agent;
+  const client = clients[1];
   const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
   await cluster.pool.query(
     `insert into app.operation (kind, target, data, gas_limit, state, retry_at)
@@ -483,9 +464,8 @@ it("row 32: with the queue full a call is rejected before a payment is asked for
 });
 
 it("row 34: a deadline that passes before inclusion leaves the authorization unused", async () => {
-  const { cluster, customers, clients, workers } = scene;
-  const worker = workers[0] as Agent;
-  const created = await customers.create(clients[0] as Agent);
+  const worker = workers[0];
+  const created = await customers.create(clients[0]);
   const path = `/v1/contracts/${created.data.id}/accept`;
   const late = await customers.signed(worker, path, JSON.stringify({ accept: true }), {
     validBefore: BigInt((await cluster.chainTime()) + 100_000),

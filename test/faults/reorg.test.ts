@@ -26,13 +26,14 @@ const IN_EACH = 4;
 /** The price of a creation. */
 const PRICE = 50_000_000n;
 const scene = await useScene("reorg", { env: { CONFIRMATIONS: String(DEEPEST + 2) } });
+const { cluster, customers, clients } = scene;
 // Deep enough that no reorg undoes the agents' funding, which nothing would repeat.
-await scene.cluster.testClient.mine({ blocks: 60 });
+await cluster.testClient.mine({ blocks: 60 });
 
 async function reorganise(depth: number, fate?: Fate): Promise<void> {
-  const { blocks } = scene.cluster;
+  const { blocks } = cluster;
   await blocks.pause();
-  await scene.cluster.reorganise(depth, fate);
+  await cluster.reorganise(depth, fate);
   blocks.resume();
 }
 
@@ -77,7 +78,7 @@ interface MinedBatch {
 
 /** The batch that carries the payment's operation. */
 async function batchOf({ authorization: { nonce } }: Payment): Promise<MinedBatch> {
-  const { rows } = await scene.cluster.pool.query<MinedBatch>(
+  const { rows } = await cluster.pool.query<MinedBatch>(
     `select state, transaction_hash as hash, block_number as number, block_hash as block,
       jsonb_array_length(attempts) as attempts from app.batch
     where id = (select batch_id from app.operation where nonce = $1)`,
@@ -90,7 +91,6 @@ async function batchOf({ authorization: { nonce } }: Payment): Promise<MinedBatc
 
 /** A creation whose batch is mined and not yet final. Makes no block afterwards. */
 async function minedCreation(client: Agent): Promise<{ payment: Payment; batch: MinedBatch }> {
-  const { cluster, customers } = scene;
   const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
   const creating = customers.settle(payment);
   creating.catch(() => {});
@@ -108,14 +108,12 @@ async function minedCreation(client: Agent): Promise<{ payment: Payment; batch: 
 
 /** Removes the batch's block and all newer ones. */
 async function removeBlockOf({ number }: MinedBatch, fate: Fate): Promise<void> {
-  const { cluster } = scene;
   const head = await cluster.publicClient.getBlockNumber({ cacheTime: 0 });
   await cluster.reorganise(Number(head - BigInt(number)) + 1, fate);
 }
 
 it("row 19: a batch that is kept in another block keeps its state, and only its block changes", async () => {
-  const { cluster, clients } = scene;
-  const { payment, batch } = await minedCreation(clients[0] as Agent);
+  const { payment, batch } = await minedCreation(clients[0]);
   await removeBlockOf(batch, "kept");
   cluster.blocks.resume();
   const { blockHash } = await cluster.publicClient.getTransactionReceipt({ hash: batch.hash });
@@ -130,7 +128,6 @@ it("row 19: a batch that is kept in another block keeps its state, and only its 
 it.each(["dropped", "kept"] as const)(
   "row 46: a batch that a reorg removed (%s) and that is included again is charged to its agent once",
   async (fate) => {
-    const { cluster, customers } = scene;
     const [client] = (await customers.join(1)) as [Agent];
     const { payment, batch } = await minedCreation(client);
     expect(await gasCharged(client)).toBeGreaterThan(0);
@@ -143,7 +140,6 @@ it.each(["dropped", "kept"] as const)(
 );
 
 it("row 46: a batch that uses other gas when it is included again is charged what it used then", async () => {
-  const { cluster, customers } = scene;
   const [client] = (await customers.join(1, { funds: PRICE })) as [Agent];
   const { payment, batch } = await minedCreation(client);
   const before = await gasCharged(client);
@@ -170,7 +166,7 @@ async function includedAgain(payment: Payment, { block: removed }: MinedBatch): 
 
 /** Gas on the agent's account. */
 async function gasCharged({ address }: Agent): Promise<number> {
-  const { rows } = await scene.cluster.pool.query<{ used: number }>(
+  const { rows } = await cluster.pool.query<{ used: number }>(
     "select used::float8 as used from app.gas_account where address = $1",
     [address],
   );
@@ -179,19 +175,18 @@ async function gasCharged({ address }: Agent): Promise<number> {
 
 /** Gas that the chain says the payment's operation has used: its part of its batch. */
 async function gasUsedBy(payment: Payment): Promise<number> {
-  const { rows } = await scene.cluster.pool.query<{ share: number }>(
+  const { rows } = await cluster.pool.query<{ share: number }>(
     `select mine.gas_limit::float8 / sum(o.gas_limit) as share
     from app.operation mine join app.batch b on b.id = mine.batch_id join app.operation o on o.id = any(b.operation_ids)
     where mine.nonce = $1 group by mine.gas_limit`,
     [payment.authorization.nonce],
   );
   const { hash } = await batchOf(payment);
-  const { gasUsed } = await scene.cluster.publicClient.getTransactionReceipt({ hash });
+  const { gasUsed } = await cluster.publicClient.getTransactionReceipt({ hash });
   return Math.round(Number(gasUsed) * (rows[0]?.share ?? 0));
 }
 
 it("row 20: a reorg beyond finality is noticed, raises an alarm, and its transactions are applied again", async () => {
-  const { cluster } = scene;
   const before = await cluster.alarms("reorganisation_beyond_finality");
   await (await startStory(scene)).done;
   await expectTruth(scene);

@@ -8,11 +8,11 @@ import { expect, it } from "vitest";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { localAccount } from "../../tools/local/network.js";
-import type { Agent } from "../support/agent.js";
 import { expectTruth, startStory, useScene } from "./support/story.js";
 
 const DAY = 86_400;
 const scene = await useScene("time");
+const { cluster, customers, clients, workers } = scene;
 
 it.each([
   ["an hour ahead", 3600, 3600],
@@ -25,8 +25,7 @@ it.each([
 });
 
 it("row 35: without a keeper for days statuses are still right, and the keeper catches up", async () => {
-  const { cluster, customers, clients, workers } = scene;
-  const [client, worker] = [clients[0] as Agent, workers[0] as Agent];
+  const [client, worker] = [clients[0], workers[0]];
   await setClocks(0, 0, { ROLES: "relayer" });
   const unmatched = await customers.create(client);
   const absent = await customers.create(client);
@@ -52,8 +51,7 @@ it("row 35: without a keeper for days statuses are still right, and the keeper c
 });
 
 it("row 36: with the service gone for good anyone can end the contracts on chain", async () => {
-  const { cluster, customers, clients, workers } = scene;
-  const [client, worker] = [clients[1] as Agent, workers[1] as Agent];
+  const [client, worker] = [clients[1], workers[1]];
   const created = await customers.create(client);
   expect((await customers.accept(worker, created.data.id)).status).toBe(200);
   await Promise.all(cluster.processes.map((one) => one.kill()));
@@ -84,7 +82,7 @@ async function setClocks(
   ofRelayers: number,
   relayerEnv: Record<string, string> = {},
 ): Promise<void> {
-  const { apis, relayers, processes } = scene.cluster;
+  const { apis, relayers, processes } = cluster;
   await Promise.all(processes.map((one) => one.kill()));
   await Promise.all([
     ...apis.map((one) => one.start({ CLOCK_OFFSET_SECONDS: String(ofApis) })),

@@ -55,7 +55,7 @@ export async function newJuror({ cluster, customers }: Scene, options = {}): Pro
 
 /** A disputed contract of the scene's first client and worker. */
 export async function disputed({ customers, clients, workers }: Scene): Promise<Address> {
-  const [client, worker] = [clients[0] as Agent, workers[0] as Agent];
+  const [client, worker] = [clients[0], workers[0]];
   const { id } = ok(await customers.create(client));
   ok(await customers.accept(worker, id));
   ok(await customers.act(worker, id, "delivery", DELIVERY));

@@ -11,8 +11,8 @@ const ENDED_TIMEOUT_MS = 150_000;
 export interface Scene {
   cluster: Cluster;
   customers: Customers;
-  clients: Agent[];
-  workers: Agent[];
+  clients: [Agent, Agent, Agent];
+  workers: [Agent, Agent];
 }
 
 /** A cluster with three clients and two workers for the tests of one file. It is healed after each of them. */
@@ -22,7 +22,9 @@ export async function useScene(name: string, options: ClusterOptions = {}): Prom
   afterAll(() => cluster.stop());
   try {
     const customers = createCustomers(cluster, name);
-    return { cluster, customers, clients: await customers.join(3), workers: await customers.join(2) };
+    const clients = (await customers.join(3)) as Scene["clients"];
+    const workers = (await customers.join(2)) as Scene["workers"];
+    return { cluster, customers, clients, workers };
   } catch (error) {
     await cluster.stop();
     throw error;
@@ -43,7 +45,7 @@ export async function startStory(
   prepare: () => Promise<void> = async () => {},
   { mayGoBack = false }: StoryOptions = {},
 ): Promise<{ done: Promise<void> }> {
-  const [client, worker] = [clients[0] as Agent, workers[0] as Agent];
+  const [client, worker] = [clients[0], workers[0]];
   const tender = await customers.create(client);
   const matched = await customers.create(client);
   expect([tender.status, matched.status]).toEqual([200, 200]);
