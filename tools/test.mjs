@@ -14,9 +14,8 @@ import { ROOT, runForge, runVitest } from "./run.mjs";
 const SUITES = [
   { name: "contracts", after: ["contract checks"] },
   { name: "conformance" },
-  { name: "e2e 1/3" },
-  { name: "e2e 2/3" },
-  { name: "e2e 3/3" },
+  { name: "e2e 1/2" },
+  { name: "e2e 2/2" },
   { name: "integration 1/2", after: ["contracts", "clients"] },
   { name: "integration 2/2", after: ["contracts", "clients"] },
   { name: "browser" },

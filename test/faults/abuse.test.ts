@@ -53,7 +53,7 @@ it("row 37: a challenge works once, and only with its own text", async () => {
 });
 
 it("row 39: oversized, deep, hostile and random bodies are rejected and leave no row", async () => {
-  const [owner, other] = [clients[0], clients[1]];
+  const [owner, other] = clients;
   const created = await customers.create(owner);
   const count = async () =>
     (

@@ -94,7 +94,7 @@ describe("when the workers are killed", () => {
   });
 
   it("and others purge while a creation is pending, its texts stay, and those of an unpaid attempt go", async () => {
-    const [payer, idle] = [clients[0], clients[1]];
+    const [payer, idle] = clients;
     const unpaid = await customers.signed(idle, "/v1/contracts", await customers.draft());
     const paid = await customers.signed(payer, "/v1/contracts", await customers.draft());
     customers.payments.splice(customers.payments.indexOf(unpaid), 1);

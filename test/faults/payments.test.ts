@@ -71,7 +71,7 @@ it("row 22: an authorization that a stranger broadcast first is credited to its 
 
 it("row 22: a loser's stake that a stranger broadcast is refunded", async () => {
   const created = await customers.create(clients[0]);
-  const [winner, loser] = [workers[0], workers[1]];
+  const [winner, loser] = workers;
   const path = `/v1/contracts/${created.data.id}/accept`;
   const losing = await customers.signed(loser, path, JSON.stringify({ accept: true }));
   const before = await customers.usdOf(loser.address);
@@ -94,7 +94,7 @@ it("row 22: a loser's stake that a stranger transfers in the winner's own transa
   const { deployment } = cluster;
   const created = await customers.create(clients[0]);
   const escrow = created.data.id as Address;
-  const [winner, loser] = [workers[0], workers[1]];
+  const [winner, loser] = workers;
   const path = `/v1/contracts/${escrow}/accept`;
   const [losing, winning] = [
     await customers.signed(loser, path, JSON.stringify({ accept: true })),
