@@ -19,6 +19,7 @@ import { createApp, createProbeApp } from "./http/app.js";
 import { createKeeper } from "./keeper/keeper.js";
 import { createPurger } from "./keeper/purge.js";
 import { createLogger } from "./logger.js";
+import type { Loop } from "./loop.js";
 import { createMetrics } from "./metrics.js";
 import { createOutboxWaiter } from "./relayer/outbox.js";
 import { createCaretaker, createRelayer } from "./relayer/relayer.js";
@@ -96,50 +97,30 @@ export async function createService(
     const pools = { work: pool, api: serving.pool, read: readPool };
     const { confirmations, maxFeePerGas, maxPriorityFeePerGas, gasLimits, roles } = config;
     const metrics = createMetrics({ db, pools, publicClient, signers, maxFeePerGas, gasLimits });
+    const run = (loop: Loop): void => {
+      closing.push(() => loop.stop());
+      loop.start();
+    };
     if (roles.has("relayer")) {
-      const caretaker = createCaretaker({
+      const relaying = {
         db,
         pool,
         publicClient,
         deployment,
         confirmations,
-        gasLimits,
         logger,
         metrics: metrics.relayer,
-      });
-      closing.push(() => caretaker.stop());
-      caretaker.start();
-    }
-    for (const account of roles.has("relayer") ? accounts : []) {
-      const relayer = createRelayer({
-        db,
-        pool,
-        publicClient,
-        account,
-        deployment,
-        confirmations,
-        notifications,
-        logger,
-        metrics: metrics.relayer,
-        options: { maxFeePerGas, maxPriorityFeePerGas, gasLimits },
-      });
-      closing.push(() => relayer.stop());
-      relayer.start();
+      };
+      run(createCaretaker({ ...relaying, gasLimits }));
+      const options = { maxFeePerGas, maxPriorityFeePerGas, gasLimits };
+      for (const account of accounts) run(createRelayer({ ...relaying, account, notifications, options }));
     }
     if (roles.has("worker")) {
-      const logWriter = createLogWriter({ db, publicClient, notifications, logger });
-      closing.push(() => logWriter.stop());
-      logWriter.start();
+      run(createLogWriter({ db, publicClient, notifications, logger }));
       const policy = { allowPrivate: config.webhooksToPrivateAddresses };
-      const sender = createWebhookSender({ db, keys: config, policy, notifications, logger });
-      closing.push(() => sender.stop());
-      sender.start();
-      const keeper = createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS });
-      closing.push(() => keeper.stop());
-      keeper.start();
-      const purger = createPurger({ db, logger });
-      closing.push(() => purger.stop());
-      purger.start();
+      run(createWebhookSender({ db, keys: config, policy, notifications, logger }));
+      run(createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS }));
+      run(createPurger({ db, logger }));
     }
 
     const shared = { config, ...serving, readDb, publicClient, clock, deployment, logger, metrics };
@@ -147,7 +128,7 @@ export async function createService(
     let endStreams = (): void => {};
     if (roles.has("api")) {
       const keys = createKeyOwners({ db: serving.db, notifications });
-      const outbox = createOutboxWaiter({ pool: serving.pool, notifications });
+      const outbox = createOutboxWaiter({ db: serving.db, notifications });
       closing.push(() => outbox.stop());
       const feed = await createEventFeed({ db, notifications });
       endStreams = () => feed.stop();

@@ -1,6 +1,6 @@
 /** Relaying is free for agents, so an agent that costs the operator too much gas is refused, with the reason and a way out. */
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { type Placeholder, type SQL, sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import { type Executor, prepare } from "../db/client.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
@@ -13,7 +13,7 @@ import {
   LIMITED_KINDS,
 } from "../relayer/gas-accounts.js";
 import type { OperationKind } from "../relayer/operations.js";
-import { MAX_QUEUED } from "../relayer/outbox.js";
+import { hasRoom, MAX_QUEUED } from "../relayer/outbox.js";
 
 /** Operations of one agent that can fail on chain within the window: a wallet can sign so that only simulations pass. */
 const MAX_FAILED = 3;
@@ -27,37 +27,33 @@ export interface RelayingState {
   gasRefusal: GasRefusal | null;
 }
 
-const rejectionAge = (caller: Placeholder, isCounted: SQL, most: number) => sql`(
+const caller = sql.placeholder("caller");
+
+const rejectionAge = (isCounted: SQL, most: number) => sql`(
   select extract(epoch from now() - updated_at)::float8 from app.operation
   where caller = ${caller} and state = 'rejected' and ${isCounted}
     and updated_at > now() - make_interval(secs => ${WINDOW_SECONDS})
   order by updated_at desc offset ${most - 1} limit 1)`;
 
-const failedAge = (caller: Placeholder) => rejectionAge(caller, sql`block_number is not null`, MAX_FAILED);
+const failedAge = rejectionAge(sql`block_number is not null`, MAX_FAILED);
 
 /** SQL: {@link RelayingState.failureAge} */
-export const throttlingFailure = (caller: Placeholder) => sql`least(
-  ${failedAge(caller)}, ${rejectionAge(caller, sql`reason in ${[...SIGNATURE_FAULTS]}`, MAX_REFUSED)})`;
+const throttlingFailure = sql`least(
+  ${failedAge}, ${rejectionAge(sql`reason in ${[...SIGNATURE_FAULTS]}`, MAX_REFUSED)})`;
 
-const caller = sql.placeholder("caller");
-const readSignerState = prepare<{
-  failure_age: number | null;
-  refusal: GasRefusal | null;
-  is_proven: boolean;
-  was_today: boolean;
-}>(
+const readSignerState = prepare<RelayingState & { isProven: boolean; wasToday: boolean }>(
   "signer_state",
   // Not those that the simulation refused: whoever lacks money for 30 payments must still be able to deliver.
-  sql`select ${failedAge(caller)} as failure_age, ${gasRefusal} as refusal,
+  sql`select ${failedAge} as "failureAge", ${gasRefusal} as "gasRefusal",
     coalesce((
       select state <> 'rejected' from app.operation
       where caller = ${caller} and signed
         and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null))
-      order by id desc limit 1), false) as is_proven,
+      order by id desc limit 1), false) as "isProven",
     exists (
       select 1 from app.operation
       where caller = ${caller} and kind in ('delegate', 'revoke-delegation') and kind = 'delegate'
-        and (state <> 'rejected' or block_number is not null) and created_at > now() - interval '1 day') as was_today`,
+        and (state <> 'rejected' or block_number is not null) and created_at > now() - interval '1 day') as "wasToday"`,
 );
 
 type LimitDeps = Pick<Deps, "config" | "db" | "publicClient">;
@@ -88,7 +84,7 @@ export async function limitsOfSigned(
   refusal = ACTION_WAITS,
 ): Promise<GasLimits | undefined> {
   const state = await readState(deps, agent, refusal);
-  if (state.is_proven || !(await isContract(deps, agent))) return undefined;
+  if (state.isProven || !(await isContract(deps, agent))) return undefined;
   return requireGas(deps, agent, state, refusal);
 }
 
@@ -99,7 +95,7 @@ export const limitsOfDirectTransfer = (deps: LimitDeps, payer: Address): Promise
 /** As {@link limitsOfSigned}, for a delegation. A second one within a day has to stay within the limits, whoever signs. */
 export async function limitsOfDelegation(deps: LimitDeps, agent: Address): Promise<GasLimits | undefined> {
   const state = await readState(deps, agent, ACTION_WAITS);
-  if (!state.was_today && (state.is_proven || !(await isContract(deps, agent)))) return undefined;
+  if (!state.wasToday && (state.isProven || !(await isContract(deps, agent)))) return undefined;
   return requireGas(deps, agent, state, ACTION_WAITS);
 }
 
@@ -107,7 +103,7 @@ async function readState({ db, config }: LimitDeps, caller: Address, refusal: Re
   const { allowance, budget } = config.gasLimits;
   const [state] = await readSignerState(db, { caller, allowance, budget });
   if (state === undefined) throw new Error("A select without a table returned no row");
-  refuseThrottled(caller, state.failure_age, refusal);
+  refuseThrottled(caller, state.failureAge, refusal);
   return state;
 }
 
@@ -119,7 +115,7 @@ async function isContract({ publicClient }: LimitDeps, address: Address): Promis
 function requireGas(
   { config: { gasLimits } }: LimitDeps,
   agent: Address,
-  { refusal }: { refusal: GasRefusal | null },
+  { gasRefusal: refusal }: RelayingState,
   texts: Refusal,
 ): GasLimits {
   if (refusal !== null) throw gasExhausted(agent, refusal, gasLimits, texts);
@@ -156,39 +152,29 @@ function refuseThrottled(
   });
 }
 
-export interface OutboxState {
+/** The outbox as a paid call finds it, in one statement: its own earlier operations, recent failures, room in the queue. */
+export interface OutboxState extends RelayingState {
   /** The operation of this payment's authorization, which a repeated request resumes. */
   earlier: bigint | null;
   /** The caller's own paid operation for this action that has no response yet: a second payment would be one too many. */
   unanswered: bigint | null;
-  /** Both for `assertRelayable`. */
-  failureAge: number | null;
-  gasRefusal: GasRefusal | null;
   /** Whether `enqueue` accepts new work. */
   hasRoom: boolean;
 }
 
-const statement = prepare<{
-  earlier: string | null;
-  unanswered: string | null;
-  failure_age: number | null;
-  refusal: GasRefusal | null;
-  has_room: boolean;
-}>(
+const outboxState = prepare<
+  RelayingState & { earlier: string | null; unanswered: string | null; hasRoom: boolean }
+>(
   "outbox_state",
   sql`select
     (select id from app.operation
      where asset = ${sql.placeholder("asset")} and payer = ${sql.placeholder("payer")}
        and nonce = ${sql.placeholder("nonce")} and state <> 'rejected') as earlier,
     (select max(id) from app.operation
-     where caller = ${sql.placeholder("caller")} and kind = ${sql.placeholder("kind")}
+     where caller = ${caller} and kind = ${sql.placeholder("kind")}
        and (request_hash = ${sql.placeholder("requestHash")} or escrow = ${sql.placeholder("escrow")})
        and state <> 'rejected' and nonce is not null and response is null) as unanswered,
-    ${throttlingFailure(sql.placeholder("caller"))} as failure_age,
-    ${gasRefusal} as refusal,
-    not exists (
-      select 1 from app.operation where state in ('queued', 'held') offset ${sql.raw(String(MAX_QUEUED - 1))} limit 1
-    ) as has_room`,
+    ${throttlingFailure} as "failureAge", ${gasRefusal} as "gasRefusal", ${hasRoom} as "hasRoom"`,
 );
 
 export async function readOutboxState(
@@ -206,15 +192,10 @@ export async function readOutboxState(
   },
 ): Promise<OutboxState> {
   const nothing = { asset: null, payer: null, nonce: null, kind: null, requestHash: null, escrow: null };
-  const [row] = await statement(db, { ...nothing, caller, allowance, budget, ...authorization, ...action });
+  const given = { ...nothing, caller, allowance, budget, maxQueued: MAX_QUEUED, ...authorization, ...action };
+  const [row] = await outboxState(db, given);
   if (row === undefined) throw new Error("A select without a table returned no row");
-  return {
-    earlier: idOf(row.earlier),
-    unanswered: idOf(row.unanswered),
-    failureAge: row.failure_age,
-    gasRefusal: row.refusal,
-    hasRoom: row.has_room,
-  };
+  return { ...row, earlier: idOf(row.earlier), unanswered: idOf(row.unanswered) };
 }
 
 const idOf = (text: string | null): bigint | null => (text === null ? null : BigInt(text));

@@ -76,18 +76,18 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
   const { signer, options } = context;
   const { rows, standsOn } = await fenced(context, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.choice})`);
-    const candidates = await tx.execute<CandidateRow>(sql`
-      select id::text, kind, escrow, caller, gas_limit, octet_length(data) as data_length, not_after::float8,
-        ${head.timestamp} - extract(epoch from now() - created_at)::float8 as created_at,
-        case when reason = ${TOKEN_PAUSED} then 0 else tries end as tries, published_at is not null as published,
-        signed
+    const candidates = await tx.execute<Omit<Candidate, "id"> & { id: string }>(sql`
+      select id::text, kind, escrow, caller, signed, gas_limit as "gasLimit", published_at is not null as published,
+        octet_length(data) / 2 - 1 as "dataLength", not_after::float8 as "notAfter",
+        ${head.timestamp} - extract(epoch from now() - created_at)::float8 as "createdAt",
+        case when reason = ${TOKEN_PAUSED} then 0 else tries end as tries
       from app.operation
       where state in ('queued', 'held') and (retry_at is null or retry_at <= now())
         and (claimed_until is null or claimed_until < now() or signer = ${signer})
       order by id limit ${MAX_CANDIDATES}`);
     const none = { rows: [], standsOn: [] };
     if (candidates.rows.length === 0) return none;
-    const waiting = candidates.rows.map(candidateOf);
+    const waiting = candidates.rows.map((row): Candidate => ({ ...row, id: BigInt(row.id) }));
     const surroundings = await readSurroundings(tx, signer);
     const ids = chooseOperations({
       candidates: waiting,
@@ -245,35 +245,4 @@ export async function notifyDone(
     const payload = ids.slice(start, start + NOTIFY_IDS).join(",");
     await tx.execute(sql`select pg_notify(${OPERATION_DONE}, ${payload})`);
   }
-}
-
-interface CandidateRow extends Record<string, unknown> {
-  id: string;
-  kind: Candidate["kind"];
-  escrow: string | null;
-  caller: string | null;
-  gas_limit: number;
-  data_length: number;
-  not_after: number | null;
-  created_at: number;
-  tries: number;
-  published: boolean;
-  signed: boolean;
-}
-
-function candidateOf(row: CandidateRow): Candidate {
-  return {
-    id: BigInt(row.id),
-    kind: row.kind,
-    escrow: row.escrow,
-    caller: row.caller,
-    gasLimit: row.gas_limit,
-    // Stored as hex.
-    dataLength: Math.ceil((row.data_length - 2) / 2),
-    notAfter: row.not_after,
-    createdAt: row.created_at,
-    tries: row.tries,
-    published: row.published,
-    signed: row.signed,
-  };
 }

@@ -7,7 +7,12 @@ import type { Delegation } from "@working-contracts/protocol/challenge-text";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { packTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
-import { encodeFunctionData } from "viem";
+import {
+  type ContractFunctionArgs,
+  type ContractFunctionName,
+  type EncodeFunctionDataParameters,
+  encodeFunctionData,
+} from "viem";
 import type { GasLimits } from "./gas-accounts.js";
 
 /**
@@ -164,31 +169,19 @@ export function createOperation(action: PaidAction & { terms: EscrowTerms }): Ne
 
 /** Accepts the contract as its counterparty and pays the stake (or the listing's price). */
 export function acceptOperation(action: CreditableAction): NewOperation {
-  const data = encodeFunctionData({
-    abi: escrowAbi,
-    functionName: "accept",
-    args: [action.caller, authorizationOf(action)],
-  });
+  const data = escrowCall("accept", [action.caller, authorizationOf(action)]);
   return paidOnEscrow("accept", action, data, `accept:${action.escrow}:${action.caller}`);
 }
 
 /** Opens a dispute and pays the Client's bond. */
 export function disputeOperation(action: CreditableAction): NewOperation {
-  const data = encodeFunctionData({
-    abi: escrowAbi,
-    functionName: "dispute",
-    args: [authorizationOf(action)],
-  });
+  const data = escrowCall("dispute", [authorizationOf(action)]);
   return paidOnEscrow("dispute", action, data, `dispute:${action.escrow}`);
 }
 
 /** Posts the caller's sealed vote and pays its bond. */
 export function voteOperation(action: CreditableAction & { commitment: Hex }): NewOperation {
-  const data = encodeFunctionData({
-    abi: escrowAbi,
-    functionName: "vote",
-    args: [action.caller, action.commitment, authorizationOf(action)],
-  });
+  const data = escrowCall("vote", [action.caller, action.commitment, authorizationOf(action)]);
   return paidOnEscrow("vote", action, data, `vote:${action.escrow}:${action.caller}`);
 }
 
@@ -206,11 +199,7 @@ export function deliverOperation(
   action: EscrowAction & { deliveryHash: Hex; checkpointsRoot: Hex; outcomes: number },
 ): NewOperation {
   const { deliveryHash, checkpointsRoot, outcomes } = action;
-  const data = encodeFunctionData({
-    abi: escrowAbi,
-    functionName: "deliver",
-    args: [deliveryHash, checkpointsRoot, outcomes],
-  });
+  const data = escrowCall("deliver", [deliveryHash, checkpointsRoot, outcomes]);
   return onEscrow("deliver", action, data, `deliver:${action.escrow}`);
 }
 
@@ -219,18 +208,14 @@ export function openVoteOperation(
   action: KeeperAction & { caller?: Address; backupAgent: Address; votes: number; salt: Hex },
 ): NewOperation {
   const { escrow, backupAgent, votes, salt } = action;
-  const data = encodeFunctionData({
-    abi: escrowAbi,
-    functionName: "openVote",
-    args: [backupAgent, votes, salt],
-  });
+  const data = escrowCall("openVote", [backupAgent, votes, salt]);
   return onEscrow("open-vote", action, data, `open-vote:${escrow}:${backupAgent}`);
 }
 
 /** Pays a voter. A deferred reward is a second claim and needs a different `onceKey`. */
 export function claimOperation(action: KeeperAction & { backupAgent: Address }): NewOperation {
   const { escrow, backupAgent } = action;
-  const data = encodeFunctionData({ abi: escrowAbi, functionName: "claim", args: [backupAgent] });
+  const data = escrowCall("claim", [backupAgent]);
   return onEscrow("claim", action, data, `claim:${escrow}:${backupAgent}`);
 }
 
@@ -238,7 +223,7 @@ export function claimOperation(action: KeeperAction & { backupAgent: Address }):
 export function claimDeferredOperation(
   action: KeeperAction & { payee: Address; onceKey: string },
 ): NewOperation {
-  const data = encodeFunctionData({ abi: escrowAbi, functionName: "claimDeferred", args: [action.payee] });
+  const data = escrowCall("claimDeferred", [action.payee]);
   return onEscrow("claim-deferred", action, data);
 }
 
@@ -247,11 +232,7 @@ export function refundDirectTransferOperation(
   action: EscrowAction & { amount: bigint; authorization: AuthorizationArguments },
 ): NewOperation {
   const { escrow, caller: payer, amount, authorization } = action;
-  const data = encodeFunctionData({
-    abi: escrowAbi,
-    functionName: "returnSurplus",
-    args: [payer, amount, authorizationOf(action)],
-  });
+  const data = escrowCall("returnSurplus", [payer, amount, authorizationOf(action)]);
   return onEscrow("return-surplus", action, data, `return-surplus:${escrow}:${payer}:${authorization.nonce}`);
 }
 
@@ -294,8 +275,15 @@ function bareCall(
   kind: "decline" | "cancel" | "withdraw" | "approve" | "tally" | "settle" | "draw",
   action: KeeperAction & { caller?: Address },
 ): NewOperation {
-  const data = encodeFunctionData({ abi: escrowAbi, functionName: kind });
+  const data = escrowCall(kind, []);
   return onEscrow(kind, action, data, `${kind}:${action.escrow}`);
+}
+
+function escrowCall<Name extends ContractFunctionName<typeof escrowAbi>>(
+  functionName: Name,
+  args: ContractFunctionArgs<typeof escrowAbi, "nonpayable" | "payable" | "pure" | "view", Name>,
+): Hex {
+  return encodeFunctionData({ abi: escrowAbi, functionName, args } as EncodeFunctionDataParameters);
 }
 
 function onEscrow(
@@ -314,10 +302,7 @@ function paidOnEscrow(
   data: Hex,
   onceKey: string,
 ): NewOperation {
-  const call =
-    action.directTransfer === true
-      ? encodeFunctionData({ abi: escrowAbi, functionName: "withSurplus", args: [data] })
-      : data;
+  const call = action.directTransfer === true ? escrowCall("withSurplus", [data]) : data;
   return { ...onEscrow(kind, action, call, onceKey), payment: paymentOf(action) };
 }
 
@@ -351,11 +336,7 @@ export function carrySigned(
   return {
     ...operation,
     signed: true,
-    data: encodeFunctionData({
-      abi: escrowAbi,
-      functionName: "withSignature",
-      args: [caller, deadline, signature, data],
-    }),
+    data: escrowCall("withSignature", [caller, deadline, signature, data]),
     gasLimit: gasLimit + SIGNATURE_GAS + walletGas,
     notAfter: Math.min(notAfter, deadline - 1),
   };

@@ -1,7 +1,5 @@
 /** The outbox: actions are stored here before anything is sent, and callers wait here for what becomes of them. */
 import { and, eq, inArray, ne, sql } from "drizzle-orm";
-import { drizzle } from "drizzle-orm/node-postgres";
-import type pg from "pg";
 import { type Executor, type Notifications, prepare, rowOf } from "../db/client.js";
 import { operation } from "../db/schema.js";
 import { AppError } from "../errors.js";
@@ -15,7 +13,7 @@ export const MAX_QUEUED = 5000;
 const INSERT_TRIES = 5;
 
 /** SQL: whether fewer operations than `maxQueued` are waiting. */
-const hasRoom = sql`not exists (
+export const hasRoom = sql`not exists (
   select 1 from app.operation where state in ('queued', 'held') offset ${sql.placeholder("maxQueued")}::bigint - 1 limit 1)`;
 
 const insertion = prepare<Record<string, unknown>>(
@@ -137,6 +135,7 @@ export const OPERATION_DONE = "operation_done";
 
 /** Ids per query. */
 const MAX_IDS = 1000;
+const POLL_INTERVAL_MS = 1000;
 const DONE: ReadonlySet<string> = new Set(["mined", "final", "rejected"]);
 
 export interface OutboxWaiter {
@@ -157,15 +156,12 @@ export interface OutboxWaiter {
 type Resolve = (row: OperationRow | null) => void;
 
 export function createOutboxWaiter({
-  pool,
+  db,
   notifications,
-  pollIntervalMs = 1000,
 }: {
-  pool: pg.Pool;
+  db: Executor;
   notifications: Notifications;
-  pollIntervalMs?: number;
 }): OutboxWaiter {
-  const db = drizzle(pool, { casing: "snake_case" });
   const waiting = new Map<bigint, Set<Resolve>>();
   /** Ids not looked up yet: their operation might have finished before the wait began. */
   const fresh = new Set<bigint>();
@@ -207,7 +203,7 @@ export function createOutboxWaiter({
     void look([...waiting.keys()]).finally(() => {
       polling = false;
     });
-  }, pollIntervalMs).unref();
+  }, POLL_INTERVAL_MS).unref();
 
   const unlisten = notifications.listen(OPERATION_DONE, {
     onNotification(payload) {

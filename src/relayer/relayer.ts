@@ -36,6 +36,16 @@ export const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
   gasLimits: { allowance: 0, budget: 0, perFee: 0 },
 };
 
+export interface RelayerDeps {
+  db: Database;
+  pool: Pool;
+  publicClient: PublicClient;
+  deployment: Deployment;
+  confirmations: number;
+  logger: RelayerLogger;
+  metrics?: RelayerMetrics | undefined;
+}
+
 const TAKE_INTERVAL_MS = 1000;
 /** How long an idle signer waits for a notification, in case one is lost; retries that are due wait as long. */
 const IDLE_WAIT_MS = 1000;
@@ -58,31 +68,19 @@ const MAX_UNATTENDED = 100;
 
 /** `stop` ends the loop after its current step and releases the signer. The next owner resumes the signed batches. */
 export function createRelayer({
-  db,
-  pool,
-  publicClient,
   account,
-  deployment,
-  confirmations,
   notifications,
-  logger,
-  metrics,
   options,
   crashPoint = async () => {},
-}: {
-  db: Database;
-  pool: Pool;
+  ...deps
+}: RelayerDeps & {
   notifications: Wakers["notifications"];
-  publicClient: PublicClient;
   account: PrivateKeyAccount;
-  deployment: Deployment;
-  confirmations: number;
-  logger: RelayerLogger;
-  metrics?: RelayerMetrics | undefined;
   options?: Partial<Omit<RelayerOptions, "confirmations">> | undefined;
   /** Called at each crash point; tests stop or crash the process here. */
   crashPoint?: ((point: CrashPoint) => Promise<void>) | undefined;
 }): Loop {
+  const { pool, publicClient, deployment, logger, metrics, confirmations } = deps;
   const settings: RelayerOptions = { ...DEFAULT_OPTIONS, ...options, confirmations };
   const signer = account.address.toLowerCase() as Address;
   let ownership: Ownership | null = null;
@@ -106,19 +104,8 @@ export function createRelayer({
   });
 
   const work = async ({ epoch, lost }: Ownership, stopping: AbortSignal): Promise<void> => {
-    const context: SignerContext = {
-      db,
-      publicClient,
-      account,
-      signer,
-      epoch,
-      deployment,
-      options: settings,
-      logger,
-      metrics,
-      crashPoint,
-      memory: createMemory(),
-    };
+    const memory = createMemory();
+    const context = { ...deps, metrics, account, signer, epoch, options: settings, crashPoint, memory };
     const ended = AbortSignal.any([stopping, lost]);
     const pause = createPause({ notifications, channels: [OPERATION_QUEUED] });
     let failures = 0;
@@ -142,7 +129,7 @@ export function createRelayer({
       const backoff = failures === 0 ? 0 : Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
       const short = allowed || failures > 0 ? settings.pollIntervalMs + backoff : NOT_ALLOWED_PAUSE_MS;
       await delay(short, undefined, { signal: ended }).catch(() => undefined);
-      const isIdle = failures === 0 && context.memory.isIdle;
+      const isIdle = failures === 0 && memory.isIdle;
       isAsked = (await pause.wait(isIdle ? IDLE_WAIT_MS : 0, ended)) || isIdle || failures > 0;
     }
     pause.close();
@@ -203,26 +190,11 @@ export function createRelayer({
  * while the signer has an owner.
  */
 export function createCaretaker({
-  db,
-  pool,
-  publicClient,
-  deployment,
-  confirmations,
   gasLimits = DEFAULT_OPTIONS.gasLimits,
-  logger,
-  metrics,
   unattendedSeconds = UNATTENDED_SECONDS,
-}: {
-  db: Database;
-  pool: Pool;
-  publicClient: PublicClient;
-  deployment: Deployment;
-  confirmations: number;
-  gasLimits?: RelayerOptions["gasLimits"];
-  logger: RelayerLogger;
-  metrics?: RelayerMetrics | undefined;
-  unattendedSeconds?: number;
-}): Loop {
+  ...deps
+}: RelayerDeps & { gasLimits?: RelayerOptions["gasLimits"]; unattendedSeconds?: number }): Loop {
+  const { db, pool, publicClient, logger, metrics, confirmations } = deps;
   const options: RelayerOptions = { ...DEFAULT_OPTIONS, confirmations, gasLimits };
   const memories = new Map<Address, SignerMemory>();
 
@@ -241,19 +213,9 @@ export function createCaretaker({
       const memory = memories.get(signer) ?? createMemory();
       memories.set(signer, memory);
       const { epoch } = ownership;
-      const context = {
-        db,
-        publicClient,
-        account: null,
-        signer,
-        epoch,
-        deployment,
-        options,
-        logger,
-        metrics,
-      };
+      const context = { ...deps, metrics, account: null, signer, epoch, options, memory };
       const head = await readHead(publicClient);
-      await followBatches({ ...context, crashPoint: async () => {}, memory }, head);
+      await followBatches({ ...context, crashPoint: async () => {} }, head);
     } finally {
       await ownership.release();
     }

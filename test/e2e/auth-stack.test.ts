@@ -14,7 +14,7 @@ import { useWorld } from "../support/world.js";
 const { url, chainId, deployment, publicClient, pool, db } = await useWorld();
 const { delegation, relay } = deployment;
 const notifications = createNotifications({ pool });
-const outbox = createOutboxWaiter({ pool, notifications });
+const outbox = createOutboxWaiter({ db, notifications });
 
 afterAll(async () => {
   outbox.stop();

@@ -43,7 +43,7 @@ export async function startAuthNetwork() {
   const clock = createChainClock({ publicClient });
   await clock.refresh();
   const notifications = createNotifications({ pool });
-  const outbox = createOutboxWaiter({ pool, notifications });
+  const outbox = createOutboxWaiter({ db, notifications });
   const feed = await createEventFeed({ db, notifications });
   const logs: string[] = [];
   const deps: Omit<Deps, "streams"> = {

@@ -63,7 +63,7 @@ export async function startRelayerNetwork() {
   await testClient.setIntervalMining({ interval: 0 });
   const producer = createBlockProducer(() => testClient.mine({ blocks: 1 }), BLOCK_INTERVAL_MS);
   const notifications = createNotifications({ pool });
-  const waiter = createOutboxWaiter({ pool, notifications });
+  const waiter = createOutboxWaiter({ db, notifications });
   const started = new Set<Loop>();
   const logs: Logged[] = [];
   const logger = createLogger("debug", { write: (line: string) => void logs.push(JSON.parse(line)) });

@@ -72,7 +72,7 @@ export const MUTANTS = [
     name: "liar-unlimited",
     file: "src/payments/relaying-limits.ts",
     edits: [
-      ["if (state.is_proven || !(await isContract", "if (state.is_proven !== null || !(await isContract"],
+      ["if (state.isProven || !(await isContract", "if (state.isProven !== null || !(await isContract"],
     ],
     tests: "test/e2e/contract-interrupted.test.ts",
     only: "refuse a contract wallet whose newest signature failed",
@@ -409,7 +409,7 @@ export const MUTANTS = [
   {
     name: "no-poll",
     file: "src/relayer/outbox.ts",
-    edits: [["  pollIntervalMs = 1000,", "  pollIntervalMs = 3_600_000,"]],
+    edits: [["const POLL_INTERVAL_MS = 1000;", "const POLL_INTERVAL_MS = 3_600_000;"]],
     tests: "test/faults/database.test.ts",
     only: "row 8",
   },
