@@ -82,6 +82,7 @@ function releaseSchema(deploymentPath: string): string {
     "packages/protocol/src/abi.ts",
     "packages/protocol/src/hex.ts",
     "packages/protocol/src/terms.ts",
+    "src/indexer/columns.ts",
     "src/indexer/ponder.schema.ts",
     ...handlers,
   ];
