@@ -1,12 +1,12 @@
 /** Finds the transaction that used an EIP-3009 authorization, whoever sent it. */
 
 import type { Address } from "@working-contracts/protocol/types";
+import { eip3009ABI } from "@x402/evm";
 import {
   BaseError,
   type Hex,
   HttpRequestError,
   numberToHex,
-  parseAbi,
   parseAbiItem,
   RpcRequestError,
   TimeoutError,
@@ -20,9 +20,6 @@ import type { PaymentAuthorization } from "./x402.js";
 
 export type UseDeps = Pick<Deps, "publicClient" | "deployment">;
 
-const stateAbi = parseAbi([
-  "function authorizationState(address authorizer, bytes32 nonce) view returns (bool)",
-]);
 const authorizationUsed = toEventSelector(
   parseAbiItem("event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)"),
 );
@@ -50,7 +47,7 @@ export function isUsed(
 ): Promise<boolean> {
   return publicClient.readContract({
     address: deployment.asset.address,
-    abi: stateAbi,
+    abi: eip3009ABI,
     functionName: "authorizationState",
     args: [payment.from, payment.nonce],
   });

@@ -6,13 +6,13 @@
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { depositsOf } from "@working-contracts/protocol/ledger";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { and, eq, inArray, ne, sql } from "drizzle-orm";
+import { and, eq, inArray, sql } from "drizzle-orm";
 import { type Log, parseAbi, parseEventLogs, type TransactionReceipt } from "viem";
 import { escrowEvent, parseStoredTerms, waitForIndexed, workingContract } from "../db/onchain.js";
-import { expiredAttempt, operation, terms } from "../db/schema.js";
+import { expiredAttempt, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { createOperation, type NewOperation, refundDirectTransferOperation } from "../relayer/operations.js";
-import { enqueue, findByAuthorization, type OperationRow } from "../relayer/outbox.js";
+import { enqueue, findByAuthorization, findByOnceKey, type OperationRow } from "../relayer/outbox.js";
 import { isCanonical } from "../relayer/transaction.js";
 import { findUse, isUsed, type UseDeps } from "./authorization-use.js";
 import { settlementPending } from "./relayed-call.js";
@@ -279,14 +279,8 @@ async function enqueueRefund(deps: Deps, payment: PaymentAuthorization): Promise
 }
 
 /** Its refund, pending or done. */
-async function findRefund({ db }: Deps, payment: PaymentAuthorization): Promise<OperationRow | undefined> {
-  const key = refundOf(payment).onceKey ?? "";
-  const [row] = await db
-    .select()
-    .from(operation)
-    .where(and(eq(operation.onceKey, key), ne(operation.state, "rejected")))
-    .limit(1);
-  return row;
+function findRefund({ db }: Deps, payment: PaymentAuthorization): Promise<OperationRow | undefined> {
+  return findByOnceKey(db, refundOf(payment).onceKey ?? "");
 }
 
 /** Money at an open escrow that its books do not contain. */

@@ -97,7 +97,7 @@ async function verify(input: VerifyPaymentInput): Promise<Verification> {
   if (fault) return fault;
 
   const late = validityFault(signed, Math.floor(input.now));
-  if (!late && (await isAccepted(publicClient, transferCall(signed, quote, kind)))) {
+  if (!late && (await callOrRevert(publicClient, transferCall(signed, quote, kind))) !== null) {
     return { ok: true, payment: signed };
   }
   return explain({ input, payment: signed, digest, late });
@@ -341,10 +341,6 @@ function transferCall(
       ? encodeFunctionData({ abi: receiveAbi, functionName: "receiveWithAuthorization", args })
       : encodeFunctionData({ abi: eip3009ABI, functionName: "transferWithAuthorization", args });
   return { account: payTo, to: asset.address, data };
-}
-
-async function isAccepted(client: PublicClient, call: Call): Promise<boolean> {
-  return (await callOrRevert(client, call)) !== null;
 }
 
 /** The call's return data, or null if it reverts; throws if the node does not answer. */

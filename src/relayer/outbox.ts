@@ -103,7 +103,11 @@ async function findExisting(
     const row = await findByAuthorization(db, payment);
     if (row !== undefined) return row;
   }
-  if (onceKey === undefined) return undefined;
+  return onceKey === undefined ? undefined : findByOnceKey(db, onceKey);
+}
+
+/** The operation with this once-key that is not rejected: pending, or done. */
+export async function findByOnceKey(db: Executor, onceKey: string): Promise<OperationRow | undefined> {
   const [row] = await db
     .select()
     .from(operation)
