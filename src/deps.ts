@@ -11,6 +11,7 @@ import type { EventFeed } from "./events/log.js";
 import type { KeyOwners } from "./features/agents/key-owners.js";
 import type { CheckpointTrees } from "./features/checkpoints/checkpoint-trees.js";
 import type { EventStreams } from "./features/events/stream-events.js";
+import type { ParameterReader } from "./features/protocol/routes.js";
 import type { Metrics } from "./metrics.js";
 import type { OutboxWaiter } from "./relayer/outbox.js";
 
@@ -29,6 +30,8 @@ export interface Deps {
   checkpointTrees: CheckpointTrees;
   /** Made by createApp: the API and the pages share its limit. */
   streams: EventStreams;
+  /** Made by createApp: parameters of future contracts, as of the last seconds. */
+  readParameters: ParameterReader;
   logger: Logger;
   /** If absent, as in tests, there is no /metrics. */
   metrics?: Metrics | undefined;

@@ -11,7 +11,7 @@ import { encryptionOperations } from "../features/encryption/routes.js";
 import { eventOperations } from "../features/events/routes.js";
 import { createEventStreams } from "../features/events/stream-events.js";
 import { profileOperations } from "../features/profiles/routes.js";
-import { protocolOperations } from "../features/protocol/routes.js";
+import { createParameterReader, protocolOperations } from "../features/protocol/routes.js";
 import { recordOperations } from "../features/records/read-record.js";
 import { workloadOperations } from "../features/records/read-workload.js";
 import { referenceOperations } from "../features/references/routes.js";
@@ -55,11 +55,12 @@ const OPERATIONS = [
 ];
 
 /** The HTTP service, ready for `app.fetch` or `app.request`. Opens no connections: they are all in `deps`. */
-export function createApp(given: Omit<Deps, "streams">): OpenAPIHono<AppEnv> {
+export function createApp(given: Omit<Deps, "streams" | "readParameters">): OpenAPIHono<AppEnv> {
   const { config, readDb: db, feed } = given;
   const deps: Deps = {
     ...given,
     streams: createEventStreams({ db, feed }, { maxStreams: config.eventStreams }),
+    readParameters: createParameterReader(given),
   };
   const app = createRouter();
   app.onError(onError);

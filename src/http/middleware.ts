@@ -33,6 +33,8 @@ export interface AppEnv {
     identity: Address | null;
     /** Counts the call towards the client IP's limit, whatever its key; throws `429 rate_limited`. Under /v1. */
     limitClient: () => void;
+    /** Counts a challenge for the address; throws `429 rate_limited`. Under /v1. */
+    limitChallenges: (address: Address) => void;
     /** Counts the response as a download until it closes; throws `429 rate_limited`: see {@link limitDownloads}. */
     limitDownload: (length?: number) => void;
     /** Set if the body is not a JSON object; onError responds with it. */
@@ -251,6 +253,7 @@ export function rateLimit({
   const reads = createRateLimiter(rateLimits.reads);
   const writes = createRateLimiter(rateLimits.writes);
   const anonymous = createRateLimiter(rateLimits.anonymous);
+  const challenges = createRateLimiter(rateLimits.challenges);
   /** Anyone can make up keys, and each costs a read of the database. Keys of agents are given back. */
   const unknownKeys = createRateLimiter(rateLimits.reads);
 
@@ -274,6 +277,8 @@ export function rateLimit({
     c.set("identity", owner);
     // Addresses are free: with keys of many, a client could do more of what needs no key.
     c.set("limitClient", () => owner !== null && takeOrRefuse(c, "anonymous", anonymous, client));
+    // Counted by client as well: otherwise anyone could use up an address's challenges and keep it from revoking keys.
+    c.set("limitChallenges", (address) => takeOrRefuse(c, "challenges", challenges, `${client} ${address}`));
     if (owner === null) takeOrRefuse(c, "anonymous", anonymous, client);
     else if (c.req.method === "GET" || c.req.method === "HEAD") takeOrRefuse(c, "reads", reads, owner);
     else takeOrRefuse(c, "writes", writes, owner);

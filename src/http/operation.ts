@@ -108,6 +108,7 @@ export interface Declaration<P, Q, H, B, Result> {
   returns: Returns<Result>;
   /** Error codes in addition to those of every call of its kind. */
   errors?: ErrorCode[];
+  handle: (deps: Deps, call: Call<P, Q, H, B>) => Promise<Result> | Result;
 }
 
 type Output<T> = T extends Schema ? z.output<T> : undefined;
@@ -193,9 +194,9 @@ export interface Operation {
 }
 
 /**
- * Declares an endpoint. `setUp` runs once for each app and returns the handler. Codes that come without being declared:
- * `unauthorized` (with a key), `payload_too_large` and `unsupported_media_type` (with a body), `settlement_pending` (if
- * relayed), and those of every path, which the document adds.
+ * Declares an endpoint. Codes that come without being declared: `unauthorized` (with a key), `payload_too_large` and
+ * `unsupported_media_type` (with a body), `settlement_pending` (if relayed), and those of every path, which the document
+ * adds.
  */
 export function operation<
   Result,
@@ -203,10 +204,7 @@ export function operation<
   Q extends ObjectSchema | undefined = undefined,
   H extends ObjectSchema | undefined = undefined,
   B extends Schema | undefined = undefined,
->(
-  declaration: Declaration<P, Q, H, B, Result>,
-  setUp: (deps: Deps) => (call: Call<P, Q, H, B>) => Promise<Result> | Result,
-): Operation {
+>(declaration: Declaration<P, Q, H, B, Result>): Operation {
   const { method, path, operationId, tag, summary, description, paid, returns } = declaration;
   const { params, query, body: bodySchema, signable } = declaration;
   const own = declaration.headers as z.ZodObject | undefined;
@@ -251,8 +249,8 @@ export function operation<
   });
 
   return {
-    mount(router, deps) {
-      const handle = setUp(declaration.longRead ? reading(deps) : deps);
+    mount(router, given) {
+      const deps = declaration.longRead ? reading(given) : given;
       // The schemas in the declaration give `call` its type; hono cannot infer it from a route built conditionally.
       router.openapi(route, (async (c: Context<CallerEnv>) => {
         const valid = (target: "param" | "query" | "header" | "json") => c.req.valid(target as never);
@@ -266,7 +264,7 @@ export function operation<
           rawBody: c.get("rawBody"),
           c,
         } as unknown as Call<P, Q, H, B>;
-        return returns.send(c, await handle(call));
+        return returns.send(c, await declaration.handle(deps, call));
       }) as never);
     },
   };

@@ -1,6 +1,7 @@
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
+import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import { listContracts } from "../features/contracts/list-contracts.js";
 import type { ContractView } from "../features/contracts/view.js";
@@ -8,7 +9,7 @@ import { readProfile } from "../features/profiles/profile.js";
 import { type MonthView, readEarnings } from "../features/records/read-earnings.js";
 import { type RoleRecord, readRecord } from "../features/records/read-record.js";
 import { readWorkload, type WorkloadView } from "../features/records/read-workload.js";
-import { type StakeDeps, viewStake } from "../features/stakes/view.js";
+import { viewStake } from "../features/stakes/view.js";
 import { listVotes } from "../features/votes/list-votes.js";
 import type { AppEnv } from "../http/middleware.js";
 import {
@@ -25,7 +26,7 @@ import { plural, short } from "./format.js";
 import { ANONYMOUS, addressOf } from "./request.js";
 
 /** `/agents/{address}`: a page for any address, even one without activity. */
-export function showAgent(deps: StakeDeps) {
+export function showAgent(deps: Deps) {
   return async (c: Context<AppEnv>) => {
     const address = addressOf(c, "address");
     const data = await loadAgentPage(deps, address);
@@ -53,7 +54,7 @@ export interface AgentPageData {
   votes: Awaited<ReturnType<typeof listVotes>>;
 }
 
-export async function loadAgentPage(deps: StakeDeps, address: Address): Promise<AgentPageData> {
+export async function loadAgentPage(deps: Deps, address: Address): Promise<AgentPageData> {
   const contracts = async (party: { worker: Address } | { client: Address }): Promise<ContractView[]> =>
     (await listContracts(deps, { ...party, sort: "-createdAt", limit: CONTRACTS })).data;
   const [profile, record, earnings, stake, workload, asWorker, asClient, votes] = await Promise.all([
@@ -69,7 +70,7 @@ export async function loadAgentPage(deps: StakeDeps, address: Address): Promise<
   return { profile, record, earnings, stake, workload, asWorker, asClient, votes };
 }
 
-async function workloadOf(deps: StakeDeps, address: Address): Promise<WorkloadView | null> {
+async function workloadOf(deps: Deps, address: Address): Promise<WorkloadView | null> {
   try {
     return (await readWorkload(deps, { address, caller: ANONYMOUS })).data;
   } catch (error) {

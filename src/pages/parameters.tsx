@@ -1,6 +1,5 @@
 import type { Context } from "hono";
 import type { Deps } from "../deps.js";
-import type { ParameterReader } from "../features/protocol/parameters.js";
 import {
   type LimitsView,
   type ProtocolView,
@@ -11,10 +10,7 @@ import type { AppEnv } from "../http/middleware.js";
 import { percent } from "./format.js";
 
 /** `/parameters`: the data of `GET /v1/protocol` and `GET /v1/limits`. */
-export function showParameters({
-  config,
-  readParameters,
-}: Pick<Deps, "config"> & { readParameters: ParameterReader }) {
+export function showParameters({ config, readParameters }: Pick<Deps, "config" | "readParameters">) {
   return async (c: Context<AppEnv>) => {
     const parameters = await readParameters();
     return c.render(

@@ -1,7 +1,7 @@
 /** `/post`: the form that posts a contract with a browser wallet. */
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Context } from "hono";
-import type { StakeDeps } from "../features/stakes/view.js";
+import type { Deps } from "../deps.js";
 import type { AppEnv } from "../http/middleware.js";
 import { useSite } from "./layout.js";
 
@@ -25,7 +25,7 @@ const STAGES = [
   ["review", "The client has to approve or dispute within", "4d"],
 ] as const;
 
-export function showPost(deps: Pick<StakeDeps, "readParameters">) {
+export function showPost(deps: Pick<Deps, "readParameters">) {
   return async (c: Context<AppEnv>) => {
     const { workerStakeRatio, protocolFee } = await deps.readParameters();
     return c.render(<PostPage stake={workerStakeRatio} fee={protocolFee} />, {

@@ -8,7 +8,6 @@ import {
 } from "hono";
 import type { Deps } from "../deps.js";
 import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/schema.js";
-import { createParameterReader } from "../features/protocol/parameters.js";
 import { rawBody } from "../http/body.js";
 import { sendStream } from "../http/event-stream.js";
 import { type AppEnv, clientAddress } from "../http/middleware.js";
@@ -28,8 +27,7 @@ import { showSimulator } from "./simulator.js";
 const BODY_BYTES = 4_096;
 
 /** Pages that show the API's data as HTML. They need no key and no script, and are rate limited per client IP. */
-export function pageRoutes(allDeps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<AppEnv> {
-  const deps = { ...allDeps, readParameters: createParameterReader(allDeps) };
+export function pageRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<AppEnv> {
   const router = new Hono<AppEnv>();
   router.onError(onPageError);
   mountAssets(router);

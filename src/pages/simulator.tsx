@@ -1,7 +1,7 @@
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import { MAX_CRITERIA, OUTCOMES, type Outcome } from "@working-contracts/protocol/outcomes";
 import type { Context } from "hono";
-import type { ParameterReader } from "../features/protocol/parameters.js";
+import type { Deps } from "../deps.js";
 import type { AppEnv } from "../http/middleware.js";
 import { Amount, Head, OutcomeBadge, StatusBadge } from "./components.js";
 import { LEG_WORDS, PAYEE_WORDS } from "./contract/money.js";
@@ -10,7 +10,7 @@ import { plural } from "./format.js";
 import { ENDS, type End, type Scenario, type Simulation, simulate } from "./simulate.js";
 
 /** `/simulator`: computes the payout on the server. */
-export function showSimulator({ readParameters }: { readParameters: ParameterReader }) {
+export function showSimulator({ readParameters }: Pick<Deps, "readParameters">) {
   return async (c: Context<AppEnv>) => {
     const query = readQuery(new URL(c.req.url).searchParams);
     const scenario = toScenario(query);

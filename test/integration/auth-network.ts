@@ -12,7 +12,6 @@ import {
 import { createChainClock } from "../../src/chain/clients.js";
 import type { Config } from "../../src/config.js";
 import { createDatabase, createNotifications, migrate } from "../../src/db/client.js";
-import type { Deps } from "../../src/deps.js";
 import { createEventFeed } from "../../src/events/log.js";
 import { createKeyOwners } from "../../src/features/agents/key-owners.js";
 import { createCheckpointTrees } from "../../src/features/checkpoints/checkpoint-trees.js";
@@ -46,7 +45,7 @@ export async function startAuthNetwork() {
   const outbox = createOutboxWaiter({ db, notifications });
   const feed = await createEventFeed({ db, notifications });
   const logs: string[] = [];
-  const deps: Omit<Deps, "streams"> = {
+  const deps: Parameters<typeof createApp>[0] = {
     config: testConfig({ DATABASE_URL: database.url, RPC_URL: rpcUrl, SETTLEMENT_WAIT_MS: "1000" }),
     db,
     readDb: db,

@@ -9,7 +9,6 @@ import {
 } from "@working-contracts/protocol/challenge-text";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { AppError } from "../../errors.js";
-import { clientAddress, createRateLimiter, takeOrRefuse } from "../../http/middleware.js";
 import { body, created, data, IdempotencyKeySchema, operation } from "../../http/operation.js";
 import {
   AddressParamsSchema,
@@ -114,80 +113,64 @@ const tag = "Agents";
 const params = AddressParamsSchema;
 
 export const agentOperations = [
-  operation(
-    {
-      method: "post",
-      path: "/v1/agents/{address}/challenge",
-      operationId: "requestChallenge",
-      tag,
-      summary: "Request a challenge to sign",
-      auth: "none",
-      params,
-      body: ChallengeBodySchema,
-      optionalBody: true,
-      returns: data("The challenge", ChallengeSchema),
+  operation({
+    method: "post",
+    path: "/v1/agents/{address}/challenge",
+    operationId: "requestChallenge",
+    tag,
+    summary: "Request a challenge to sign",
+    auth: "none",
+    params,
+    body: ChallengeBodySchema,
+    optionalBody: true,
+    returns: data("The challenge", ChallengeSchema),
+    handle: (deps, { params: { address }, body, c }) => {
+      c.get("limitChallenges")(address);
+      return requestChallenge(deps, { address, permission: permissionOf(body, deps.clock.now()) });
     },
-    (deps) => {
-      const limiter = createRateLimiter(deps.config.rateLimits.challenges);
-      return ({ params: { address }, body, c }) => {
-        // Counted by client as well: otherwise anyone could use up an address's challenges and keep it from revoking keys.
-        const client = clientAddress(c, deps.config.trustedProxies);
-        takeOrRefuse(c, "challenges", limiter, `${client} ${address}`);
-        return requestChallenge(deps, { address, permission: permissionOf(body, deps.clock.now()) });
-      };
+  }),
+  operation({
+    method: "post",
+    path: "/v1/agents/{address}/api-key",
+    operationId: "issueApiKey",
+    tag,
+    summary: "Redeem a signed challenge for an API key",
+    auth: "none",
+    params,
+    headers: IdempotencyKeySchema,
+    body: IssueKeyBodySchema,
+    returns: created("The key; its plain text is shown only once", IssuedKeySchema),
+    errors: ["invalid_challenge", "invalid_signature"],
+    handle: (deps, { params: { address }, headers, body: { challengeId, signature, label = null } }) => {
+      const idempotencyKey = headers["idempotency-key"];
+      return issueKey(deps, { address, challengeId, signature, label, idempotencyKey });
     },
-  ),
-  operation(
-    {
-      method: "post",
-      path: "/v1/agents/{address}/api-key",
-      operationId: "issueApiKey",
-      tag,
-      summary: "Redeem a signed challenge for an API key",
-      auth: "none",
-      params,
-      headers: IdempotencyKeySchema,
-      body: IssueKeyBodySchema,
-      returns: created("The key; its plain text is shown only once", IssuedKeySchema),
-      errors: ["invalid_challenge", "invalid_signature"],
+  }),
+  operation({
+    method: "post",
+    path: "/v1/agents/{address}/api-key/revoke",
+    operationId: "revokeApiKeys",
+    tag,
+    summary: "Redeem a signed challenge to revoke one key, or every key of the address",
+    auth: "none",
+    params,
+    body: RevokeKeysBodySchema,
+    returns: data("The number of keys that were revoked", RevokedKeysSchema),
+    errors: ["invalid_challenge", "invalid_signature", "key_not_found"],
+    handle: (deps, { params: { address }, body: { challengeId, signature, keyId } }) =>
+      revokeKeys(deps, { address, challengeId, signature, keyId }),
+  }),
+  operation({
+    method: "get",
+    path: "/v1/agents/me/api-keys",
+    operationId: "listApiKeys",
+    tag,
+    summary: "List the caller's API keys, oldest first",
+    query: PageQuerySchema,
+    returns: body("Metadata of active and revoked keys", KeyListSchema),
+    handle: async (deps, { query, caller }) => {
+      const { keys, nextCursor } = await listKeys(deps.db, { address: caller, ...query });
+      return shortList(query, keys, nextCursor);
     },
-    (deps) =>
-      ({ params: { address }, headers, body: { challengeId, signature, label = null } }) => {
-        const idempotencyKey = headers["idempotency-key"];
-        return issueKey(deps, { address, challengeId, signature, label, idempotencyKey });
-      },
-  ),
-  operation(
-    {
-      method: "post",
-      path: "/v1/agents/{address}/api-key/revoke",
-      operationId: "revokeApiKeys",
-      tag,
-      summary: "Redeem a signed challenge to revoke one key, or every key of the address",
-      auth: "none",
-      params,
-      body: RevokeKeysBodySchema,
-      returns: data("The number of keys that were revoked", RevokedKeysSchema),
-      errors: ["invalid_challenge", "invalid_signature", "key_not_found"],
-    },
-    (deps) =>
-      ({ params: { address }, body: { challengeId, signature, keyId } }) =>
-        revokeKeys(deps, { address, challengeId, signature, keyId }),
-  ),
-  operation(
-    {
-      method: "get",
-      path: "/v1/agents/me/api-keys",
-      operationId: "listApiKeys",
-      tag,
-      summary: "List the caller's API keys, oldest first",
-      query: PageQuerySchema,
-      returns: body("Metadata of active and revoked keys", KeyListSchema),
-    },
-    (deps) =>
-      async ({ query, caller }) => {
-        const { keys, nextCursor } = await listKeys(deps.db, { address: caller, ...query });
-        return shortList(query, keys, nextCursor);
-      },
-  ),
+  }),
 ];

@@ -9,7 +9,7 @@ import { checkpoint } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { HexViewSchema } from "../../http/schemas.js";
-import type { createSlots } from "../../slots.js";
+import { createSlots } from "../../slots.js";
 import { loadContract } from "../contracts/view.js";
 import { readLastCheckpoint } from "./checkpoint-trees.js";
 import { type CheckpointContent, type CheckpointRow, proofOf, rootOf } from "./merkle.js";
@@ -68,15 +68,14 @@ export async function listCheckpoints(
   return { checkpoints: rows.map(toCheckpoint), nextCursor: isLast ? null : (end?.id ?? null) };
 }
 
-/** All checkpoints, oldest first, read page by page in `slots` as the consumer takes them. */
-export async function* streamCheckpoints(
-  db: Executor,
-  contractId: Address,
-  slots: ReturnType<typeof createSlots>,
-): AsyncGenerator<CheckpointView> {
+/** Of all streams two pages are read at a time, which leaves the processor to writes. */
+const inSlot = createSlots(2);
+
+/** All checkpoints, oldest first, read page by page as the consumer takes them. */
+export async function* streamCheckpoints(db: Executor, contractId: Address): AsyncGenerator<CheckpointView> {
   let after = START;
   for (;;) {
-    const rows = await slots(() => readAfter(db, { contractId, after, limit: LIMITS.maxPageSize }));
+    const rows = await inSlot(() => readAfter(db, { contractId, after, limit: LIMITS.maxPageSize }));
     for (const row of rows) yield toCheckpoint(row);
     const end = rows.at(-1);
     if (end === undefined) return;

@@ -6,7 +6,6 @@ import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { created, data, IdempotencyKeySchema, operation, raw, resourceId } from "../../http/operation.js";
 import { JsonObjectSchema, listOf, PageQuerySchema, TimestampSchema } from "../../http/schemas.js";
-import { createSlots } from "../../slots.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
 import {
@@ -58,79 +57,67 @@ export const CheckpointParamsSchema = ContractParamsSchema.extend({
 const tag = "Checkpoints";
 
 export const checkpointOperations = [
-  operation(
-    {
-      method: "post",
-      path: "/v1/contracts/{id}/checkpoint",
-      operationId: "submitCheckpoint",
-      tag,
-      summary: "Submit a checkpoint of continuous work (the matched worker)",
-      params: ContractParamsSchema,
-      headers: IdempotencyKeySchema,
-      body: CheckpointBodySchema,
-      returns: created("The checkpoint as stored", CheckpointSchema),
-      errors: ["forbidden", "not_found", "conflict"],
-    },
-    (deps) => (call) => {
+  operation({
+    method: "post",
+    path: "/v1/contracts/{id}/checkpoint",
+    operationId: "submitCheckpoint",
+    tag,
+    summary: "Submit a checkpoint of continuous work (the matched worker)",
+    params: ContractParamsSchema,
+    headers: IdempotencyKeySchema,
+    body: CheckpointBodySchema,
+    returns: created("The checkpoint as stored", CheckpointSchema),
+    errors: ["forbidden", "not_found", "conflict"],
+    handle: (deps, call) => {
       const { params, body: draft, caller } = call;
       return submitCheckpoint(deps, { id: params.id, caller, checkpointId: resourceId(call), draft });
     },
-  ),
-  operation(
-    {
-      method: "get",
-      path: "/v1/contracts/{id}/checkpoints",
-      operationId: "listCheckpoints",
-      tag,
-      summary: "List the checkpoints of a contract, oldest first",
-      description:
-        "Everything in one response, unless `limit` or `cursor` is given. A page ends early at the page's maximum of bytes (`GET /v1/limits`); follow `nextCursor`.",
-      auth: "none",
-      longRead: true,
-      params: ContractParamsSchema,
-      query: PageQuerySchema,
-      returns: raw("Checkpoints", {
-        "application/json": { schema: listOf(CheckpointSchema).openapi("CheckpointList") },
-      }),
-      errors: ["not_found"],
+  }),
+  operation({
+    method: "get",
+    path: "/v1/contracts/{id}/checkpoints",
+    operationId: "listCheckpoints",
+    tag,
+    summary: "List the checkpoints of a contract, oldest first",
+    description:
+      "Everything in one response, unless `limit` or `cursor` is given. A page ends early at the page's maximum of bytes (`GET /v1/limits`); follow `nextCursor`.",
+    auth: "none",
+    longRead: true,
+    params: ContractParamsSchema,
+    query: PageQuerySchema,
+    returns: raw("Checkpoints", {
+      "application/json": { schema: listOf(CheckpointSchema).openapi("CheckpointList") },
+    }),
+    errors: ["not_found"],
+    handle: async ({ db }, { params: { id }, query: { limit, cursor }, c }) => {
+      await loadContract(db, id);
+      if (limit === undefined && cursor === undefined) {
+        c.get("limitDownload")();
+        const text = listText(streamCheckpoints(db, id));
+        // Read before the status is sent: a database that does not respond is still a 503.
+        const first = await text.next();
+        const stream = Readable.toWeb(Readable.from(prepend(first.value, text))) as ReadableStream;
+        return c.body(stream as globalThis.ReadableStream, 200, { "Content-Type": "application/json" });
+      }
+      const page = await listCheckpoints(db, { contractId: id, limit: limit ?? LIMITS.pageSize, cursor });
+      return c.json({ data: page.checkpoints, nextCursor: page.nextCursor }, 200);
     },
-    ({ db }) => {
-      // Of all large responses two pages are read at a time, which leaves the processor to writes.
-      const slots = createSlots(2);
-      return async ({ params: { id }, query: { limit, cursor }, c }) => {
-        await loadContract(db, id);
-        if (limit === undefined && cursor === undefined) {
-          c.get("limitDownload")();
-          const text = listText(streamCheckpoints(db, id, slots));
-          // Read before the status is sent: a database that does not respond is still a 503.
-          const first = await text.next();
-          const stream = Readable.toWeb(Readable.from(prepend(first.value, text))) as ReadableStream;
-          return c.body(stream as globalThis.ReadableStream, 200, { "Content-Type": "application/json" });
-        }
-        const page = await listCheckpoints(db, { contractId: id, limit: limit ?? LIMITS.pageSize, cursor });
-        return c.json({ data: page.checkpoints, nextCursor: page.nextCursor }, 200);
-      };
-    },
-  ),
-  operation(
-    {
-      method: "get",
-      path: "/v1/contracts/{id}/checkpoints/{checkpointId}/proof",
-      operationId: "proveCheckpoint",
-      tag,
-      summary: "Prove a checkpoint against the root that the delivery anchored on chain",
-      description:
-        "Before delivery the proof is against the root of all checkpoints so far. The tree is OpenZeppelin's SimpleMerkleTree; MerkleProof.verify accepts the proof on chain.",
-      auth: "none",
-      longRead: true,
-      params: CheckpointParamsSchema,
-      returns: data("The proof", CheckpointProofSchema),
-      errors: ["not_found"],
-    },
-    (deps) =>
-      ({ params }) =>
-        proveCheckpoint(deps, params),
-  ),
+  }),
+  operation({
+    method: "get",
+    path: "/v1/contracts/{id}/checkpoints/{checkpointId}/proof",
+    operationId: "proveCheckpoint",
+    tag,
+    summary: "Prove a checkpoint against the root that the delivery anchored on chain",
+    description:
+      "Before delivery the proof is against the root of all checkpoints so far. The tree is OpenZeppelin's SimpleMerkleTree; MerkleProof.verify accepts the proof on chain.",
+    auth: "none",
+    longRead: true,
+    params: CheckpointParamsSchema,
+    returns: data("The proof", CheckpointProofSchema),
+    errors: ["not_found"],
+    handle: (deps, { params }) => proveCheckpoint(deps, params),
+  }),
 ];
 
 /** The text of `{ "data": [...] }`, item by item. */

@@ -29,21 +29,19 @@ const ComplaintSchema = z
   .openapi("Complaint") satisfies z.ZodType<ComplaintView>;
 
 export const complaintOperations = [
-  operation(
-    {
-      method: "post",
-      path,
-      operationId: "fileComplaint",
-      tag,
-      summary: "File a complaint about the other party (client or worker)",
-      signable: true,
-      params,
-      headers: IdempotencyKeySchema,
-      body: ComplaintBodySchema,
-      returns: created("The complaint", ComplaintSchema),
-      errors: ["forbidden", "not_found", "conflict", "too_many_complaints"],
-    },
-    (deps) => (call) => {
+  operation({
+    method: "post",
+    path,
+    operationId: "fileComplaint",
+    tag,
+    summary: "File a complaint about the other party (client or worker)",
+    signable: true,
+    params,
+    headers: IdempotencyKeySchema,
+    body: ComplaintBodySchema,
+    returns: created("The complaint", ComplaintSchema),
+    errors: ["forbidden", "not_found", "conflict", "too_many_complaints"],
+    handle: (deps, call) => {
       const { params, body, caller, signature } = call;
       const { evidence } = body;
       return fileComplaint(deps, {
@@ -54,27 +52,24 @@ export const complaintOperations = [
         signature,
       });
     },
-  ),
-  operation(
-    {
-      method: "get",
-      path,
-      operationId: "listComplaints",
-      tag,
-      summary: "List the complaints of a contract, oldest first",
-      description: "Everything in one response, unless `limit` or `cursor` is given.",
-      auth: "none",
-      longRead: true,
-      params,
-      query: PageQuerySchema,
-      returns: body("Complaints", listOf(ComplaintSchema).openapi("ComplaintList")),
-      errors: ["not_found"],
+  }),
+  operation({
+    method: "get",
+    path,
+    operationId: "listComplaints",
+    tag,
+    summary: "List the complaints of a contract, oldest first",
+    description: "Everything in one response, unless `limit` or `cursor` is given.",
+    auth: "none",
+    longRead: true,
+    params,
+    query: PageQuerySchema,
+    returns: body("Complaints", listOf(ComplaintSchema).openapi("ComplaintList")),
+    errors: ["not_found"],
+    handle: async ({ db }, { params: { id }, query }) => {
+      await loadContract(db, id);
+      const { complaints, nextCursor } = await listComplaints(db, { contractId: id, ...query });
+      return shortList(query, complaints, nextCursor);
     },
-    ({ db }) =>
-      async ({ params: { id }, query }) => {
-        await loadContract(db, id);
-        const { complaints, nextCursor } = await listComplaints(db, { contractId: id, ...query });
-        return shortList(query, complaints, nextCursor);
-      },
-  ),
+  }),
 ];

@@ -22,8 +22,24 @@ const tag = "Contracts";
 const params = ContractParamsSchema;
 const REFUSALS = ["not_found", "forbidden", "conflict"] as const;
 
-const createContractOperation = operation(
-  {
+function lifecycleOperation(name: "approve" | "withdraw" | "cancel", summary: string, result: string) {
+  return operation({
+    method: "post",
+    path: `/v1/contracts/{id}/${name}`,
+    operationId: `${name}Contract`,
+    tag,
+    summary,
+    signable: true,
+    params,
+    returns: stored(result, ContractSchema),
+    errors: [...REFUSALS],
+    handle: (deps, { params: { id }, signature, caller, rawBody }) =>
+      performLifecycleAction(deps, name, { id, caller, rawBody, signature }),
+  });
+}
+
+export const contractOperations = [
+  operation({
     method: "post",
     path: "/v1/contracts",
     operationId: "createContract",
@@ -33,14 +49,10 @@ const createContractOperation = operation(
     body: CreateBodySchema,
     returns: stored("The contract, with its deposit locked", ContractSchema),
     errors: ["conflict", "duplicate_contract", "too_many_pending_attempts"],
-  },
-  (deps) =>
-    ({ caller, rawBody, body: draft, c }) =>
+    handle: (deps, { caller, rawBody, body: draft, c }) =>
       createContract(deps, { caller, rawBody, headers: c.req.raw.headers, draft }),
-);
-
-const listContractsOperation = operation(
-  {
+  }),
+  operation({
     method: "get",
     path: "/v1/contracts",
     operationId: "listContracts",
@@ -52,16 +64,12 @@ const listContractsOperation = operation(
       "A page of contracts",
       z.object({ data: z.array(ContractSchema), nextCursor: z.string().nullable() }),
     ),
-  },
-  (deps) =>
-    ({ query: { status, ...filter }, caller, c }) => {
+    handle: (deps, { query: { status, ...filter }, caller, c }) => {
       const client = clientAddress(c, deps.config.trustedProxies);
       return listContracts(deps, { ...filter, statuses: status }, { client, caller });
     },
-);
-
-const getContractOperation = operation(
-  {
+  }),
+  operation({
     method: "get",
     path: "/v1/contracts/{id}",
     operationId: "getContract",
@@ -70,14 +78,9 @@ const getContractOperation = operation(
     params,
     returns: data("The contract", ContractSchema),
     errors: ["not_found"],
-  },
-  (deps) =>
-    ({ params: { id } }) =>
-      viewContract(deps, id),
-);
-
-const getTermsOperation = operation(
-  {
+    handle: (deps, { params: { id } }) => viewContract(deps, id),
+  }),
+  operation({
     method: "get",
     path: "/v1/contracts/{id}/terms",
     operationId: "getTerms",
@@ -89,14 +92,9 @@ const getTermsOperation = operation(
     params,
     returns: data("The terms", TermsSchema),
     errors: ["not_found"],
-  },
-  (deps) =>
-    ({ params: { id }, c }) =>
-      getTerms(deps, id, c.get("identity")),
-);
-
-const getSettlementOperation = operation(
-  {
+    handle: (deps, { params: { id }, c }) => getTerms(deps, id, c.get("identity")),
+  }),
+  operation({
     method: "get",
     path: "/v1/contracts/{id}/settlement",
     operationId: "getSettlement",
@@ -106,31 +104,9 @@ const getSettlementOperation = operation(
     params,
     returns: data("The settlement; no legs while the contract has not ended", SettlementSchema),
     errors: ["not_found"],
-  },
-  (deps) =>
-    ({ params: { id } }) =>
-      getSettlement(deps, id),
-);
-
-const getLedgerOperation = operation(
-  {
-    method: "get",
-    path: "/v1/contracts/{id}/ledger",
-    operationId: "getLedger",
-    tag,
-    summary: "Read every amount that the escrow took in and paid out, against its balance on chain",
-    longRead: true,
-    params,
-    returns: data("The escrow's books", LedgerSchema),
-    errors: ["not_found"],
-  },
-  (deps) =>
-    ({ params: { id } }) =>
-      getLedger(deps, id),
-);
-
-const acceptContractOperation = operation(
-  {
+    handle: (deps, { params: { id } }) => getSettlement(deps, id),
+  }),
+  operation({
     method: "post",
     path: "/v1/contracts/{id}/accept",
     operationId: "acceptContract",
@@ -143,16 +119,12 @@ const acceptContractOperation = operation(
     body: AcceptBodySchema,
     returns: stored("The contract, matched or declined", ContractSchema),
     errors: [...REFUSALS],
-  },
-  (deps) =>
-    ({ params: { id }, body: { accept }, signature, caller, rawBody, c }) =>
+    handle: (deps, { params: { id }, body: { accept }, signature, caller, rawBody, c }) =>
       accept
         ? performPaidAction(deps, "accept", { id, caller, rawBody, headers: c.req.raw.headers })
         : performLifecycleAction(deps, "decline", { id, caller, rawBody, signature }),
-);
-
-const submitDeliveryOperation = operation(
-  {
+  }),
+  operation({
     method: "post",
     path: "/v1/contracts/{id}/delivery",
     operationId: "submitDelivery",
@@ -163,14 +135,11 @@ const submitDeliveryOperation = operation(
     body: DeliveryBodySchema,
     returns: stored("The contract, under review", ContractSchema),
     errors: [...REFUSALS],
-  },
-  (deps) =>
-    ({ params: { id }, body: { delivery }, signature, caller, rawBody }) =>
+    handle: (deps, { params: { id }, body: { delivery }, signature, caller, rawBody }) =>
       deliver(deps, { id, caller, rawBody, signature, reference: delivery }),
-);
-
-const disputeContractOperation = operation(
-  {
+  }),
+  lifecycleOperation("approve", "Approve the delivery", "The contract, resolved"),
+  operation({
     method: "post",
     path: "/v1/contracts/{id}/dispute",
     operationId: "disputeContract",
@@ -180,42 +149,21 @@ const disputeContractOperation = operation(
     params,
     returns: stored("The contract, disputed; the voting window is open", ContractSchema),
     errors: [...REFUSALS],
-  },
-  (deps) =>
-    ({ params: { id }, caller, rawBody, c }) =>
+    handle: (deps, { params: { id }, caller, rawBody, c }) =>
       performPaidAction(deps, "dispute", { id, caller, rawBody, headers: c.req.raw.headers }),
-);
-
-function lifecycleOperation(name: "approve" | "withdraw" | "cancel", summary: string, result: string) {
-  return operation(
-    {
-      method: "post",
-      path: `/v1/contracts/{id}/${name}`,
-      operationId: `${name}Contract`,
-      tag,
-      summary,
-      signable: true,
-      params,
-      returns: stored(result, ContractSchema),
-      errors: [...REFUSALS],
-    },
-    (deps) =>
-      ({ params: { id }, signature, caller, rawBody }) =>
-        performLifecycleAction(deps, name, { id, caller, rawBody, signature }),
-  );
-}
-
-export const contractOperations = [
-  createContractOperation,
-  listContractsOperation,
-  getContractOperation,
-  getTermsOperation,
-  getSettlementOperation,
-  acceptContractOperation,
-  submitDeliveryOperation,
-  lifecycleOperation("approve", "Approve the delivery", "The contract, resolved"),
-  disputeContractOperation,
+  }),
   lifecycleOperation("withdraw", "Withdraw from a matched contract", "The contract, cancelled by withdrawal"),
   lifecycleOperation("cancel", "Cancel a contract that no one has accepted", "The contract, cancelled"),
-  getLedgerOperation,
+  operation({
+    method: "get",
+    path: "/v1/contracts/{id}/ledger",
+    operationId: "getLedger",
+    tag,
+    summary: "Read every amount that the escrow took in and paid out, against its balance on chain",
+    longRead: true,
+    params,
+    returns: data("The escrow's books", LedgerSchema),
+    errors: ["not_found"],
+    handle: (deps, { params: { id } }) => getLedger(deps, id),
+  }),
 ];

@@ -32,26 +32,23 @@ const NetworkSchema = z
   })
   .openapi("Network");
 
-export const networkOperation = operation(
-  {
-    method: "get",
-    path: "/v1/network",
-    operationId: "getNetwork",
-    tag: "Discovery",
-    summary: "Read the protocol's addresses on chain, and the chain's time",
-    description:
-      "Pin these addresses: with them a payer can recompute every quote's `payTo`, and verify every contract without the service.",
-    auth: "none",
-    returns: data("The network", NetworkSchema),
+export const networkOperation = operation({
+  method: "get",
+  path: "/v1/network",
+  operationId: "getNetwork",
+  tag: "Discovery",
+  summary: "Read the protocol's addresses on chain, and the chain's time",
+  description:
+    "Pin these addresses: with them a payer can recompute every quote's `payTo`, and verify every contract without the service.",
+  auth: "none",
+  returns: data("The network", NetworkSchema),
+  handle: ({ config, clock, deployment }) => {
+    const { networkName: _, startBlockHash: __, ...published } = deployment;
+    return {
+      baseUrl: config.baseUrl,
+      network: `eip155:${deployment.chainId}`,
+      time: isoTime(clock.now()),
+      ...published,
+    };
   },
-  ({ config, clock, deployment }) =>
-    () => {
-      const { networkName: _, startBlockHash: __, ...published } = deployment;
-      return {
-        baseUrl: config.baseUrl,
-        network: `eip155:${deployment.chainId}`,
-        time: isoTime(clock.now()),
-        ...published,
-      };
-    },
-);
+});

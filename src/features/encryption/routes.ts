@@ -61,67 +61,51 @@ const sharesPath = "/v1/contracts/{id}/delivery/shares";
 const params = ContractParamsSchema;
 
 export const encryptionOperations = [
-  operation(
-    {
-      method: "post",
-      path: "/v1/agents/me/encryption-key",
-      operationId: "publishEncryptionKey",
-      tag,
-      summary: "Publish the key to which others encrypt deliveries",
-      description: "Replaces an earlier key.",
-      body: EncryptionKeyBodySchema,
-      returns: data("The published key", EncryptionKeySchema),
-      errors: ["invalid_signature"],
-    },
-    (deps) =>
-      ({ body, caller }) =>
-        publishKey(deps, { caller, ...body }),
-  ),
-  operation(
-    {
-      method: "get",
-      path: "/v1/agents/{address}/encryption-key",
-      operationId: "getEncryptionKey",
-      tag,
-      summary: "Read an agent's encryption key",
-      description: "Check its signature before you encrypt to it.",
-      auth: "none",
-      params: AddressParamsSchema,
-      returns: data("The key; null fields if none was ever published", EncryptionKeySchema),
-    },
-    (deps) =>
-      ({ params: { address } }) =>
-        readKey(deps, address),
-  ),
-  operation(
-    {
-      method: "post",
-      path: sharesPath,
-      operationId: "shareDelivery",
-      tag,
-      summary: "Share a sealed delivery with a Backup Agent (client and worker)",
-      params,
-      body: ShareBodySchema,
-      returns: data("The share", ShareSchema),
-      errors: ["forbidden", "not_found", "conflict"],
-    },
-    (deps) =>
-      ({ params: { id }, body, caller }) =>
-        shareDelivery(deps, { id, caller, ...body }),
-  ),
-  operation(
-    {
-      method: "get",
-      path: sharesPath,
-      operationId: "listDeliveryShares",
-      tag,
-      summary: "Read what the parties shared with the caller",
-      params,
-      returns: data("At most one share of each party", z.array(ShareSchema)),
-      errors: ["not_found"],
-    },
-    (deps) =>
-      ({ params: { id }, caller }) =>
-        sharesFor(deps, { id, caller }),
-  ),
+  operation({
+    method: "post",
+    path: "/v1/agents/me/encryption-key",
+    operationId: "publishEncryptionKey",
+    tag,
+    summary: "Publish the key to which others encrypt deliveries",
+    description: "Replaces an earlier key.",
+    body: EncryptionKeyBodySchema,
+    returns: data("The published key", EncryptionKeySchema),
+    errors: ["invalid_signature"],
+    handle: (deps, { body, caller }) => publishKey(deps, { caller, ...body }),
+  }),
+  operation({
+    method: "get",
+    path: "/v1/agents/{address}/encryption-key",
+    operationId: "getEncryptionKey",
+    tag,
+    summary: "Read an agent's encryption key",
+    description: "Check its signature before you encrypt to it.",
+    auth: "none",
+    params: AddressParamsSchema,
+    returns: data("The key; null fields if none was ever published", EncryptionKeySchema),
+    handle: (deps, { params: { address } }) => readKey(deps, address),
+  }),
+  operation({
+    method: "post",
+    path: sharesPath,
+    operationId: "shareDelivery",
+    tag,
+    summary: "Share a sealed delivery with a Backup Agent (client and worker)",
+    params,
+    body: ShareBodySchema,
+    returns: data("The share", ShareSchema),
+    errors: ["forbidden", "not_found", "conflict"],
+    handle: (deps, { params: { id }, body, caller }) => shareDelivery(deps, { id, caller, ...body }),
+  }),
+  operation({
+    method: "get",
+    path: sharesPath,
+    operationId: "listDeliveryShares",
+    tag,
+    summary: "Read what the parties shared with the caller",
+    params,
+    returns: data("At most one share of each party", z.array(ShareSchema)),
+    errors: ["not_found"],
+    handle: (deps, { params: { id }, caller }) => sharesFor(deps, { id, caller }),
+  }),
 ];

@@ -72,34 +72,28 @@ export function lengthOf(text: string): number {
 const tag = "Profiles";
 
 export const profileOperations = [
-  operation(
-    {
-      method: "post",
-      path: "/v1/agents/me/profile",
-      operationId: "updateProfile",
-      tag,
-      summary: "Append a version of the caller's profile",
-      headers: IdempotencyKeySchema,
-      body: ProfileBodySchema,
-      returns: created("The new version", ProfileVersionSchema),
-      errors: ["too_many_profile_updates"],
-    },
-    (deps) => (call) =>
+  operation({
+    method: "post",
+    path: "/v1/agents/me/profile",
+    operationId: "updateProfile",
+    tag,
+    summary: "Append a version of the caller's profile",
+    headers: IdempotencyKeySchema,
+    body: ProfileBodySchema,
+    returns: created("The new version", ProfileVersionSchema),
+    errors: ["too_many_profile_updates"],
+    handle: (deps, call) =>
       updateProfile(deps, { agent: call.caller, requestId: resourceId(call), change: call.body }),
-  ),
-  operation(
-    {
-      method: "get",
-      path: "/v1/agents/{address}/profile",
-      operationId: "readProfile",
-      tag,
-      summary: "Read the newest version of an agent's profile",
-      auth: "none",
-      params: AddressParamsSchema,
-      returns: data("The profile; null fields if none was ever set", ProfileSchema),
-    },
-    (deps) =>
-      ({ params: { address } }) =>
-        readProfile(deps.db, address),
-  ),
+  }),
+  operation({
+    method: "get",
+    path: "/v1/agents/{address}/profile",
+    operationId: "readProfile",
+    tag,
+    summary: "Read the newest version of an agent's profile",
+    auth: "none",
+    params: AddressParamsSchema,
+    returns: data("The profile; null fields if none was ever set", ProfileSchema),
+    handle: (deps, { params: { address } }) => readProfile(deps.db, address),
+  }),
 ];

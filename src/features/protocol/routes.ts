@@ -1,13 +1,46 @@
 /** Global parameters and limits. */
 import { z } from "@hono/zod-openapi";
+import { factoryAbi } from "@working-contracts/protocol/abi";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
+import type { Deployment } from "@working-contracts/protocol/deployment";
 import { REWARD_PER_FEE } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Parameters } from "@working-contracts/protocol/parameters";
 import { isoDuration } from "@working-contracts/protocol/time";
+import type { PublicClient } from "viem";
 import type { Config } from "../../config.js";
 import { data, operation } from "../../http/operation.js";
-import { createParameterReader } from "./parameters.js";
+
+/** Spares the node; short compared with the day for which the factory still accepts former parameters. */
+const FRESH_FOR_MS = 5_000;
+
+export type ParameterReader = () => Promise<Parameters>;
+
+/**
+ * Reads the parameters of future Working Contracts from the factory, at most once every few seconds; concurrent
+ * callers share one read. Rejects if the node does not respond; the next call retries.
+ */
+export function createParameterReader(
+  { publicClient, deployment }: { publicClient: Pick<PublicClient, "readContract">; deployment: Deployment },
+  { freshForMs = FRESH_FOR_MS, now = () => performance.now() } = {},
+): ParameterReader {
+  let latest: { value: Promise<Parameters>; readAt: number } | undefined;
+  return () => {
+    if (latest === undefined || now() - latest.readAt >= freshForMs) {
+      const value = publicClient.readContract({
+        address: deployment.factory,
+        abi: factoryAbi,
+        functionName: "parameters",
+      });
+      const reading = { value, readAt: now() };
+      latest = reading;
+      value.catch(() => {
+        if (latest === reading) latest = undefined;
+      });
+    }
+    return latest.value;
+  };
+}
 
 const ratio = z.number().min(0).max(1);
 
@@ -205,34 +238,24 @@ const rateOf = (limit: number): number | null => (limit === 0 ? null : limit);
 const tag = "Protocol";
 
 export const protocolOperations = [
-  operation(
-    {
-      method: "get",
-      path: "/v1/protocol",
-      operationId: "getProtocol",
-      tag,
-      summary: "Read the global protocol parameters",
-      auth: "none",
-      returns: data("Parameters of future Working Contracts", ProtocolSchema),
-    },
-    (deps) => {
-      const readParameters = createParameterReader(deps);
-      return async () => presentParameters(await readParameters());
-    },
-  ),
-  operation(
-    {
-      method: "get",
-      path: "/v1/limits",
-      operationId: "getLimits",
-      tag,
-      summary: "Read every limit and window that is not a protocol parameter",
-      auth: "none",
-      returns: data("Limits", LimitsSchema),
-    },
-    (deps) => {
-      const readParameters = createParameterReader(deps);
-      return async () => presentLimits(deps.config, await readParameters());
-    },
-  ),
+  operation({
+    method: "get",
+    path: "/v1/protocol",
+    operationId: "getProtocol",
+    tag,
+    summary: "Read the global protocol parameters",
+    auth: "none",
+    returns: data("Parameters of future Working Contracts", ProtocolSchema),
+    handle: async (deps) => presentParameters(await deps.readParameters()),
+  }),
+  operation({
+    method: "get",
+    path: "/v1/limits",
+    operationId: "getLimits",
+    tag,
+    summary: "Read every limit and window that is not a protocol parameter",
+    auth: "none",
+    returns: data("Limits", LimitsSchema),
+    handle: async (deps) => presentLimits(deps.config, await deps.readParameters()),
+  }),
 ];

@@ -144,19 +144,15 @@ async function readComplaints(db: Executor, agent: Address): Promise<RecordView[
 }
 
 export const recordOperations = [
-  operation(
-    {
-      method: "get",
-      path: "/v1/agents/{address}/record",
-      operationId: "getRecord",
-      tag: "Agents",
-      summary: "Count the results of an agent's contracts and votes, and the complaints against it",
-      longRead: true,
-      params: AddressParamsSchema,
-      returns: data("The record; zeros if the address has done nothing", RecordSchema),
-    },
-    (deps) =>
-      ({ params: { address } }) =>
-        readRecord(deps, address),
-  ),
+  operation({
+    method: "get",
+    path: "/v1/agents/{address}/record",
+    operationId: "getRecord",
+    tag: "Agents",
+    summary: "Count the results of an agent's contracts and votes, and the complaints against it",
+    longRead: true,
+    params: AddressParamsSchema,
+    returns: data("The record; zeros if the address has done nothing", RecordSchema),
+    handle: (deps, { params: { address } }) => readRecord(deps, address),
+  }),
 ];

@@ -169,20 +169,16 @@ async function isKnown(db: Executor, address: Address): Promise<boolean> {
 }
 
 export const workloadOperations = [
-  operation(
-    {
-      method: "get",
-      path: "/v1/agents/{address}/workload",
-      operationId: "getWorkload",
-      tag: "Agents",
-      summary: "Read an agent's active and completed contracts and votes",
-      longRead: true,
-      params: AddressParamsSchema,
-      returns: body("The workload, newest first in each array", WorkloadSchema),
-      errors: ["not_found"],
-    },
-    (deps) =>
-      ({ params: { address }, caller }) =>
-        readWorkload(deps, { address, caller }),
-  ),
+  operation({
+    method: "get",
+    path: "/v1/agents/{address}/workload",
+    operationId: "getWorkload",
+    tag: "Agents",
+    summary: "Read an agent's active and completed contracts and votes",
+    longRead: true,
+    params: AddressParamsSchema,
+    returns: body("The workload, newest first in each array", WorkloadSchema),
+    errors: ["not_found"],
+    handle: (deps, { params: { address }, caller }) => readWorkload(deps, { address, caller }),
+  }),
 ];

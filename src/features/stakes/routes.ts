@@ -7,6 +7,7 @@ import { and, desc, eq, inArray } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { vote, workingContract as w } from "../../db/onchain.js";
 import { operation as relayed } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { type ActionHeaders, data, operation, stored } from "../../http/operation.js";
 import { AddressParamsSchema } from "../../http/schemas.js";
@@ -17,16 +18,7 @@ import { requestUnstakeOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { authorize } from "../agents/authorize.js";
 import { performAction } from "../contracts/perform-action.js";
-import { createParameterReader } from "../protocol/parameters.js";
-import {
-  loadStake,
-  StakeBodySchema,
-  type StakeDeps,
-  type StakeRow,
-  StakeSchema,
-  TOKEN_UNIT,
-  viewStake,
-} from "./view.js";
+import { loadStake, StakeBodySchema, type StakeRow, StakeSchema, TOKEN_UNIT, viewStake } from "./view.js";
 
 /** The EIP-712 domain of contracts/ProtocolToken.sol. */
 const TOKEN_DOMAIN = { name: "Working Contract Token", version: "1" } as const;
@@ -40,7 +32,7 @@ export interface StakeCall {
 }
 
 /** Quotes in protocol tokens, or adds to the caller's stake. Refuses with 409 while the stake is being withdrawn. */
-export async function addStake(deps: StakeDeps, call: StakeCall): Promise<StoredResponse> {
+export async function addStake(deps: Deps, call: StakeCall): Promise<StoredResponse> {
   const { caller, rawBody, headers } = call;
   const asset: PaymentAsset = { address: deps.deployment.protocolToken, ...TOKEN_DOMAIN };
   return performPaidCall(deps, {
@@ -55,7 +47,7 @@ export async function addStake(deps: StakeDeps, call: StakeCall): Promise<Stored
   });
 }
 
-async function checkStake(deps: StakeDeps, { caller, amount: given }: StakeCall): Promise<PaidAction> {
+async function checkStake(deps: Deps, { caller, amount: given }: StakeCall): Promise<PaidAction> {
   const { db, deployment, readParameters } = deps;
   const current = await loadStake(db, caller);
   if (current !== null && current.releasableAt !== null) {
@@ -99,7 +91,7 @@ async function newestStake(db: Executor, caller: Address): Promise<bigint> {
 
 /** Starts the withdrawal of the whole stake. Refuses with 409 if there is none, if the withdrawal has begun, or if a vote is open. */
 export async function requestUnstake(
-  deps: StakeDeps,
+  deps: Deps,
   { caller, rawBody, signature }: { caller: Address; rawBody: Uint8Array; signature: ActionHeaders },
 ): Promise<StoredResponse> {
   const { db, deployment } = deps;
@@ -150,58 +142,41 @@ async function requireNoOpenVote(db: Executor, agent: Address): Promise<void> {
 const tag = "Stakes";
 
 export const stakeOperations = [
-  operation(
-    {
-      method: "post",
-      path: "/v1/agents/me/stake",
-      operationId: "stake",
-      tag,
-      summary: "Stake protocol tokens to be eligible as a Backup Agent",
-      description:
-        "The quote is in protocol tokens (18 decimals), to the registry. A further stake adds to the first.",
-      paid: true,
-      body: StakeBodySchema,
-      returns: stored("The caller's whole stake", StakeSchema),
-      errors: ["conflict"],
-    },
-    (deps) => {
-      const readParameters = createParameterReader(deps);
-      return ({ body: { amount = null }, caller, rawBody, c }) =>
-        addStake({ ...deps, readParameters }, { caller, rawBody, headers: c.req.raw.headers, amount });
-    },
-  ),
-  operation(
-    {
-      method: "post",
-      path: "/v1/agents/me/unstake",
-      operationId: "unstake",
-      tag,
-      summary: "Withdraw the whole stake",
-      description:
-        "It is paid back automatically after 48 hours. Refused while a vote of the caller is open.",
-      signable: true,
-      returns: stored("The stake, with the time after which it is paid back", StakeSchema),
-      errors: ["forbidden", "conflict"],
-    },
-    (deps) => {
-      const readParameters = createParameterReader(deps);
-      return ({ caller, rawBody, signature }) =>
-        requestUnstake({ ...deps, readParameters }, { caller, rawBody, signature });
-    },
-  ),
-  operation(
-    {
-      method: "get",
-      path: "/v1/agents/{address}/stake",
-      operationId: "getStake",
-      tag,
-      summary: "Read an agent's stake",
-      params: AddressParamsSchema,
-      returns: data("The stake; zero and nulls if nothing is staked", StakeSchema),
-    },
-    (deps) => {
-      const readParameters = createParameterReader(deps);
-      return ({ params: { address } }) => viewStake({ ...deps, readParameters }, address);
-    },
-  ),
+  operation({
+    method: "post",
+    path: "/v1/agents/me/stake",
+    operationId: "stake",
+    tag,
+    summary: "Stake protocol tokens to be eligible as a Backup Agent",
+    description:
+      "The quote is in protocol tokens (18 decimals), to the registry. A further stake adds to the first.",
+    paid: true,
+    body: StakeBodySchema,
+    returns: stored("The caller's whole stake", StakeSchema),
+    errors: ["conflict"],
+    handle: (deps, { body: { amount = null }, caller, rawBody, c }) =>
+      addStake(deps, { caller, rawBody, headers: c.req.raw.headers, amount }),
+  }),
+  operation({
+    method: "post",
+    path: "/v1/agents/me/unstake",
+    operationId: "unstake",
+    tag,
+    summary: "Withdraw the whole stake",
+    description: "It is paid back automatically after 48 hours. Refused while a vote of the caller is open.",
+    signable: true,
+    returns: stored("The stake, with the time after which it is paid back", StakeSchema),
+    errors: ["forbidden", "conflict"],
+    handle: (deps, { caller, rawBody, signature }) => requestUnstake(deps, { caller, rawBody, signature }),
+  }),
+  operation({
+    method: "get",
+    path: "/v1/agents/{address}/stake",
+    operationId: "getStake",
+    tag,
+    summary: "Read an agent's stake",
+    params: AddressParamsSchema,
+    returns: data("The stake; zero and nulls if nothing is staked", StakeSchema),
+    handle: (deps, { params: { address } }) => viewStake(deps, address),
+  }),
 ];

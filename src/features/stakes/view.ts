@@ -9,10 +9,6 @@ import type { Executor } from "../../db/client.js";
 import { lockedUntil, requireIndex, stake } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
 import { AddressViewSchema } from "../../http/schemas.js";
-import type { ParameterReader } from "../protocol/parameters.js";
-
-/** The usual dependencies, and the eligibility stake of future contracts. */
-export type StakeDeps = Deps & { readParameters: ParameterReader };
 
 const AMOUNT = "must be a decimal above 0, with at most 18 decimals and no exponent";
 
@@ -78,7 +74,10 @@ export async function loadStake(db: Executor, agent: Address): Promise<StakeRow 
 }
 
 /** The stake of any address; zero and nulls if it has none. */
-export async function viewStake({ db, readParameters }: StakeDeps, agent: Address): Promise<StakeView> {
+export async function viewStake(
+  { db, readParameters }: Pick<Deps, "db" | "readParameters">,
+  agent: Address,
+): Promise<StakeView> {
   const row = await loadStake(db, agent);
   if (row === null) {
     return { agentId: agent, staked: "0.0", stakedSince: null, eligible: false, releasableAt: null };

@@ -86,80 +86,68 @@ const VOTE_SALT = {
 };
 
 export const voteOperations = [
-  operation(
-    {
-      method: "post",
-      path,
-      operationId: "submitVotes",
-      tag,
-      summary: "Vote on all criteria of a disputed contract",
-      description:
-        "The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally. With `commitment` instead of `votes` the service cannot read the votes either, and the voter has to open them.",
-      paid: true,
-      params,
-      body: VotesBodySchema,
-      returns: stored("The caller's votes by criterion", z.array(VoteSchema), VOTE_SALT),
-      errors: ["not_found", "forbidden", "conflict"],
+  operation({
+    method: "post",
+    path,
+    operationId: "submitVotes",
+    tag,
+    summary: "Vote on all criteria of a disputed contract",
+    description:
+      "The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally. With `commitment` instead of `votes` the service cannot read the votes either, and the voter has to open them.",
+    paid: true,
+    params,
+    body: VotesBodySchema,
+    returns: stored("The caller's votes by criterion", z.array(VoteSchema), VOTE_SALT),
+    errors: ["not_found", "forbidden", "conflict"],
+    handle: (deps, { params: { id }, body: { votes = [], salt, commitment }, caller, rawBody, c }) => {
+      const ballot = commitment === undefined ? { votes, salt } : { commitment };
+      return submitVotes(deps, { id, caller, rawBody, headers: c.req.raw.headers, ballot });
     },
-    (deps) =>
-      ({ params: { id }, body: { votes = [], salt, commitment }, caller, rawBody, c }) => {
-        const ballot = commitment === undefined ? { votes, salt } : { commitment };
-        return submitVotes(deps, { id, caller, rawBody, headers: c.req.raw.headers, ballot });
-      },
-  ),
-  operation(
-    {
-      method: "post",
-      path: `${path}/open`,
-      operationId: "openVote",
-      tag,
-      summary: "Open a vote that was sealed with a commitment",
-      description:
-        "Within a day of the end of the voting window: a vote that is not opened forfeits its bond. Other callers see the votes after the tally.",
-      params,
-      body: OpenVoteBodySchema,
-      returns: stored("The caller's votes by criterion", z.array(VoteSchema)),
-      errors: ["not_found", "forbidden", "conflict"],
+  }),
+  operation({
+    method: "post",
+    path: `${path}/open`,
+    operationId: "openVote",
+    tag,
+    summary: "Open a vote that was sealed with a commitment",
+    description:
+      "Within a day of the end of the voting window: a vote that is not opened forfeits its bond. Other callers see the votes after the tally.",
+    params,
+    body: OpenVoteBodySchema,
+    returns: stored("The caller's votes by criterion", z.array(VoteSchema)),
+    errors: ["not_found", "forbidden", "conflict"],
+    handle: (deps, { params: { id }, body: { votes, salt }, caller, rawBody }) =>
+      openVote(deps, { id, caller, rawBody, votes, salt }),
+  }),
+  operation({
+    method: "get",
+    path,
+    operationId: "listContractVotes",
+    tag,
+    summary: "List the votes on a contract, newest first",
+    description: SEALED_NOTE,
+    longRead: true,
+    params,
+    query: VotePageQuerySchema,
+    returns: body("A page of votes", VoteListSchema),
+    errors: ["not_found"],
+    handle: async (deps, { params: { id }, query, caller }) => {
+      const page = await listVotes(deps, caller, { ...query, contractId: id });
+      if (page.data.length === 0) await loadContract(deps.db, id);
+      return page;
     },
-    (deps) =>
-      ({ params: { id }, body: { votes, salt }, caller, rawBody }) =>
-        openVote(deps, { id, caller, rawBody, votes, salt }),
-  ),
-  operation(
-    {
-      method: "get",
-      path,
-      operationId: "listContractVotes",
-      tag,
-      summary: "List the votes on a contract, newest first",
-      description: SEALED_NOTE,
-      longRead: true,
-      params,
-      query: VotePageQuerySchema,
-      returns: body("A page of votes", VoteListSchema),
-      errors: ["not_found"],
-    },
-    (deps) =>
-      async ({ params: { id }, query, caller }) => {
-        const page = await listVotes(deps, caller, { ...query, contractId: id });
-        if (page.data.length === 0) await loadContract(deps.db, id);
-        return page;
-      },
-  ),
-  operation(
-    {
-      method: "get",
-      path: "/v1/votes",
-      operationId: "listVotes",
-      tag,
-      summary: "List votes, newest first",
-      description: SEALED_NOTE,
-      longRead: true,
-      query: VoteQuerySchema,
-      returns: body("A page of votes", VoteListSchema),
-    },
-    (deps) =>
-      ({ query: { status, ...filter }, caller }) =>
-        listVotes(deps, caller, { ...filter, statuses: status }),
-  ),
+  }),
+  operation({
+    method: "get",
+    path: "/v1/votes",
+    operationId: "listVotes",
+    tag,
+    summary: "List votes, newest first",
+    description: SEALED_NOTE,
+    longRead: true,
+    query: VoteQuerySchema,
+    returns: body("A page of votes", VoteListSchema),
+    handle: (deps, { query: { status, ...filter }, caller }) =>
+      listVotes(deps, caller, { ...filter, statuses: status }),
+  }),
 ];

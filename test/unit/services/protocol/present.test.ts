@@ -1,8 +1,11 @@
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
 import { isoDuration } from "@working-contracts/protocol/time";
 import { expect, it } from "vitest";
-import { createParameterReader } from "../../../../src/features/protocol/parameters.js";
-import { presentLimits, presentParameters } from "../../../../src/features/protocol/routes.js";
+import {
+  createParameterReader,
+  presentLimits,
+  presentParameters,
+} from "../../../../src/features/protocol/routes.js";
 
 it("serves the specification's parameters in the specification's words", () => {
   expect(JSON.stringify(presentParameters(DEFAULT_PARAMETERS))).toBe(
