@@ -54,3 +54,8 @@ export class AppError extends Error {
     return ERROR_STATUS[this.code];
   }
 }
+
+/** `invalid_request` because of one field of the request, which `sentence` names. */
+export function invalidField(path: string, message: string, sentence = `${path}: ${message}.`): AppError {
+  return new AppError("invalid_request", { message: sentence, details: [{ path, message }] });
+}

@@ -33,6 +33,11 @@ export function hasSqlState(error: unknown, state: string): boolean {
   return false;
 }
 
+/** Serialises everything that takes the lock of this name until the transaction ends. */
+export async function lock(tx: Transaction, name: string): Promise<void> {
+  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`);
+}
+
 /** The table of applied migrations is in `app` too, so that a dump of that schema is complete. */
 const MIGRATIONS = {
   migrationsFolder: fileURLToPath(new URL("./migrations", import.meta.url)),

@@ -8,7 +8,7 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, inArray, lte, sql } from "drizzle-orm";
 import type { Executor, Notifications } from "../db/client.js";
 import { event, eventLog } from "../db/schema.js";
-import { AppError } from "../errors.js";
+import { invalidField } from "../errors.js";
 
 /** Postgres channel; payload: the log's newest position. */
 export const EVENTS_APPENDED = "events_appended";
@@ -128,11 +128,7 @@ export async function newestPosition(db: Executor): Promise<bigint> {
 /** A reader ahead of the log has a position in a different log: it would miss events silently. */
 export function requireReached(after: bigint, newest: bigint): void {
   if (after <= newest) return;
-  const message = `is ahead of the log, whose newest event is ${newest}`;
-  throw new AppError("invalid_request", {
-    message: `after: ${message}.`,
-    details: [{ path: "after", message }],
-  });
+  throw invalidField("after", `is ahead of the log, whose newest event is ${newest}`);
 }
 
 /** The next events after a position that match the filter and that the reader may see, in order. */

@@ -79,11 +79,22 @@ export const listOf = <T extends z.ZodType>(schema: T) =>
       .openapi({ description: "Only with limit or cursor, or if there is more" }),
   });
 
+/** A page of a list whose cursors are ids. */
+export interface Page<T> {
+  data: T[];
+  nextCursor: string | null;
+}
+
+/** The page of `items`, which were read with one more than `limit` to see whether there is more. */
+export function pageOf<T extends { id: string }>(items: T[], limit: number): Page<T> {
+  const data = items.slice(0, limit);
+  return { data, nextCursor: data.length < items.length ? (data.at(-1)?.id ?? null) : null };
+}
+
 /** A short list's body: `nextCursor` only if the caller asked for pages, or if there is more. */
 export function shortList<T>(
   query: { limit?: number | undefined; cursor?: string | undefined },
-  data: T[],
-  nextCursor: string | null,
+  { data, nextCursor }: Page<T>,
 ): { data: T[]; nextCursor?: string | null } {
   const isWhole = query.limit === undefined && query.cursor === undefined && nextCursor === null;
   return isWhole ? { data } : { data, nextCursor };

@@ -5,7 +5,7 @@ import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import { listContracts } from "../features/contracts/list-contracts.js";
 import type { ContractView } from "../features/contracts/view.js";
-import { readProfile } from "../features/profiles/profile.js";
+import { readProfile } from "../features/profiles/routes.js";
 import { type MonthView, readEarnings } from "../features/records/read-earnings.js";
 import { type RoleRecord, readRecord } from "../features/records/read-record.js";
 import { readWorkload, type WorkloadView } from "../features/records/read-workload.js";

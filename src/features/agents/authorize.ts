@@ -10,7 +10,7 @@ import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { hashTypedData } from "viem";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { AppError, invalidField } from "../../errors.js";
 import type { ActionHeaders } from "../../http/operation.js";
 import { limitsOfSigned } from "../../payments/relaying-limits.js";
 import { carrySigned, type NewOperation } from "../../relayer/operations.js";
@@ -64,10 +64,8 @@ export async function readSignature(deps: Deps, unsigned: Unsigned): Promise<Act
   const now = deps.clock.now();
   if (deadline === undefined || deadline <= now || deadline > now + MAX_SIGNATURE_VALIDITY) {
     const message = "must be the signed deadline in Unix seconds: in the future, and at most a day ahead";
-    throw new AppError("invalid_request", {
-      message: `Action-Deadline: ${message}. The chain's time is ${isoTime(now)}.`,
-      details: [{ path: "action-deadline", message }],
-    });
+    const sentence = `Action-Deadline: ${message}. The chain's time is ${isoTime(now)}.`;
+    throw invalidField("action-deadline", message, sentence);
   }
   const toSign = await signedAction(deps, unsigned);
   const hash = hashTypedData(actionTypedData(toSign));

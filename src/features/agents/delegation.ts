@@ -4,7 +4,7 @@ import { type AgentAction, actionBits, type Permission } from "@working-contract
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, desc, eq, gt, isNotNull, sql } from "drizzle-orm";
 import { meaningOf } from "../../chain/errors.js";
-import type { Executor, Transaction } from "../../db/client.js";
+import { type Executor, lock, type Transaction } from "../../db/client.js";
 import { challenge, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -167,5 +167,5 @@ export async function awaitRevocation(
 
 /** Serialises issuing and revoking for one address until the transaction ends. */
 export async function lockAddress(tx: Transaction, address: Address): Promise<void> {
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`api-keys:${address}`}, 0))`);
+  await lock(tx, `api-keys:${address}`);
 }

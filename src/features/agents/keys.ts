@@ -2,11 +2,13 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, asc, count, eq, gt, isNotNull, isNull, lte, ne, sql } from "drizzle-orm";
-import { type Executor, NOTIFICATION_LEASE_MS, type Transaction } from "../../db/client.js";
+import { and, asc, eq, gt, isNotNull, isNull, lte, ne, sql } from "drizzle-orm";
+import type { Executor, Transaction } from "../../db/client.js";
+import { NOTIFICATION_LEASE_MS } from "../../db/client.js";
 import { apiKey, challenge, webhook } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { AppError, invalidField } from "../../errors.js";
+import { pageOf } from "../../http/schemas.js";
 import { deriveSecret } from "../../master-key.js";
 import { limitsOfDelegation } from "../../payments/relaying-limits.js";
 import type { GasLimits } from "../../relayer/gas-accounts.js";
@@ -135,20 +137,13 @@ export async function revokeKeys(
         message: `This address has no active key with the id ${keyId}.`,
       });
     }
-    if ((await activeKeys(tx, address)) === 0) await endDelegation(tx, deps, proof);
+    const isActive = and(eq(apiKey.address, address), isNull(apiKey.revokedAt));
+    if ((await tx.$count(apiKey, isActive)) === 0) await endDelegation(tx, deps, proof);
     return revoked.length;
   });
   // From then on no process accepts the keys (key-owners.ts).
   if (revokedCount > 0) await delay(NOTIFICATION_LEASE_MS);
   return { address, revokedCount };
-}
-
-async function activeKeys(tx: Transaction, address: Address): Promise<number> {
-  const [row] = await tx
-    .select({ count: count() })
-    .from(apiKey)
-    .where(and(eq(apiKey.address, address), isNull(apiKey.revokedAt)));
-  return row?.count ?? 0;
 }
 
 /** The newest sign-in counts alone: an older one that allows more could still be registered by whoever stole it. */
@@ -213,13 +208,6 @@ async function isDelegated(db: Executor, { address, grant }: AddressProof): Prom
   );
 }
 
-export interface KeyMetadata {
-  id: string;
-  label: string | null;
-  createdAt: string;
-  revokedAt: string | null;
-}
-
 /** Keys of a response without `limit`. */
 const MAX_LISTED = 1_000;
 
@@ -234,13 +222,10 @@ export async function listKeys(
     limit = MAX_LISTED,
     cursor,
   }: { address: Address; limit?: number | undefined; cursor?: string | undefined },
-): Promise<{ keys: KeyMetadata[]; nextCursor: string | null }> {
-  if (cursor !== undefined && (await keyOf(db, address, cursor)) === undefined) {
-    const message = "names no key of this address; use the nextCursor of a response";
-    throw new AppError("invalid_request", {
-      message: `cursor: ${message}.`,
-      details: [{ path: "cursor", message }],
-    });
+) {
+  const isOwn = eq(apiKey.address, address);
+  if (cursor !== undefined && (await db.$count(apiKey, and(isOwn, eq(apiKey.id, cursor)))) === 0) {
+    throw invalidField("cursor", "names no key of this address; use the nextCursor of a response");
   }
   const after =
     cursor === undefined
@@ -249,25 +234,14 @@ export async function listKeys(
   const rows = await db
     .select()
     .from(apiKey)
-    .where(and(eq(apiKey.address, address), after))
+    .where(and(isOwn, after))
     .orderBy(asc(apiKey.createdAt), asc(apiKey.id))
     .limit(limit + 1);
-  const page = rows.slice(0, limit);
-  return {
-    keys: page.map(({ id, label, createdAt, revokedAt }) => ({
-      id,
-      label,
-      createdAt: createdAt.toISOString(),
-      revokedAt: revokedAt?.toISOString() ?? null,
-    })),
-    nextCursor: page.length < rows.length ? (page.at(-1)?.id ?? null) : null,
-  };
-}
-
-async function keyOf(db: Executor, address: Address, id: string) {
-  const [row] = await db
-    .select({ id: apiKey.id })
-    .from(apiKey)
-    .where(and(eq(apiKey.id, id), eq(apiKey.address, address)));
-  return row;
+  const keys = rows.map(({ id, label, createdAt, revokedAt }) => ({
+    id,
+    label,
+    createdAt: createdAt.toISOString(),
+    revokedAt: revokedAt?.toISOString() ?? null,
+  }));
+  return pageOf(keys, limit);
 }

@@ -8,7 +8,7 @@ import {
   type Permission,
 } from "@working-contracts/protocol/challenge-text";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { AppError } from "../../errors.js";
+import { invalidField } from "../../errors.js";
 import { body, created, data, IdempotencyKeySchema, operation } from "../../http/operation.js";
 import {
   AddressParamsSchema,
@@ -102,11 +102,7 @@ function permissionOf(
   if (operatorUntil === undefined) return { actions, until: 0 };
   const until = Math.floor(operatorUntil.getTime() / 1000);
   if (until > now) return { actions, until };
-  const message = "must be in the future";
-  throw new AppError("invalid_request", {
-    message: `operatorUntil: ${message}.`,
-    details: [{ path: "operatorUntil", message }],
-  });
+  throw invalidField("operatorUntil", "must be in the future");
 }
 
 const tag = "Agents";
@@ -168,9 +164,7 @@ export const agentOperations = [
     summary: "List the caller's API keys, oldest first",
     query: PageQuerySchema,
     returns: body("Metadata of active and revoked keys", KeyListSchema),
-    handle: async (deps, { query, caller }) => {
-      const { keys, nextCursor } = await listKeys(deps.db, { address: caller, ...query });
-      return shortList(query, keys, nextCursor);
-    },
+    handle: async (deps, { query, caller }) =>
+      shortList(query, await listKeys(deps.db, { address: caller, ...query })),
   }),
 ];

@@ -1,6 +1,6 @@
 /** The Merkle trees over the checkpoints of contracts: a cache, and the lock that keeps an anchored root complete. */
 import { desc, eq, sql } from "drizzle-orm";
-import type { Executor, Transaction } from "../../db/client.js";
+import { type Executor, lock, type Transaction } from "../../db/client.js";
 import { checkpoint } from "../../db/schema.js";
 import { buildTree, type CheckpointRow, type CheckpointTree } from "./merkle.js";
 
@@ -93,5 +93,5 @@ async function readLeaves(db: Executor, contractId: string, count: number): Prom
  * refused once such an operation is stored. So the anchored root covers every accepted checkpoint.
  */
 export async function lockCheckpoints(tx: Transaction, contractId: string): Promise<void> {
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`checkpoints:${contractId}`}, 0))`);
+  await lock(tx, `checkpoints:${contractId}`);
 }

@@ -7,8 +7,8 @@ import { and, asc, eq, gt, lte } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { checkpoint } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
-import { HexViewSchema } from "../../http/schemas.js";
+import { AppError, invalidField } from "../../errors.js";
+import { HexViewSchema, type Page } from "../../http/schemas.js";
 import { createSlots } from "../../slots.js";
 import { loadContract } from "../contracts/view.js";
 import { readLastCheckpoint } from "./checkpoint-trees.js";
@@ -60,12 +60,12 @@ const START = { position: -1, totalBytes: 0 };
 export async function listCheckpoints(
   db: Executor,
   { contractId, limit, cursor }: { contractId: Address; limit: number; cursor?: string | undefined },
-): Promise<{ checkpoints: CheckpointView[]; nextCursor: string | null }> {
+): Promise<Page<CheckpointView>> {
   const after = cursor === undefined ? START : await placeOf(db, contractId, cursor);
   const rows = await readAfter(db, { contractId, after, limit });
   const end = rows.at(-1);
   const isLast = end?.position === (await readLastCheckpoint(db, contractId))?.position;
-  return { checkpoints: rows.map(toCheckpoint), nextCursor: isLast ? null : (end?.id ?? null) };
+  return { data: rows.map(toCheckpoint), nextCursor: isLast ? null : (end?.id ?? null) };
 }
 
 /** Of all streams two pages are read at a time, which leaves the processor to writes. */
@@ -108,11 +108,7 @@ async function placeOf(db: Executor, contractId: string, id: string): Promise<ty
     .from(checkpoint)
     .where(and(eq(checkpoint.contractId, contractId), eq(checkpoint.id, id)));
   if (row !== undefined) return row;
-  const message = "names no checkpoint of this contract; use the nextCursor of a response";
-  throw new AppError("invalid_request", {
-    message: `cursor: ${message}.`,
-    details: [{ path: "cursor", message }],
-  });
+  throw invalidField("cursor", "names no checkpoint of this contract; use the nextCursor of a response");
 }
 
 export const CheckpointProofSchema = z

@@ -99,8 +99,10 @@ export const checkpointOperations = [
         const stream = Readable.toWeb(Readable.from(prepend(first.value, text))) as ReadableStream;
         return c.body(stream as globalThis.ReadableStream, 200, { "Content-Type": "application/json" });
       }
-      const page = await listCheckpoints(db, { contractId: id, limit: limit ?? LIMITS.pageSize, cursor });
-      return c.json({ data: page.checkpoints, nextCursor: page.nextCursor }, 200);
+      return c.json(
+        await listCheckpoints(db, { contractId: id, limit: limit ?? LIMITS.pageSize, cursor }),
+        200,
+      );
     },
   }),
   operation({

@@ -1,17 +1,19 @@
 /** Complaints about the other party (docs/rules.md 53): filed and read over HTTP, resolved by the operator; no money moves. */
 
+import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { complaintCall } from "@working-contracts/protocol/signed-action";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
-import { and, asc, count, eq, sql } from "drizzle-orm";
-import type { Database, Executor, Transaction } from "../../db/client.js";
+import { and, asc, eq, sql } from "drizzle-orm";
+import { type Database, type Executor, lock, type Transaction } from "../../db/client.js";
 import { complaint, event } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { AppError, invalidField } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/log.js";
 import type { ActionHeaders } from "../../http/operation.js";
+import { type Page, pageOf } from "../../http/schemas.js";
 import { readSignature, signatureMissing } from "../agents/authorize.js";
 import { mayComplain } from "../agents/delegation.js";
 import { loadContractForAction } from "../contracts/load-for-action.js";
@@ -21,18 +23,21 @@ export const COMPLAINT_STATUSES = ["pending", "upheld", "dismissed"] as const;
 export type ComplaintStatus = (typeof COMPLAINT_STATUSES)[number];
 
 /** A Complaint as the API shows it (spec.md, "Complaint"). */
-export interface ComplaintView {
-  id: string;
-  contractId: string;
-  filedByRole: "client" | "worker";
-  evidence: Record<string, unknown>;
-  status: ComplaintStatus;
-  filedAt: string;
-  resolvedAt: string | null;
-  resolutionNote: string | null;
-}
+export const ComplaintSchema = z
+  .object({
+    id: z.string(),
+    contractId: z.string(),
+    filedByRole: z.enum(["client", "worker"]),
+    evidence: z.record(z.string(), z.unknown()),
+    status: z.enum(COMPLAINT_STATUSES),
+    filedAt: z.iso.datetime(),
+    resolvedAt: z.iso.datetime().nullable(),
+    resolutionNote: z.string().nullable(),
+  })
+  .openapi("Complaint");
+export type ComplaintView = z.infer<typeof ComplaintSchema>;
 
-export function toComplaint(row: typeof complaint.$inferSelect): ComplaintView {
+export function toComplaint(row: ComplaintRow): ComplaintView {
   return {
     id: row.id,
     contractId: row.contractId,
@@ -79,7 +84,7 @@ export async function fileComplaint(
   });
 
   return db.transaction(async (tx) => {
-    await lockComplaints(tx, id);
+    await lock(tx, `complaints:${id}`);
     const [first] = await tx.select().from(complaint).where(eq(complaint.id, complaintId));
     if (first !== undefined) return toComplaint(first);
     const now = clock.now();
@@ -97,7 +102,7 @@ export async function fileComplaint(
         filedAt: await nextFilingTime(tx, id, now),
       })
       .returning();
-    const filed = toComplaint(stored as typeof complaint.$inferSelect);
+    const filed = toComplaint(stored as ComplaintRow);
     await stageEvent(tx, {
       type: "complaint.filed",
       contractId: id,
@@ -147,16 +152,9 @@ function requireOpenWindow({ chain }: ContractRow, now: number): void {
   });
 }
 
-async function lockComplaints(tx: Transaction, contractId: string): Promise<void> {
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`complaints:${contractId}`}, 0))`);
-}
-
 async function assertBelowLimit(tx: Transaction, contractId: string, role: Role): Promise<void> {
-  const [row] = await tx
-    .select({ filed: count() })
-    .from(complaint)
-    .where(and(eq(complaint.contractId, contractId), eq(complaint.filedByRole, role)));
-  if ((row?.filed ?? 0) < LIMITS.complaintsPerRole) return;
+  const ofRole = and(eq(complaint.contractId, contractId), eq(complaint.filedByRole, role));
+  if ((await tx.$count(complaint, ofRole)) < LIMITS.complaintsPerRole) return;
   throw new AppError("too_many_complaints", {
     message: `The ${role} of this contract has filed ${LIMITS.complaintsPerRole} complaints, the maximum.`,
     retryable: false,
@@ -173,47 +171,36 @@ async function nextFilingTime(tx: Transaction, contractId: string, now: number):
   return new Date(Math.max(now * 1000, latest + 1));
 }
 
+/** Complaints of a contract: the maximum. */
+const MAX_LISTED = 2 * LIMITS.complaintsPerRole;
+
 /**
- * Complaints about both parties, oldest first: all of them (at most 20), or a page after the one named by `cursor`.
- * Throws `invalid_request` if the cursor names none of this contract.
+ * Complaints about both parties, oldest first: all of them, or a page after the one named by `cursor`. Throws
+ * `invalid_request` if the cursor names none of this contract.
  */
 export async function listComplaints(
   db: Executor,
   {
     contractId,
-    limit,
+    limit = MAX_LISTED,
     cursor,
   }: { contractId: Address; limit?: number | undefined; cursor?: string | undefined },
-): Promise<{ complaints: ComplaintView[]; nextCursor: string | null }> {
-  if (cursor !== undefined) await requireComplaint(db, contractId, cursor);
+): Promise<Page<ComplaintView>> {
+  const isHere = eq(complaint.contractId, contractId);
+  if (cursor !== undefined && (await db.$count(complaint, and(isHere, eq(complaint.id, cursor)))) === 0) {
+    throw invalidField("cursor", "names no complaint of this contract; use the nextCursor of a response");
+  }
   const after =
     cursor === undefined
       ? undefined
       : sql`(${complaint.filedAt}, ${complaint.id}) > (select filed_at, id from ${complaint} where id = ${cursor})`;
-  const query = db
+  const rows = await db
     .select()
     .from(complaint)
-    .where(and(eq(complaint.contractId, contractId), after))
-    .orderBy(asc(complaint.filedAt), asc(complaint.id));
-  const rows = await (limit === undefined ? query : query.limit(limit + 1));
-  const page = limit === undefined ? rows : rows.slice(0, limit);
-  return {
-    complaints: page.map(toComplaint),
-    nextCursor: page.length < rows.length ? (page.at(-1)?.id ?? null) : null,
-  };
-}
-
-async function requireComplaint(db: Executor, contractId: string, id: string): Promise<void> {
-  const [row] = await db
-    .select({ id: complaint.id })
-    .from(complaint)
-    .where(and(eq(complaint.contractId, contractId), eq(complaint.id, id)));
-  if (row !== undefined) return;
-  const message = "names no complaint of this contract; use the nextCursor of a response";
-  throw new AppError("invalid_request", {
-    message: `cursor: ${message}.`,
-    details: [{ path: "cursor", message }],
-  });
+    .where(and(isHere, after))
+    .orderBy(asc(complaint.filedAt), asc(complaint.id))
+    .limit(limit + 1);
+  return pageOf(rows.map(toComplaint), limit);
 }
 
 export type ComplaintRow = typeof complaint.$inferSelect;

@@ -5,7 +5,7 @@ import { body, created, IdempotencyKeySchema, operation, resourceId } from "../.
 import { JsonObjectSchema, listOf, PageQuerySchema, shortList } from "../../http/schemas.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
-import { COMPLAINT_STATUSES, type ComplaintView, fileComplaint, listComplaints } from "./complaints.js";
+import { ComplaintSchema, fileComplaint, listComplaints } from "./complaints.js";
 
 const tag = "Complaints";
 const path = "/v1/contracts/{id}/complaints";
@@ -14,19 +14,6 @@ const params = ContractParamsSchema;
 const ComplaintBodySchema = z
   .object({ evidence: JsonObjectSchema(LIMITS.evidenceBytes) })
   .openapi("FileComplaint");
-
-const ComplaintSchema = z
-  .object({
-    id: z.string(),
-    contractId: z.string(),
-    filedByRole: z.enum(["client", "worker"]),
-    evidence: z.record(z.string(), z.unknown()),
-    status: z.enum(COMPLAINT_STATUSES),
-    filedAt: z.iso.datetime(),
-    resolvedAt: z.iso.datetime().nullable(),
-    resolutionNote: z.string().nullable(),
-  })
-  .openapi("Complaint") satisfies z.ZodType<ComplaintView>;
 
 export const complaintOperations = [
   operation({
@@ -43,14 +30,7 @@ export const complaintOperations = [
     errors: ["forbidden", "not_found", "conflict", "too_many_complaints"],
     handle: (deps, call) => {
       const { params, body, caller, signature } = call;
-      const { evidence } = body;
-      return fileComplaint(deps, {
-        id: params.id,
-        caller,
-        complaintId: resourceId(call),
-        evidence,
-        signature,
-      });
+      return fileComplaint(deps, { ...params, ...body, caller, complaintId: resourceId(call), signature });
     },
   }),
   operation({
@@ -68,8 +48,7 @@ export const complaintOperations = [
     errors: ["not_found"],
     handle: async ({ db }, { params: { id }, query }) => {
       await loadContract(db, id);
-      const { complaints, nextCursor } = await listComplaints(db, { contractId: id, ...query });
-      return shortList(query, complaints, nextCursor);
+      return shortList(query, await listComplaints(db, { contractId: id, ...query }));
     },
   }),
 ];

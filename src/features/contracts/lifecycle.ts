@@ -4,7 +4,7 @@ import { depositsOf, disputeBond } from "@working-contracts/protocol/ledger";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Transaction } from "../../db/client.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { AppError, invalidField } from "../../errors.js";
 import type { ActionHeaders } from "../../http/operation.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import type { PaidAction, StoredResponse } from "../../payments/relayed-call.js";
@@ -119,11 +119,8 @@ export function requireAcceptor({ chain }: ContractRow, caller: Address): void {
 /** Throws 400 if the contract names no one, otherwise as {@link requireAcceptor}. */
 function requireDecliner(row: ContractRow, caller: Address): void {
   if (row.chain.namedCounterparty === null) {
-    const message = "accept: must be true: the contract is open to anyone, so there is nothing to decline";
-    throw new AppError("invalid_request", {
-      message,
-      details: [{ path: "accept", message: "must be true" }],
-    });
+    const sentence = "accept: must be true: the contract is open to anyone, so there is nothing to decline";
+    throw invalidField("accept", "must be true", sentence);
   }
   requireAcceptor(row, caller);
 }

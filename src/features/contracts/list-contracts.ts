@@ -8,7 +8,7 @@ import { prepareShapes } from "../../db/client.js";
 import { requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { invalidField } from "../../errors.js";
 import type { Reader } from "../../slots.js";
 import { partitionsOf, statusSql } from "./status-sql.js";
 import { areCommon, hasWords, inSearchQueue, isAmongMatches, toQuery, wordsOf } from "./text-search.js";
@@ -286,8 +286,6 @@ function decodeCursor(sort: Sort, cursor: string): { key: string; id: string } {
   } catch {
     // Refused below.
   }
-  throw new AppError("invalid_request", {
-    message: "cursor: is not a nextCursor of this list and sort order; restart without a cursor",
-    details: [{ path: "cursor", message: "is not a nextCursor of this list and sort order" }],
-  });
+  const message = "is not a nextCursor of this list and sort order";
+  throw invalidField("cursor", message, `cursor: ${message}; restart without a cursor`);
 }

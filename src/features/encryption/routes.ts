@@ -1,11 +1,23 @@
-/** Keys and shares with which agents read references that the service cannot (docs/rules.md 68). */
+/**
+ * Keys and shares with which agents read references that the service cannot (docs/rules.md 68). Readers check the agent's
+ * signature of a key, so the service cannot put in another.
+ */
 import { z } from "@hono/zod-openapi";
+import { encryptionKeyText } from "@working-contracts/protocol/encryption";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import type { Address } from "@working-contracts/protocol/types";
+import { and, asc, eq, sql } from "drizzle-orm";
+import { hashMessage } from "viem";
+import { verifyMessage } from "viem/utils";
+import { draw, vote } from "../../db/onchain.js";
+import { deliveryShare, encryptionKey, keyRelease } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
 import { data, operation } from "../../http/operation.js";
 import { AddressParamsSchema, AddressSchema, AddressViewSchema } from "../../http/schemas.js";
+import { verifySignature } from "../agents/verify-signature.js";
+import { loadContractForAction, requireStatus } from "../contracts/load-for-action.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
-import { type EncryptionKeyView, publishKey, readKey } from "./keys.js";
-import { type ShareView, shareDelivery, sharesFor } from "./shares.js";
 
 const EncryptionKeyBodySchema = z
   .object({
@@ -30,7 +42,8 @@ const EncryptionKeySchema = z
     signature: z.string().nullable().openapi({ description: "Proves that the key is the agent's own" }),
     publishedAt: z.iso.datetime().nullable(),
   })
-  .openapi("EncryptionKey") satisfies z.ZodType<EncryptionKeyView>;
+  .openapi("EncryptionKey");
+type EncryptionKeyView = z.infer<typeof EncryptionKeySchema>;
 
 const ShareBodySchema = z
   .object({
@@ -54,7 +67,115 @@ const ShareSchema = z
     jwe: z.string(),
     sharedAt: z.iso.datetime(),
   })
-  .openapi("DeliveryShare") satisfies z.ZodType<ShareView>;
+  .openapi("DeliveryShare");
+type ShareView = z.infer<typeof ShareSchema>;
+
+/** Stores the caller's key in place of an earlier one. Throws `invalid_signature` unless the caller signed it. */
+async function publishKey(
+  { db, publicClient, deployment }: Pick<Deps, "db" | "publicClient" | "deployment">,
+  { caller, key, signature }: { caller: Address; key: string; signature: string },
+): Promise<EncryptionKeyView> {
+  const { domain, chainId } = deployment;
+  const message = encryptionKeyText({ domain, chainId, address: caller, key });
+  const verdict = await verifySignature(publicClient, {
+    address: caller,
+    hash: hashMessage(message),
+    signature,
+  });
+  if (!verdict.ok) {
+    throw new AppError("invalid_signature", {
+      message: "The signature is not that of your address over the text that publishes this key.",
+      details: { message },
+    });
+  }
+  // Whoever seals a delivery checks the signature without a node, as it cannot do for a contract wallet (ERC-1271).
+  if (!(await verifyMessage({ address: caller, message, signature: verdict.signature }))) {
+    throw new AppError("invalid_signature", {
+      message: "Contract wallets cannot publish encryption keys: senders cannot check their signatures.",
+    });
+  }
+  const row = { key, signature: verdict.signature, publishedAt: new Date() };
+  await db
+    .insert(encryptionKey)
+    .values({ agent: caller, ...row })
+    .onConflictDoUpdate({ target: encryptionKey.agent, set: row });
+  return { address: caller, key, signature: row.signature, publishedAt: row.publishedAt.toISOString() };
+}
+
+/** The agent's key; null fields if it has published none. */
+async function readKey({ db }: Pick<Deps, "db">, agent: Address): Promise<EncryptionKeyView> {
+  const [row] = await db.select().from(encryptionKey).where(eq(encryptionKey.agent, agent));
+  return {
+    address: agent,
+    key: row?.key ?? null,
+    signature: row?.signature ?? null,
+    publishedAt: row?.publishedAt.toISOString() ?? null,
+  };
+}
+
+/**
+ * Stores what a party encrypted for a Backup Agent, in place of what it shared before; the same text again keeps its
+ * first time. Refuses with 404, 403 (not a
+ * party; the recipient was not drawn, has not voted and has not asked for the keys) and 409 (not disputed).
+ */
+async function shareDelivery(
+  { db, clock }: Pick<Deps, "db" | "clock">,
+  { id, caller, recipient, jwe }: { id: Address; caller: Address; recipient: Address; jwe: string },
+): Promise<ShareView> {
+  const row = await loadContractForAction(db, id);
+  if (caller !== row.chain.client && caller !== row.chain.worker)
+    throw new AppError("forbidden", { message: "Only the contract's client and worker share its delivery." });
+  requireStatus(row, "disputed", clock.now());
+  const { rows } = await db.execute<{ asked: boolean }>(sql`
+    select exists (select 1 from ${keyRelease}
+        where ${keyRelease.contractId} = ${id} and ${keyRelease.releasedTo} = ${recipient})
+      or exists (select 1 from ${draw} where ${draw.contractId} = ${id} and ${draw.backupAgent} = ${recipient})
+      or exists (select 1 from ${vote} where ${vote.contractId} = ${id} and ${vote.backupAgent} = ${recipient})
+      as asked`);
+  if (rows[0]?.asked !== true) {
+    throw new AppError("forbidden", {
+      message: `${recipient} is not a Backup Agent of this dispute: it was not drawn, has not voted and has not asked for the keys.`,
+    });
+  }
+  const [stored] = await db
+    .insert(deliveryShare)
+    .values({ contractId: id, recipient, sender: caller, jwe, sharedAt: new Date() })
+    .onConflictDoUpdate({
+      target: [deliveryShare.contractId, deliveryShare.recipient, deliveryShare.sender],
+      set: {
+        jwe,
+        sharedAt: sql`case when ${deliveryShare.jwe} = excluded.jwe then ${deliveryShare.sharedAt} else excluded.shared_at end`,
+      },
+    })
+    .returning();
+  return toShare(stored as ShareRow);
+}
+
+/** Shares with the caller: at most one of each party. */
+async function sharesFor(
+  { db }: Pick<Deps, "db">,
+  { id, caller }: { id: Address; caller: Address },
+): Promise<ShareView[]> {
+  await loadContractForAction(db, id);
+  const rows = await db
+    .select()
+    .from(deliveryShare)
+    .where(and(eq(deliveryShare.contractId, id), eq(deliveryShare.recipient, caller)))
+    .orderBy(asc(deliveryShare.sender));
+  return rows.map(toShare);
+}
+
+type ShareRow = typeof deliveryShare.$inferSelect;
+
+function toShare({ contractId, recipient, sender, jwe, sharedAt }: ShareRow): ShareView {
+  return {
+    contractId: contractId as Address,
+    recipient: recipient as Address,
+    sender: sender as Address,
+    jwe,
+    sharedAt: sharedAt.toISOString(),
+  };
+}
 
 const tag = "Reference keys";
 const sharesPath = "/v1/contracts/{id}/delivery/shares";

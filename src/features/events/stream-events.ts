@@ -2,6 +2,8 @@
 
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
+import { sql } from "drizzle-orm";
+import type { Executor } from "../../db/client.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import {
@@ -13,7 +15,16 @@ import {
   toEvent,
 } from "../../events/log.js";
 import { createSlots } from "../../slots.js";
-import { isParty } from "../agents/party.js";
+
+/** Whether the agent has something at stake, as a party to a contract that has not ended or by a stake: room is kept for it that free addresses cannot take. */
+export async function isParty(db: Executor, agent: Address): Promise<boolean> {
+  const isOpen = sql`phase <> 'none' and ended_at is null and not settled`;
+  const { rows } = await db.execute<{ party: boolean }>(sql`
+    select exists (select 1 from onchain.working_contract where client = ${agent} and ${isOpen})
+      or exists (select 1 from onchain.working_contract where worker = ${agent} and ${isOpen})
+      or exists (select 1 from onchain.stake where agent = ${agent} and amount > 0) as party`);
+  return rows[0]?.party === true;
+}
 
 export interface StreamRequest {
   caller: Address;

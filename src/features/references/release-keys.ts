@@ -1,31 +1,48 @@
 /** Releases the keys of encrypted references to those who may read them, and logs it (docs/rules.md 34). */
+import { z } from "@hono/zod-openapi";
 import { escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
 import { seatsOpenAt, statusOf } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, gte, lt, sql } from "drizzle-orm";
 import { parseEther } from "viem";
+import { lock } from "../../db/client.js";
 import { keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/log.js";
+import { AddressViewSchema, type Page, pageOf } from "../../http/schemas.js";
 import { loadContractForAction } from "../contracts/load-for-action.js";
 import { type ContractRow, factsOf } from "../contracts/view.js";
 import { type ReferenceField, readReferenceKey } from "./vault.js";
 
-export type ReleaseRole = "client" | "worker" | "backup-agent";
+const FieldSchema = z.enum(["supplementaryMaterials", "delivery"]);
 
-/** A symmetric key as a JWK (RFC 7517); `kid` is the one in the header of the JWE that it opens. */
-export interface ReferenceJwk {
-  kty: "oct";
-  alg: "A256GCM";
-  use: "enc";
-  kid: string;
-  k: string;
-  field: ReferenceField;
-}
+/** A symmetric key as a JWK (RFC 7517). */
+export const ReferenceKeySchema = z
+  .object({
+    kty: z.literal("oct"),
+    alg: z.literal("A256GCM"),
+    use: z.literal("enc"),
+    kid: z.string().openapi({ description: "Equals `kid` in the header of the JWE that the key decrypts" }),
+    k: z.string().openapi({ description: "The key, base64url" }),
+    field: FieldSchema.openapi({ description: "The Contract's field that the key decrypts" }),
+  })
+  .openapi("ReferenceKey");
+export type ReferenceJwk = z.infer<typeof ReferenceKeySchema>;
+
+export const KeyReleaseSchema = z
+  .object({
+    id: z.string(),
+    field: FieldSchema,
+    releasedTo: AddressViewSchema,
+    role: z.enum(["client", "worker", "backup-agent"]),
+    releasedAt: z.iso.datetime(),
+  })
+  .openapi("KeyRelease");
+export type KeyReleaseView = z.infer<typeof KeyReleaseSchema>;
 
 interface Entitlement {
-  role: ReleaseRole;
+  role: KeyReleaseView["role"];
   fields: ReferenceField[];
 }
 
@@ -59,8 +76,7 @@ async function logRelease(
 ): Promise<void> {
   const { id: contractId, client, worker } = row.chain;
   await db.transaction(async (tx) => {
-    const lock = `key-releases:${contractId}:${caller}`;
-    await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`);
+    await lock(tx, `key-releases:${contractId}:${caller}`);
     const recent = await tx
       .select({ field: keyRelease.field })
       .from(keyRelease)
@@ -151,19 +167,11 @@ function toJwk({ id, field, key }: { id: Address; field: ReferenceField; key: Ui
   };
 }
 
-export interface KeyReleaseView {
-  id: string;
-  field: ReferenceField;
-  releasedTo: Address;
-  role: ReleaseRole;
-  releasedAt: string;
-}
-
 /** A page of releases, newest first. Throws 404, and 403 for everyone except client and worker. */
 export async function listReleases(
   { db }: Pick<Deps, "db">,
   { id, caller, limit, before }: { id: Address; caller: Address; limit: number; before?: bigint | undefined },
-): Promise<{ releases: KeyReleaseView[]; nextCursor: string | null }> {
+): Promise<Page<KeyReleaseView>> {
   const { chain } = await loadContractForAction(db, id);
   if (caller !== chain.client && caller !== chain.worker) {
     throw new AppError("forbidden", { message: "Only the contract's client and worker may read this." });
@@ -174,15 +182,12 @@ export async function listReleases(
     .where(and(eq(keyRelease.contractId, id), before === undefined ? undefined : lt(keyRelease.id, before)))
     .orderBy(desc(keyRelease.id))
     .limit(limit + 1);
-  const page = rows.slice(0, limit);
-  return {
-    releases: page.map((row) => ({
-      id: row.id.toString(),
-      field: row.field as ReferenceField,
-      releasedTo: row.releasedTo as Address,
-      role: row.role as ReleaseRole,
-      releasedAt: row.releasedAt.toISOString(),
-    })),
-    nextCursor: page.length < rows.length ? (page.at(-1)?.id.toString() ?? null) : null,
-  };
+  const releases = rows.map((row) => ({
+    id: row.id.toString(),
+    field: row.field as ReferenceField,
+    releasedTo: row.releasedTo as Address,
+    role: row.role as KeyReleaseView["role"],
+    releasedAt: row.releasedAt.toISOString(),
+  }));
+  return pageOf(releases, limit);
 }

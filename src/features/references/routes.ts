@@ -3,35 +3,12 @@
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { body, data, operation } from "../../http/operation.js";
-import { AddressViewSchema, PageQuerySchema } from "../../http/schemas.js";
+import { PageQuerySchema } from "../../http/schemas.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
-import { type KeyReleaseView, listReleases, type ReferenceJwk, releaseKeys } from "./release-keys.js";
-
-const FieldSchema = z.enum(["supplementaryMaterials", "delivery"]);
-
-const JwkSchema = z
-  .object({
-    kty: z.literal("oct"),
-    alg: z.literal("A256GCM"),
-    use: z.literal("enc"),
-    kid: z.string().openapi({ description: "Equals `kid` in the header of the JWE that the key decrypts" }),
-    k: z.string().openapi({ description: "The key, base64url" }),
-    field: FieldSchema.openapi({ description: "The Contract's field that the key decrypts" }),
-  })
-  .openapi("ReferenceKey") satisfies z.ZodType<ReferenceJwk>;
+import { KeyReleaseSchema, listReleases, ReferenceKeySchema, releaseKeys } from "./release-keys.js";
 
 /** A JWK Set (RFC 7517). */
-export const KeySetSchema = z.object({ keys: z.array(JwkSchema) }).openapi("ReferenceKeySet");
-
-export const KeyReleaseSchema = z
-  .object({
-    id: z.string(),
-    field: FieldSchema,
-    releasedTo: AddressViewSchema,
-    role: z.enum(["client", "worker", "backup-agent"]),
-    releasedAt: z.iso.datetime(),
-  })
-  .openapi("KeyRelease") satisfies z.ZodType<KeyReleaseView>;
+export const KeySetSchema = z.object({ keys: z.array(ReferenceKeySchema) }).openapi("ReferenceKeySet");
 
 export const KeyReleaseListSchema = z
   .object({ data: z.array(KeyReleaseSchema), nextCursor: z.string().nullable() })
@@ -78,9 +55,6 @@ export const referenceOperations = [
     query: KeyReleaseQuerySchema,
     returns: body("One page of releases", KeyReleaseListSchema),
     errors: ["forbidden", "not_found"],
-    handle: async (deps, { params: { id }, query, caller }) => {
-      const { releases, nextCursor } = await listReleases(deps, { id, caller, ...query });
-      return { data: releases, nextCursor };
-    },
+    handle: (deps, { params: { id }, query, caller }) => listReleases(deps, { id, caller, ...query }),
   }),
 ];

@@ -8,7 +8,7 @@ import { and, desc, type SQL, sql } from "drizzle-orm";
 import { prepareShapes } from "../../db/client.js";
 import { requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { invalidField } from "../../errors.js";
 import { phasesOf, statusSql } from "../contracts/status-sql.js";
 import { criterion, shownVotes, tallied, toVote, type VoteRow, VoteSchema } from "./view.js";
 
@@ -112,8 +112,5 @@ function decodeCursor(cursor: string) {
     // Refused below.
   }
   const message = "is not a nextCursor of this list; restart without a cursor";
-  throw new AppError("invalid_request", {
-    message: `cursor: ${message}`,
-    details: [{ path: "cursor", message }],
-  });
+  throw invalidField("cursor", message, `cursor: ${message}`);
 }

@@ -8,7 +8,7 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq } from "drizzle-orm";
 import { vote } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { AppError, invalidField } from "../../errors.js";
 import type { StoredResponse } from "../../payments/relayed-call.js";
 import { openVoteOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
@@ -50,10 +50,8 @@ export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse
       const packed = packBallot(votes, row.chain.criteriaCount);
       const sealed = { chainId: deployment.chainId, escrow: id, voter: caller, votes: packed, salt };
       if (voteCommitment(sealed) !== ballot.commitment) {
-        throw new AppError("invalid_request", {
-          message: "salt: does not open your sealed vote with these votes",
-          details: [{ path: "salt", message: "does not open your sealed vote with these votes" }],
-        });
+        const message = "does not open your sealed vote with these votes";
+        throw invalidField("salt", message, `salt: ${message}`);
       }
       const notAfter = openingEndsAt(row) - 1;
       const opening = { escrow: id, caller, backupAgent: caller, votes: packed, salt, requestHash, notAfter };

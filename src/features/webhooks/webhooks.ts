@@ -2,17 +2,17 @@
 import type { EventType } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, asc, count, eq, gt, sql } from "drizzle-orm";
+import { and, asc, eq, gt, sql } from "drizzle-orm";
 import type { Config } from "../../config.js";
-import { ADVISORY_LOCKS, type Executor, type Transaction } from "../../db/client.js";
+import { ADVISORY_LOCKS, type Executor, lock, type Transaction } from "../../db/client.js";
 import { webhook, webhookRetry } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { AppError, invalidField } from "../../errors.js";
 import { newestPosition, readPosition, requireReached } from "../../events/log.js";
 import { MAX_RETRIES, wakeSql } from "../../webhooks/deliveries.js";
 import { createSecret, readSecret } from "../../webhooks/signing.js";
 import { checkTarget, TargetRefused } from "../../webhooks/target.js";
-import { isParty } from "../agents/party.js";
+import { isParty } from "../events/stream-events.js";
 import type { WebhookView } from "./schema.js";
 
 export interface WebhookDraft {
@@ -35,11 +35,10 @@ export async function createWebhook(
   await requireTarget(config, draft.url);
   const { secret, stored } = await createSecret(id, config);
   return db.transaction(async (tx) => {
-    await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`webhooks:${caller}`}, 0))`);
+    await lock(tx, `webhooks:${caller}`);
     const [first] = await selectWebhooks(tx, caller, id);
     if (first !== undefined) return { ...toWebhook(first), secret: await readSecret(first.row, config) };
-    const [own] = await tx.select({ count: count() }).from(webhook).where(eq(webhook.owner, caller));
-    if ((own?.count ?? 0) >= LIMITS.webhooksPerAgent) {
+    if ((await tx.$count(webhook, eq(webhook.owner, caller))) >= LIMITS.webhooksPerAgent) {
       throw new AppError("too_many_webhooks", {
         message: `This address has ${LIMITS.webhooksPerAgent} webhooks, the maximum.`,
         retryable: false,
@@ -180,11 +179,7 @@ async function sendAgain(
 ): Promise<void> {
   const row = await readPosition(tx, eventId);
   if (row === undefined || (row.visibleTo !== null && !row.visibleTo.includes(caller))) {
-    const message = `names no event ${eventId}`;
-    throw new AppError("invalid_request", {
-      message: `eventId: ${message}.`,
-      details: [{ path: "eventId", message }],
-    });
+    throw invalidField("eventId", `names no event ${eventId}`);
   }
   await tx
     .insert(webhookRetry)
@@ -286,9 +281,6 @@ async function requireTarget(config: Config, url: string): Promise<void> {
     await checkTarget(url, { allowPrivate: config.webhooksToPrivateAddresses });
   } catch (error) {
     if (!(error instanceof TargetRefused)) throw error;
-    throw new AppError("invalid_request", {
-      message: `url: ${error.message}.`,
-      details: [{ path: "url", message: error.message }],
-    });
+    throw invalidField("url", error.message);
   }
 }

@@ -8,7 +8,7 @@ import { getLedger, readTimeline } from "../../features/contracts/get-ledger.js"
 import { getSettlement } from "../../features/contracts/get-settlement.js";
 import { getTerms } from "../../features/contracts/get-terms.js";
 import { viewContract } from "../../features/contracts/view.js";
-import { readProfile } from "../../features/profiles/profile.js";
+import { readProfile } from "../../features/profiles/routes.js";
 import { listVotes } from "../../features/votes/list-votes.js";
 import { ANONYMOUS } from "../request.js";
 
@@ -56,7 +56,7 @@ export async function loadContractPage(
     terms,
     votes,
     checkpoints,
-    complaints: complaints.complaints,
+    complaints: complaints.data,
     names: { client: clientName, worker: workerName },
     now: deps.clock.now(),
   };

@@ -74,7 +74,7 @@ function ballotsOf(votes: VoteView[]): VoteView[][] {
 
 /** Progress reports of the worker. */
 export function Checkpoints({ data: { contract, checkpoints } }: { data: ContractPageData }) {
-  const { checkpoints: list, nextCursor } = checkpoints;
+  const { data: list, nextCursor } = checkpoints;
   if (list.length === 0) return null;
   return (
     <section id="checkpoints" data-region="" class="panel">

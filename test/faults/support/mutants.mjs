@@ -152,7 +152,7 @@ export const MUTANTS = [
   },
   {
     name: "share-dated-by-repetition",
-    file: "src/features/encryption/shares.ts",
+    file: "src/features/encryption/routes.ts",
     edits: [[" = excluded.jwe then", " <> excluded.jwe then"]],
     tests: "test/faults/actions.test.ts",
     only: "after it is stored, gives",
