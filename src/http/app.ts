@@ -18,10 +18,8 @@ import { stakeOperations } from "../features/stakes/routes.js";
 import { systemRoutes } from "../features/system/routes.js";
 import { voteOperations } from "../features/votes/routes.js";
 import { webhookOperations } from "../features/webhooks/routes.js";
-import { dataRoutes } from "../pages/data.js";
 import { docsRoutes } from "../pages/reference.js";
-import { limitPages } from "../pages/request.js";
-import { pageNotFound, pageRoutes } from "../pages/routes.js";
+import { dataRoutes, limitPages, pageNotFound, pageRoutes } from "../pages/routes.js";
 import { rawBody } from "./body.js";
 import {
   type AppEnv,

@@ -1,6 +1,7 @@
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
+import type { Child } from "hono/jsx";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import { listContracts } from "../features/contracts/list-contracts.js";
@@ -16,14 +17,15 @@ import {
   Amount,
   ChainLink,
   ContractLink,
-  Head,
   OutcomeBadge,
+  Region,
+  Rows,
   ScrollTable,
   StatusBadge,
   Time,
 } from "./components.js";
 import { plural, short } from "./format.js";
-import { ANONYMOUS, addressOf } from "./request.js";
+import { ANONYMOUS, addressOf } from "./layout.js";
 
 /** `/agents/{address}`: a page for any address, even one without activity. */
 export function showAgent(deps: Deps) {
@@ -42,19 +44,9 @@ export function showAgent(deps: Deps) {
 const CONTRACTS = 10;
 const VOTES = 50;
 
-export interface AgentPageData {
-  profile: Awaited<ReturnType<typeof readProfile>>;
-  record: Awaited<ReturnType<typeof readRecord>>;
-  earnings: MonthView[];
-  stake: Awaited<ReturnType<typeof viewStake>>;
-  /** Null for an address without activity. */
-  workload: WorkloadView | null;
-  asWorker: ContractView[];
-  asClient: ContractView[];
-  votes: Awaited<ReturnType<typeof listVotes>>;
-}
+type AgentPageData = Awaited<ReturnType<typeof loadAgentPage>>;
 
-export async function loadAgentPage(deps: Deps, address: Address): Promise<AgentPageData> {
+async function loadAgentPage(deps: Deps, address: Address) {
   const contracts = async (party: { worker: Address } | { client: Address }): Promise<ContractView[]> =>
     (await listContracts(deps, { ...party, sort: "-createdAt", limit: CONTRACTS })).data;
   const [profile, record, earnings, stake, workload, asWorker, asClient, votes] = await Promise.all([
@@ -70,6 +62,7 @@ export async function loadAgentPage(deps: Deps, address: Address): Promise<Agent
   return { profile, record, earnings, stake, workload, asWorker, asClient, votes };
 }
 
+/** Null for an address without activity. */
 async function workloadOf(deps: Deps, address: Address): Promise<WorkloadView | null> {
   try {
     return (await readWorkload(deps, { address, caller: ANONYMOUS })).data;
@@ -115,7 +108,7 @@ function Own({ data: { profile, stake } }: { data: AgentPageData }) {
   );
 }
 
-export function AgentPage({ data }: { data: AgentPageData }) {
+function AgentPage({ data }: { data: AgentPageData }) {
   const { agentId, displayName, bio } = data.profile;
   return (
     <article>
@@ -153,7 +146,7 @@ export function AgentPage({ data }: { data: AgentPageData }) {
   );
 }
 
-const COUNTS: [string, (record: RoleRecord) => number][] = [
+const RESULTS: [string, (record: RoleRecord) => Child][] = [
   ["Active", (record) => record.active],
   ["Completed", (record) => record.completed],
   ["Worker withdrew", (record) => record.withdrawn],
@@ -161,47 +154,27 @@ const COUNTS: [string, (record: RoleRecord) => number][] = [
   ["Disputes won", (record) => record.disputesWon],
   ["Disputes lost", (record) => record.disputesLost],
   ["Disputes split", (record) => record.disputesSplit],
-];
-
-const SUMS: [string, (record: RoleRecord) => string][] = [
-  ["Settled value", (record) => record.settledValue],
-  ["Received", (record) => record.received],
+  ["Settled value", (record) => <Amount value={record.settledValue} />],
+  ["Received", (record) => <Amount value={record.received} />],
 ];
 
 function Record({ data: { record } }: { data: AgentPageData }) {
   const { pending, upheld, dismissed } = record.complaintsAgainst;
   return (
-    <section id="record" data-region="" class="panel">
-      <h2>Record</h2>
+    <Region id="record" title="Record">
       <table>
         <caption class="hidden">Number of contracts by result</caption>
-        <Head columns={["Contracts", "#as worker", "#as client"]} />
-        <tbody>
-          {COUNTS.map(([label, count]) => (
-            <tr>
-              <th scope="row">{label}</th>
-              <td class="number">{count(record.asWorker)}</td>
-              <td class="number">{count(record.asClient)}</td>
-            </tr>
-          ))}
-          {SUMS.map(([label, sum]) => (
-            <tr>
-              <th scope="row">{label}</th>
-              <td class="number">
-                <Amount value={sum(record.asWorker)} />
-              </td>
-              <td class="number">
-                <Amount value={sum(record.asClient)} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
+        <Rows
+          headed
+          columns={["Contracts", "#as worker", "#as client"]}
+          rows={RESULTS.map(([label, result]) => [label, result(record.asWorker), result(record.asClient)])}
+        />
       </table>
       <p class="meta">
         Complaints against it: {upheld} upheld, {pending} pending, {dismissed} dismissed. A dispute is won if
         this side received the whole price.
       </p>
-    </section>
+    </Region>
   );
 }
 
@@ -213,8 +186,7 @@ function Earnings({ months }: { months: MonthView[] }) {
   if (most === 0) return null;
   const { height, bar, step, bottom } = CHART;
   return (
-    <section id="earnings" data-region="" class="panel">
-      <h2>Earnings</h2>
+    <Region id="earnings" title="Earnings">
       <svg
         class="bars"
         viewBox={`0 0 ${months.length * step} ${height + bottom}`}
@@ -235,24 +207,21 @@ function Earnings({ months }: { months: MonthView[] }) {
       </svg>
       <table>
         <caption class="hidden">Paid as worker by month</caption>
-        <Head columns={["Month", "#Contracts", "#Received"]} />
-        <tbody>
-          {months.map(({ month, contracts, received }) => (
-            <tr>
-              <th scope="row">{month}</th>
-              <td class="number">{contracts}</td>
-              <td class="number">
-                <Amount value={received} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
+        <Rows
+          headed
+          columns={["Month", "#Contracts", "#Received"]}
+          rows={months.map(({ month, contracts, received }) => [
+            month,
+            contracts,
+            <Amount value={received} />,
+          ])}
+        />
       </table>
       <p class="meta">
         Paid out to this agent as a worker in the last twelve months (UTC), returned stakes included, from its
         newest 10,000 contracts.
       </p>
-    </section>
+    </Region>
   );
 }
 
@@ -260,8 +229,7 @@ function Workload({ data: { workload } }: { data: AgentPageData }) {
   if (workload === null) return null;
   const pending = [...new Set(workload.pendingBaVotes.map(({ contractId }) => contractId))];
   return (
-    <section id="workload" data-region="" class="panel">
-      <h2>Workload</h2>
+    <Region id="workload" title="Workload">
       <dl class="pairs">
         <dt>Active as worker</dt>
         <dd>{workload.activeAsWorker.length}</dd>
@@ -282,7 +250,7 @@ function Workload({ data: { workload } }: { data: AgentPageData }) {
           )}
         </dd>
       </dl>
-    </section>
+    </Region>
   );
 }
 
@@ -291,8 +259,7 @@ function BackupAgent({ data: { stake, record, votes } }: { data: AgentPageData }
   const resolved = votes.data.filter(({ majorityOutcome }) => majorityOutcome !== null);
   if (stake.staked === "0.0" && ballots === 0 && votes.data.length === 0) return null;
   return (
-    <section id="jury" data-region="" class="panel">
-      <h2>Backup Agent</h2>
+    <Region id="jury" title="Backup Agent">
       <dl class="pairs">
         <dt>Staked</dt>
         <dd>
@@ -319,24 +286,18 @@ function BackupAgent({ data: { stake, record, votes } }: { data: AgentPageData }
       </dl>
       {resolved.length > 0 && (
         <ScrollTable label="Resolved votes, newest first">
-          <Head columns={["Contract", "Criterion", "Vote", "Majority"]} />
-          <tbody>
-            {resolved.map(({ contractId, criterionIndex, vote, majorityOutcome }) => (
-              <tr>
-                <td>
-                  <ContractLink id={contractId} />
-                </td>
-                <td>{criterionIndex + 1}</td>
-                <td>{vote === null ? "never opened" : <OutcomeBadge outcome={vote} />}</td>
-                <td>
-                  <OutcomeBadge outcome={majorityOutcome} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
+          <Rows
+            columns={["Contract", "Criterion", "Vote", "Majority"]}
+            rows={resolved.map(({ contractId, criterionIndex, vote, majorityOutcome }) => [
+              <ContractLink id={contractId} />,
+              criterionIndex + 1,
+              vote === null ? "never opened" : <OutcomeBadge outcome={vote} />,
+              <OutcomeBadge outcome={majorityOutcome} />,
+            ])}
+          />
         </ScrollTable>
       )}
-    </section>
+    </Region>
   );
 }
 
@@ -353,8 +314,7 @@ function Contracts({
 }) {
   if (contracts.length === 0) return null;
   return (
-    <section id={`as-${party}`} data-region="" class="panel">
-      <h2>{title}</h2>
+    <Region id={`as-${party}`} title={title}>
       <ul class="entries titles">
         {contracts.map(({ id, title: name, status, budgetOrPrice }) => (
           <li>
@@ -370,6 +330,6 @@ function Contracts({
       <p>
         <a href={`/?${new URLSearchParams({ [party]: agent })}`}>All contracts {title.toLowerCase()}</a>
       </p>
-    </section>
+    </Region>
   );
 }

@@ -2,7 +2,7 @@
 
 import type { Outcome } from "@working-contracts/protocol/outcomes";
 import type { Status } from "@working-contracts/protocol/status";
-import type { PropsWithChildren } from "hono/jsx";
+import type { Child, PropsWithChildren } from "hono/jsx";
 import { duration, moment, STATUS_WORDS, secondsOf, short } from "./format.js";
 import { useSite } from "./layout.js";
 
@@ -105,6 +105,72 @@ export function Head({ columns }: { columns: string[] }) {
         ))}
       </tr>
     </thead>
+  );
+}
+
+/** The header and rows of a table. Columns of numbers are as in {@link Head}; if `headed`, the first cell heads its row. */
+export function Rows({
+  columns,
+  rows,
+  headed = false,
+}: {
+  columns: string[];
+  rows: Child[][];
+  headed?: boolean;
+}) {
+  return (
+    <>
+      <Head columns={columns} />
+      <tbody>
+        {rows.map((cells) => (
+          <tr>
+            {cells.map((cell, i) =>
+              headed && i === 0 ? (
+                <th scope="row">{cell}</th>
+              ) : (
+                <td class={columns[i]?.startsWith("#") ? "number" : undefined}>{cell}</td>
+              ),
+            )}
+          </tr>
+        ))}
+      </tbody>
+    </>
+  );
+}
+
+/** A part of a page that live updates replace. */
+export function Region({ id, title, children }: PropsWithChildren<{ id: string; title: string }>) {
+  return (
+    <section id={id} data-region="" class="panel">
+      <h2>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+/** A labelled list of options, by value. */
+export function Choice({
+  label,
+  name,
+  chosen = "",
+  options,
+}: {
+  label: string;
+  name: string;
+  chosen?: string | undefined;
+  options: Record<string, string>;
+}) {
+  return (
+    <label>
+      {label}
+      <select name={name}>
+        {Object.entries(options).map(([value, text]) => (
+          <option value={value} selected={value === chosen}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 

@@ -6,10 +6,11 @@ import { ListQuerySchema } from "../features/contracts/schema.js";
 import type { ContractView } from "../features/contracts/view.js";
 import { type AppEnv, clientAddress } from "../http/middleware.js";
 import { invalidInput } from "../http/responses.js";
-import { AgentLink, Amount, StatusBadge, Time, TimeLeft } from "./components.js";
+import type { AppEnv } from "../http/middleware.js";
+import { AgentLink, Amount, Choice, StatusBadge, Time, TimeLeft } from "./components.js";
 import { nextStep } from "./contract/clock.js";
 import { plural } from "./format.js";
-import { ANONYMOUS } from "./request.js";
+import { ANONYMOUS } from "./layout.js";
 
 const PAGE_SIZE = "20";
 
@@ -163,31 +164,6 @@ function Filters({ query }: { query: FeedQuery }) {
         </div>
       </form>
     </search>
-  );
-}
-
-function Choice({
-  label,
-  name,
-  chosen = "",
-  options,
-}: {
-  label: string;
-  name: string;
-  chosen?: string | undefined;
-  options: Record<string, string>;
-}) {
-  return (
-    <label>
-      {label}
-      <select name={name}>
-        {Object.entries(options).map(([value, text]) => (
-          <option value={value} selected={value === chosen}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }
 

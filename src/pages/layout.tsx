@@ -1,10 +1,60 @@
-/** The layout of every page. */
-
+/** What all pages share: the layout, its assets, and the parts of a request that they use. */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
 import { EVENT_TYPES } from "@working-contracts/protocol/events";
+import { type Address, ZERO_ADDRESS } from "@working-contracts/protocol/types";
+import type { Context, Hono } from "hono";
 import { createContext, type PropsWithChildren, useContext } from "hono/jsx";
 import { jsxRenderer } from "hono/jsx-renderer";
 import type { Deps } from "../deps.js";
-import { ASSETS } from "./assets.js";
+import { AppError } from "../errors.js";
+import type { AppEnv } from "../http/middleware.js";
+import { AddressSchema } from "../http/schemas.js";
+
+/** The caller of a page: a reader without an API key, for whom sealed votes stay sealed. */
+export const ANONYMOUS: Address = ZERO_ADDRESS;
+
+/** Reads an address from the path, in lower case. Throws 404 if it is not an address, followed by `ending`. */
+export function addressOf(c: Context, name: string, ending = ""): Address {
+  const param = c.req.param(name) ?? "";
+  const parsed = AddressSchema.safeParse(param.slice(0, param.length - ending.length));
+  if (parsed.success) return parsed.data;
+  throw new AppError("not_found", { message: "The path needs an address: 0x followed by 40 hex digits." });
+}
+
+/** Stylesheet, scripts and icon of the pages. Their names contain a hash of the content, so caches never go stale. */
+const style = load("style.css", "text/css; charset=utf-8");
+const script = load("live.js", "text/javascript; charset=utf-8");
+const wallet = load("../dist/wallet.js", "text/javascript; charset=utf-8");
+const icon = load("icon.svg", "image/svg+xml");
+
+/** Parts of the wallet's script, loaded with their first use. Their names contain a hash of the content already. */
+const chunks = readdirSync(new URL("./dist/", import.meta.url))
+  .filter((name) => name !== "wallet.js")
+  .map((name) => ({ ...load(`../dist/${name}`, "text/javascript; charset=utf-8"), path: `/assets/${name}` }));
+
+/** Paths that the layout links to. */
+export const ASSETS = {
+  style: style.path,
+  script: script.path,
+  wallet: wallet.path,
+  icon: icon.path,
+} as const;
+
+export function mountAssets(router: Hono<AppEnv>): void {
+  for (const { path, bytes, type } of [style, script, wallet, icon, ...chunks]) {
+    router.get(path, (c) =>
+      c.body(bytes, 200, { "Content-Type": type, "Cache-Control": "public, max-age=31536000, immutable" }),
+    );
+  }
+}
+
+function load(name: string, type: string) {
+  const bytes = new Uint8Array(readFileSync(new URL(`./assets/${name}`, import.meta.url)));
+  const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 12);
+  return { path: `/assets/${hash}-${basename(name)}`, bytes, type };
+}
 
 /** Values that all pages of a service share. */
 export interface Site {

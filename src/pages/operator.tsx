@@ -2,8 +2,9 @@ import type { Context } from "hono";
 import type { Deps } from "../deps.js";
 import { type OperatorOverview, readOverview } from "../features/operator/read-overview.js";
 import { checkReadiness, type Readiness } from "../features/system/routes.js";
-import { type AppEnv, clientAddress, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
-import { AgentLink, Amount, ChainLink, ContractLink, Head, ScrollTable, Time } from "./components.js";
+import { clientAddress, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
+import type { AppEnv } from "../http/middleware.js";
+import { AgentLink, Amount, ChainLink, ContractLink, Rows, ScrollTable, Time } from "./components.js";
 import { createOperatorSession } from "./operator-session.js";
 
 /** Sign-in attempts per minute and client; independent of the configured limits. */
@@ -81,19 +82,15 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
               <p>Empty.</p>
             ) : (
               <ScrollTable label="Pending operations">
-                <Head columns={["State", "Kind", "#Count", "Oldest"]} />
-                <tbody>
-                  {queue.map(({ state, kind, count, oldestAt }) => (
-                    <tr>
-                      <td>{state}</td>
-                      <td>{kind}</td>
-                      <td class="number">{count}</td>
-                      <td>
-                        <Time at={oldestAt} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
+                <Rows
+                  columns={["State", "Kind", "#Count", "Oldest"]}
+                  rows={queue.map(({ state, kind, count, oldestAt }) => [
+                    state,
+                    kind,
+                    count,
+                    <Time at={oldestAt} />,
+                  ])}
+                />
               </ScrollTable>
             )}
           </section>

@@ -3,19 +3,20 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Context } from "hono";
 import type { Deps } from "../deps.js";
 import type { AppEnv } from "../http/middleware.js";
+import { Choice } from "./components.js";
 import { useSite } from "./layout.js";
 
-const DURATIONS = [
-  ["1h", "an hour"],
-  ["6h", "six hours"],
-  ["1d", "a day"],
-  ["2d", "two days"],
-  ["3d", "three days"],
-  ["4d", "four days"],
-  ["7d", "a week"],
-  ["14d", "two weeks"],
-  ["30d", "a month"],
-] as const;
+const DURATIONS = {
+  "1h": "an hour",
+  "6h": "six hours",
+  "1d": "a day",
+  "2d": "two days",
+  "3d": "three days",
+  "4d": "four days",
+  "7d": "a week",
+  "14d": "two weeks",
+  "30d": "a month",
+};
 
 /** Names of the deadlines, with the times that are chosen at first. */
 const STAGES = [
@@ -80,16 +81,7 @@ function PostPage({ stake, fee }: { stake: number; fee: number }) {
         <fieldset>
           <legend>Deadlines, all counted from now</legend>
           {STAGES.map(([name, text, chosen]) => (
-            <label>
-              {text}{" "}
-              <select name={name}>
-                {DURATIONS.map(([value, words]) => (
-                  <option value={value} selected={value === chosen}>
-                    {words}
-                  </option>
-                ))}
-              </select>
-            </label>
+            <Choice label={`${text} `} name={name} chosen={chosen} options={DURATIONS} />
           ))}
         </fieldset>
         <output class="quote" data-stake={stake / 10_000} data-fee={fee / 10_000} />

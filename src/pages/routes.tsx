@@ -6,22 +6,36 @@ import {
   type MiddlewareHandler,
   type NotFoundHandler,
 } from "hono";
+import { createMiddleware } from "hono/factory";
 import type { Deps } from "../deps.js";
+import { listContracts } from "../features/contracts/list-contracts.js";
+import { ListQuerySchema } from "../features/contracts/schema.js";
+import { viewContract } from "../features/contracts/view.js";
 import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/schema.js";
+import { readEarnings } from "../features/records/read-earnings.js";
+import { readRecord } from "../features/records/read-record.js";
 import { rawBody } from "../http/body.js";
 import { sendStream } from "../http/event-stream.js";
-import { type AppEnv, clientAddress } from "../http/middleware.js";
+import { sendJson } from "../http/operation.js";
+import { clientAddress, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
 import { invalidInput, toAppError } from "../http/responses.js";
 import { showAgent } from "./agent.js";
-import { mountAssets } from "./assets.js";
 import { showContract } from "./contract/page.js";
 import { showFeed } from "./feed.js";
-import { pageRenderer } from "./layout.js";
+import { ANONYMOUS, addressOf, mountAssets, pageRenderer } from "./layout.js";
 import { operatorPages } from "./operator.js";
 import { showParameters } from "./parameters.js";
 import { showPost } from "./post.js";
-import { ANONYMOUS } from "./request.js";
 import { showSimulator } from "./simulator.js";
+
+/** One rate limit per client IP for all pages. Create it once per service so that the pages share it. */
+export function limitPages({ config }: Pick<Deps, "config">) {
+  const limiter = createRateLimiter(config.rateLimits.pages);
+  return createMiddleware<AppEnv>(async (c, next) => {
+    takeOrRefuse(c, "pages", limiter, clientAddress(c, config.trustedProxies));
+    await next();
+  });
+}
 
 /** Maximum size of a form. */
 const BODY_BYTES = 4_096;
@@ -47,6 +61,32 @@ export function pageRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
     router.post("/operator", ...frame, operator.enter);
     router.post("/operator/leave", ...frame, operator.leave);
   }
+  return router;
+}
+
+/**
+ * `/contracts.json`, with the query of `GET /v1/contracts`, `/contracts/{id}.json`, and `/agents/{address}.json`, the
+ * agent's record beside what it was paid by month: what the pages show as JSON without a key, in the shapes of `/v1`.
+ */
+export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<AppEnv> {
+  const router = new Hono<AppEnv>();
+  router.get("/contracts.json", limit, async (c) => {
+    const query = ListQuerySchema.safeParse(c.req.query());
+    if (!query.success) throw invalidInput(query.error.issues);
+    const { status, ...filter } = query.data;
+    const client = clientAddress(c, deps.config.trustedProxies);
+    const reader = { client, caller: ANONYMOUS };
+    return sendJson(c, await listContracts(deps, { ...filter, statuses: status }, reader), 200);
+  });
+  router.get("/contracts/:file{.+\\.json}", limit, async (c) => {
+    const id = addressOf(c, "file", ".json");
+    return c.json({ data: await viewContract(deps, id) });
+  });
+  router.get("/agents/:file{.+\\.json}", limit, async (c) => {
+    const address = addressOf(c, "file", ".json");
+    const [data, earnings] = await Promise.all([readRecord(deps, address), readEarnings(deps, address)]);
+    return c.json({ data, earnings });
+  });
   return router;
 }
 

@@ -3,7 +3,7 @@ import { MAX_CRITERIA, OUTCOMES, type Outcome } from "@working-contracts/protoco
 import type { Context } from "hono";
 import type { Deps } from "../deps.js";
 import type { AppEnv } from "../http/middleware.js";
-import { Amount, Head, OutcomeBadge, StatusBadge } from "./components.js";
+import { Amount, Choice, OutcomeBadge, Rows, StatusBadge } from "./components.js";
 import { LEG_WORDS, PAYEE_WORDS } from "./contract/money.js";
 import { FlowPicture } from "./flow-picture.js";
 import { plural } from "./format.js";
@@ -98,6 +98,8 @@ const END_WORDS: Record<End, string> = {
   unmatched: "No one accepts, or it is cancelled or declined",
 };
 
+const OUTCOME_WORDS = { "": "none", ...Object.fromEntries(OUTCOMES.map((word) => [word, word])) };
+
 export function SimulatorPage({
   query,
   result,
@@ -137,42 +139,23 @@ function Form({ query }: { query: SimulatorQuery }) {
         Price
         <input name="price" value={query.price} inputmode="decimal" required maxlength={30} />
       </label>
-      <label>
-        How it ends
-        <select name="end">
-          {Object.entries(END_WORDS).map(([end, words]) => (
-            <option value={end} selected={end === query.end}>
-              {words}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        Posted by
-        <select name="initiator">
-          <option value="client" selected={query.initiator === "client"}>
-            the client
-          </option>
-          <option value="worker" selected={query.initiator === "worker"}>
-            the worker
-          </option>
-        </select>
-      </label>
+      <Choice label="How it ends" name="end" chosen={query.end} options={END_WORDS} />
+      <Choice
+        label="Posted by"
+        name="initiator"
+        chosen={query.initiator}
+        options={{ client: "the client", worker: "the worker" }}
+      />
       <fieldset>
         <legend>Outcome of each criterion</legend>
         <div class="choices">
           {Array.from({ length: MAX_CRITERIA }, (_, i) => (
-            <label>
-              Criterion {i + 1}
-              <select name="c">
-                <option value="">none</option>
-                {OUTCOMES.map((outcome) => (
-                  <option value={outcome} selected={outcome === query.criteria[i]}>
-                    {outcome}
-                  </option>
-                ))}
-              </select>
-            </label>
+            <Choice
+              label={`Criterion ${i + 1}`}
+              name="c"
+              chosen={query.criteria[i]}
+              options={OUTCOME_WORDS}
+            />
           ))}
         </div>
         <p class="meta">
@@ -235,26 +218,24 @@ function Result({ simulation }: { simulation: Simulation }) {
         <h2>Payments</h2>
         <table id="legs">
           <caption class="hidden">Payments of the settlement</caption>
-          <Head columns={["Payment", "To", "#Amount"]} />
-          <tbody>
-            {legs.map(({ name, payee, amount }) => (
-              <tr>
-                <td>{LEG_WORDS[name]}</td>
-                <td>{PAYEE_WORDS[payee]}</td>
-                <td class="number">{formatDecimal(amount)}</td>
-              </tr>
-            ))}
-            {jury.map(({ amount, reward }, i) => (
-              <tr>
-                <td>{LEG_WORDS["jury-payout"]}</td>
-                <td>
+          <Rows
+            columns={["Payment", "To", "#Amount"]}
+            rows={[
+              ...legs.map(({ name, payee, amount }) => [
+                LEG_WORDS[name],
+                PAYEE_WORDS[payee],
+                formatDecimal(amount),
+              ]),
+              ...jury.map(({ amount, reward }, i) => [
+                LEG_WORDS["jury-payout"],
+                <>
                   Backup Agent {i + 1}
                   <small>and {plural(reward, "token")}</small>
-                </td>
-                <td class="number">{formatDecimal(amount)}</td>
-              </tr>
-            ))}
-          </tbody>
+                </>,
+                formatDecimal(amount),
+              ]),
+            ]}
+          />
         </table>
       </section>
     </>

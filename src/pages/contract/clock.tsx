@@ -2,7 +2,7 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { ContractView } from "../../features/contracts/view.js";
-import { Time, TimeLeft } from "../components.js";
+import { Region, Time, TimeLeft } from "../components.js";
 import { secondsOf } from "../format.js";
 import type { ContractPageData } from "./load.js";
 
@@ -61,8 +61,7 @@ interface Deadline {
 export function Clock({ data }: { data: ContractPageData }) {
   const { contract, now } = data;
   return (
-    <section id="clock" data-region="" class="panel">
-      <h2>Deadlines</h2>
+    <Region id="clock" title="Deadlines">
       <TimeBar contract={contract} now={now} />
       <ol class="clock">
         {deadlinesOf(data).map((deadline) => {
@@ -88,7 +87,7 @@ export function Clock({ data }: { data: ContractPageData }) {
           );
         })}
       </ol>
-    </section>
+    </Region>
   );
 }
 

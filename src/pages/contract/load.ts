@@ -10,22 +10,16 @@ import { getTerms } from "../../features/contracts/get-terms.js";
 import { viewContract } from "../../features/contracts/view.js";
 import { readProfile } from "../../features/profiles/routes.js";
 import { listVotes } from "../../features/votes/list-votes.js";
-import { ANONYMOUS } from "../request.js";
+import { ANONYMOUS } from "../layout.js";
 
 const VOTES = 200;
 const CHECKPOINTS = 20;
-
-/** Cursors of the lists on the page. */
-export interface ContractPageQuery {
-  votes?: string | undefined;
-  checkpoints?: string | undefined;
-}
 
 /** Throws 404 for an unknown contract and 400 for a cursor from another list. */
 export async function loadContractPage(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment">,
   id: Address,
-  cursors: ContractPageQuery,
+  cursors: { votes?: string | undefined; checkpoints?: string | undefined },
 ) {
   const { db } = deps;
   const contract = await viewContract(deps, id);

@@ -1,7 +1,7 @@
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import type { LedgerEntry, LedgerView } from "../../features/contracts/get-ledger.js";
 import type { SettlementLeg, SettlementView } from "../../features/contracts/get-settlement.js";
-import { AgentLink, Amount, Head, Time, Transaction } from "../components.js";
+import { AgentLink, Amount, Region, Rows, Time, Transaction } from "../components.js";
 import { type FlowEnd, FlowPicture } from "../flow-picture.js";
 import type { ContractPageData } from "./load.js";
 
@@ -56,8 +56,7 @@ const STATE_WORDS: Record<SettlementLeg["state"], string> = {
 /** The escrow's accounts, compared with the balance that the token reports. */
 export function Escrow({ data: { contract, ledger, settlement } }: { data: ContractPageData }) {
   return (
-    <section id="escrow" data-region="" class="panel">
-      <h2>Escrow</h2>
+    <Region id="escrow" title="Escrow">
       <FlowPicture
         title="Money through the escrow"
         from={sourcesOf(ledger)}
@@ -104,7 +103,7 @@ export function Escrow({ data: { contract, ledger, settlement } }: { data: Contr
       {contract.escrowedFunds === null && ledger.entries.length > 0 && (
         <p class="meta">The buyer pays the price on acceptance.</p>
       )}
-    </section>
+    </Region>
   );
 }
 
@@ -137,8 +136,7 @@ export function Settlement({ data: { settlement } }: { data: ContractPageData })
   const { ending, legs, endedAt, settledAt, heldUntil } = settlement;
   if (ending === null) return null;
   return (
-    <section id="settlement" data-region="" class="panel">
-      <h2>Settlement</h2>
+    <Region id="settlement" title="Settlement">
       <p>
         {ENDING_WORDS[ending]}{" "}
         {endedAt !== null && (
@@ -160,28 +158,24 @@ export function Settlement({ data: { settlement } }: { data: ContractPageData })
       </p>
       <table class="legs">
         <caption class="hidden">Payments of the settlement</caption>
-        <Head columns={["Payment", "To", "#Amount", "State"]} />
-        <tbody>
-          {legs.map((leg) => (
-            <tr>
-              <td>{LEG_WORDS[leg.name]}</td>
-              <td>
-                {leg.address === null || leg.to === "treasury" ? (
-                  PAYEE_WORDS[leg.to]
-                ) : (
-                  <>
-                    {leg.to === "backup-agent" ? "" : `${PAYEE_WORDS[leg.to]} `}
-                    <AgentLink address={leg.address} />
-                  </>
-                )}
-              </td>
-              <td class="number">{leg.amount}</td>
-              <td>{STATE_WORDS[leg.state]}</td>
-            </tr>
-          ))}
-        </tbody>
+        <Rows
+          columns={["Payment", "To", "#Amount", "State"]}
+          rows={legs.map((leg) => [
+            LEG_WORDS[leg.name],
+            leg.address === null || leg.to === "treasury" ? (
+              PAYEE_WORDS[leg.to]
+            ) : (
+              <>
+                {leg.to === "backup-agent" ? "" : `${PAYEE_WORDS[leg.to]} `}
+                <AgentLink address={leg.address} />
+              </>
+            ),
+            leg.amount,
+            STATE_WORDS[leg.state],
+          ])}
+        />
       </table>
-    </section>
+    </Region>
   );
 }
 

@@ -8,11 +8,12 @@ import {
   ChainLink,
   Json,
   OutcomeBadge,
+  Region,
   StatusBadge,
   Time,
   TimeLeft,
 } from "../components.js";
-import { addressOf } from "../request.js";
+import { addressOf } from "../layout.js";
 import { Actions } from "./actions.js";
 import { Clock, nextStep } from "./clock.js";
 import { type ContractPageData, loadContractPage } from "./load.js";
@@ -100,8 +101,7 @@ function Task({ data: { contract, terms } }: { data: ContractPageData }) {
   const { taskDescription, acceptanceCriteria, criteriaMet, supplementaryMaterials, delivery } = contract;
   const rules = terms.document.applicationTerms?.criteria;
   return (
-    <section id="task" data-region="" class="panel">
-      <h2>Task</h2>
+    <Region id="task" title="Task">
       <p class="text" dir="auto">
         {taskDescription}
       </p>
@@ -133,7 +133,7 @@ function Task({ data: { contract, terms } }: { data: ContractPageData }) {
         value={supplementaryMaterials}
       />
       <Reference field="delivery" name="Delivery" value={delivery} />
-    </section>
+    </Region>
   );
 }
 
@@ -154,8 +154,7 @@ function Parties({ data: { contract, terms, names } }: { data: ContractPageData 
   const isReserved = initiator === "worker" && client === null && counterparty !== ZERO_ADDRESS;
   const isNamed = initiator === "client" && worker !== null && workerStake === null;
   return (
-    <section id="parties" data-region="" class="panel">
-      <h2>Parties</h2>
+    <Region id="parties" title="Parties">
       <dl class="pairs">
         <dt>Client</dt>
         <dd>
@@ -201,7 +200,7 @@ function Parties({ data: { contract, terms, names } }: { data: ContractPageData 
           </ul>
         </dd>
       </dl>
-    </section>
+    </Region>
   );
 }
 

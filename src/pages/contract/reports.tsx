@@ -1,5 +1,5 @@
 import type { VoteView } from "../../features/votes/view.js";
-import { AgentLink, Head, Json, OutcomeBadge, ScrollTable, Time } from "../components.js";
+import { AgentLink, Head, Json, OutcomeBadge, Region, ScrollTable, Time } from "../components.js";
 import { plural } from "../format.js";
 import type { ContractPageData } from "./load.js";
 
@@ -9,8 +9,7 @@ export function Votes({ data: { contract, votes } }: { data: ContractPageData })
   if (disputeBond === null) return null;
   const isTallied = votes.data.some(({ majorityOutcome }) => majorityOutcome !== null);
   return (
-    <section id="votes" data-region="" class="panel">
-      <h2>Votes</h2>
+    <Region id="votes" title="Votes">
       {!isTallied && (
         <p>
           {contract.status === "disputed"
@@ -59,7 +58,7 @@ export function Votes({ data: { contract, votes } }: { data: ContractPageData })
           </a>
         </nav>
       )}
-    </section>
+    </Region>
   );
 }
 
@@ -77,8 +76,7 @@ export function Checkpoints({ data: { contract, checkpoints } }: { data: Contrac
   const { data: list, nextCursor } = checkpoints;
   if (list.length === 0) return null;
   return (
-    <section id="checkpoints" data-region="" class="panel">
-      <h2>Checkpoints</h2>
+    <Region id="checkpoints" title="Checkpoints">
       <p class="meta">Reported by the worker and not verified.</p>
       <ol class="records">
         {list.map((checkpoint) => (
@@ -108,7 +106,7 @@ export function Checkpoints({ data: { contract, checkpoints } }: { data: Contrac
           </a>
         </nav>
       )}
-    </section>
+    </Region>
   );
 }
 
@@ -116,8 +114,7 @@ export function Checkpoints({ data: { contract, checkpoints } }: { data: Contrac
 export function Complaints({ data: { complaints } }: { data: ContractPageData }) {
   if (complaints.length === 0) return null;
   return (
-    <section id="complaints" data-region="" class="panel">
-      <h2>Complaints</h2>
+    <Region id="complaints" title="Complaints">
       <ol class="records">
         {complaints.map(({ filedByRole, status, filedAt, resolvedAt, resolutionNote, evidence }) => (
           <li>
@@ -139,6 +136,6 @@ export function Complaints({ data: { complaints } }: { data: ContractPageData })
           </li>
         ))}
       </ol>
-    </section>
+    </Region>
   );
 }

@@ -4,7 +4,7 @@ import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Child } from "hono/jsx";
 import type { ChainEvent } from "../../features/contracts/get-ledger.js";
-import { AgentLink, Amount, Time, Transaction } from "../components.js";
+import { AgentLink, Amount, Region, Time, Transaction } from "../components.js";
 import { secondsOf } from "../format.js";
 import type { ContractPageData } from "./load.js";
 
@@ -25,8 +25,7 @@ interface Entry {
 /** All events of the contract, oldest first. */
 export function Timeline({ data }: { data: ContractPageData }) {
   return (
-    <section id="timeline" data-region="" class="panel">
-      <h2>Timeline</h2>
+    <Region id="timeline" title="Timeline">
       <ol class="timeline">
         {entriesOf(data).map(({ at, text, event }) => (
           <li>
@@ -44,7 +43,7 @@ export function Timeline({ data }: { data: ContractPageData }) {
           </li>
         ))}
       </ol>
-    </section>
+    </Region>
   );
 }
 
@@ -59,6 +58,11 @@ function entriesOf({ contract, events, settlement }: ContractPageData): Entry[] 
   return entries.sort((a, b) => a.at - b.at);
 }
 
+/** A sentence with components in it. */
+const say = (words: TemplateStringsArray, ...parts: Child[]): Child => (
+  <>{words.flatMap((word, i) => [word, parts[i] ?? ""])}</>
+);
+
 /** Describes an event in words, or returns null to omit it. */
 function describe(
   { name, args }: ChainEvent,
@@ -68,17 +72,9 @@ function describe(
   const agent = (value: unknown) => <AgentLink address={value as Address} />;
   switch (name) {
     case "WorkingContractCreated":
-      return (
-        <>
-          Posted by the {initiator}, who locked {amount(args.deposit)}.
-        </>
-      );
+      return say`Posted by the ${initiator}, who locked ${amount(args.deposit)}.`;
     case "WorkingContractMatched":
-      return (
-        <>
-          Accepted by {agent(args.counterparty)}, who locked {amount(args.deposit)}.
-        </>
-      );
+      return say`Accepted by ${agent(args.counterparty)}, who locked ${amount(args.deposit)}.`;
     case "WorkingContractDeclined":
       return "Declined by the agent it was offered to.";
     case "WorkingContractCancelled":
@@ -86,76 +82,39 @@ function describe(
     case "WorkingContractWithdrawn":
       return "The worker withdrew.";
     case "WorkingContractDelivered":
-      return (
-        <>
-          The worker delivered. Hash of the delivery: <code class="whole">{String(args.deliveryHash)}</code>
-        </>
-      );
+      return say`The worker delivered. Hash of the delivery: ${<code class="whole">{String(args.deliveryHash)}</code>}`;
     case "WorkingContractApproved":
       return "The client approved.";
     case "WorkingContractDisputed":
-      return (
-        <>
-          The client disputed and locked {amount(args.bond)}. Voting until{" "}
-          <Time at={isoTime(Number(args.votingClosesAt))} />.
-        </>
-      );
+      return say`The client disputed and locked ${amount(args.bond)}. Voting until ${<Time at={isoTime(Number(args.votingClosesAt))} />}.`;
     case "BackupAgentsDrawn":
       return `${(args.backupAgents as string[]).length} Backup Agents were drawn.`;
     case "VoteSealed":
-      return (
-        <>
-          {agent(args.backupAgent)} cast a sealed vote and locked {amount(args.bond)}.
-        </>
-      );
+      return say`${agent(args.backupAgent)} cast a sealed vote and locked ${amount(args.bond)}.`;
     case "VoteOpened":
-      return <>The ballot of {agent(args.backupAgent)} was opened.</>;
+      return say`The ballot of ${agent(args.backupAgent)} was opened.`;
     case "WorkingContractTallied":
       return `The votes were tallied: ${acceptanceCriteria
         .map((_, i) => `${i + 1} ${outcomeAt(Number(args.outcomes), i) ?? "unclear"}`)
         .join(", ")}.`;
     case "WorkingContractSettled": {
       const payout = args.payout as Record<"client" | "worker" | "treasury", string>;
-      return (
-        <>
-          Settled: {amount(payout.client)} to the client, {amount(payout.worker)} to the worker,{" "}
-          {amount(payout.treasury)} to the treasury.
-        </>
-      );
+      return say`Settled: ${amount(payout.client)} to the client, ${amount(payout.worker)} to the worker, ${amount(payout.treasury)} to the treasury.`;
     }
-    case "VoteClaimed":
-      return (
-        <>
-          {agent(args.backupAgent)} was paid {amount(args.amount)}
-          {String(args.reward) === "0" ? "" : ` and ${String(args.reward)} tokens`}.
-        </>
-      );
+    case "VoteClaimed": {
+      const reward = String(args.reward);
+      return say`${agent(args.backupAgent)} was paid ${amount(args.amount)}${reward === "0" ? "" : ` and ${reward} tokens`}.`;
+    }
     case "RewardDeferred":
-      return <>The token reward of {agent(args.backupAgent)} was deferred by the daily cap.</>;
+      return say`The token reward of ${agent(args.backupAgent)} was deferred by the daily cap.`;
     case "PayoutDeferred":
-      return (
-        <>
-          The token refused to pay {amount(args.amount)} to {agent(args.payee)}. The amount stays claimable.
-        </>
-      );
+      return say`The token refused to pay ${amount(args.amount)} to ${agent(args.payee)}. The amount stays claimable.`;
     case "PayoutClaimed":
-      return (
-        <>
-          {agent(args.payee)} received {amount(args.amount)} on a later attempt.
-        </>
-      );
+      return say`${agent(args.payee)} received ${amount(args.amount)} on a later attempt.`;
     case "SurplusCredited":
-      return (
-        <>
-          A direct transfer of {amount(args.amount)} was credited to {agent(args.payer)}.
-        </>
-      );
+      return say`A direct transfer of ${amount(args.amount)} was credited to ${agent(args.payer)}.`;
     case "SurplusReturned":
-      return (
-        <>
-          A direct transfer of {amount(args.amount)} was refunded to {agent(args.payer)}.
-        </>
-      );
+      return say`A direct transfer of ${amount(args.amount)} was refunded to ${agent(args.payer)}.`;
     default:
       return name;
   }

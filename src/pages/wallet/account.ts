@@ -1,14 +1,16 @@
-/** The connected wallet: found by EIP-6963, signed in through the client, its API key kept for this tab. */
+/**
+ * The connected wallet: found by EIP-6963, signed in through the client, its API key kept for this tab. It signs payments
+ * only for the network that is selected in it.
+ */
 import {
   type Agent,
   connect,
   type Eip1193Provider,
+  type Network,
   type PlannedPayment,
   providerSigner,
   toTheEnd,
 } from "@working-contracts/client/index";
-import { selectChain } from "./chain.js";
-import { ask, tell } from "./dialogs.js";
 
 /** A wallet as it announces itself (EIP-6963). */
 interface Announced {
@@ -168,4 +170,93 @@ async function confirmPayment({ decimal, currency, payTo }: PlannedPayment): Pro
   const unit = currency === "stablecoin" ? "of the stablecoin" : "protocol tokens";
   const answer = await ask(`Pay ${decimal} ${unit} to ${payTo}?`, { choices: ["Pay", "Do not pay"] });
   if (answer !== "Pay") throw new Error("You did not pay. Nothing was signed");
+}
+
+const nativeCurrency = { name: "Ether", symbol: "ETH", decimals: 18 };
+/** EIP-1193: the person declined. */
+const DECLINED = 4001;
+
+/**
+ * Has the wallet select the chain (EIP-3326), and if the service names a `node`, add it first if it must (EIP-3085). Throws
+ * if another one stays.
+ */
+async function selectChain(
+  provider: Eip1193Provider,
+  { chainId: id, factory }: Pick<Network, "chainId" | "factory">,
+  node: string | undefined,
+): Promise<void> {
+  // A sandbox has the id of a public chain, on which its contracts do not exist.
+  const isSelected = async (): Promise<boolean> =>
+    Number(await provider.request({ method: "eth_chainId" })) === id &&
+    (await provider.request({ method: "eth_getCode", params: [factory, "latest"] }).catch(() => "0x")) !==
+      "0x";
+  if (await isSelected()) return;
+  const name = node === undefined ? `chain ${id}` : `chain ${id} at the node ${node}`;
+  const chainId = `0x${id.toString(16)}`;
+  const select = () => provider.request({ method: "wallet_switchEthereumChain", params: [{ chainId }] });
+  tell(`Switch your wallet to ${name}`);
+  try {
+    await select().catch((error) => {
+      // Not every wallet says with code 4902 that it does not know the chain.
+      if (error.code === DECLINED || node === undefined) throw error;
+    });
+    if (node !== undefined && !(await isSelected())) {
+      const chainName = `${location.hostname}, chain ${id}`;
+      const added = { chainId, chainName, rpcUrls: [node], nativeCurrency };
+      await provider.request({ method: "wallet_addEthereumChain", params: [added] });
+      await select();
+    }
+  } catch (error) {
+    throw new Error(`your wallet is on another network. Switch it to ${name} (${(error as Error).message})`);
+  }
+  if (!(await isSelected())) throw new Error(`your wallet is still on another network. Switch it to ${name}`);
+}
+
+/** Asks in a modal dialog. Returns the choice, or an empty text if it was dismissed. */
+function ask(question: string, { choices }: { choices: readonly string[] }): Promise<string> {
+  const dialog = document.createElement("dialog");
+  const text = document.createElement("p");
+  text.id = "question";
+  text.textContent = question;
+  dialog.setAttribute("aria-labelledby", text.id);
+  const form = document.createElement("form");
+  form.method = "dialog";
+  for (const choice of choices) {
+    const button = document.createElement("button");
+    button.value = choice;
+    button.textContent = choice;
+    form.append(button);
+  }
+  dialog.append(text, form);
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue);
+    });
+  });
+}
+
+/** Shows a message at the bottom of the page until the next one. */
+export function tell(message: string, { isError = false }: { isError?: boolean } = {}): void {
+  let place = document.getElementById("told");
+  if (place === null) {
+    place = document.createElement("output");
+    place.id = "told";
+    document.body.append(place);
+  }
+  place.className = isError ? "notice bad" : "notice";
+  place.setAttribute("role", isError ? "alert" : "status");
+  place.textContent = message;
+}
+
+/** Runs `action` for each submission of a form, which takes no other one meanwhile. */
+export function onSubmit(form: HTMLFormElement, action: () => Promise<unknown>): void {
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    form.inert = true;
+    await action();
+    form.inert = false;
+  });
 }

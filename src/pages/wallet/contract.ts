@@ -1,8 +1,7 @@
 /** The actions of a contract's page: shows those that the connected agent can take now. */
 import type { Agent, Contract, Outcome, ReferenceField } from "@working-contracts/client/index";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import type { Account } from "./account.js";
-import { tell } from "./dialogs.js";
+import { type Account, onSubmit, tell } from "./account.js";
 
 /** Fields of a form, by name. */
 type Fields = (name: string) => string;
@@ -116,18 +115,15 @@ export function showContractActions(account: Account): void {
     if (connected !== null) update(connected).catch(() => {});
   });
   for (const form of forms) {
-    form.addEventListener("submit", async (event) => {
-      event.preventDefault();
+    onSubmit(form, async () => {
       const action = ACTIONS[form.dataset.action ?? ""];
       const fields = new FormData(form);
       const field: Fields = (name) => String(fields.get(name) ?? "");
-      form.inert = true;
       await account.perform(
         form.dataset.name ?? "Action",
         async (agent) => action?.perform(agent, id, field, contract as Contract),
         { show: (_, agent) => update(agent) },
       );
-      form.inert = false;
     });
   }
 }

@@ -1,7 +1,7 @@
 /** The form that posts a contract: criteria are added and removed, deadlines picked in words, the quote follows the price. */
 import { type Agent, type Draft, type Duration, ServiceError } from "@working-contracts/client/index";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
-import type { Account } from "./account.js";
+import { type Account, onSubmit } from "./account.js";
 
 /** For so long the service keeps a quote open. */
 const KEPT_MS = 30 * 60_000;
@@ -85,9 +85,7 @@ export function showPostForm(account: Account): void {
     return draft;
   }
 
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    form.inert = true;
+  onSubmit(form, async () => {
     const create = async (agent: Agent) => {
       try {
         const created = await agent.create(await draftOf(agent));
@@ -103,6 +101,5 @@ export function showPostForm(account: Account): void {
     await account.perform("Post", create, {
       show: ({ id }) => location.assign(`/contracts/${id}`),
     });
-    form.inert = false;
   });
 }

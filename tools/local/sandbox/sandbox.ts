@@ -11,7 +11,7 @@ import { Hono } from "hono";
 import { html } from "hono/html";
 import { z } from "zod";
 import { AppError } from "../../../src/errors.js";
-import { ASSETS } from "../../../src/pages/assets.js";
+import { ASSETS } from "../../../src/pages/layout.js";
 import { ROOT } from "../../../src/root.js";
 import { createClock, MAX_MOVE_SECONDS } from "./clock.js";
 import { createFaucet } from "./faucet.js";
