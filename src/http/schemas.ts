@@ -3,14 +3,27 @@ import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 
+/** Text that `parse` can read: it returns null to refuse it with `message`. */
+export const parsed = <T>(parse: (text: string) => T | null, message: string, ifNoText?: string) =>
+  z.string(ifNoText).transform((text, context) => {
+    const value = parse(text);
+    if (value !== null) return value;
+    context.addIssue({ code: "custom", message });
+    return z.NEVER;
+  });
+
+/** Arguments of `refine`: a maximum of letters as people count them, not UTF-16 units. */
+export const upTo = (limit: number) =>
+  [(text: string) => [...text].length <= limit, `must have at most ${limit} characters`] as const;
+
 /** Bytes in a response. */
 export const HexViewSchema = z.string().regex(/^0x([0-9a-f]{2})*$/) as unknown as z.ZodType<Hex>;
 
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 const WITH_ZONE = "must be an RFC 3339 time with seconds and a zone, such as 2026-01-31T12:00:00Z";
 
-/** A time to the millisecond; finer digits are cut off. */
-export const TimestampSchema = z
+/** The text of a time; only its letters can be in lower case. */
+export const TimeTextSchema = z
   .string()
   .transform((text) => text.toUpperCase())
   .pipe(
@@ -18,8 +31,10 @@ export const TimestampSchema = z
       .string()
       .regex(RFC_3339, WITH_ZONE)
       .pipe(z.iso.datetime({ offset: true, error: WITH_ZONE })),
-  )
-  .transform((text) => new Date(text))
+  );
+
+/** A time to the millisecond; finer digits are cut off. */
+export const TimestampSchema = TimeTextSchema.transform((text) => new Date(text))
   // Postgres has no year 0, and nothing here is older than the service.
   .refine((date) => date.getTime() >= 0, "must not be before 1970")
   .openapi({ type: "string", format: "date-time", example: "2026-01-31T12:00:00.000Z" });

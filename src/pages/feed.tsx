@@ -6,7 +6,6 @@ import { ListQuerySchema } from "../features/contracts/schema.js";
 import type { ContractView } from "../features/contracts/view.js";
 import { type AppEnv, clientAddress } from "../http/middleware.js";
 import { invalidInput } from "../http/responses.js";
-import type { AppEnv } from "../http/middleware.js";
 import { AgentLink, Amount, Choice, StatusBadge, Time, TimeLeft } from "./components.js";
 import { nextStep } from "./contract/clock.js";
 import { plural } from "./format.js";

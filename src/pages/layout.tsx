@@ -1,4 +1,4 @@
-/** What all pages share: the layout, its assets, and the parts of a request that they use. */
+/** Shared by all pages: the layout, its assets, and the parts of a request that pages use. */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";

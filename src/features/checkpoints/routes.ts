@@ -5,7 +5,7 @@ import type { ReadableStream } from "node:stream/web";
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { created, data, IdempotencyKeySchema, operation, raw, resourceId } from "../../http/operation.js";
-import { JsonObjectSchema, listOf, PageQuerySchema, TimestampSchema } from "../../http/schemas.js";
+import { JsonObjectSchema, listOf, PageQuerySchema, TimestampSchema, upTo } from "../../http/schemas.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
 import {
@@ -23,10 +23,7 @@ const SequenceSchema = z.number().int("must be a whole number").min(1, "must be 
 const TextSchema = z
   .string()
   .min(1, "must not be empty")
-  .refine(
-    (text) => [...text].length <= LIMITS.checkpointStringLength,
-    `must have at most ${LIMITS.checkpointStringLength} characters`,
-  )
+  .refine(...upTo(LIMITS.checkpointStringLength))
   .openapi({ minLength: 1, maxLength: LIMITS.checkpointStringLength });
 
 export const CheckpointBodySchema = z

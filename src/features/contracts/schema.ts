@@ -3,7 +3,7 @@ import { MAX_PRICE, parseDecimal } from "@working-contracts/protocol/amounts";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { STATUSES } from "@working-contracts/protocol/status";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import { AddressSchema } from "../../http/schemas.js";
+import { AddressSchema, parsed, TimeTextSchema, upTo } from "../../http/schemas.js";
 import type { ContractDraft } from "./draft.js";
 import { parseStatuses, SORTS } from "./list-contracts.js";
 
@@ -19,10 +19,6 @@ const NonZeroAddressSchema = AddressSchema.refine(
   "must not be the zero address",
 );
 
-/** Letters as people count them, not UTF-16 units. */
-const lengthOf = (text: string) => [...text].length;
-const upTo = (limit: number) =>
-  [(text: string) => lengthOf(text) <= limit, `must have at most ${limit} characters`] as const;
 const notBlank = [(text: string) => text.trim() !== "", "must not be empty"] as const;
 
 const trimmed = (limit: number) =>
@@ -40,35 +36,22 @@ export const ReferenceSchema = z
   .refine(...upTo(LIMITS.referenceLength))
   .openapi({ maxLength: LIMITS.referenceLength });
 
-const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
-const WITH_ZONE = "must be an RFC 3339 time with seconds and a zone, such as 2026-01-31T12:00:00Z";
-
 /** Whole seconds, rounded down, as the chain holds them. */
-const DeadlineSchema = z
-  .string()
-  .transform((text) => text.toUpperCase())
-  .pipe(
-    z
-      .string()
-      .regex(RFC_3339, WITH_ZONE)
-      .pipe(z.iso.datetime({ offset: true, error: WITH_ZONE })),
-  )
-  .transform((text) => Math.floor(Date.parse(text) / 1000))
-  .openapi({ type: "string", format: "date-time", example: "2026-01-31T12:00:00Z" });
+const DeadlineSchema = TimeTextSchema.transform((text) => Math.floor(Date.parse(text) / 1000)).openapi({
+  type: "string",
+  format: "date-time",
+  example: "2026-01-31T12:00:00Z",
+});
 
 /** Text, because the body parser keeps the digits as sent. */
-const PriceSchema = z
-  .string("must be a decimal above 0 with at most 6 decimals")
-  .transform((text, context) => {
+const PriceSchema = parsed(
+  (text) => {
     const amount = parseDecimal(text);
-    if (amount !== null && amount > 0n && amount <= MAX_PRICE) return amount;
-    context.addIssue({
-      code: "custom",
-      message: "must be a decimal above 0, with at most 6 decimals and no exponent",
-    });
-    return z.NEVER;
-  })
-  .openapi({ type: ["number", "string"], example: 50 });
+    return amount !== null && amount > 0n && amount <= MAX_PRICE ? amount : null;
+  },
+  "must be a decimal above 0, with at most 6 decimals and no exponent",
+  "must be a decimal above 0 with at most 6 decimals",
+).openapi({ type: ["number", "string"], example: 50 });
 
 const ApplicationTermsSchema = z
   .record(z.string(), z.unknown())
@@ -151,15 +134,10 @@ export const ListQuerySchema = z.object({
   client: AddressSchema.optional(),
   worker: AddressSchema.optional(),
   initiator: z.enum(["client", "worker"]).optional(),
-  status: z
-    .string()
-    .transform((text, context) => {
-      const statuses = parseStatuses(text);
-      if (statuses !== null) return statuses;
-      const known = [...STATUSES, "open", "active", "closed", "settled-*", "cancelled-*"].join(", ");
-      context.addIssue({ code: "custom", message: `must be a list of: ${known}` });
-      return z.NEVER;
-    })
+  status: parsed(
+    parseStatuses,
+    `must be a list of: ${[...STATUSES, "open", "active", "closed", "settled-*", "cancelled-*"].join(", ")}`,
+  )
     .optional()
     .openapi({ type: "string", example: "open,settled-*" }),
   awardMethod: z.enum(["direct_award", "open_tender"]).optional(),
@@ -186,14 +164,7 @@ export const ListQuerySchema = z.object({
 });
 
 function filterAmount() {
-  return z
-    .string()
-    .transform((text, context) => {
-      const parsed = parseDecimal(text);
-      if (parsed !== null) return parsed;
-      context.addIssue({ code: "custom", message: "must be a decimal with at most 6 decimals" });
-      return z.NEVER;
-    })
+  return parsed(parseDecimal, "must be a decimal with at most 6 decimals")
     .optional()
     .openapi({ type: "string", example: "10.0" });
 }

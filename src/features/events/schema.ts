@@ -2,7 +2,7 @@ import { z } from "@hono/zod-openapi";
 import { EVENT_TYPES, parseEventTypes } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { EventView } from "../../events/log.js";
-import { AddressSchema } from "../../http/schemas.js";
+import { AddressSchema, parsed } from "../../http/schemas.js";
 
 const hash = z.custom<`0x${string}`>().openapi({ type: "string" });
 
@@ -39,18 +39,10 @@ export const PositionSchema = z
   .transform(BigInt)
   .openapi({ type: "string", example: "1042" });
 
-export const EventTypesSchema = z
-  .string()
-  .transform((text, context) => {
-    const types = parseEventTypes(text);
-    if (types !== null) return types;
-    context.addIssue({
-      code: "custom",
-      message: `must be types or prefixes such as contract.*, joined by commas: ${EVENT_TYPES.join(", ")}`,
-    });
-    return z.NEVER;
-  })
-  .openapi({ type: "string", example: "contract.*,payout.paid" });
+export const EventTypesSchema = parsed(
+  parseEventTypes,
+  `must be types or prefixes such as contract.*, joined by commas: ${EVENT_TYPES.join(", ")}`,
+).openapi({ type: "string", example: "contract.*,payout.paid" });
 
 export const EventFilterSchema = z.object({
   contractId: AddressSchema.optional(),

@@ -8,21 +8,14 @@ import { eq, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { lockedUntil, requireIndex, stake } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
-import { AddressViewSchema } from "../../http/schemas.js";
+import { AddressViewSchema, parsed } from "../../http/schemas.js";
 
 const AMOUNT = "must be a decimal above 0, with at most 18 decimals and no exponent";
 
 export const StakeBodySchema = z
   .object({
     /** Text, because the body parser keeps the digits as sent. */
-    amount: z
-      .string(AMOUNT)
-      .transform((text, context) => {
-        const amount = parseDecimal(text, TOKEN_DECIMALS);
-        if (amount !== null && amount > 0n) return amount;
-        context.addIssue({ code: "custom", message: AMOUNT });
-        return z.NEVER;
-      })
+    amount: parsed((text) => parseDecimal(text, TOKEN_DECIMALS) || null, AMOUNT, AMOUNT)
       .nullish()
       .openapi({
         type: ["number", "string", "null"],

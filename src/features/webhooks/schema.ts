@@ -36,13 +36,8 @@ const fields = {
 };
 
 export const WebhookBodySchema = z
-  .object({
-    url: fields.url,
-    description: fields.description.optional(),
-    agent: fields.agent.optional(),
-    contractId: fields.contractId.optional(),
-    types: fields.types.optional(),
-  })
+  .object(fields)
+  .partial({ description: true, agent: true, contractId: true, types: true })
   .openapi("CreateWebhook");
 
 export const WebhookChangesSchema = z
