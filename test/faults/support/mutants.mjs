@@ -723,6 +723,13 @@ export const MUTANTS = [
     only: "row 26",
   },
   {
+    name: "expired-payer-blamed",
+    file: "src/relayer/failures.ts",
+    edits: [["const checks = [isExpired, isUsed,", "const checks = [isUsed,"]],
+    tests: "test/faults/payments.test.ts",
+    only: "row 26",
+  },
+  {
     name: "host-clock",
     file: "src/chain/clients.ts",
     edits: [
