@@ -16,7 +16,7 @@ import { readEarnings } from "../features/records/read-earnings.js";
 import { readRecord } from "../features/records/read-record.js";
 import { rawBody } from "../http/body.js";
 import { sendStream } from "../http/event-stream.js";
-import { clientAddress, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
+import { type AppEnv, clientAddress, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
 import { sendJson } from "../http/operation.js";
 import { invalidInput, toAppError } from "../http/responses.js";
 import { showAgent } from "./agent.js";
