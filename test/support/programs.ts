@@ -18,11 +18,11 @@ const bundles = new Map<string, Promise<string>>();
 const sourceUrls: Plugin = {
   name: "source-urls",
   setup({ onLoad }) {
-    onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+    onLoad({ filter: /\.tsx?$/ }, async ({ path }) => {
       if (path.includes("node_modules")) return;
       const source = await readFile(path, "utf8");
       const url = JSON.stringify(pathToFileURL(path).href);
-      return { contents: source.replaceAll("import.meta.url", url), loader: "ts" };
+      return { contents: source.replaceAll("import.meta.url", url), loader: path.endsWith("x") ? "tsx" : "ts" };
     });
   },
 };
