@@ -22,7 +22,10 @@ const sourceUrls: Plugin = {
       if (path.includes("node_modules")) return;
       const source = await readFile(path, "utf8");
       const url = JSON.stringify(pathToFileURL(path).href);
-      return { contents: source.replaceAll("import.meta.url", url), loader: path.endsWith("x") ? "tsx" : "ts" };
+      return {
+        contents: source.replaceAll("import.meta.url", url),
+        loader: path.endsWith("x") ? "tsx" : "ts",
+      };
     });
   },
 };
