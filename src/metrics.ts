@@ -52,116 +52,150 @@ export function createMetrics({
   const register = new Registry();
   const registers = [register];
   collectDefaultMetrics({ register });
-  const counter = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
-    new Counter({ name, help, labelNames, registers });
-  const histogram = <L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
-    new Histogram({ name, help, labelNames, buckets, registers });
-  /** With `collect`, it is read at each scrape. */
-  const gauge = <L extends string>(
-    name: string,
-    help: string,
-    labelNames: L[] = [],
-    collect: (gauge: Gauge<L>) => Promise<void> | void = () => {},
-  ) =>
-    new Gauge({
-      ...{ name, help, labelNames, registers },
-      collect() {
-        return collect(this);
-      },
-    });
 
-  const requests = histogram(
-    "working_contracts_http_request_duration_seconds",
-    "Time from a request to its response",
-    [0.005, 0.02, 0.1, 0.5, 1, 2, 5, 15, 30],
-    ...(["method", "route", "status"] as const),
-  );
-  const errors = counter(
-    "working_contracts_http_errors_total",
-    "Responses with status 400 and above, by the error code in their body",
-    "status",
-    "code",
-  );
-  const operations = counter(
-    "working_contracts_relayer_operations_total",
-    "Operations by outcome",
-    "outcome",
-  );
-  const batches = counter("working_contracts_relayer_batches_total", "Batch transactions by event", "event");
-  const alarms = counter(
-    "working_contracts_relayer_alarms_total",
-    "Conditions an operator must look at",
-    "name",
-  );
+  const requests = new Histogram({
+    name: "working_contracts_http_request_duration_seconds",
+    help: "Time from a request to its response",
+    labelNames: ["method", "route", "status"],
+    buckets: [0.005, 0.02, 0.1, 0.5, 1, 2, 5, 15, 30],
+    registers,
+  });
+  const errors = new Counter({
+    name: "working_contracts_http_errors_total",
+    help: "Responses with status 400 and above, by the error code in their body",
+    labelNames: ["status", "code"],
+    registers,
+  });
+  const operations = new Counter({
+    name: "working_contracts_relayer_operations_total",
+    help: "Operations by outcome",
+    labelNames: ["outcome"],
+    registers,
+  });
+  const batches = new Counter({
+    name: "working_contracts_relayer_batches_total",
+    help: "Batch transactions by event",
+    labelNames: ["event"],
+    registers,
+  });
+  const alarms = new Counter({
+    name: "working_contracts_relayer_alarms_total",
+    help: "Conditions an operator must look at",
+    labelNames: ["name"],
+    registers,
+  });
   // Prometheus sees an increase only from a value scraped before it.
   for (const name of ALARM_NAMES) alarms.inc({ name }, 0);
   errors.inc({ status: "500", code: "internal_error" }, 0);
-  const batchSize = histogram(
-    "working_contracts_relayer_batch_operations",
-    "Operations per batch",
-    [1, 2, 5, 10, 20, 50, 100, 150],
-  );
-  const carried = histogram(
-    "working_contracts_relayer_operation_seconds",
-    "Time from storing an operation to its block",
-    [0.5, 1, 2, 3, 5, 10, 30, 60, 300],
-  );
-  const paid = counter(
-    "working_contracts_relayer_gas_paid_wei_total",
-    "Gas paid by a signer, in wei",
-    "signer",
-  );
-  const fee = gauge(
-    "working_contracts_relayer_max_fee_per_gas_wei",
-    "Maximum fee per gas of the newest transaction or replacement",
-    ["signer"],
-  );
-  gauge("working_contracts_relayer_fee_cap_wei", "Configured maximum fee per gas").set(Number(maxFeePerGas));
-  const budgetHelp = "Gas an hour relayed for agents beyond what their fees earned; 0 for no limit";
-  gauge("working_contracts_relayer_gas_budget", budgetHelp).set(gasLimits.budget);
-  gauge("working_contracts_relayer_gas_unearned", "Gas of that budget in use", [], async (unearned) => {
-    unearned.set(await readUnearned(db, gasLimits).catch(() => Number.NaN));
+  const batchSize = new Histogram({
+    name: "working_contracts_relayer_batch_operations",
+    help: "Operations per batch",
+    buckets: [1, 2, 5, 10, 20, 50, 100, 150],
+    registers,
   });
-  gauge(
-    "working_contracts_relayer_signer_balance_wei",
-    "Balance a signer has left for gas",
-    ["signer"],
-    async (balances) => {
-      const reads = signers.map(async (signer) => {
-        const balance = await publicClient.getBalance({ address: signer }).catch(() => null);
-        if (balance === null) balances.remove({ signer });
-        else balances.set({ signer }, Number(balance));
-      });
-      await Promise.all(reads);
+  const carried = new Histogram({
+    name: "working_contracts_relayer_operation_seconds",
+    help: "Time from storing an operation to its block",
+    buckets: [0.5, 1, 2, 3, 5, 10, 30, 60, 300],
+    registers,
+  });
+  const paid = new Counter({
+    name: "working_contracts_relayer_gas_paid_wei_total",
+    help: "Gas paid by a signer, in wei",
+    labelNames: ["signer"],
+    registers,
+  });
+  const fee = new Gauge({
+    name: "working_contracts_relayer_max_fee_per_gas_wei",
+    help: "Maximum fee per gas of the newest transaction or replacement",
+    labelNames: ["signer"],
+    registers,
+  });
+  new Gauge({
+    name: "working_contracts_relayer_fee_cap_wei",
+    help: "Configured maximum fee per gas",
+    registers,
+  }).set(Number(maxFeePerGas));
+  new Gauge({
+    name: "working_contracts_relayer_gas_budget",
+    help: "Gas an hour relayed for agents beyond what their fees earned; 0 for no limit",
+    registers,
+  }).set(gasLimits.budget);
+  new Gauge({
+    name: "working_contracts_relayer_gas_unearned",
+    help: "Gas of that budget in use",
+    registers,
+    async collect() {
+      this.set(await readUnearned(db, gasLimits).catch(() => Number.NaN));
     },
-  );
-  gauge("working_contracts_index_lag_blocks", "Blocks the index is behind the chain", [], async (lag) => {
-    const [head, indexed] = await Promise.all([
-      publicClient.getBlockNumber({ cacheTime: 0 }).catch(() => null),
-      indexedBlock(db).catch(() => null),
-    ]);
-    // A metric without labels cannot be left out, so NaN means unknown.
-    lag.set(head === null || indexed === null ? Number.NaN : Math.max(0, Number(head - indexed)));
   });
-  gauge("working_contracts_deferred_payouts", "Payouts that the token refuses", [], async (deferred) => {
-    deferred.set(await deferredPayouts(pool));
+  new Gauge({
+    name: "working_contracts_relayer_signer_balance_wei",
+    help: "Balance a signer has left for gas",
+    labelNames: ["signer"],
+    registers,
+    async collect() {
+      const balances = signers.map(async (address) => {
+        const balance = await publicClient.getBalance({ address }).catch(() => null);
+        if (balance === null) this.remove({ signer: address });
+        else this.set({ signer: address }, Number(balance));
+      });
+      await Promise.all(balances);
+    },
   });
-  gauge("working_contracts_outbox_operations", "Pending operations, by state", ["state"], async (counts) => {
-    counts.reset();
-    for (const { state, count } of await openOperations(pool)) counts.set({ state }, count);
+  new Gauge({
+    name: "working_contracts_index_lag_blocks",
+    help: "Blocks the index is behind the chain",
+    registers,
+    async collect() {
+      const [head, indexed] = await Promise.all([
+        publicClient.getBlockNumber({ cacheTime: 0 }).catch(() => null),
+        indexedBlock(db).catch(() => null),
+      ]);
+      // A metric without labels cannot be left out, so NaN means unknown.
+      this.set(head === null || indexed === null ? Number.NaN : Math.max(0, Number(head - indexed)));
+    },
   });
-  const ageHelp = "Age of the oldest pending operation, by state";
-  gauge("working_contracts_outbox_oldest_seconds", ageHelp, ["state"], async (ages) => {
-    ages.reset();
-    for (const { state, age } of await openOperations(pool)) ages.set({ state }, age);
+  new Gauge({
+    name: "working_contracts_deferred_payouts",
+    help: "Payouts that the token refuses",
+    registers,
+    async collect() {
+      this.set(await deferredPayouts(pool));
+    },
   });
-  const connectionsHelp = "Connections in this process's pools, and queries waiting for one";
-  gauge("working_contracts_database_connections", connectionsHelp, ["pool", "kind"], (connections) => {
-    for (const [name, { totalCount, idleCount, waitingCount }] of Object.entries(pools)) {
-      connections.set({ pool: name, kind: "open" }, totalCount);
-      connections.set({ pool: name, kind: "idle" }, idleCount);
-      connections.set({ pool: name, kind: "waiting" }, waitingCount);
-    }
+  new Gauge({
+    name: "working_contracts_outbox_operations",
+    help: "Pending operations, by state",
+    labelNames: ["state"],
+    registers,
+    async collect() {
+      this.reset();
+      for (const { state, count } of await openOperations(pool)) this.set({ state }, count);
+    },
+  });
+  new Gauge({
+    name: "working_contracts_outbox_oldest_seconds",
+    help: "Age of the oldest pending operation, by state",
+    labelNames: ["state"],
+    registers,
+    async collect() {
+      this.reset();
+      for (const { state, age } of await openOperations(pool)) this.set({ state }, age);
+    },
+  });
+  new Gauge({
+    name: "working_contracts_database_connections",
+    help: "Connections in this process's pools, and queries waiting for one",
+    labelNames: ["pool", "kind"],
+    registers,
+    collect() {
+      for (const [name, { totalCount, idleCount, waitingCount }] of Object.entries(pools)) {
+        this.set({ pool: name, kind: "open" }, totalCount);
+        this.set({ pool: name, kind: "idle" }, idleCount);
+        this.set({ pool: name, kind: "waiting" }, waitingCount);
+      }
+    },
   });
 
   return {
