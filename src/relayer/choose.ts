@@ -138,14 +138,15 @@ function canFollow(kind: OperationKind, before: OperationKind | undefined): bool
 
 /**
  * Escrows with a waiting operation that has not failed and is its agent's first. Only the first counts: one behind a
- * failed operation of the same agent would wait for it, and the failed one would wait in turn.
+ * failed operation of the same agent would wait for it, and the failed one would wait in turn. So would a settlement,
+ * which waits for every other operation on its escrow.
  */
 function escrowsWithUntried(urgent: readonly Candidate[]): Set<string | null> {
   const escrows = new Set<string | null>();
   const callers = new Set<string>();
   for (const { kind, escrow, caller, tries } of urgent) {
     const isFirst = caller === null || !callers.has(caller);
-    if (isFirst && tries === 0 && EXCLUSIVE.has(kind)) escrows.add(escrow);
+    if (isFirst && tries === 0 && EXCLUSIVE.has(kind) && kind !== "settle") escrows.add(escrow);
     if (caller !== null) callers.add(caller);
   }
   return escrows;

@@ -81,6 +81,13 @@ describe("choosing a batch", () => {
     expect(choose([failed, rival], { promised: new Set(["tender"]) })).toEqual([1]);
   });
 
+  it("retries a failed operation before the settlement that waits for it", () => {
+    const failed = candidate(1, { escrow: "cancelled", tries: 1, published: true });
+    const settlement = candidate(2, { kind: "settle", escrow: "cancelled", caller: null });
+    expect(choose([failed, settlement])).toEqual([1]);
+    expect(choose([settlement, failed, candidate(3, { caller: "agent 1" })])).toEqual([1, 3]);
+  });
+
   it("retries an agent's failed operation before that agent's next one, and treats two agents independently", () => {
     const [one, two] = ["agent one", "agent two"];
     const failed = candidate(1, { escrow: "tender", caller: one, tries: 1, published: true });
@@ -171,6 +178,7 @@ describe("choosing a batch", () => {
           const rows = chosen.map((id) => candidates[id - 1] as Candidate);
           expect(chosen).toEqual([...chosen].sort((a, b) => a - b));
           expect(chosen.length).toBeLessThanOrEqual(6);
+          if (busy.length === 0) expect(chosen.length > 0).toBe(candidates.length > 0);
           if (chosen.length > 1) {
             expect(rows.reduce((sum, row) => sum + operationGas(row), 0)).toBeLessThanOrEqual(4_000_000);
             expect(rows.every(({ tries }) => tries < 3)).toBe(true);
