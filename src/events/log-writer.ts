@@ -24,15 +24,9 @@ import {
 import { escrowEvent, INDEX_CHANGED, type IndexProgress, indexProgress } from "../db/onchain.js";
 import { event, eventLog } from "../db/schema.js";
 import { createLoop, type Loop, type Wakers } from "../loop.js";
+import { draftsOf, readChainEvents } from "./chain-events.js";
+import { armDeadlines, CONTRADICTS_TIMEOUT, PHASE_TYPES, takeDueDeadlines } from "./deadlines.js";
 import { EVENTS_APPENDED, type EventDraft, type EventRow } from "./log.js";
-import {
-  armDeadlines,
-  CONTRADICTS_TIMEOUT,
-  draftsOf,
-  PHASE_TYPES,
-  readChainEvents,
-  takeDueDeadlines,
-} from "./sources.js";
 
 /** In case a notification is lost. */
 const INTERVAL_MS = 1000;
