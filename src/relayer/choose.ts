@@ -95,6 +95,8 @@ export function chooseOperations({
   /** Escrows with an exclusive operation that is not chosen. A settlement could depend on it. */
   const passedOver = new Set<string>();
   const closedCallers = new Set<string>();
+  /** Callers with an operation that waits behind a promised one. Their own promised operations must not wait for it. */
+  const waitingCallers = new Set<string>();
   const left = new Map(allowances);
   let gas = 0;
   for (const candidate of urgent) {
@@ -103,21 +105,24 @@ export function chooseOperations({
     const alone = candidate.tries >= SUSPECT_TRIES;
     const needed = operationGas(candidate);
     const onEscrow = escrow === null ? undefined : busyEscrows.get(escrow);
+    const isPromised = escrow !== null && promised.has(escrow);
+    const isBehindPromise = isPromised && !candidate.published;
     const blocked =
       onEscrow === "exclusive" ||
       (exclusive && onEscrow === "shared") ||
       (exclusive && escrow !== null && !canFollow(candidate.kind, taken.get(escrow))) ||
       (candidate.kind === "settle" && passedOver.has(escrow ?? "")) ||
-      (!candidate.published && escrow !== null && promised.has(escrow)) ||
-      (exclusive && candidate.tries > 0 && untried.has(escrow) && !promised.has(escrow ?? "")) ||
+      isBehindPromise ||
+      (exclusive && candidate.tries > 0 && untried.has(escrow) && !isPromised) ||
       (caller !== null && (busyCallers.has(caller) || closedCallers.has(caller))) ||
+      (caller !== null && waitingCallers.has(caller) && !isPromised) ||
       (candidate.signed && left.get(caller ?? "") === 0) ||
       (alone && chosen.length > 0) ||
       chosen.length >= maxOperations ||
       (chosen.length > 0 && gas + needed > gasBudget);
     if (blocked) {
       // The agent's later operations can depend on this one.
-      if (caller !== null) closedCallers.add(caller);
+      if (caller !== null) (isBehindPromise ? waitingCallers : closedCallers).add(caller);
       if (exclusive && escrow !== null) passedOver.add(escrow);
       continue;
     }
@@ -139,7 +144,7 @@ function canFollow(kind: OperationKind, before: OperationKind | undefined): bool
 /**
  * Escrows with a waiting operation that has not failed and is its agent's first. Only the first counts: one behind a
  * failed operation of the same agent would wait for it, and the failed one would wait in turn. So would a settlement,
- * which waits for every other operation on its escrow.
+ * which waits for the more urgent operations on its escrow.
  */
 function escrowsWithUntried(urgent: readonly Candidate[]): Set<string | null> {
   const escrows = new Set<string | null>();

@@ -84,7 +84,7 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       from app.operation
       where state in ('queued', 'held') and (retry_at is null or retry_at <= now())
         and (claimed_until is null or claimed_until < now() or signer = ${signer})
-      order by id limit ${MAX_CANDIDATES}`);
+      order by operation.id limit ${MAX_CANDIDATES}`);
     const none = { rows: [], standsOn: [] };
     if (candidates.rows.length === 0) return none;
     const waiting = candidates.rows.map((row): Candidate => ({ ...row, id: BigInt(row.id) }));

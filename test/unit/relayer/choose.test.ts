@@ -88,6 +88,23 @@ describe("choosing a batch", () => {
     expect(choose([settlement, failed, candidate(3, { caller: "agent 1" })])).toEqual([1, 3]);
   });
 
+  it("applies what was reported as applied before what its own agent sent first", () => {
+    const promised = new Set(["tender", "other"]);
+    const reported = (id: number, changes = {}) => candidate(id, { published: true, ...changes });
+    const overtaken = candidate(1, { escrow: "tender", caller: "agent", tries: 1 });
+    expect(choose([overtaken, reported(2, { escrow: "tender", caller: "agent" })], { promised })).toEqual([
+      2,
+    ]);
+    const crossed = [
+      candidate(1, { escrow: "other", caller: "one" }),
+      candidate(2, { escrow: "tender", caller: "two" }),
+      reported(3, { escrow: "tender", caller: "one" }),
+      reported(4, { escrow: "other", caller: "two" }),
+      candidate(5, { caller: "one" }),
+    ];
+    expect(choose(crossed, { promised })).toEqual([3, 4]);
+  });
+
   it("retries an agent's failed operation before that agent's next one, and treats two agents independently", () => {
     const [one, two] = ["agent one", "agent two"];
     const failed = candidate(1, { escrow: "tender", caller: one, tries: 1, published: true });
@@ -167,6 +184,7 @@ describe("choosing a batch", () => {
       gasLimit: fc.integer({ min: 50_000, max: 3_000_000 }),
       notAfter: fc.option(fc.integer({ min: 900, max: 2000 })),
       tries: fc.integer({ min: 0, max: 4 }),
+      published: fc.boolean(),
     });
     fc.assert(
       fc.property(
@@ -174,7 +192,10 @@ describe("choosing a batch", () => {
         fc.array(operation, { maxLength: 4 }),
         (queue, busy) => {
           const candidates = queue.map((one, index) => candidate(index + 1, one));
-          const chosen = choose(candidates, { busy, gasBudget: 4_000_000, maxOperations: 6 });
+          const isReported = ({ published, id, escrow }: Candidate) =>
+            published && escrow !== null && id % 3n === 0n;
+          const promised = new Set(candidates.filter(isReported).map(({ escrow }) => escrow as string));
+          const chosen = choose(candidates, { busy, promised, gasBudget: 4_000_000, maxOperations: 6 });
           const rows = chosen.map((id) => candidates[id - 1] as Candidate);
           expect(chosen).toEqual([...chosen].sort((a, b) => a - b));
           expect(chosen.length).toBeLessThanOrEqual(6);
@@ -184,8 +205,9 @@ describe("choosing a batch", () => {
             expect(rows.every(({ tries }) => tries < 3)).toBe(true);
           }
           for (const row of rows) {
+            const isReady = ({ published, escrow }: Candidate) => published || !promised.has(escrow ?? "");
             const earlier = candidates.filter(
-              ({ id, caller }) => caller !== null && caller === row.caller && id < row.id,
+              (one) => one.caller !== null && one.caller === row.caller && one.id < row.id && isReady(one),
             );
             expect(earlier.every(({ id }) => chosen.includes(Number(id)))).toBe(true);
             expect(busy.some(({ caller }) => caller !== null && caller === row.caller)).toBe(false);
