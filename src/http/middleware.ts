@@ -31,9 +31,11 @@ export interface AppEnv {
     rawBody: Buffer;
     /** Address behind the request's API key; null without a valid key. Protected routes read `caller` instead. */
     identity: Address | null;
+    /** Whether {@link takeOrRefuse} refused the request. */
+    isBeyondRate?: boolean;
     /** Counts the call towards the client IP's limit, whatever its key; throws `429 rate_limited`. Under /v1. */
     limitClient: () => void;
-    /** Counts a challenge for the address; throws `429 rate_limited`. Under /v1. */
+    /** Counts a challenge that the client IP requests for the address; throws `429 rate_limited`. Under /v1. */
     limitChallenges: (address: Address) => void;
     /** Counts the response as a download until it closes; throws `429 rate_limited`: see {@link limitDownloads}. */
     limitDownload: (length?: number) => void;
@@ -85,7 +87,7 @@ export const requestContext = ({ logger, metrics }: Pick<Deps, "logger" | "metri
     metrics?.observeRequest({ method, route: routeOf(c), status, code, seconds: ms / 1000 });
     const caller = c.get("identity") ?? undefined;
     // A flood beyond the limits would fill the disk; metrics count it.
-    const level = code === "rate_limited" ? "debug" : "info";
+    const level = c.get("isBeyondRate") ? "debug" : "info";
     logger[level]({ requestId, method, path, status, code, ms: Math.round(ms), caller }, "request");
   });
 
@@ -232,6 +234,7 @@ export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimi
   c.header("RateLimit-Remaining", String(remaining));
   c.header("RateLimit-Reset", String(resetSeconds));
   if (allowed) return;
+  c.set("isBeyondRate", true);
   throw new AppError("rate_limited", {
     message: `More than ${limiter.limit} requests per minute (${name}); retry in ${resetSeconds} s.`,
     retryable: true,
@@ -241,7 +244,7 @@ export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimi
 
 /**
  * Looks up the key's owner for limits, logs and `requireKey`, then limits reads and writes per address, and everything
- * without a key per client IP.
+ * without a key per client IP. Routes count challenges through what it sets.
  */
 export function rateLimit({
   keys,
