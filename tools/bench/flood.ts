@@ -6,12 +6,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ROOT } from "../../src/root.js";
 import type { Agent } from "../../test/support/agent.js";
 import type { Bed } from "./bed.js";
-import type { FloodOrder } from "./flood-source.js";
+import type { FloodCounts, FloodOrder } from "./flood-source.js";
 import { describeLoad, type Load, runLoad, send } from "./load.js";
 
 export interface FloodResult {
   /** The kind of requests in the flood. */
   flood: string;
+  /** Responses per second that the flood got; null without one. */
+  perSecond: number | null;
   victim: Load;
 }
 
@@ -43,7 +45,7 @@ export async function measureFloods(
   const floods: Record<string, Omit<FloodOrder, "url"> | null> = {
     none: null,
     "without a key": { path: LIST },
-    "with made-up keys": { path: LIST, key: `${flooder.apiKey.slice(0, -8)}{random}` },
+    "with made-up keys": { path: LIST, key: "made-up" },
     "with an agent's key": { path: LIST, key: flooder.apiKey },
     "of a page": { path: "/" },
   };
@@ -52,24 +54,32 @@ export async function measureFloods(
   for (const [flood, order] of Object.entries(floods)) {
     const stop = order === null ? undefined : await startFlood({ ...order, url: api.url });
     const victim = await runLoad({ concurrency: 1, seconds }, read);
-    const sent = await stop?.();
-    report(`List, flood ${flood}${sent === undefined ? "" : ` (${sent})`}: ${describeLoad(victim)}`);
-    results.push({ flood, victim });
+    const got = (await stop?.()) ?? null;
+    report(`List, flood ${flood}${got === null ? "" : ` (${JSON.stringify(got)})`}: ${describeLoad(victim)}`);
+    results.push({ flood, perSecond: got?.perSecond ?? null, victim });
   }
   await api.end();
   return results;
 }
 
-/** Resolves once the flood flows. The returned function ends it, and tells what it sent and received. */
-async function startFlood(order: FloodOrder): Promise<() => Promise<string>> {
+/** Resolves once the flood flows; it ends with this process. The returned function ends it, and resolves to its counts. */
+async function startFlood(order: FloodOrder): Promise<() => Promise<FloodCounts>> {
   const source = fork(join(ROOT, "tools/bench/flood-source.ts"), [JSON.stringify(order)], {
     execArgv: ["--import", "tsx"],
   });
-  await once(source, "message");
+  const exited = once(source, "exit");
+  const next = async (): Promise<FloodCounts> => {
+    const ended = exited.then(() => Promise.reject(new Error("The flood ended by itself.")));
+    const [message] = await Promise.race([once(source, "message"), ended]);
+    return message;
+  };
+  await next();
   return async () => {
+    const counts = next();
     source.send("stop");
-    const [sent] = await once(source, "message");
+    const got = await counts;
     source.disconnect();
-    return sent;
+    await exited;
+    return got;
   };
 }

@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: measures on this machine, prints tables and writes them to docs/benchmarks.md. `-- waves`, `write`,
- * `processes`, `read`, `start` and `soak` each measure one part; `read` covers Get and List, floods, freshness and memory. `-- --seconds 3`
- * shortens every load, for a first look; `-- soak --minutes 180 --agents 50` lengthens the soak.
+ * `processes`, `read`, `start` and `soak` each measure one part; `read` covers Get and List, floods, freshness and memory.
+ * `-- --seconds 3` shortens every load, for a first look; `-- soak --minutes 180 --agents 50` lengthens the soak.
  */
 import { parseArgs } from "node:util";
 import { soak } from "../soak/run.js";
