@@ -100,7 +100,7 @@ export function printReport(
   console.log(`Responses: ${listOf(answers)}`);
   console.log(`Faults:    ${listOf(faults)}; parts restarted by their supervisor: ${restarts}`);
   const sizes = [...usage].map(
-    ([name, { first, early, late, last }]) => `${name} ${first}, ${early}, ${late}, ${last}`,
+    ([name, { first, early, late, last }]) => `${name} ${first}, ${early}, ${late ?? "-"}, ${last}`,
   );
   console.log(`MiB first, highest in the first half hour and later, last: ${sizes.join("; ")}`);
   const width = Math.max(...checks.map(({ name }) => name.length));
