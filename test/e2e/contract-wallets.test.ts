@@ -13,7 +13,7 @@ const world = await useWorld();
 test("a Safe, a passkey wallet and an account with code create, accept, dispute, vote and are paid", async () => {
   const agents = await Promise.all(
     Object.values(await deployWallets(world)).map(async (account) => {
-      return makeJuror(world, await newAgent(world, { account }));
+      return makeJuror(world, await newAgent(world, { account }), "1000");
     }),
   );
   const salts: Record<string, Hex> = {};

@@ -75,7 +75,7 @@ beforeAll(async () => {
   url = `http://127.0.0.1:${(shop.address() as AddressInfo).port}/paid`;
 });
 afterAll(async () => {
-  await new Promise((resolve) => shop?.close(resolve));
+  await new Promise((resolve) => (shop ? shop.close(resolve) : resolve(null)));
   await node?.stop();
 });
 

@@ -2,6 +2,7 @@
 import { type Agent, type ConnectOptions, connect } from "@working-contracts/client/index";
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { expect } from "vitest";
 import { laterThan } from "./contracts.js";
 import type { World } from "./world.js";
 
@@ -22,11 +23,12 @@ export async function newAgent(world: World, { usd = "200", ...given }: AgentOpt
   return connect({ baseUrl: world.url, account, spendingLimit, ...given } as ConnectOptions);
 }
 
-/** Stakes enough to vote on contracts that are matched from now on. */
-export async function makeJuror<A extends Agent>(world: World, agent: A): Promise<A> {
+/** Stakes enough to vote on contracts that are matched from now on: `amount` tokens, by default what it takes. */
+export async function makeJuror<A extends Agent>(world: World, agent: A, amount?: string): Promise<A> {
   await world.grantTokens(agent.address as Address, 1000);
-  const { stakedSince } = await agent.stake();
-  await laterThan(world, stakedSince as string);
+  const stake = await agent.stake(amount);
+  expect(stake).toMatchObject({ staked: "1000.0", eligible: true });
+  await laterThan(world, stake.stakedSince as string);
   return agent;
 }
 

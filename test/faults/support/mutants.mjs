@@ -720,14 +720,14 @@ export const MUTANTS = [
       ["if (result === undefined || result.success) {", "if (result !== null) {", "src/relayer/send.ts"],
     ],
     tests: "test/faults/payments.test.ts",
-    only: "row 26",
+    only: "expires in the queue",
   },
   {
     name: "expired-payer-blamed",
     file: "src/relayer/failures.ts",
     edits: [["const checks = [isExpired, isUsed,", "const checks = [isUsed,"]],
     tests: "test/faults/payments.test.ts",
-    only: "row 26",
+    only: "before its block is made",
   },
   {
     name: "host-clock",
