@@ -21,7 +21,7 @@ console.log("\n| attack | achieves |\n| --- | --- |");
 for (const { tried, achieved } of rows) console.log(`| ${tried} | ${achieved} |`);
 const held = rows.filter(({ isHeld }) => isHeld).length;
 console.log(`\n${held} of ${rows.length} attacks fail.`);
-process.exit(held === rows.length ? 0 : 1);
+process.exit(held > 0 && held === rows.length ? 0 : 1);
 
 async function playWithVitest() {
   const attacks = ATTACKS.filter(({ file }) => file.endsWith(".ts"));

@@ -25,8 +25,8 @@ const { code, report } = await runVitest(["--project", "conformance", ...process
   stdio: ["ignore", "inherit", "inherit"],
 });
 const total = print(report?.testResults ?? []);
-if (code !== 0 && total.failed === 0) console.log("The suite itself crashed.");
-process.exitCode = code !== 0 || total.failed > 0 ? 1 : 0;
+if (report === null || (code !== 0 && total.failed === 0)) console.log("The suite itself crashed.");
+process.exitCode = report === null || code !== 0 || total.failed > 0 ? 1 : 0;
 
 function print(files) {
   const total = { passed: 0, failed: 0, skipped: 0 };

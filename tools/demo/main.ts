@@ -1,7 +1,8 @@
 /**
  * Plays whole Working Contracts over HTTP with unmodified x402 clients, some with the sandbox's counterparties, and one
  * with the published client, which trusts the service with nothing. Then it has the sandbox advance the clock past every
- * deadline, and checks every balance on the chain against the ledger, to the unit. It starts a separate network; `-- --here` plays on the running one instead, and moves its clock.
+ * deadline, and checks every balance on the chain against the ledger, to the unit. It starts a separate network;
+ * `-- --here` plays on the running one instead, and moves its clock.
  */
 
 import { connect as connectClient } from "@working-contracts/client/index";
