@@ -30,7 +30,7 @@ export interface Deps {
   checkpointTrees: CheckpointTrees;
   /** Made by createApp: the API and the pages share its limit. */
   streams: EventStreams;
-  /** Made by createApp: parameters of future contracts, as of the last seconds. */
+  /** Made by createApp: parameters of future contracts, at most a few seconds old. */
   readParameters: ParameterReader;
   logger: Logger;
   /** If absent, as in tests, there is no /metrics. */

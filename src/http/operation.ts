@@ -1,4 +1,7 @@
-/** One declaration per endpoint: the OpenAPI document, validation, authentication and routing follow from it. */
+/**
+ * One declaration per endpoint: the OpenAPI document, validation, authentication, routing and the identity of repeated
+ * requests follow from it.
+ */
 import { createHash, randomUUID } from "node:crypto";
 import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";

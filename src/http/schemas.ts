@@ -22,7 +22,7 @@ export const HexViewSchema = z.string().regex(/^0x([0-9a-f]{2})*$/) as unknown a
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 const WITH_ZONE = "must be an RFC 3339 time with seconds and a zone, such as 2026-01-31T12:00:00Z";
 
-/** The text of a time; only its letters can be in lower case. */
+/** The text of a time; its letters may be in lower case. */
 export const TimeTextSchema = z
   .string()
   .transform((text) => text.toUpperCase())
@@ -100,7 +100,7 @@ export interface Page<T> {
   nextCursor: string | null;
 }
 
-/** The page of `items`, which were read with one more than `limit` to see whether there is more. */
+/** The page of `items`. They were read with a limit one higher, to see whether there are more. */
 export function pageOf<T extends { id: string }>(items: T[], limit: number): Page<T> {
   const data = items.slice(0, limit);
   return { data, nextCursor: data.length < items.length ? (data.at(-1)?.id ?? null) : null };

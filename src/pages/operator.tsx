@@ -2,8 +2,7 @@ import type { Context } from "hono";
 import type { Deps } from "../deps.js";
 import { type OperatorOverview, readOverview } from "../features/operator/read-overview.js";
 import { checkReadiness, type Readiness } from "../features/system/routes.js";
-import type { AppEnv } from "../http/middleware.js";
-import { clientAddress, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
+import { type AppEnv, clientAddress, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
 import { AgentLink, Amount, ChainLink, ContractLink, Rows, ScrollTable, Time } from "./components.js";
 import { createOperatorSession } from "./operator-session.js";
 

@@ -65,8 +65,8 @@ export function pageRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
 }
 
 /**
- * `/contracts.json`, with the query of `GET /v1/contracts`, `/contracts/{id}.json`, and `/agents/{address}.json`, the
- * agent's record beside what it was paid by month: what the pages show as JSON without a key, in the shapes of `/v1`.
+ * The feed, a contract and an agent as JSON without a key, in the shapes of `/v1` and at the pages' rate. The feed takes
+ * the query of `GET /v1/contracts`; an agent is its record, and what it was paid by month.
  */
 export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<AppEnv> {
   const router = new Hono<AppEnv>();

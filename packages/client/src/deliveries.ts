@@ -6,7 +6,7 @@ import type { Node } from "./chain-check.js";
 import { type KeyPair, ownKeysOf, publishKey } from "./encryption-keys.js";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
-import { everyItem, reads } from "./reads.js";
+import { everyItem, type PageQuery, reads } from "./reads.js";
 import { call, dataOf, type Session } from "./session.js";
 import { provenTerms } from "./terms.js";
 import type { Contract, ReferenceField } from "./types.js";
@@ -231,10 +231,12 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
         );
         for (const role of ["client", "worker"] as const) {
           const query = { [role]: me, status: "disputed", limit: 200 };
-          const page = (cursor: object) =>
-            patiently(() => call(session, "GET /v1/contracts", { query: { ...query, ...cursor } }));
-          for await (const { id } of everyItem(page)) {
-            if (signal?.aborted) break;
+          const read = (page: Pick<PageQuery, "cursor">) => {
+            signal?.throwIfAborted();
+            return patiently(() => call(session, "GET /v1/contracts", { query: { ...query, ...page } }));
+          };
+          for await (const { id } of everyItem(read)) {
+            signal?.throwIfAborted();
             await serve(id);
           }
         }

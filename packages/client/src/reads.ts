@@ -67,7 +67,7 @@ async function pageOf<T>(response: Promise<{ data: T[]; nextCursor: string | nul
   return { items: data, nextCursor };
 }
 
-/** Every item of a list, page by page. `read` gets the cursor of its page. */
+/** Every item of a list, page by page. `read` gets the query that asks for its page. */
 export async function* everyItem<T>(
   read: (page: Pick<PageQuery, "cursor">) => Promise<{ data: T[]; nextCursor?: string | null }>,
 ): AsyncGenerator<T, void> {

@@ -15,7 +15,7 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import type { escrowAt, Node } from "./chain-check.js";
 import { isOutage, RefusedToSign, ServiceError } from "./errors.js";
 import { pause } from "./http.js";
-import { everyItem, reads } from "./reads.js";
+import { everyItem, type PageQuery, reads } from "./reads.js";
 import { call, pay, type Session, type ToEscrow } from "./session.js";
 import type { Outcome, PinnedNetwork, Vote } from "./types.js";
 import { waitUntil } from "./wait.js";
@@ -77,8 +77,9 @@ export function votes(session: Session, toEscrow: ToEscrow) {
   async function listed(): Promise<Map<string, boolean>> {
     const isSealed = new Map<string, boolean>();
     const query = { backupAgent: voter, status: "disputed", limit: 200 };
-    const page = (cursor: object) => call(session, "GET /v1/votes", { query: { ...query, ...cursor } });
-    for await (const { contractId, vote } of everyItem(page)) isSealed.set(contractId, vote === null);
+    const read = (page: Pick<PageQuery, "cursor">) =>
+      call(session, "GET /v1/votes", { query: { ...query, ...page } });
+    for await (const { contractId, vote } of everyItem(read)) isSealed.set(contractId, vote === null);
     return isSealed;
   }
 

@@ -68,7 +68,7 @@ export async function listCheckpoints(
   return { data: rows.map(toCheckpoint), nextCursor: isLast ? null : (end?.id ?? null) };
 }
 
-/** Of all streams two pages are read at a time, which leaves the processor to writes. */
+/** Two pages of all streamed lists are read at a time, which leaves the processor to writes. */
 const inSlot = createSlots(2);
 
 /** All checkpoints, oldest first, read page by page as the consumer takes them. */

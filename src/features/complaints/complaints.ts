@@ -171,7 +171,7 @@ async function nextFilingTime(tx: Transaction, contractId: string, now: number):
   return new Date(Math.max(now * 1000, latest + 1));
 }
 
-/** Complaints of a contract: the maximum. */
+/** The most complaints that a contract can have. */
 const MAX_LISTED = 2 * LIMITS.complaintsPerRole;
 
 /**

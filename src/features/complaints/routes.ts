@@ -30,7 +30,7 @@ export const complaintOperations = [
     errors: ["forbidden", "not_found", "conflict", "too_many_complaints"],
     handle: (deps, call) => {
       const { params, body, caller, signature } = call;
-      return fileComplaint(deps, { ...params, ...body, caller, complaintId: resourceId(call), signature });
+      return fileComplaint(deps, { ...body, ...params, caller, complaintId: resourceId(call), signature });
     },
   }),
   operation({

@@ -109,7 +109,7 @@ async function findAttempt(deps: Deps, call: CreateCall): Promise<CreationAttemp
   const bodyHash = hashOf(call.rawBody);
   const [row] = await readAttempt(deps.db, { caller, bodyHash, lifetime: LIMITS.pendingAttemptLifetime });
   if (row === undefined || row.id === null) {
-    return newAttempt(deps, { ...call, parameters: row?.parameters ?? (await readParameters(deps)) });
+    return newAttempt(deps, { ...call, parameters: row?.parameters ?? (await parametersOnChain(deps)) });
   }
   const { id } = row;
   const escrowTerms = parseStoredTerms(row.escrow_terms);
@@ -200,7 +200,7 @@ async function requireQuotable(deps: Deps, { id, escrowTerms }: CreationAttempt)
 }
 
 /** From the chain, while the index cannot say. */
-async function readParameters({ publicClient, deployment }: Deps): Promise<Parameters> {
+async function parametersOnChain({ publicClient, deployment }: Deps): Promise<Parameters> {
   return publicClient.readContract({
     address: deployment.factory,
     abi: factoryAbi,

@@ -67,7 +67,7 @@ const TEXT_PATHS = Object.keys(TEMPLATES) as (keyof typeof TEMPLATES)[];
 
 const CACHING = { "Cache-Control": "public, max-age=300" };
 
-/** The texts for agents, and the document with the key of receipts. */
+/** The texts for agents, and the document with the key that signs receipts. */
 export function discoveryRoutes(deps: Deps) {
   const router = createRouter();
   for (const path of TEXT_PATHS) {

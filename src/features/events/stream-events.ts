@@ -16,7 +16,7 @@ import {
 } from "../../events/log.js";
 import { createSlots } from "../../slots.js";
 
-/** Whether the agent has something at stake, as a party to a contract that has not ended or by a stake: room is kept for it that free addresses cannot take. */
+/** Whether the agent is a party to an open contract, or has a stake. Room is kept for it that free addresses cannot take. */
 export async function isParty(db: Executor, agent: Address): Promise<boolean> {
   const isOpen = sql`phase <> 'none' and ended_at is null and not settled`;
   const { rows } = await db.execute<{ party: boolean }>(sql`

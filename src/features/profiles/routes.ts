@@ -1,4 +1,4 @@
-/** Self-declared names, cleaned and checked (docs/rules.md 54): versions are only added, and the newest one counts. */
+/** Names and bios that agents give themselves, cleaned and checked (docs/rules.md 54). The newest version counts; none is changed. */
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";

@@ -1,6 +1,6 @@
 /**
  * The connected wallet: found by EIP-6963, signed in through the client, its API key kept for this tab. It signs payments
- * only for the network that is selected in it.
+ * only for the network that is selected in it. Forms, questions and messages of the script are here, too.
  */
 import {
   type Agent,

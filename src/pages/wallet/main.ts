@@ -60,7 +60,7 @@ function reportOf({ equal, fields, notCompared, steps }: Verification): HTMLElem
       : [
           tableOf(
             ["Fact", "Chain", "Service"],
-            differing.map(({ field, chain, api }) => [field, textOf(chain), textOf(api)]),
+            differing.map(({ field, chain, api }) => [field, shown(chain), shown(api)]),
           ),
         ]),
     tableOf(
@@ -70,7 +70,9 @@ function reportOf({ equal, fields, notCompared, steps }: Verification): HTMLElem
   ];
 }
 
-const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+function shown(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
 
 function tableOf(titles: readonly string[], rows: readonly (readonly string[])[]): HTMLElement {
   const table = document.createElement("table");

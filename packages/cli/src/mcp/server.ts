@@ -45,7 +45,7 @@ type AddReadTool = <Input extends Shape>(tool: {
   read(input: z.infer<z.ZodObject<Input>>, signal: AbortSignal): Promise<object>;
 }) => void;
 
-/** Adds tools that sign nothing and change nothing. */
+/** The function that adds a tool which signs nothing and changes nothing. */
 function addingReadTools(server: McpServer): AddReadTool {
   const annotations = { readOnlyHint: true, openWorldHint: true };
   return ({ name, description, input: inputSchema, output: outputSchema, read }) => {
