@@ -439,7 +439,8 @@ describe("the relayer's beliefs", () => {
     let isDear = true;
     const raising = (async () => {
       while (isDear) {
-        await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: maxFeePerGas + 1n });
+        // It falls by an eighth each block: so much above the fee that no late turn of this loop lets the transaction in.
+        await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: 4n * maxFeePerGas });
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
     })();

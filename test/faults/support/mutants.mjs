@@ -251,7 +251,7 @@ export const MUTANTS = [
   {
     name: "promise-forgotten",
     file: "src/relayer/choose.ts",
-    edits: [["!candidate.published && escrow", "false && escrow"]],
+    edits: [["isPromised && !candidate.published", "false"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "keeps a rival behind",
   },
