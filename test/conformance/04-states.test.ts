@@ -88,13 +88,23 @@ chapter("States and transitions / Rules", () => {
       const { client, worker } = parties;
       const juror = await newJuror(scene);
       const award = { awardMethod: "direct_award", worker: worker.address };
-      const [open, match, delivery, dispute, cancelled] = await Promise.all([
+      const [open, match, delivery, dispute, approved, cancelled, declined, withdrawn] = await Promise.all([
         created(scene, client, award),
         matched(scene, parties, award),
         delivered(scene, parties, award),
         disputed(scene, parties, award),
+        delivered(scene, parties, award).then(async ({ id }) => {
+          ok(await client.post(`/v1/contracts/${id}/approve`));
+          return untilStatus(client, id, "settled-all-met");
+        }),
         created(scene, client, award).then(async ({ id }) =>
           ok(await client.post<Json>(`/v1/contracts/${id}/cancel`)),
+        ),
+        created(scene, client, award).then(async ({ id }) =>
+          ok(await worker.post<Json>(`/v1/contracts/${id}/accept`, { accept: false })),
+        ),
+        matched(scene, parties, award).then(async ({ id }) =>
+          ok(await worker.post<Json>(`/v1/contracts/${id}/withdraw`)),
         ),
       ]);
       const acts = {
@@ -109,13 +119,13 @@ chapter("States and transitions / Rules", () => {
         checkpoint: async (id: string) =>
           worker.post(`/v1/contracts/${id}/checkpoint`, await checkpointBody(scene)),
       };
+      const all = Object.keys(acts) as (keyof typeof acts)[];
       const refused: [Json, (keyof typeof acts)[]][] = [
-        // Before a match there is no matched worker: those calls are 403.
-        [open, ["approve", "dispute", "vote"]],
+        [open, ["deliver", "withdraw", "approve", "dispute", "vote", "checkpoint"]],
         [match, ["accept", "decline", "cancel", "approve", "dispute", "vote"]],
         [delivery, ["accept", "decline", "cancel", "deliver", "withdraw", "vote", "checkpoint"]],
         [dispute, ["accept", "decline", "cancel", "deliver", "withdraw", "approve", "dispute", "checkpoint"]],
-        [cancelled, ["accept", "decline", "cancel", "approve", "dispute", "vote"]],
+        ...[approved, cancelled, declined, withdrawn].map((ended): [Json, typeof all] => [ended, all]),
       ];
       for (const [contract, names] of refused) {
         for (const name of names) {

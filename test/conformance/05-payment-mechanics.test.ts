@@ -14,7 +14,7 @@ import {
 } from "../support/contracts.js";
 import { authorize, paymentRequired, type Quote, quoteOf, version1, version2 } from "../support/payment.js";
 import { lazy, openScene } from "../support/world.js";
-import { withJury, withMoney } from "./support/spec.js";
+import { asVersion2, withJury, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));
@@ -59,12 +59,9 @@ for (const [name, prepare] of Object.entries(CALLS)) {
   describe(`Payment mechanics / ${name}`, () => {
     const call = lazy(async () => {
       const { agent, path, body, amount } = await prepare();
-      const unpaid = await agent.post(path, body);
-      // A local network quotes version 1 in every body, unless it is asked for version 2.
-      const isForeign = scene.target.stack === null;
-      const bare = isForeign ? await agent.post(path, body, { "x-402-version": "2" }) : unpaid;
+      const unpaid = await agent.post(path, body, asVersion2());
       const before = await scene.usdOf(agent.address);
-      return { agent, path, body, amount, unpaid, bare, before };
+      return { agent, path, body, amount, unpaid, before };
     });
     const paid = lazy(async () => {
       const { agent, path, body, unpaid } = await call();
@@ -80,7 +77,7 @@ for (const [name, prepare] of Object.entries(CALLS)) {
     withJury(
       "The quote (payTo, amount, asset, network) is in a base64-encoded `Payment-Required` response header (x402 version 2), and the body is `{}`.",
       async () => {
-        const { unpaid, bare, amount } = await call();
+        const { unpaid, amount } = await call();
         expect(unpaid.headers.get("payment-required")).toMatch(/^[A-Za-z0-9+/]+=*$/);
         const { x402Version, accepts } = paymentRequired(unpaid);
         expect(x402Version).toBe(2);
@@ -92,7 +89,7 @@ for (const [name, prepare] of Object.entries(CALLS)) {
           asset: expect.stringMatching(/^0x[0-9a-f]{40}$/),
           network: `eip155:${scene.chainId}`,
         });
-        expect(bare.body).toEqual({});
+        expect(unpaid.body).toEqual({});
       },
     );
 

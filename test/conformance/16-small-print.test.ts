@@ -17,7 +17,7 @@ import {
 } from "../support/contracts.js";
 import { authorize, version1, version2 } from "../support/payment.js";
 import { lazy, openScene } from "../support/world.js";
-import { chapter, says, withDatabase, withMoney } from "./support/spec.js";
+import { asVersion2, chapter, says, withDatabase, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));
@@ -25,7 +25,7 @@ const pair = lazy(() => newPair(scene));
 chapter("Endpoints / Small print", () => {
   says("All bodies are JSON.", async () => {
     const agent = await scene.newAgent();
-    const { body: quoted, headers } = await agent.post("/v1/contracts", await draft(scene));
+    const { body: quoted, headers } = await agent.post("/v1/contracts", await draft(scene), asVersion2());
     expect([quoted, headers.get("content-type")?.split(";")[0]]).toEqual([{}, "application/json"]);
     const form = { "content-type": "application/x-www-form-urlencoded" };
     expect((await agent.post("/v1/agents/me/profile", "displayName=Ada", form)).status).toBe(415);

@@ -55,13 +55,14 @@ const tell = lazy(async () => {
     );
     return ok(await worker.post<Json>(`/v1/contracts/${id}/delivery`, { delivery: "x" }));
   };
-  const [tender, listing, absent, kept, reviewed, computed, judged] = await Promise.all([
+  const [tender, listing, absent, kept, reviewed, computed, judged, judgedLate] = await Promise.all([
     created(scene, buyer),
     created(scene, lister, { initiator: "worker" }),
     matched(scene, idle),
     matched(scene, parties),
     delivered(scene, parties),
     ticket(),
+    disputed(scene, parties),
     disputed(scene, parties),
   ]);
   const votes = ["met met unclear", "met met unclear", "not met,unclear,met"].map((words) =>
@@ -70,11 +71,16 @@ const tell = lazy(async () => {
   const votePath = `/v1/contracts/${judged.id}/votes`;
   for (const [i, juror] of jurors.entries()) ok(await juror.pay(votePath, ballot(...(votes[i] as string[]))));
   const sealed = ok(await client.get<Json[]>(votePath));
+  const workload = async () => ok(await client.get<Json>(`/v1/agents/${jurors[2]?.address}/workload`));
+  const pending = await workload();
   const stale = await signedChallenge(scene, client);
   const idleMoney = await scene.usdOf(idle.client.address);
 
   await scene.moveTime(5 * MINUTE);
-  const expired = await scene.call("POST", `/v1/agents/${client.address}/api-key`, { body: stale });
+  const keyPath = `/v1/agents/${client.address}/api-key`;
+  const expired = await Promise.all(
+    [keyPath, `${keyPath}/revoke`].map((path) => scene.call("POST", path, { body: stale })),
+  );
 
   await scene.moveTime(HOUR);
   const unmatched = await Promise.all([
@@ -84,11 +90,22 @@ const tell = lazy(async () => {
   const acceptedLate = await worker.post(`/v1/contracts/${tender.id}/accept`, { accept: true });
   const cancelledLate = await buyer.post(`/v1/contracts/${tender.id}/cancel`);
 
-  await scene.moveTime(DAY);
+  await scene.moveTime(DAY - 2 * HOUR);
+  const votedInTime = await late.pay(`/v1/contracts/${judgedLate.id}/votes`, ballot("met", "met", "met"));
+
+  await scene.moveTime(2 * HOUR);
   await untilStatus(client, judged.id, "settled-partial", "settled-all-met", "settled-none-met");
   const withdrawnLate = await worker.post(`/v1/contracts/${kept.id}/withdraw`);
   const votedLate = await late.post(votePath, ballot("met", "met", "met"));
   const tallied = ok(await client.get<Json[]>(votePath));
+  const resolved = await workload();
+  const listed = async (filter: string) => ok(await client.get<Json[]>(`/v1/votes?${filter}`));
+  const decidedMet = await listed(`backupAgent=${jurors[0]?.address}&majorityOutcome=met`);
+  const ofStrangers = await Promise.all(
+    [`client=${worker.address}`, `worker=${client.address}`, `client=${client.address}&status=created`].map(
+      listed,
+    ),
+  );
   const keptLate = ok(await worker.post<Json>(`/v1/contracts/${kept.id}/delivery`, { delivery: "in time" }));
 
   await scene.moveTime(DAY);
@@ -125,7 +142,12 @@ const tell = lazy(async () => {
     acceptedLate,
     cancelledLate,
     withdrawnLate,
+    votedInTime,
     votedLate,
+    pending,
+    resolved,
+    decidedMet,
+    ofStrangers,
     tallied,
     keptLate,
     absent,
@@ -158,7 +180,11 @@ describe("Time", () => {
   withJuryAndClock(
     "| Challenge validity | 5 minutes, single redemption | Key issuance and revocation |",
     async () => {
-      expect(refusal((await tell()).expired)).toEqual([400, "invalid_challenge"]);
+      const { expired } = await tell();
+      expect(expired.map(refusal)).toEqual([
+        [400, "invalid_challenge"],
+        [400, "invalid_challenge"],
+      ]);
     },
   );
 
@@ -244,7 +270,7 @@ describe("Time", () => {
       "Time a Backup Agent has to respond before it counts as no vote; the same for every contract and criterion.",
     ],
     async () => {
-      const { sealed, tallied, jurors, parties, judged, votedLate } = await tell();
+      const { sealed, tallied, jurors, parties, judged, votedInTime, votedLate } = await tell();
       for (const vote of sealed) {
         expect([vote.vote, vote.majorityOutcome, vote.bondOutcome, vote.reward]).toEqual([
           null,
@@ -262,9 +288,27 @@ describe("Time", () => {
       expect(of(third, "bondOutcome")).toEqual(["slashed", "partially slashed", "returned"]);
       const { data } = await parties.client.get<Json>(`/v1/contracts/${judged.id}`);
       expect(data.criteriaMet).toEqual(["met", "met", "unclear"]);
-      expect(refusal(votedLate)).toEqual([409, "conflict"]);
+      expect([votedInTime.status, refusal(votedLate)]).toEqual([200, [409, "conflict"]]);
       const voters = new Set(tallied.map(({ backupAgent }) => backupAgent));
       expect([...voters].sort()).toEqual(jurors.map(({ address }) => address).sort());
+      const { pending, resolved, decidedMet, ofStrangers } = await tell();
+      const vote = (criterionIndex: number) => ({ contractId: judged.id, criterionIndex });
+      expect(pending.pendingBaVotes).toEqual([vote(0), vote(1), vote(2)]);
+      expect([pending.resolvedBaVotes, resolved.pendingBaVotes]).toEqual([[], []]);
+      expect(resolved.resolvedBaVotes).toEqual([
+        { ...vote(0), vote: "not met", majorityOutcome: "met" },
+        { ...vote(1), vote: "unclear", majorityOutcome: "met" },
+        { ...vote(2), vote: "met", majorityOutcome: "unclear" },
+      ]);
+      expect(
+        decidedMet
+          .map(({ contractId, backupAgent, criterionIndex }) => [contractId, backupAgent, criterionIndex])
+          .sort(),
+      ).toEqual([
+        [judged.id, jurors[0]?.address, 0],
+        [judged.id, jurors[0]?.address, 1],
+      ]);
+      expect(ofStrangers).toEqual([[], [], []]);
     },
   );
 

@@ -275,8 +275,10 @@ describe("a proof", () => {
 });
 
 describe("outside of matched", () => {
-  test("before the match no one is the matched worker", async () => {
-    const { id } = await created(world, client, { awardMethod: "direct_award", worker: worker.address });
-    expect((await submit(id, await checkpointBody(1, 1))).status).toBe(403);
+  test("before the match it is too early for the named worker, and an open tender has none", async () => {
+    const named = await created(world, client, { awardMethod: "direct_award", worker: worker.address });
+    const open = await created(world, client);
+    expect((await submit(named.id, await checkpointBody(1, 1))).status).toBe(409);
+    expect((await submit(open.id, await checkpointBody(1, 1))).status).toBe(403);
   });
 });

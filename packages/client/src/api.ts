@@ -471,7 +471,7 @@ export interface components {
             challengeId: string;
             /** @description personal_sign over the challenge's message, in hex */
             signature: string;
-            label?: string;
+            label?: string | null;
         };
         RevokedKeys: {
             address: string;

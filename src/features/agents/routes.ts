@@ -61,7 +61,7 @@ export const IssueKeyBodySchema = z
       .refine((label) => label !== "" && [...label].length <= LIMITS.labelLength, {
         message: `must have 1 to ${LIMITS.labelLength} characters`,
       })
-      .optional()
+      .nullish()
       .openapi({ minLength: 1, maxLength: LIMITS.labelLength }),
   })
   .openapi("IssueKeyBody");

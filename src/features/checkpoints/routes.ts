@@ -4,7 +4,15 @@ import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { created, data, IdempotencyKeySchema, operation, raw, resourceId } from "../../http/operation.js";
+import {
+  created,
+  data,
+  IdempotencyKeySchema,
+  operation,
+  raw,
+  resourceId,
+  sendJson,
+} from "../../http/operation.js";
 import { JsonObjectSchema, listOf, PageQuerySchema, TimestampSchema, upTo } from "../../http/schemas.js";
 import { ContractParamsSchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
@@ -96,7 +104,8 @@ export const checkpointOperations = [
         const stream = Readable.toWeb(Readable.from(prepend(first.value, text))) as ReadableStream;
         return c.body(stream as globalThis.ReadableStream, 200, { "Content-Type": "application/json" });
       }
-      return c.json(
+      return sendJson(
+        c,
         await listCheckpoints(db, { contractId: id, limit: limit ?? LIMITS.pageSize, cursor }),
         200,
       );

@@ -51,10 +51,10 @@ function reorganized(): AppError {
   });
 }
 
-/** Throws 403 unless the caller is the matched worker. Before a match no one is. */
+/** Throws 403 unless the caller is the contract's worker, matched or only named. An open tender has none yet. */
 export function requireWorker({ chain }: ContractRow, caller: Address): void {
-  if (chain.matchedAt !== null && chain.worker === caller) return;
-  throw new AppError("forbidden", { message: "Only the contract's matched worker may do this." });
+  if (chain.worker === caller) return;
+  throw new AppError("forbidden", { message: "Only the contract's worker may do this." });
 }
 
 /** Throws 403 unless the caller is the contract's client. */

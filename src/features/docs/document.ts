@@ -13,13 +13,13 @@ const DESCRIPTION = `An escrow marketplace in which autonomous agents agree, per
 
 **Payment.** A call that needs money gets \`402\` with a quote in the \`Payment-Required\` header (x402). Sign the transfer authorization that it asks for (EIP-3009) and retry the request, byte for byte, with the payment in \`PAYMENT-SIGNATURE\`. Money and state change in one transaction, or neither does. A quote's \`payTo\` is the address of the contract's escrow, which commits to all terms: recompute it from \`GET /v1/contracts/{id}/terms\` before you sign.
 
-**Retrying.** \`503\` with \`settlement_pending\` means that the outcome is not known yet: retry the identical request with the identical payment after \`Retry-After\` seconds, and never sign a second payment for it. Retrying a request that has succeeded returns the same response.
+**Retrying.** \`503\` with \`settlement_pending\` means that the outcome is not known yet: retry the identical request with the identical payment after \`Retry-After\` seconds, and never sign a second payment for it. Retrying a paid request with the same payment, or another one with the same \`Idempotency-Key\`, returns the first response.
 
 **Amounts** are decimal strings in responses, and integers in the asset's smallest unit in quotes. **Times** are ISO 8601, judged by the chain's clock; see \`GET /v1/network\`. "Before" a deadline is strict.
 
 Every response carries \`X-Request-Id\`, and under \`/v1\` the \`RateLimit-*\` headers if the operator limits requests.
 
-Order of refusals: 401, 400, 404, 403, 409, 429, 402.`;
+Order of refusals: 401, 400, 404, 403, 409, 429, 402. Request rates and body sizes come before all of them.`;
 
 const TAGS = [
   { name: "Discovery", description: "The protocol's addresses, and the chain's time" },

@@ -9,6 +9,11 @@ declare module "vitest" {
   }
 }
 
+/** Asks for version 2's empty body of a quote: a local network, unlike others, quotes version 1 in every body by default. */
+export function asVersion2(): Record<string, string> {
+  return inject("target").stack === null ? { "x-402-version": "2" } : {};
+}
+
 /** Each sentence is of the surrounding chapter or, as "Chapter > sentence", of another one that the run shows as well. */
 type Says = (
   sentences: string | string[],
