@@ -1,6 +1,6 @@
 /** Chooses the waiting operations for the next batch. Pure. */
 import type { OperationKind } from "./operations.js";
-import { operationGas } from "./transaction.js";
+import { MAX_BATCH_BYTES, operationBytes, operationGas } from "./transaction.js";
 
 export interface Candidate {
   id: bigint;
@@ -95,10 +95,16 @@ export function chooseOperations({
   /** Escrows with an exclusive operation that is not chosen. A settlement could depend on it. */
   const passedOver = new Set<string>();
   const closedCallers = new Set<string>();
-  /** Callers with an operation that waits behind a promised one. Their own promised operations must not wait for it. */
+  /**
+   * Callers with an operation that waits behind a promised one. What they sent before must not wait for it: the promised
+   * one can be their own, or depend on it.
+   */
   const waitingCallers = new Set<string>();
+  /** Escrows that take no more shared operations until an agent's exclusive one had its turn. */
+  const drainedEscrows = new Set<string>();
   const left = new Map(allowances);
   let gas = 0;
+  let bytes = 0;
   for (const candidate of urgent) {
     const { escrow, caller } = candidate;
     const exclusive = EXCLUSIVE.has(candidate.kind);
@@ -106,28 +112,33 @@ export function chooseOperations({
     const needed = operationGas(candidate);
     const onEscrow = escrow === null ? undefined : busyEscrows.get(escrow);
     const isPromised = escrow !== null && promised.has(escrow);
-    const isBehindPromise = isPromised && !candidate.published;
+    const isBehindPromise =
+      !candidate.published && (isPromised || (caller !== null && waitingCallers.has(caller)));
+    const size = operationBytes(candidate);
     const blocked =
       onEscrow === "exclusive" ||
       (exclusive && onEscrow === "shared") ||
       (exclusive && escrow !== null && !canFollow(candidate.kind, taken.get(escrow))) ||
       (candidate.kind === "settle" && passedOver.has(escrow ?? "")) ||
+      (!exclusive && escrow !== null && drainedEscrows.has(escrow)) ||
       isBehindPromise ||
       (exclusive && candidate.tries > 0 && untried.has(escrow) && !isPromised) ||
       (caller !== null && (busyCallers.has(caller) || closedCallers.has(caller))) ||
-      (caller !== null && waitingCallers.has(caller) && !isPromised) ||
       (candidate.signed && left.get(caller ?? "") === 0) ||
       (alone && chosen.length > 0) ||
       chosen.length >= maxOperations ||
-      (chosen.length > 0 && gas + needed > gasBudget);
+      (chosen.length > 0 && (gas + needed > gasBudget || bytes + size > MAX_BATCH_BYTES));
     if (blocked) {
       // The agent's later operations can depend on this one.
       if (caller !== null) (isBehindPromise ? waitingCallers : closedCallers).add(caller);
       if (exclusive && escrow !== null) passedOver.add(escrow);
+      if (exclusive && escrow !== null && caller !== null && onEscrow === "shared")
+        drainedEscrows.add(escrow);
       continue;
     }
     chosen.push(candidate);
     gas += needed;
+    bytes += size;
     if (exclusive && escrow !== null) taken.set(escrow, candidate.kind);
     const allowance = candidate.signed ? left.get(caller ?? "") : undefined;
     if (allowance !== undefined) left.set(caller ?? "", allowance - 1);

@@ -31,6 +31,8 @@ const BATCH_OVERHEAD = 60_000;
 const OPERATION_OVERHEAD = 20_000;
 /** Calldata (40 per byte, the EIP-7623 floor), its copy to memory, and memory expansion in a full batch. */
 const GAS_PER_BYTE = 48;
+/** Nodes refuse transactions above 128 KiB. A signer whose transaction no node takes could send nothing behind it. */
+export const MAX_BATCH_BYTES = 120_000;
 const FALLBACK_PRIORITY_FEE = 1_000_000_000n;
 
 export interface Fees {
@@ -47,6 +49,11 @@ export interface RelayedCall {
 /** Gas one operation adds to a batch's gas limit. */
 export function operationGas({ gasLimit, dataLength }: { gasLimit: number; dataLength: number }): number {
   return Math.ceil((gasLimit * 64) / 63) + OPERATION_OVERHEAD + dataLength * GAS_PER_BYTE;
+}
+
+/** Maximum bytes one operation adds to a batch's calldata: five words, and its data padded to words. */
+export function operationBytes({ dataLength }: { dataLength: number }): number {
+  return dataLength + 192;
 }
 
 /** Gas available to the operations of a batch that fits one transaction and a block like `head`. */

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type BusyOperation, type Candidate, chooseOperations } from "../../../src/relayer/choose.js";
 import { GAS_LIMITS } from "../../../src/relayer/operations.js";
-import { operationGas } from "../../../src/relayer/transaction.js";
+import { byteLength, encodeBatch, operationGas } from "../../../src/relayer/transaction.js";
 
 const candidate = (id: number, changes: Partial<Candidate> = {}): Candidate => ({
   id: BigInt(id),
@@ -119,6 +119,25 @@ describe("choosing a batch", () => {
     expect(choose(crossed)).toEqual([1, 2]);
   });
 
+  it("lets an agent's reported operation go before those that wait, and those sent before it stay ahead", () => {
+    const promised = new Set(["tender"]);
+    const own = (id: number, changes: Partial<Candidate>) => candidate(id, { caller: "agent", ...changes });
+    const waiting = own(1, { escrow: "tender" });
+    const reported = own(3, { escrow: "tender", published: true });
+    expect(choose([waiting, own(2, {}), reported], { promised })).toEqual([3]);
+    expect(choose([waiting, own(2, { published: true }), reported], { promised })).toEqual([2, 3]);
+  });
+
+  it("takes no more shared operations on an escrow while an agent's exclusive one waits for those being sent", () => {
+    const busy: BusyOperation[] = [{ kind: "return-surplus", escrow: "one", caller: null }];
+    const delivery = candidate(1, { kind: "deliver", escrow: "one" });
+    const refund = (id: number, changes = {}) =>
+      candidate(id, { kind: "return-surplus", escrow: "one", caller: null, ...changes });
+    expect(choose([delivery, refund(2), candidate(3)], { busy })).toEqual([3]);
+    expect(choose([delivery, refund(2, { notAfter: 1 })], { busy })).toEqual([2]);
+    expect(choose([delivery, refund(2)])).toEqual([1, 2]);
+  });
+
   it("takes several votes on one escrow", () => {
     expect(choose([1, 2, 3].map((id) => candidate(id, { kind: "vote", escrow: "disputed" })))).toEqual([
       1, 2, 3,
@@ -176,6 +195,23 @@ describe("choosing a batch", () => {
     ]);
   });
 
+  it("fills no transaction beyond what nodes take, however long the signatures", () => {
+    const lengths = fc.array(fc.integer({ min: 100, max: 40_000 }), { minLength: 20, maxLength: 60 });
+    fc.assert(
+      fc.property(lengths, (dataLengths) => {
+        const candidates = dataLengths.map((dataLength, index) => candidate(index, { dataLength }));
+        const chosen = choose(candidates, { gasBudget: Number.POSITIVE_INFINITY });
+        const calls = chosen.map((index) => ({
+          target: `0x${"ab".repeat(20)}`,
+          gasLimit: 200_000,
+          data: `0x${"cd".repeat(dataLengths[index] ?? 0)}`,
+        }));
+        expect(byteLength(encodeBatch(calls))).toBeLessThanOrEqual(128 * 1024 - 1_000);
+        expect(chosen.length).toBeGreaterThan(1);
+      }),
+    );
+  });
+
   it("never breaks its limits on any queue", () => {
     const operation = fc.record({
       kind: fc.constantFrom(...(Object.keys(GAS_LIMITS) as (keyof typeof GAS_LIMITS)[])),
@@ -205,9 +241,13 @@ describe("choosing a batch", () => {
             expect(rows.every(({ tries }) => tries < 3)).toBe(true);
           }
           for (const row of rows) {
-            const isReady = ({ published, escrow }: Candidate) => published || !promised.has(escrow ?? "");
-            const earlier = candidates.filter(
-              (one) => one.caller !== null && one.caller === row.caller && one.id < row.id && isReady(one),
+            const own = candidates.filter(
+              ({ caller, id }) => caller !== null && caller === row.caller && id < row.id,
+            );
+            // What was never sent waits behind a reported operation, and so does all that the agent sent later.
+            const waiting = own.find(({ published, escrow }) => !published && promised.has(escrow ?? ""));
+            const earlier = own.filter(
+              ({ published, id }) => published || waiting === undefined || id < waiting.id,
             );
             expect(earlier.every(({ id }) => chosen.includes(Number(id)))).toBe(true);
             expect(busy.some(({ caller }) => caller !== null && caller === row.caller)).toBe(false);
