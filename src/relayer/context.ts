@@ -104,6 +104,8 @@ export interface SignerMemory {
   gap: { nonce: number; since: bigint } | null;
   /** Consecutive rounds in which the chain knew fewer of the signer's transactions than we do. */
   shortNonces: number;
+  /** Whether the Relay accepts the signer, as far as we know. */
+  isAllowed: boolean;
   /** Nothing new is sent before this wall-clock time (milliseconds). */
   pausedUntil: number;
   /** When each alarm was last logged (milliseconds). */
@@ -132,6 +134,7 @@ export function createMemory(): SignerMemory {
     searchedTo: new Map(),
     gap: null,
     shortNonces: 0,
+    isAllowed: false,
     pausedUntil: 0,
     alarmedAt: new Map(),
   };

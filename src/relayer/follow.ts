@@ -219,6 +219,8 @@ async function settleReceipt(
     forget(context, one.id);
     return;
   }
+  // The Relay might no longer allow this signer: check before the next batch.
+  context.memory.isAllowed = false;
   // Its operations had no effect, but they can be requeued only once the revert is final.
   if (!deep) return;
   raiseAlarm(context, "batch_reverted", { batch: one.id.toString(), hash: receipt.transactionHash });
@@ -351,7 +353,7 @@ async function rebroadcast(context: SignerContext, one: Batch, head: Head): Prom
 async function checkShortNonces(context: SignerContext, head: Head): Promise<void> {
   const { db, publicClient, signer, memory } = context;
   const nonce = await publicClient.getTransactionCount({ address: signer, blockNumber: head.number });
-  const missing = await db
+  const unknown = await db
     .select()
     .from(batch)
     .where(
@@ -363,10 +365,13 @@ async function checkShortNonces(context: SignerContext, head: Head): Promise<voi
     )
     .orderBy(asc(batch.accountNonce))
     .limit(MAX_OPEN);
-  if (missing.length === 0) {
+  if (unknown.length === 0) {
     memory.shortNonces = 0;
     return;
   }
+  // A node that is behind a batch's block says nothing about it.
+  const missing = unknown.filter(({ blockNumber }) => blockNumber === null || blockNumber <= head.number);
+  if (missing.length === 0) return;
   memory.shortNonces += 1;
   if (memory.shortNonces < SHORT_NONCE_ROUNDS) return;
   memory.shortNonces = 0;

@@ -109,12 +109,11 @@ export function createRelayer({
     const ended = AbortSignal.any([stopping, lost]);
     const pause = createPause({ notifications, channels: [OPERATION_QUEUED] });
     let failures = 0;
-    let allowed = false;
     let isAsked = true;
     while (!ended.aborted) {
       try {
-        allowed ||= await mayRelay(context);
-        await round(context, { isAsked, maySend: allowed && !ended.aborted });
+        memory.isAllowed ||= await mayRelay(context);
+        await round(context, { isAsked, maySend: memory.isAllowed && !ended.aborted });
         failures = 0;
       } catch (error) {
         if (error instanceof OwnershipLost) {
@@ -123,11 +122,12 @@ export function createRelayer({
         }
         failures += 1;
         // The Relay might no longer allow this signer: check before the next batch.
-        allowed = false;
+        memory.isAllowed = false;
         logger.warn({ signer, failures, error }, "relayer round failed");
       }
       const backoff = failures === 0 ? 0 : Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
-      const short = allowed || failures > 0 ? settings.pollIntervalMs + backoff : NOT_ALLOWED_PAUSE_MS;
+      const short =
+        memory.isAllowed || failures > 0 ? settings.pollIntervalMs + backoff : NOT_ALLOWED_PAUSE_MS;
       await delay(short, undefined, { signal: ended }).catch(() => undefined);
       const isIdle = failures === 0 && memory.isIdle;
       isAsked = (await pause.wait(isIdle ? IDLE_WAIT_MS : 0, ended)) || isIdle || failures > 0;

@@ -17,6 +17,10 @@ import {
 
 const CREATED = 1;
 
+const withoutSimulateV1: Intercept = async (method) => {
+  if (method === "eth_simulateV1") throw new MethodNotFoundRpcError(new Error("method not found"));
+};
+
 describe("the relayer under faults", () => {
   let network: RelayerNetwork;
   let nextSigner = 0;
@@ -195,7 +199,8 @@ describe("the relayer under faults", () => {
     });
     const { acts, rows } = await creations(2);
     const frozen = freezeAt("after_signing");
-    network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint });
+    // Without eth_simulateV1 no simulation shows that the Relay refuses the signer.
+    network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint, intercept: withoutSimulateV1 });
     await until(frozen.isReached);
     await network.ownerCall(allow(false));
     frozen.thaw();
@@ -205,6 +210,8 @@ describe("the relayer under faults", () => {
       reason: "BatchReverted",
       tries: 1,
     });
+    await until(() => network.logs.some(({ alarm }) => alarm === "signer_not_allowed"));
+    expect(await network.batchesOf(signer())).toHaveLength(1);
 
     await network.ownerCall(allow(true));
 
@@ -212,10 +219,7 @@ describe("the relayer under faults", () => {
   });
 
   it("judges call by call if the node has no eth_simulateV1", async () => {
-    const intercept: Intercept = async (method) => {
-      if (method === "eth_simulateV1") throw new MethodNotFoundRpcError(new Error("method not found"));
-    };
-    network.startRelayer({ signer: signer(), intercept });
+    network.startRelayer({ signer: signer(), intercept: withoutSimulateV1 });
     const { acts, rows } = await creations(3);
     const poor = await network.store(await network.creation(network.signer(51)));
     const [worker] = await network.agents(1);

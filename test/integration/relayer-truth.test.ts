@@ -142,6 +142,38 @@ describe("the relayer's beliefs", () => {
     expect(await network.outcome(accepted)).toMatchObject({ reason: null });
   });
 
+  it("reopens no final batch because its node is behind that batch's block", async () => {
+    const relayer = network.startRelayer({ signer: signer() });
+    const { act, row } = await stored();
+    await expectApplied(act, row);
+    await until(async () => (await network.batchesOf(signer()))[0]?.state === "final");
+    await relayer.stop();
+    const [done] = await network.batchesOf(signer());
+    const old = await network.publicClient.request({
+      method: "eth_getBlockByNumber",
+      params: [toHex((done?.blockNumber ?? 0n) - 1n), false],
+    });
+    const seen = network.logs.length;
+    const later = await stored();
+    let isBehind = true;
+    network.startRelayer({
+      signer: signer(),
+      intercept: async (method, [block]) =>
+        isBehind && method === "eth_getBlockByNumber"
+          ? { result: block === "latest" ? old : null }
+          : undefined,
+    });
+
+    const isWaiting = () =>
+      network.logs.slice(seen).some(({ msg }) => msg === "the node is behind the outbox");
+    await until(isWaiting);
+    expect((await network.batchesOf(signer()))[0]?.state).toBe("final");
+    expect(network.logs.slice(seen).filter(({ alarm }) => alarm !== undefined)).toEqual([]);
+
+    isBehind = false;
+    await expectApplied(later.act, later.row);
+  });
+
   it("waits while a contract's own block is gone, even if newer ones stand", async () => {
     const [client, another, worker] = await network.agents(3);
     const other = network.startRelayer({ signer: signer(), confirmations: 1000 });
