@@ -137,8 +137,9 @@ async function walk<Row extends object>(
 }
 
 /** By key: Postgres would plan a join over all stored terms. */
-const isOurs = (contractId: SQL): SQL =>
-  sql`(select t.id from app.terms t where t.id = ${contractId}) is not null`;
+const isOurs = (contractId: SQL): SQL => sql`coalesce(
+  (select t.id from app.terms t where t.id = ${contractId}),
+  (select e.id from app.expired_attempt e where e.id = ${contractId})) is not null`;
 
 /** Phases that end automatically at a deadline, and phases that an action ended. */
 const ENDINGS = [
@@ -180,7 +181,8 @@ const DISPUTED = {
 
 async function dueDraws(db: Executor, round: Round): Promise<NewOperation[]> {
   // A draw too late for its seed block drew no one. The key changes hourly, so it is retried within the hour.
-  const key = sql`'draw:' || c.id || ':' || floor((${round.now} - c.disputed_at) / ${DRAW_RETRY_SECONDS})`;
+  const age = sql`greatest(${round.now} - c.disputed_at, 0)`;
+  const key = sql`'draw:' || c.id || ':' || floor(${age} / ${DRAW_RETRY_SECONDS})`;
   const rows = await walk<{ escrow: Address; onceKey: string }>(db, round, "draws", {
     ...DISPUTED,
     fields: sql`c.id as escrow, ${key} as "onceKey"`,
@@ -291,15 +293,17 @@ async function dueStakes(db: Executor, now: number, deployment: Deployment): Pro
 }
 
 /**
- * SQL: no pending or done operation has this key, and its last rejection is long enough ago. Evaluated per row by key:
- * Postgres would turn `not exists` into a join with every operation ever stored.
+ * SQL: no pending or done operation has this key, and its last rejection is long enough ago. A settlement that came with
+ * an action and failed with it, because the contract had not ended, makes the next one wait no longer. Evaluated per row
+ * by key: Postgres would turn `not exists` into a join with every operation ever stored.
  */
 function notTried(onceKey: SQL, retrySeconds = RETRY_SECONDS, maxSeconds = DAY): SQL {
   return sql`(
     select o.id from app.operation o where o.once_key = ${onceKey} and o.state <> 'rejected' limit 1) is null
     and coalesce((
-      select max(r.created_at) + make_interval(secs => least(${retrySeconds} * power(2, count(*) - 1), ${maxSeconds}))
+      select max(r.created_at) + make_interval(secs => least(${retrySeconds} * power(2, greatest(
+        count(*) filter (where reason is distinct from 'WrongStatus') - 1, 0)), ${maxSeconds}))
       from (
-        select created_at from app.operation where once_key = ${onceKey} order by id desc limit ${MAX_RETRY_DOUBLINGS}
+        select created_at, reason from app.operation where once_key = ${onceKey} order by id desc limit ${MAX_RETRY_DOUBLINGS}
       ) r), '-infinity') <= now()`;
 }

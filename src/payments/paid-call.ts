@@ -316,6 +316,7 @@ async function recoverDirectTransfer(
   const adopted = await adoptOpening(deps, refused);
   if (adopted !== null) return adopted;
   if (!(await refundDirectTransfer(deps, payment, requestHash(call)))) throw error;
+  await call.restore?.();
   throw new AppError(error.code, {
     ...error.options,
     hint: "Your payment reached the escrow by a direct transfer; it is being refunded to you.",

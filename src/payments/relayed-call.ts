@@ -196,6 +196,8 @@ export interface PaidCall<Action extends PaidAction = PaidAction> extends CallId
    * that step. A credited payment is a direct transfer.
    */
   store?(action: Action, before: "quote" | "operation" | "credit"): Promise<void>;
+  /** Stores again what was dropped, because the call is refused and its money is refunded through an operation of its kind. */
+  restore?(): Promise<void>;
   /** Reads the response after the action was applied on chain. */
   respond(mined: Pick<OperationRow, "escrow">): Promise<Success>;
 }

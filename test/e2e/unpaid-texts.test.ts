@@ -6,7 +6,7 @@ import type { ContractView } from "../../src/features/contracts/view.js";
 import { purgeAll } from "../../src/keeper/purge.js";
 import type { Agent } from "../support/agent.js";
 import { frontRun, openFromBalance } from "../support/chain.js";
-import { draft, ok } from "../support/contracts.js";
+import { draft, HOUR, ok } from "../support/contracts.js";
 import { authorize, type Quote, quoteOf, version2 } from "../support/payment.js";
 import { useWorld } from "../support/world.js";
 
@@ -77,4 +77,21 @@ it("credits money that a stranger moved to the escrow after the texts were dropp
   expect(contract).toMatchObject({ id: quote.payTo, status: "created", taskDescription: SECRET });
   expect((await client.post(`/v1/contracts/${quote.payTo}/cancel`)).status).toBe(200);
   await expect.poll(() => world.usdOf(client.address)).toBe(100_000_000n);
+});
+
+it("returns money that came after the match deadline, too, and then shows the contract", async () => {
+  const [client, stranger] = await Promise.all([world.newAgent({ usd: "100" }), world.newAgent()]);
+  const { body, quote } = await expiredAttempt(client);
+  const payment = await authorize(client, quote, world);
+  await frontRun(world, stranger, payment);
+  await world.increaseTime(HOUR);
+
+  const refused = await client.post("/v1/contracts", body, version2(quote, payment));
+  expect([refused.status, JSON.stringify(refused.body)]).toEqual([
+    409,
+    expect.stringContaining("being refunded"),
+  ]);
+  await expect.poll(() => world.usdOf(client.address)).toBe(100_000_000n);
+  const contract = ok(await client.post<ContractView>("/v1/contracts", body, version2(quote, payment)));
+  expect(contract).toMatchObject({ id: quote.payTo, status: "cancelled-unmatched", taskDescription: SECRET });
 });

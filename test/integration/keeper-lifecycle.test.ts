@@ -11,7 +11,7 @@ import { vote, waitForIndexed } from "../../src/db/onchain.js";
 import { operation, sealedVote } from "../../src/db/schema.js";
 import { createKeeper } from "../../src/keeper/keeper.js";
 import type { Loop } from "../../src/loop.js";
-import { drawOperation } from "../../src/relayer/operations.js";
+import { drawOperation, settleOperation } from "../../src/relayer/operations.js";
 import { createRelayer } from "../../src/relayer/relayer.js";
 import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
@@ -226,6 +226,18 @@ describe("the keeper", { timeout: 300_000 }, () => {
       `draw:${escrow}:0`,
       `draw:${escrow}:1`,
     ]);
+  });
+
+  it("settles without delay although settlements stored with failed actions were rejected before", async () => {
+    const escrow = await delivered("approved in vain");
+    const failed = settleOperation({ escrow });
+    const rejected = { ...failed, state: "rejected", reason: "WrongStatus" } as const;
+    const ago = sql`now() - interval '31 seconds'`;
+    await network.db
+      .insert(operation)
+      .values(Array.from({ length: 10 }, () => ({ ...rejected, createdAt: ago })));
+    await actors.approveDelivery(client, escrow);
+    await settles(escrow, SETTLED_ALL_MET);
   });
 
   it("retries a payout that the token rejected, but not continuously", async () => {

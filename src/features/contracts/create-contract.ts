@@ -58,6 +58,7 @@ export async function createContract(deps: Deps, call: CreateCall): Promise<Stor
     headers: call.headers,
     check: () => checkCreation(deps, call),
     store: (action, before) => storeCreation(deps, action.attempt, before),
+    restore: () => restoreTexts(deps, call),
     respond: async ({ escrow }) => ({ data: await viewContract(deps, escrow as Address) }),
   });
 }
@@ -103,27 +104,38 @@ async function storeCreation(
   await storeAttempt(deps, attempt, { needsSlot: true });
 }
 
-/** The attempt for these bytes, stored or new. Throws 409 if it has already led to a contract, or no longer can. */
-async function findAttempt(deps: Deps, call: CreateCall): Promise<CreationAttempt> {
+/** The attempt that these bytes were quoted or paid as. */
+async function readKnown({ db }: Deps, call: CreateCall) {
   const { caller, draft } = call;
   const bodyHash = hashOf(call.rawBody);
-  const [row] = await readAttempt(deps.db, { caller, bodyHash, lifetime: LIMITS.pendingAttemptLifetime });
-  if (row === undefined || row.id === null) {
-    return newAttempt(deps, { ...call, parameters: row?.parameters ?? (await parametersOnChain(deps)) });
-  }
-  const { id } = row;
-  const escrowTerms = parseStoredTerms(row.escrow_terms);
-  const document = row.document ?? canonicalTerms(documentOf(call));
-  const attempt = {
-    id,
+  const [row] = await readAttempt(db, { caller, bodyHash, lifetime: LIMITS.pendingAttemptLifetime });
+  if (row === undefined || row.id === null) return { row, attempt: null };
+  const attempt: CreationAttempt = {
+    id: row.id,
     caller,
     bodyHash,
-    escrowTerms,
-    document,
+    escrowTerms: parseStoredTerms(row.escrow_terms),
+    document: row.document ?? canonicalTerms(documentOf(call)),
     draft,
     known: true,
     isStored: row.document !== null,
   };
+  return { row, attempt };
+}
+
+/** Its escrow is opened to refund it: readers see what was refunded. */
+async function restoreTexts(deps: Deps, call: CreateCall): Promise<void> {
+  const { attempt } = await readKnown(deps, call);
+  if (attempt?.isStored === false) await storeAttempt(deps, attempt, { needsSlot: false });
+}
+
+/** The attempt for these bytes, stored or new. Throws 409 if it has already led to a contract, or no longer can. */
+async function findAttempt(deps: Deps, call: CreateCall): Promise<CreationAttempt> {
+  const { row, attempt } = await readKnown(deps, call);
+  if (attempt === null) {
+    return newAttempt(deps, { ...call, parameters: row?.parameters ?? (await parametersOnChain(deps)) });
+  }
+  const { id, escrowTerms } = attempt;
   if (row.phase !== null && row.phase !== "none") {
     // A stranger can have opened it after its texts were dropped.
     if (!attempt.isStored) await storeAttempt(deps, attempt, { needsSlot: false });
