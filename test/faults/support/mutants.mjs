@@ -251,9 +251,56 @@ export const MUTANTS = [
   {
     name: "promise-forgotten",
     file: "src/relayer/choose.ts",
-    edits: [["isPromised && !candidate.published", "false"]],
+    edits: [["(isPromised || (caller", "(false || (caller"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "keeps a rival behind",
+  },
+  {
+    name: "batch-oversized",
+    file: "src/relayer/choose.ts",
+    edits: [["bytes + size > MAX_BATCH_BYTES", "false"]],
+    tests: "test/unit/relayer/choose.test.ts",
+    only: "beyond what nodes take",
+  },
+  {
+    name: "shared-endless",
+    file: "src/relayer/choose.ts",
+    edits: [['caller !== null && onEscrow === "shared"', "false"]],
+    tests: "test/unit/relayer/choose.test.ts",
+    only: "takes no more shared operations",
+  },
+  {
+    name: "behind-believed",
+    file: "src/relayer/follow.ts",
+    edits: [["if (missing.length === 0) return;", ""]],
+    tests: "test/integration/relayer-truth.test.ts",
+    only: "reopens no final batch",
+  },
+  {
+    name: "refusal-unnoticed",
+    file: "src/relayer/follow.ts",
+    edits: [["context.memory.isAllowed = false;", ""]],
+    tests: "test/integration/relayer-recovery.test.ts",
+    only: "when a batch reverts as a whole",
+  },
+  {
+    name: "vain-settlement-counted",
+    file: "src/keeper/keeper.ts",
+    edits: [["reason is distinct from 'WrongStatus'", "true"]],
+    tests: "test/integration/keeper-lifecycle.test.ts",
+    only: "settles without delay",
+  },
+  {
+    name: "late-refund-stranded",
+    file: "src/keeper/keeper.ts",
+    edits: [
+      [
+        "  (select e.id from app.expired_attempt e where e.id = ${contractId})) is not null`",
+        "  null) is not null`",
+      ],
+    ],
+    tests: "test/e2e/unpaid-texts.test.ts",
+    only: "after the match deadline, too",
   },
   {
     name: "no-caretaker",
