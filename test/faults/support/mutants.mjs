@@ -295,8 +295,8 @@ export const MUTANTS = [
     file: "src/keeper/keeper.ts",
     edits: [
       [
-        "  (select e.id from app.expired_attempt e where e.id = ${contractId})) is not null`",
-        "  null) is not null`",
+        "(select e.id from app.expired_attempt e where",
+        "(select e.id from app.expired_attempt e where false and",
       ],
     ],
     tests: "test/e2e/unpaid-texts.test.ts",
