@@ -95,3 +95,12 @@ it("returns money that came after the match deadline, too, and then shows the co
   const contract = ok(await client.post<ContractView>("/v1/contracts", body, version2(quote, payment)));
   expect(contract).toMatchObject({ id: quote.payTo, status: "cancelled-unmatched", taskDescription: SECRET });
 });
+
+it("refunds an escrow that a stranger opened after its texts were dropped, even if no one asks for it", async () => {
+  const [client, stranger] = await Promise.all([world.newAgent({ usd: "100" }), world.newAgent()]);
+  const { quote, terms } = await expiredAttempt(client);
+  await frontRun(world, stranger, await authorize(client, quote, world));
+  await openFromBalance(world, stranger, terms);
+  await world.increaseTime(HOUR);
+  await expect.poll(() => world.usdOf(client.address)).toBe(100_000_000n);
+});

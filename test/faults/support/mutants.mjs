@@ -300,7 +300,7 @@ export const MUTANTS = [
       ],
     ],
     tests: "test/e2e/unpaid-texts.test.ts",
-    only: "after the match deadline, too",
+    only: "even if no one asks for it",
   },
   {
     name: "no-caretaker",
