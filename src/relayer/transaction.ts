@@ -8,7 +8,9 @@ import type { Address } from "@working-contracts/protocol/types";
 import {
   BaseError,
   ContractFunctionZeroDataError,
+  concatHex,
   encodeFunctionData,
+  encodePacked,
   type Hex,
   type PublicClient,
   parseAbi,
@@ -71,17 +73,13 @@ export function batchGas(calls: readonly RelayedCall[]): bigint {
 }
 
 export function encodeBatch(calls: readonly RelayedCall[]): Hex {
-  return encodeFunctionData({
-    abi: relayAbi,
-    functionName: "execute",
-    args: [
-      calls.map(({ target, gasLimit, data }) => ({
-        target: target as Address,
-        gasLimit,
-        data: data as Hex,
-      })),
-    ],
-  });
+  const packed = calls.map(({ target, gasLimit, data }) =>
+    encodePacked(
+      ["address", "uint32", "uint24", "bytes"],
+      [target as Address, gasLimit, byteLength(data), data as Hex],
+    ),
+  );
+  return encodeFunctionData({ abi: relayAbi, functionName: "execute", args: [concatHex(packed)] });
 }
 
 export function byteLength(data: string): number {

@@ -13,6 +13,7 @@ import { createDatabase } from "../../src/db/client.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { acceptOperation, type NewOperation } from "../../src/relayer/operations.js";
 import { enqueue, MAX_QUEUED } from "../../src/relayer/outbox.js";
+import { encodeBatch } from "../../src/relayer/transaction.js";
 import { localAccount } from "../../tools/local/network.js";
 import { cancellationOf } from "../support/chain.js";
 import { accountOf } from "./support/cluster.js";
@@ -133,7 +134,7 @@ it("row 22: a loser's stake that a stranger transfers in the winner's own transa
   await allow(true);
   await cluster.ownerCall({
     to: relay,
-    data: encodeFunctionData({ abi: relayAbi, functionName: "execute", args: [calls] }),
+    data: encodeBatch(calls),
   });
   await allow(false);
   expect([await isUsed(losing), await isUsed(winning)]).toEqual([true, true]);
@@ -255,11 +256,7 @@ it("row 25: too little gas reverts the whole batch and fails no operation", asyn
   const hash = await cluster.owner.sendTransaction({
     to: relay,
     gas: BigInt(Math.floor(stored.gas_limit * 0.9)),
-    data: encodeFunctionData({
-      abi: relayAbi,
-      functionName: "execute",
-      args: [[{ target: stored.target, gasLimit: stored.gas_limit, data: stored.data }]],
-    }),
+    data: encodeBatch([{ target: stored.target, gasLimit: stored.gas_limit, data: stored.data }]),
   });
   const { status } = await cluster.publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
   expect(status).toBe("reverted");

@@ -1,5 +1,5 @@
 /** The HTTP service over a real Postgres and a real chain whose time a test can move. */
-import { delegationAbi, relayAbi } from "@working-contracts/protocol/abi";
+import { delegationAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import type pg from "pg";
 import type { Hex } from "viem";
@@ -18,6 +18,7 @@ import { createCheckpointTrees } from "../../src/features/checkpoints/checkpoint
 import { createApp } from "../../src/http/app.js";
 import { createLogger } from "../../src/logger.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox.js";
+import { encodeBatch } from "../../src/relayer/transaction.js";
 import { newDatabase } from "../support/database.js";
 import { startTestChain } from "../support/test-chain.js";
 import { testConfig } from "../unit/http/fixtures.js";
@@ -82,9 +83,8 @@ export async function startAuthNetwork() {
 
     /** Executes an operation through the Relay, as the relayer does. */
     async relay(target: Address, data: Hex) {
-      const args = [[{ target, gasLimit: 500_000, data }]] as const;
-      const relay = { address: deployment.relay, abi: relayAbi } as const;
-      await node.mined(await node.wallet(0).writeContract({ ...relay, functionName: "execute", args }));
+      const batch = encodeBatch([{ target, gasLimit: 500_000, data }]);
+      await node.mined(await node.wallet(0).sendTransaction({ to: deployment.relay, data: batch }));
     },
 
     async isDelegated(agent: Address) {

@@ -6,7 +6,6 @@ import {
   factoryAbi,
   protocolTokenAbi,
   registryAbi,
-  relayAbi,
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
 import { FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
@@ -31,6 +30,7 @@ import {
 } from "viem";
 import type { Database } from "../../src/db/client.js";
 import { terms } from "../../src/db/schema.js";
+import { encodeBatch } from "../../src/relayer/transaction.js";
 import { transferData } from "../support/chain.js";
 import { domainOf, signAuthorization } from "../support/payment.js";
 import type { Wallet } from "../support/test-chain.js";
@@ -229,9 +229,11 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
         functionName: "returnSurplus",
         args: [payer.account.address, amount, payment],
       });
-      return call(network.wallet(1), { address: deployment.relay, abi: relayAbi }, "execute", [
-        [{ target: escrow, gasLimit: 300_000, data }],
-      ]);
+      return send(
+        network.wallet(1),
+        deployment.relay,
+        encodeBatch([{ target: escrow, gasLimit: 300_000, data }]),
+      );
     },
   };
 }

@@ -13,6 +13,7 @@ import {
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
+import { encodeBatch } from "../../src/relayer/transaction.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "./agent.js";
 import { mined, walletOf } from "./chain.js";
@@ -45,13 +46,8 @@ export async function openOperator(world: World) {
 
     /** Relays a call. The result is the error that stopped it, or "succeeds". */
     async relayed(target: Address, data: Hex): Promise<string> {
-      const hash = await wallet.writeContract({
-        address: relay,
-        abi: relayAbi,
-        functionName: "execute",
-        args: [[{ target, gasLimit: 400_000, data }]],
-        gas: 1_000_000n,
-      });
+      const batch = encodeBatch([{ target, gasLimit: 400_000, data }]);
+      const hash = await wallet.sendTransaction({ to: relay, data: batch, gas: 1_000_000n });
       const { logs } = await world.publicClient.waitForTransactionReceipt({ hash });
       const [failed] = parseEventLogs({ abi: relayAbi, eventName: "OperationFailed", logs });
       if (failed === undefined) return "succeeds";

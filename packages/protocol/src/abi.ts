@@ -179,10 +179,9 @@ export const escrowEventsAbi = /* @__PURE__ */ parseAbi([
 ]);
 
 export const relayAbi = /* @__PURE__ */ parseAbi([
-  "struct Operation { address target; uint32 gasLimit; bytes data; }",
   "constructor(address owner_)",
   "function acceptOwnership()",
-  "function execute(Operation[] operations)",
+  "function execute(bytes operations)",
   "function isSigner(address account) view returns (bool)",
   "function owner() view returns (address)",
   "function pendingOwner() view returns (address)",

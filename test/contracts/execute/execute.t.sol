@@ -8,17 +8,18 @@ import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {Authorization, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
+import {Operation, packOperations} from "../Operations.sol";
 import {MaliciousWallet} from "../mocks/MaliciousWallet.sol";
 
 contract ExecuteTest is BaseTest {
     uint32 internal constant LIMIT = 400_000;
 
-    IRelay.Operation[] internal batch;
+    Operation[] internal batch;
 
     function test_RevertWhen_CallerNotSigner() public {
         vm.expectRevert(abi.encodeWithSelector(IRelay.NotSigner.selector, stranger));
         vm.prank(stranger);
-        relay.execute(batch);
+        relay.execute(packOperations(batch));
     }
 
     function test_RevertGiven_RemovedSigner() public {
@@ -28,7 +29,7 @@ contract ExecuteTest is BaseTest {
         relay.setSigner(signer, false);
         vm.expectRevert(abi.encodeWithSelector(IRelay.NotSigner.selector, signer));
         vm.prank(signer);
-        relay.execute(batch);
+        relay.execute(packOperations(batch));
     }
 
     function test_RevertWhen_CallerOfSetSignerNotOwner() public {
@@ -73,7 +74,7 @@ contract ExecuteTest is BaseTest {
             1, abi.encodeWithSelector(IWorkingContractEscrow.WrongStatus.selector, Status.Matched, Status.Created)
         );
         vm.prank(signer);
-        relay.execute(batch);
+        relay.execute(packOperations(batch));
 
         assertStatus(escrow, Status.CancelledWithdrawn);
         assertFalse(usd.authorizationState(stranger, second.nonce), "loser's authorization unused");
@@ -113,7 +114,7 @@ contract ExecuteTest is BaseTest {
     function test_RevertWhen_TooLittleGas() public {
         batch.push(_operation(address(factory), abi.encodeCall(factory.parameters, ())));
         vm.prank(signer);
-        try relay.execute{gas: 410_000}(batch) {
+        try relay.execute{gas: 410_000}(packOperations(batch)) {
             assertTrue(false, "batch did not revert");
         } catch (bytes memory reason) {
             assertEq(bytes4(reason), IRelay.InsufficientGas.selector, "error");
@@ -124,7 +125,7 @@ contract ExecuteTest is BaseTest {
     function testFuzz_WhenGasIsTight_TargetGetsItsLimit(uint256 length, uint256 gas) public {
         GasMeter meter = new GasMeter();
         batch.push(_operation(address(meter), new bytes(bound(length, 0, 60_000))));
-        IRelay.Operation[] memory operations = batch;
+        bytes memory operations = packOperations(batch);
         vm.prank(signer);
         try relay.execute{gas: bound(gas, 405_000, 480_000)}(operations) {
             // Gas that the target spends before it measures.
@@ -135,9 +136,22 @@ contract ExecuteTest is BaseTest {
     }
 
     function test_WhenOperationCallsRelayItself() public {
-        IRelay.Operation[] memory none;
-        batch.push(_operation(address(relay), abi.encodeCall(relay.execute, (none))));
+        batch.push(_operation(address(relay), abi.encodeCall(relay.execute, (""))));
         _expectFailure(abi.encodeWithSelector(IRelay.NotSigner.selector, address(relay)));
+    }
+
+    function test_RevertWhen_OperationIsTruncated() public {
+        batch.push(_operation(address(factory), abi.encodeCall(factory.parameters, ())));
+        bytes memory packed = packOperations(batch);
+        for (uint256 length = 1; length < packed.length; ++length) {
+            bytes memory truncated = new bytes(length);
+            for (uint256 i = 0; i < length; ++i) {
+                truncated[i] = packed[i];
+            }
+            vm.expectRevert(bytes(""));
+            vm.prank(signer);
+            relay.execute(truncated);
+        }
     }
 
     /// A malicious wallet's accept between two valid operations.
@@ -153,7 +167,7 @@ contract ExecuteTest is BaseTest {
         batch.push(_operation(address(good), abi.encodeCall(good.cancel, ())));
         vm.recordLogs();
         vm.prank(signer);
-        relay.execute{gas: gas}(batch);
+        relay.execute{gas: gas}(packOperations(batch));
 
         Vm.Log[] memory logs = vm.getRecordedLogs();
         uint256 failures;
@@ -171,21 +185,21 @@ contract ExecuteTest is BaseTest {
         vm.expectEmit(address(relay));
         emit IRelay.OperationFailed(0, reason);
         vm.prank(signer);
-        relay.execute(batch);
+        relay.execute(packOperations(batch));
     }
 
     function _expectNoFailure() private {
         vm.recordLogs();
         vm.prank(signer);
-        relay.execute(batch);
+        relay.execute(packOperations(batch));
         Vm.Log[] memory logs = vm.getRecordedLogs();
         for (uint256 i = 0; i < logs.length; ++i) {
             assertNotEq(logs[i].emitter, address(relay), "failure");
         }
     }
 
-    function _operation(address target, bytes memory data) private pure returns (IRelay.Operation memory) {
-        return IRelay.Operation({target: target, gasLimit: LIMIT, data: data});
+    function _operation(address target, bytes memory data) private pure returns (Operation memory) {
+        return Operation({target: target, gasLimit: LIMIT, data: data});
     }
 }
 

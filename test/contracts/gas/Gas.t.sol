@@ -8,6 +8,7 @@ import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRe
 import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {Authorization, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
+import {Operation} from "../Operations.sol";
 import {GasBaseTest} from "./GasBase.sol";
 
 /// @notice Whole-transaction gas of every operation, relayed alone.
@@ -25,7 +26,7 @@ contract GasTest is GasBaseTest {
 
     function test_HappyLifecycle_SettledBehindApproval() public {
         address escrow = _measureUntilDelivery(3);
-        IRelay.Operation[] memory ending = new IRelay.Operation[](2);
+        Operation[] memory ending = new Operation[](2);
         ending[0] = _operation(escrow, abi.encodeCall(IWorkingContractEscrow.approve, ()));
         ending[1] = _operation(escrow, abi.encodeCall(IWorkingContractEscrow.settle, ()));
         _measure("approval and settlement", ending);
@@ -71,8 +72,8 @@ contract GasTest is GasBaseTest {
             _measure("vote", _vote(escrow, jurors[i], votes[i]));
         }
         vm.warp(vm.getBlockTimestamp() + 24 hours);
-        IRelay.Operation[] memory opening = new IRelay.Operation[](4);
-        IRelay.Operation[] memory paying = new IRelay.Operation[](4);
+        Operation[] memory opening = new Operation[](4);
+        Operation[] memory paying = new Operation[](4);
         for (uint256 i = 0; i < 3; ++i) {
             opening[i] = _openVote(escrow, jurors[i], votes[i]);
             paying[i + 1] = _claim(escrow, jurors[i]);

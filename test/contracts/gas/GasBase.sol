@@ -17,6 +17,7 @@ import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {IWorkingContractFactory} from "../../../contracts/interfaces/IWorkingContractFactory.sol";
 import {Authorization, Delegation, Parameters, Terms} from "../../../contracts/types/Types.sol";
+import {Operation, packOperations} from "../Operations.sol";
 import {FiatTokenLike, FiatTokenProxyLike} from "./FiatTokenLike.sol";
 
 /// @notice The protocol behind its Relay, with a token that costs what USDC costs, and the operations that the Relay
@@ -122,9 +123,9 @@ abstract contract GasBaseTest is Test {
     // --- measuring ---
 
     /// @dev Relays the operations in one transaction; reverts if one fails.
-    function _relay(IRelay.Operation[] memory operations) internal returns (uint256 gasUsed) {
+    function _relay(Operation[] memory operations) internal returns (uint256 gasUsed) {
         vm.recordLogs();
-        relay.execute(operations);
+        relay.execute(packOperations(operations));
         gasUsed = vm.lastCallGas().gasTotalUsed;
         Vm.Log[] memory logs = vm.getRecordedLogs();
         for (uint256 i = 0; i < logs.length; ++i) {
@@ -133,17 +134,17 @@ abstract contract GasBaseTest is Test {
         }
     }
 
-    function _measure(string memory name, IRelay.Operation memory operation) internal {
+    function _measure(string memory name, Operation memory operation) internal {
         _measure(name, _one(operation));
     }
 
-    function _measure(string memory name, IRelay.Operation[] memory operations) internal {
+    function _measure(string memory name, Operation[] memory operations) internal {
         uint256 gasUsed = _relay(operations);
         total += gasUsed;
         vm.snapshotValue("operations-alone", name, gasUsed);
     }
 
-    function _measureBatch(string memory name, IRelay.Operation[] memory operations) internal {
+    function _measureBatch(string memory name, Operation[] memory operations) internal {
         uint256 gasUsed = _relay(operations);
         total += gasUsed;
         vm.snapshotValue("operations-in-batch-of-ten", name, gasUsed / operations.length);
@@ -151,34 +152,30 @@ abstract contract GasBaseTest is Test {
 
     // --- operations ---
 
-    function _operation(address target, bytes memory data) internal pure returns (IRelay.Operation memory) {
-        return IRelay.Operation({target: target, gasLimit: 1_000_000, data: data});
+    function _operation(address target, bytes memory data) internal pure returns (Operation memory) {
+        return Operation({target: target, gasLimit: 1_000_000, data: data});
     }
 
-    function _one(IRelay.Operation memory operation) internal pure returns (IRelay.Operation[] memory operations) {
-        operations = new IRelay.Operation[](1);
+    function _one(Operation memory operation) internal pure returns (Operation[] memory operations) {
+        operations = new Operation[](1);
         operations[0] = operation;
     }
 
     /// @dev The same call on every escrow.
-    function _all(address[] memory escrows, bytes memory data)
-        internal
-        pure
-        returns (IRelay.Operation[] memory operations)
-    {
-        operations = new IRelay.Operation[](escrows.length);
+    function _all(address[] memory escrows, bytes memory data) internal pure returns (Operation[] memory operations) {
+        operations = new Operation[](escrows.length);
         for (uint256 i = 0; i < escrows.length; ++i) {
             operations[i] = _operation(escrows[i], data);
         }
     }
 
-    function _create(Terms memory terms) internal returns (IRelay.Operation memory) {
+    function _create(Terms memory terms) internal returns (Operation memory) {
         Authorization memory deposit = _authorize(client, factory.predict(terms), terms.price);
         return
             _operation(address(factory), abi.encodeCall(IWorkingContractFactory.create, (factory.pack(terms), deposit)));
     }
 
-    function _accept(address escrow) internal returns (IRelay.Operation memory) {
+    function _accept(address escrow) internal returns (Operation memory) {
         Authorization memory deposit = _authorize(worker, escrow, SHARE);
         return _operation(escrow, abi.encodeCall(IWorkingContractEscrow.accept, (worker.addr, deposit)));
     }
@@ -187,30 +184,26 @@ abstract contract GasBaseTest is Test {
         return abi.encodeCall(IWorkingContractEscrow.deliver, (_word(7), _word(8), 0));
     }
 
-    function _dispute(address escrow) internal returns (IRelay.Operation memory) {
+    function _dispute(address escrow) internal returns (Operation memory) {
         return _operation(escrow, abi.encodeCall(IWorkingContractEscrow.dispute, (_authorize(client, escrow, SHARE))));
     }
 
-    function _vote(address escrow, Vm.Wallet memory juror, uint24 votes) internal returns (IRelay.Operation memory) {
+    function _vote(address escrow, Vm.Wallet memory juror, uint24 votes) internal returns (Operation memory) {
         uint256 criteria = WorkingContractEscrow(escrow).terms().criteriaCount;
         bytes32 commitment = keccak256(abi.encode(block.chainid, escrow, juror.addr, votes, SALT));
         Authorization memory bond = _authorize(juror, escrow, criteria * SHARE);
         return _operation(escrow, abi.encodeCall(IWorkingContractEscrow.vote, (juror.addr, commitment, bond)));
     }
 
-    function _openVote(address escrow, Vm.Wallet memory juror, uint24 votes)
-        internal
-        pure
-        returns (IRelay.Operation memory)
-    {
+    function _openVote(address escrow, Vm.Wallet memory juror, uint24 votes) internal pure returns (Operation memory) {
         return _operation(escrow, abi.encodeCall(IWorkingContractEscrow.openVote, (juror.addr, votes, SALT)));
     }
 
-    function _claim(address escrow, Vm.Wallet memory juror) internal pure returns (IRelay.Operation memory) {
+    function _claim(address escrow, Vm.Wallet memory juror) internal pure returns (Operation memory) {
         return _operation(escrow, abi.encodeCall(IWorkingContractEscrow.claim, (juror.addr)));
     }
 
-    function _register(Vm.Wallet memory agent) internal returns (IRelay.Operation memory) {
+    function _register(Vm.Wallet memory agent) internal returns (Operation memory) {
         uint40 issuedAt = uint40(vm.getBlockTimestamp());
         Delegation memory signed = Delegation({
             agent: agent.addr,
@@ -231,7 +224,7 @@ abstract contract GasBaseTest is Test {
             );
     }
 
-    function _stake(Vm.Wallet memory agent, uint256 amount) internal returns (IRelay.Operation memory) {
+    function _stake(Vm.Wallet memory agent, uint256 amount) internal returns (Operation memory) {
         Authorization memory payment = _authorizeAt(address(token), agent, address(registry), amount);
         return _operation(address(registry), abi.encodeCall(IBackupAgentRegistry.stake, (agent.addr, amount, payment)));
     }

@@ -7,6 +7,7 @@ import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRe
 import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {Authorization, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
+import {Operation} from "../Operations.sol";
 import {GasBaseTest} from "./GasBase.sol";
 
 /// @notice Gas per operation in batches of ten, each on a different escrow (or of a different agent).
@@ -14,7 +15,7 @@ import {GasBaseTest} from "./GasBase.sol";
 contract GasBatchTest is GasBaseTest {
     uint24 private constant VOTES = 0x155;
 
-    IRelay.Operation[] private batch;
+    Operation[] private batch;
 
     function test_HappyLifecycle() public {
         address[] memory escrows = _measureUntilDelivery(3);

@@ -5,6 +5,7 @@ import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {Status} from "../../../contracts/types/Types.sol";
+import {Operation} from "../Operations.sol";
 import {GasBaseTest} from "./GasBase.sol";
 
 /// @notice A hundred voters on ten criteria: each step costs the same as with three voters. All votes can be opened in
@@ -39,8 +40,8 @@ contract HundredVotersTest is GasBaseTest {
     function test_AllOpenedAndAllPaidInOneTransactionEach() public {
         _addJurors(VOTERS);
         address escrow = _disputed(_terms(CRITERIA, 1));
-        IRelay.Operation[] memory opening = new IRelay.Operation[](VOTERS + 1);
-        IRelay.Operation[] memory paying = new IRelay.Operation[](VOTERS + 1);
+        Operation[] memory opening = new Operation[](VOTERS + 1);
+        Operation[] memory paying = new Operation[](VOTERS + 1);
         for (uint256 i = 0; i < VOTERS; ++i) {
             _relay(_one(_vote(escrow, jurors[i], _votesOf(i))));
             opening[i] = _openVote(escrow, jurors[i], _votesOf(i));

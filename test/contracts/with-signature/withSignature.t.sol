@@ -8,6 +8,7 @@ import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {AgentAction, Delegation, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
+import {Operation, packOperations} from "../Operations.sol";
 import {ContractWallet} from "../mocks/ContractWallet.sol";
 
 contract WithSignatureTest is BaseTest {
@@ -208,13 +209,13 @@ contract WithSignatureTest is BaseTest {
 
     function test_WhenRelayCarriesBatch() public {
         WorkingContractEscrow other = _escrowIn(Status.UnderReview);
-        IRelay.Operation[] memory batch = new IRelay.Operation[](2);
-        batch[0] = IRelay.Operation(address(escrow), 200_000, _signed(other, client, APPROVE));
-        batch[1] = IRelay.Operation(address(other), 200_000, _signed(other, client, APPROVE));
+        Operation[] memory batch = new Operation[](2);
+        batch[0] = Operation(address(escrow), 200_000, _signed(other, client, APPROVE));
+        batch[1] = Operation(address(other), 200_000, _signed(other, client, APPROVE));
         vm.expectEmit(address(relay));
         emit IRelay.OperationFailed(0, abi.encodeWithSelector(IAgentSignatures.InvalidActionSignature.selector, client));
         vm.prank(signer);
-        relay.execute(batch);
+        relay.execute(packOperations(batch));
         assertStatus(escrow, Status.UnderReview);
         assertStatus(other, Status.Resolved);
     }

@@ -865,7 +865,7 @@ export const MUTANTS = [
   {
     name: "returndata-copied",
     file: "contracts/Relay.sol",
-    edits: [["                if gt(length, maxLength) { length := maxLength }\n", ""]],
+    edits: [["Math.min(length, MAX_REASON_LENGTH)", "length"]],
     tests: "test/faults/payments.test.ts",
     only: "row 24",
   },
