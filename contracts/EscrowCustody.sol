@@ -89,7 +89,8 @@ abstract contract EscrowCustody is EscrowState {
     function _collect(address payer, uint256 amount, uint256 bookedAfter, Authorization calldata authorization)
         internal
     {
-        if (authorization.signature.length == 0) {
+        bytes calldata signature = authorization.signature;
+        if (signature.length == 0) {
             require(msg.sender == payer, NotParty({caller: msg.sender, party: payer}));
             IERC20(address(ASSET)).safeTransferFrom(payer, address(this), amount);
             require(ASSET.balanceOf(address(this)) >= bookedAfter, PaymentFailed(payer, amount));
@@ -99,7 +100,10 @@ abstract contract EscrowCustody is EscrowState {
         (bytes4 likely, bytes4 other) =
             (IEIP3009.transferWithAuthorization.selector, IEIP3009.receiveWithAuthorization.selector);
         if (authorization.validAfter == RECEIVED) (likely, other) = (other, likely);
-        if (_take(likely, payer, amount, authorization) || _take(other, payer, amount, authorization)) {
+        if (
+            _take(likely, payer, amount, authorization, signature)
+                || _take(other, payer, amount, authorization, signature)
+        ) {
             require(ASSET.balanceOf(address(this)) >= bookedAfter, PaymentFailed(payer, amount));
             return;
         }
@@ -113,10 +117,13 @@ abstract contract EscrowCustody is EscrowState {
     }
 
     /// @dev Uses the authorization at the token; false if the token refuses.
-    function _take(bytes4 selector, address payer, uint256 amount, Authorization calldata authorization)
-        private
-        returns (bool taken)
-    {
+    function _take(
+        bytes4 selector,
+        address payer,
+        uint256 amount,
+        Authorization calldata authorization,
+        bytes calldata signature
+    ) private returns (bool taken) {
         bytes memory call = abi.encodeWithSelector(
             selector,
             payer,
@@ -125,7 +132,7 @@ abstract contract EscrowCustody is EscrowState {
             authorization.validAfter,
             authorization.validBefore,
             authorization.nonce,
-            authorization.signature
+            signature
         );
         (taken,) = address(ASSET).call(call);
     }

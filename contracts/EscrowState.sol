@@ -114,28 +114,32 @@ abstract contract EscrowState is IWorkingContractEscrow, AgentSignatures, Reentr
     /// @dev The packed terms that follow this escrow's proxy code. Without a counterparty zeros take its place, so
     /// there is no length to ask for.
     function _terms() internal view returns (bytes memory packed) {
-        packed = new bytes(TermsCodec.MAX_LENGTH);
+        uint256 length = TermsCodec.MAX_LENGTH;
         assembly ("memory-safe") {
-            extcodecopy(address(), add(packed, 32), PROXY_LENGTH, mload(packed))
+            packed := mload(0x40)
+            mstore(0x40, add(packed, 192))
+            mstore(packed, length)
+            extcodecopy(address(), add(packed, 32), PROXY_LENGTH, 160)
         }
     }
 
     /// @dev Only here do time limits turn facts into a status. "Before" is strict: at the deadline it has passed.
     function _statusOf(bytes memory t, Facts memory f) internal view returns (Status) {
-        if (f.phase == Phase.Created) {
+        Phase phase = f.phase;
+        if (phase == Phase.Created) {
             return block.timestamp < t.matchDeadline() ? Status.Created : Status.CancelledUnmatched;
         }
-        if (f.phase == Phase.Matched) {
+        if (phase == Phase.Matched) {
             return block.timestamp < t.deliveryDeadline() ? Status.Matched : Status.CancelledAbsent;
         }
-        if (f.phase == Phase.Delivered && block.timestamp < t.reviewDeadline()) return Status.UnderReview;
-        if (f.phase == Phase.Delivered || f.phase == Phase.Approved || f.phase == Phase.Tallied) {
+        if (phase == Phase.Delivered && block.timestamp < t.reviewDeadline()) return Status.UnderReview;
+        if (phase == Phase.Delivered || phase == Phase.Approved || phase == Phase.Tallied) {
             return f.settled ? _settledStatusOf(t.price(), _tallyOf(t, f)) : Status.Resolved;
         }
-        if (f.phase == Phase.Disputed) return Status.Disputed;
-        if (f.phase == Phase.Declined) return Status.CancelledUnmatched;
-        if (f.phase == Phase.Cancelled) return Status.CancelledByInitiator;
-        if (f.phase == Phase.Withdrawn) return Status.CancelledWithdrawn;
+        if (phase == Phase.Disputed) return Status.Disputed;
+        if (phase == Phase.Declined) return Status.CancelledUnmatched;
+        if (phase == Phase.Cancelled) return Status.CancelledByInitiator;
+        if (phase == Phase.Withdrawn) return Status.CancelledWithdrawn;
         return Status.None;
     }
 
@@ -148,9 +152,10 @@ abstract contract EscrowState is IWorkingContractEscrow, AgentSignatures, Reentr
 
     /// @dev When the contract ended. The caller has checked that it did.
     function _endedAtOf(bytes memory t, Facts memory f) internal pure returns (uint40) {
-        if (f.phase == Phase.Created) return t.matchDeadline();
-        if (f.phase == Phase.Matched) return t.deliveryDeadline();
-        if (f.phase == Phase.Delivered) return t.reviewDeadline();
+        Phase phase = f.phase;
+        if (phase == Phase.Created) return t.matchDeadline();
+        if (phase == Phase.Matched) return t.deliveryDeadline();
+        if (phase == Phase.Delivered) return t.reviewDeadline();
         return f.matchedOrEndedAt;
     }
 

@@ -17,7 +17,7 @@ contract WorkingContractEscrow is EscrowJury {
     /// @inheritdoc IWorkingContractEscrow
     function open(Authorization calldata deposit) external nonReentrant {
         bytes memory t = _terms();
-        _requireStatus(t, _facts, Status.None);
+        require(_facts.phase == Phase.None, WrongStatus(_statusOf(t, _facts), Status.None));
         uint256 amount = _depositOf(t);
         bool paidAlready = amount != 0 && ASSET.balanceOf(address(this)) >= amount;
         require(paidAlready || block.timestamp < t.matchDeadline(), DeadlinePassed(t.matchDeadline()));
@@ -38,19 +38,19 @@ contract WorkingContractEscrow is EscrowJury {
         _requireStatus(t, f, Status.Created);
         _requirePayerOrOperator(party);
         require(party != t.initiator() && party != address(0), InitiatorCannotAccept(party));
-        require(
-            t.counterparty() == address(0) || t.counterparty() == party,
-            NotCounterparty({caller: party, counterparty: t.counterparty()})
-        );
+        address named = t.counterparty();
+        require(named == address(0) || named == party, NotCounterparty({caller: party, counterparty: named}));
 
-        uint256 amount = t.workerInitiated() ? t.price() : _stakeOf(t);
+        uint256 price = t.price();
+        uint256 stake = _stakeOf(t);
+        uint256 amount = t.workerInitiated() ? price : stake;
         _facts.counterparty = party;
         _facts.phase = Phase.Matched;
         _facts.matchedOrEndedAt = uint40(block.timestamp);
 
         emit WorkingContractMatched(party, amount);
 
-        _collect(party, amount, t.price() + _stakeOf(t), deposit);
+        _collect(party, amount, price + stake, deposit);
     }
 
     /// @inheritdoc IWorkingContractEscrow
@@ -85,8 +85,9 @@ contract WorkingContractEscrow is EscrowJury {
         if (t.computedCriteria()) _requireComplete(outcomes, t.criteriaCount());
         else require(outcomes == 0, InvalidOutcomes(outcomes));
 
-        _facts.phase = Phase.Delivered;
-        _facts.outcomes = outcomes;
+        f.phase = Phase.Delivered;
+        f.outcomes = outcomes;
+        _facts = f;
 
         emit WorkingContractDelivered(deliveryHash, checkpointsRoot, outcomes);
     }
@@ -131,8 +132,7 @@ contract WorkingContractEscrow is EscrowJury {
         );
         _requirePayable(t, f);
 
-        Settlement.Tally memory tally_;
-        if (ended == Status.Resolved) tally_ = _tallyOf(t, f);
+        Settlement.Tally memory tally_ = _tallyOf(t, f);
         Settlement.Payout memory payout = _payoutOf(t, f, ended, tally_);
         if (f.phase == Phase.Tallied) {
             uint256 leftover = _juryLeftover(t);

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
+import {Create2} from "@openzeppelin/contracts/utils/Create2.sol";
 import {Clones} from "@openzeppelin/contracts/proxy/Clones.sol";
 import {WorkingContractEscrow} from "./WorkingContractEscrow.sol";
 import {IWorkingContractFactory} from "./interfaces/IWorkingContractFactory.sol";
@@ -60,11 +61,12 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
     /// @inheritdoc IWorkingContractFactory
     function deploy(bytes calldata packedTerms) public returns (address escrow) {
         bytes memory packed = packedTerms;
-        escrow = Clones.predictDeterministicAddressWithImmutableArgs(IMPLEMENTATION, packed, 0);
+        bytes memory code = _creationCode(packed);
+        escrow = Create2.computeAddress(0, keccak256(code));
         if (escrow.code.length != 0) return escrow;
 
         _requireValid(packed);
-        Clones.cloneDeterministicWithImmutableArgs(IMPLEMENTATION, packed, 0);
+        Create2.deploy(0, 0, code);
 
         emit WorkingContractDeployed(escrow, packed);
     }
@@ -92,19 +94,32 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
 
     /// @inheritdoc IWorkingContractFactory
     function predict(Terms calldata terms) external view returns (address escrow) {
-        return Clones.predictDeterministicAddressWithImmutableArgs(IMPLEMENTATION, TermsCodec.pack(terms), 0);
+        return Create2.computeAddress(0, keccak256(_creationCode(TermsCodec.pack(terms))));
     }
 
     /// @inheritdoc IWorkingContractFactory
     function isEscrow(address account) external view returns (bool) {
         if (account.code.length <= 0x2d) return false;
         bytes memory packed = Clones.fetchCloneArgs(account);
-        return Clones.predictDeterministicAddressWithImmutableArgs(IMPLEMENTATION, packed, 0) == account;
+        return Create2.computeAddress(0, keccak256(_creationCode(packed))) == account;
     }
 
     /// @inheritdoc IWorkingContractFactory
     function parameters() external view returns (Parameters memory) {
         return _parameters;
+    }
+
+    /// @dev Of OpenZeppelin's clone with `packedTerms` as its immutable arguments. Here, because {Clones} would build
+    /// it twice: once for the address and once for the deployment.
+    function _creationCode(bytes memory packedTerms) private view returns (bytes memory) {
+        return abi.encodePacked(
+            hex"61",
+            uint16(0x2d + packedTerms.length),
+            hex"3d81600a3d39f3363d3d373d3d3d363d73",
+            IMPLEMENTATION,
+            hex"5af43d82803e903d91602b57fd5bf3",
+            packedTerms
+        );
     }
 
     function _requireValid(bytes memory t) private view {

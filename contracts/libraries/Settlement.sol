@@ -2,7 +2,8 @@
 pragma solidity 0.8.37;
 
 /// @notice The payout ledger: who gets what when a Working Contract ends. Integers in base units. Every division rounds
-/// down, and the second of each pair is the whole minus the first, so nothing is lost.
+/// down, and the second of each pair is the whole minus the first, so nothing is lost. Unchecked, because amounts have
+/// at most 96 bits, ratios are at most {BASIS_POINTS}, and there are at most ten criteria.
 library Settlement {
     uint256 internal constant BASIS_POINTS = 10_000;
 
@@ -29,7 +30,9 @@ library Settlement {
 
     /// @notice `ratio` basis points of `amount`, rounded down.
     function share(uint256 amount, uint256 ratio) internal pure returns (uint256) {
-        return amount * ratio / BASIS_POINTS;
+        unchecked {
+            return amount * ratio / BASIS_POINTS;
+        }
     }
 
     /// @notice The number of criteria whose bit is set in `bits`: bit 0 for criterion 0, bit 2 for criterion 1, and so
@@ -42,7 +45,9 @@ library Settlement {
 
     /// @notice The part of the price released to the Worker, before the fee.
     function released(uint256 price, Tally memory tally) internal pure returns (uint256) {
-        return price * (2 * tally.met + tally.unclear) / (2 * (tally.met + tally.notMet + tally.unclear));
+        unchecked {
+            return price * (2 * tally.met + tally.unclear) / (2 * (tally.met + tally.notMet + tally.unclear));
+        }
     }
 
     /// @notice Payout of a Working Contract that ended with an outcome per criterion; `bond` is zero without a dispute.
@@ -54,21 +59,18 @@ library Settlement {
         uint256 protocolFee,
         uint256 absentNoneMetClientShare
     ) internal pure returns (Payout memory payout) {
-        uint256 gross = released(price, tally);
-        payout.treasury = share(gross, protocolFee);
-        payout.worker = gross - payout.treasury;
-        payout.client = price - gross;
+        unchecked {
+            uint256 gross = released(price, tally);
+            uint256 criteria = tally.met + tally.notMet + tally.unclear;
+            uint256 slash = stake * tally.notMet / criteria;
+            uint256 slashToClient = share(slash, absentNoneMetClientShare);
+            uint256 bondLost = bond * tally.met / criteria;
 
-        uint256 criteria = tally.met + tally.notMet + tally.unclear;
-        uint256 slash = stake * tally.notMet / criteria;
-        uint256 slashToClient = share(slash, absentNoneMetClientShare);
-        payout.worker += stake - slash;
-        payout.client += slashToClient;
-        payout.treasury += slash - slashToClient;
-
-        uint256 bondLost = bond * tally.met / criteria;
-        payout.worker += bondLost;
-        payout.client += bond - bondLost;
+            payout.treasury = share(gross, protocolFee);
+            payout.worker = gross - payout.treasury + stake - slash + bondLost;
+            payout.client = price - gross + slashToClient + bond - bondLost;
+            payout.treasury += slash - slashToClient;
+        }
     }
 
     /// @notice Payout when the Worker never delivered: the whole stake is slashed, no fee.

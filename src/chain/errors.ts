@@ -67,7 +67,6 @@ const FACTORY_ERRORS = {
   ),
   InvalidParameters: broken("The factory rejected these parameters"),
   ZeroAddress: broken("An address is zero"),
-  CloneArgumentsTooLong: broken("The terms are too long for an escrow"),
   Create2EmptyBytecode: broken("The escrow has no code"),
   FailedDeployment: broken("The escrow could not be deployed"),
   InsufficientBalance: broken("The factory lacks native currency"),

@@ -39,7 +39,6 @@ export const factoryAbi = /* @__PURE__ */ parseAbi([
   "event ReviewerChanged(address reviewer)",
   "event TreasuryChanged(address treasury)",
   "event WorkingContractDeployed(address indexed escrow, bytes packedTerms)",
-  "error CloneArgumentsTooLong()",
   "error Create2EmptyBytecode()",
   "error FailedDeployment()",
   "error InsufficientBalance(uint256 balance, uint256 needed)",
