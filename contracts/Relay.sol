@@ -3,10 +3,13 @@ pragma solidity 0.8.37;
 
 import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {AgentDelegation} from "./AgentDelegation.sol";
 import {IRelay} from "./interfaces/IRelay.sol";
 
-/// @notice The operator that the escrows know. Holds no money and has only the power that agents delegate to it.
-contract Relay is IRelay, Ownable2Step {
+/// @notice The operator that the escrows know. Holds no money and has only the power that agents delegate to it. Keeps
+/// these delegations itself: an escrow that asks for one calls an address that the transaction has already paid to
+/// access.
+contract Relay is IRelay, AgentDelegation, Ownable2Step {
     /// @dev Gas that the loop needs on top of an operation's own: the call, the copy and the event.
     uint256 private constant OVERHEAD = 12_000;
 
@@ -17,7 +20,10 @@ contract Relay is IRelay, Ownable2Step {
 
     mapping(address account => bool) public isSigner;
 
-    constructor(address owner_) Ownable(owner_) {}
+    constructor(address owner_, address factory, string memory domain_)
+        AgentDelegation(factory, domain_)
+        Ownable(owner_)
+    {}
 
     /// @notice Adds or removes an account that may send batches.
     function setSigner(address signer, bool allowed) external onlyOwner {

@@ -1,7 +1,6 @@
 /** The single deploy path for tests, local networks and real chains. */
 import { readFileSync } from "node:fs";
 import {
-  delegationAbi,
   factoryAbi,
   protocolTokenAbi,
   registryAbi,
@@ -40,7 +39,6 @@ export const CONTRACTS = [
   "TestUSD",
   "Relay",
   "WorkingContractFactory",
-  "AgentDelegation",
   "BackupAgentRegistry",
   "ProtocolToken",
 ] as const;
@@ -80,13 +78,14 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
   const at = (position: number) => getContractAddress({ from: deployer, nonce: BigInt(first + position) });
 
   const asset = options.asset ?? getContractAddress({ from: deployer, nonce: BigInt(nonce) });
-  const [relay, factory, delegation, registry, protocolToken] = [at(0), at(1), at(2), at(3), at(4)];
+  const [relay, factory, registry, protocolToken] = [at(0), at(1), at(2), at(3)];
+  const delegation = relay;
   const parameters = { ...DEFAULT_PARAMETERS, ...options.parameters };
   const dependencies = { factory, asset, operator: relay, delegation, registry, rewardToken: protocolToken };
 
   const creations: Hex[] = [
     ...(options.asset === undefined ? [creation("TestUSD", testUsdAbi, [])] : []),
-    creation("Relay", relayAbi, [deployer]),
+    creation("Relay", relayAbi, [deployer, factory, domain]),
     creation("WorkingContractFactory", factoryAbi, [
       owner,
       options.treasury,
@@ -94,7 +93,6 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
       parameters,
       dependencies,
     ]),
-    creation("AgentDelegation", delegationAbi, [factory, domain]),
     creation("BackupAgentRegistry", registryAbi, [protocolToken, factory, relay, delegation]),
     creation("ProtocolToken", protocolTokenAbi, [owner, factory, registry, DEFAULT_DAILY_CAP, grantDelay]),
   ];

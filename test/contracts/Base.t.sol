@@ -81,19 +81,16 @@ abstract contract BaseTest is Test {
         uint256 nonce = vm.getNonce(address(this));
         address relayAt = vm.computeCreateAddress(address(this), nonce);
         address usdAt = vm.computeCreateAddress(address(this), nonce + 1);
-        address delegationAt = vm.computeCreateAddress(address(this), nonce + 2);
-        address registryAt = vm.computeCreateAddress(address(this), nonce + 3);
-        address tokenAt = vm.computeCreateAddress(address(this), nonce + 4);
-        address factoryAt = vm.computeCreateAddress(address(this), nonce + 5);
+        address registryAt = vm.computeCreateAddress(address(this), nonce + 2);
+        address tokenAt = vm.computeCreateAddress(address(this), nonce + 3);
+        address factoryAt = vm.computeCreateAddress(address(this), nonce + 4);
 
-        relay = Relay(deployCode("out/Relay.sol/Relay.json", abi.encode(owner)));
+        relay = Relay(deployCode("out/Relay.sol/Relay.json", abi.encode(owner, factoryAt, DOMAIN)));
+        delegation = relay;
         usd = TestUSD(deployCode("out/TestUSD.sol/TestUSD.json"));
-        delegation =
-            AgentDelegation(deployCode("out/AgentDelegation.sol/AgentDelegation.json", abi.encode(factoryAt, DOMAIN)));
         registry = BackupAgentRegistry(
             deployCode(
-                "out/BackupAgentRegistry.sol/BackupAgentRegistry.json",
-                abi.encode(tokenAt, factoryAt, relayAt, delegationAt)
+                "out/BackupAgentRegistry.sol/BackupAgentRegistry.json", abi.encode(tokenAt, factoryAt, relayAt, relayAt)
             )
         );
         token = ProtocolToken(
@@ -106,7 +103,7 @@ abstract contract BaseTest is Test {
             factory: IWorkingContractFactory(factoryAt),
             asset: IEIP3009(usdAt),
             operator: relayAt,
-            delegation: IAgentDelegation(delegationAt),
+            delegation: IAgentDelegation(relayAt),
             registry: IBackupAgentRegistry(registryAt),
             rewardToken: IProtocolToken(tokenAt)
         });

@@ -49,7 +49,7 @@ describe("a deployment", () => {
       Object.values((await testClient.getTxpoolContent()).pending).flatMap((byNonce) =>
         Object.values(byNonce),
       );
-    await until("all contracts are pending", async () => (await waiting()).length === 6, {
+    await until("all contracts are pending", async () => (await waiting()).length === 5, {
       timeoutMs: 60_000,
     });
     for (const { hash } of await waiting()) await testClient.dropTransaction({ hash });

@@ -178,23 +178,37 @@ export const escrowEventsAbi = /* @__PURE__ */ parseAbi([
 ]);
 
 export const relayAbi = /* @__PURE__ */ parseAbi([
-  "constructor(address owner_)",
+  "struct Delegation { address agent; address operator; uint8 actions; uint40 until; bytes32 nonce; uint40 issuedAt; uint40 expiresAt; }",
+  "constructor(address owner_, address factory, string domain_)",
+  "function FACTORY() view returns (address)",
   "function acceptOwnership()",
+  "function challengeText(Delegation d) view returns (string)",
+  "function domain() view returns (string)",
   "function execute(bytes operations)",
+  "function grants(address agent, address operator) view returns (uint40 issuedAt, uint40 revokedAt, uint40 until, uint8 actions)",
+  "function isAuthorized(address agent, address operator, uint8 action) view returns (bool)",
   "function isSigner(address account) view returns (bool)",
   "function owner() view returns (address)",
   "function pendingOwner() view returns (address)",
+  "function register(Delegation d, bytes signature)",
   "function renounceOwnership()",
+  "function revoke(address agent, address operator)",
   "function setSigner(address signer, bool allowed)",
   "function transferOwnership(address newOwner)",
+  "event DelegationRegistered(address indexed agent, address indexed operator, uint40 issuedAt)",
+  "event DelegationRevoked(address indexed agent, address indexed operator)",
   "event OperationFailed(uint256 indexed index, bytes reason)",
   "event OwnershipTransferStarted(address indexed previousOwner, address indexed newOwner)",
   "event OwnershipTransferred(address indexed previousOwner, address indexed newOwner)",
   "event SignerChanged(address indexed signer, bool allowed)",
+  "error DelegationOutdated(uint40 issuedAt, uint40 revokedAt)",
   "error InsufficientGas(uint256 index, uint256 available, uint256 required)",
+  "error InvalidDelegationSignature(address agent)",
+  "error NotAgentOrOperator(address caller, address agent, address operator)",
   "error NotSigner(address caller)",
   "error OwnableInvalidOwner(address owner)",
   "error OwnableUnauthorizedAccount(address account)",
+  "error StringsInsufficientHexLength(uint256 value, uint256 length)",
 ]);
 
 export const delegationAbi = /* @__PURE__ */ parseAbi([

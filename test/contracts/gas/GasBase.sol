@@ -66,15 +66,13 @@ abstract contract GasBaseTest is Test {
     function _deployProtocol() private {
         usd = FiatTokenLike(address(new FiatTokenProxyLike(address(new FiatTokenLike()))));
         uint64 n = vm.getNonce(address(this));
-        address registryAt = vm.computeCreateAddress(address(this), n + 2);
-        address tokenAt = vm.computeCreateAddress(address(this), n + 3);
-        IWorkingContractFactory factoryAt = IWorkingContractFactory(vm.computeCreateAddress(address(this), n + 4));
-        relay = Relay(deployCode("out/Relay.sol/Relay.json", abi.encode(address(this))));
-        delegation = AgentDelegation(
-            deployCode(
-                "out/AgentDelegation.sol/AgentDelegation.json", abi.encode(factoryAt, "working-contracts.example")
-            )
+        address registryAt = vm.computeCreateAddress(address(this), n + 1);
+        address tokenAt = vm.computeCreateAddress(address(this), n + 2);
+        IWorkingContractFactory factoryAt = IWorkingContractFactory(vm.computeCreateAddress(address(this), n + 3));
+        relay = Relay(
+            deployCode("out/Relay.sol/Relay.json", abi.encode(address(this), factoryAt, "working-contracts.example"))
         );
+        delegation = relay;
         registry = BackupAgentRegistry(
             deployCode(
                 "out/BackupAgentRegistry.sol/BackupAgentRegistry.json",
