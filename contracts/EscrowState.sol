@@ -59,23 +59,35 @@ abstract contract EscrowState is IWorkingContractEscrow, AgentSignatures, Reentr
     /// @dev The lower bit of each packed outcome.
     uint24 private constant ODD_BITS = 0x555555;
 
-    IWorkingContractFactory public immutable FACTORY;
-    IEIP3009 public immutable ASSET;
-    address public immutable OPERATOR;
-    IAgentDelegation public immutable DELEGATION;
-    IBackupAgentRegistry public immutable REGISTRY;
-    IProtocolToken public immutable REWARD_TOKEN;
+    IWorkingContractFactory internal immutable FACTORY;
+    IEIP3009 internal immutable ASSET;
+    address internal immutable OPERATOR;
+    IAgentDelegation internal immutable DELEGATION;
+    IBackupAgentRegistry internal immutable REGISTRY;
+    IProtocolToken internal immutable REWARD_TOKEN;
 
     Facts internal _facts;
     Jury internal _jury;
 
-    constructor(Dependencies memory dependencies) {
-        FACTORY = dependencies.factory;
-        ASSET = dependencies.asset;
-        OPERATOR = dependencies.operator;
-        DELEGATION = dependencies.delegation;
-        REGISTRY = dependencies.registry;
-        REWARD_TOKEN = dependencies.rewardToken;
+    constructor(Dependencies memory d) {
+        FACTORY = d.factory;
+        ASSET = d.asset;
+        OPERATOR = d.operator;
+        DELEGATION = d.delegation;
+        REGISTRY = d.registry;
+        REWARD_TOKEN = d.rewardToken;
+    }
+
+    /// @notice The contracts that this escrow calls. One function, because the calls of later selectors pay for each.
+    function dependencies() external view returns (Dependencies memory) {
+        return Dependencies({
+            factory: FACTORY,
+            asset: ASSET,
+            operator: OPERATOR,
+            delegation: DELEGATION,
+            registry: REGISTRY,
+            rewardToken: REWARD_TOKEN
+        });
     }
 
     /// @inheritdoc IWorkingContractEscrow

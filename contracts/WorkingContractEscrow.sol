@@ -12,7 +12,7 @@ import {AgentAction, Authorization, Phase, Status} from "./types/Types.sol";
 contract WorkingContractEscrow is EscrowJury {
     using TermsCodec for bytes;
 
-    constructor(Dependencies memory dependencies) EscrowState(dependencies) {}
+    constructor(Dependencies memory d) EscrowState(d) {}
 
     /// @inheritdoc IWorkingContractEscrow
     function open(Authorization calldata deposit) external nonReentrant {

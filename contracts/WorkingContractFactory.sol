@@ -16,15 +16,13 @@ import {Authorization, Parameters, Terms} from "./types/Types.sol";
 contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
     using TermsCodec for bytes;
 
-    uint256 public constant MAX_PROTOCOL_FEE = 2000;
-    uint256 public constant MAX_PAYOUT_HOLD = 72 hours;
-    uint256 public constant MIN_VOTING_WINDOW = 1 hours;
-    uint256 public constant MAX_VOTING_WINDOW = 30 days;
-    uint256 public constant MAX_RECRUIT_COUNT = 31;
-    uint256 public constant MAX_CRITERIA = 10;
-    uint256 public constant MAX_DURATION = 365 days;
-    /// @dev Keeps all that an escrow can ever hold, with 4,095 voters' bonds on ten criteria, within 96 bits.
-    uint256 public constant MAX_PRICE = type(uint80).max;
+    uint256 private constant MAX_PROTOCOL_FEE = 2000;
+    uint256 private constant MAX_PAYOUT_HOLD = 72 hours;
+    uint256 private constant MIN_VOTING_WINDOW = 1 hours;
+    uint256 private constant MAX_VOTING_WINDOW = 30 days;
+    uint256 private constant MAX_RECRUIT_COUNT = 31;
+    uint256 private constant MAX_CRITERIA = 10;
+    uint256 private constant MAX_DURATION = 365 days;
 
     /// @dev How long a quote made under replaced parameters can still be paid.
     uint40 private constant PARAMETERS_GRACE = 1 days;
@@ -127,7 +125,6 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
         require(t.initiator() != address(0), InvalidTerms("initiator is zero"));
         require(t.initiator() != t.counterparty(), InvalidTerms("counterparty is the initiator"));
         require(t.price() != 0, InvalidTerms("price is zero"));
-        require(t.price() <= MAX_PRICE, InvalidTerms("price too high"));
         require(t.criteriaCount() != 0 && t.criteriaCount() <= MAX_CRITERIA, InvalidTerms("criteria count not 1 to 10"));
         require(
             t.matchDeadline() <= t.withdrawalDeadline() && t.withdrawalDeadline() <= t.deliveryDeadline()

@@ -3,15 +3,14 @@ pragma solidity 0.8.37;
 
 import {Parameters, Terms} from "../types/Types.sol";
 
-/// @notice {Terms} as the immutable bytes that follow an escrow's proxy code: 115 bytes, and 20 more if a counterparty
+/// @notice {Terms} as the immutable bytes that follow an escrow's proxy code: 109 bytes, and 20 more if a counterparty
 /// is named. Packed, because each byte of code costs 200 gas at deployment; read field by field, because a call needs
-/// only
-/// some fields.
+/// only some fields.
 ///
 /// Readers expect terms with {hasKnownForm}, which the factory guarantees for every escrow.
 library TermsCodec {
-    uint256 private constant LENGTH_WITHOUT_COUNTERPARTY = 115;
-    uint256 internal constant MAX_LENGTH = 135;
+    uint256 private constant LENGTH_WITHOUT_COUNTERPARTY = 109;
+    uint256 internal constant MAX_LENGTH = 129;
 
     uint8 private constant WORKER_INITIATED = 1;
     uint8 private constant COMPUTED_CRITERIA = 2;
@@ -48,7 +47,7 @@ library TermsCodec {
 
     function unpack(bytes memory packed) internal pure returns (Terms memory terms) {
         terms.initiator = initiator(packed);
-        terms.price = uint96(price(packed));
+        terms.price = uint80(price(packed));
         terms.counterparty = counterparty(packed);
         terms.criteriaCount = uint8(criteriaCount(packed));
         terms.workerInitiated = workerInitiated(packed);
@@ -57,7 +56,7 @@ library TermsCodec {
         terms.withdrawalDeadline = withdrawalDeadline(packed);
         terms.deliveryDeadline = deliveryDeadline(packed);
         terms.reviewDeadline = reviewDeadline(packed);
-        terms.termsHash = bytes32(_word(packed, 54));
+        terms.termsHash = bytes32(_word(packed, 48));
         terms.parameters = parameters(packed);
     }
 
@@ -65,11 +64,11 @@ library TermsCodec {
     function hasKnownForm(bytes memory packed) internal pure returns (bool) {
         bool named = packed.length == MAX_LENGTH && counterparty(packed) != address(0);
         return (named || packed.length == LENGTH_WITHOUT_COUNTERPARTY)
-            && uint8(_word(packed, 32) >> 240) <= WORKER_INITIATED | COMPUTED_CRITERIA;
+            && uint8(_word(packed, 0)) <= WORKER_INITIATED | COMPUTED_CRITERIA;
     }
 
     function packedParameters(bytes memory packed) internal pure returns (bytes29) {
-        return bytes29(uint232(_word(packed, 83)));
+        return bytes29(uint232(_word(packed, 77)));
     }
 
     function parameters(bytes memory packed) internal pure returns (Parameters memory) {
@@ -95,92 +94,92 @@ library TermsCodec {
     }
 
     function price(bytes memory packed) internal pure returns (uint256) {
-        return uint96(_word(packed, 0));
+        return uint80(_word(packed, 0) >> 16);
     }
 
     function counterparty(bytes memory packed) internal pure returns (address) {
         if (packed.length != MAX_LENGTH) return address(0);
-        return address(uint160(_word(packed, 115) >> 96));
+        return address(uint160(_word(packed, 109) >> 96));
     }
 
     function criteriaCount(bytes memory packed) internal pure returns (uint256) {
-        return uint8(_word(packed, 32) >> 248);
+        return uint8(_word(packed, 0) >> 8);
     }
 
     function workerInitiated(bytes memory packed) internal pure returns (bool) {
-        return uint8(_word(packed, 32) >> 240) & WORKER_INITIATED != 0;
+        return uint8(_word(packed, 0)) & WORKER_INITIATED != 0;
     }
 
     function computedCriteria(bytes memory packed) internal pure returns (bool) {
-        return uint8(_word(packed, 32) >> 240) & COMPUTED_CRITERIA != 0;
+        return uint8(_word(packed, 0)) & COMPUTED_CRITERIA != 0;
     }
 
-    function matchDeadline(bytes memory packed) internal pure returns (uint40) {
-        return uint40(_word(packed, 32) >> 200);
+    function matchDeadline(bytes memory packed) internal pure returns (uint32) {
+        return uint32(_word(packed, 32) >> 224);
     }
 
-    function withdrawalDeadline(bytes memory packed) internal pure returns (uint40) {
-        return uint40(_word(packed, 32) >> 160);
+    function withdrawalDeadline(bytes memory packed) internal pure returns (uint32) {
+        return uint32(_word(packed, 32) >> 192);
     }
 
-    function deliveryDeadline(bytes memory packed) internal pure returns (uint40) {
-        return uint40(_word(packed, 32) >> 120);
+    function deliveryDeadline(bytes memory packed) internal pure returns (uint32) {
+        return uint32(_word(packed, 32) >> 160);
     }
 
-    function reviewDeadline(bytes memory packed) internal pure returns (uint40) {
-        return uint40(_word(packed, 32) >> 80);
+    function reviewDeadline(bytes memory packed) internal pure returns (uint32) {
+        return uint32(_word(packed, 32) >> 128);
     }
 
     function protocolFee(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 83) >> 216);
+        return uint16(_word(packed, 77) >> 216);
     }
 
     function workerStakeRatio(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 83) >> 200);
+        return uint16(_word(packed, 77) >> 200);
     }
 
     function disputeBondRatio(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 83) >> 184);
+        return uint16(_word(packed, 77) >> 184);
     }
 
     function backupAgentBondRatio(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 83) >> 168);
+        return uint16(_word(packed, 77) >> 168);
     }
 
     function earlyWithdrawalSlashRatio(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 83) >> 152);
+        return uint16(_word(packed, 77) >> 152);
     }
 
     function absentNoneMetClientShare(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 83) >> 136);
+        return uint16(_word(packed, 77) >> 136);
     }
 
     function baUnclearSlashRatio(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 83) >> 120);
+        return uint16(_word(packed, 77) >> 120);
     }
 
     function tokenMintRewardFull(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 83) >> 104);
+        return uint16(_word(packed, 77) >> 104);
     }
 
     function tokenMintRewardReduced(bytes memory packed) internal pure returns (uint16) {
-        return uint16(_word(packed, 83) >> 88);
+        return uint16(_word(packed, 77) >> 88);
     }
 
     function baEligibilityStake(bytes memory packed) internal pure returns (uint32) {
-        return uint32(_word(packed, 83) >> 56);
+        return uint32(_word(packed, 77) >> 56);
     }
 
     function baVotingWindow(bytes memory packed) internal pure returns (uint24) {
-        return uint24(_word(packed, 83) >> 32);
+        return uint24(_word(packed, 77) >> 32);
     }
 
     function baRecruitCount(bytes memory packed) internal pure returns (uint8) {
-        return uint8(_word(packed, 83) >> 24);
+        return uint8(_word(packed, 77) >> 24);
     }
 
     function payoutHold(bytes memory packed) internal pure returns (uint24) {
-        return uint24(_word(packed, 83));
+        return uint24(_word(packed, 77));
     }
 
     /// @dev The 32 bytes at `offset`. Callers pass constant offsets and use no bit beyond the terms' length.

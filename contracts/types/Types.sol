@@ -24,18 +24,19 @@ struct Parameters {
 struct Terms {
     /// The party that creates and pays first: the Client, or the Worker of a worker-initiated listing.
     address initiator;
-    /// Price in the stablecoin's base units.
-    uint96 price;
+    /// Price in the stablecoin's base units. Its width keeps all that an escrow can ever hold, with 4,095 voters' bonds
+    /// on ten criteria, within 96 bits.
+    uint80 price;
     /// The named Worker or the reserved Buyer; zero if anyone may accept.
     address counterparty;
     uint8 criteriaCount;
     bool workerInitiated;
     /// Criteria are computed at delivery (usage ticket) instead of being met by approval.
     bool computedCriteria;
-    uint40 matchDeadline;
-    uint40 withdrawalDeadline;
-    uint40 deliveryDeadline;
-    uint40 reviewDeadline;
+    uint32 matchDeadline;
+    uint32 withdrawalDeadline;
+    uint32 deliveryDeadline;
+    uint32 reviewDeadline;
     /// keccak256 of the canonical JSON (RFC 8785) of the text fields and the salt.
     bytes32 termsHash;
     Parameters parameters;

@@ -123,23 +123,23 @@ export async function verifyDeployment({
     }
   }
 
-  const escrow = { address: implementation, abi: escrowAbi } as const;
   const voters = { address: registry, abi: registryAbi } as const;
   const token = { address: protocolToken, abi: protocolTokenAbi } as const;
   const delegations = { address: delegation, abi: delegationAbi } as const;
   const read = publicClient.readContract;
+  const escrow = read({ address: implementation, abi: escrowAbi, functionName: "dependencies" });
   const checks: [string, Promise<string>, string][] = [
     [
       "factory.IMPLEMENTATION",
       read({ address: factory, abi: factoryAbi, functionName: "IMPLEMENTATION" }),
       implementation,
     ],
-    ["escrow.FACTORY", read({ ...escrow, functionName: "FACTORY" }), factory],
-    ["escrow.ASSET", read({ ...escrow, functionName: "ASSET" }), asset.address],
-    ["escrow.OPERATOR", read({ ...escrow, functionName: "OPERATOR" }), relay],
-    ["escrow.DELEGATION", read({ ...escrow, functionName: "DELEGATION" }), delegation],
-    ["escrow.REGISTRY", read({ ...escrow, functionName: "REGISTRY" }), registry],
-    ["escrow.REWARD_TOKEN", read({ ...escrow, functionName: "REWARD_TOKEN" }), protocolToken],
+    ["escrow.factory", escrow.then((known) => known.factory), factory],
+    ["escrow.asset", escrow.then((known) => known.asset), asset.address],
+    ["escrow.operator", escrow.then((known) => known.operator), relay],
+    ["escrow.delegation", escrow.then((known) => known.delegation), delegation],
+    ["escrow.registry", escrow.then((known) => known.registry), registry],
+    ["escrow.rewardToken", escrow.then((known) => known.rewardToken), protocolToken],
     ["registry.TOKEN", read({ ...voters, functionName: "TOKEN" }), protocolToken],
     ["registry.FACTORY", read({ ...voters, functionName: "FACTORY" }), factory],
     ["registry.OPERATOR", read({ ...voters, functionName: "OPERATOR" }), relay],

@@ -26,7 +26,7 @@ import {Authorization, Delegation, Outcome, Parameters, Status, Terms} from "../
 /// without the optimiser.
 abstract contract BaseTest is Test {
     uint40 internal constant START = 1_767_225_600; // 2026-01-01T00:00:00Z
-    uint96 internal constant PRICE = 50e6;
+    uint80 internal constant PRICE = 50e6;
     uint96 internal constant STAKE = 2.5e6;
     uint96 internal constant BOND = 2.5e6;
     uint256 internal constant FUNDS = 1_000_000e6;
@@ -304,6 +304,7 @@ abstract contract BaseTest is Test {
 
     /// @dev Client-initiated open tender of 50.0 with three criteria; never the same twice.
     function _newTerms() internal returns (Terms memory) {
+        uint32 now_ = uint32(_now());
         return Terms({
             initiator: client,
             price: PRICE,
@@ -311,10 +312,10 @@ abstract contract BaseTest is Test {
             criteriaCount: 3,
             workerInitiated: false,
             computedCriteria: false,
-            matchDeadline: _now() + 1 days,
-            withdrawalDeadline: _now() + 2 days,
-            deliveryDeadline: _now() + 4 days,
-            reviewDeadline: _now() + 7 days,
+            matchDeadline: now_ + 1 days,
+            withdrawalDeadline: now_ + 2 days,
+            deliveryDeadline: now_ + 4 days,
+            reviewDeadline: now_ + 7 days,
             termsHash: _unique(),
             parameters: factory.parameters()
         });

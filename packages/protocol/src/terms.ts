@@ -69,22 +69,22 @@ export function creationSalt(caller: Address, rawBody: Uint8Array): Hex {
 const WORKER_INITIATED = 1;
 const COMPUTED_CRITERIA = 2;
 /** Packed bytes before the counterparty, which follows only if one is named. */
-const LENGTH_WITHOUT_COUNTERPARTY = 115;
-const LENGTH_WITH_COUNTERPARTY = 135;
+const LENGTH_WITHOUT_COUNTERPARTY = 109;
+const LENGTH_WITH_COUNTERPARTY = 129;
 
-/** Packs the escrow's 115 or 135 immutable bytes (TermsCodec.pack). Throws if a number does not fit its field. */
+/** Packs the escrow's 109 or 129 immutable bytes (TermsCodec.pack). Throws if a number does not fit its field. */
 export function packTerms(terms: EscrowTerms): Hex {
   const flags =
     (terms.workerInitiated ? WORKER_INITIATED : 0) | (terms.computedCriteria ? COMPUTED_CRITERIA : 0);
   return concatHex([
     lower(terms.initiator),
-    numberToHex(terms.price, { size: 12 }),
+    numberToHex(terms.price, { size: 10 }),
     numberToHex(terms.criteriaCount, { size: 1 }),
     numberToHex(flags, { size: 1 }),
-    numberToHex(terms.matchDeadline, { size: 5 }),
-    numberToHex(terms.withdrawalDeadline, { size: 5 }),
-    numberToHex(terms.deliveryDeadline, { size: 5 }),
-    numberToHex(terms.reviewDeadline, { size: 5 }),
+    numberToHex(terms.matchDeadline, { size: 4 }),
+    numberToHex(terms.withdrawalDeadline, { size: 4 }),
+    numberToHex(terms.deliveryDeadline, { size: 4 }),
+    numberToHex(terms.reviewDeadline, { size: 4 }),
     terms.termsHash,
     packParameters(terms.parameters),
     terms.counterparty === ZERO_ADDRESS ? "0x" : lower(terms.counterparty),
@@ -98,27 +98,27 @@ export function packParameters(parameters: Parameters): Hex {
   );
 }
 
-/** Reverses {@link packTerms}; addresses are lower case. Throws if the length is neither 115 nor 135 bytes. */
+/** Reverses {@link packTerms}; addresses are lower case. Throws if the length is neither 109 nor 129 bytes. */
 export function unpackTerms(packed: Hex): EscrowTerms {
   const named = size(packed) === LENGTH_WITH_COUNTERPARTY;
   if (!named && size(packed) !== LENGTH_WITHOUT_COUNTERPARTY) {
-    throw new RangeError("Packed terms are neither 115 nor 135 bytes");
+    throw new RangeError("Packed terms are neither 109 nor 129 bytes");
   }
   const number = (start: number, length: number) => Number(sliceHex(packed, start, start + length));
-  const flags = number(33, 1);
+  const flags = number(31, 1);
   return {
     initiator: lower(sliceHex(packed, 0, 20)),
-    price: BigInt(sliceHex(packed, 20, 32)),
+    price: BigInt(sliceHex(packed, 20, 30)),
     counterparty: named ? lower(sliceHex(packed, LENGTH_WITHOUT_COUNTERPARTY)) : ZERO_ADDRESS,
-    criteriaCount: number(32, 1),
+    criteriaCount: number(30, 1),
     workerInitiated: (flags & WORKER_INITIATED) !== 0,
     computedCriteria: (flags & COMPUTED_CRITERIA) !== 0,
-    matchDeadline: number(34, 5),
-    withdrawalDeadline: number(39, 5),
-    deliveryDeadline: number(44, 5),
-    reviewDeadline: number(49, 5),
-    termsHash: lower(sliceHex(packed, 54, 86)),
-    parameters: unpackParameters(sliceHex(packed, 86, LENGTH_WITHOUT_COUNTERPARTY)),
+    matchDeadline: number(32, 4),
+    withdrawalDeadline: number(36, 4),
+    deliveryDeadline: number(40, 4),
+    reviewDeadline: number(44, 4),
+    termsHash: lower(sliceHex(packed, 48, 80)),
+    parameters: unpackParameters(sliceHex(packed, 80, LENGTH_WITHOUT_COUNTERPARTY)),
   };
 }
 

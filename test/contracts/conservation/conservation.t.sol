@@ -115,7 +115,7 @@ contract ConservationTest is BaseTest {
         _setParameters(p);
 
         t = _newTerms();
-        t.price = uint96(h.price);
+        t.price = uint80(h.price);
         t.criteriaCount = uint8(h.criteriaCount);
         t.computedCriteria = _dice(h.seed, "computed") % 3 == 0;
         t.workerInitiated = _dice(h.seed, "listing") % 3 == 0;

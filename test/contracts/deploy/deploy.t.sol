@@ -39,7 +39,7 @@ contract DeployTest is BaseTest {
     function testFuzz_WhenAnySingleTermChanges(uint256 field, uint256 bit) public view {
         Terms memory altered = t;
         uint256[25] memory widths =
-            [uint256(160), 96, 160, 8, 1, 1, 40, 40, 40, 40, 256, 16, 16, 16, 16, 16, 16, 16, 16, 16, 32, 24, 8, 24, 0];
+            [uint256(160), 80, 160, 8, 1, 1, 32, 32, 32, 32, 256, 16, 16, 16, 16, 16, 16, 16, 16, 16, 32, 24, 8, 24, 0];
         field = bound(field, 0, 23);
         bit = bound(bit, 0, widths[field] - 1);
         address before = factory.predict(altered);
@@ -65,7 +65,7 @@ contract DeployTest is BaseTest {
         _expectInvalid("not packed terms");
         factory.deploy(bytes.concat(packed, bytes20(0)));
 
-        packed[33] = 0x04;
+        packed[31] = 0x04;
         _expectInvalid("not packed terms");
         factory.deploy(packed);
     }
@@ -89,14 +89,11 @@ contract DeployTest is BaseTest {
         factory.deploy(_packed(t));
     }
 
-    function test_RevertWhen_PriceTooHigh() public {
-        t.price = uint96(factory.MAX_PRICE()) + 1;
-        _expectInvalid("price too high");
-        factory.deploy(_packed(t));
-        t.price -= 1;
+    function test_WhenPriceIsHighest() public {
+        t.price = type(uint80).max;
         factory.deploy(_packed(t));
 
-        uint256 deposits = 3 * factory.MAX_PRICE() + 4095 * 10 * factory.MAX_PRICE();
+        uint256 deposits = 3 * uint256(t.price) + 4095 * 10 * uint256(t.price);
         assertLe(deposits, type(uint96).max, "price, stake, bond and every voter's bonds fit 96 bits");
     }
 
@@ -133,7 +130,7 @@ contract DeployTest is BaseTest {
     }
 
     function test_RevertWhen_ReviewDeadlineTooFarAhead() public {
-        t.reviewDeadline = _now() + 365 days + 1;
+        t.reviewDeadline = uint32(_now()) + 365 days + 1;
         _expectInvalid("review deadline too far ahead");
         factory.deploy(_packed(t));
         t.reviewDeadline -= 1;

@@ -24,7 +24,7 @@ import {FiatTokenLike, FiatTokenProxyLike} from "./FiatTokenLike.sol";
 /// carries. Measures whole transactions of the production code: run with `isolate`.
 abstract contract GasBaseTest is Test {
     uint256 internal constant BATCH = 10;
-    uint96 internal constant PRICE = 50e6;
+    uint80 internal constant PRICE = 50e6;
     uint256 internal constant SHARE = PRICE * 5 / 100;
     bytes32 internal constant SALT = "salt";
 
@@ -294,7 +294,7 @@ abstract contract GasBaseTest is Test {
     }
 
     function _terms(uint8 criteria, uint256 salt) internal view returns (Terms memory) {
-        uint40 now_ = uint40(vm.getBlockTimestamp());
+        uint32 now_ = uint32(vm.getBlockTimestamp());
         return Terms({
             initiator: client.addr,
             price: PRICE,

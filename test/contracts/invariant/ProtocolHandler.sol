@@ -353,7 +353,7 @@ contract ProtocolHandler is ProtocolExits {
         t.workerInitiated = (seed >> 8) % 3 == 0;
         t.computedCriteria = (seed >> 16) % 3 == 0;
         t.criteriaCount = uint8(1 + (seed >> 24) % ((seed >> 144) % 2 == 0 ? 3 : 10));
-        t.price = uint96((seed >> 32) % 4 == 0 ? 1 + (seed >> 40) % 1000 : 1 + (seed >> 40) % 1000e6);
+        t.price = uint80((seed >> 32) % 4 == 0 ? 1 + (seed >> 40) % 1000 : 1 + (seed >> 40) % 1000e6);
         if ((seed >> 96) % 2 == 0) t.counterparty = actors[(seed % 4 + 1 + (seed >> 104) % 3) % 4];
     }
 

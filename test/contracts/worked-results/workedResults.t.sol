@@ -115,7 +115,7 @@ contract WorkedResultsTest is BaseTest {
         assertEq(row.client + row.worker + row.treasury + row.jury[0] + row.jury[1] + row.jury[2], paidIn, "paid out");
     }
 
-    function _assertRow(uint96 price, uint24[] memory votes, Row memory row) private returns (uint256 paidIn) {
+    function _assertRow(uint80 price, uint24[] memory votes, Row memory row) private returns (uint256 paidIn) {
         Terms memory t = _newTerms();
         t.price = price;
         WorkingContractEscrow escrow = _votedBy(t, votes);

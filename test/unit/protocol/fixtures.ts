@@ -39,20 +39,20 @@ export function hexArbitrary(size: number): fc.Arbitrary<Hex> {
     .map((bytes): Hex => `0x${Buffer.from(bytes).toString("hex")}`);
 }
 
-const uint40 = fc.integer({ min: 0, max: 2 ** 40 - 1 });
+const uint32 = fc.integer({ min: 0, max: 2 ** 32 - 1 });
 
 /** Any terms that fit the packed layout, valid or not. */
 export const termsArbitrary: fc.Arbitrary<EscrowTerms> = fc.record({
   initiator: hexArbitrary(20),
-  price: fc.bigInt({ min: 0n, max: 2n ** 96n - 1n }),
+  price: fc.bigInt({ min: 0n, max: 2n ** 80n - 1n }),
   counterparty: fc.oneof(hexArbitrary(20), fc.constant(zeroAddress)),
   criteriaCount: fc.integer({ min: 0, max: 255 }),
   workerInitiated: fc.boolean(),
   computedCriteria: fc.boolean(),
-  matchDeadline: uint40,
-  withdrawalDeadline: uint40,
-  deliveryDeadline: uint40,
-  reviewDeadline: uint40,
+  matchDeadline: uint32,
+  withdrawalDeadline: uint32,
+  deliveryDeadline: uint32,
+  reviewDeadline: uint32,
   termsHash: hexArbitrary(32),
   parameters: fc.record(
     eachParameter((name) => fc.integer({ min: 0, max: 2 ** (8 * PARAMETER_WIDTHS[name]) - 1 })),

@@ -9,7 +9,7 @@ import { getBlock, getCode, getLogs, readContract } from "viem/actions";
 /** Length of an EIP-1167 proxy; the immutable terms follow it. */
 const PROXY_BYTES = 0x2d;
 /** Without and with a named counterparty. */
-const TERMS_BYTES = [115, 135];
+const TERMS_BYTES = [109, 129];
 /** EIP-20 and EIP-3009. */
 export const tokenAbi = parseAbi([
   "event Transfer(address indexed from, address indexed to, uint256 value)",
