@@ -21,7 +21,7 @@ contract GasTest is GasBaseTest {
 
         vm.snapshotValue("lifecycle", "happy path, relayed alone, five transactions", total);
         assertEq(uint8(IWorkingContractEscrow(escrow).status()), uint8(Status.SettledAllMet), "settled");
-        assertLe(total, 490_000, "happy lifecycle within its bound");
+        assertLe(total, 475_000, "happy lifecycle within its bound");
     }
 
     function test_HappyLifecycle_SettledBehindApproval() public {
@@ -33,7 +33,7 @@ contract GasTest is GasBaseTest {
 
         vm.snapshotValue("lifecycle", "happy path, relayed alone, settled in the approval's transaction", total);
         assertEq(uint8(IWorkingContractEscrow(escrow).status()), uint8(Status.SettledAllMet), "settled");
-        assertLe(total, 457_000, "happy lifecycle within its bound");
+        assertLe(total, 440_000, "happy lifecycle within its bound");
     }
 
     function test_PaymentThatOnlyTheEscrowCanUse() public {
@@ -87,8 +87,8 @@ contract GasTest is GasBaseTest {
         vm.snapshotValue("lifecycle", "dispute, three voters, five criteria, from dispute to claims", disputeAlone);
         vm.snapshotValue("lifecycle", "dispute, three voters, five criteria, end to end", total);
         assertEq(usd.balanceOf(escrow), 0, "paid out");
-        assertLe(disputeAlone, 1_100_000, "from dispute to claims within its bound");
-        assertLe(total, 1_285_000, "with creation, acceptance and delivery, within its bound");
+        assertLe(disputeAlone, 890_000, "from dispute to claims within its bound");
+        assertLe(total, 1_245_000, "with creation, acceptance and delivery, within its bound");
     }
 
     function test_JuryStepByStep() public {
