@@ -53,9 +53,9 @@ export function operationGas({ gasLimit, dataLength }: { gasLimit: number; dataL
   return Math.ceil((gasLimit * 64) / 63) + OPERATION_OVERHEAD + dataLength * GAS_PER_BYTE;
 }
 
-/** Maximum bytes one operation adds to a batch's calldata: five words, and its data padded to words. */
+/** Bytes one operation adds to a batch's calldata, with its header. */
 export function operationBytes({ dataLength }: { dataLength: number }): number {
-  return dataLength + 192;
+  return dataLength + 27;
 }
 
 /** Gas available to the operations of a batch that fits one transaction and a block like `head`. */
