@@ -96,8 +96,8 @@ export function chooseOperations({
   const passedOver = new Set<string>();
   const closedCallers = new Set<string>();
   /**
-   * Callers with an operation that waits behind a promised one. What they sent before must not wait for it: the promised
-   * one can be their own, or depend on it.
+   * Callers with an operation that waits behind a promised one. Their operations that were sent before must not wait
+   * for it: the promised one can be one of them, or depend on one.
    */
   const waitingCallers = new Set<string>();
   /** Escrows that take no more shared operations until an agent's exclusive one had its turn. */

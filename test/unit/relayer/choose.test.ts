@@ -244,7 +244,7 @@ describe("choosing a batch", () => {
             const own = candidates.filter(
               ({ caller, id }) => caller !== null && caller === row.caller && id < row.id,
             );
-            // What was never sent waits behind a reported operation, and so does all that the agent sent later.
+            // An operation never sent waits behind a reported one, and so do all that the agent sent later.
             const waiting = own.find(({ published, escrow }) => !published && promised.has(escrow ?? ""));
             const earlier = own.filter(
               ({ published, id }) => published || waiting === undefined || id < waiting.id,
