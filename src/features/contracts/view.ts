@@ -1,5 +1,5 @@
 /** The query and the mapper for every response that shows a Contract. */
-
+import { setImmediate } from "node:timers/promises";
 import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { workerStake } from "@working-contracts/protocol/ledger";
@@ -173,10 +173,41 @@ export function shownContracts(where?: SQL): SQL {
     where ${and(ne(workingContract.phase, "none"), where)}`;
 }
 
-const shownContract = prepare<ShownRow>(
-  "contract_shown",
-  shownContracts(eq(workingContract.id, sql.placeholder("id"))),
+/** The subselect hides how many ids there are: Postgres would plan a short list from scratch each time. */
+const contractsById = prepare<ShownRow>(
+  "contracts_shown",
+  shownContracts(sql`${workingContract.id} = any((select ${sql.placeholder("ids")}::text[])::text[])`),
 );
+
+/** Contracts of one statement. Each can be long, and all are in memory at once. */
+const MAX_SHARED = 10;
+
+interface SharedRead {
+  ids: Set<Address>;
+  rows: Promise<ShownRow[]>;
+}
+
+/** By handle, the read that the calls of this turn of the event loop share. */
+const sharedReads = new WeakMap<Executor, SharedRead>();
+
+/**
+ * The row of a contract. Under load a statement costs more than its rows, so the calls in one turn of the event loop
+ * share a statement, which is sent after the last of them.
+ */
+async function readShown(db: Executor, id: Address): Promise<ShownRow | undefined> {
+  let read = sharedReads.get(db);
+  if (read === undefined || read.ids.size >= MAX_SHARED) {
+    const ids = new Set<Address>();
+    const rows = setImmediate().then(() => {
+      if (sharedReads.get(db)?.ids === ids) sharedReads.delete(db);
+      return contractsById(db, { ids: [...ids] });
+    });
+    read = { ids, rows };
+    sharedReads.set(db, read);
+  }
+  read.ids.add(id);
+  return (await read.rows).find((row) => row.id === id);
+}
 
 export function noContract(id: Address): AppError {
   return new AppError("not_found", { message: `Contract not found: ${id}` });
@@ -184,9 +215,8 @@ export function noContract(id: Address): AppError {
 
 /** One contract as the API shows it now; throws 404 `not_found`. */
 export async function viewContract(deps: Pick<Deps, "db" | "clock">, id: Address): Promise<ContractView> {
-  const rows = await shownContract(deps.db, { id });
-  await requireIndex(deps.db, rows);
-  const [row] = rows;
+  const row = await readShown(deps.db, id);
+  await requireIndex(deps.db, row && [row]);
   if (row === undefined) throw noContract(id);
   return showRow(row, deps.clock.now());
 }
