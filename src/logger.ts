@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { type DestinationStream, type Logger, pino } from "pino";
 
 /** Fields that can hold secrets; redacted at the top level of a logged object and up to two levels below it. */
@@ -17,14 +16,6 @@ const SECRETS = [
   "databaseUrl",
 ];
 
-/** Fields added to every line logged while a request is handled. */
-const requestScope = new AsyncLocalStorage<{ requestId: string }>();
-
-/** Runs `answer` so that every line logged inside it carries the request id. */
-export function inRequest<T>(requestId: string, answer: () => T): T {
-  return requestScope.run({ requestId }, answer);
-}
-
 /**
  * Creates a structured logger that writes to standard output (or `destination`). It redacts credentials by field name
  * and passes errors under `err` or `error` through {@link describeError}.
@@ -37,7 +28,6 @@ export function createLogger(level: string, destination?: DestinationStream): Lo
       level,
       redact: { paths: [...paths, ...deeper], censor: "[redacted]" },
       serializers: { err: describeError, error: describeError },
-      mixin: () => requestScope.getStore() ?? {},
     },
     ...(destination ? [destination] : []),
   );

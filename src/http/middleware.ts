@@ -20,13 +20,13 @@ import type { Deps } from "../deps.js";
 import { AppError, type ErrorCode } from "../errors.js";
 import { bearerKey } from "../features/agents/api-key.js";
 import type { KeyOwners } from "../features/agents/key-owners.js";
-import { inRequest } from "../logger.js";
 import { invalidInput } from "./responses.js";
 
 export interface AppEnv {
   Variables: {
     requestId: string;
-    logger: Logger;
+    /** Makes a logger whose lines carry the request's id. Made on demand: few requests log more than their end. */
+    logger: () => Logger;
     /** The body, byte for byte; empty if there was none. */
     rawBody: Buffer;
     /** Address behind the request's API key; null without a valid key. Protected routes read `caller` instead. */
@@ -63,6 +63,7 @@ export function createRouter(): OpenAPIHono<AppEnv> {
   });
 }
 
+const NO_BODY = Buffer.alloc(0);
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** Gives the request an id (the caller's own if well formed) for all its log lines; logs and measures its end. */
@@ -72,12 +73,12 @@ export const requestContext = ({ logger, metrics }: Pick<Deps, "logger" | "metri
     const requestId = given !== undefined && REQUEST_ID.test(given) ? given : randomUUID();
     const startedAt = performance.now();
     c.set("requestId", requestId);
-    c.set("logger", logger);
+    c.set("logger", () => logger.child({ requestId }));
     c.set("identity", null);
-    c.set("rawBody", Buffer.alloc(0));
+    c.set("rawBody", NO_BODY);
     c.header("X-Request-Id", requestId);
 
-    await inRequest(requestId, next);
+    await next();
 
     // Only the path: a query string is the caller's data. Headers and bodies are never logged.
     const { method, path } = c.req;

@@ -267,7 +267,13 @@ export function operation<
           rawBody: c.get("rawBody"),
           c,
         } as unknown as Call<P, Q, H, B>;
-        return returns.send(c, await declaration.handle(deps, call));
+        const logging = {
+          ...deps,
+          get logger() {
+            return c.get("logger")();
+          },
+        };
+        return returns.send(c, await declaration.handle(logging, call));
       }) as never);
     },
   };

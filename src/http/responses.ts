@@ -93,7 +93,7 @@ export function invalidInput(issues: readonly { path: PropertyKey[]; message: st
 
 export const onError: ErrorHandler<AppEnv> = (error, c) => {
   const served = toAppError(error, c);
-  if (served.status >= 500) c.get("logger").error({ err: error }, served.code);
+  if (served.status >= 500) c.get("logger")().error({ err: error }, served.code);
   return errorResponse(c, served);
 };
 

@@ -125,7 +125,7 @@ const ERROR_TITLES: Record<number, string> = {
 const onPageError: ErrorHandler<AppEnv> = (error, c) => {
   const { code, status, options } = toAppError(error, c);
   c.set("errorCode", code);
-  if (status >= 500) c.get("logger").error({ err: error }, code);
+  if (status >= 500) c.get("logger")().error({ err: error }, code);
   const { retryAfterSeconds, headers } = options;
   for (const [name, value] of Object.entries(headers ?? {})) c.header(name, value);
   if (retryAfterSeconds !== undefined) c.header("Retry-After", String(retryAfterSeconds));

@@ -3,7 +3,7 @@ import { ContractFunctionExecutionError, HttpRequestError, type RpcRequestError 
 import { expect, it } from "vitest";
 import { createChainClients } from "../../src/chain/clients.js";
 import { AppError } from "../../src/errors.js";
-import { createLogger, inRequest } from "../../src/logger.js";
+import { createLogger } from "../../src/logger.js";
 
 function capture() {
   const lines: string[] = [];
@@ -91,15 +91,4 @@ it("does the same for the errors that a client really throws", async () => {
   logger.error({ err: error }, "failed");
   expect(lines[0]).toContain("HttpRequestError");
   expect(lines[0]).not.toContain("API_KEY");
-});
-
-it("gives every line of a request its id, and none to other lines", async () => {
-  const { lines, logger } = capture();
-  await inRequest("r-1", async () => {
-    await Promise.resolve();
-    logger.info("inside");
-  });
-  logger.info("outside");
-  expect(JSON.parse(lines[0] ?? "")).toMatchObject({ requestId: "r-1", msg: "inside" });
-  expect(JSON.parse(lines[1] ?? "").requestId).toBeUndefined();
 });

@@ -211,6 +211,30 @@ describe("ETag", () => {
   });
 });
 
+describe("lines that a handler logs", () => {
+  it("have the id of its request", async () => {
+    const { app, logs } = testApp();
+    const declaration = { method: "post", path: "/v1/test/log", auth: "none", tag: "", summary: "" } as const;
+    const logging = operation({
+      ...declaration,
+      operationId: "log",
+      returns: data("Text", z.string()),
+      async handle({ logger }, { rawBody }) {
+        await Promise.resolve();
+        logger.info(rawBody.toString());
+        return "text";
+      },
+    });
+    logging.mount(app, {} as never);
+    const ids = ["r-1", "r-2"];
+    const ask = (id: string) =>
+      app.request("/v1/test/log", { method: "POST", body: id, headers: { "X-Request-Id": id } });
+    await Promise.all(ids.map(ask));
+    const lines = logs.map((line) => JSON.parse(line)).filter(({ msg }) => ids.includes(msg));
+    expect(lines.map(({ msg, requestId }) => [msg, requestId])).toEqual(ids.map((id) => [id, id]));
+  });
+});
+
 describe("internal errors", () => {
   it("are a plain 500 to the caller, and are logged with the request id", async () => {
     const response = await app.request("/v1/broken", { headers: { "X-Request-Id": "broken-1" } });
